@@ -1,0 +1,24 @@
+"""Locally differentially private frequency estimation, its poisoning, and its recovery: the mathematics.
+
+numpy alone, no I/O.
+"""
+
+from ldprecover.errors import LDPRecoverError, ParameterError, ReportError
+from ldprecover.estimates import Estimates
+from ldprecover.parameters import RoundParameters
+from ldprecover.protocols import GRR, OLH, OUE, FrequencyOracle, frequency_oracle
+from ldprecover.tally import Tally
+
+__all__ = [
+    "GRR",
+    "OLH",
+    "OUE",
+    "Estimates",
+    "FrequencyOracle",
+    "LDPRecoverError",
+    "ParameterError",
+    "ReportError",
+    "RoundParameters",
+    "Tally",
+    "frequency_oracle",
+]

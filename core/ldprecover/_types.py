@@ -1,0 +1,16 @@
+"""Array types shared by the package."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
+Int64Array = NDArray[np.int64]
+Reports = NDArray[Any]
+"""Reports of one protocol, one a row, in the round's `report_dtype`: exactly their packed bytes."""
+UInt8Array = NDArray[np.uint8]
+UInt16Array = NDArray[np.uint16]
+UInt32Array = NDArray[np.uint32]
+UInt64Array = NDArray[np.uint64]

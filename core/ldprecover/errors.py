@@ -1,0 +1,29 @@
+"""What can go wrong in the mathematics, by who is at fault.
+
+    LDPRecoverError
+    ├── ParameterError      the caller's parameters are outside their range
+    └── ReportError         a report does not fit the round it was sent to
+"""
+
+__all__ = ["LDPRecoverError", "ParameterError", "ReportError"]
+
+
+class LDPRecoverError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+class ParameterError(LDPRecoverError, ValueError):
+    """A parameter is outside its range; the message names it and the range."""
+
+
+class ReportError(LDPRecoverError, ValueError):
+    """A report is malformed.
+
+    `position` is the index of the first bad report among those given, or None
+    when the whole submission cannot be read; `reason` says why, in words.
+    """
+
+    def __init__(self, reason: str, position: int | None = None) -> None:
+        self.reason = reason
+        self.position = position
+        super().__init__(reason if position is None else f"report {position}: {reason}")

@@ -1,0 +1,58 @@
+"""Generalised randomised response: a report is one item."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ldprecover import kernels
+from ldprecover._types import BoolArray, Int64Array, Reports
+from ldprecover.protocols.base import FrequencyOracle
+from ldprecover.sampling import below, keep_threshold, words_from
+
+__all__ = ["GRR"]
+
+
+@dataclass(frozen=True)
+class GRR(FrequencyOracle):
+    """Generalised randomised response (paper, III-B; k-RR, Kairouz et al. 2014).
+
+    The report is the user's item with probability p = e^eps/(d-1+e^eps), else one of the other
+    d-1 items, each with probability q = 1/(d-1+e^eps). It supports the item it names.
+    """
+
+    protocol = "grr"
+
+    @property
+    def p(self) -> float:
+        return math.exp(self.epsilon) * self.q
+
+    @property
+    def q(self) -> float:
+        return 1 / (self.domain_size - 1 + math.exp(self.epsilon))
+
+    @property
+    def report_dtype(self) -> np.dtype:
+        return np.dtype("<u4")
+
+    def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
+        held = self._items(items)
+        words = words_from(rng)
+        d = self.domain_size
+        keep = words(held.size) < np.uint64(keep_threshold(self.epsilon, d))
+        # A shift by 1..d-1 modulo d is uniform over the items the user does not hold.
+        other = (held + 1 + below(d - 1, held.size, words).astype(np.int64)) % d
+        return np.where(keep, held, other).astype("<u4")
+
+    def encode(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
+        return self._items(items).astype("<u4")
+
+    def check(self, reports: Reports) -> None:
+        self._refuse_first(reports >= self.domain_size, f"the item must be from 0 to {self.domain_size - 1}")
+
+    def support_counts(self, reports: Reports) -> Int64Array:
+        return kernels.grr_counts(reports, self.domain_size)
+
+    def supports(self, reports: Reports) -> BoolArray:
+        return reports[:, None] == np.arange(self.domain_size, dtype=np.uint32)

@@ -1,0 +1,66 @@
+"""Exact sampling from uniform 64-bit words, for simulators and for real users alike.
+
+A private draw compares a uniform 64-bit word with an integer threshold. Thresholds are computed
+in decimal arithmetic and rounded to the private side, so the ratio of the probabilities of
+any report under two different values is at most e^epsilon exactly, not up to a float's rounding.
+"""
+
+import os
+from collections.abc import Callable
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
+
+import numpy as np
+
+from ldprecover._types import UInt64Array
+
+__all__ = ["Words", "below", "flip_threshold", "keep_threshold", "words_from"]
+
+Words = Callable[[int], UInt64Array]
+"""A source of randomness: n -> n independent uniform 64-bit words."""
+
+_DIGITS = 60  # e^10 * 2^64 has 24 digits before the point
+
+
+def words_from(rng: np.random.Generator | None) -> Words:
+    """Return a word source: the operating system's randomness, or a seeded generator's.
+
+    None is the cryptographic source and the only one a real user may draw from.
+    """
+    if rng is None:
+        return lambda n: np.frombuffer(os.urandom(8 * n), dtype="<u8")
+    return lambda n: rng.integers(0, 1 << 64, size=n, dtype=np.uint64)
+
+
+def keep_threshold(epsilon: float, k: int) -> int:
+    """Return the largest t with t(k-1)/(2^64 - t) <= e^epsilon.
+
+    Generalised randomised response over k values keeps its value when a word is below t:
+    probability t/2^64, just under p = e^epsilon/(e^epsilon + k - 1).
+    """
+    with localcontext() as context:
+        context.prec = _DIGITS
+        e = Decimal(epsilon).exp()
+        return int((Decimal(1 << 64) * e / (e + (k - 1))).to_integral_value(ROUND_FLOOR))
+
+
+def flip_threshold(epsilon: float) -> int:
+    """Return the smallest t with (2^64 - t)/t <= e^epsilon.
+
+    A zero bit of optimised unary encoding is sent as one when a word is below t: probability
+    t/2^64, just over q = 1/(e^epsilon + 1).
+    """
+    with localcontext() as context:
+        context.prec = _DIGITS
+        e = Decimal(epsilon).exp()
+        return int((Decimal(1 << 64) / (e + 1)).to_integral_value(ROUND_CEILING))
+
+
+def below(k: int, n: int, words: Words) -> UInt64Array:
+    """Return n exactly uniform integers in 0..k-1 (words in the biased tail are redrawn)."""
+    limit = (1 << 64) // k * k  # 2^64 itself when k is a power of two
+    drawn = words(n)
+    if limit < 1 << 64:
+        while (biased := np.flatnonzero(drawn >= np.uint64(limit))).size:
+            drawn = drawn.copy()
+            drawn[biased] = words(biased.size)
+    return drawn % np.uint64(k)
