@@ -1,0 +1,159 @@
+"""Request bodies within bounds: sizes checked as bytes arrive, gzip undone as it streams."""
+
+import threading
+import zlib
+
+from anyio import to_thread
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ldprecover.wire import MEDIA_TYPE
+from ldprecover_server.errors import (
+    BodyTooLargeError,
+    QueueFullError,
+    ServiceError,
+    UnsupportedMediaTypeError,
+)
+from ldprecover_server.problems import refuse
+
+__all__ = ["BIG", "BodyGuard"]
+
+BIG = 1 << 18
+"""Bodies above this many bytes are decoded in a thread, so that the event loop goes on serving."""
+
+_JSON = "application/json"
+_PIECE = 1 << 16
+
+
+class BodyGuard:
+    """ASGI middleware: refuses a body that is too large or in an unknown form; undoes gzip.
+
+    Bodies are counted while they are read and decompressed in pieces, and all bodies held at one
+    time, from their first byte to the end of their answer, stay within `max_held_bytes`; past it
+    the answer is 503. So memory is bounded whatever is sent, by however many.
+    """
+
+    def __init__(self, app: ASGIApp, max_body_bytes: int, max_decoded_bytes: int, max_held_bytes: int) -> None:
+        self.app = app
+        self.max_body_bytes = max_body_bytes
+        self.max_decoded_bytes = max_decoded_bytes
+        self.max_held_bytes = max_held_bytes
+        self.held = 0
+        self.lock = threading.Lock()  # gzip is undone in threads
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD"):
+            await self.app(scope, receive, send)
+            return
+        hold = _Hold(self)
+        try:
+            try:
+                body = await self._read(Headers(scope=scope), receive, hold)
+            except ServiceError as error:
+                response = refuse(error)
+                # What is left of the body is not read, so the connection cannot serve another request.
+                response.headers["Connection"] = "close"
+                await response(scope, receive, send)
+                return
+            if body is not None:  # else the client went away
+                await self.app(scope, _replay(body, receive), send)
+        finally:
+            hold.release()
+
+    async def _read(self, headers: Headers, receive: Receive, hold: "_Hold") -> bytes | bytearray | None:
+        length = headers.get("content-length", "0")
+        if length.isdigit() and int(length) > self.max_body_bytes:
+            raise _too_large(self.max_body_bytes, "as sent")
+        encoding = headers.get("content-encoding", "identity").strip().lower()
+        if encoding not in ("identity", "gzip"):
+            raise UnsupportedMediaTypeError(f"Content-Encoding {encoding!r} is not read here; send gzip or none")
+        body = await self._receive(receive, hold)
+        if not body:
+            return body
+        media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if media_type not in (_JSON, MEDIA_TYPE):
+            named = f"Content-Type {media_type!r}" if media_type else "A body without Content-Type"
+            raise UnsupportedMediaTypeError(f"{named} is not read here; send {_JSON} or {MEDIA_TYPE}")
+        if encoding != "gzip":
+            return body
+        if len(body) > _PIECE:
+            return await to_thread.run_sync(self._gunzip, body, hold)
+        return self._gunzip(body, hold)
+
+    async def _receive(self, receive: Receive, hold: "_Hold") -> bytes | bytearray | None:
+        body: bytes | bytearray = b""
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] != "http.request":
+                return None
+            piece, more = message.get("body", b""), message.get("more_body", False)
+            hold.take(len(piece))
+            if not body:
+                body = piece if not more else bytearray(piece)
+            else:
+                body += piece
+            if len(body) > self.max_body_bytes:
+                raise _too_large(self.max_body_bytes, "as sent")
+        return body
+
+    def _gunzip(self, body: bytes | bytearray, hold: "_Hold") -> bytearray:
+        decoder = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+        decoded = bytearray()
+        try:
+            for start in range(0, len(body), _PIECE):
+                rest: bytes | bytearray = body[start : start + _PIECE]
+                while rest:
+                    self._grow(decoded, decoder.decompress(rest, _PIECE), hold)
+                    rest = decoder.unconsumed_tail
+            while piece := decoder.decompress(b"", _PIECE):
+                self._grow(decoded, piece, hold)
+        except zlib.error as error:
+            raise UnsupportedMediaTypeError(f"the body is not gzip as Content-Encoding says: {error}") from error
+        if not decoder.eof or decoder.unused_data:
+            raise UnsupportedMediaTypeError("the body is not one whole gzip member as Content-Encoding says")
+        return decoded
+
+    def _grow(self, decoded: bytearray, piece: bytes, hold: "_Hold") -> None:
+        if len(decoded) + len(piece) > self.max_decoded_bytes:
+            raise _too_large(self.max_decoded_bytes, "decompressed")
+        hold.take(len(piece))
+        decoded += piece
+
+
+def _replay(body: bytes | bytearray, receive: Receive) -> Receive:
+    """Return a receive that gives the whole body in one message, then what the connection says."""
+    given = False
+
+    async def replay() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replay
+
+
+class _Hold:
+    """The bytes one request holds of the guard's allowance."""
+
+    def __init__(self, guard: BodyGuard) -> None:
+        self.guard = guard
+        self.bytes = 0
+
+    def take(self, n: int) -> None:
+        with self.guard.lock:
+            if self.guard.held + n > self.guard.max_held_bytes:
+                raise QueueFullError("the server holds as many bytes of submissions as it may")
+            self.guard.held += n
+            self.bytes += n
+
+    def release(self) -> None:
+        with self.guard.lock:
+            self.guard.held -= self.bytes
+            self.bytes = 0
+
+
+def _too_large(limit: int, what: str) -> BodyTooLargeError:
+    return BodyTooLargeError(f"the body {what} may be at most {limit} bytes")

@@ -1,0 +1,202 @@
+"""One table from exception to problem type (RFC 9457), and the handlers that answer with it."""
+
+import http
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from ldprecover.errors import LDPRecoverError, ParameterError, ReportError
+from ldprecover_server import errors
+
+__all__ = ["DOCS_PATH", "MEDIA_TYPE", "PROBLEMS", "STANDARD_PROBLEMS", "Problem", "answer", "install", "problem_of"]
+
+MEDIA_TYPE = "application/problem+json"
+DOCS_PATH = "/docs/errors"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A problem type: its slug is a heading of the errors page."""
+
+    slug: str
+    status: int
+    title: str
+    help: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def type(self) -> str:
+        """The type URL: a reference to the heading on the server's own errors page."""
+        return f"{DOCS_PATH}#{self.slug}"
+
+
+_RETRY = {"Retry-After": "1"}
+
+NOT_FOUND = Problem("not-found", 404, "Nothing at this path", "See /docs for the paths there are.")
+METHOD_NOT_ALLOWED = Problem(
+    "method-not-allowed", 405, "Method not allowed here", "The Allow header names the methods of this path."
+)
+INVALID_REQUEST = Problem(
+    "invalid-request",
+    422,
+    "The request does not fit the interface",
+    '`errors` names each field and what is wrong with it. Numbers are strict: "0.5", true and NaN are no numbers.',
+)
+INTERNAL_ERROR = Problem(
+    "internal-error", 500, "The server failed", "A fault of the server; its log has the traceback. Nothing was stored."
+)
+
+STANDARD_PROBLEMS = (NOT_FOUND, METHOD_NOT_ALLOWED, INVALID_REQUEST, INTERNAL_ERROR)
+"""Problems that come from HTTP itself, not from an exception of ours."""
+
+PROBLEMS: dict[type[Exception], Problem] = {
+    errors.RoundNotFoundError: Problem(
+        "round-not-found", 404, "No such round", "The id or name is wrong, or the round was deleted."
+    ),
+    errors.NoCurrentRoundError: Problem(
+        "no-current-round",
+        404,
+        "No current round",
+        "/reports, /frequencies and /recover mean the round opened last; open one with POST /rounds.",
+    ),
+    errors.RoundClosedError: Problem(
+        "round-closed",
+        409,
+        "The round is closed",
+        "It takes no more reports. A submission that was answered before the close is counted, and its retry still "
+        "gets its 202.",
+    ),
+    errors.NameTakenError: Problem(
+        "name-taken", 409, "The name is taken", "Names of rounds are unique; choose another or delete the round."
+    ),
+    errors.KeyReusedError: Problem(
+        "idempotency-key-reused",
+        409,
+        "The idempotency key belongs to another submission",
+        "The same key came with other bytes. Nothing of this submission was stored; send it under a fresh random key.",
+    ),
+    errors.NoReportsError: Problem(
+        "no-reports", 409, "The round has no reports", "There is nothing to recover from yet."
+    ),
+    errors.BadRequestError: Problem(
+        "invalid-header", 422, "A header cannot be read", "The detail names the header and its form."
+    ),
+    errors.BodyTooLargeError: Problem(
+        "body-too-large",
+        413,
+        "The body is too large",
+        "Split the submission. The limits hold for the body as sent and for what it decompresses to.",
+    ),
+    errors.UnsupportedMediaTypeError: Problem(
+        "unsupported-media-type",
+        415,
+        "The body is in a form the server does not read",
+        "Content-Type is application/json, or application/vnd.ldprecover.reports for packed reports; "
+        "Content-Encoding is absent or gzip.",
+    ),
+    errors.UnauthorizedError: Problem(
+        "unauthorized",
+        401,
+        "An admin key is needed",
+        "Send the header Authorization: Bearer KEY.",
+        {"WWW-Authenticate": "Bearer"},
+    ),
+    errors.QueueFullError: Problem(
+        "queue-full",
+        503,
+        "Too many submissions wait",
+        "Nothing was stored; try again after the time in Retry-After with the same key and the same bytes.",
+        _RETRY,
+    ),
+    errors.StoreUnavailableError: Problem(
+        "store-unavailable",
+        503,
+        "The database does not answer",
+        "Whether the submission was stored is not known; try again with the same key and the same bytes.",
+        _RETRY,
+    ),
+    errors.StorageFullError: Problem(
+        "storage-full",
+        507,
+        "The disk is full",
+        "Nothing was stored; try again later with the same key and the same bytes.",
+        {"Retry-After": "10"},
+    ),
+    ReportError: Problem(
+        "invalid-report",
+        422,
+        "A report is malformed",
+        "`position` is the index of the first bad report; the whole submission was refused and nothing was stored.",
+    ),
+    ParameterError: Problem(
+        "invalid-parameter", 422, "A parameter is outside its range", "The detail names the parameter and its range."
+    ),
+}
+
+
+def problem_of(error: Exception) -> Problem:
+    """Return the problem type of a refusal, by the nearest class in the table."""
+    return next(PROBLEMS[cls] for cls in type(error).__mro__ if cls in PROBLEMS)
+
+
+def answer(
+    problem: Problem, detail: str | None = None, headers: Mapping[str, str] | None = None, **extra: Any
+) -> Response:
+    """Return the problem+json response."""
+    body = {"type": problem.type, "title": problem.title, "status": problem.status}
+    body |= {"detail": detail} if detail else {}
+    body |= {name: value for name, value in extra.items() if value is not None}
+    return Response(
+        msgspec.json.encode(body),
+        status_code=problem.status,
+        media_type=MEDIA_TYPE,
+        headers={**problem.headers, **(headers or {})},
+    )
+
+
+def refuse(error: Exception) -> Response:
+    """Return the answer to a refusal of the service or of the mathematics."""
+    if isinstance(error, ReportError):
+        return answer(problem_of(error), error.reason, position=error.position)
+    return answer(problem_of(error), str(error))
+
+
+def install(app: FastAPI) -> None:
+    """Make every error of the app a problem."""
+
+    async def on_refusal(request: Request, error: Exception) -> Response:
+        return refuse(error)
+
+    async def on_validation(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        found = [{"field": _pointer(e["loc"]), "reason": e["msg"]} for e in error.errors()]
+        return answer(INVALID_REQUEST, "; ".join(f"{e['field']}: {e['reason']}" for e in found[:3]), errors=found[:20])
+
+    async def on_http(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        table = {404: NOT_FOUND, 405: METHOD_NOT_ALLOWED, 400: INVALID_REQUEST}
+        if error.status_code in table:
+            detail = f"{request.method} {request.url.path}" if error.status_code != 400 else str(error.detail)
+            return answer(table[error.status_code], detail, error.headers)
+        title = http.HTTPStatus(error.status_code).phrase
+        generic = Problem(title.lower().replace(" ", "-"), error.status_code, title, "")
+        return answer(generic, str(error.detail), error.headers)
+
+    async def on_failure(request: Request, error: Exception) -> Response:
+        return answer(INTERNAL_ERROR)
+
+    app.add_exception_handler(errors.ServiceError, on_refusal)
+    app.add_exception_handler(LDPRecoverError, on_refusal)
+    app.add_exception_handler(RequestValidationError, on_validation)
+    app.add_exception_handler(HTTPException, on_http)
+    app.add_exception_handler(Exception, on_failure)
+
+
+def _pointer(location: tuple[int | str, ...]) -> str:
+    return ".".join(str(part) for part in location if part != "body") or "body"

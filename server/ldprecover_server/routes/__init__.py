@@ -1,0 +1,1 @@
+"""HTTP in and out: routes translate and hold no logic."""

@@ -1,0 +1,54 @@
+"""What routes share: the service, the round a path means, answers in JSON."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import Depends, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from ldprecover_server.models import ProblemDetails
+from ldprecover_server.problems import MEDIA_TYPE
+from ldprecover_server.service import Service
+from ldprecover_server.store import CURRENT
+
+__all__ = ["Admin", "json", "problems", "round_in_path", "service_of"]
+
+_bearer = HTTPBearer(auto_error=False, description="The admin key.")
+
+
+def service_of(request: Request) -> Service:
+    """Return the service this app serves."""
+    service: Service = request.app.state.service
+    return service
+
+
+def round_in_path(request: Request) -> str:
+    """Return the round a request means: the one in its path, else the current one."""
+    identifier: str = request.path_params.get("round", CURRENT)
+    return identifier
+
+
+async def _require_admin(
+    request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+) -> None:
+    key = credentials.credentials if credentials else None
+    await run_in_threadpool(service_of(request).require_admin, key)
+
+
+Admin = Depends(_require_admin)
+
+
+def json(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Return a JSON answer; floats are written so that they read back exactly."""
+    return Response(
+        msgspec.json.encode(body), status_code=status, media_type="application/json", headers=dict(headers or {})
+    )
+
+
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the OpenAPI of problem answers with these statuses."""
+    schema = {"schema": {"$ref": f"#/components/schemas/{ProblemDetails.__name__}"}}
+    return {status: {"description": "Problem", "content": {MEDIA_TYPE: schema}} for status in statuses}

@@ -1,0 +1,65 @@
+"""What a round's reports say, and what recovery makes of them."""
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from ldprecover import Estimates
+from ldprecover_server.models import Frequencies, Recovered, RecoverRequest
+from ldprecover_server.routes.common import json, problems, round_in_path, service_of
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["results"])
+
+
+@router.get("/frequencies", response_model=Frequencies, responses=problems(404))
+def frequencies(request: Request) -> Response:
+    """Unbiased, unclipped estimates with standard errors, of every report answered before."""
+    round, tally = service_of(request).tally(round_in_path(request))
+    oracle = round.oracle
+    estimates = Estimates.of(oracle, tally) if tally.n else None
+    return json(
+        {
+            "round": round.id,
+            "protocol": oracle.protocol,
+            "epsilon": oracle.epsilon,
+            "n": tally.n,
+            "p": oracle.p,
+            "q": oracle.q,
+            "items": round.parameters.items,
+            "counts": tally.counts.tolist(),
+            "frequencies": estimates and estimates.frequencies.tolist(),
+            "standard_errors": estimates and estimates.standard_errors.tolist(),
+            "sum": estimates and estimates.sum,
+        }
+    )
+
+
+@router.post("/recover", response_model=Recovered, responses=problems(404, 409, 413, 415, 422))
+def recover(request: Request, wanted: RecoverRequest | None = None) -> Response:
+    """Recover the frequencies from the stored, possibly poisoned, counts."""
+    wanted = wanted or RecoverRequest()
+    round, tally, recovery = service_of(request).recover(
+        round_in_path(request),
+        method=wanted.method,
+        eta=wanted.eta,
+        targets=wanted.targets,
+        malicious_model=wanted.malicious_model,
+    )
+    return json(
+        {
+            "round": round.id,
+            "method": recovery.method,
+            "eta": recovery.eta,
+            "targets": list(recovery.targets),
+            "malicious_model": wanted.malicious_model,
+            "n": tally.n,
+            "malicious_sum": recovery.malicious_sum,
+            "items": round.parameters.items,
+            "poisoned": recovery.poisoned.tolist(),
+            "malicious": recovery.malicious.tolist(),
+            "genuine": recovery.genuine.tolist(),
+            "recovered": recovery.recovered.tolist(),
+            "notes": list(recovery.notes),
+        }
+    )

@@ -1,0 +1,51 @@
+"""Settings of the server: name, type, default and help in one place.
+
+Every one is an environment variable LDPRECOVER_<NAME>; `ldprecover serve --help` and the docs are
+made from this table.
+"""
+
+from typing import Annotated
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+__all__ = ["Settings"]
+
+MIB = 1 << 20
+
+
+class Settings(BaseSettings):
+    """What an operator may set."""
+
+    model_config = SettingsConfigDict(env_prefix="LDPRECOVER_", extra="forbid", frozen=True)
+
+    host: Annotated[str, Field(description="Address to listen on.")] = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535, description="Port to listen on; 0 takes a free one.")] = 8000
+    database_url: Annotated[str, Field(description="SQLAlchemy URL of the database, sqlite:///FILE.")] = (
+        "sqlite:///ldprecover.db"
+    )
+    workers: Annotated[int, Field(ge=1, description="Server processes; SQLite allows one.")] = 1
+    admin_key: Annotated[
+        SecretStr | None,
+        Field(
+            min_length=16,
+            description="Admin key, 16 characters or more, never stored. With none, the server makes one at first "
+            "start, prints it once and keeps only its hash.",
+        ),
+    ] = None
+    max_body_bytes: Annotated[int, Field(ge=1024, description="Largest request body as sent, in bytes.")] = 16 * MIB
+    max_decoded_bytes: Annotated[
+        int, Field(ge=1024, description="Largest request body after decompression, in bytes.")
+    ] = 64 * MIB
+    queue_requests: Annotated[
+        int, Field(ge=1, description="Submissions that may wait for their commit; past it the answer is 503.")
+    ] = 10_000
+    queue_bytes: Annotated[
+        int, Field(ge=1024, description="Decoded bytes that may wait for their commit; past it the answer is 503.")
+    ] = 256 * MIB
+    group_bytes: Annotated[
+        int, Field(ge=1024, description="Decoded bytes after which one commit takes no further submission.")
+    ] = 8 * MIB
+    shutdown_seconds: Annotated[
+        int, Field(ge=1, description="Time that requests under way get to finish after SIGTERM.")
+    ] = 30

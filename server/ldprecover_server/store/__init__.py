@@ -1,0 +1,6 @@
+"""What the service keeps, behind one small interface."""
+
+from ldprecover_server.store.commit import Batch, Outcome, Sealed
+from ldprecover_server.store.store import CURRENT, Store, StoredRound
+
+__all__ = ["CURRENT", "Batch", "Outcome", "Sealed", "Store", "StoredRound"]

@@ -1,0 +1,186 @@
+"""Rounds, reports and keys in the database: the one room that knows SQL."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from ldprecover.parameters import RoundParameters
+from ldprecover.tally import Tally
+from ldprecover_server.errors import (
+    ConfigurationError,
+    NameTakenError,
+    NoCurrentRoundError,
+    RoundNotFoundError,
+)
+from ldprecover_server.store.commit import Batch, Outcome, commit, insert
+from ldprecover_server.store.engine import Database
+from ldprecover_server.store.schema import (
+    SCHEMA_VERSION,
+    admin_keys,
+    keys,
+    metadata,
+    rounds,
+    schema_version,
+    segments,
+    tallies,
+)
+
+__all__ = ["CURRENT", "Store", "StoredRound"]
+
+CURRENT = "current"
+
+Clock = Callable[[], datetime]
+
+_BRIEF = [column for column in rounds.c if column.name != "items"]
+
+
+@dataclass(frozen=True)
+class StoredRound:
+    """A round as stored, without its labels; `seq` orders rounds by their opening."""
+
+    seq: int
+    id: str
+    name: str
+    state: str
+    opened_at: str
+    closed_at: str | None
+    n: int
+
+
+class Store:
+    """Everything the service keeps. Methods are safe to call from several threads."""
+
+    def __init__(self, url: str, *, clock: Clock = lambda: datetime.now(UTC), process: int = 0) -> None:
+        self.database = Database(url)
+        self.clock = clock
+        self.process = process
+
+    def prepare(self) -> None:
+        """Make the tables where there are none. Raises ConfigurationError for an unknown schema."""
+        with self.database.write() as connection:
+            metadata.create_all(connection)
+            found = connection.scalar(sa.select(schema_version.c.version))
+            if found is None:
+                connection.execute(sa.insert(schema_version), {"version": SCHEMA_VERSION})
+            elif found != SCHEMA_VERSION:
+                raise ConfigurationError(
+                    f"the database has schema {found}; this version of ldprecover knows schema {SCHEMA_VERSION}"
+                )
+
+    def close(self) -> None:
+        """Close the database."""
+        self.database.close()
+
+    def check_writable(self) -> None:
+        """Raise StoreUnavailableError or StorageFullError unless a transaction can write."""
+        with self.database.write() as connection:
+            connection.execute(sa.update(schema_version).values(version=schema_version.c.version))
+
+    def open_round(self, id: str, name: str, parameters: RoundParameters) -> StoredRound:
+        """Open a round. Raises NameTakenError."""
+        row: dict[str, Any] = {
+            "id": id,
+            "name": name,
+            "protocol": parameters.protocol,
+            "epsilon": parameters.epsilon,
+            "hash_range": parameters.hash_range,
+            "items": msgspec.json.encode(parameters.items),
+            "state": "open",
+            "opened_at": self._now(),
+        }
+        with self.database.write() as connection:
+            statement = insert(connection, rounds).on_conflict_do_nothing(index_elements=["name"])
+            if connection.scalar(statement.returning(rounds.c.seq), row) is None:
+                raise NameTakenError(f"a round named {name!r} exists")
+            return _find(connection, id)
+
+    def round(self, identifier: str) -> StoredRound:
+        """Return the round with this id or name, or the `current` one. Raises RoundNotFoundError."""
+        with self.database.read() as connection:
+            return _find(connection, identifier)
+
+    def rounds(self, limit: int, before: str | None = None) -> list[StoredRound]:
+        """Return rounds, the one opened last first; `before` is the id after which the page starts."""
+        with self.database.read() as connection:
+            query = _query().order_by(rounds.c.seq.desc()).limit(limit)
+            if before is not None:
+                query = query.where(rounds.c.seq < _find(connection, before).seq)
+            return [_stored(row) for row in connection.execute(query)]
+
+    def parameters(self, seq: int) -> RoundParameters:
+        """Return the immutable parameters of a round. Raises RoundNotFoundError."""
+        with self.database.read() as connection:
+            row = connection.execute(sa.select(rounds).where(rounds.c.seq == seq)).one_or_none()
+        if row is None:
+            raise RoundNotFoundError("the round was deleted")
+        items = tuple(msgspec.json.decode(row.items, type=list[str]))
+        return RoundParameters(row.protocol, row.epsilon, items, row.hash_range)
+
+    def close_round(self, identifier: str) -> StoredRound:
+        """Close a round: no commit after this one adds a report to it."""
+        with self.database.write() as connection:
+            found = _find(connection, identifier)
+            if found.state == "open":
+                values = {"state": "closed", "closed_at": self._now()}
+                connection.execute(sa.update(rounds).where(rounds.c.seq == found.seq).values(values))
+            return _find(connection, found.id)
+
+    def delete_round(self, identifier: str) -> StoredRound:
+        """Delete a round with everything it holds, and return what it was."""
+        with self.database.write() as connection:
+            found = _find(connection, identifier)
+            for table in (segments, tallies, keys):
+                connection.execute(sa.delete(table).where(table.c.round == found.seq))
+            connection.execute(sa.delete(rounds).where(rounds.c.seq == found.seq))
+            return found
+
+    def tally(self, seq: int, d: int) -> Tally:
+        """Return the sum of every process's tally of a round over d items."""
+        with self.database.read() as connection:
+            rows = connection.execute(sa.select(tallies.c.n, tallies.c.counts).where(tallies.c.round == seq)).all()
+        return sum((Tally.from_bytes(row.counts, row.n) for row in rows), Tally.empty(d))
+
+    def commit(self, batches: Sequence[Batch]) -> list[list[Outcome]]:
+        """Store submissions, durably, each exactly once; return the outcomes in the order given."""
+        hour = int(self.clock().timestamp()) // 3600
+        with self.database.write() as connection:
+            return commit(connection, batches, self.process, hour)
+
+    def admin_key_hashes(self) -> list[bytes]:
+        """Return the SHA-256 hashes of the admin keys."""
+        with self.database.read() as connection:
+            return list(connection.scalars(sa.select(admin_keys.c.hash)))
+
+    def add_admin_key(self, hash: bytes) -> None:
+        """Keep the hash of an admin key."""
+        with self.database.write() as connection:
+            connection.execute(sa.insert(admin_keys), {"hash": hash, "created_at": self._now()})
+
+    def _now(self) -> str:
+        return self.clock().isoformat(timespec="seconds")
+
+
+def _query() -> sa.Select[Any]:
+    total = sa.select(sa.func.coalesce(sa.func.sum(tallies.c.n), 0)).where(tallies.c.round == rounds.c.seq)
+    return sa.select(*_BRIEF, total.scalar_subquery().label("total"))
+
+
+def _find(connection: sa.Connection, identifier: str) -> StoredRound:
+    if identifier == CURRENT:
+        row = connection.execute(_query().order_by(rounds.c.seq.desc()).limit(1)).one_or_none()
+        if row is None:
+            raise NoCurrentRoundError("no round has been opened")
+        return _stored(row)
+    match = sa.or_(rounds.c.id == identifier, rounds.c.name == identifier)
+    row = connection.execute(_query().where(match)).one_or_none()
+    if row is None:
+        raise RoundNotFoundError(f"no round has the id or name {identifier[:80]!r}")
+    return _stored(row)
+
+
+def _stored(row: Any) -> StoredRound:
+    return StoredRound(row.seq, row.id, row.name, row.state, row.opened_at, row.closed_at, int(row.total))
