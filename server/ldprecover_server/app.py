@@ -7,22 +7,34 @@ from importlib.metadata import version
 
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
-from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ldprecover_server import openapi, problems
 from ldprecover_server.bodies import BodyGuard
 from ldprecover_server.routes import operation, reference, results, rounds
-from ldprecover_server.routes.submissions import submit
+from ldprecover_server.routes.submissions import Submissions
 from ldprecover_server.service import Service
 from ldprecover_server.settings import Settings
 from ldprecover_server.store import Store
 
-__all__ = ["create_app"]
+__all__ = ["create_api", "create_app"]
 
 
-def create_app(settings: Settings, store: Store) -> FastAPI:
+def create_app(settings: Settings, store: Store) -> ASGIApp:
     """Return the application over a prepared store; its lifespan runs the writer and closes the store."""
     service = Service(store, settings)
+    api = create_api(service)
+    submissions = Submissions(service)
+
+    async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
+        hot = scope["type"] == "http" and submissions.takes(scope["path"])
+        await (submissions if hot else api)(scope, receive, send)
+
+    return BodyGuard(dispatch, settings.max_body_bytes, settings.max_decoded_bytes, settings.queue_bytes)
+
+
+def create_api(service: Service) -> FastAPI:
+    """Return everything but the submissions: rounds, results, operation and the API reference."""
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -30,25 +42,16 @@ def create_app(settings: Settings, store: Store) -> FastAPI:
         try:
             yield
         finally:
-            await run_in_threadpool(service.ingest.stop)
-            store.close()
+            await run_in_threadpool(service.close)
 
-    app = FastAPI(title="LDPRecover", version=version("ldprecover"), docs_url=None, redoc_url=None, lifespan=lifespan)
-    app.state.service = service
-    problems.install(app)
-    openapi.install(app)
-    for path in ("/rounds/{round}/reports", "/reports"):
-        app.router.routes.append(Route(path, submit, methods=["POST"]))
-    # Under /rounds/{round} the one the path names; at the root the current round.
-    app.include_router(results.router, prefix="/rounds/{round}")
-    app.include_router(results.router)
-    app.include_router(rounds.router)
-    app.include_router(operation.router)
-    reference.install(app)
-    app.add_middleware(
-        BodyGuard,
-        max_body_bytes=settings.max_body_bytes,
-        max_decoded_bytes=settings.max_decoded_bytes,
-        max_held_bytes=settings.queue_bytes,
-    )
-    return app
+    api = FastAPI(title="LDPRecover", version=version("ldprecover"), docs_url=None, redoc_url=None, lifespan=lifespan)
+    api.state.service = service
+    problems.install(api)
+    openapi.install(api)
+    # Under /rounds/{round} the round that the path names; at the root the current one.
+    api.include_router(results.router, prefix="/rounds/{round}")
+    api.include_router(results.router)
+    api.include_router(rounds.router)
+    api.include_router(operation.router)
+    reference.install(api)
+    return api

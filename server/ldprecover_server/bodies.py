@@ -16,7 +16,7 @@ from ldprecover_server.errors import (
 )
 from ldprecover_server.problems import refuse
 
-__all__ = ["BIG", "BodyGuard"]
+__all__ = ["BIG", "BodyGuard", "media_type"]
 
 BIG = 1 << 18
 """Bodies above this many bytes are decoded in a thread, so that the event loop goes on serving."""
@@ -70,9 +70,9 @@ class BodyGuard:
         body = await self._receive(receive, hold)
         if not body:
             return body
-        media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
-        if media_type not in (_JSON, MEDIA_TYPE):
-            named = f"Content-Type {media_type!r}" if media_type else "A body without Content-Type"
+        sent = media_type(headers)
+        if sent not in (_JSON, MEDIA_TYPE):
+            named = f"Content-Type {sent!r}" if sent else "A body without Content-Type"
             raise UnsupportedMediaTypeError(f"{named} is not read here; send {_JSON} or {MEDIA_TYPE}")
         if encoding != "gzip":
             return body
@@ -153,6 +153,11 @@ class _Hold:
         with self.guard.lock:
             self.guard.held -= self.bytes
             self.bytes = 0
+
+
+def media_type(headers: Headers) -> str:
+    """Return the Content-Type without its parameters."""
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def _too_large(limit: int, what: str) -> BodyTooLargeError:

@@ -5,7 +5,6 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from ldprecover import Estimates, FrequencyOracle, ParameterError, RoundParameters, Tally
-from ldprecover._types import Reports
 from ldprecover.recovery import Recovery, recover
 from ldprecover_server import keys
 from ldprecover_server.errors import NoReportsError, QueueFullError, RoundNotFoundError, UnauthorizedError
@@ -37,6 +36,11 @@ class Service:
         self._max_waiting = settings.queue_requests
         self._settings_key = settings.admin_key.get_secret_value() if settings.admin_key else None
         self._rounds: OrderedDict[str, OpenRound] = OrderedDict()
+
+    def close(self) -> None:
+        """Stop the writer, once it has stored what it holds, and close the store."""
+        self.ingest.stop()
+        self.store.close()
 
     def check_ready(self) -> None:
         """Raise a ServiceError unless a submission sent now could be stored."""
@@ -95,10 +99,10 @@ class Service:
                 self._rounds.popitem(last=False)
         return found
 
-    async def submit(self, round: OpenRound, idempotency_key: str, reports: Reports) -> bool:
-        """Store checked reports durably; return whether they had been stored before."""
+    async def submit(self, round: OpenRound, idempotency_key: str, packed: bytes | bytearray) -> bool:
+        """Store checked, packed reports durably; return whether they had been stored before."""
         try:
-            return await self.ingest.submit(Submission(round.seq, round.oracle, idempotency_key, reports))
+            return await self.ingest.submit(Submission(round.seq, round.oracle, idempotency_key, packed))
         except RoundNotFoundError:
             self._rounds.pop(round.id, None)
             raise

@@ -16,7 +16,7 @@ from ldprecover_server.errors import (
     NoCurrentRoundError,
     RoundNotFoundError,
 )
-from ldprecover_server.store.commit import Batch, Outcome, commit, insert
+from ldprecover_server.store.commit import Batch, Commit, Outcome, upsert
 from ldprecover_server.store.engine import Database
 from ldprecover_server.store.schema import (
     SCHEMA_VERSION,
@@ -57,7 +57,8 @@ class Store:
     def __init__(self, url: str, *, clock: Clock = lambda: datetime.now(UTC), process: int = 0) -> None:
         self.database = Database(url)
         self.clock = clock
-        self.process = process
+        self._upsert = upsert(self.database.engine.dialect.name)
+        self._commit = Commit(self.database.engine.dialect.name, process)
 
     def prepare(self) -> None:
         """Make the tables where there are none. Raises ConfigurationError for an unknown schema."""
@@ -93,7 +94,7 @@ class Store:
             "opened_at": self._now(),
         }
         with self.database.write() as connection:
-            statement = insert(connection, rounds).on_conflict_do_nothing(index_elements=["name"])
+            statement = self._upsert(rounds).on_conflict_do_nothing(index_elements=["name"])
             if connection.scalar(statement.returning(rounds.c.seq), row) is None:
                 raise NameTakenError(f"a round named {name!r} exists")
             return _find(connection, id)
@@ -148,7 +149,7 @@ class Store:
         """Store submissions, durably, each exactly once; return the outcomes in the order given."""
         hour = int(self.clock().timestamp()) // 3600
         with self.database.write() as connection:
-            return commit(connection, batches, self.process, hour)
+            return self._commit(connection, batches, hour)
 
     def admin_key_hashes(self) -> list[bytes]:
         """Return the SHA-256 hashes of the admin keys."""
