@@ -1,0 +1,90 @@
+"""An attack on a round of a running server, through the door that genuine users use."""
+
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from ldprecover import ParameterError
+from ldprecover_attacker.base import Attack
+from ldprecover_client.bulk import BATCH_SIZE, submit_reports
+from ldprecover_client.http import Server, Transport
+from ldprecover_client.progress import Progress, progress_bar
+from ldprecover_client.retry import Retries
+
+__all__ = ["Campaign", "CampaignResult"]
+
+_STREAM = 2  # of the seed; a simulated population of the same seed draws from its streams 0 and 1
+
+
+@dataclass(frozen=True)
+class CampaignResult:
+    """What a campaign sent, and how much of it was accepted.
+
+    `attack` is the attack as it stood in the round: targets as indices, defaults as numbers.
+    """
+
+    round_id: str
+    attack: Attack
+    m: int
+    seed: int
+    accepted: int
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """m malicious users who send one attack's reports to a round.
+
+    `round_id` is an id, a name or "current"; the attack's targets may be labels of the round. The same
+    seed and attack send the same reports to rounds of the same parameters. The remaining fields are
+    those of `ldprecover_client.submit_reports`; a malicious user needs no key that a genuine one does not.
+
+    Raises ParameterError for a negative m or seed.
+    """
+
+    url: str
+    round_id: str
+    attack: Attack
+    m: int
+    seed: int
+    key: str | None = field(default=None, kw_only=True, repr=False)
+    batch_size: int = field(default=BATCH_SIZE, kw_only=True)
+    connections: int = field(default=4, kw_only=True)
+    timeout: float = field(default=30.0, kw_only=True)
+    retries: Retries | None = field(default=None, kw_only=True)
+    transport: Transport | None = field(default=None, kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("m", "seed"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise ParameterError(f"{name} must be an integer from 0, not {value!r}")
+
+    def run(self, progress: Progress | Literal["bar"] | None = None) -> CampaignResult:
+        """Fetch the round's parameters, make the m reports, post them.
+
+        `progress` is called with reports accepted and m; "bar" shows a bar on standard error. Raises
+        ParameterError when the attack does not fit the round, and what `submit_reports` raises.
+        """
+        with Server(
+            self.url, key=self.key, timeout=self.timeout, retries=self.retries, transport=self.transport
+        ) as server:
+            round_ = server.parameters(self.round_id)
+        attack = self.attack.resolve(round_.parameters.items)
+        rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(_STREAM,)))
+        reports = attack.reports(round_.parameters.oracle, self.m, rng)
+        with progress_bar("malicious users report") if progress == "bar" else nullcontext(progress) as move:
+            accepted = submit_reports(
+                self.url,
+                round_.id,
+                reports,
+                key=self.key,
+                batch_size=self.batch_size,
+                connections=self.connections,
+                progress=move,
+                timeout=self.timeout,
+                retries=self.retries,
+                transport=self.transport,
+            )
+        return CampaignResult(round_.id, attack, self.m, self.seed, accepted)

@@ -1,0 +1,63 @@
+"""Attacks by name, as a command line asks for them."""
+
+from typing import Any
+
+import pytest
+
+import ldprecover_attacker
+from ldprecover import ParameterError
+from ldprecover_attacker import AA, ATTACKS, MGA, Attack, InputPoisoning, Manip, Several, make_attack
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "expected"),
+    [
+        ("mga", {"targets": [1, "b"]}, MGA([1, "b"])),
+        ("mga", {"targets": [1], "search": "exhaustive"}, MGA([1], search="exhaustive")),
+        ("mga", {"targets": [1], "model": "sampled", "size": None, "kind": None}, MGA([1], model="sampled")),
+        ("mga", {"targets": [1], "input_poisoning": True}, InputPoisoning(MGA([1]))),
+        ("manip", {}, Manip()),
+        ("manip", {"size": 4, "model": "sampled"}, Manip(4, model="sampled")),
+        ("aa", {}, AA()),
+        ("aa", {"kind": "peaked", "size": 3}, AA("peaked", 3)),
+        ("aa", {"attackers": 5}, Several([AA()] * 5)),
+        ("manip", {"attackers": 2, "input_poisoning": True}, Several([InputPoisoning(Manip())] * 2)),
+    ],
+)
+def test_a_name_and_options_make_the_attack(name: str, options: dict[str, Any], expected: Attack) -> None:
+    assert make_attack(name, **options) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("mpa", {}, "attack must be one of aa, manip, mga, not 'mpa'"),
+        ("mga", {}, "mga needs targets"),
+        ("mga", {"targets": [1], "size": 4}, "size does not belong to mga; its options are model, search, targets"),
+        ("manip", {"targets": [1]}, "targets does not belong to manip"),
+        ("aa", {"search": 5}, "search does not belong to aa"),
+        ("manip", {"kind": "peaked"}, "kind does not belong to manip"),
+        ("aa", {"size": 5}, "size belongs to the peaked kind"),
+        ("mga", {"targets": [1], "model": "sampled", "input_poisoning": True}, "neither model nor search"),
+        ("mga", {"targets": [1], "search": 9, "input_poisoning": True}, "neither model nor search"),
+        ("mga", {"targets": [1], "search": 9, "model": "sampled"}, "search belongs to the crafted model"),
+        ("aa", {"attackers": 0}, "attackers must be an integer from 1"),
+        ("aa", {"attackers": True}, "attackers must be an integer from 1"),
+        ("mga", {"targets": [1], "model": "one-hot"}, "one-hot OLH report cannot travel"),
+    ],
+)
+def test_what_does_not_belong_is_refused(name: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        make_attack(name, **options)
+
+
+def test_every_attack_with_a_name_is_public() -> None:
+    for name, attack in ATTACKS.items():
+        assert attack.name == name
+        assert attack.__name__ in ldprecover_attacker.__all__
+
+
+def test_public_names_are_sorted_and_there() -> None:
+    names = ldprecover_attacker.__all__
+    assert names == sorted(names, key=lambda name: (not name.isupper(), name))
+    assert all(hasattr(ldprecover_attacker, name) for name in names)

@@ -1,0 +1,126 @@
+"""The distributions that Manip and AA draw their items from, and what is sent of them."""
+
+import numpy as np
+import pytest
+
+from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError
+from ldprecover_attacker import AA, MGA, InputPoisoning, ItemAttack, Manip, Several
+
+ORACLES = [GRR(0.5, 40), OUE(0.5, 40), OLH(0.5, 40, 3)]
+ITEM_ATTACKS = [MGA([3, 0, 4]), Manip(), Manip(7), AA(), AA("peaked"), AA("peaked", 4)]
+
+
+def rng(seed: int = 4) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+@pytest.mark.parametrize("attack", ITEM_ATTACKS, ids=repr)
+@pytest.mark.parametrize("d", [5, 40, 1_000])
+def test_a_distribution_is_one(attack: ItemAttack, d: int) -> None:
+    if isinstance(attack, Manip) and attack.size == 7 and d == 5:
+        with pytest.raises(ParameterError, match="from 1 to 5, not 7"):
+            attack.distribution(d, rng())
+        return
+    weights = attack.distribution(d, rng())
+    assert weights.shape == (d,)
+    assert weights.min() >= 0
+    assert weights.sum() == pytest.approx(1, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("size", "d", "expected"), [(None, 40, 20), (None, 41, 21), (None, 2, 1), (7, 40, 7), (40, 40, 40)]
+)
+def test_manip_is_uniform_on_half_the_items_unless_told(size: int | None, d: int, expected: int) -> None:
+    weights = Manip(size).distribution(d, rng())
+    assert sorted(weights)[-expected:] == [1 / expected] * expected
+    assert np.count_nonzero(weights) == expected
+    assert Manip(size).resolve([str(i) for i in range(d)]).size == expected
+
+
+def test_a_diffuse_distribution_has_uniform_weights_on_all_items() -> None:
+    """w / max(w) of 20,000 items is close to U(0, 1): Kolmogorov-Smirnov distance below 0.025 (P < 1e-10)."""
+    weights = AA().distribution(20_000, rng())
+    assert weights.min() > 0
+    ranks = np.sort(weights / weights.max())
+    assert np.abs(ranks - np.arange(1, 20_001) / 20_000).max() < 0.025
+
+
+@pytest.mark.parametrize(("size", "d", "expected"), [(None, 40, 10), (None, 6, 6), (3, 40, 3), (40, 40, 40)])
+def test_a_peaked_distribution_has_ten_items_unless_told(size: int | None, d: int, expected: int) -> None:
+    attack = AA("peaked", size)
+    weights = attack.distribution(d, rng())
+    assert np.count_nonzero(weights) == expected
+    assert np.unique(weights[weights > 0]).size == expected
+    assert attack.resolve([str(i) for i in range(d)]).size == expected
+
+
+def test_every_call_draws_another_secret() -> None:
+    generator = rng()
+    for attack in (Manip(), AA(), AA("peaked")):
+        assert not np.array_equal(attack.distribution(40, generator), attack.distribution(40, generator))
+
+
+@pytest.mark.parametrize("size", [0, -3, 2.5, True, "4"])
+def test_a_size_that_is_none_is_refused(size: object) -> None:
+    for make in (Manip, lambda size: AA("peaked", size)):
+        with pytest.raises(ParameterError, match="integer from 1"):
+            make(size)
+
+
+def test_a_size_above_the_domain_is_refused() -> None:
+    for attack in (Manip(41), AA("peaked", 41)):
+        with pytest.raises(ParameterError, match="from 1 to 40, not 41"):
+            attack.resolve([str(i) for i in range(40)])
+        with pytest.raises(ParameterError, match="from 1 to 40, not 41"):
+            attack.reports(GRR(1.0, 40), 5, rng())
+
+
+def test_a_diffuse_attack_has_no_size_and_another_kind_is_refused() -> None:
+    with pytest.raises(ParameterError, match="size belongs to the peaked kind"):
+        AA(size=4)
+    with pytest.raises(ParameterError, match="kind must be one of diffuse, peaked"):
+        AA("spiky")
+
+
+def support_probability(oracle: FrequencyOracle, attack: ItemAttack, weights: np.ndarray) -> np.ndarray:
+    """Return pi(v), the probability that one malicious report supports v, when items are drawn from `weights`."""
+    if isinstance(oracle, OLH):
+        return weights + (1 - weights) * oracle.q
+    if isinstance(oracle, OUE) and attack.model == "crafted":
+        ones = int(oracle.honest_support_size)
+        return weights + (1 - weights) * (ones - 1) / (oracle.domain_size - 1)
+    return weights
+
+
+@pytest.mark.parametrize("oracle", ORACLES, ids=repr)
+@pytest.mark.parametrize("model", ["crafted", "sampled"])
+@pytest.mark.parametrize("make", [Manip, AA, lambda **kw: AA("peaked", **kw)], ids=["manip", "diffuse", "peaked"])
+def test_support_follows_the_distribution_drawn(oracle: FrequencyOracle, model: str, make: type[ItemAttack]) -> None:
+    """Every item's count among 20,000 reports is binomial: to 6.5 sd each (18 cases: 6e-8 in all)."""
+    attack, m = make(model=model), 20_000
+    pi = support_probability(oracle, attack, attack.distribution(40, rng()))
+    counts = oracle.support_counts(attack.reports(oracle, m, rng()))
+    assert (np.abs(counts - m * pi) <= 6.5 * (m * pi * (1 - pi)) ** 0.5 + 1e-6).all()
+
+
+@pytest.mark.parametrize("oracle", ORACLES, ids=repr)
+@pytest.mark.parametrize("attack", [MGA([3, 0, 4]), Manip(), AA("peaked")], ids=repr)
+def test_input_poisoning_has_the_law_of_honest_users(oracle: FrequencyOracle, attack: ItemAttack) -> None:
+    """pi(v) = P(v)(p - q) + q for each of 40 items among 20,000 reports, to 6.5 sd (9 cases: 3e-8 in all)."""
+    m = 20_000
+    pi = attack.distribution(40, rng()) * (oracle.p - oracle.q) + oracle.q
+    counts = oracle.support_counts(InputPoisoning(attack).reports(oracle, m, rng()))
+    assert (np.abs(counts - m * pi) <= 6.5 * (m * pi * (1 - pi)) ** 0.5).all()
+
+
+def test_input_poisoning_takes_no_notice_of_the_report_model() -> None:
+    oracle = OUE(0.5, 40)
+    crafted, sampled = (
+        InputPoisoning(MGA([1, 2], model=m)).reports(oracle, 100, rng()) for m in ("crafted", "sampled")
+    )
+    assert np.array_equal(crafted, sampled)
+
+
+def test_input_poisoning_needs_an_attack_that_draws_items() -> None:
+    with pytest.raises(ParameterError, match="draws items"):
+        InputPoisoning(Several([AA()]))  # type: ignore[arg-type]

@@ -1,0 +1,45 @@
+"""Malicious users shared among attackers."""
+
+import numpy as np
+import pytest
+
+from ldprecover import GRR, OUE, ParameterError
+from ldprecover_attacker import AA, MGA, InputPoisoning, Manip, Several
+
+
+def rng(seed: int = 6) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def test_users_are_assigned_at_random_with_equal_probability() -> None:
+    """Three attackers, 30,000 users: a third each, and a third of each in the first half, to 6 sd (1e-8 in all)."""
+    m = 30_000
+    reports = Several([MGA([0]), MGA([1]), MGA([2])]).reports(GRR(1.0, 3), m, rng())
+    for users in (reports, reports[: m // 2]):
+        counts, n = np.bincount(users, minlength=3), len(users)
+        assert np.abs(counts - n / 3).max() <= 6 * (n * 2 / 9) ** 0.5
+
+
+def test_each_attacker_draws_its_own_secret() -> None:
+    """Five attackers with a single item each, five seeds: five times the same item has probability 102^-4 a seed."""
+    sent = [np.unique(Several([AA("peaked", 1)] * 5).reports(GRR(1.0, 102), 500, rng(s))).size for s in range(5)]
+    assert min(sent) >= 2
+    assert max(sent) <= 5
+
+
+def test_attackers_may_be_of_any_kind() -> None:
+    """Half the users set bit 0 and no other; the others set the padded ones, of which bit 1 always."""
+    oracle = OUE(0.5, 102)
+    ones = oracle.supports(Several([MGA([0], model="sampled"), MGA([1])]).reports(oracle, 400, rng())).sum(axis=1)
+    assert set(ones.tolist()) == {1, 38}
+
+
+def test_resolving_reaches_every_attacker() -> None:
+    several = Several([MGA(["b"]), InputPoisoning(MGA(["c"])), Manip()])
+    assert several.resolve(["a", "b", "c"]) == Several([MGA([1]), InputPoisoning(MGA([2])), Manip(2)])
+
+
+@pytest.mark.parametrize("attacks", [[], [AA(), "mga"]])
+def test_attackers_that_are_none_are_refused(attacks: list[object]) -> None:
+    with pytest.raises(ParameterError, match="at least one attack"):
+        Several(attacks)  # type: ignore[arg-type]
