@@ -10,6 +10,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Match
 
 from ldprecover.errors import LDPRecoverError, ParameterError, ReportError
 from ldprecover_server import errors
@@ -183,19 +184,29 @@ def install(app: FastAPI) -> None:
         table = {404: NOT_FOUND, 405: METHOD_NOT_ALLOWED, 400: INVALID_REQUEST}
         if error.status_code in table:
             detail = f"{request.method} {request.url.path}" if error.status_code != 400 else str(error.detail)
-            return answer(table[error.status_code], detail, error.headers)
+            headers = {"Allow": _methods_of_path(request)} if error.status_code == 405 else error.headers
+            return answer(table[error.status_code], detail, headers)
         title = http.HTTPStatus(error.status_code).phrase
         generic = Problem(title.lower().replace(" ", "-"), error.status_code, title, "")
         return answer(generic, str(error.detail), error.headers)
 
     async def on_failure(request: Request, error: Exception) -> Response:
-        return answer(INTERNAL_ERROR)
+        # The framework raises the error again for the log, and the connection is cut after this answer.
+        return answer(INTERNAL_ERROR, headers={"Connection": "close"})
 
     app.add_exception_handler(errors.ServiceError, on_refusal)
     app.add_exception_handler(LDPRecoverError, on_refusal)
     app.add_exception_handler(RequestValidationError, on_validation)
     app.add_exception_handler(HTTPException, on_http)
     app.add_exception_handler(Exception, on_failure)
+
+
+def _methods_of_path(request: Request) -> str:
+    """Return the methods of all routes at a path; the framework would name those of the first one."""
+    routes = request.app.router.routes
+    scopes = [{**request.scope, "method": method} for method in ("DELETE", "GET", "PATCH", "POST", "PUT")]
+    allowed = [s["method"] for s in scopes if any(route.matches(s)[0] is Match.FULL for route in routes)]
+    return ", ".join(allowed)
 
 
 def _pointer(location: tuple[int | str, ...]) -> str:

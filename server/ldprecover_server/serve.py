@@ -9,6 +9,7 @@ import uvicorn
 
 from ldprecover import kernels
 from ldprecover_server.app import create_app
+from ldprecover_server.connection import Connection
 from ldprecover_server.errors import ConfigurationError
 from ldprecover_server.service import Service
 from ldprecover_server.settings import Settings
@@ -39,6 +40,7 @@ def serve(settings: Settings) -> None:
         print(f"API reference: {url}/docs", flush=True)
         config = uvicorn.Config(
             create_app(settings, store),
+            http=Connection,
             access_log=False,  # it prints the addresses of those who report
             log_level="warning",
             server_header=False,

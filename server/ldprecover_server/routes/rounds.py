@@ -65,7 +65,8 @@ def get_parameters(request: Request) -> Response:
     etag = f'"{parameters["digest"]}-{stored.id}"'
     # A name can come to mean another round, and `current` does; an id cannot.
     headers = {"ETag": etag, "Cache-Control": _FOR_EVER if identifier == stored.id else "no-cache"}
-    if etag in (tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")):
+    known = {tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")}
+    if known & {etag, "*"}:
         return Response(status_code=304, headers=headers)
     return json(parameters, headers=headers)
 

@@ -1,0 +1,46 @@
+# make install   everything, in .venv
+# make demo      a poisoned collection round, end to end
+# make test      the tests
+# make check     format, lint, types
+# make bench     speeds, as ratios to named peers and limits
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+TESTS ?= tests
+STAMP := $(VENV)/.installed
+
+.PHONY: install demo test check bench lock clean
+
+install: $(STAMP)
+
+# Pinned versions from requirements.lock; the project itself editable, with nothing more to fetch.
+$(STAMP): pyproject.toml requirements.lock
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "LDPRecover needs Python 3.11 or newer; try make PYTHON=python3.12")'
+	@echo "Installing into $(VENV), a minute the first time ..."
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	touch $@
+
+demo: install
+	$(BIN)/ldprecover demo
+
+test: install
+	$(BIN)/python -m pytest -n auto $(TESTS)
+
+check: install
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+
+bench: install
+	$(BIN)/python -m bench
+
+# Pins what pyproject.toml asks for, for every supported Python; needs uv.
+lock:
+	uv pip compile --quiet --universal --python-version 3.11 --extra test --extra check --no-emit-package ldprecover \
+		--no-emit-index-url --no-annotate --no-header --output-file requirements.lock pyproject.toml
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/_build

@@ -1,0 +1,219 @@
+"""Ingest through the real server, durable, beside its floors in one run.
+
+Needs wrk, a compiled load generator. Servers are measured in ABBA order and compared pair by pair, so
+that a drift of the machine's speed cancels; figures are medians. wrk's own CPU is printed: it shares
+the machine with the server.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import resource
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import numpy as np
+
+from ldprecover import frequency_oracle, wire
+
+__all__ = ["main"]
+
+CONNECTIONS = 64
+_KEY = "bench-admin-key-of-32-characters"
+_LUA = Path(__file__).with_suffix(".lua")
+
+
+@dataclass(frozen=True)
+class Load:
+    """What wrk posts."""
+
+    url: str
+    body: Path
+    content_type: str
+    reports: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of wrk."""
+
+    requests_per_second: float
+    reports_per_second: float
+    p50_ms: float
+    p99_ms: float
+    wrk_cpu: float  # cores
+
+
+def wrk(load: Load, seconds: int, rate: float = 0.0) -> Run:
+    """Run wrk; with a rate (requests/s in all) at that rate, else as fast as answers come."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    began = time.perf_counter()
+    command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}", "--timeout", "20s", "-s", str(_LUA), load.url]
+    command += ["--", str(load.body), load.content_type, str(rate / CONNECTIONS)]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    took = time.perf_counter() - began
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / took
+    figures = json.loads(output.strip().splitlines()[-1])
+    if figures["refused"] or figures["broken"]:
+        raise SystemExit(f"{load.url}: {figures['refused']} refused, {figures['broken']} broken requests")
+    per_second = figures["requests"] / figures["seconds"]
+    return Run(per_second, per_second * load.reports, figures["p50_ms"], figures["p99_ms"], cpu)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+@contextlib.contextmanager
+def process(command: list[str], url: str, **environment: str) -> Iterator[str]:
+    """Run a server until the block ends; wait until it answers."""
+    with tempfile.TemporaryFile() as log:
+        child = subprocess.Popen(command, env={**os.environ, **environment}, stdout=log, stderr=log)
+        try:
+            with httpx.Client(transport=httpx.HTTPTransport(retries=5)) as client:
+                deadline = time.monotonic() + 120
+                while True:
+                    with contextlib.suppress(httpx.TransportError):
+                        client.get(url)
+                        break
+                    if child.poll() is not None or time.monotonic() > deadline:
+                        log.seek(0)
+                        raise SystemExit(f"{command} did not start:\n{log.read().decode()}")
+                    time.sleep(0.05)
+            yield url
+        finally:
+            child.terminate()
+            child.wait()
+
+
+@contextlib.contextmanager
+def floor(kind: str, folder: Path) -> Iterator[str]:
+    port = free_port()
+    command = [sys.executable, "-m", "bench.ingest_floors", kind, str(port), str(folder / f"{kind}.db")]
+    with process(command, f"http://127.0.0.1:{port}") as url:
+        yield f"{url}/reports"
+
+
+@contextlib.contextmanager
+def server(folder: Path, kernels: str) -> Iterator[str]:
+    port = free_port()
+    database = folder / f"{kernels}-{port}.db"
+    command = [sys.executable, "-m", "ldprecover_cli", "serve", "--port", str(port)]
+    environment = {
+        "LDPRECOVER_KERNELS": kernels,
+        "LDPRECOVER_ADMIN_KEY": _KEY,
+        "LDPRECOVER_DATABASE_URL": f"sqlite:///{database}",
+    }
+    with process(command, f"http://127.0.0.1:{port}/readyz", **environment):
+        yield f"http://127.0.0.1:{port}"
+
+
+def open_round(url: str, protocol: str, d: int) -> str:
+    new = {"protocol": protocol, "epsilon": 0.5, "domain_size": d}
+    answer = httpx.post(f"{url}/rounds", json=new, headers={"Authorization": f"Bearer {_KEY}"})
+    return f"{url}/rounds/{answer.raise_for_status().json()['id']}/reports"
+
+
+def packed_load(url: str, protocol: str, d: int, n: int, folder: Path) -> Load:
+    oracle = frequency_oracle(protocol, 0.5, d)
+    rng = np.random.default_rng(1)
+    body = folder / f"{protocol}-{d}-{n}.bin"
+    body.write_bytes(wire.pack(oracle.perturb(rng.integers(0, d, n), rng)))
+    return Load(open_round(url, protocol, d), body, wire.MEDIA_TYPE, n)
+
+
+def single_load(url: str, folder: Path) -> Load:
+    body = folder / "single.json"
+    body.write_text('{"seeds": [2882400001], "buckets": [2]}')
+    return Load(url, body, "application/json", 1)
+
+
+def abba(a: Load, b: Load, pairs: int, seconds: int) -> tuple[list[Run], list[Run]]:
+    """Measure a and b in the order a b b a, a b b a, ...; return the runs of each, paired."""
+    runs: tuple[list[Run], list[Run]] = ([], [])
+    for pair in range(pairs):
+        for which in (0, 1) if pair % 2 == 0 else (1, 0):
+            runs[which].append(wrk((a, b)[which], seconds))
+    return runs
+
+
+def median_ratio(a: list[Run], b: list[Run]) -> float:
+    return statistics.median(x.requests_per_second / y.requests_per_second for x, y in zip(a, b, strict=True))
+
+
+def median(runs: list[Run], field: str) -> float:
+    return statistics.median(getattr(run, field) for run in runs)
+
+
+def singles(folder: Path, pairs: int, seconds: int) -> None:
+    with server(folder, "numba") as url, floor("bare", folder) as bare, floor("transaction", folder) as plain:
+        ours = single_load(open_round(url, "olh", 102), folder)
+        for other, name, wanted in ((bare, "bare FastAPI route", 0.9), (plain, "a transaction a request", 5.0)):
+            theirs = single_load(other, folder)
+            a, b = abba(ours, theirs, pairs, seconds)
+            print(
+                f"single reports: {median(a, 'requests_per_second'):8.0f}/s, {name} {median(b, 'requests_per_second'):8.0f}/s, "
+                f"ratio {median_ratio(a, b):5.2f} (wanted >= {wanted}); "
+                f"wrk {median(a, 'wrk_cpu'):.2f} and {median(b, 'wrk_cpu'):.2f} cores"
+            )
+            if other is bare:
+                tail(ours, theirs, median(a, "requests_per_second") / 2, pairs, seconds)
+
+
+def tail(ours: Load, theirs: Load, rate: float, pairs: int, seconds: int) -> None:
+    a, b = [], []
+    for _ in range(pairs):
+        a.append(wrk(ours, seconds, rate))
+        b.append(wrk(theirs, seconds, rate))
+    ratio = statistics.median(x.p99_ms / y.p99_ms for x, y in zip(a, b, strict=True))
+    print(
+        f"p99 at {rate:.0f} requests/s, half our greatest throughput: {median(a, 'p99_ms'):.2f} ms, "
+        f"bare FastAPI route {median(b, 'p99_ms'):.2f} ms, ratio {ratio:.2f} "
+        f"(p50 {median(a, 'p50_ms'):.2f} and {median(b, 'p50_ms'):.2f} ms)"
+    )
+
+
+def packed(folder: Path, pairs: int, seconds: int) -> None:
+    cases = [("grr", 102, "numba", 15e6), ("olh", 490, "numpy", 0.8e6), ("olh", 490, "numba", 6e6), ("oue", 490, "numba", 0)]
+    for protocol, d, kernels, wanted in cases:
+        with server(folder, kernels) as url:
+            load = packed_load(url, protocol, d, 10_000, folder)
+            runs = [wrk(load, seconds) for _ in range(pairs)]
+            goal = f"(wanted >= {wanted / 1e6:g})" if wanted else ""
+            print(
+                f"packed submissions of 10,000 {protocol.upper()} reports, d={d}, {kernels}: "
+                f"{median(runs, 'reports_per_second') / 1e6:6.2f} million reports/s {goal}; "
+                f"wrk {median(runs, 'wrk_cpu'):.2f} cores"
+            )
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.ingest", description=__doc__)
+    parser.add_argument("--pairs", type=int, default=6)
+    parser.add_argument("--seconds", type=int, default=5)
+    parser.add_argument("--only", choices=["singles", "packed"])
+    chosen = parser.parse_args(arguments)
+    if shutil.which("wrk") is None:
+        print("ingest: skipped, wrk is not installed")
+        return
+    print(f"ingest, {os.cpu_count()} cores, {CONNECTIONS} connections, {chosen.pairs} pairs of {chosen.seconds:g} s")
+    for name, part in (("singles", singles), ("packed", packed)):
+        if chosen.only in (None, name):
+            with tempfile.TemporaryDirectory() as folder:
+                part(Path(folder), chosen.pairs, chosen.seconds)
+
+
+if __name__ == "__main__":
+    main()
