@@ -1,0 +1,96 @@
+"""The client of a round: reporters for real users, populations for simulations, servers called over HTTP.
+
+    Reporter("http://localhost:8000").report("New York, NY")
+
+Names load when they are first used: importing the package is quick.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ldprecover_client.answers import Round, RoundStatus
+    from ldprecover_client.bulk import submit_reports
+    from ldprecover_client.datasets import DATASETS, Dataset, load_dataset
+    from ldprecover_client.errors import (
+        AlreadyReportedError,
+        ArgumentError,
+        CallerError,
+        ClientError,
+        DatasetError,
+        EpsilonSpentError,
+        EpsilonTooHighError,
+        InconsistentRoundError,
+        InvalidAnswerError,
+        LedgerError,
+        LimitError,
+        RefusedError,
+        ServerError,
+        UnansweredError,
+        UnknownItemError,
+    )
+    from ldprecover_client.http import AsyncServer, Server
+    from ldprecover_client.ledger import Entry, Ledger
+    from ldprecover_client.population import Population
+    from ldprecover_client.progress import progress_bar
+    from ldprecover_client.reporter import AsyncReporter, Receipt, Reporter
+    from ldprecover_client.retry import Retries
+
+__all__ = [
+    "DATASETS",
+    "AlreadyReportedError",
+    "ArgumentError",
+    "AsyncReporter",
+    "AsyncServer",
+    "CallerError",
+    "ClientError",
+    "Dataset",
+    "DatasetError",
+    "Entry",
+    "EpsilonSpentError",
+    "EpsilonTooHighError",
+    "InconsistentRoundError",
+    "InvalidAnswerError",
+    "Ledger",
+    "LedgerError",
+    "LimitError",
+    "Population",
+    "Receipt",
+    "RefusedError",
+    "Reporter",
+    "Retries",
+    "Round",
+    "RoundStatus",
+    "Server",
+    "ServerError",
+    "UnansweredError",
+    "UnknownItemError",
+    "load_dataset",
+    "progress_bar",
+    "submit_reports",
+]
+
+_MODULES = {
+    "answers": ("Round", "RoundStatus"),
+    "bulk": ("submit_reports",),
+    "datasets": ("DATASETS", "Dataset", "load_dataset"),
+    "http": ("AsyncServer", "Server"),
+    "ledger": ("Entry", "Ledger"),
+    "population": ("Population",),
+    "progress": ("progress_bar",),
+    "reporter": ("AsyncReporter", "Receipt", "Reporter"),
+    "retry": ("Retries",),
+}
+_HOME = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME.get(name, 'errors')}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

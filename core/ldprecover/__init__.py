@@ -7,6 +7,7 @@ from ldprecover.errors import LDPRecoverError, ParameterError, ReportError
 from ldprecover.estimates import Estimates
 from ldprecover.parameters import RoundParameters
 from ldprecover.protocols import GRR, OLH, OUE, FrequencyOracle, frequency_oracle
+from ldprecover.recovery import Recovery, project_simplex, recover
 from ldprecover.tally import Tally
 
 __all__ = [
@@ -17,8 +18,11 @@ __all__ = [
     "FrequencyOracle",
     "LDPRecoverError",
     "ParameterError",
+    "Recovery",
     "ReportError",
     "RoundParameters",
     "Tally",
     "frequency_oracle",
+    "project_simplex",
+    "recover",
 ]

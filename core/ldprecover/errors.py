@@ -1,8 +1,10 @@
-"""What can go wrong in the mathematics, by who is at fault.
+"""What can go wrong in the mathematics, by who is at fault:
 
     LDPRecoverError
     ├── ParameterError      the caller's parameters are outside their range
     └── ReportError         a report does not fit the round it was sent to
+
+Both are ValueErrors too.
 """
 
 __all__ = ["LDPRecoverError", "ParameterError", "ReportError"]

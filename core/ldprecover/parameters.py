@@ -26,8 +26,14 @@ class RoundParameters:
     hash_range: int | None = None
 
     def __post_init__(self) -> None:
-        if not all(isinstance(label, str) and label for label in self.items):
-            raise ParameterError("every item must be a non-empty string")
+        object.__setattr__(self, "items", tuple(self.items))
+        for i, label in enumerate(self.items):
+            if not isinstance(label, str) or not label:
+                raise ParameterError(f"every item must be a non-empty string; item {i} is not")
+            try:
+                label.encode()
+            except UnicodeEncodeError:
+                raise ParameterError(f"item {i} holds half a surrogate pair, which UTF-8 cannot write") from None
         if len(set(self.items)) != len(self.items):
             raise ParameterError("items must be distinct")
         oracle = frequency_oracle(self.protocol, self.epsilon, len(self.items), self.hash_range)

@@ -15,7 +15,8 @@ __all__ = ["Tally"]
 class Tally:
     """Support counts C(v) of n reports. Tallies add and subtract exactly, in any order and split.
 
-    Raises ParameterError where `counts` is not a vector of integers from 0 to n.
+    Raises ParameterError where `counts` is not a vector of integers from 0 to n, and where tallies
+    of different domains meet.
     """
 
     counts: Int64Array
@@ -25,7 +26,9 @@ class Tally:
         counts = np.asarray(self.counts)
         if counts.ndim != 1 or not np.issubdtype(counts.dtype, np.integer):
             raise ParameterError("counts must be a one-dimensional array of integers")
-        if counts.size and not (0 <= int(counts.min()) and int(counts.max()) <= self.n):
+        if isinstance(self.n, bool) or not isinstance(self.n, int) or not 0 <= self.n < 1 << 63:
+            raise ParameterError("n must be an integer of at least 0, and below 2^63")
+        if counts.size and (counts.min() < 0 or counts.max() > self.n):
             raise ParameterError("every count must be from 0 to n")
         object.__setattr__(self, "counts", counts.astype("<i8", copy=False))
 
@@ -49,12 +52,18 @@ class Tally:
         return self.counts.tobytes()
 
     def __add__(self, other: "Tally") -> "Tally":
+        self._fits(other)
         return Tally(self.counts + other.counts, self.n + other.n)
 
     def __sub__(self, other: "Tally") -> "Tally":
+        self._fits(other)
         return Tally(self.counts - other.counts, self.n - other.n)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Tally) and self.n == other.n and np.array_equal(self.counts, other.counts)
+
+    def _fits(self, other: "Tally") -> None:
+        if self.counts.size != other.counts.size:
+            raise ParameterError(f"tallies of {self.counts.size} and {other.counts.size} items do not add")
 
     __hash__ = None  # type: ignore[assignment]

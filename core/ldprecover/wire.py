@@ -16,7 +16,7 @@ import numpy as np
 
 from ldprecover._types import Reports
 from ldprecover.errors import ReportError
-from ldprecover.protocols import GRR, OLH, OUE, FrequencyOracle
+from ldprecover.protocols import OLH, OUE, FrequencyOracle
 
 __all__ = ["MEDIA_TYPE", "from_json", "pack", "to_json", "unpack"]
 
@@ -28,7 +28,7 @@ def pack(reports: Reports) -> bytes:
     return reports.tobytes()
 
 
-def unpack(oracle: FrequencyOracle, data: bytes | memoryview) -> Reports:
+def unpack(oracle: FrequencyOracle, data: bytes | bytearray | memoryview) -> Reports:
     """Return the reports in packed bytes, checked.
 
     Raises ReportError for no report, a length that is no whole number of reports, or a report
@@ -66,36 +66,37 @@ def from_json(oracle: FrequencyOracle, body: Any) -> Reports:
         raise ReportError("the body must be a JSON object")
     if isinstance(oracle, OLH):
         seeds, buckets = _columns(body, "seeds", "buckets")
+        faults = [
+            (_first_bad(seeds, 1 << 32), "the seed must be an integer from 0 to 4294967295"),
+            (
+                _first_bad(buckets, oracle.hash_range),
+                f"the bucket must be an integer from 0 to {oracle.hash_range - 1}",
+            ),
+        ]
         if len(seeds) != len(buckets):
-            raise ReportError(
-                f"seeds and buckets must be of equal length, not {len(seeds)} and {len(buckets)}",
-                position=min(len(seeds), len(buckets)),
-            )
-        bad_seed = _first_bad(seeds, 1 << 32)
-        bad_bucket = _first_bad(buckets, oracle.hash_range)
-        if bad_seed is not None and (bad_bucket is None or bad_seed <= bad_bucket):
-            raise ReportError("the seed must be an integer from 0 to 4294967295", position=bad_seed)
-        if bad_bucket is not None:
-            raise ReportError(f"the bucket must be an integer from 0 to {oracle.hash_range - 1}", position=bad_bucket)
+            reason = f"seeds and buckets must be of equal length, not {len(seeds)} and {len(buckets)}"
+            faults.append((min(len(seeds), len(buckets)), reason))
+        _refuse_first(faults)
         return oracle.reports(np.array(seeds, dtype=np.uint32), np.array(buckets, dtype=np.uint16))
     (rows,) = _columns(body, "reports")
     if isinstance(oracle, OUE):
         return _bit_strings(oracle, rows)
-    bad = _first_bad(rows, oracle.domain_size)
-    if bad is not None:
-        raise ReportError(f"the item must be an integer from 0 to {oracle.domain_size - 1}", position=bad)
+    limit = oracle.domain_size
+    _refuse_first([(_first_bad(rows, limit), f"the item must be an integer from 0 to {limit - 1}")])
     return np.array(rows, dtype="<u4")
 
 
-def _columns(body: dict[str, Any], *names: str) -> tuple[list[Any], ...]:
+def _columns(body: dict[str, Any], *names: str) -> list[list[Any]]:
     extra = sorted(set(body) - set(names))
     if extra:
-        raise ReportError(f"unknown field {extra[0]!r}; this protocol's reports are in {' and '.join(names)}")
-    columns = tuple(body.get(name) for name in names)
-    for name, column in zip(names, columns, strict=True):
+        raise ReportError(f"unknown field {extra[0]!r:.60}; this protocol's reports are in {' and '.join(names)}")
+    columns = []
+    for name in names:
+        column = body.get(name)
         if not isinstance(column, list):
             raise ReportError(f"{name} must be an array")
-    if not all(columns) and len(set(map(len, columns))) == 1:
+        columns.append(column)
+    if not any(columns):
         raise ReportError("a submission needs at least one report")
     return columns
 
@@ -107,16 +108,26 @@ def _first_bad(values: list[Any], limit: int) -> int | None:
     return next(i for i, value in enumerate(values) if type(value) is not int or not 0 <= value < limit)
 
 
+def _refuse_first(faults: list[tuple[int | None, str]]) -> None:
+    found = [(position, reason) for position, reason in faults if position is not None]
+    if found:
+        position, reason = min(found, key=lambda fault: fault[0])
+        raise ReportError(reason, position=position)
+
+
 def _bit_strings(oracle: OUE, rows: list[Any]) -> Reports:
     d = oracle.domain_size
-    for i, row in enumerate(rows):
-        if not isinstance(row, str) or len(row) != d:
-            raise ReportError(f"the report must be a string of {d} characters 0 or 1", position=i)
-    try:
-        digits = np.frombuffer("".join(rows).encode("ascii"), dtype=np.uint8).reshape(len(rows), d) - ord("0")
-        bad = (digits > 1).any(axis=1)
-    except UnicodeEncodeError:
-        bad = np.array([not set(row) <= {"0", "1"} for row in rows])
+    reason = f"the report must be a string of {d} characters 0 or 1"
+    text = "".join(rows) if set(map(type, rows)) == {str} and set(map(len, rows)) == {d} else None
+    if text is None or not text.isascii():
+        position = next(i for i, row in enumerate(rows) if not _is_bit_string(row, d))
+        raise ReportError(reason, position=position)
+    digits = np.frombuffer(text.encode("ascii"), dtype=np.uint8).reshape(len(rows), d) - ord("0")
+    bad = (digits > 1).any(axis=1)
     if bad.any():
-        raise ReportError(f"the report must be a string of {d} characters 0 or 1", position=int(np.argmax(bad)))
+        raise ReportError(reason, position=int(np.argmax(bad)))
     return np.packbits(digits, axis=1, bitorder="little")
+
+
+def _is_bit_string(row: Any, d: int) -> bool:
+    return isinstance(row, str) and len(row) == d and set(row) <= {"0", "1"}

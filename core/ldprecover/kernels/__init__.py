@@ -1,15 +1,94 @@
 """Support counting and bit drawing, where time goes: numpy always, numba where it is installed.
 
-Both give the same counts and the same bits, to the bit.
+Both give the same counts to the bit; drawing is numpy's alone. The environment variable
+LDPRECOVER_KERNELS, read once, chooses `numpy` or `numba`; without it numba counts where it can be
+imported. numba itself is imported at the first count, or by `warm_up`.
+
+Counting takes reports that passed their oracle's `check`, in arrays that may be strided, unaligned
+or read-only. It uses one thread, holds no state between calls, and may run in several threads.
 """
 
-from ldprecover.kernels.numpy_ import grr_counts, olh_counts, oue_counts, unary_rows
-from ldprecover.kernels.xxhash32 import bucket_of, hash_items
-from ldprecover._types import UInt32Array
+import os
+from functools import cache
+from typing import Protocol
 
-__all__ = ["grr_counts", "olh_buckets", "olh_counts", "oue_counts", "unary_rows"]
+from ldprecover._types import Int64Array, UInt8Array, UInt16Array, UInt32Array
+from ldprecover.errors import ParameterError
+from ldprecover.kernels import numpy_
+from ldprecover.kernels.bernoulli import unary_rows
+from ldprecover.kernels.xxhash32 import bucket_of, hash_items
+
+__all__ = ["backend", "grr_counts", "olh_buckets", "olh_counts", "oue_counts", "unary_rows", "warm_up"]
+
+VARIABLE = "LDPRECOVER_KERNELS"
+
+
+def grr_counts(items: UInt32Array, d: int) -> Int64Array:
+    """Return how often each item 0..d-1 occurs among n items: C(v) of GRR, in O(n + d).
+
+    Raises IndexError for an item outside.
+    """
+    return _counting().grr_counts(items, d)
+
+
+def oue_counts(rows: UInt8Array, d: int) -> Int64Array:
+    """Return, for each of d items, how many of n packed rows have its bit set: C(v) of OUE, in O(nd).
+
+    `rows` is (n, ceil(d/8)); item i is bit i%8 of byte i//8.
+    """
+    return _counting().oue_counts(rows, d)
+
+
+def olh_counts(seeds: UInt32Array, buckets: UInt16Array, d: int, g: int) -> Int64Array:
+    """Return, for each item 0..d-1, how many of n reports' seeds hash it to their bucket: C(v) of OLH, in O(nd).
+
+    `seeds` and `buckets` are (n,); buckets are below g, which is from 2 to 65536.
+    """
+    return _counting().olh_counts(seeds, buckets, d, g)
 
 
 def olh_buckets(seeds: UInt32Array, items: UInt32Array, g: int) -> UInt32Array:
     """Return the bucket that each seed hashes its item to; the two arrays broadcast."""
     return bucket_of(hash_items(seeds, items), g)
+
+
+def backend() -> str:
+    """Return what counts: "numpy" or "numba".
+
+    Raises ParameterError when LDPRECOVER_KERNELS names neither, or numba where it cannot be imported.
+    """
+    return "numpy" if _counting() is numpy_ else "numba"
+
+
+def warm_up() -> None:
+    """Import, and compile where no compiled code is cached, what counts, so that no request waits for it.
+
+    Raises ParameterError as `backend` does.
+    """
+    _counting()
+
+
+class _Counting(Protocol):
+    """What the modules numpy_ and numba_ both offer."""
+
+    def grr_counts(self, items: UInt32Array, d: int) -> Int64Array: ...
+    def oue_counts(self, rows: UInt8Array, d: int) -> Int64Array: ...
+    def olh_counts(self, seeds: UInt32Array, buckets: UInt16Array, d: int, g: int) -> Int64Array: ...
+
+
+@cache
+def _counting() -> _Counting:
+    wanted = os.environ.get(VARIABLE, "")
+    if wanted not in ("", "numpy", "numba"):
+        raise ParameterError(f"{VARIABLE} must be numpy or numba, not {wanted!r}")
+    if wanted == "numpy":
+        return numpy_
+    try:
+        from ldprecover.kernels import numba_
+    except ImportError as error:
+        if not wanted:
+            return numpy_
+        raise ParameterError(
+            f"{VARIABLE} is numba, which cannot be imported ({error}): install ldprecover[fast]"
+        ) from error
+    return numba_

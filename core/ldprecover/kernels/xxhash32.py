@@ -1,23 +1,42 @@
-"""xxHash32 of a four-byte little-endian integer, elementwise over numpy arrays."""
+"""xxHash32 of a four-byte little-endian integer, elementwise over numpy arrays.
+
+Specification: Collet, "XXH32 algorithm", github.com/Cyan4973/xxHash; for inputs of four bytes its
+loop over stripes never runs, which leaves one round and the final avalanche.
+"""
 
 import numpy as np
 
-from ldprecover._types import UInt32Array
+from ldprecover._types import UInt16Array, UInt32Array
 
-__all__ = ["PRIME2", "PRIME3", "PRIME4", "PRIME5", "bucket_of", "hash_items"]
+__all__ = ["BASE", "PRIME2", "PRIME3", "PRIME4", "bucket_of", "bucket_ranges", "hash_items"]
 
 PRIME2, PRIME3, PRIME4, PRIME5 = 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1
+BASE = PRIME5 + 4
+"""Added to the seed first: PRIME5 and the length of the input."""
 
 
 def hash_items(seeds: UInt32Array, items: UInt32Array) -> UInt32Array:
     """Return xxHash32(item, seed) of 32-bit seeds and items; the two arrays broadcast."""
-    h = seeds + np.uint32(PRIME5 + 4) + items * np.uint32(PRIME3)
-    h = ((h << np.uint32(17)) | (h >> np.uint32(15))) * np.uint32(PRIME4)
-    h = (h ^ (h >> np.uint32(15))) * np.uint32(PRIME2)
-    h = (h ^ (h >> np.uint32(13))) * np.uint32(PRIME3)
-    return h ^ (h >> np.uint32(16))
+    with np.errstate(over="ignore"):  # numpy warns where scalars wrap around
+        h: UInt32Array = seeds + np.uint32(BASE) + items * np.uint32(PRIME3)
+        h = ((h << np.uint32(17)) | (h >> np.uint32(15))) * np.uint32(PRIME4)
+        h = (h ^ (h >> np.uint32(15))) * np.uint32(PRIME2)
+        h = (h ^ (h >> np.uint32(13))) * np.uint32(PRIME3)
+        return h ^ (h >> np.uint32(16))
 
 
 def bucket_of(hashes: UInt32Array, g: int) -> UInt32Array:
     """Return (hash * g) >> 32, the bucket of each hash among g."""
     return ((hashes.astype(np.uint64) * np.uint64(g)) >> np.uint64(32)).astype(np.uint32)
+
+
+def bucket_ranges(buckets: UInt16Array, g: int) -> tuple[UInt32Array, UInt32Array]:
+    """Return (lo, width) with bucket_of(h, g) == b exactly where (h - lo) mod 2^32 < width.
+
+    The hashes of bucket b are those from lo = ceil(b 2^32 / g) up to the lo of b + 1, so one
+    subtraction and one comparison of 32 bits replace a multiplication of 64.
+    """
+    b = buckets.astype(np.uint64)
+    lo = ((b << np.uint64(32)) + np.uint64(g - 1)) // np.uint64(g)
+    end = (((b + np.uint64(1)) << np.uint64(32)) + np.uint64(g - 1)) // np.uint64(g)
+    return lo.astype(np.uint32), (end - lo).astype(np.uint32)

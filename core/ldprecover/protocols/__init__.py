@@ -23,9 +23,7 @@ __all__ = [
 PROTOCOLS: dict[str, type[FrequencyOracle]] = {oracle.protocol: oracle for oracle in (GRR, OUE, OLH)}
 
 
-def frequency_oracle(
-    protocol: str, epsilon: float, domain_size: int, hash_range: int | None = None
-) -> FrequencyOracle:
+def frequency_oracle(protocol: str, epsilon: float, domain_size: int, hash_range: int | None = None) -> FrequencyOracle:
     """Return the oracle named `protocol`; `hash_range` is OLH's alone (default ceil(e^eps + 1)).
 
     Raises ParameterError for an unknown protocol or a parameter outside its range.

@@ -73,7 +73,7 @@ class FrequencyOracle(ABC):
 
     @abstractmethod
     def encode(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
-        """Return each item encoded but not perturbed: what a malicious user sends (paper, IV-C).
+        """Return each item encoded but not perturbed: what a malicious user sends (paper, V-C).
 
         For OLH the seed is still drawn at random, since a report is a pair (seed, bucket).
         """
@@ -114,7 +114,7 @@ class FrequencyOracle(ABC):
 
     @property
     def malicious_sum(self) -> float:
-        """S = (1 - qd)/(p - q): the sum of f~_Y if each malicious report supports one item (paper, IV-C)."""
+        """S = (1 - qd)/(p - q): the sum of f~_Y if each malicious report supports one item (paper, V-C)."""
         return (1 - self.q * self.domain_size) / (self.p - self.q)
 
     @property
@@ -128,7 +128,7 @@ class FrequencyOracle(ABC):
             if array.size == 0 and array.ndim == 1:
                 return array.astype(np.int64)
             raise ParameterError("items must be a one-dimensional array of integer indices")
-        if array.size and not (0 <= int(array.min()) and int(array.max()) < self.domain_size):
+        if array.size and (array.min() < 0 or array.max() >= self.domain_size):
             raise ParameterError(f"items must be from 0 to {self.domain_size - 1}")
         return array.astype(np.int64, copy=False)
 

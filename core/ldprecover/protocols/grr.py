@@ -55,4 +55,5 @@ class GRR(FrequencyOracle):
         return kernels.grr_counts(reports, self.domain_size)
 
     def supports(self, reports: Reports) -> BoolArray:
-        return reports[:, None] == np.arange(self.domain_size, dtype=np.uint32)
+        named: BoolArray = reports[:, None] == np.arange(self.domain_size, dtype=np.uint32)
+        return named

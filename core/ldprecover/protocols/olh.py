@@ -91,4 +91,5 @@ class OLH(FrequencyOracle):
 
     def supports(self, reports: Reports) -> BoolArray:
         items = np.arange(self.domain_size, dtype=np.uint32)
-        return self.buckets(reports["seed"][:, None], items) == reports["bucket"][:, None]
+        hit: BoolArray = self.buckets(reports["seed"][:, None], items) == reports["bucket"][:, None]
+        return hit

@@ -72,6 +72,8 @@ class OUE(FrequencyOracle):
 
     @staticmethod
     def _set_bits(rows: UInt8Array, positions: Int64Array, ones: UInt8Array) -> None:
-        row, byte, bit = np.arange(len(rows)), positions // 8, (positions % 8).astype(np.uint8)
-        cleared = rows[row, byte] & ~np.left_shift(np.uint8(1), bit)
-        rows[row, byte] = cleared | np.left_shift(ones, bit)
+        flat = rows.reshape(-1)
+        at = np.arange(len(rows)) * rows.shape[1] + positions // 8
+        bit = (positions % 8).astype(np.uint8)
+        cleared = flat[at] & ~np.left_shift(np.uint8(1), bit)
+        flat[at] = cleared | np.left_shift(ones, bit)

@@ -1,0 +1,6 @@
+"""`python -m ldprecover_cli` is the command `ldprecover`."""
+
+from ldprecover_cli.app import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""The command line: all commands, and the one place where an error becomes a line and an exit code."""
+
+import sys
+import traceback
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from ldprecover_cli import reports, results, rounds
+from ldprecover_cli.demo import command as demo
+from ldprecover_cli.failures import explain
+from ldprecover_cli.output import fail
+
+__all__ = ["app", "main", "run"]
+
+
+@dataclass
+class _State:
+    """What the options before the command say."""
+
+    debug: bool = False
+
+
+class _Commands(TyperGroup):
+    """All commands. `serve` gets its options from the server's settings once it is asked for, not before."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, _serve_command() if name == "serve" else command, rest
+
+
+app = typer.Typer(cls=_Commands, no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
+_key = typer.Typer(no_args_is_help=True)
+
+
+def main() -> None:
+    """Run the command line and exit: 0, or one of the codes that `failures` lists."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a terminal without UTF-8 shows ? for it
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line and return its exit code; the last thing on standard error says what went wrong."""
+    state = _State()
+    try:
+        # Not standalone: otherwise typer would draw a box around each error and exit by itself.
+        code = get_command(app).main(arguments, prog_name="ldprecover", standalone_mode=False, obj=state)
+    except typer.Abort:
+        return 130
+    except typer.TyperException as error:
+        if error.format_message():  # empty where the help has been shown instead
+            fail(f"{error.format_message()} {_try_help(error)}")
+        return error.exit_code
+    except Exception as error:  # noqa: BLE001  the outermost boundary: a line for the person, always
+        if state.debug:
+            traceback.print_exc()
+        known = explain(error)
+        if known is None:
+            fail(f"{type(error).__name__}: {error} (a fault of ldprecover; `ldprecover --debug …` shows where)")
+            return 1
+        fail(known[0])
+        return known[1]
+    return code if isinstance(code, int) else 0
+
+
+def _try_help(error: Any) -> str:
+    context = getattr(error, "ctx", None)
+    return f"(try `{context.command_path} --help`)" if context is not None else ""
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"ldprecover {version('ldprecover')}")
+        raise typer.Exit
+
+
+@app.callback()
+def ldprecover(
+    ctx: typer.Context,
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", callback=_print_version, is_eager=True)
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Collect locally differentially private frequencies over HTTP, poison them, and recover them with LDPRecover.
+
+    Example: ldprecover demo
+    """
+    ctx.obj.debug = debug
+
+
+demo.add_to(app)
+
+
+@app.command()
+def serve() -> None:
+    """Serve rounds from a SQLite file until Ctrl-C.
+
+    Each option is also an environment variable; where both are given, the option wins.
+
+    Example: ldprecover serve --port 8000 --database-url sqlite:///ldprecover.db
+    """
+
+
+def _serve_command() -> Any:
+    from ldprecover_cli.serving import run_server, serve_options
+
+    def serve_with(**given: Any) -> None:
+        run_server(**given)
+
+    serve_with.__doc__ = serve.__doc__
+    serve_with.__signature__ = serve_options()  # type: ignore[attr-defined]
+    alone = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
+    alone.command("serve")(serve_with)
+    return get_command(alone)
+
+
+@_key.callback()
+def keys() -> None:
+    """Make admin keys on the machine that has the database.
+
+    Example: ldprecover key create --database-url sqlite:///ldprecover.db
+    """
+
+
+@_key.command("create")
+def create_key(
+    *,
+    database_url: Annotated[
+        str | None,
+        typer.Option(envvar="LDPRECOVER_DATABASE_URL", help="The server's database; the same default as `serve`."),
+    ] = None,
+) -> None:
+    """Make another admin key and print it, this once: the database keeps only its hash.
+
+    The server may be running.
+
+    Example: ldprecover key create --database-url sqlite:///ldprecover.db
+    """
+    from ldprecover_cli.serving import new_key
+
+    typer.echo(new_key(database_url=database_url))
+
+
+reports.add_to(app)
+results.add_to(app)
+app.add_typer(rounds.app, name="round")
+app.add_typer(_key, name="key")

@@ -1,0 +1,94 @@
+"""`demo`: the command."""
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+from ldprecover_cli.demo.settings import DemoSettings
+from ldprecover_cli.options import AttackName, Column, Json, Model, Protocol, Seed
+from ldprecover_cli.output import console, note, print_json
+
+__all__ = ["add_to"]
+
+_DEFAULT = DemoSettings()
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(demo)
+
+
+def demo(
+    *,
+    dataset: Annotated[
+        str,
+        typer.Option(help="cities, fire, emoji, or a CSV file with the columns item and count.", metavar="NAME|FILE"),
+    ] = _DEFAULT.dataset,
+    column: Column = None,
+    protocol: Annotated[Protocol, typer.Option(help="How users perturb their values.")] = "olh",
+    epsilon: Annotated[float, typer.Option(help="Privacy budget of one report, 0.01 to 10.")] = _DEFAULT.epsilon,
+    users: Annotated[
+        int, typer.Option(min=1, help="Number of genuine users, n; the paper's by default.")
+    ] = _DEFAULT.users,
+    beta: Annotated[float, typer.Option(help="Malicious share of all users, 0 to 0.9.")] = _DEFAULT.beta,
+    attack: Annotated[AttackName, typer.Option(help="mga raises targets; manip and aa distort everything.")] = "mga",
+    model: Annotated[
+        Model, typer.Option(help="How a malicious report is made: as strong as it can be, or the paper's encoded item.")
+    ] = "crafted",
+    targets: Annotated[
+        int, typer.Option(min=1, help="mga: number of targets, drawn with the seed.")
+    ] = _DEFAULT.targets,
+    eta: Annotated[
+        float, typer.Option(help="What recovery assumes of m/n, malicious users per genuine one.")
+    ] = _DEFAULT.eta,
+    seed: Seed = 0,
+    json: Json = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the server running until Ctrl-C.")] = False,
+) -> None:
+    """Play a poisoned round from end to end on a server of its own, and show what recovery makes of it.
+
+    Genuine users report over HTTP, malicious users attack, and each estimate is compared with the truth.
+
+    Example: ldprecover demo --protocol grr --beta 0.1
+
+    Example: ldprecover demo --dataset fire --attack manip --json
+    """
+    from ldprecover_cli.demo.local_server import local_server
+    from ldprecover_cli.demo.picture import draw
+    from ldprecover_cli.demo.play import Play
+    from ldprecover_client import progress_bar
+
+    started = time.monotonic()
+    settings = DemoSettings(dataset, column, protocol, epsilon, users, beta, attack, model, targets, eta, seed)
+    play = Play(settings)
+    with _ended_by_signals(), local_server() as server:
+        figures = play.on(server.url, server.key, progress_bar)
+        if json:
+            print_json(figures.as_json())
+        else:
+            draw(figures, console())
+            note(f"Took {time.monotonic() - started:.1f} s.")
+        if keep:
+            note(f"The server stays at {server.url} until Ctrl-C; its admin key is {server.key}")
+            with suppress(KeyboardInterrupt):
+                server.wait()
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Make SIGTERM and SIGHUP end the program in good order, as Ctrl-C does."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,124 @@
+"""A real server for one demo: a process of its own, a database that goes with it."""
+
+import os
+import re
+import secrets
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from ldprecover_cli.failures import CommandError
+
+__all__ = ["LocalServer", "local_server"]
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_START_SECONDS = 120.0
+_STOP_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class LocalServer:
+    """A server that runs: where it is, the key of its administrator, its process."""
+
+    url: str
+    key: str
+    process: subprocess.Popen[bytes]
+
+    def wait(self) -> None:
+        """Wait until the server ends by itself, which it should not. Raises CommandError."""
+        raise CommandError(f"the server ended with exit code {self.process.wait()}")
+
+
+@contextmanager
+def local_server() -> Iterator[LocalServer]:
+    """Run `ldprecover serve` on a free port with a temporary SQLite database and a fresh admin key.
+
+    When the block ends, however it ends, by SIGINT, SIGTERM and SIGHUP too, the process and the
+    folder are gone. Raises CommandError when the server does not start.
+    """
+    key = secrets.token_urlsafe(24)
+    folder: Path | None = None
+    process: subprocess.Popen[bytes] | None = None
+    try:
+        # Between the making of a process or folder and its being known here nothing may interrupt.
+        with _held_back():
+            folder = Path(tempfile.mkdtemp(prefix="ldprecover-demo-"))
+            process = _start(folder, key)
+        yield LocalServer(_wait_for_url(process, folder), key, process)
+    finally:
+        with _held_back():
+            if process is not None:
+                _stop(process)
+            if folder is not None:
+                shutil.rmtree(folder)
+
+
+def _start(folder: Path, key: str) -> subprocess.Popen[bytes]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LDPRECOVER_")}
+    command = ["serve", "--host", "127.0.0.1", "--port", "0", "--database-url", "sqlite:///demo.db"]
+    with (folder / "log").open("wb") as log:
+        return subprocess.Popen(  # noqa: S603  our own command, with nothing of a stranger's in it
+            [sys.executable, "-m", "ldprecover_cli", *command],
+            cwd=folder,
+            env=environment | {"LDPRECOVER_ADMIN_KEY": key},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            start_new_session=True,  # Ctrl-C is for the demo, which then ends its server
+        )
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+def _wait_for_url(process: subprocess.Popen[bytes], folder: Path) -> str:
+    """Return the URL in the server's first line."""
+    assert process.stdout is not None
+    output, line = process.stdout.fileno(), b""
+    deadline = time.monotonic() + _START_SECONDS
+    while b"\n" not in line:
+        ready, _, _ = select.select([output], [], [], max(0.0, deadline - time.monotonic()))
+        piece = os.read(output, 4096) if ready else b""
+        if not piece:
+            why = (folder / "log").read_text(errors="replace").strip().splitlines()
+            raise CommandError(f"the demo's server did not start: {why[-1] if why else 'it says nothing'}")
+        line += piece
+    found = re.search(rb"http://\S+", line)
+    if found is None:
+        raise CommandError(f"the demo's server does not say where it is: {line[:200]!r}")
+    return found.group().decode()
+
+
+@contextmanager
+def _held_back() -> Iterator[None]:
+    """Hold signals that end a program back until the block is done, then let the first one through."""
+    held: list[int] = []
+
+    def hold(number: int, frame: FrameType | None) -> None:
+        held.append(number)
+
+    before = {number: signal.signal(number, hold) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if held:
+            signal.raise_signal(held[0])

@@ -1,0 +1,95 @@
+"""Drawing a demo's figures for a terminal."""
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ldprecover_cli.demo.figures import ESTIMATES, Figures
+from ldprecover_cli.demo.words import sentences
+from ldprecover_cli.output import bar, counted, plain
+
+__all__ = ["draw"]
+
+_TOP = 5
+_MOST_TARGETS = 12
+_LONGEST_LABEL = 16
+_STYLES = ("", "blue", "red", "yellow", "magenta", "green")
+_NAMES = ("true", "genuine", "poisoned", "projected only", "recovered", "recovered*")
+
+
+def draw(figures: Figures, out: Console) -> None:
+    """Draw the shares of the top items and the targets, the errors, and what one sees in them."""
+    out.print(_headline(figures))
+    out.print()
+    out.print(_shares(figures, out))
+    out.print()
+    out.print(_errors(figures, out))
+    out.print()
+    for sentence in sentences(figures):
+        out.print(sentence)
+
+
+def _headline(figures: Figures) -> str:
+    s = figures.settings
+    users = f"{counted(s.users, 'genuine user')}, then {counted(s.malicious_users, 'malicious one')}"
+    attack = f"beta {s.beta:g}, {s.attack}, {s.model}" + (f", {counted(s.targets, 'target')}" if s.targeted else "")
+    return f"{len(figures.items)} items of {plain(s.dataset)}, {s.protocol}, epsilon {s.epsilon:g}: {users} ({attack})."
+
+
+def _shares(figures: Figures, out: Console) -> Table:
+    columns = {
+        name: f for name, f in zip(_NAMES, (figures.true, *figures.estimates.values()), strict=True) if f is not None
+    }
+    targets = set(figures.targets or ())
+    by_share = np.argsort(-figures.true, kind="stable").tolist()
+    shown = by_share[:_TOP] + [i for i in by_share[_TOP:] if i in targets][:_MOST_TARGETS]
+    left_out = len(targets.difference(shown))
+
+    full = max(float(f[shown].max()) for f in columns.values())
+    # Beside the labels each column has a number of 5 characters, a bar, and a space after both.
+    width = min(10, max(3, (out.width - _LONGEST_LABEL - 3) // len(columns) - 7))
+    caption = "Percent of all users; > marks a target" + (f", {left_out} more targets not shown" if left_out else "")
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, title=caption, title_justify="left", title_style="")
+    table.add_column("item", no_wrap=True, overflow="ellipsis", max_width=_LONGEST_LABEL + 2)
+    for name in columns:
+        table.add_column(name, header_style=_style(name), justify="left", min_width=width + 6)
+    for i in shown:
+        if i == (shown[_TOP:] or [None])[0]:
+            table.add_row()
+        label = ("> " if i in targets else "  ") + plain(figures.items[i])
+        cells = []
+        for name, f in columns.items():
+            percent = round(100 * float(f[i]), 1) + 0.0  # no -0.0
+            cells.append(Text.assemble(f"{percent:5.1f} ", (_bar(float(f[i]), full, width, out), _style(name))))
+        table.add_row(Text(label), *cells)
+    return table
+
+
+def _errors(figures: Figures, out: Console) -> Table:
+    mse, fg = figures.mse, figures.fg
+    worst = max(error for error in mse.values() if error is not None)
+    most = max((gain for gain in fg.values() if gain is not None), default=0.0) if fg else 0.0
+    width = min(24, max(8, (out.width - 40) // 2))
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column("")
+    table.add_column("MSE against the truth", no_wrap=True, min_width=width + 9)
+    if fg is not None:
+        table.add_column("FG, gain of the targets", no_wrap=True, min_width=width + 8)
+    for key, name in zip(ESTIMATES, _NAMES[1:], strict=True):
+        error, gain = mse[key], fg[key] if fg else None
+        if error is None:
+            continue
+        cells = [Text.assemble(f"{error:.2e} ", (_bar(error, worst, width, out), _style(name)))]
+        if gain is not None:
+            cells.append(Text.assemble(f"{round(gain, 3) + 0.0:+7.3f} ", (_bar(gain, most, width, out), _style(name))))
+        table.add_row(Text(name), *cells)
+    return table
+
+
+def _style(name: str) -> str:
+    return _STYLES[_NAMES.index(name)]
+
+
+def _bar(value: float, full: float, width: int, out: Console) -> str:
+    return bar(value, full, width, ascii_only=out.options.ascii_only)

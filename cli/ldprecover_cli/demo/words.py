@@ -1,0 +1,63 @@
+"""What one sees in a demo's figures, in sentences made from them."""
+
+from ldprecover_cli.demo.figures import Figures
+
+__all__ = ["sentences"]
+
+
+def sentences(figures: Figures) -> list[str]:
+    """Return what the attack did, what projection and LDPRecover made of it, and what knowing the targets is worth."""
+    if not figures.settings.malicious_users:
+        return ["Nobody attacked: genuine and poisoned are the same, and what comes after is recovery's own doing."]
+    error = {name: value for name, value in figures.mse.items() if value is not None}
+    said = [_attack(figures, error), _without_targets(error)]
+    if figures.targets is not None:
+        said.append(_with_targets(figures, error))
+    return said
+
+
+def _attack(figures: Figures, error: dict[str, float]) -> str:
+    said = f"The attack took the MSE from {error['genuine']:.2e}, the noise of the protocol, to {error['poisoned']:.2e}"
+    if figures.targets is None:
+        return f"{said}."
+    targets = list(figures.targets)
+    true, poisoned = (float(f[targets].sum()) for f in (figures.true, figures.estimate("poisoned")))
+    return f"{said}, and the share of all targets together from a true {true:.1%} to an estimated {poisoned:.1%}."
+
+
+def _without_targets(error: dict[str, float]) -> str:
+    before, projected, recovered = (error[name] for name in ("poisoned", "projected", "recovered"))
+    if projected < before:
+        said = f"Projection on the simplex alone, which knows nothing of attacks, leaves {_percent(projected / before)}"
+    else:
+        said = f"Projection on the simplex alone does not lower it ({projected:.2e})"
+    if recovered >= before:
+        return f"{said}; LDPRecover without the targets makes it worse ({recovered:.2e})."
+    said += f"; LDPRecover without the targets leaves {_percent(recovered / before)}"
+    if projected >= before:
+        return f"{said}."
+    if recovered >= projected:
+        return f"{said}, no gain beyond the projection's."
+    share = (before - projected) / (before - recovered)
+    return f"{said}, and {_percent(share)} of that gain is the projection's."
+
+
+def _with_targets(figures: Figures, error: dict[str, float]) -> str:
+    fg = figures.fg
+    assert fg is not None
+    before, projected, known = (error[name] for name in ("poisoned", "projected", "recovered_targets"))
+    compared = f"{projected / known:.3g} times better" if known < projected else f"{known / projected:.3g} times worse"
+    told, untold = _over(fg["recovered_targets"]), _over(fg["recovered"])
+    return (
+        f"LDPRecover*, which is told the targets, leaves {_percent(known / before)}, {compared} than projection "
+        f"alone: all targets together come out {told} their genuine estimate, not {untold}."
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g}%"
+
+
+def _over(gain: float | None) -> str:
+    assert gain is not None
+    return f"{abs(100 * gain):.1f} points {'above' if gain >= 0 else 'below'}"

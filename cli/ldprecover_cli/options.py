@@ -1,0 +1,86 @@
+"""Options that several commands share, and the server they name."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from ldprecover_cli.failures import CommandError, close_to
+
+if TYPE_CHECKING:
+    from ldprecover_client import Retries, Server
+
+__all__ = [
+    "DEFAULT_URL",
+    "AttackName",
+    "Column",
+    "DatasetName",
+    "Json",
+    "Key",
+    "Model",
+    "Protocol",
+    "RoundArgument",
+    "RoundOption",
+    "Seed",
+    "Url",
+    "connected",
+    "quick_retries",
+]
+
+DEFAULT_URL = "http://127.0.0.1:8000"
+
+AttackName = Literal["aa", "manip", "mga"]
+Model = Literal["crafted", "sampled"]
+Protocol = Literal["grr", "oue", "olh"]
+
+Url = Annotated[str, typer.Option("--url", envvar="LDPRECOVER_URL", help="The server.", metavar="URL")]
+Key = Annotated[
+    str | None,
+    typer.Option("--key", envvar="LDPRECOVER_ADMIN_KEY", help="The server's admin key.", metavar="KEY"),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON alone on standard output.")]
+RoundOption = Annotated[str, typer.Option("--round", help="Id or name of the round, or current.", metavar="ROUND")]
+RoundArgument = Annotated[str, typer.Argument(help="Id or name of the round, or current.", metavar="ROUND")]
+DatasetName = Annotated[
+    str | None,
+    typer.Option(
+        "--dataset", help="cities, fire, emoji, or a CSV file with the columns item and count.", metavar="NAME|FILE"
+    ),
+]
+Column = Annotated[
+    str | None,
+    typer.Option("--column", help="Column to count in a CSV file of one row a user.", metavar="NAME"),
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of all that is random here.")]
+
+
+def quick_retries() -> "Retries":
+    """Return the retries of a person who waits: the command gives up after seconds, not minutes."""
+    from ldprecover_client import Retries
+
+    return Retries(attempts=4, base=0.2, longest=5.0, total=15.0)
+
+
+@contextmanager
+def connected(url: str, key: str | None = None, *, round: str | None = None) -> Iterator["Server"]:
+    """Yield the server, for calls about `round`; raise a CommandError in words where it refuses one."""
+    from ldprecover_client import RefusedError, Server
+
+    with Server(url, key=key, retries=quick_retries()) as server:
+        try:
+            yield server
+        except RefusedError as error:
+            if error.slug == "unauthorized":
+                raise CommandError(_NO_KEY if key is None else _WRONG_KEY) from error
+            if error.slug == "round-not-found" and round is not None:
+                near = close_to(round, [known.name for known in server.rounds()])
+                raise CommandError(
+                    f"no round is called {round!r}: {near or '`ldprecover round list` shows the rounds there are'}"
+                ) from error
+            raise
+
+
+_WHERE_KEYS_ARE = "the server printed one at its first start, and `ldprecover key create` on its database makes another"
+_NO_KEY = f"this needs the server's admin key, in --key or LDPRECOVER_ADMIN_KEY: {_WHERE_KEYS_ARE}"
+_WRONG_KEY = f"the server does not know this admin key: {_WHERE_KEYS_ARE}"

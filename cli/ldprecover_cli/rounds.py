@@ -1,0 +1,209 @@
+"""`round`: open, list, show, close and delete rounds."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ldprecover_cli.failures import CommandError, UsageError
+from ldprecover_cli.options import (
+    DEFAULT_URL,
+    Column,
+    DatasetName,
+    Json,
+    Key,
+    Protocol,
+    RoundArgument,
+    Url,
+    connected,
+)
+from ldprecover_cli.output import console, counted, plain, plain_table, print_json
+
+if TYPE_CHECKING:
+    from ldprecover_client import RoundStatus
+
+__all__ = ["app"]
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.callback()
+def rounds() -> None:
+    """Open, list, show, close and delete rounds.
+
+    A round is one collection with parameters that never change.
+
+    Example: ldprecover round open cities --dataset cities --epsilon 0.5
+    """
+
+
+@app.command("open")
+def open_round(
+    *,
+    name: Annotated[
+        str | None, typer.Argument(help="Name; made from the protocol when absent.", metavar="NAME")
+    ] = None,
+    epsilon: Annotated[float, typer.Option(help="Privacy budget of one report, 0.01 to 10; smaller is more private.")],
+    protocol: Annotated[Protocol, typer.Option(help="How users perturb their values.")] = "olh",
+    item: Annotated[list[str] | None, typer.Option(help="An item users may hold; give it once for each.")] = None,
+    items: Annotated[Path | None, typer.Option(help="Text file with one item a line.", metavar="FILE")] = None,
+    dataset: DatasetName = None,
+    column: Column = None,
+    domain_size: Annotated[int | None, typer.Option(help='Number of items, called "0", "1", ….')] = None,
+    hash_range: Annotated[int | None, typer.Option(help="g, for olh alone; ceil(e^epsilon + 1) when absent.")] = None,
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+    json: Json = False,
+) -> None:
+    """Open a round over a list of items.
+
+    Its parameters never change, and users may report from now on.
+
+    Example: ldprecover round open lunch --epsilon 1 --item soup --item salad
+
+    Example: ldprecover round open cities --epsilon 0.5 --dataset cities
+    """
+    labels = _labels(item, items, dataset, column, domain_size)
+    with connected(url, key) as server:
+        opened = server.open_round(
+            name=name,
+            protocol=protocol,
+            epsilon=epsilon,
+            items=labels,
+            domain_size=domain_size,
+            hash_range=hash_range,
+        )
+    _show(opened, json=json)
+
+
+@app.command("list")
+def list_rounds(*, url: Url = DEFAULT_URL, json: Json = False) -> None:
+    """List the rounds of a server.
+
+    The one opened last comes first: it is the current round.
+
+    Example: ldprecover round list
+    """
+    with connected(url) as server:
+        found = server.rounds()
+    if json:
+        print_json({"rounds": [_fields(status, items=False) for status in found]})
+        return
+    if not found:
+        console().print("No rounds yet. Open one with: ldprecover round open")
+        return
+    table = plain_table("name", "state", "protocol", "opened", "epsilon", "items", "reports", numbers=3)
+    for status in found:
+        size = len(status.parameters.items)
+        row = (status.name, status.state, status.parameters.protocol, status.opened_at)
+        table.add_row(*map(plain, row), f"{status.parameters.epsilon:g}", f"{size:,}", f"{status.n:,}")
+    console().print(table)
+
+
+@app.command("show")
+def show_round(round: RoundArgument = "current", *, url: Url = DEFAULT_URL, json: Json = False) -> None:
+    """Show a round: its parameters, its state and the number of reports counted.
+
+    Example: ldprecover round show cities
+    """
+    with connected(url, round=round) as server:
+        _show(server.round(round), json=json)
+
+
+@app.command("close")
+def close_round(round: RoundArgument, *, url: Url = DEFAULT_URL, key: Key = None, json: Json = False) -> None:
+    """Close a round.
+
+    Reports that were counted stay; no report enters any more.
+
+    Example: ldprecover round close cities
+    """
+    with connected(url, key, round=round) as server:
+        _show(server.close_round(round), json=json)
+
+
+@app.command("delete")
+def delete_round(
+    round: RoundArgument,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+    json: Json = False,
+) -> None:
+    """Delete a round and all its reports.
+
+    There is no way back.
+
+    Example: ldprecover round delete cities --yes
+    """
+    with connected(url, key, round=round) as server:
+        status = server.round(round)
+        if not yes:
+            if not sys.stdin.isatty():
+                raise UsageError("deleting needs --yes where nobody can be asked")
+            if not typer.confirm(f"Delete {plain(status.name)} and its {counted(status.n, 'report')}?", err=True):
+                raise CommandError("nothing was deleted")
+        server.delete_round(status.id)
+    if json:
+        print_json({"deleted": status.id})
+    else:
+        console().print(f"Deleted {plain(status.name)} and its {counted(status.n, 'report')}.")
+
+
+def _labels(
+    item: list[str] | None, items: Path | None, dataset: str | None, column: str | None, domain_size: int | None
+) -> list[str] | None:
+    """Return the labels of the one source of items that was given, None for a domain size."""
+    given = [option for option in (item or None, items, dataset, domain_size) if option is not None]
+    if len(given) != 1:
+        raise UsageError("say what the items are with one of --item, --items, --dataset and --domain-size")
+    if column is not None and dataset is None:
+        raise UsageError("--column belongs to --dataset")
+    if dataset is not None:
+        from ldprecover_client import load_dataset
+
+        return list(load_dataset(dataset, column).items)
+    if items is not None:
+        try:
+            lines = items.read_text(encoding="utf-8-sig").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"{items} cannot be read: {error}") from error
+        return [line.strip() for line in lines if line.strip()]
+    return item or None
+
+
+def _fields(status: "RoundStatus", *, items: bool = True) -> dict[str, Any]:
+    parameters, oracle = status.parameters, status.parameters.oracle
+    fields: dict[str, Any] = {
+        "id": status.id,
+        "name": status.name,
+        "state": status.state,
+        "n": status.n,
+        "protocol": parameters.protocol,
+        "epsilon": parameters.epsilon,
+        "domain_size": oracle.domain_size,
+        "hash_range": parameters.hash_range,
+        "p": status.p,
+        "q": status.q,
+        "digest": status.digest,
+        "opened_at": status.opened_at,
+        "closed_at": status.closed_at,
+    }
+    return {**fields, "items": list(parameters.items)} if items else fields
+
+
+def _show(status: "RoundStatus", *, json: bool) -> None:
+    fields = _fields(status)
+    if json:
+        print_json(fields)
+        return
+    labels = fields.pop("items")
+    shown = ", ".join(labels[:8]) + (f", … ({len(labels) - 8:,} more)" if len(labels) > 8 else "")
+    table = plain_table("", "")
+    table.show_header = False
+    for name, value in {**fields, "n": counted(status.n, "report"), "items": shown}.items():
+        if value is not None:
+            table.add_row(name, plain(str(value)))
+    console().print(table)

@@ -1,0 +1,281 @@
+"""What a server's answers must look like: read, checked and typed. Knows no HTTP library.
+
+Nothing here trusts the server. An answer with a field missing, of another type, outside its range
+or at odds with the rest is an InvalidAnswerError that names it, whatever the server is or was.
+"""
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+from ldprecover import ParameterError, RoundParameters
+from ldprecover_client.errors import InconsistentRoundError, InvalidAnswerError, RefusedError
+
+__all__ = [
+    "Answer",
+    "Round",
+    "RoundStatus",
+    "Submitted",
+    "problem_in",
+    "read_frequencies",
+    "read_nothing",
+    "read_recovery",
+    "read_round",
+    "read_rounds",
+    "read_status",
+    "read_submitted",
+    "read_version",
+]
+
+_PROBLEM = "application/problem+json"
+_TOLERANCE = 1e-9  # of p and q: another language's exp may differ in the last bits, never by this much
+_SHOWN = 300  # characters of a stranger's text that are shown
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An HTTP answer: status, headers with lower-case names, whole body."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Round:
+    """A round's immutable part, as a server states it.
+
+    Raises InconsistentRoundError where p, q or digest are not those of the parameters: the server
+    then counts by other rules than the ones a user would perturb by.
+    """
+
+    id: str
+    name: str
+    parameters: RoundParameters
+    p: float
+    q: float
+    digest: str
+
+    def __post_init__(self) -> None:
+        oracle = self.parameters.oracle
+        for name, stated, right in (("p", self.p, oracle.p), ("q", self.q, oracle.q)):
+            if not math.isclose(stated, right, rel_tol=_TOLERANCE):
+                raise InconsistentRoundError(
+                    f"the round states {name} = {stated}, but {oracle.protocol} with its parameters has {right}"
+                )
+        if self.digest != self.parameters.digest:
+            raise InconsistentRoundError("the round's digest is not that of its parameters")
+
+
+@dataclass(frozen=True)
+class RoundStatus(Round):
+    """A round with its state ("open" or "closed"), the number n of reports counted, and its times (ISO 8601)."""
+
+    state: str
+    n: int
+    opened_at: str
+    closed_at: str | None
+
+
+class Submitted(TypedDict):
+    """The answer to a submission: `duplicate` says that it had been stored before, under the same key."""
+
+    round: str
+    accepted: int
+    duplicate: bool
+
+
+def problem_in(answer: Answer) -> RefusedError | None:
+    """Return the problem (RFC 9457) an answer holds, None if it holds none."""
+    if answer.headers.get("content-type", "").partition(";")[0].strip().lower() != _PROBLEM:
+        return None
+    try:
+        body = _object(answer)
+    except InvalidAnswerError:
+        return None
+    text = {name: _plain(body[name]) for name in ("type", "title", "detail") if isinstance(body.get(name), str)}
+    position = body.get("position")
+    return RefusedError(
+        answer.status,
+        text.get("title") or f"the server refused ({answer.status})",
+        text.get("detail"),
+        text.get("type", "about:blank"),
+        position if type(position) is int else None,
+    )
+
+
+def read_nothing(answer: Answer) -> None:
+    """Read an answer whose status says all."""
+
+
+def read_version(answer: Answer) -> dict[str, Any]:
+    """Read GET /version: its text `version`, and whatever else it says."""
+    body = _object(answer)
+    _text(body, "version")
+    return body
+
+
+def read_round(answer: Answer) -> Round:
+    """Read GET /rounds/{id}/parameters."""
+    return Round(**_immutable(_object(answer)))
+
+
+def read_status(answer: Answer) -> RoundStatus:
+    """Read a round with its state, as opening, showing and closing it answer."""
+    return _status(_object(answer))
+
+
+def read_rounds(answer: Answer) -> tuple[RoundStatus, ...]:
+    """Read GET /rounds: {"rounds": [...]}."""
+    rounds = _list(_object(answer), "rounds")
+    if not all(isinstance(row, dict) for row in rounds):
+        raise InvalidAnswerError("rounds is no array of objects")
+    return tuple(_status(row) for row in rounds)
+
+
+def read_submitted(answer: Answer) -> Submitted:
+    """Read the answer to a submission."""
+    body = _object(answer)
+    if type(body.get("duplicate")) is not bool:
+        raise InvalidAnswerError("duplicate is neither true nor false")
+    return {"round": _text(body, "round"), "accepted": _integer(body, "accepted", 1), "duplicate": body["duplicate"]}
+
+
+def read_frequencies(answer: Answer) -> dict[str, Any]:
+    """Read GET /rounds/{id}/frequencies; with n = 0 the estimates are None."""
+    body = _object(answer)
+    for name in ("round", "protocol"):
+        _text(body, name)
+    for name in ("epsilon", "p", "q"):
+        _number(body, name)
+    n, d = _integer(body, "n", 0), len(_labels(body))
+    _column(body, "counts", d, lambda value: type(value) is int and 0 <= value <= n)
+    if n:
+        _columns(body, d, "frequencies", "standard_errors")
+        _number(body, "sum")
+    elif any(body.get(name) is not None for name in ("frequencies", "standard_errors", "sum")):
+        raise InvalidAnswerError("estimates without a report")
+    return body
+
+
+def read_recovery(answer: Answer) -> dict[str, Any]:
+    """Read the answer of POST /rounds/{id}/recover."""
+    body = _object(answer)
+    for name in ("round", "method"):
+        _text(body, name)
+    for name in ("eta", "malicious_sum"):
+        _number(body, name)
+    _integer(body, "n", 1)
+    d = len(_labels(body))
+    _columns(body, d, "poisoned", "malicious", "genuine", "recovered")
+    if not all(type(target) is int and 0 <= target < d for target in _list(body, "targets")):
+        raise InvalidAnswerError("targets is no array of item indices")
+    return body
+
+
+def _object(answer: Answer) -> dict[str, Any]:
+    def refuse(constant: str) -> None:
+        raise ValueError(f"{constant} is no JSON")
+
+    try:
+        body = json.loads(answer.body, parse_constant=refuse)
+    except (ValueError, RecursionError):  # not JSON, not Unicode, or nested to exhaust the parser
+        raise InvalidAnswerError("the answer is not JSON") from None
+    if not isinstance(body, dict):
+        raise InvalidAnswerError("the answer is no JSON object")
+    return body
+
+
+def _immutable(body: dict[str, Any]) -> dict[str, Any]:
+    protocol, epsilon, items = _text(body, "protocol"), _number(body, "epsilon"), _labels(body)
+    hash_range = None if body.get("hash_range") is None else _integer(body, "hash_range", 0)
+    if protocol == "olh" and hash_range is None:
+        raise InvalidAnswerError("an olh round states its hash_range; a client never computes it")
+    try:
+        parameters = RoundParameters(protocol, epsilon, tuple(items), hash_range)
+    except ParameterError as error:
+        raise InconsistentRoundError(f"the parameters are those of no round: {_plain(str(error))}") from None
+    return {
+        "id": _text(body, "id"),
+        "name": _text(body, "name"),
+        "parameters": parameters,
+        "p": _number(body, "p"),
+        "q": _number(body, "q"),
+        "digest": _text(body, "digest"),
+    }
+
+
+def _status(body: dict[str, Any]) -> RoundStatus:
+    if body.get("state") not in ("open", "closed"):
+        raise InvalidAnswerError('state is neither "open" nor "closed"')
+    return RoundStatus(
+        **_immutable(body),
+        state=body["state"],
+        n=_integer(body, "n", 0),
+        opened_at=_text(body, "opened_at"),
+        closed_at=None if body.get("closed_at") is None else _text(body, "closed_at"),
+    )
+
+
+def _plain(text: str) -> str:
+    """Return a stranger's text fit to be shown: no control characters, not endless."""
+    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[: _SHOWN + 1])
+    return shown if len(text) <= _SHOWN else shown[:_SHOWN] + "…"
+
+
+def _text(body: dict[str, Any], name: str) -> str:
+    value = body.get(name)
+    if not isinstance(value, str) or not value:
+        raise InvalidAnswerError(f"{name} is no text")
+    return value
+
+
+def _integer(body: dict[str, Any], name: str, least: int) -> int:
+    value = body.get(name)
+    if type(value) is not int or not least <= value < 1 << 63:
+        raise InvalidAnswerError(f"{name} is no integer of {least} or more")
+    return value
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        return type(value) in (int, float) and math.isfinite(value)
+    except OverflowError:  # an integer beyond every float
+        return False
+
+
+def _number(body: dict[str, Any], name: str) -> float:
+    value = body.get(name)
+    if not _is_number(value):
+        raise InvalidAnswerError(f"{name} is no finite number")
+    return float(value)  # type: ignore[arg-type]
+
+
+def _list(body: dict[str, Any], name: str) -> list[Any]:
+    value = body.get(name)
+    if not isinstance(value, list):
+        raise InvalidAnswerError(f"{name} is no array")
+    return value
+
+
+def _labels(body: dict[str, Any]) -> list[str]:
+    items = _list(body, "items")
+    if not all(isinstance(label, str) for label in items):
+        raise InvalidAnswerError("items is no array of labels")
+    return items
+
+
+def _column(body: dict[str, Any], name: str, d: int, fits: Callable[[Any], bool]) -> None:
+    column = _list(body, name)
+    if len(column) != d:
+        raise InvalidAnswerError(f"{name} has {len(column)} values for {d} items")
+    for position, value in enumerate(column):
+        if not fits(value):
+            raise InvalidAnswerError(f"{name}: the value of item {position} is outside its range")
+
+
+def _columns(body: dict[str, Any], d: int, *names: str) -> None:
+    for name in names:
+        _column(body, name, d, _is_number)

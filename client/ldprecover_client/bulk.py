@@ -1,0 +1,106 @@
+"""Many reports at once through the public door: packed submissions over several connections."""
+
+import secrets
+import threading
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ldprecover.wire import pack
+from ldprecover_client.errors import ArgumentError, InvalidAnswerError, RefusedError, UnansweredError
+from ldprecover_client.http import Server, Transport
+from ldprecover_client.progress import Progress
+from ldprecover_client.retry import Retries
+
+__all__ = ["BATCH_SIZE", "MAX_BODY_BYTES", "submit_reports"]
+
+BATCH_SIZE = 10_000
+"""Reports in one submission, unless told otherwise."""
+
+MAX_BODY_BYTES = 16 << 20
+"""No submission is made larger than what a server takes by default; wide OUE reports reach it first."""
+
+_MAX_CONNECTIONS = 64
+
+
+def submit_reports(
+    url: str,
+    round_id: str,
+    reports: NDArray[Any],
+    *,
+    key: str | None = None,
+    batch_size: int = BATCH_SIZE,
+    connections: int = 4,
+    progress: Progress | None = None,
+    compress: bool = False,
+    timeout: float = 30.0,
+    retries: Retries | None = None,
+    transport: Transport | None = None,
+) -> int:
+    """Post reports, rows of the round's `report_dtype`, and return how many were accepted: all of them.
+
+    They go as packed submissions of at most `batch_size` reports, over this many keep-alive
+    connections at a time, each under a random idempotency key that its retries keep, so that none
+    is counted twice. `key` is a server key, where the round wants one; `compress` gzips the bodies.
+    `progress` is called from the caller's thread after each submission.
+
+    Raises what `Server.submit` raises for the first submission that fails, with a note that says
+    how many reports had been accepted; a 413 says which batch size was too large. Once it raises,
+    no further submission begins. Raises ArgumentError for sizes below 1 or connections above 64.
+    """
+    if batch_size < 1:
+        raise ArgumentError("batch_size must be at least 1")
+    if not 1 <= connections <= _MAX_CONNECTIONS:
+        raise ArgumentError(f"connections must be from 1 to {_MAX_CONNECTIONS}")
+    n = len(reports)
+    if not n:
+        return 0
+    size = min(batch_size, max(1, MAX_BODY_BYTES // len(pack(reports[:1]))))
+    stop = threading.Event()
+    stored: list[int] = []
+    accepted = 0
+    sending: set[Future[int]] = set()
+
+    def pause(seconds: float) -> None:
+        if stop.wait(seconds):
+            raise UnansweredError("stopped before a retry, since another submission failed")
+
+    def send(server: Server, start: int) -> int:
+        batch = reports[start : start + size]
+        try:
+            answer = server.submit(round_id, pack(batch), secrets.token_hex(16), compress=compress)
+        except RefusedError as error:
+            if error.status != 413:
+                raise
+            hint = f"{len(batch)} reports of {batch.nbytes} bytes in one submission; take a smaller batch_size"
+            raise RefusedError(413, error.title, hint, error.type) from error
+        if answer["accepted"] != len(batch):
+            raise InvalidAnswerError(f"the server accepted {answer['accepted']} of a submission of {len(batch)}")
+        stored.append(len(batch))
+        return len(batch)
+
+    def collect(leave: int) -> None:
+        nonlocal accepted, sending
+        while len(sending) > leave:
+            done, sending = wait(sending, return_when=FIRST_COMPLETED)
+            for sent in done:
+                accepted += sent.result()
+                if progress is not None:
+                    progress(accepted, n)
+
+    with (
+        Server(url, key=key, timeout=timeout, retries=retries, transport=transport, sleep=pause) as server,
+        ThreadPoolExecutor(connections, thread_name_prefix="submit-reports") as pool,
+    ):
+        try:
+            for start in range(0, n, size):
+                sending.add(pool.submit(send, server, start))
+                collect(leave=2 * connections)
+            collect(leave=0)
+        except BaseException as error:
+            stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+            error.add_note(f"{sum(stored)} of {n} reports were accepted")
+            raise
+    return accepted

@@ -1,0 +1,163 @@
+"""The calls of the HTTP interface: what is sent, what may be sent twice, and how its answer is read."""
+
+import gzip
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from ldprecover.wire import MEDIA_TYPE
+from ldprecover_client import answers
+from ldprecover_client.answers import Answer, Round, RoundStatus, Submitted
+from ldprecover_client.errors import ArgumentError, InconsistentRoundError, InvalidAnswerError
+
+__all__ = [
+    "Call",
+    "close_round",
+    "delete_round",
+    "frequencies",
+    "open_round",
+    "parameters",
+    "ready",
+    "recover",
+    "round_",
+    "rounds",
+    "submit",
+    "version",
+]
+
+T = TypeVar("T")
+
+_REFERENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]{0,127}")
+_KEY = re.compile(r"[\x21-\x7e]{1,64}")
+
+
+@dataclass(frozen=True)
+class Call(Generic[T]):
+    """One request of the interface.
+
+    `repeatable` says that sending it twice does no more than sending it once, so that it may be
+    sent again when nobody knows what became of it.
+    """
+
+    method: str
+    path: str
+    read: Callable[[Answer], T]
+    status: int = 200
+    content: bytes | None = field(default=None, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    repeatable: bool = True
+
+    def take(self, answer: Answer) -> T:
+        """Return what a final answer says.
+
+        Raises RefusedError for a problem, InvalidAnswerError or InconsistentRoundError for an answer
+        that is none of this interface.
+        """
+        if answer.status != self.status:
+            problem = answers.problem_in(answer)
+            if problem is not None and answer.status >= 400:
+                raise problem
+            raise InvalidAnswerError(f"{self}: {_what_else(answer)}")
+        try:
+            return self.read(answer)
+        except (InvalidAnswerError, InconsistentRoundError) as error:
+            raise type(error)(f"{self}: {error}") from None
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+def _what_else(answer: Answer) -> str:
+    if 300 <= answer.status < 400:
+        return f"the server redirects (status {answer.status}); give the URL it redirects to"
+    return f"status {answer.status} without a problem: is there an LDPRecover server at this URL?"
+
+
+def open_round(fields: Mapping[str, Any]) -> Call[RoundStatus]:
+    """POST /rounds. Not repeatable: the second time its name is taken, or there are two rounds."""
+    body = {name: value for name, value in fields.items() if value is not None}
+    return _post("/rounds", answers.read_status, body, status=201, repeatable=False)
+
+
+def rounds(before: str | None = None) -> Call[tuple[RoundStatus, ...]]:
+    """GET /rounds, or the page of it after the round with this id."""
+    page = "" if before is None else f"?before={_reference(before)}"
+    return Call("GET", f"/rounds{page}", answers.read_rounds)
+
+
+def round_(reference: str) -> Call[RoundStatus]:
+    """GET /rounds/{id}."""
+    return Call("GET", _path(reference), answers.read_status)
+
+
+def parameters(reference: str) -> Call[Round]:
+    """GET /rounds/{id}/parameters."""
+    return Call("GET", _path(reference, "/parameters"), answers.read_round)
+
+
+def close_round(reference: str) -> Call[RoundStatus]:
+    """POST /rounds/{id}/close."""
+    return Call("POST", _path(reference, "/close"), answers.read_status)
+
+
+def delete_round(reference: str) -> Call[None]:
+    """DELETE /rounds/{id}."""
+    return Call("DELETE", _path(reference), answers.read_nothing, status=204)
+
+
+def submit(reference: str, packed: bytes, key: str, *, compress: bool = False) -> Call[Submitted]:
+    """POST /rounds/{id}/reports: packed reports under an idempotency key."""
+    if not _KEY.fullmatch(key):
+        raise ArgumentError("an idempotency key is 1 to 64 characters from ASCII 0x21 to 0x7E")
+    headers = {"Content-Type": MEDIA_TYPE, "Idempotency-Key": key}
+    if compress:
+        headers["Content-Encoding"] = "gzip"
+        packed = gzip.compress(packed, compresslevel=1, mtime=0)  # no time in it: the same bytes each time
+    return Call("POST", _path(reference, "/reports"), answers.read_submitted, 202, packed, headers)
+
+
+def frequencies(reference: str) -> Call[dict[str, Any]]:
+    """GET /rounds/{id}/frequencies."""
+    return Call("GET", _path(reference, "/frequencies"), answers.read_frequencies)
+
+
+def recover(reference: str, fields: Mapping[str, Any]) -> Call[dict[str, Any]]:
+    """POST /rounds/{id}/recover. It changes nothing, so it is repeatable."""
+    return _post(_path(reference, "/recover"), answers.read_recovery, fields)
+
+
+def version() -> Call[dict[str, Any]]:
+    """GET /version."""
+    return Call("GET", "/version", answers.read_version)
+
+
+def ready() -> Call[None]:
+    """GET /readyz."""
+    return Call("GET", "/readyz", answers.read_nothing)
+
+
+def _path(reference: str, rest: str = "") -> str:
+    return f"/rounds/{_reference(reference)}{rest}"
+
+
+def _reference(reference: str) -> str:
+    if not isinstance(reference, str) or not _REFERENCE.fullmatch(reference):
+        raise ArgumentError('a round is named by its id, its name or "current"')
+    return reference
+
+
+def _post(
+    path: str,
+    read: Callable[[Answer], T],
+    fields: Mapping[str, Any],
+    *,
+    status: int = 200,
+    repeatable: bool = True,
+) -> Call[T]:
+    try:
+        content = json.dumps(fields, allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"what is sent must be JSON: {error}") from None
+    return Call("POST", path, read, status, content, {"Content-Type": "application/json"}, repeatable)

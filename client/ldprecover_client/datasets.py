@@ -1,0 +1,175 @@
+"""Item counts to simulate users from: three that ship with the package, and anyone's own CSV."""
+
+import csv
+import gzip
+import re
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.resources import files
+from io import TextIOWrapper
+from os import PathLike
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldprecover.protocols import MAX_DOMAIN_SIZE
+from ldprecover_client.errors import DatasetError
+
+__all__ = ["DATASETS", "Dataset", "load_dataset"]
+
+DATASETS = {
+    "cities": (
+        "us_cities.csv",
+        "Population of the 102 largest US cities, 2020 census; public domain. In place of the paper's IPUMS cities.",
+    ),
+    "fire": (
+        "sf_fire_units.csv",
+        "Calls each San Francisco Fire Department unit answered in one week; DataSF, PDDL. For the paper's Fire.",
+    ),
+    "emoji": (
+        "emoji.csv",
+        "Uses of 1,496 emoji; MIT, github.com/Marvin-huoshan/MDPA_LDP, the data of Li et al., ACM CCS 2025.",
+    ),
+}
+"""Name -> (file, where it is from and its licence)."""
+
+_COUNT = re.compile(r"[0-9]{1,18}")
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """How many users hold each item.
+
+    `items` are 2 to 100,000 distinct non-empty labels, `counts` integers of 0 or more in the same
+    order, not all zero; `source` says where they are from. Raises DatasetError.
+    """
+
+    name: str
+    items: tuple[str, ...]
+    counts: NDArray[np.int64]
+    source: str
+
+    def __post_init__(self) -> None:
+        counts = np.array(self.counts, dtype=np.int64)
+        if counts.shape != (len(self.items),):
+            raise DatasetError(f"{self.name}: there must be one count for each item")
+        if not 2 <= len(self.items) <= MAX_DOMAIN_SIZE:
+            raise DatasetError(f"{self.name}: a data set has from 2 to {MAX_DOMAIN_SIZE} items, not {len(self.items)}")
+        if not all(self.items) or len(set(self.items)) != len(self.items):
+            raise DatasetError(f"{self.name}: items must be distinct and not empty")
+        if (counts < 0).any() or not counts.any():
+            raise DatasetError(f"{self.name}: counts must be 0 or more, and not all 0")
+        counts.flags.writeable = False
+        object.__setattr__(self, "counts", counts)
+
+    @property
+    def frequencies(self) -> NDArray[np.float64]:
+        """Share of each item, of shape (d,)."""
+        shares: NDArray[np.float64] = self.counts / self.counts.sum(dtype=np.float64)
+        return shares
+
+
+def load_dataset(name_or_path: str | PathLike[str], column: str | None = None) -> Dataset:
+    """Return a data set by name ("cities", "fire", "emoji") or from a CSV file with a header (.gz is taken too).
+
+    Without `column` the file has the columns `item` and `count`, one row an item, in the items'
+    order. With it every row is one user, and the values of that column are counted: the most
+    frequent first, ties by label; rows where it is blank are left out, and the source says how many.
+    Raises DatasetError with the place and the reason.
+    """
+    if isinstance(name_or_path, str) and name_or_path in DATASETS:
+        file, source = DATASETS[name_or_path]
+        if column is not None:
+            raise DatasetError(f"{name_or_path} is counted already; a column is for files of one row a user")
+        packaged = files("ldprecover_client") / "data" / file
+        with packaged.open("rb") as data, TextIOWrapper(data, "utf-8-sig", newline="") as text:
+            items, counts = _read_counts(name_or_path, csv.reader(text))
+        return Dataset(name_or_path, items, counts, source)
+    path = Path(name_or_path)
+    with _in_words(name_or_path), _open(path) as text:
+        rows = csv.reader(text, strict=True)
+        if column is None:
+            items, counts = _read_counts(path.name, rows)
+            return Dataset(path.name, items, counts, f"the file {path.name}")
+        items, counts, blank = _count_rows(path.name, rows, column)
+    left_out = f"; {blank} rows without one left out" if blank else ""
+    return Dataset(path.name, items, counts, f"column {column} of the file {path.name}{left_out}")
+
+
+def _open(path: Path) -> TextIO:
+    if path.suffix == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+    return path.open(encoding="utf-8-sig", newline="")
+
+
+@contextmanager
+def _in_words(name: str | PathLike[str]) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise DatasetError(f"there is no file {name}, and no data set of that name: {', '.join(DATASETS)}") from None
+    except UnicodeDecodeError:
+        raise DatasetError(f"{name} is not text in UTF-8") from None
+    except (csv.Error, EOFError) as error:
+        raise DatasetError(f"{name} is no CSV file: {error}") from None
+    except OSError as error:
+        raise DatasetError(f"{name} cannot be read: {error.strerror or error}") from None
+
+
+def _header(name: str, rows: Iterator[list[str]]) -> list[str]:
+    header = [cell.strip() for cell in next(rows, [])]
+    if not header:
+        raise DatasetError(f"{name} is empty")
+    return header
+
+
+def _column(name: str, header: list[str], wanted: str) -> int:
+    if wanted not in header:
+        present = ", ".join(header[:20]) + (", …" if len(header) > 20 else "")
+        hint = "; for a file of one row a user, name the column to count" if wanted in ("item", "count") else ""
+        raise DatasetError(f"{name} has no column {wanted!r}; it has {present}{hint}")
+    return header.index(wanted)
+
+
+def _cells(name: str, rows: Iterator[list[str]], position: int) -> Iterator[str]:
+    for number, row in enumerate(rows, start=2):
+        if row:
+            if len(row) <= position:
+                raise DatasetError(f"{name}, row {number}: too few cells")
+            yield row[position].strip()
+
+
+def _read_counts(name: str, rows: Iterator[list[str]]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    header = _header(name, rows)
+    item_at, count_at = _column(name, header, "item"), _column(name, header, "count")
+    found: dict[str, int] = {}
+    for number, row in enumerate(rows, start=2):
+        if not row:
+            continue
+        if len(row) <= max(item_at, count_at):
+            raise DatasetError(f"{name}, row {number}: too few cells")
+        item, count = row[item_at].strip(), row[count_at].strip()
+        if not item:
+            raise DatasetError(f"{name}, row {number}: the item is blank")
+        if item in found:
+            raise DatasetError(f"{name}, row {number}: the item {item!r} was there before")
+        if not _COUNT.fullmatch(count):
+            raise DatasetError(f"{name}, row {number}: the count must be an integer of 0 or more, not {count!r}")
+        found[item] = int(count)
+    if not found:
+        raise DatasetError(f"{name} has a header and no row")
+    return tuple(found), np.array(list(found.values()), dtype=np.int64)
+
+
+def _count_rows(name: str, rows: Iterator[list[str]], column: str) -> tuple[tuple[str, ...], NDArray[np.int64], int]:
+    position = _column(name, _header(name, rows), column)
+    found = Counter(_cells(name, rows, position))
+    blank = found.pop("", 0)
+    if not found:
+        raise DatasetError(f"{name}: column {column!r} holds no value")
+    ordered = sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
+    return tuple(item for item, _ in ordered), np.array([count for _, count in ordered], dtype=np.int64), blank

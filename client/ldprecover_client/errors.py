@@ -1,0 +1,127 @@
+"""What can go wrong between a user and a round, by who is at fault.
+
+    ClientError
+    ├── CallerError                   you: what was asked for cannot be done
+    │   ├── ArgumentError             an argument is outside its range, or a URL is none
+    │   ├── UnknownItemError          the value is no item of the round
+    │   ├── AlreadyReportedError      this ledger already holds the round's one report
+    │   └── DatasetError              a file that cannot be read as items and counts
+    ├── LimitError                    your own privacy limits say no; nothing was perturbed or sent
+    │   ├── EpsilonTooHighError       the round's epsilon is above your limit for one round
+    │   └── EpsilonSpentError         with this round, all rounds together would be above your total
+    ├── LedgerError                   this machine: the ledger cannot be read, trusted or written
+    ├── RefusedError                  the server understood and said no; it names its reason
+    ├── ServerError                   the server, or something that answers in its place
+    │   ├── InvalidAnswerError        an answer that is none of this interface
+    │   └── InconsistentRoundError    parameters of a round that contradict each other
+    └── UnansweredError               the network, or a server that is down or too busy: try again later
+
+Messages never hold a user's value: they may end up in logs, and a value must not leave its user.
+"""
+
+__all__ = [
+    "AlreadyReportedError",
+    "ArgumentError",
+    "CallerError",
+    "ClientError",
+    "DatasetError",
+    "EpsilonSpentError",
+    "EpsilonTooHighError",
+    "InconsistentRoundError",
+    "InvalidAnswerError",
+    "LedgerError",
+    "LimitError",
+    "RefusedError",
+    "ServerError",
+    "UnansweredError",
+    "UnknownItemError",
+]
+
+
+class ClientError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+class CallerError(ClientError):
+    """What was asked for cannot be done."""
+
+
+class ArgumentError(CallerError, ValueError):
+    """An argument is outside its range; the message names it and the range."""
+
+
+class UnknownItemError(CallerError, ValueError):
+    """The value is no item of the round. The message does not repeat it."""
+
+
+class AlreadyReportedError(CallerError):
+    """The round's one report was made before, and it was answered: a second would cost epsilon again."""
+
+
+class DatasetError(CallerError, ValueError):
+    """A file cannot be read as items and counts; the message says where and why."""
+
+
+class LimitError(ClientError):
+    """A privacy limit of the user forbids this round."""
+
+
+class EpsilonTooHighError(LimitError):
+    """The round's epsilon is above the user's limit for one round."""
+
+
+class EpsilonSpentError(LimitError):
+    """This round would take the epsilon of all rounds in the ledger above the user's total."""
+
+
+class LedgerError(ClientError):
+    """The ledger file cannot be opened, trusted or written, so nothing may be perturbed."""
+
+
+class RefusedError(ClientError):
+    """The server refused a request with a problem (RFC 9457).
+
+    `status` is the HTTP status, `type` and `title` the kind of problem, `detail` its reason in words
+    or None, `position` the index of the first bad report or None.
+    """
+
+    def __init__(
+        self, status: int, title: str, detail: str | None = None, type: str = "about:blank", position: int | None = None
+    ) -> None:
+        self.status = status
+        self.title = title
+        self.detail = detail
+        self.type = type
+        self.position = position
+        where = f" (report {position})" if position is not None else ""
+        super().__init__(f"{title}{where}: {detail}" if detail else f"{title}{where}")
+
+    @property
+    def slug(self) -> str:
+        """The heading that `type` points to, such as "round-closed"; empty without one."""
+        return self.type.rpartition("#")[2] if "#" in self.type else ""
+
+
+class ServerError(ClientError):
+    """The server, or what answers in its place, does not keep the interface."""
+
+
+class InvalidAnswerError(ServerError):
+    """An answer is none of this interface: not its form, not its fields, or too large."""
+
+
+class InconsistentRoundError(ServerError):
+    """A round's p, q, hash range or digest do not fit its protocol, epsilon and items."""
+
+
+class UnansweredError(ClientError):
+    """No answer that settles the request, after every retry: it may or may not have arrived.
+
+    Sending the same bytes again under the same key is safe. `status` is that of the last answer
+    (429 or 5xx), None if none came; `retry_after` the seconds the server asked to wait, or None.
+    """
+
+    def __init__(self, message: str, status: int | None = None, retry_after: float | None = None) -> None:
+        self.status = status
+        self.retry_after = retry_after
+        super().__init__(message)

@@ -1,0 +1,335 @@
+"""A server of reports, called over HTTP: the one module that knows the HTTP library.
+
+`Server` and `AsyncServer` differ in how they wait, and in nothing else: what to send is in `calls`,
+when to send it again in `retry`, what an answer must look like in `answers`.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from importlib.metadata import version as installed_version
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx
+
+from ldprecover_client import calls
+from ldprecover_client.answers import Answer, Round, RoundStatus, Submitted, problem_in
+from ldprecover_client.calls import Call
+from ldprecover_client.errors import ArgumentError, InvalidAnswerError, UnansweredError
+from ldprecover_client.retry import Backoff, Retries, is_passing, retry_after_seconds
+
+__all__ = ["MAX_ANSWER_BYTES", "AsyncServer", "AsyncTransport", "Server", "Transport", "server_url"]
+
+MAX_ANSWER_BYTES = 64 << 20
+"""Answers past this size are refused: far more than 100,000 items with long labels take."""
+
+_MAX_CONNECTIONS = 100
+_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
+
+Transport = httpx.BaseTransport
+"""What carries requests, if it is not the network: httpx's own contract."""
+AsyncTransport = httpx.AsyncBaseTransport
+
+T = TypeVar("T")
+
+
+def server_url(url: str) -> str:
+    """Return the URL of a server without a slash at its end.
+
+    Raises ArgumentError for one that is not http or https, or that holds a password, a query or a fragment.
+    """
+    try:
+        parsed = httpx.URL(url)
+    except (httpx.InvalidURL, TypeError):
+        raise ArgumentError("the server's URL cannot be read") from None
+    if parsed.scheme not in ("http", "https") or not parsed.host:
+        raise ArgumentError(f"a server's URL begins with http:// or https:// and names a host, unlike {url!r}")
+    if parsed.userinfo:
+        raise ArgumentError("a server's URL holds no user or password: it is written down with each report")
+    if parsed.query or parsed.fragment:
+        raise ArgumentError("a server's URL has no query and no fragment")
+    return str(parsed).rstrip("/")
+
+
+class _Caller:
+    """What both kinds of server share: everything but sending and waiting."""
+
+    def __init__(
+        self,
+        url: str,
+        key: str | None,
+        retries: Retries | None,
+        clock: Callable[[], float],
+        rng: random.Random | None,
+    ) -> None:
+        self.url = server_url(url)
+        if key is not None and not (key.isascii() and key.isprintable() and key.strip() == key != ""):
+            raise ArgumentError("a key is printable ASCII without spaces around it")
+        self._key = key
+        self._retries = retries or Retries()
+        self._clock = clock
+        self._draw = (rng or random.Random()).random
+
+    def _settings(self, timeout: float) -> dict[str, Any]:
+        headers = {
+            "Accept": "application/json, application/problem+json",
+            # Answers are bounded by their bytes; compressed, a few could unfold to any number.
+            "Accept-Encoding": "identity",
+            "User-Agent": f"ldprecover-client/{installed_version('ldprecover')}",
+        }
+        if self._key is not None:
+            headers["Authorization"] = f"Bearer {self._key}"
+        return {
+            "headers": headers,
+            "timeout": timeout,
+            "limits": httpx.Limits(max_connections=_MAX_CONNECTIONS, max_keepalive_connections=_MAX_CONNECTIONS),
+            # A cookie could tie the reports of one user together.
+            "cookies": CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+            "follow_redirects": False,  # neither reports nor keys go where the user did not send them
+        }
+
+    def _request(self, call: Call[Any]) -> dict[str, Any]:
+        return {"method": call.method, "url": self.url + call.path, "headers": call.headers, "content": call.content}
+
+    def _backoff(self) -> Backoff:
+        return Backoff(self._retries, clock=self._clock, draw=self._draw)
+
+    def _pause_after_error(self, call: Call[Any], backoff: Backoff, error: httpx.TransportError) -> float:
+        """Return the seconds until the next send; raise UnansweredError when there is none."""
+        delay = None
+        if call.repeatable or isinstance(error, _NEVER_SENT):
+            delay = backoff.after_failure()
+        if delay is None:
+            reason = str(error) or type(error).__name__
+            raise UnansweredError(f"{self.url} does not answer ({call}): {reason}") from error
+        return delay
+
+    def _pause_after_answer(self, call: Call[Any], backoff: Backoff, answer: Answer) -> float | None:
+        """Return the seconds until the next send, None when this answer is the one to take.
+
+        Raises UnansweredError when the server was asked often enough.
+        """
+        if not is_passing(answer.status) or not (call.repeatable or answer.status == 429):
+            return None
+        asked = retry_after_seconds(answer.headers.get("retry-after"), answer.headers.get("date"))
+        delay = backoff.after_failure(asked)
+        if delay is None:
+            reason = problem_in(answer) or "no reason given"
+            wait = f"; it asks to come back in {asked:.0f} s" if asked else ""
+            raise UnansweredError(
+                f"{self.url} answered {answer.status} to {call}, {backoff.failures} times ({reason}){wait}",
+                answer.status,
+                asked,
+            )
+        return delay
+
+
+class _Body:
+    """Collects an answer's body within bounds."""
+
+    def __init__(self, call: Call[Any], response: httpx.Response) -> None:
+        self._call = call
+        self._response = response
+        self._pieces = bytearray()
+        if response.headers.get("content-encoding", "identity").lower() != "identity":
+            raise InvalidAnswerError(f"{call}: the answer is compressed, which was not asked for")
+
+    def add(self, piece: bytes) -> None:
+        self._pieces += piece
+        if len(self._pieces) > MAX_ANSWER_BYTES:
+            raise InvalidAnswerError(f"{self._call}: the answer is larger than {MAX_ANSWER_BYTES} bytes")
+
+    def answer(self) -> Answer:
+        headers = {name.lower(): value for name, value in self._response.headers.items()}
+        return Answer(self._response.status_code, headers, bytes(self._pieces))
+
+
+class Server(_Caller):
+    """A server of reports. A context manager; it may be shared between threads.
+
+    `key` is an admin key, for the calls that need one; `timeout` the seconds to wait for each step
+    of a request; `transport` an httpx transport to use instead of the network; `sleep`, `clock` and
+    `rng` the waiting, time and randomness of retries.
+
+    Every call raises RefusedError for a problem the server states, UnansweredError after the last
+    retry, InvalidAnswerError or InconsistentRoundError for an answer that is none of the interface,
+    and ArgumentError for an argument that cannot be sent. Round references are an id, a name or "current".
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        key: str | None = None,
+        timeout: float = 30.0,
+        retries: Retries | None = None,
+        transport: Transport | None = None,
+        sleep: Callable[[float], object] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+        rng: random.Random | None = None,
+    ) -> None:
+        super().__init__(url, key, retries, clock, rng)
+        self._sleep = sleep
+        self._client = httpx.Client(transport=transport, **self._settings(timeout))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def open_round(
+        self,
+        *,
+        protocol: str,
+        epsilon: float,
+        name: str | None = None,
+        items: Iterable[str] | None = None,
+        domain_size: int | None = None,
+        hash_range: int | None = None,
+    ) -> RoundStatus:
+        """Open a round over these items, or over "0" to "d-1" for a domain size (admin)."""
+        fields = {"name": name, "protocol": protocol, "epsilon": epsilon, "domain_size": domain_size}
+        labels = None if items is None else list(items)
+        return self._call(calls.open_round({**fields, "items": labels, "hash_range": hash_range}))
+
+    def rounds(self, before: str | None = None) -> tuple[RoundStatus, ...]:
+        """Return rounds, the one opened last first, as many as the server gives at once.
+
+        `before` is the id of the last round of one page, and gives the next.
+        """
+        return self._call(calls.rounds(before))
+
+    def round(self, reference: str) -> RoundStatus:
+        """Return a round with its state and the number of reports counted."""
+        return self._call(calls.round_(reference))
+
+    def parameters(self, reference: str) -> Round:
+        """Return the immutable part of a round, checked."""
+        return self._call(calls.parameters(reference))
+
+    def close_round(self, reference: str) -> RoundStatus:
+        """Close a round; no report enters it any more (admin)."""
+        return self._call(calls.close_round(reference))
+
+    def delete_round(self, reference: str) -> None:
+        """Delete a round and all its reports (admin)."""
+        self._call(calls.delete_round(reference))
+
+    def submit(self, reference: str, packed: bytes, key: str, *, compress: bool = False) -> Submitted:
+        """Send packed reports as one submission under an idempotency key; durable when it returns.
+
+        Every retry sends the same bytes under the same key. `compress` sends them gzipped, which
+        pays for GRR alone: the reports of the others are nearly random bits.
+        """
+        return self._call(calls.submit(reference, packed, key, compress=compress))
+
+    def frequencies(self, reference: str) -> dict[str, Any]:
+        """Return the round's unbiased estimates, as columns."""
+        return self._call(calls.frequencies(reference))
+
+    def recover(self, reference: str, **fields: Any) -> dict[str, Any]:
+        """Return the round's recovery; fields are eta, targets, method and malicious_model, each optional."""
+        return self._call(calls.recover(reference, fields))
+
+    def version(self) -> dict[str, Any]:
+        """Return what is running there."""
+        return self._call(calls.version())
+
+    def ready(self) -> bool:
+        """Return whether the server can take reports now. Asks once, and raises nothing."""
+        try:
+            return self._send(calls.ready()).status == 200
+        except (httpx.TransportError, InvalidAnswerError):
+            return False
+
+    def _call(self, call: Call[T]) -> T:
+        backoff = self._backoff()
+        while True:
+            delay: float | None
+            try:
+                answer = self._send(call)
+            except httpx.TransportError as error:
+                delay = self._pause_after_error(call, backoff, error)
+            else:
+                delay = self._pause_after_answer(call, backoff, answer)
+                if delay is None:
+                    return call.take(answer)
+            self._sleep(delay)
+
+    def _send(self, call: Call[Any]) -> Answer:
+        with self._client.stream(**self._request(call)) as response:
+            body = _Body(call, response)
+            for piece in response.iter_bytes():
+                body.add(piece)
+        return body.answer()
+
+
+class AsyncServer(_Caller):
+    """The calls a user's report needs, for asyncio. An async context manager; see `Server`."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        key: str | None = None,
+        timeout: float = 30.0,
+        retries: Retries | None = None,
+        transport: AsyncTransport | None = None,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        clock: Callable[[], float] = time.monotonic,
+        rng: random.Random | None = None,
+    ) -> None:
+        super().__init__(url, key, retries, clock, rng)
+        self._sleep = sleep
+        self._client = httpx.AsyncClient(transport=transport, **self._settings(timeout))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    async def parameters(self, reference: str) -> Round:
+        """Return the immutable part of a round, checked."""
+        return await self._call(calls.parameters(reference))
+
+    async def submit(self, reference: str, packed: bytes, key: str, *, compress: bool = False) -> Submitted:
+        """Send packed reports as one submission under an idempotency key; see `Server.submit`."""
+        return await self._call(calls.submit(reference, packed, key, compress=compress))
+
+    async def _call(self, call: Call[T]) -> T:
+        backoff = self._backoff()
+        while True:
+            delay: float | None
+            try:
+                answer = await self._send(call)
+            except httpx.TransportError as error:
+                delay = self._pause_after_error(call, backoff, error)
+            else:
+                delay = self._pause_after_answer(call, backoff, answer)
+                if delay is None:
+                    return call.take(answer)
+            await self._sleep(delay)
+
+    async def _send(self, call: Call[Any]) -> Answer:
+        async with self._client.stream(**self._request(call)) as response:
+            body = _Body(call, response)
+            async for piece in response.aiter_bytes():
+                body.add(piece)
+        return body.answer()

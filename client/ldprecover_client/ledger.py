@@ -1,0 +1,248 @@
+"""The ledger: what this user has reported, on disk before it is sent, and what that has cost in epsilon.
+
+One row a round, keyed by the round's random id: the report's packed bytes, the key it travels
+under, and its state:
+
+    pending ──► accepted    the server has it
+       └──────► refused     the server will never take it (closed, deleted, malformed); not sent again
+
+A row is never removed, so its epsilon stays spent: the bytes may have left this machine, whatever
+was answered. The user's value is not in it.
+"""
+
+import os
+import secrets
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Self
+from weakref import finalize
+
+from ldprecover_client.errors import ArgumentError, EpsilonSpentError, InconsistentRoundError, LedgerError
+
+__all__ = ["MAX_TOTAL_EPSILON", "Entry", "Ledger", "default_path"]
+
+MAX_TOTAL_EPSILON = 4.0
+"""Default limit of epsilon over all rounds of one ledger: eight rounds at the paper's 0.5.
+
+If a user reports one value in all of them, the rounds compose to e^4 = 55: whoever held a secret
+for even odds can at most become 98 % sure. A larger total promises little to anybody.
+"""
+
+_IN_MEMORY = ":memory:"
+_APPLICATION_ID = 0x4C445052  # "LDPR": tells a ledger from any other SQLite file
+_SCHEMA_VERSION = 1
+_SCHEMA = """
+CREATE TABLE reports (
+    round_id   TEXT PRIMARY KEY NOT NULL,
+    server_url TEXT NOT NULL,
+    digest     TEXT NOT NULL,
+    epsilon    REAL NOT NULL CHECK (typeof(epsilon) = 'real' AND epsilon > 0),
+    key        TEXT NOT NULL UNIQUE,
+    packed     BLOB NOT NULL CHECK (typeof(packed) = 'blob'),
+    state      TEXT NOT NULL CHECK (state IN ('pending', 'accepted', 'refused')),
+    reason     TEXT
+)
+"""
+_COLUMNS = "round_id, server_url, digest, epsilon, key, packed, state, reason"
+_LOCK_TIMEOUT = 30.0
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One report in the ledger: where it goes, what travels, and what became of it."""
+
+    round_id: str
+    server_url: str
+    digest: str
+    epsilon: float
+    key: str = field(repr=False)
+    packed: bytes = field(repr=False)
+    state: str = "pending"
+    reason: str | None = None
+
+
+def default_path() -> Path:
+    """Return where a ledger is kept unless told otherwise: in the user's state directory."""
+    from platformdirs import user_state_path
+
+    return user_state_path("ldprecover", appauthor=False) / "ledger.sqlite3"
+
+
+class Ledger:
+    """A user's ledger, an SQLite file (default: in the user's state directory) that only the user can read.
+
+    Several processes and threads may share it: for each round one of them perturbs, the others find
+    its report. What it says is on the disk when a call returns. `max_total_epsilon` limits the sum
+    of epsilon over all rounds; infinity lifts the limit. Deleting the file forgets what was spent,
+    so do not. Raises LedgerError for a file that cannot be opened, is damaged, is no ledger, or was
+    made by a newer version, and ArgumentError for a limit that is not above zero.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str] | None = None, *, max_total_epsilon: float = MAX_TOTAL_EPSILON
+    ) -> None:
+        if not max_total_epsilon > 0:
+            raise ArgumentError("max_total_epsilon must be above 0")
+        self.max_total_epsilon = float(max_total_epsilon)
+        self._lock = threading.RLock()
+        self._memory: sqlite3.Connection | None = None
+        self.path: Path | None = None
+        with self._in_words():
+            if path == _IN_MEMORY:
+                self._memory = sqlite3.connect(_IN_MEMORY, isolation_level=None, check_same_thread=False)
+                finalize(self, self._memory.close)
+            else:
+                self.path = Path(path) if path is not None else default_path()
+                _make_private(self.path)
+            with self._transaction() as db:
+                self._create_or_check(db)
+
+    @classmethod
+    def in_memory(cls, *, max_total_epsilon: float = MAX_TOTAL_EPSILON) -> Self:
+        """Return a ledger that dies with the process.
+
+        A report that is not answered before that is lost, and the next process may report again: for
+        tests and demonstrations, not for a user's real value.
+        """
+        return cls(_IN_MEMORY, max_total_epsilon=max_total_epsilon)
+
+    def claim(
+        self, *, server_url: str, round_id: str, digest: str, epsilon: float, perturb: Callable[[], bytes]
+    ) -> tuple[Entry, bool]:
+        """Return the round's entry, and whether it is new.
+
+        Only if there is none is `perturb` called, under the lock, and its packed report written
+        with a fresh random key. Raises EpsilonSpentError when the total would pass its limit, and
+        InconsistentRoundError when the round had other parameters before.
+        """
+        with self._in_words(), self._transaction() as db:
+            self._check(db)
+            found = _select(db, "WHERE round_id = ?", (round_id,))
+            if found:
+                if found[0].digest != digest:
+                    raise InconsistentRoundError("the round had other parameters when it was first reported to")
+                return found[0], False
+            spent = _spent(db)
+            if spent + _decimal(epsilon) > _decimal(self.max_total_epsilon):
+                raise EpsilonSpentError(
+                    f"epsilon {epsilon:g} would take the total of this ledger from {float(spent):g} "
+                    f"above its limit of {self.max_total_epsilon:g}"
+                )
+            # 128 random bits: nobody can guess, and so claim, another user's key.
+            entry = Entry(round_id, server_url, digest, epsilon, secrets.token_hex(16), perturb())
+            db.execute(
+                f"INSERT INTO reports ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, 'pending', NULL)",  # noqa: S608
+                (round_id, server_url, digest, epsilon, entry.key, entry.packed),
+            )
+            return entry, True
+
+    def settle(self, round_id: str, state: str, reason: str | None = None) -> None:
+        """Write down that a pending report was "accepted" or "refused". Settled entries stay as they are."""
+        with self._in_words(), self._transaction() as db:
+            self._check(db)
+            db.execute(
+                "UPDATE reports SET state = ?, reason = ? WHERE round_id = ? AND state = 'pending'",
+                (state, reason, round_id),
+            )
+
+    def entries(self) -> tuple[Entry, ...]:
+        """Return all entries, the first first."""
+        with self._in_words(), self._connection() as db:
+            self._check(db)
+            return _select(db)
+
+    def pending(self) -> tuple[Entry, ...]:
+        """Return the entries whose answer is not known, the first first."""
+        return tuple(entry for entry in self.entries() if entry.state == "pending")
+
+    @property
+    def spent(self) -> float:
+        """Sum of epsilon over all rounds in the ledger."""
+        with self._in_words(), self._connection() as db:
+            self._check(db)
+            return float(_spent(db))
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        if self._memory is not None:
+            with self._lock:
+                yield self._memory
+            return
+        assert self.path is not None
+        # mode=rw: a ledger that is gone must not come back empty, with nothing spent.
+        uri = f"{self.path.absolute().as_uri()}?mode=rw"
+        with closing(sqlite3.connect(uri, uri=True, timeout=_LOCK_TIMEOUT, isolation_level=None)) as db:
+            # FULL syncs the file; EXTRA also the directory after the journal is unlinked, without
+            # which a power cut could bring the journal back, and it would undo the commit.
+            db.execute("PRAGMA synchronous = EXTRA")
+            yield db
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._connection() as db:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+                db.execute("COMMIT")
+            finally:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+
+    @contextmanager
+    def _in_words(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise LedgerError(f"the ledger {self.path or 'in memory'} cannot be used: {error}") from error
+
+    def _create_or_check(self, db: sqlite3.Connection) -> None:
+        if not any((_pragma(db, "application_id"), _pragma(db, "user_version"), _pragma(db, "schema_version"))):
+            db.execute(_SCHEMA)
+            db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
+        self._check(db)
+        if (found := db.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
+            raise LedgerError(f"the ledger {self.path} is damaged: {found}")
+
+    def _check(self, db: sqlite3.Connection) -> None:
+        if _pragma(db, "application_id") != _APPLICATION_ID:
+            raise LedgerError(f"{self.path} is no ledger of reports")
+        if (found := _pragma(db, "user_version")) != _SCHEMA_VERSION:
+            raise LedgerError(
+                f"the ledger {self.path} has form {found}, and this version reads {_SCHEMA_VERSION} alone: "
+                "use the version that made it"
+            )
+
+
+def _make_private(path: Path) -> None:
+    """Make the file, and its folder, if they are not there; nobody else may read either."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        if os.fstat(descriptor).st_mode & 0o077:
+            path.chmod(0o600)
+    finally:
+        os.close(descriptor)
+
+
+def _pragma(db: sqlite3.Connection, name: str) -> int:
+    return int(db.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def _select(db: sqlite3.Connection, where: str = "", parameters: tuple[str, ...] = ()) -> tuple[Entry, ...]:
+    rows = db.execute(f"SELECT {_COLUMNS} FROM reports {where} ORDER BY rowid", parameters)  # noqa: S608
+    return tuple(Entry(*row) for row in rows)
+
+
+def _spent(db: sqlite3.Connection) -> Decimal:
+    return sum((_decimal(epsilon) for (epsilon,) in db.execute("SELECT epsilon FROM reports")), Decimal(0))
+
+
+def _decimal(epsilon: float) -> Decimal:
+    """Return epsilon as it was written: forty times 0.1 is 4, and not a little more."""
+    return Decimal(repr(epsilon))

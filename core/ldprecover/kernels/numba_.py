@@ -1,0 +1,200 @@
+"""Support counting compiled by numba, which must be installed to import this module.
+
+The compiled functions hold no state and release the GIL, so threads may count at once. They are
+compiled for the types below when the module is imported, and cached on disk where numba finds a
+folder it may write to.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numba
+import numpy as np
+from numba import int64, types, uint32, uint64, uintp
+
+from ldprecover._types import Int64Array, UInt8Array, UInt16Array, UInt32Array
+from ldprecover.kernels import numpy_
+from ldprecover.kernels.xxhash32 import BASE, PRIME2, PRIME3, PRIME4, bucket_ranges
+
+__all__ = ["grr_counts", "olh_counts", "oue_counts"]
+
+_BLOCK = 1 << 15  # OLH reports prepared at once
+_INNER = 1 << 11  # OLH reports that stay in the first-level cache over all items
+_TABLES = 4  # interleaved GRR tables: equal items in a row then do not wait for each other's store
+_COLUMNS = 256  # words of a line that OUE adds at once
+_LINE = 128  # words that a line should have, for long inner loops
+
+
+def grr_counts(items: UInt32Array, d: int) -> Int64Array:
+    """Return how often each item 0..d-1 occurs; an item outside raises IndexError."""
+    tables = np.zeros(_TABLES * d, dtype=np.int64)
+    if _grr(items, d, tables):
+        raise IndexError(f"an item is not from 0 to {d - 1}")
+    counts: Int64Array = tables.reshape(_TABLES, d).sum(axis=0)
+    return counts
+
+
+def olh_counts(seeds: UInt32Array, buckets: UInt16Array, d: int, g: int) -> Int64Array:
+    """Return, for each item 0..d-1, the number of reports whose seed hashes it to their bucket."""
+    counts = np.zeros(d, dtype=np.int64)
+    products = np.arange(d, dtype=np.uint32) * np.uint32(PRIME3)
+    for start in range(0, len(seeds), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        lo, width = bucket_ranges(buckets[block], g)
+        _olh(seeds[block] + np.uint32(BASE), lo, width, products, counts)
+    return counts
+
+
+def oue_counts(rows: UInt8Array, d: int) -> Int64Array:
+    """Return, for each of the d items, the number of rows whose bit is one; padding bits are not counted."""
+    n, row_bytes = rows.shape
+    # A line is so many rows that they fill whole words; it is counted as one long word.
+    group = 8 // math.gcd(row_bytes, 8)
+    group *= max(1, _LINE * 8 // (group * row_bytes))
+    lines = n // group
+    if lines < 8:
+        return numpy_.oue_counts(rows, d)
+    words = np.ascontiguousarray(rows[: lines * group]).reshape(-1).view(np.uint64)
+    counts = np.zeros(8 * group * row_bytes, dtype=np.int64)
+    _oue(words, lines, counts)
+    whole: Int64Array = counts.reshape(group, 8 * row_bytes).sum(axis=0)[:d]
+    return whole + numpy_.oue_counts(rows[lines * group :], d)
+
+
+def _input(dtype: Any, dimensions: int, layout: Literal["A", "C"]) -> Any:
+    """Return the numba type of an array that is only read, and may be read-only and unaligned."""
+    return types.Array(dtype, dimensions, layout, readonly=True, aligned=False)
+
+
+def _compiled(*arguments: Any, returns: Any = types.void) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Compile a function for these argument types."""
+
+    def compile_(function: Callable[..., Any]) -> Callable[..., Any]:
+        signature = returns(*arguments)
+        try:
+            return numba.njit(signature, nogil=True, cache=True)(function)  # type: ignore[no-any-return]
+        except (OSError, RuntimeError):  # numba found no folder for its cache that it may write to
+            return numba.njit(signature, nogil=True)(function)  # type: ignore[no-any-return]
+
+    return compile_
+
+
+@_compiled(_input(uint32, 1, "A"), int64, int64[::1], returns=types.boolean)
+def _grr(items, d, tables):  # type: ignore[no-untyped-def]
+    """Count items into the tables in turn; return whether any is outside 0..d-1."""
+    outside = False
+    for i in range(len(items)):
+        item = int64(items[i])
+        if item < d:
+            tables[uintp((i & (_TABLES - 1)) * d + item)] += 1
+        else:
+            outside = True
+    return outside
+
+
+@_compiled(uint32[::1], uint32[::1], uint32[::1], uint32[::1], int64[::1])
+def _olh(base, lo, width, products, counts):  # type: ignore[no-untyped-def]
+    """Add the supports of reports; every intermediate is cast, for numba widens 32 bits to 64."""
+    for start in range(0, len(base), _INNER):
+        stop = min(len(base), start + _INNER)
+        b, first, size = base[start:stop], lo[start:stop], width[start:stop]
+        for v in range(len(products)):
+            product = products[v]
+            total = uint32(0)
+            for i in range(stop - start):
+                h = uint32(b[i] + product)
+                h = uint32(uint32(uint32(h << uint32(17)) | uint32(h >> uint32(15))) * uint32(PRIME4))
+                h = uint32(uint32(h ^ uint32(h >> uint32(15))) * uint32(PRIME2))
+                h = uint32(uint32(h ^ uint32(h >> uint32(13))) * uint32(PRIME3))
+                h = uint32(h ^ uint32(h >> uint32(16)))
+                total = uint32(total + uint32(uint32(h - first[i]) < size[i]))
+            counts[v] += int64(total)
+
+
+@numba.njit(inline="always")
+def _full_adder(a, b, c):  # type: ignore[no-untyped-def]
+    half = a ^ b
+    return half ^ c, (a & b) | (half & c)
+
+
+@numba.njit
+def _add_eight(words, start, stride, planes, columns):  # type: ignore[no-untyped-def]
+    """Add eight lines to planes 0, 1 and 2, and write the carries of weight 8 to plane 3.
+
+    Indices are unsigned, which spares numba's test for negative ones and lets the loop vectorise.
+    """
+    one = uintp(stride)
+    at = uintp(start)
+    for column in range(columns):
+        j = uintp(column)
+        i = at + j
+        ones, twos, fours = planes[j], planes[j + uintp(_COLUMNS)], planes[j + uintp(2 * _COLUMNS)]
+        ones, a = _full_adder(ones, words[i], words[i + one])
+        ones, b = _full_adder(ones, words[i + uintp(2) * one], words[i + uintp(3) * one])
+        twos, c = _full_adder(twos, a, b)
+        ones, a = _full_adder(ones, words[i + uintp(4) * one], words[i + uintp(5) * one])
+        ones, b = _full_adder(ones, words[i + uintp(6) * one], words[i + uintp(7) * one])
+        twos, d = _full_adder(twos, a, b)
+        fours, eights = _full_adder(fours, c, d)
+        planes[j], planes[j + uintp(_COLUMNS)], planes[j + uintp(2 * _COLUMNS)] = ones, twos, fours
+        planes[j + uintp(3 * _COLUMNS)] = eights
+
+
+@numba.njit
+def _add_carry(planes, start, columns):  # type: ignore[no-untyped-def]
+    """Add plane 3 and the line waiting after the plane at `start` to it; the carries go to plane 3."""
+    at = uintp(start)
+    for column in range(columns):
+        j = uintp(column)
+        waiting = planes[at + uintp(_COLUMNS) + j]
+        planes[at + j], planes[j + uintp(3 * _COLUMNS)] = _full_adder(
+            planes[at + j], waiting, planes[j + uintp(3 * _COLUMNS)]
+        )
+
+
+@numba.njit
+def _add_bits(words, weight, counts):  # type: ignore[no-untyped-def]
+    """Add `weight` for each bit of the words that is one."""
+    for j in range(len(words)):
+        for bit in range(64):
+            counts[64 * j + bit] += int64((words[j] >> uint64(bit)) & uint64(1)) * weight
+
+
+@_compiled(_input(uint64, 1, "C"), int64, int64[::1])
+def _oue(words, lines, counts):  # type: ignore[no-untyped-def]
+    """Add the bits of `lines` lines of equal length, in carry-save form (Hacker's Delight, 5-1).
+
+    A binary counter of full adders: after planes 0 to 2 (weights 1, 2, 4) and the carries come,
+    for each weight 8, 16, ..., a plane and one line that waits while that bit of the number of
+    eights is one.
+    """
+    length = len(words) // lines
+    eights = lines // 8
+    depth = 0
+    while eights >> depth:
+        depth += 1
+    planes = np.empty((4 + 2 * depth) * _COLUMNS, dtype=np.uint64)
+    for first in range(0, length, _COLUMNS):
+        columns = min(_COLUMNS, length - first)
+        planes[:] = uint64(0)
+        for eight in range(eights):
+            _add_eight(words, 8 * eight * length + first, length, planes, columns)
+            at, rest = 4 * _COLUMNS, eight
+            while rest & 1:
+                _add_carry(planes, at, columns)
+                at += 2 * _COLUMNS
+                rest >>= 1
+            for j in range(columns):
+                planes[uintp(at + _COLUMNS + j)] = planes[uintp(3 * _COLUMNS + j)]
+        column_counts = counts[64 * first : 64 * (first + columns)]
+        for k in range(3):
+            _add_bits(planes[k * _COLUMNS : k * _COLUMNS + columns], 1 << k, column_counts)
+        for k in range(depth):
+            at = (4 + 2 * k) * _COLUMNS
+            _add_bits(planes[at : at + columns], 8 << k, column_counts)
+            if eights >> k & 1:
+                _add_bits(planes[at + _COLUMNS : at + _COLUMNS + columns], 8 << k, column_counts)
+        for line in range(8 * eights, lines):
+            at = line * length + first
+            _add_bits(words[at : at + columns], 1, column_counts)

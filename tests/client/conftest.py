@@ -1,0 +1,211 @@
+"""A collector that behaves as the HTTP interface says, in memory or on a real socket, and can be made to fail."""
+
+import asyncio
+import json
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
+
+import httpx
+import pytest
+from hypothesis import settings
+
+from ldprecover import ReportError, RoundParameters
+from ldprecover.wire import unpack
+from ldprecover_client import AsyncReporter, Ledger, Reporter, Retries
+
+settings.register_profile("ldprecover", deadline=None)
+settings.load_profile("ldprecover")
+
+Send = Callable[[], httpx.Response]
+Fault = Callable[[Send], httpx.Response]
+"""What befalls a submission: it may send it on, and answers or raises."""
+
+
+@dataclass
+class Collector:
+    """Rounds, and the submissions they hold, each stored once for its key; `faults` befall the next submissions."""
+
+    rounds: dict[str, dict[str, Any]] = field(default_factory=dict)
+    stored: dict[str, bytes] = field(default_factory=dict)
+    posts: list[httpx.Request] = field(default_factory=list)
+    requests: list[httpx.Request] = field(default_factory=list)
+    faults: deque[Fault] = field(default_factory=deque)
+    connections: set[Any] = field(default_factory=set)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    URL: ClassVar = "http://collector.test"
+    ITEMS: ClassVar = ("New York, NY", "Los Angeles, CA", "Chicago, IL", "Houston, TX")
+    AT_ONCE: ClassVar = Retries(attempts=5, base=0, longest=0)
+
+    @staticmethod
+    def problem(status: int, slug: str, detail: str = "because", **headers: str) -> httpx.Response:
+        """An answer that is a problem."""
+        body = {"type": f"/docs/errors#{slug}", "title": slug.replace("-", " "), "status": status, "detail": detail}
+        return httpx.Response(
+            status, content=json.dumps(body), headers={"Content-Type": "application/problem+json", **headers}
+        )
+
+    @staticmethod
+    def answer_lost(send: Send) -> httpx.Response:
+        """A fault: the server takes the request, and its answer never arrives."""
+        send()
+        raise httpx.ReadError("connection reset")
+
+    @staticmethod
+    def request_lost(send: Send) -> httpx.Response:
+        """A fault: the request never arrives."""
+        raise httpx.ConnectError("connection refused")
+
+    @classmethod
+    def busy(cls, status: int = 503, **headers: str) -> Fault:
+        """A fault: the server refuses for now and stores nothing."""
+        return lambda send: cls.problem(status, "queue-full", **headers)
+
+    @staticmethod
+    def instead(*args: Any, **options: Any) -> Fault:
+        """A fault: this is answered, and nothing is stored."""
+        return lambda send: httpx.Response(*args, **options)
+
+    def add(
+        self,
+        protocol: str = "olh",
+        epsilon: float = 0.5,
+        items: tuple[str, ...] = ITEMS,
+        id: str = "r1",
+        state: str = "open",
+    ) -> dict[str, Any]:
+        """Open a round; return what it says of itself, to be changed."""
+        parameters = RoundParameters(protocol, epsilon, items)
+        oracle = parameters.oracle
+        self.rounds[id] = {
+            "id": id,
+            "name": f"name-of-{id}",
+            "protocol": protocol,
+            "epsilon": epsilon,
+            "items": list(items),
+            "domain_size": len(items),
+            "hash_range": parameters.hash_range,
+            "p": oracle.p,
+            "q": oracle.q,
+            "digest": parameters.digest,
+            "state": state,
+            "n": 0,
+            "opened_at": "2024-05-01T12:00:00Z",
+            "closed_at": None,
+        }
+        return self.rounds[id]
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        with self.lock:
+            self.requests.append(request)
+            is_post = request.method == "POST" and request.url.path.endswith("/reports")
+            if is_post:
+                self.posts.append(request)
+            fault = self.faults.popleft() if is_post and self.faults else None
+        return fault(lambda: self.answer(request)) if fault else self.answer(request)
+
+    def answer(self, request: httpx.Request) -> httpx.Response:
+        _, _, reference, *rest = request.url.path.split("/")
+        id = next(reversed(self.rounds)) if reference == "current" and self.rounds else reference
+        if id not in self.rounds:
+            return self.problem(404, "round-not-found")
+        if rest == ["parameters"]:
+            return httpx.Response(200, json=self.rounds[id])
+        if rest == ["reports"]:
+            return self._store(self.rounds[id], request.headers["Idempotency-Key"], request.content)
+        return self.problem(404, "not-found")
+
+    def _store(self, round_: dict[str, Any], key: str, body: bytes) -> httpx.Response:
+        oracle = RoundParameters(
+            round_["protocol"], round_["epsilon"], tuple(round_["items"]), round_["hash_range"]
+        ).oracle
+        try:
+            reports = unpack(oracle, body)
+        except ReportError as error:
+            return self.problem(422, "invalid-report", str(error))
+        with self.lock:
+            duplicate = key in self.stored
+            if not duplicate and round_["state"] == "closed":
+                return self.problem(409, "round-closed")
+            if self.stored.setdefault(key, body) != body:
+                return self.problem(409, "idempotency-key-reused")
+        return httpx.Response(202, json={"round": round_["id"], "accepted": len(reports), "duplicate": duplicate})
+
+    @property
+    def sent(self) -> list[tuple[str, bytes]]:
+        """(key, bytes) of every submission that was tried, in order."""
+        return [(request.headers["Idempotency-Key"], request.content) for request in self.posts]
+
+    @contextmanager
+    def listening(self) -> Iterator[str]:
+        """Serve this collector on a free port of this machine; yield its URL."""
+        collector = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def _answer(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                collector.connections.add(self.client_address)
+                try:
+                    url = collector.URL + self.path
+                    response = collector(httpx.Request(self.command, url, headers=dict(self.headers), content=body))
+                except httpx.TransportError:
+                    self.close_connection = True
+                    return
+                self.send_response(response.status_code)
+                self.send_header("Content-Type", response.headers["Content-Type"])
+                self.send_header("Content-Length", str(len(response.content)))
+                self.end_headers()
+                self.wfile.write(response.content)
+
+            do_GET = do_POST = _answer  # noqa: N815
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Say nothing."""
+
+        with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+            thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+            thread.start()
+            try:
+                yield f"http://127.0.0.1:{server.server_address[1]}"
+            finally:
+                server.shutdown()
+                thread.join()
+
+
+@pytest.fixture
+def collector() -> Collector:
+    """A collector without a round."""
+    return Collector()
+
+
+class Blocking:
+    """An asynchronous reporter, called like a synchronous one."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self._reporter = AsyncReporter(*args, **options)
+        self.ledger = self._reporter.ledger
+
+    def report(self, value: Any) -> Any:
+        return asyncio.run(self._reporter.report(value))
+
+    def resume(self) -> Any:
+        return asyncio.run(self._reporter.resume())
+
+
+@pytest.fixture(params=[Reporter, Blocking], ids=["sync", "async"])
+def reporter(request: pytest.FixtureRequest, collector: Collector) -> Callable[..., Any]:
+    """Make a reporter, of either kind, to the collector; in-memory ledger unless one is given."""
+
+    def make(round_: str = "r1", **options: Any) -> Any:
+        options = {"ledger": None, "retries": collector.AT_ONCE, "transport": httpx.MockTransport(collector), **options}
+        options["ledger"] = options["ledger"] or Ledger.in_memory()
+        return request.param(options.pop("url", collector.URL), round_, **options)
+
+    return make

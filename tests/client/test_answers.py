@@ -1,0 +1,279 @@
+"""Answers are read from bytes a stranger wrote."""
+
+import contextlib
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ldprecover import RoundParameters
+from ldprecover_client import InconsistentRoundError, InvalidAnswerError, ServerError
+from ldprecover_client.answers import (
+    Answer,
+    problem_in,
+    read_frequencies,
+    read_recovery,
+    read_round,
+    read_rounds,
+    read_status,
+    read_submitted,
+    read_version,
+)
+
+
+def answer(body, status=200, content_type="application/json"):
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return Answer(status, {"content-type": content_type}, content)
+
+
+def a_round(of="olh", **changes):
+    parameters = RoundParameters(of, 0.5, ("a", "b", "c"))
+    return {
+        "id": "r1",
+        "name": "letters",
+        "protocol": of,
+        "epsilon": 0.5,
+        "items": ["a", "b", "c"],
+        "hash_range": parameters.hash_range,
+        "p": parameters.oracle.p,
+        "q": parameters.oracle.q,
+        "digest": parameters.digest,
+        "state": "open",
+        "n": 7,
+        "opened_at": "2024-05-01T12:00:00Z",
+        "closed_at": None,
+        **changes,
+    }
+
+
+FREQUENCIES = {
+    "round": "r1",
+    "protocol": "olh",
+    "epsilon": 0.5,
+    "n": 4,
+    "p": 0.45,
+    "q": 0.33,
+    "items": ["a", "b"],
+    "counts": [4, 0],
+    "frequencies": [1.1, -0.1],
+    "standard_errors": [0.1, 0.1],
+    "sum": 1.0,
+}
+RECOVERY = {
+    "round": "r1",
+    "method": "ldprecover",
+    "eta": 0.2,
+    "targets": [1],
+    "n": 4,
+    "malicious_sum": -3.5,
+    "items": ["a", "b"],
+    "poisoned": [1.1, -0.1],
+    "malicious": [0, 0],
+    "genuine": [1, 0],
+    "recovered": [1.0, 0.0],
+}
+READERS = [
+    (read_round, a_round()),
+    (read_status, a_round()),
+    (read_rounds, {"rounds": [a_round(), a_round("grr")]}),
+    (read_submitted, {"round": "r1", "accepted": 3, "duplicate": False}),
+    (read_frequencies, FREQUENCIES),
+    (read_recovery, RECOVERY),
+    (read_version, {"version": "1"}),
+]
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=8,
+)
+
+
+@pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
+def test_a_round_is_read_with_its_parameters(protocol):
+    round_ = read_round(answer(a_round(protocol)))
+    assert round_.parameters == RoundParameters(protocol, 0.5, ("a", "b", "c"))
+    assert (round_.id, round_.name) == ("r1", "letters")
+    assert (round_.p, round_.q) == (round_.parameters.oracle.p, round_.parameters.oracle.q)
+    assert round_.digest == round_.parameters.digest
+
+
+def test_a_round_with_its_state_is_read():
+    status = read_status(answer(a_round(state="closed", closed_at="2024-05-02T12:00:00Z")))
+    assert (status.state, status.n, status.closed_at) == ("closed", 7, "2024-05-02T12:00:00Z")
+
+
+@pytest.mark.parametrize(("reader", "body"), READERS)
+@given(data=st.data())
+def test_an_answer_with_any_field_replaced_is_read_or_blamed_on_the_server(reader, body, data):
+    """No answer, however odd, is a traceback of another kind."""
+    where = data.draw(st.sampled_from(sorted(body)))
+    changed = dict(body)
+    if data.draw(st.booleans()):
+        changed[where] = data.draw(anything)
+    else:
+        del changed[where]
+    with contextlib.suppress(ServerError):
+        reader(answer(changed))
+
+
+@pytest.mark.parametrize(("reader", "body"), READERS)
+@given(content=st.binary(max_size=30) | anything.map(lambda value: json.dumps(value).encode()))
+def test_an_answer_of_anything_else_is_refused(reader, body, content):
+    with pytest.raises(ServerError):
+        reader(answer(content))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"<html>Sign in to the network</html>", b"[" * 100_000, b'{"round":' * 50_000, b"\xff\xfe\xfd", b"9" * 9999],
+    ids=["empty", "a page", "nested arrays", "nested objects", "no text", "a long number"],
+)
+def test_what_is_no_json_object_is_refused_in_words(content):
+    with pytest.raises(InvalidAnswerError, match="JSON"):
+        read_submitted(answer(content))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"p": 0.9}, "states p = 0.9"),
+        ({"q": 0.2}, "states q = 0.2"),
+        ({"epsilon": 8.0}, "states p"),
+        ({"hash_range": 4}, "states p"),
+        ({"digest": "0" * 64}, "digest"),
+        ({"items": ["a", "b", "d"]}, "digest"),
+        ({"items": ["b", "a", "c"]}, "digest"),
+        ({"items": ["a", "a", "c"]}, "distinct"),
+        ({"items": ["a"]}, "domain_size"),
+        ({"items": ["a", "b", "\ud800"]}, "surrogate"),
+        ({"epsilon": 1000.0}, "epsilon"),
+        ({"epsilon": -1}, "epsilon"),
+        ({"protocol": "oue"}, "hash_range"),
+        ({"protocol": "rappor"}, "protocol"),
+        ({"hash_range": 1}, "hash_range"),
+        ({"hash_range": 1 << 40}, "hash_range"),
+    ],
+)
+def test_a_round_that_contradicts_itself_is_refused(changes, words):
+    with pytest.raises(InconsistentRoundError, match=words):
+        read_round(answer(a_round(**changes)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"epsilon": "0.5"}, "epsilon"),
+        ({"epsilon": True}, "epsilon"),
+        ({"p": None}, "p is"),
+        ({"q": 10**400}, "q is"),
+        ({"hash_range": None}, "hash_range"),
+        ({"hash_range": 3.0}, "hash_range"),
+        ({"items": "abc"}, "items"),
+        ({"items": ["a", 2]}, "items"),
+        ({"protocol": ["olh"]}, "protocol"),
+        ({"id": 7}, "id"),
+        ({"digest": ""}, "digest"),
+    ],
+)
+def test_a_round_with_a_field_of_another_type_is_refused(changes, words):
+    with pytest.raises(InvalidAnswerError, match=words):
+        read_round(answer(a_round(**changes)))
+
+
+@pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"-Infinity", b"1e999"])
+@pytest.mark.parametrize("name", ["epsilon", "p", "q"])
+def test_numbers_that_are_not_finite_are_refused(name, number):
+    content = json.dumps(a_round(**{name: "HERE"})).encode().replace(b'"HERE"', number)
+    with pytest.raises(InvalidAnswerError):
+        read_round(answer(content))
+
+
+@pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"-Infinity"])
+def test_numbers_that_are_no_json_are_refused_wherever_they_stand(number):
+    with pytest.raises(InvalidAnswerError, match="not JSON"):
+        read_version(answer(b'{"version": "1", "more": ' + number + b"}"))
+
+
+def test_p_and_q_of_another_languages_exponential_are_taken():
+    oracle = RoundParameters("olh", 0.5, ("a", "b", "c")).oracle
+    close = read_round(answer(a_round(p=oracle.p * (1 + 1e-14), q=oracle.q * (1 - 1e-14))))
+    assert close.p != oracle.p
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"accepted": 0},
+        {"accepted": "3"},
+        {"accepted": True},
+        {"duplicate": 0},
+        {"round": None},
+        {"accepted": 1 << 70},
+    ],
+)
+def test_the_answer_to_a_submission_is_checked(changes):
+    with pytest.raises(InvalidAnswerError, match=next(iter(changes))):
+        read_submitted(answer({"round": "r1", "accepted": 3, "duplicate": False, **changes}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"counts": [4]}, "1 values for 2 items"),
+        ({"counts": [5, 0]}, "counts: the value of item 0"),
+        ({"counts": [4, -1]}, "counts: the value of item 1"),
+        ({"frequencies": [1.1, None]}, "frequencies: the value of item 1"),
+        ({"frequencies": None}, "frequencies"),
+        ({"standard_errors": [0.1, 0.1, 0.1]}, "standard_errors"),
+        ({"sum": None}, "sum"),
+        ({"n": 0, "counts": [0, 0]}, "without a report"),
+        ({"n": -1}, "n is"),
+    ],
+)
+def test_frequencies_are_checked(changes, words):
+    with pytest.raises(InvalidAnswerError, match=words):
+        read_frequencies(answer(FREQUENCIES | changes))
+
+
+def test_frequencies_of_no_report_are_none():
+    nothing = {"n": 0, "counts": [0, 0], "frequencies": None, "standard_errors": None, "sum": None}
+    assert read_frequencies(answer(FREQUENCIES | nothing))["sum"] is None
+
+
+@pytest.mark.parametrize(
+    "changes", [{"targets": [2]}, {"targets": ["a"]}, {"recovered": [1.0]}, {"malicious_sum": "x"}, {"n": 0}]
+)
+def test_a_recovery_is_checked(changes):
+    with pytest.raises(InvalidAnswerError, match=next(iter(changes))):
+        read_recovery(answer(RECOVERY | changes))
+
+
+def test_a_problem_is_read_with_its_kind_position_and_reason():
+    body = {"type": "/docs/errors#invalid-report", "title": "A report is malformed", "detail": "too big", "position": 4}
+    error = problem_in(answer(body, 422, "application/problem+json; charset=utf-8"))
+    assert (error.status, error.slug, error.position) == (422, "invalid-report", 4)
+    assert str(error) == "A report is malformed (report 4): too big"
+
+
+def test_a_problem_without_a_known_field_is_still_a_refusal():
+    error = problem_in(answer({"title": 7, "position": "x"}, 418, "application/problem+json"))
+    assert (error.status, error.slug, error.detail, error.position) == (418, "", None, None)
+    assert "418" in str(error)
+
+
+def test_a_strangers_text_cannot_write_to_the_terminal_or_fill_it():
+    error = problem_in(answer({"title": "\x1b[2Jgone\n", "detail": "x" * 10_000}, 409, "application/problem+json"))
+    assert "\x1b" not in str(error)
+    assert "\n" not in str(error)
+    assert len(str(error)) < 1000
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "text/html", ""])
+def test_only_a_problem_is_a_problem(content_type):
+    assert problem_in(answer({"title": "no"}, 404, content_type)) is None
+
+
+def test_a_problem_that_is_not_json_is_none():
+    assert problem_in(answer(b"<html>", 404, "application/problem+json")) is None

@@ -1,0 +1,176 @@
+import threading
+import traceback
+
+import httpx
+import numpy as np
+import pytest
+
+from ldprecover import GRR, OLH, OUE, RoundParameters
+from ldprecover.wire import pack
+from ldprecover_client import ArgumentError, InvalidAnswerError, RefusedError, UnansweredError, bulk, submit_reports
+
+
+@pytest.fixture
+def submit(collector):
+    """Submit to the collector's r1 in memory, without waiting."""
+
+    def call(reports, **options):
+        options = {"transport": httpx.MockTransport(collector), "retries": collector.AT_ONCE, **options}
+        return submit_reports(collector.URL, "r1", reports, **options)
+
+    return call
+
+
+def reports_of(collector, protocol="olh", n=1000):
+    collector.add(protocol)
+    oracle = RoundParameters(protocol, 0.5, collector.ITEMS).oracle
+    rng = np.random.default_rng(1)
+    return oracle.perturb(rng.integers(0, 4, n), rng)
+
+
+def rows(data, reports):
+    """The reports in some bytes, each as bytes, sorted."""
+    size = reports.itemsize * (reports.shape[1] if reports.ndim > 1 else 1)
+    return sorted(data[i : i + size] for i in range(0, len(data), size))
+
+
+@pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
+@pytest.mark.parametrize("batch_size", [1, 7, 1000, 10_000])
+def test_every_report_is_stored_once(collector, submit, protocol, batch_size):
+    reports = reports_of(collector, protocol, 100 if batch_size == 1 else 1000)
+    assert submit(reports, batch_size=batch_size) == len(reports)
+    assert rows(b"".join(collector.stored.values()), reports) == rows(pack(reports), reports)
+    assert len(collector.stored) == -(-len(reports) // batch_size)
+
+
+def test_every_report_is_stored_once_whatever_gets_lost(collector, submit):
+    reports = reports_of(collector)
+    losses = [collector.answer_lost, collector.request_lost, collector.busy(503), collector.busy(429)]
+    collector.faults.extend(losses * 10)
+    assert submit(reports, batch_size=10, retries=bulk.Retries(attempts=50, base=0, longest=0)) == 1000
+    assert rows(b"".join(collector.stored.values()), reports) == rows(pack(reports), reports)
+    assert len(collector.posts) == 140
+
+
+def test_progress_reaches_the_end_in_the_callers_thread(collector, submit):
+    seen, threads = [], set()
+
+    def progress(done, total):
+        seen.append((done, total))
+        threads.add(threading.current_thread())
+
+    submit(reports_of(collector), batch_size=100, progress=progress)
+    assert seen == [(done, 1000) for done in range(100, 1001, 100)]
+    assert threads == {threading.current_thread()}
+
+
+def test_connections_work_at_the_same_time(collector, submit):
+    """Each of the first submissions waits until there are as many as connections."""
+    together = threading.Barrier(3, timeout=60)
+
+    def wait_for_the_others(send):
+        together.wait()
+        return send()
+
+    collector.faults.extend([wait_for_the_others] * 3)
+    assert submit(reports_of(collector), batch_size=100, connections=3) == 1000
+
+
+def test_connections_are_kept_alive(collector):
+    reports = reports_of(collector)
+    with collector.listening() as url:
+        assert submit_reports(url, "r1", reports, batch_size=50, connections=2) == 1000
+    assert len(collector.posts) == 20
+    assert 1 <= len(collector.connections) <= 2
+
+
+def test_no_report_is_no_request(collector, submit):
+    assert submit(reports_of(collector)[:0]) == 0
+    assert not collector.requests
+
+
+def test_a_submission_stays_below_what_a_server_takes(collector, submit, monkeypatch):
+    monkeypatch.setattr(bulk, "MAX_BODY_BYTES", 1000)
+    reports = reports_of(collector)
+    assert submit(reports) == 1000
+    assert max(len(post.content) for post in collector.posts) == 996, "166 reports of 6 bytes"
+
+
+def test_a_submission_that_is_too_large_says_which(collector, submit):
+    reports = reports_of(collector)
+    collector.faults.append(lambda send: collector.problem(413, "body-too-large"))
+    with pytest.raises(RefusedError, match="500 reports of 3000 bytes in one submission; take a smaller batch_size"):
+        submit(reports, batch_size=500, connections=1)
+
+
+def test_a_refusal_stops_the_rest_and_tells_how_far_it_came(collector, submit):
+    """One connection and one submission ahead of it: what follows the refusal is not begun."""
+    reports = reports_of(collector)
+    collector.faults.extend([lambda send: send()] * 3)
+    collector.faults.append(lambda send: collector.problem(409, "round-closed"))
+    with pytest.raises(RefusedError, match="round closed") as caught:
+        submit(reports, batch_size=10, connections=1)
+    assert f"{10 * len(collector.stored)} of 1000 reports were accepted" in traceback.format_exception(caught.value)[-1]
+    assert len(collector.posts) < 10
+
+
+def test_a_failure_wakes_those_who_wait_to_retry(collector, submit):
+    """One submission waits for an hour and the other fails: nobody waits for the hour."""
+    waiting = threading.Event()
+    reports = reports_of(collector)
+    first, second = pack(reports[:500]), pack(reports[500:])
+
+    def answer(request):
+        if request.content == first:
+            waiting.set()
+            return httpx.Response(503, headers={"Retry-After": "3600"})
+        assert request.content == second
+        waiting.wait(60)
+        return collector.problem(409, "round-closed")
+
+    patient = bulk.Retries(attempts=9, longest=3600, total=36_000)
+    with pytest.raises(RefusedError):
+        submit(reports, batch_size=500, connections=2, transport=httpx.MockTransport(answer), retries=patient)
+
+
+def test_a_failing_progress_stops_the_rest(collector, submit):
+    def progress(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        submit(reports_of(collector), batch_size=10, connections=1, progress=progress)
+    assert len(collector.posts) < 10
+
+
+def test_a_server_that_is_down_is_unanswered(collector, submit):
+    reports = reports_of(collector)
+    collector.faults.extend([collector.request_lost] * 1000)
+    with pytest.raises(UnansweredError, match="connection refused"):
+        submit(reports, batch_size=500)
+
+
+def test_an_answer_for_another_number_of_reports_is_refused(collector, submit):
+    reports = reports_of(collector)
+    collector.faults.append(collector.instead(202, json={"round": "r1", "accepted": 999, "duplicate": False}))
+    with pytest.raises(InvalidAnswerError, match="accepted 999 of a submission of 1000"):
+        submit(reports)
+
+
+def test_keys_are_never_used_twice(collector, submit):
+    """Also by another run of the same reports: it is another population."""
+    reports = reports_of(collector)
+    submit(reports, batch_size=100)
+    submit(reports, batch_size=100)
+    assert len({key for key, _ in collector.sent}) == 20
+
+
+@pytest.mark.parametrize("wrong", [{"batch_size": 0}, {"connections": 0}, {"connections": 65}])
+def test_sizes_outside_their_range_are_refused(collector, submit, wrong):
+    with pytest.raises(ArgumentError, match=next(iter(wrong))):
+        submit(reports_of(collector), **wrong)
+
+
+@pytest.mark.parametrize("oracle", [GRR(1.0, 9), OUE(1.0, 9), OLH(1.0, 9, 4)])
+def test_one_report_is_a_submission(collector, submit, oracle):
+    collector.add(oracle.protocol, 1.0, tuple("abcdefghi"))
+    assert submit(oracle.perturb([8])) == 1

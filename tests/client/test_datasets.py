@@ -1,0 +1,170 @@
+import gzip
+
+import numpy as np
+import pytest
+
+from ldprecover_client import DATASETS, Dataset, DatasetError, load_dataset
+
+
+@pytest.fixture
+def csv_file(tmp_path):
+    """Write a file and return its path."""
+
+    def write(content, name="data.csv"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("name", "d", "total", "first"),
+    [
+        ("cities", 102, 65_449_206, ("New York, NY", 8_804_190)),
+        ("fire", 178, 7_704, ("E03", 292)),
+        ("emoji", 1_496, 218_477, ("0", 41_618)),
+    ],
+)
+def test_a_data_set_ships_with_its_source(name, d, total, first):
+    data = load_dataset(name)
+    assert (data.name, len(data.items), int(data.counts.sum())) == (name, d, total)
+    assert (data.items[0], data.counts[0]) == first
+    assert data.counts.dtype == np.int64
+    assert any(licence in data.source for licence in ("public domain", "PDDL", "MIT"))
+
+
+def test_all_data_sets_that_have_a_name_can_be_loaded():
+    assert {load_dataset(name).name for name in DATASETS} == {"cities", "fire", "emoji"}
+
+
+def test_frequencies_are_shares():
+    frequencies = load_dataset("cities").frequencies
+    assert frequencies.sum() == pytest.approx(1, abs=1e-12)
+    assert frequencies[0] == 8_804_190 / 65_449_206
+
+
+def test_counts_are_read_in_the_files_order(csv_file):
+    data = load_dataset(csv_file('item,count\n"b, c",3\na,0\n d , 5 \n'))
+    assert data.items == ("b, c", "a", "d")
+    assert data.counts.tolist() == [3, 0, 5]
+    assert data.source == "the file data.csv"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "count,other,item\n1,x,a\n2,y,b\n",
+        "item,count\r\na,1\r\n\r\nb,2\r\n",
+        b"\xef\xbb\xbfitem,count\na,1\nb,2",
+        " item , count \na,1\nb,2\n",
+    ],
+    ids=["columns elsewhere", "windows", "byte order mark", "spaced header"],
+)
+def test_other_spellings_of_the_same_file_are_read(csv_file, content):
+    data = load_dataset(csv_file(content))
+    assert (data.items, data.counts.tolist()) == (("a", "b"), [1, 2])
+
+
+def test_the_rows_of_one_user_each_are_counted(csv_file):
+    data = load_dataset(csv_file("id,unit\n1,E03\n2,T01\n3,E03\n4,A\n5, \n6,\n"), column="unit")
+    assert data.items == ("E03", "A", "T01")
+    assert data.counts.tolist() == [2, 1, 1]
+    assert data.source == "column unit of the file data.csv; 2 rows without one left out"
+
+
+def test_a_compressed_file_is_read(csv_file):
+    path = csv_file(gzip.compress(b"CITY\n1\n2\n1\n"), "extract.csv.gz")
+    assert load_dataset(path, column="CITY").items == ("1", "2")
+
+
+def test_a_path_may_be_text(csv_file):
+    assert load_dataset(str(csv_file("item,count\na,1\nb,2\n"))).items == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "data.csv is empty"),
+        ("item,count\n", "a header and no row"),
+        ("name,n\na,1\n", "no column 'item'; it has name, n; for a file of one row a user, name the column"),
+        ("item,n\na,1\n", "no column 'count'"),
+        ("item,count\na,1\nb\n", "row 3: too few cells"),
+        ("item,count\na,1\nb,-2\n", "row 3: the count must be an integer of 0 or more, not '-2'"),
+        ("item,count\na,1\nb,NaN\n", "not 'NaN'"),
+        ("item,count\na,1\nb,1e3\n", "not '1e3'"),
+        ("item,count\na,1\nb,2.0\n", "not '2.0'"),
+        ('item,count\na,1\nb,"1,000"\n', "not '1,000'"),
+        ("item,count\na,1\nb,1_000\n", "not '1_000'"),
+        ("item,count\na,1\nb,٣\n", "row 3"),
+        ("item,count\na,1\nb," + "9" * 5000 + "\n", "row 3"),
+        ("item,count\na,1\nb,\n", "not ''"),
+        ("item,count\na,1\n,2\n", "row 3: the item is blank"),
+        ("item,count\na,1\nb,2\na,3\n", "row 4: the item 'a' was there before"),
+        ("item,count\na,1\n", "from 2 to 100000 items, not 1"),
+        ("item,count\na,0\nb,0\n", "not all 0"),
+        (b"item,count\n\xff\xfe,1\n", "not text in UTF-8"),
+        ('item,count\n"a,1\nb,2\n', "no CSV file"),
+        ("item,count\n" + "".join(f"{i},1\n" for i in range(100_001)), "from 2 to 100000 items, not 100001"),
+    ],
+)
+def test_a_file_that_is_no_counts_is_refused_with_the_place_and_the_reason(csv_file, content, words):
+    with pytest.raises(DatasetError) as caught:
+        load_dataset(csv_file(content))
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("a,b\n1,2\n", "no column 'CITY'; it has a, b"),
+        (",".join(f"c{i}" for i in range(50)) + "\n", "c19, …"),
+        ("CITY\n\n \n", "holds no value"),
+        ("a,CITY\n1,2\n3\n", "row 3: too few cells"),
+        ("CITY\nx\nx\n", "from 2 to 100000 items, not 1"),
+    ],
+)
+def test_a_column_that_cannot_be_counted_is_refused(csv_file, content, words):
+    with pytest.raises(DatasetError) as caught:
+        load_dataset(csv_file(content), column="CITY")
+    assert words in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_refused_with_the_names_there_are():
+    with pytest.raises(DatasetError, match="no file town, and no data set of that name: cities, fire, emoji"):
+        load_dataset("town")
+
+
+def test_a_folder_is_no_data_set(tmp_path):
+    with pytest.raises(DatasetError, match="cannot be read"):
+        load_dataset(tmp_path)
+
+
+def test_a_file_that_only_claims_to_be_compressed_is_refused(csv_file):
+    with pytest.raises(DatasetError, match="cannot be read"):
+        load_dataset(csv_file("item,count\na,1\nb,2\n", "data.csv.gz"))
+
+
+def test_a_compressed_file_that_ends_early_is_refused(csv_file):
+    whole = gzip.compress(b"item,count\n" + b"".join(b"%d,1\n" % i for i in range(5000)))
+    with pytest.raises(DatasetError, match="no CSV file"):
+        load_dataset(csv_file(whole[:-2000], "data.csv.gz"))
+
+
+def test_a_column_of_a_shipped_data_set_is_refused():
+    with pytest.raises(DatasetError, match="counted already"):
+        load_dataset("cities", column="item")
+
+
+@pytest.mark.parametrize(
+    ("items", "counts", "words"),
+    [
+        (("a", "b"), [1], "one count for each item"),
+        (("a", "a"), [1, 2], "distinct"),
+        (("a", ""), [1, 2], "not empty"),
+        (("a", "b"), [1, -2], "0 or more"),
+    ],
+)
+def test_a_data_set_that_is_none_is_refused(items, counts, words):
+    with pytest.raises(DatasetError, match=words):
+        Dataset("mine", items, counts, "made up")

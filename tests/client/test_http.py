@@ -1,0 +1,442 @@
+import asyncio
+import gzip
+import json
+import random
+
+import httpx
+import pytest
+
+from ldprecover import RoundParameters
+from ldprecover.wire import MEDIA_TYPE
+from ldprecover_client import (
+    ArgumentError,
+    AsyncServer,
+    InvalidAnswerError,
+    RefusedError,
+    Retries,
+    Server,
+    UnansweredError,
+)
+from ldprecover_client import http as client_http
+
+KEY = "0123456789abcdef0123456789abcdef"
+PACKED = bytes.fromhex("010000000000") + bytes.fromhex("ffffffff0200")
+
+
+class Time:
+    """A clock that only sleeping moves on, and a record of the sleeps."""
+
+    def __init__(self):
+        self.now = 0.0
+        self.sleeps = []
+
+    def clock(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.sleeps.append(seconds)
+        self.now += seconds
+
+    async def asleep(self, seconds):
+        self.sleep(seconds)
+
+
+class Half(random.Random):
+    """A generator whose every draw is one half."""
+
+    def random(self):
+        return 0.5
+
+
+@pytest.fixture
+def time():
+    return Time()
+
+
+@pytest.fixture(params=["sync", "async"])
+def submit(request, collector, time):
+    """Submit PACKED under KEY to the collector's r1, by either kind of server."""
+
+    def call(round_="r1", packed=PACKED, key=KEY, *, compress=False, **options):
+        options = {"transport": httpx.MockTransport(collector), "rng": Half(), "clock": time.clock, **options}
+        if request.param == "sync":
+            with Server(collector.URL, sleep=time.sleep, **options) as server:
+                return server.submit(round_, packed, key, compress=compress)
+
+        async def run():
+            async with AsyncServer(collector.URL, sleep=time.asleep, **options) as server:
+                return await server.submit(round_, packed, key, compress=compress)
+
+        return asyncio.run(run())
+
+    return call
+
+
+def test_a_submission_is_the_packed_bytes_under_their_key(collector, submit):
+    collector.add()
+    assert submit() == {"round": "r1", "accepted": 2, "duplicate": False}
+    (post,) = collector.posts
+    assert (post.method, post.url.path, post.content) == ("POST", "/rounds/r1/reports", PACKED)
+    assert post.headers["Content-Type"] == MEDIA_TYPE
+    assert post.headers["Idempotency-Key"] == KEY
+    assert collector.stored == {KEY: PACKED}
+
+
+def test_a_lost_answer_is_asked_for_again_with_the_same_bytes_and_key(collector, submit):
+    collector.add()
+    collector.faults.extend([collector.answer_lost, collector.answer_lost])
+    assert submit() == {"round": "r1", "accepted": 2, "duplicate": True}
+    assert collector.sent == [(KEY, PACKED)] * 3
+    assert collector.stored == {KEY: PACKED}
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504, 507])
+def test_a_server_that_cannot_now_is_asked_again(collector, submit, status):
+    collector.add()
+    collector.faults.extend([collector.busy(status), collector.instead(status, text="no problem document")])
+    assert submit()["accepted"] == 2
+    assert collector.sent == [(KEY, PACKED)] * 3
+
+
+def test_waits_double_with_jitter(collector, submit, time):
+    collector.add()
+    collector.faults.extend([collector.request_lost] * 4)
+    submit()
+    assert time.sleeps == [0.25, 0.5, 1.0, 2.0]
+
+
+def test_retry_after_is_waited_for(collector, submit, time):
+    collector.add()
+    collector.faults.append(collector.busy(503, **{"Retry-After": "7"}))
+    date = {"Retry-After": "Fri, 31 Dec 1999 23:59:59 GMT", "Date": "Fri, 31 Dec 1999 23:59:50 GMT"}
+    collector.faults.append(collector.busy(429, **date))
+    submit()
+    assert time.sleeps == [7.25, 9.5]
+
+
+def test_retry_after_cannot_hold_a_client_for_ever(collector, submit, time):
+    collector.add()
+    collector.faults.extend([collector.busy(503, **{"Retry-After": "99999999"})] * 50)
+    with pytest.raises(UnansweredError, match="99999999 s") as caught:
+        submit(retries=Retries(attempts=50, longest=30, total=120))
+    assert (caught.value.status, caught.value.retry_after) == (503, 99999999.0)
+    assert max(time.sleeps) < 60
+    assert sum(time.sleeps) <= 120
+
+
+def test_a_request_is_given_up_after_its_attempts(collector, submit):
+    collector.add()
+    collector.faults.extend([collector.request_lost] * 50)
+    with pytest.raises(UnansweredError, match="connection refused") as caught:
+        submit(retries=Retries(attempts=4))
+    assert len(collector.posts) == 4
+    assert (caught.value.status, caught.value.retry_after) == (None, None)
+
+
+def test_giving_up_on_a_busy_server_says_what_it_answered(collector, submit):
+    collector.add()
+    collector.faults.extend([collector.busy(507)] * 50)
+    with pytest.raises(UnansweredError, match="507 to POST /rounds/r1/reports, 2 times") as caught:
+        submit(retries=Retries(attempts=2))
+    assert caught.value.status == 507
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 413, 415, 422, 501, 505])
+def test_a_refusal_is_raised_at_once_with_its_reason(collector, submit, status):
+    collector.add()
+    refusal = collector.problem(status, "some-kind", "a reason")
+    collector.faults.append(lambda send: refusal)
+    with pytest.raises(RefusedError, match="some kind: a reason") as caught:
+        submit()
+    assert (caught.value.status, caught.value.slug, caught.value.detail) == (status, "some-kind", "a reason")
+    assert len(collector.posts) == 1
+
+
+@pytest.mark.parametrize("status", [200, 201, 204, 400, 404, 501])
+def test_an_answer_of_something_else_is_no_answer(collector, submit, status):
+    """A page that signs users in to a network answers 200 to everything."""
+    collector.add()
+    collector.faults.append(collector.instead(status, html="<h1>Welcome to the hotel</h1>"))
+    with pytest.raises(InvalidAnswerError, match=f"POST /rounds/r1/reports: status {status} without a problem"):
+        submit()
+
+
+def test_garbage_where_the_answer_belongs_is_refused(collector, submit):
+    collector.add()
+    collector.faults.append(collector.instead(202, content=b"\x00\xff garbage"))
+    with pytest.raises(InvalidAnswerError, match="POST /rounds/r1/reports: the answer is not JSON"):
+        submit()
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_not_followed(collector, submit, status):
+    collector.add()
+    collector.faults.append(collector.instead(status, headers={"Location": "http://elsewhere.test/"}))
+    with pytest.raises(InvalidAnswerError, match="redirects"):
+        submit()
+    assert {request.url.host for request in collector.requests} == {"collector.test"}
+
+
+def test_an_answer_without_end_is_cut_off(collector, submit, monkeypatch):
+    """The answer's own generator says how far it was read."""
+    collector.add()
+    monkeypatch.setattr(client_http, "MAX_ANSWER_BYTES", 100_000)
+    given_out = 0
+
+    class Endless(httpx.SyncByteStream, httpx.AsyncByteStream):
+        def __iter__(self):
+            nonlocal given_out
+            while True:
+                given_out += 1000
+                yield b"x" * 1000
+
+        async def __aiter__(self):
+            for piece in self:
+                yield piece
+
+    collector.faults.append(collector.instead(202, stream=Endless()))
+    with pytest.raises(InvalidAnswerError, match="larger than 100000 bytes"):
+        submit()
+    assert given_out == 101_000
+
+
+def test_a_compressed_answer_is_refused_before_it_unfolds(collector, submit):
+    collector.add()
+    bomb = gzip.compress(bytes(1 << 20))
+    collector.faults.append(
+        lambda send: httpx.Response(202, headers={"Content-Encoding": "gzip"}, stream=httpx.ByteStream(bomb))
+    )
+    with pytest.raises(InvalidAnswerError, match="compressed"):
+        submit()
+    assert collector.posts[0].headers["Accept-Encoding"] == "identity"
+
+
+def test_no_cookie_comes_back(collector, submit):
+    """A cookie would tell a server which requests are one user's."""
+    collector.add()
+    collector.faults.append(
+        lambda send: httpx.Response(503, headers={"Set-Cookie": "who=alice; Domain=collector.test; Path=/"})
+    )
+    submit()
+    assert len(collector.requests) == 2
+    assert not any("Cookie" in request.headers for request in collector.requests)
+
+
+def test_a_gzipped_submission_is_the_same_bytes_each_time(collector, submit, monkeypatch):
+    collector.add()
+    collector.faults.extend([collector.busy(), lambda send: httpx.Response(202, json=accepted)])
+    accepted = {"round": "r1", "accepted": 2, "duplicate": False}
+    submit(compress=True)
+    collector.faults.append(lambda send: httpx.Response(202, json=accepted))
+    monkeypatch.setattr("time.time", lambda: 4e9)
+    submit(compress=True)
+    first, *others = collector.posts
+    assert [other.content for other in others] == [first.content] * 2
+    assert first.headers["Content-Encoding"] == "gzip"
+    assert gzip.decompress(first.content) == PACKED
+
+
+def test_a_key_goes_with_every_request_and_only_when_given(collector, submit):
+    collector.add()
+    submit(key="first")
+    collector.requests.clear()
+    with Server(collector.URL, key="s3cret", transport=httpx.MockTransport(collector)) as server:
+        server.parameters("r1")
+        server.submit("r1", PACKED, "second")
+    assert [request.headers["Authorization"] for request in collector.requests] == ["Bearer s3cret"] * 2
+    assert "Authorization" not in collector.posts[0].headers
+
+
+@pytest.mark.parametrize("key", ["", "x" * 65, "with space", "ümlaut", "line\nbreak", "tab\t"])
+def test_an_idempotency_key_that_no_header_can_hold_is_refused(collector, submit, key):
+    with pytest.raises(ArgumentError, match="idempotency key"):
+        submit(key=key)
+    assert not collector.requests
+
+
+@pytest.mark.parametrize("key", ["", " spaced", "ümlaut", "line\nbreak"])
+def test_a_server_key_that_no_header_can_hold_is_refused(key):
+    with pytest.raises(ArgumentError, match="key"):
+        Server("http://a.test", key=key)
+
+
+@pytest.mark.parametrize("reference", ["", "..", "../admin", "a/b", "a?b", "a#b", "a b", "ü", "x" * 200, None, 7])
+def test_a_round_reference_cannot_change_the_path(collector, submit, reference):
+    with pytest.raises(ArgumentError, match="a round is named by"):
+        submit(reference)
+    assert not collector.requests
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "collector.test",
+        "ftp://a.test",
+        "http://",
+        "http://u:p@a.test",
+        "http://a.test/?q=1",
+        "http://a.test/#x",
+        None,
+    ],
+)
+def test_a_url_that_names_no_server_is_refused(url):
+    with pytest.raises(ArgumentError, match="URL"):
+        Server(url)
+
+
+def test_a_password_in_a_url_is_not_repeated():
+    with pytest.raises(ArgumentError) as caught:
+        Server("http://user:hunter2@a.test")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_server_may_live_below_a_path():
+    seen = []
+
+    def answer(request):
+        seen.append(str(request.url))
+        return httpx.Response(200, json={"version": "1.2.3"})
+
+    with Server("https://a.test/ldp/", transport=httpx.MockTransport(answer)) as server:
+        assert server.version()["version"] == "1.2.3"
+    assert seen == ["https://a.test/ldp/version"]
+
+
+def test_each_call_is_the_one_of_the_interface():
+    """Method, path, body and typed answer of all calls."""
+    parameters = RoundParameters("olh", 0.5, ("a", "b", "c"))
+    oracle = parameters.oracle
+    round_ = {
+        "id": "r1",
+        "name": "letters",
+        "protocol": "olh",
+        "epsilon": 0.5,
+        "items": ["a", "b", "c"],
+        "hash_range": 3,
+        "p": oracle.p,
+        "q": oracle.q,
+        "digest": parameters.digest,
+        "state": "open",
+        "n": 0,
+        "opened_at": "2024-05-01T12:00:00Z",
+        "closed_at": None,
+    }
+    columns = {"counts": [1, 0, 0], "frequencies": [1, 0, 0], "standard_errors": [0.5, 0.5, 0.5]}
+    estimates = {k: round_[k] for k in ("protocol", "epsilon", "p", "q", "items")} | {"round": "r1", "n": 1, "sum": 1}
+    recovery = {"round": "r1", "method": "ldprecover", "eta": 0.1, "targets": [2], "n": 1, "malicious_sum": 0.0}
+    recovery |= {"items": round_["items"]}
+    recovery |= {name: [1, 0, 0] for name in ("poisoned", "malicious", "genuine", "recovered")}
+    answers = {
+        ("POST", "/rounds"): httpx.Response(201, json=round_),
+        ("GET", "/rounds"): httpx.Response(200, json={"rounds": [round_]}),
+        ("GET", "/rounds/letters"): httpx.Response(200, json=round_),
+        ("GET", "/rounds/r1/parameters"): httpx.Response(200, json=round_),
+        ("POST", "/rounds/r1/close"): httpx.Response(200, json=round_ | {"state": "closed"}),
+        ("DELETE", "/rounds/r1"): httpx.Response(204),
+        ("GET", "/rounds/r1/frequencies"): httpx.Response(200, json=estimates | columns),
+        ("POST", "/rounds/r1/recover"): httpx.Response(200, json=recovery),
+        ("GET", "/version"): httpx.Response(200, json={"version": "1"}),
+        ("GET", "/readyz"): httpx.Response(200),
+    }
+    bodies = {}
+
+    def answer(request):
+        call = (request.method, request.url.path)
+        bodies[call] = json.loads(request.content) if request.content else None
+        return answers[call]
+
+    with Server("http://a.test", transport=httpx.MockTransport(answer)) as server:
+        opened = server.open_round(protocol="olh", epsilon=0.5, items=("a", "b", "c"), name="letters")
+        assert (opened.id, opened.state, opened.parameters) == ("r1", "open", parameters)
+        assert [row.name for row in server.rounds()] == ["letters"]
+        assert server.round("letters").n == 0
+        assert server.parameters("r1").digest == parameters.digest
+        assert server.close_round("r1").state == "closed"
+        assert server.delete_round("r1") is None
+        assert server.frequencies("r1")["counts"] == [1, 0, 0]
+        assert server.recover("r1", eta=0.1, targets=[2])["targets"] == [2]
+        assert server.version() == {"version": "1"}
+        assert server.ready() is True
+    assert bodies.keys() == answers.keys()
+    sent = {"name": "letters", "protocol": "olh", "epsilon": 0.5, "items": ["a", "b", "c"]}
+    assert {call: body for call, body in bodies.items() if body is not None} == {
+        ("POST", "/rounds"): sent,
+        ("POST", "/rounds/r1/recover"): {"eta": 0.1, "targets": [2]},
+    }
+
+
+def server_that(*outcomes):
+    """A server whose answers are these, in turn, and the requests it saw."""
+    left, seen = list(outcomes), []
+
+    def answer(request):
+        seen.append(request)
+        outcome = left.pop(0)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    return Server("http://a.test", transport=httpx.MockTransport(answer), sleep=lambda seconds: None), seen
+
+
+def test_rounds_come_in_pages():
+    server, seen = server_that(httpx.Response(200, json={"rounds": []}), httpx.Response(200, json={"rounds": []}))
+    with server:
+        assert server.rounds() == server.rounds(before="r1") == ()
+        with pytest.raises(ArgumentError):
+            server.rounds(before="r1&limit=9")
+    assert [request.url.raw_path for request in seen] == [b"/rounds", b"/rounds?before=r1"]
+
+
+@pytest.mark.parametrize(
+    "lost", [httpx.ReadTimeout("slow"), httpx.RemoteProtocolError("gone"), httpx.WriteError("cut")]
+)
+def test_opening_a_round_is_not_repeated_when_it_may_have_worked(lost):
+    server, seen = server_that(lost, httpx.Response(201))
+    with server, pytest.raises(UnansweredError):
+        server.open_round(protocol="grr", epsilon=1, domain_size=3)
+    assert len(seen) == 1
+
+
+def test_opening_a_round_is_not_repeated_after_a_server_error():
+    server, seen = server_that(httpx.Response(503), httpx.Response(201))
+    with server, pytest.raises(InvalidAnswerError, match="503"):
+        server.open_round(protocol="grr", epsilon=1, domain_size=3)
+    assert len(seen) == 1
+
+
+def test_opening_a_round_is_repeated_when_it_never_arrived():
+    outcomes = [httpx.ConnectError("refused"), httpx.ConnectTimeout("slow"), httpx.Response(429), httpx.Response(418)]
+    server, seen = server_that(*outcomes)
+    with server, pytest.raises(InvalidAnswerError, match="418"):
+        server.open_round(protocol="grr", epsilon=1, domain_size=3)
+    assert len(seen) == 4
+
+
+def test_what_json_cannot_say_is_not_sent():
+    server, seen = server_that()
+    with server, pytest.raises(ArgumentError, match="JSON"):
+        server.recover("r1", eta=float("nan"))
+    with server, pytest.raises(ArgumentError, match="JSON"):
+        server.recover("r1", targets={1, 2})
+    assert not seen
+
+
+@pytest.mark.parametrize("outcome", [httpx.Response(503), httpx.ConnectError("refused"), httpx.ReadTimeout("slow")])
+def test_a_server_that_is_not_ready_is_asked_once(outcome):
+    server, seen = server_that(outcome)
+    with server:
+        assert server.ready() is False
+    assert len(seen) == 1
+
+
+def test_a_real_connection_is_kept_alive_and_a_dead_server_is_unanswered(collector):
+    collector.add()
+    quick = Retries(attempts=2, base=0)
+    with collector.listening() as url, Server(url, retries=quick) as server:
+        assert server.parameters("current").id == "r1"
+        assert server.submit("r1", PACKED, KEY)["duplicate"] is False
+        assert server.submit("r1", PACKED, KEY)["duplicate"] is True
+    with Server(url, retries=quick) as server, pytest.raises(UnansweredError):
+        server.parameters("r1")

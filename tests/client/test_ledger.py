@@ -1,0 +1,366 @@
+import math
+import sqlite3
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ldprecover_client import (
+    ArgumentError,
+    EpsilonSpentError,
+    InconsistentRoundError,
+    Ledger,
+    LedgerError,
+)
+from ldprecover_client import ledger as ledger_module
+
+NEVER = 1.0e9
+
+
+def claim(ledger, round_id="r1", epsilon=0.5, packed=b"\x01\x02", digest="d", url="http://a.test"):
+    return ledger.claim(server_url=url, round_id=round_id, digest=digest, epsilon=epsilon, perturb=lambda: packed)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "state" / "ledger.sqlite3"
+
+
+@pytest.fixture(params=["file", "memory"])
+def ledger(request, path):
+    return Ledger(path) if request.param == "file" else Ledger.in_memory()
+
+
+def test_a_first_claim_perturbs_and_is_pending(ledger):
+    entry, new = claim(ledger)
+    assert new
+    assert (entry.round_id, entry.server_url, entry.epsilon, entry.packed) == ("r1", "http://a.test", 0.5, b"\x01\x02")
+    assert entry.state == "pending"
+    assert ledger.entries() == ledger.pending() == (entry,)
+
+
+def test_a_key_is_128_random_bits_in_hex(ledger):
+    keys = [claim(ledger, f"r{i}", 0.01)[0].key for i in range(20)]
+    assert len(set(keys)) == 20
+    assert all(len(key) == 32 and int(key, 16) >= 0 for key in keys)
+
+
+def test_a_second_claim_finds_the_first_and_perturbs_nothing(ledger):
+    first, _ = claim(ledger)
+
+    def perturb():
+        raise AssertionError("perturbed twice")
+
+    again, new = ledger.claim(server_url="http://b.test", round_id="r1", digest="d", epsilon=0.5, perturb=perturb)
+    assert (again, new) == (first, False)
+
+
+def test_a_round_that_changed_its_parameters_is_refused(ledger):
+    claim(ledger, digest="d")
+    with pytest.raises(InconsistentRoundError, match="other parameters"):
+        claim(ledger, digest="e")
+    assert len(ledger.entries()) == 1
+
+
+def test_a_claim_whose_perturbing_fails_leaves_nothing(ledger):
+    def perturb():
+        raise RuntimeError("no randomness")
+
+    with pytest.raises(RuntimeError):
+        ledger.claim(server_url="u", round_id="r1", digest="d", epsilon=0.5, perturb=perturb)
+    assert ledger.entries() == ()
+    assert claim(ledger)[1]
+
+
+def test_an_entry_settles_once(ledger):
+    claim(ledger)
+    ledger.settle("r1", "accepted")
+    ledger.settle("r1", "refused", "too late")
+    (entry,) = ledger.entries()
+    assert (entry.state, entry.reason) == ("accepted", None)
+    assert ledger.pending() == ()
+
+
+def test_a_refused_entry_keeps_its_reason_and_its_epsilon(ledger):
+    claim(ledger)
+    ledger.settle("r1", "refused", "the round is closed")
+    assert ledger.entries()[0].reason == "the round is closed"
+    assert ledger.spent == 0.5
+
+
+def test_the_total_over_rounds_is_limited(path):
+    ledger = Ledger(path, max_total_epsilon=1.2)
+    claim(ledger, "r1", 0.5)
+    claim(ledger, "r2", 0.5)
+    with pytest.raises(EpsilonSpentError, match=r"from 1 above its limit of 1\.2"):
+        claim(ledger, "r3", 0.3)
+    assert ledger.spent == 1.0
+    claim(ledger, "r3", 0.2)
+    assert ledger.spent == 1.2
+    assert not claim(ledger, "r3", 0.2)[1], "a round that is paid for stays open to its report"
+
+
+@given(st.integers(1, 60), st.sampled_from([0.01, 0.1, 0.3, 0.7, 1.1]))
+def test_rounds_up_to_exactly_the_limit_are_allowed(count, epsilon):
+    """Sums are of the numbers as written: 0.1 forty times is 4, and the limit is met, not passed."""
+    limit = float(f"{count * epsilon:.10g}")
+    ledger = Ledger.in_memory(max_total_epsilon=limit)
+    for i in range(count):
+        claim(ledger, f"r{i}", epsilon)
+    assert ledger.spent == limit
+    with pytest.raises(EpsilonSpentError):
+        claim(ledger, "one more", epsilon)
+
+
+def test_the_default_total_is_four(path):
+    assert Ledger(path).max_total_epsilon == 4.0
+
+
+def test_infinity_lifts_the_limit():
+    ledger = Ledger.in_memory(max_total_epsilon=math.inf)
+    for i in range(100):
+        claim(ledger, f"r{i}", 10.0)
+    assert ledger.spent == 1000
+
+
+@pytest.mark.parametrize("limit", [0, -1, math.nan])
+def test_a_limit_that_limits_nothing_sensible_is_refused(limit):
+    with pytest.raises(ArgumentError, match="max_total_epsilon"):
+        Ledger.in_memory(max_total_epsilon=limit)
+
+
+def test_a_ledger_is_there_again_after_a_restart(path):
+    entry, _ = claim(Ledger(path))
+    reopened = Ledger(path)
+    assert reopened.pending() == (entry,)
+    assert claim(reopened, packed=b"other") == (entry, False)
+
+
+def test_ledgers_in_memory_are_apart():
+    first, second = Ledger.in_memory(), Ledger.in_memory()
+    claim(first)
+    assert second.entries() == ()
+    assert first.path is None
+
+
+def test_only_the_user_can_read_a_ledger_from_its_first_moment(path, monkeypatch):
+    monkeypatch.setattr(Path, "chmod", None)
+    Ledger(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_the_journal_of_a_ledger_is_as_private(path):
+    """The journal holds the same pages while a claim is written."""
+    modes = []
+    ledger = Ledger(path)
+    claim(ledger)
+
+    def perturb():
+        with sqlite3.connect(path, timeout=0) as other, pytest.raises(sqlite3.OperationalError, match="locked"):
+            other.execute("BEGIN IMMEDIATE")
+        other.close()
+        return b"\x01"
+
+    real_connect = sqlite3.connect
+
+    class Watched(sqlite3.Connection):
+        def execute(self, sql, *args):
+            result = super().execute(sql, *args)
+            if sql.startswith("INSERT"):
+                modes.extend(stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir())
+            return result
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sqlite3, "connect", lambda *args, **options: real_connect(*args, factory=Watched, **options))
+        ledger.claim(server_url="u", round_id="r2", digest="d", epsilon=0.5, perturb=perturb)
+    assert modes == [0o600, 0o600]
+
+
+def test_a_ledger_that_others_could_read_is_made_private(path):
+    Ledger(path)
+    path.chmod(0o644)
+    Ledger(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_the_default_ledger_is_in_the_users_state_directory(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    ledger = Ledger()
+    assert ledger.path.is_relative_to(tmp_path)
+    assert ledger.path.name == "ledger.sqlite3"
+    assert claim(Ledger(), packed=b"x")[1]
+    assert len(ledger.entries()) == 1
+
+
+def test_a_path_with_characters_of_a_uri_is_that_path(tmp_path):
+    path = tmp_path / "a?mode=memory#50%25 of" / "l'edger.db"
+    claim(Ledger(path))
+    assert path.stat().st_size > 0
+    assert len(Ledger(path).pending()) == 1
+
+
+def test_a_claim_is_synced_to_the_disk_before_it_returns(path, monkeypatch):
+    """SQLite's EXTRA (3) syncs the file, and its directory once the journal is gone."""
+    levels = []
+    real_connect = sqlite3.connect
+
+    class Watched(sqlite3.Connection):
+        def execute(self, sql, *args):
+            if sql == "COMMIT":
+                levels.append(super().execute("PRAGMA synchronous").fetchone()[0])
+                levels.append(super().execute("PRAGMA journal_mode").fetchone()[0])
+            return super().execute(sql, *args)
+
+    ledger = Ledger(path)
+    monkeypatch.setattr(sqlite3, "connect", lambda *args, **options: real_connect(*args, factory=Watched, **options))
+    claim(ledger)
+    assert levels == [3, "delete"]
+
+
+def test_threads_racing_for_one_round_perturb_once(ledger):
+    perturbed, found = [], []
+    barrier = threading.Barrier(8)
+
+    def run(i):
+        def perturb():
+            perturbed.append(i)
+            return bytes([i])
+
+        barrier.wait()
+        found.append(ledger.claim(server_url="u", round_id="r1", digest="d", epsilon=0.5, perturb=perturb))
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(perturbed) == 1
+    assert {entry.packed for entry, _ in found} == {bytes(perturbed)}
+    assert [new for _, new in found].count(True) == 1
+
+
+def test_threads_racing_for_the_last_epsilon_cannot_both_have_it(path):
+    ledger = Ledger(path, max_total_epsilon=1.0)
+    refused = []
+    barrier = threading.Barrier(6)
+
+    def run(i):
+        barrier.wait()
+        try:
+            claim(ledger, f"r{i}", 0.5)
+        except EpsilonSpentError:
+            refused.append(i)
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(refused) == 4
+    assert ledger.spent == 1.0
+
+
+def damaged(path):
+    for i in range(30):
+        claim(Ledger(path, max_total_epsilon=NEVER), f"r{i}", packed=bytes(4096))
+    data = bytearray(path.read_bytes())
+    data[4096 : 3 * 4096] = b"\xa5" * (2 * 4096)
+    path.write_bytes(data)
+
+
+def text(path):
+    path.parent.mkdir()
+    path.write_text("Dear diary, today I reported my city. " * 50)
+
+
+def truncated(path):
+    claim(Ledger(path), packed=bytes(50_000))
+    path.write_bytes(path.read_bytes()[:9000])
+
+
+def another_database(path):
+    path.parent.mkdir()
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE bookmarks (url TEXT)")
+    db.close()
+
+
+def newer(path):
+    Ledger(path)
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA user_version = 99")
+    db.close()
+
+
+def a_directory(path):
+    path.mkdir(parents=True)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (damaged, "malformed|damaged"),
+        (text, "not a database"),
+        (truncated, "malformed|damaged"),
+        (another_database, "is no ledger"),
+        (newer, "has form 99"),
+        (a_directory, "directory"),
+    ],
+)
+def test_a_file_that_is_no_sound_ledger_is_refused_in_words_and_left_alone(path, spoil, words):
+    spoil(path)
+    before = path.read_bytes() if path.is_file() else None
+    with pytest.raises(LedgerError, match=words) as caught:
+        Ledger(path)
+    assert str(path) in str(caught.value)
+    assert (path.read_bytes() if path.is_file() else None) == before
+
+
+def test_a_ledger_cannot_be_made_below_a_file(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(LedgerError, match="ledger"):
+        Ledger(tmp_path / "file" / "ledger.sqlite3")
+
+
+def test_a_ledger_that_vanished_does_not_come_back_empty(path):
+    """With nothing spent, a second value could be reported."""
+    ledger = Ledger(path)
+    claim(ledger)
+    path.unlink()
+    with pytest.raises(LedgerError, match="unable to open"):
+        claim(ledger)
+    assert not path.exists()
+
+
+def test_a_ledger_replaced_by_an_empty_file_is_refused(path):
+    ledger = Ledger(path)
+    claim(ledger)
+    path.write_bytes(b"")
+    with pytest.raises(LedgerError, match="no ledger"):
+        claim(ledger)
+
+
+def test_a_ledger_that_another_process_holds_is_refused_in_words(path, monkeypatch):
+    monkeypatch.setattr(ledger_module, "_LOCK_TIMEOUT", 0.0)
+    ledger = Ledger(path)
+    with sqlite3.connect(path) as holder:
+        holder.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(LedgerError, match="locked"):
+            claim(ledger)
+    holder.close()
+    assert claim(ledger)[1]
+
+
+def test_an_entry_shows_neither_its_key_nor_its_report(ledger):
+    entry, _ = claim(ledger)
+    assert entry.key not in repr(entry)
+    assert "packed" not in repr(entry)
+
+
+def test_a_ledger_takes_any_kind_of_path(tmp_path):
+    assert Ledger(str(tmp_path / "l.db")).path == Path(tmp_path / "l.db")

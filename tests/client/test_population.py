@@ -1,0 +1,184 @@
+import math
+
+import httpx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ldprecover import GRR, OLH, OUE, RoundParameters
+from ldprecover.wire import pack
+from ldprecover_client import ArgumentError, Population, RefusedError, load_dataset
+
+ORACLES = [GRR(0.5, 4), OUE(0.5, 4), OLH(0.5, 4, 3)]
+WEIGHTS = [10, 5, 4, 1]
+
+
+@pytest.mark.parametrize("draw", ["multinomial", "apportioned"])
+def test_the_truth_is_that_of_the_values(draw):
+    users = Population(WEIGHTS, 1003, seed=7, draw=draw)
+    values = users.values()
+    assert values.shape == (1003,)
+    np.testing.assert_array_equal(np.bincount(values, minlength=4), users.counts)
+    np.testing.assert_array_equal(users.frequencies, users.counts / 1003)
+
+
+def test_apportioned_users_are_dealt_out_in_proportion():
+    np.testing.assert_array_equal(Population(WEIGHTS, 20, 0, "apportioned").counts, WEIGHTS)
+    np.testing.assert_array_equal(Population([1, 1, 1], 2, 0, "apportioned").counts, [1, 1, 0])
+
+
+@given(st.lists(st.integers(0, 10**12), min_size=2, max_size=50).filter(any))
+def test_apportioning_as_many_users_as_were_counted_gives_the_counts(counts):
+    n = sum(counts)
+    if n <= 10**15:  # quotas are doubles
+        np.testing.assert_array_equal(Population(counts, n, 0, "apportioned").counts, counts)
+
+
+@given(
+    st.lists(st.floats(0, 1e6), min_size=2, max_size=50).filter(lambda w: sum(w) > 1e-3),
+    st.integers(1, 10**6),
+)
+def test_apportioned_counts_are_within_one_of_their_quota_and_sum_to_n(weights, n):
+    counts = Population(weights, n, 0, "apportioned").counts
+    assert counts.sum() == n
+    assert (np.abs(counts - np.array(weights) / math.fsum(weights) * n) < 1 + 1e-6).all()
+
+
+def test_multinomial_users_scatter_as_they_should():
+    """Chi-squared with 101 degrees of freedom, seed fixed; a fresh seed would fail 1 in 10^9."""
+    cities = load_dataset("cities")
+    users = Population.of(cities, 389_894, seed=1)
+    expected = cities.frequencies * 389_894
+    statistic = ((users.counts - expected) ** 2 / expected).sum()
+    spread = math.sqrt(2 * 101)
+    assert 101 - 6 * spread < statistic < 101 + 7 * spread
+
+
+def test_any_part_of_the_users_is_a_sample():
+    """The first half holds an item as often as the second, to six standard errors; seed fixed."""
+    users = Population(WEIGHTS, 100_000, seed=3, draw="apportioned")
+    half = np.bincount(users.values()[:50_000], minlength=4) / 50_000
+    f = users.frequencies
+    error = np.sqrt(f * (1 - f) / 50_000 / 2)  # drawn without replacement, half of all
+    assert (np.abs(half - f) < 6 * error).all()
+
+
+@pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: oracle.protocol)
+@pytest.mark.parametrize("draw", ["multinomial", "apportioned"])
+def test_a_seed_gives_the_same_users_and_reports_again(oracle, draw):
+    first, again = (Population(WEIGHTS, 500, 11, draw) for _ in range(2))
+    again.values()
+    np.testing.assert_array_equal(first.values(), again.values())
+    assert pack(first.reports(oracle)) == pack(again.reports(oracle)) == pack(again.reports(oracle))
+
+
+def test_another_seed_gives_other_users_and_other_reports():
+    first, other = (Population(WEIGHTS, 500, seed) for seed in (1, 2))
+    assert (first.values() != other.values()).any()
+    assert pack(first.reports(ORACLES[0])) != pack(other.reports(ORACLES[0]))
+
+
+def test_who_holds_what_does_not_depend_on_the_protocol():
+    users = Population(WEIGHTS, 500, 5)
+    before = users.values()
+    users.reports(ORACLES[1])
+    np.testing.assert_array_equal(users.values(), before)
+
+
+@pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: oracle.protocol)
+def test_reports_are_honest(oracle):
+    """A report supports its user's item with p and another with q, to six standard errors; seed fixed."""
+    n = 40_000
+    users = Population(WEIGHTS, n, seed=2)
+    supports = oracle.supports(users.reports(oracle))
+    values = users.values()
+    own = supports[np.arange(n), values].mean()
+    other = supports[np.arange(n), (values + 1) % 4].mean()
+    assert abs(own - oracle.p) < 6 * math.sqrt(oracle.p * (1 - oracle.p) / n)
+    assert abs(other - oracle.q) < 6 * math.sqrt(oracle.q * (1 - oracle.q) / n)
+
+
+def test_users_hold_the_items_of_their_data_set():
+    cities = load_dataset("cities")
+    users = Population.of(cities, 10, 0)
+    assert (users.items, users.domain_size) == (cities.items, 102)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"weights": [1]},
+        {"weights": [[1, 2], [3, 4]]},
+        {"weights": [0, 0]},
+        {"weights": [1, -1]},
+        {"weights": [1, math.nan]},
+        {"weights": [1, math.inf]},
+        {"n": 0},
+        {"n": 2.0},
+        {"n": True},
+        {"seed": -1},
+        {"seed": None},
+        {"draw": "uniform"},
+        {"items": ("a",)},
+    ],
+)
+def test_what_is_no_population_is_refused(wrong):
+    with pytest.raises(ArgumentError, match=next(iter(wrong))):
+        Population(**({"weights": WEIGHTS, "n": 5, "seed": 0} | wrong))
+
+
+def test_reports_over_another_domain_are_refused():
+    with pytest.raises(ArgumentError, match="4 items, the round has 9"):
+        Population(WEIGHTS, 5, 0).reports(GRR(1.0, 9))
+
+
+def test_the_truth_cannot_be_changed():
+    users = Population(WEIGHTS, 5, 0)
+    with pytest.raises(ValueError, match="read-only"):
+        users.counts[0] = 99
+
+
+@pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
+def test_all_users_report_to_a_round(collector, protocol):
+    collector.add(protocol)
+    users = Population(WEIGHTS, 1234, 9, items=collector.ITEMS)
+    sent = users.report_to(collector.URL, batch_size=100, progress=None, transport=httpx.MockTransport(collector))
+    oracle = RoundParameters(protocol, 0.5, collector.ITEMS).oracle
+    assert sent == 1234
+    assert sum(map(len, collector.stored.values())) == 1234 * oracle.report_size
+    bodies = {post.content for post in collector.posts}
+    packed = pack(users.reports(oracle))
+    size = 100 * oracle.report_size
+    assert bodies == {packed[i : i + size] for i in range(0, len(packed), size)}
+
+
+def test_users_of_other_items_do_not_report(collector):
+    collector.add()
+    users = Population(WEIGHTS, 10, 9, items=("a", "b", "c", "d"))
+    with pytest.raises(ArgumentError, match="not those of these users"):
+        users.report_to(collector.URL, transport=httpx.MockTransport(collector))
+    assert not collector.posts
+
+
+def test_users_without_a_round_do_not_report(collector):
+    with pytest.raises(RefusedError, match="round not found"):
+        Population(WEIGHTS, 10, 9).report_to(collector.URL, transport=httpx.MockTransport(collector))
+
+
+def test_a_bar_shows_how_far_they_are(collector, capsys):
+    collector.add()
+    Population(WEIGHTS, 100, 9).report_to(collector.URL, transport=httpx.MockTransport(collector))
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "100/100" in captured.err
+
+
+def test_progress_may_be_the_callers_own(collector, capsys):
+    collector.add()
+    seen = []
+    Population(WEIGHTS, 100, 9).report_to(
+        collector.URL, progress=lambda *step: seen.append(step), transport=httpx.MockTransport(collector)
+    )
+    assert seen == [(100, 100)]
+    assert capsys.readouterr().err == ""

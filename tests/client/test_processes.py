@@ -1,0 +1,148 @@
+"""Reporters in processes of their own, over a real connection, killed and racing."""
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+
+import httpx
+import pytest
+
+from ldprecover_client import Ledger, Reporter
+
+REPORT = """
+import os, signal, sys
+import httpx
+from ldprecover import OLH
+from ldprecover_client import AlreadyReportedError, Ledger, Reporter
+
+url, ledger, value, die = sys.argv[1:]
+
+def kill_me(*args, **options):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+class DiesInsteadOfSending(httpx.HTTPTransport):
+    def handle_request(self, request):
+        if request.method == "POST":
+            kill_me()
+        return super().handle_request(request)
+
+perturb = OLH.perturb
+
+def counted(self, items, rng=None):
+    print("perturbed", flush=True)
+    reports = perturb(self, items, rng)
+    if die == "while perturbing":
+        kill_me()
+    return reports
+
+OLH.perturb = counted
+transport = DiesInsteadOfSending() if die == "before sending" else None
+print("pid", os.getpid(), flush=True)
+reporter = Reporter(url, "r1", ledger=Ledger(ledger), transport=transport)
+try:
+    print(reporter.report(int(value)).state)
+except AlreadyReportedError:
+    print("already")
+"""
+
+
+def start(url, ledger, value, die="never"):
+    return subprocess.Popen(
+        [sys.executable, "-c", REPORT, url, str(ledger), str(value), die],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "ledger.sqlite3"
+
+
+@pytest.mark.parametrize("again", ["resume", "report"])
+def test_killed_between_ledger_and_send_the_same_bytes_go_out_after_a_restart(collector, path, again):
+    collector.add()
+    with collector.listening() as url:
+        child = start(url, path, 0, "before sending")
+        output, _ = child.communicate()
+        assert child.returncode == -signal.SIGKILL
+        assert output.splitlines()[1:] == ["perturbed"]
+        assert not collector.posts
+        (entry,) = Ledger(path).pending()
+        finish(url, path, again)
+    assert collector.sent == [(entry.key, entry.packed)]
+    assert [entry.state for entry in Ledger(path).entries()] == ["accepted"]
+
+
+@pytest.mark.parametrize("again", ["resume", "report"])
+def test_killed_between_send_and_answer_the_same_bytes_go_out_after_a_restart(collector, path, again):
+    collector.add()
+    pids = queue.Queue()
+
+    def kill_the_sender(send):
+        send()
+        os.kill(pids.get(), signal.SIGKILL)
+        raise httpx.ReadError("it is dead")
+
+    collector.faults.append(kill_the_sender)
+    with collector.listening() as url:
+        child = start(url, path, 0)
+        pids.put(int(child.stdout.readline().split()[1]))
+        child.communicate()
+        assert child.returncode == -signal.SIGKILL
+        finish(url, path, again)
+    assert len(collector.sent) == 2
+    assert len(set(collector.sent)) == 1
+    assert len(collector.stored) == 1
+    assert [entry.state for entry in Ledger(path).entries()] == ["accepted"]
+
+
+def finish(url, path, again):
+    """Restart: by resuming, or by reporting again, with another value, in a new process."""
+    if again == "resume":
+        (receipt,) = Reporter(url, "r1", ledger=Ledger(path)).resume()
+        assert receipt.state == "accepted"
+        return
+    child = start(url, path, 3)
+    output, errors = child.communicate()
+    assert not errors
+    assert output.splitlines()[1:] == ["accepted"], "nothing is perturbed a second time"
+
+
+def test_killed_while_perturbing_nothing_is_written_or_sent_and_the_round_stays_open_to_the_user(collector, path):
+    collector.add()
+    with collector.listening() as url:
+        child = start(url, path, 0, "while perturbing")
+        child.communicate()
+        assert child.returncode == -signal.SIGKILL
+        assert not collector.posts
+        assert Ledger(path).entries() == ()
+        output, _ = start(url, path, 0).communicate()
+    assert output.splitlines()[1:] == ["perturbed", "accepted"]
+
+
+def test_two_processes_racing_on_one_ledger_perturb_once(collector, path):
+    """Neither gets the round's parameters before both have asked for them, so they claim together."""
+    collector.add()
+    Ledger(path)
+    together = threading.Barrier(2, timeout=60)
+    answer = collector.answer
+
+    def answer_together(request):
+        if request.method == "GET":
+            together.wait()
+        return answer(request)
+
+    collector.answer = answer_together
+    with collector.listening() as url:
+        children = [start(url, path, value) for value in (0, 3)]
+        outputs = [child.communicate() for child in children]
+    lines = [line for output, errors in outputs for line in [*output.splitlines()[1:], *errors.splitlines()]]
+    assert lines.count("perturbed") == 1
+    assert set(lines) <= {"perturbed", "accepted", "already"}
+    assert len(set(collector.sent)) == len(collector.stored) == 1
+    assert len(Ledger(path).entries()) == 1

@@ -1,0 +1,126 @@
+"""The client against a server process: the interface as it is, not as the collector has it."""
+
+import asyncio
+import threading
+
+import numpy as np
+import pytest
+
+from ldprecover import Tally
+from ldprecover_client import (
+    AsyncReporter,
+    ClientError,
+    Ledger,
+    Population,
+    RefusedError,
+    Reporter,
+    Retries,
+    Server,
+    load_dataset,
+    submit_reports,
+)
+
+PROTOCOLS = ["grr", "oue", "olh"]
+
+
+@pytest.fixture
+def admin(server):
+    with Server(server.url, key=server.admin_key) as client:
+        yield client
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_population_is_counted_to_the_bit(admin, server, protocol):
+    cities = load_dataset("cities")
+    round_ = admin.open_round(protocol=protocol, epsilon=0.5, items=cities.items)
+    users = Population.of(cities, 25_000, seed=1)
+    assert users.report_to(server.url, round_.id, batch_size=3000, progress=None) == 25_000
+    tally = Tally.of(round_.parameters.oracle, users.reports(round_.parameters.oracle))
+    answer = admin.frequencies(round_.id)
+    assert answer["n"] == admin.round(round_.id).n == 25_000
+    assert answer["counts"] == tally.counts.tolist()
+    recovered = np.array(admin.recover(round_.id, targets=["Boston, MA"])["recovered"])
+    assert recovered.min() >= 0
+    assert recovered.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_users_report_and_are_refused_once_the_round_is_closed(admin, server, protocol):
+    round_ = admin.open_round(protocol=protocol, epsilon=0.5, items=["a", "b", "c"])
+    assert Reporter(server.url, round_.id, ledger=Ledger.in_memory()).report("b").state == "accepted"
+    other = AsyncReporter(server.url, round_.name, ledger=Ledger.in_memory())
+    assert asyncio.run(other.report(2)).state == "accepted"
+    assert admin.close_round(round_.id).state == "closed"
+    late = Reporter(server.url, round_.id, ledger=Ledger.in_memory())
+    with pytest.raises(RefusedError) as caught:
+        late.report("b")
+    assert (caught.value.status, caught.value.slug) == (409, "round-closed")
+    assert [entry.state for entry in late.ledger.entries()] == ["refused"]
+    assert admin.round(round_.id).n == 2
+
+
+def test_rounds_are_opened_listed_and_deleted(admin):
+    round_ = admin.open_round(protocol="grr", epsilon=1, domain_size=3)
+    assert (round_.parameters.items, round_.state, round_.n) == (("0", "1", "2"), "open", 0)
+    assert admin.rounds()[0] == round_
+    assert round_ not in admin.rounds(before=round_.id)
+    assert admin.frequencies(round_.id)["sum"] is None
+    admin.delete_round(round_.id)
+    with pytest.raises(RefusedError, match="No such round"):
+        admin.parameters(round_.id)
+
+
+def test_a_server_without_the_key_opens_nothing(server):
+    with Server(server.url) as anyone, pytest.raises(RefusedError) as caught:
+        anyone.open_round(protocol="grr", epsilon=1, domain_size=3)
+    assert caught.value.status == 401
+
+
+def test_a_submission_too_large_for_the_server_says_so(start_server):
+    small = start_server(max_body_bytes=1024)
+    with Server(small.url, key=small.admin_key) as admin:
+        round_ = admin.open_round(protocol="grr", epsilon=1, domain_size=3)
+    reports = Population([1, 1, 1], 1000, 0).reports(round_.parameters.oracle)
+    with pytest.raises(RefusedError, match="1000 reports of 4000 bytes in one submission") as caught:
+        submit_reports(small.url, round_.id, reports)
+    assert caught.value.status == 413
+    assert submit_reports(small.url, round_.id, reports, batch_size=256) == 1000
+
+
+def test_reports_sent_while_a_server_is_killed_are_counted_once(start_server):
+    """It is killed after some submissions, started again on its database, and the rest go on where they were."""
+    process = start_server()
+    with Server(process.url, key=process.admin_key) as admin:
+        round_ = admin.open_round(protocol="olh", epsilon=0.5, domain_size=50)
+    users = Population(range(1, 51), 20_000, seed=4)
+    reports = users.reports(round_.parameters.oracle)
+    some_are_in = threading.Event()
+    failures = []
+
+    def send():
+        try:
+            submit_reports(
+                process.url,
+                round_.id,
+                reports,
+                batch_size=20,
+                progress=lambda done, total: some_are_in.set() if done > 2000 else None,
+                retries=Retries(attempts=1000, base=0.01, longest=0.05, total=60),
+            )
+        except ClientError as error:
+            failures.append(error)
+            some_are_in.set()
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    some_are_in.wait()
+    port = int(process.url.rpartition(":")[2])
+    process.kill()
+    process._settings["port"] = port
+    process.start()
+    thread.join()
+    assert not failures
+    with Server(process.url) as anyone:
+        answer = anyone.frequencies(round_.id)
+    assert answer["n"] == 20_000
+    assert answer["counts"] == Tally.of(round_.parameters.oracle, reports).counts.tolist()

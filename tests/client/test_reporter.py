@@ -1,0 +1,538 @@
+"""Every test but the last few runs for the synchronous reporter and for the asynchronous one."""
+
+import asyncio
+import math
+import os
+import re
+import sqlite3
+
+import httpx
+import numpy as np
+import pytest
+
+from ldprecover import RoundParameters
+from ldprecover.wire import pack
+from ldprecover_client import (
+    AlreadyReportedError,
+    ArgumentError,
+    AsyncReporter,
+    EpsilonSpentError,
+    EpsilonTooHighError,
+    InconsistentRoundError,
+    InvalidAnswerError,
+    Ledger,
+    LedgerError,
+    RefusedError,
+    Reporter,
+    UnansweredError,
+    UnknownItemError,
+)
+from ldprecover_client.reporter import MAX_EPSILON
+
+PROTOCOLS = ["grr", "oue", "olh"]
+
+
+class FixedRandomness:
+    """os.urandom that gives the same bytes in the same order again, and counts them."""
+
+    def __init__(self, seed=0):
+        self.generator = np.random.default_rng(seed)
+        self.drawn = 0
+
+    def __call__(self, n):
+        self.drawn += n
+        return self.generator.bytes(n)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_report_is_one_report_of_the_round(collector, reporter, protocol):
+    collector.add(protocol)
+    user = reporter()
+    receipt = user.report("Chicago, IL")
+    assert (receipt.round_id, receipt.epsilon, receipt.state) == ("r1", 0.5, "accepted")
+    assert (receipt.resent, receipt.duplicate, receipt.reason) == (False, False, None)
+    ((key, packed),) = collector.stored.items()
+    assert re.fullmatch("[0-9a-f]{32}", key)
+    assert len(packed) == RoundParameters(protocol, 0.5, collector.ITEMS).oracle.report_size
+    assert [entry.state for entry in user.ledger.entries()] == ["accepted"]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("value", ["Houston, TX", 3])
+def test_the_report_is_perturbed_with_the_operating_systems_randomness(
+    collector, reporter, protocol, value, monkeypatch
+):
+    """Fed the same bytes by os.urandom, the oracle alone makes the report that was sent."""
+    oracle = RoundParameters(protocol, 0.5, collector.ITEMS).oracle
+    monkeypatch.setattr(os, "urandom", FixedRandomness())
+    expected = pack(oracle.perturb([3]))
+    randomness = FixedRandomness()
+    monkeypatch.setattr(os, "urandom", randomness)
+    monkeypatch.setattr(np.random, "default_rng", None)
+    collector.add(protocol)
+    reporter().report(value)
+    assert list(collector.stored.values()) == [expected]
+    assert randomness.drawn > 0
+
+
+def test_a_value_is_perturbed_once_however_often_it_is_sent(collector, reporter, monkeypatch):
+    collector.add()
+    collector.faults.extend([collector.answer_lost, collector.request_lost, collector.busy(503)])
+    randomness = FixedRandomness()
+    monkeypatch.setattr(os, "urandom", randomness)
+    receipt = reporter().report("Chicago, IL")
+    once = FixedRandomness()
+    monkeypatch.setattr(os, "urandom", once)
+    RoundParameters("olh", 0.5, collector.ITEMS).oracle.perturb([2])
+    assert randomness.drawn == once.drawn
+    assert len(collector.posts) == 4
+    assert len(set(collector.sent)) == 1
+    assert receipt.duplicate
+
+
+def test_the_report_is_in_the_ledger_before_it_is_sent(collector, reporter, tmp_path):
+    collector.add()
+    path = tmp_path / "ledger.sqlite3"
+    seen = []
+
+    def look(send):
+        with sqlite3.connect(path) as db:
+            seen.extend(db.execute("SELECT round_id, server_url, key, packed, state, epsilon FROM reports"))
+        db.close()
+        return send()
+
+    collector.faults.append(look)
+    reporter(ledger=Ledger(path)).report(0)
+    ((key, packed),) = collector.sent
+    assert seen == [("r1", collector.URL, key, packed, "pending", 0.5)]
+
+
+@pytest.mark.parametrize("protocol", ["oue", "olh"])
+def test_nothing_but_the_perturbed_report_depends_on_the_value(collector, reporter, tmp_path, monkeypatch, protocol):
+    """With randomness under which two values give the same report, all else is the same to the bit.
+
+    So neither requests nor the ledger tell which it was. (GRR has no such randomness: its reports
+    of two values under the same words always differ.)
+    """
+    monkeypatch.setattr("secrets.token_hex", lambda n: "0" * 2 * n)
+    collector.add(protocol)
+    oracle = RoundParameters(protocol, 0.5, collector.ITEMS).oracle
+
+    def report_of(item, seed):
+        monkeypatch.setattr(os, "urandom", FixedRandomness(seed))
+        return pack(oracle.perturb([item]))
+
+    seed = next(seed for seed in range(10_000) if report_of(1, seed) == report_of(3, seed))
+    witnessed = []
+    for name, value in enumerate([1, 3]):
+        path = tmp_path / str(name)
+        monkeypatch.setattr(os, "urandom", FixedRandomness(seed))
+        reporter(ledger=Ledger(path)).report(collector.ITEMS[value])
+        requests = [(r.method, str(r.url), sorted(r.headers.items()), r.content) for r in collector.requests]
+        witnessed.append((requests, path.read_bytes()))
+        collector.requests.clear()
+        collector.stored.clear()
+    assert witnessed[0] == witnessed[1]
+
+
+def test_the_label_is_in_no_request_and_no_file(collector, reporter, tmp_path):
+    collector.add()
+    reporter(ledger=Ledger(tmp_path / "ledger.sqlite3")).report("Chicago, IL")
+    sent = b"".join(
+        request.content + str(request.url).encode() + repr(request.headers.raw).encode()
+        for request in collector.requests
+    )
+    kept = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    for trace in (sent, kept):
+        assert b"chicago" not in trace.lower()
+
+
+@pytest.mark.parametrize(
+    "value", ["Springfield", "", "new york, ny", 4, -1, 10**30, True, 2.0, None, b"x", [0], math.nan]
+)
+def test_what_is_no_item_is_refused_before_anything(collector, reporter, value, monkeypatch):
+    collector.add()
+    user = reporter()
+    monkeypatch.setattr(os, "urandom", None)
+    with pytest.raises(UnknownItemError):
+        user.report(value)
+    assert not collector.posts
+    assert user.ledger.entries() == ()
+
+
+def test_an_error_does_not_repeat_the_value(collector, reporter):
+    """Errors end in logs, and logs with strangers."""
+    collector.add()
+    with pytest.raises(UnknownItemError) as caught:
+        reporter().report("Springfield, and I wish nobody knew")
+    assert "Springfield" not in "".join(map(str, (caught.value, caught.value.__cause__, caught.value.args)))
+    assert caught.value.__suppress_context__
+
+
+def test_text_is_a_label_and_a_number_an_index(collector, reporter, monkeypatch):
+    """In a round whose labels are numbers in another order, "2" and 2 are different items."""
+    labels = ("3", "2", "1", "0")
+    oracle = RoundParameters("grr", 0.5, labels).oracle
+    seen = {}
+    for name, value in (("label", "2"), ("index", 2), ("numpy index", np.int64(2)), ("numpy label", np.str_("2"))):
+        collector.add("grr", items=labels, id=name.replace(" ", "-"))
+        monkeypatch.setattr(os, "urandom", FixedRandomness())
+        reporter(name.replace(" ", "-")).report(value)
+        seen[name] = collector.sent[-1][1]
+    expected = {}
+    for item in (1, 2):
+        monkeypatch.setattr(os, "urandom", FixedRandomness())
+        expected[item] = pack(oracle.perturb([item]))
+    assert expected[1] != expected[2]
+    assert seen == {"label": expected[1], "index": expected[2], "numpy index": expected[2], "numpy label": expected[1]}
+
+
+def test_a_second_value_in_the_same_round_is_refused(collector, reporter):
+    collector.add()
+    user = reporter()
+    user.report(0)
+    with pytest.raises(AlreadyReportedError, match="has your report"):
+        user.report(1)
+    assert len(collector.posts) == 1
+
+
+def test_one_round_under_another_url_or_name_is_the_same_round(collector, reporter):
+    collector.add()
+    ledger = Ledger.in_memory()
+    reporter("r1", ledger=ledger).report(0)
+    with pytest.raises(AlreadyReportedError):
+        reporter("current", ledger=ledger, url="https://mirror.test").report(1)
+    assert len(collector.posts) == 1
+
+
+def test_a_pending_report_is_sent_again_instead_of_a_second_value(collector, reporter):
+    collector.add()
+    collector.faults.extend([collector.answer_lost] * 5)
+    user = reporter()
+    with pytest.raises(UnansweredError):
+        user.report("Chicago, IL")
+    receipt = user.report("Houston, TX")
+    assert (receipt.state, receipt.resent, receipt.duplicate) == ("accepted", True, True)
+    assert len(collector.posts) == 6
+    assert len(set(collector.sent)) == len(collector.stored) == 1
+
+
+def test_what_is_no_item_is_refused_also_when_a_report_is_pending(collector, reporter):
+    collector.add()
+    collector.faults.extend([collector.request_lost] * 5)
+    user = reporter()
+    with pytest.raises(UnansweredError):
+        user.report(0)
+    with pytest.raises(UnknownItemError):
+        user.report("Springfield")
+    assert len(collector.posts) == 5
+
+
+def test_rounds_are_apart(collector, reporter):
+    collector.add(id="r1")
+    collector.add(id="r2")
+    ledger = Ledger.in_memory()
+    reporter("r1", ledger=ledger).report(0)
+    reporter("r2", ledger=ledger).report(0)
+    assert len(collector.stored) == 2
+    assert ledger.spent == 1.0
+
+
+def test_current_is_resolved_to_the_round_it_names(collector, reporter):
+    collector.add(id="r1")
+    collector.add(id="r2")
+    assert reporter("current").report(0).round_id == "r2"
+    assert collector.posts[0].url.path == "/rounds/r2/reports"
+
+
+def test_resume_sends_everything_pending_under_its_own_key(collector, reporter):
+    for i in range(3):
+        collector.add(id=f"r{i}")
+    ledger = Ledger.in_memory()
+    collector.faults.extend([collector.answer_lost] * 10)
+    for id in ("r0", "r2"):
+        with pytest.raises(UnansweredError):
+            reporter(id, ledger=ledger).report(0)
+    reporter("r1", ledger=ledger).report(0)
+    before = dict(collector.stored)
+    collector.posts.clear()
+    receipts = reporter("r1", ledger=ledger).resume()
+    assert [(r.round_id, r.state, r.resent, r.duplicate) for r in receipts] == [
+        ("r0", "accepted", True, True),
+        ("r2", "accepted", True, True),
+    ]
+    assert [post.url.path for post in collector.posts] == ["/rounds/r0/reports", "/rounds/r2/reports"]
+    assert collector.stored == before
+    assert reporter("r1", ledger=ledger).resume() == ()
+
+
+def test_resume_goes_to_the_server_each_report_was_made_for(collector, reporter):
+    collector.add(id="r0")
+    collector.add(id="r1")
+    ledger = Ledger.in_memory()
+    collector.faults.extend([collector.request_lost] * 5)
+    with pytest.raises(UnansweredError):
+        reporter("r0", ledger=ledger, url="http://first.test").report(0)
+    reporter("r1", ledger=ledger, url="http://second.test").resume()
+    assert collector.posts[-1].url.host == "first.test"
+
+
+def test_resume_tells_what_it_could_not_send(collector, reporter):
+    collector.add(id="r0")
+    collector.add(id="r1")
+    collector.add(id="r2")
+    ledger = Ledger.in_memory()
+    collector.faults.extend([collector.request_lost] * 15)
+    for id in ("r0", "r1", "r2"):
+        with pytest.raises(UnansweredError):
+            reporter(id, ledger=ledger).report(0)
+    collector.faults.extend([collector.request_lost] * 5)
+    collector.rounds["r1"]["state"] = "closed"
+    receipts = reporter(ledger=ledger).resume()
+    assert [receipt.state for receipt in receipts] == ["pending", "refused", "accepted"]
+    assert "connection refused" in receipts[0].reason
+    assert "round closed" in receipts[1].reason
+    assert [entry.round_id for entry in ledger.pending()] == ["r0"]
+
+
+@pytest.mark.parametrize(
+    ("status", "slug"),
+    [(404, "round-not-found"), (409, "round-closed"), (410, "gone"), (422, "invalid-report")],
+)
+def test_a_final_refusal_ends_the_report_and_its_epsilon_stays_spent(collector, reporter, status, slug):
+    collector.add()
+    collector.faults.append(lambda send: collector.problem(status, slug))
+    user = reporter()
+    with pytest.raises(RefusedError, match=slug.replace("-", " ")):
+        user.report(0)
+    assert user.resume() == ()
+    with pytest.raises(AlreadyReportedError, match="for good"):
+        user.report(0)
+    assert len(collector.posts) == 1
+    assert user.ledger.spent == 0.5
+
+
+@pytest.mark.parametrize(
+    ("status", "slug"),
+    [(401, "unauthorized"), (403, "forbidden"), (404, "not-found"), (413, "body-too-large"), (415, "unsupported")],
+)
+def test_a_refusal_that_is_not_the_rounds_own_word_leaves_the_report_pending(collector, reporter, status, slug):
+    collector.add()
+    collector.faults.append(lambda send: collector.problem(status, slug))
+    user = reporter()
+    with pytest.raises(RefusedError):
+        user.report(0)
+    assert [receipt.state for receipt in user.resume()] == ["accepted"]
+    assert len(set(collector.sent)) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"status_code": 404, "html": "nginx"},
+        {"status_code": 200, "html": "Sign in to the network"},
+        {"status_code": 302, "headers": {"Location": "http://portal.test"}},
+        {"status_code": 202, "content": b"garbage"},
+        {"status_code": 202, "json": {"round": "r1", "accepted": 2, "duplicate": False}},
+        {"status_code": 202, "json": {"round": "r9", "accepted": 1, "duplicate": False}},
+    ],
+    ids=["no problem", "a portal", "a redirect", "garbage", "two accepted", "another round"],
+)
+def test_an_answer_that_cannot_be_right_leaves_the_report_pending(collector, reporter, answer):
+    collector.add()
+    collector.faults.append(collector.instead(**answer))
+    user = reporter()
+    with pytest.raises(InvalidAnswerError):
+        user.report(0)
+    assert [receipt.state for receipt in user.resume()] == ["accepted"]
+    assert len(set(collector.sent)) == 1
+
+
+def test_a_late_refusal_does_not_undo_an_accepted_report(collector, reporter):
+    """Two processes resend at once: one is answered, then the round is deleted and the other is refused."""
+    collector.add()
+    ledger = Ledger.in_memory()
+    collector.faults.extend([collector.answer_lost] * 5)
+    with pytest.raises(UnansweredError):
+        reporter(ledger=ledger).report(0)
+
+    def other_first(send):
+        ledger.settle("r1", "accepted")
+        return collector.problem(404, "round-not-found")
+
+    collector.faults.append(other_first)
+    reporter(ledger=ledger).resume()
+    assert [entry.state for entry in ledger.entries()] == ["accepted"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"p": 0.99},
+        {"q": 0.01},
+        {"hash_range": 4},
+        {"epsilon": 1.0},
+        {"digest": "0" * 64},
+        {"items": ["a", "b", "c", "d"]},
+        {"protocol": "rappor"},
+        {"epsilon": 11},
+    ],
+)
+def test_a_round_whose_parameters_do_not_fit_is_refused_before_anything(collector, reporter, wrong, monkeypatch):
+    collector.add().update(wrong)
+    user = reporter()
+    monkeypatch.setattr(os, "urandom", None)
+    with pytest.raises(InconsistentRoundError):
+        user.report(0)
+    assert not collector.posts
+    assert user.ledger.entries() == ()
+
+
+def test_an_epsilon_that_is_no_number_is_refused(collector, reporter):
+    collector.add().update(epsilon="0.5")
+    with pytest.raises(InvalidAnswerError, match="epsilon"):
+        reporter().report(0)
+
+
+def test_a_round_above_the_users_limit_is_refused_before_anything(collector, reporter, monkeypatch):
+    collector.add(epsilon=1.1)
+    user = reporter(max_epsilon=1.0)
+    monkeypatch.setattr(os, "urandom", None)
+    with pytest.raises(EpsilonTooHighError, match=r"1\.1, above your limit of 1"):
+        user.report(0)
+    assert not collector.posts
+    assert user.ledger.entries() == ()
+
+
+def test_a_round_at_the_users_limit_is_reported_to(collector, reporter):
+    collector.add(epsilon=1.0)
+    assert reporter(max_epsilon=1.0).report(0).state == "accepted"
+
+
+def test_the_default_limit_of_a_round_allows_all_the_papers_settings(collector, reporter):
+    """Section VII of the paper sweeps epsilon from 0.1 to 1.6."""
+    collector.add(epsilon=1.6, id="paper")
+    collector.add(epsilon=2.01, id="beyond")
+    assert reporter("paper").report(0).state == "accepted"
+    with pytest.raises(EpsilonTooHighError):
+        reporter("beyond").report(0)
+    assert MAX_EPSILON == 2.0
+
+
+@pytest.mark.parametrize("limit", [0, -1, math.nan])
+def test_a_limit_that_limits_nothing_sensible_is_refused(reporter, limit):
+    with pytest.raises(ArgumentError, match="max_epsilon"):
+        reporter(max_epsilon=limit)
+
+
+def test_the_total_over_rounds_is_limited(collector, reporter):
+    ledger = Ledger.in_memory(max_total_epsilon=1.0)
+    for i in range(3):
+        collector.add(id=f"r{i}")
+    reporter("r0", ledger=ledger).report(0)
+    reporter("r1", ledger=ledger).report(0)
+    with pytest.raises(EpsilonSpentError):
+        reporter("r2", ledger=ledger).report(0)
+    assert len(collector.posts) == 2
+
+
+def test_a_round_that_changes_its_parameters_is_refused_and_nothing_is_sent(collector, reporter):
+    """A server cannot have the same value perturbed again by calling another round by the same id."""
+    collector.add(epsilon=0.5)
+    collector.faults.extend([collector.request_lost] * 5)
+    user = reporter()
+    with pytest.raises(UnansweredError):
+        user.report(0)
+    collector.add(epsilon=0.6)
+    with pytest.raises(InconsistentRoundError, match="other parameters"):
+        user.report(0)
+    assert len(collector.posts) == 5
+
+
+def test_a_server_that_is_down_costs_no_epsilon(collector, reporter):
+    def down(request):
+        raise httpx.ConnectError("refused")
+
+    user = reporter(transport=httpx.MockTransport(down))
+    with pytest.raises(UnansweredError):
+        user.report(0)
+    assert user.ledger.spent == 0
+
+
+def test_a_round_that_is_not_there_costs_no_epsilon(collector, reporter):
+    user = reporter("r404")
+    with pytest.raises(RefusedError, match="round not found"):
+        user.report(0)
+    assert user.ledger.spent == 0
+
+
+def test_a_report_that_cannot_be_written_down_is_not_sent(collector, reporter, tmp_path):
+    collector.add()
+    path = tmp_path / "ledger.sqlite3"
+    user = reporter(ledger=Ledger(path))
+    path.unlink()
+    with pytest.raises(LedgerError):
+        user.report(0)
+    assert not collector.posts
+
+
+def test_the_default_ledger_is_the_users_file(collector, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    collector.add()
+    for kind in (Reporter, AsyncReporter):
+        assert kind(collector.URL).ledger.path.is_relative_to(tmp_path)
+
+
+def test_a_url_that_names_no_server_is_refused_before_the_ledger(reporter, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for kind in (Reporter, AsyncReporter):
+        with pytest.raises(ArgumentError):
+            kind("collector.test")
+    assert not list(tmp_path.iterdir())
+
+
+def test_asynchronous_reporters_run_beside_each_other(collector):
+    """Fifty rounds and users at once, one ledger: each report is stored once."""
+    for i in range(50):
+        collector.add(epsilon=0.05, id=f"r{i}")
+    ledger = Ledger.in_memory()
+
+    async def run():
+        options = {"ledger": ledger, "transport": httpx.MockTransport(collector)}
+        await asyncio.gather(*(AsyncReporter(collector.URL, f"r{i}", **options).report(0) for i in range(50)))
+
+    asyncio.run(run())
+    assert len(collector.stored) == 50
+    assert ledger.pending() == ()
+
+
+def test_a_cancelled_report_stays_pending_and_is_resumed(collector):
+    """Cancelled while the server works, as when a page is closed."""
+    collector.add()
+    ledger = Ledger.in_memory()
+
+    async def run():
+        arrived = asyncio.Event()
+
+        async def hang(request):
+            if request.method == "GET":
+                return collector(request)
+            collector(request)
+            arrived.set()
+            await asyncio.Event().wait()
+            raise AssertionError("woken")
+
+        reporter = AsyncReporter(collector.URL, "r1", ledger=ledger, transport=httpx.MockTransport(hang))
+        task = asyncio.create_task(reporter.report(0))
+        await arrived.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(run())
+    assert [entry.state for entry in ledger.entries()] == ["pending"]
+    (receipt,) = Reporter(collector.URL, "r1", ledger=ledger, transport=httpx.MockTransport(collector)).resume()
+    assert (receipt.state, receipt.duplicate) == ("accepted", True)
+    assert len(set(collector.sent)) == 1

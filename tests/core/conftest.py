@@ -1,0 +1,37 @@
+"""The frequency oracles that the common suite runs over."""
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+from ldprecover import GRR, OLH, OUE, FrequencyOracle
+
+# How long an example takes says nothing on a shared machine.
+settings.register_profile("ldprecover", deadline=None)
+settings.load_profile("ldprecover")
+
+ORACLES = [
+    GRR(0.5, 2),
+    GRR(0.5, 102),
+    GRR(10, 490),
+    OUE(0.01, 2),
+    OUE(0.5, 8),
+    OUE(0.5, 102),
+    OUE(3, 490),
+    OLH(0.5, 2, 3),
+    OLH(0.5, 102, 3),
+    OLH(0.2, 102, 2),
+    OLH(10, 300, 65_536),
+]
+
+
+@pytest.fixture(scope="session", params=ORACLES, ids=lambda o: f"{o.protocol}-d{o.domain_size}-eps{o.epsilon:g}")
+def oracle(request: pytest.FixtureRequest) -> FrequencyOracle:
+    """Each frequency oracle in turn, at small, usual and extreme parameters."""
+    return request.param
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """A seeded generator, the same for every test."""
+    return np.random.default_rng(20240513)

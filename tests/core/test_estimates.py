@@ -1,0 +1,43 @@
+"""Frequencies of a tally, their standard errors and intervals."""
+
+import numpy as np
+import pytest
+
+from ldprecover import GRR, Estimates, FrequencyOracle, ParameterError, Tally
+
+
+def test_estimates_of_a_tally_are_the_oracles(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
+    tally = Tally.of(oracle, oracle.perturb(rng.integers(0, oracle.domain_size, 1000), rng))
+    estimates = Estimates.of(oracle, tally)
+    assert estimates.n == 1000
+    np.testing.assert_array_equal(estimates.frequencies, oracle.estimate(tally.counts, 1000))
+    np.testing.assert_array_equal(estimates.standard_errors, oracle.standard_errors(estimates.frequencies, 1000))
+    assert estimates.sum == pytest.approx(estimates.frequencies.sum())
+
+
+def test_grr_frequencies_sum_to_one_whatever_was_sent() -> None:
+    """Each report supports one item, so sum f~ = (1 - qd)/(p - q) = 1."""
+    oracle = GRR(0.5, 102)
+    assert Estimates.of(oracle, Tally.of(oracle, oracle.encode([7] * 1000))).sum == pytest.approx(1, abs=1e-12)
+
+
+def test_intervals_are_normal() -> None:
+    oracle = GRR(1, 4)
+    estimates = Estimates.of(oracle, Tally(np.array([10, 20, 30, 40]), 100))
+    low, high = estimates.interval(0.95)
+    np.testing.assert_allclose(high - estimates.frequencies, 1.959963985 * estimates.standard_errors)
+    np.testing.assert_allclose(estimates.frequencies - low, 1.959963985 * estimates.standard_errors)
+
+
+@pytest.mark.parametrize("confidence", [0, 1, -0.5, 2, float("nan")])
+def test_confidence_is_between_0_and_1(confidence: float) -> None:
+    oracle = GRR(1, 2)
+    with pytest.raises(ParameterError, match="confidence"):
+        Estimates.of(oracle, Tally(np.array([1, 1]), 2)).interval(confidence)
+
+
+def test_no_report_and_another_domain_are_refused() -> None:
+    with pytest.raises(ParameterError, match="at least one report"):
+        Estimates.of(GRR(1, 2), Tally.empty(2))
+    with pytest.raises(ParameterError, match="of 3 items, not of 2"):
+        Estimates.of(GRR(1, 2), Tally(np.array([1, 1, 0]), 2))

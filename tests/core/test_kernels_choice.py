@@ -1,0 +1,93 @@
+"""Which kernels count, in processes of their own: the choice is made once for each."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numba
+import pytest
+
+from ldprecover.kernels import numba_
+
+IMPORTED = "import sys, json, ldprecover; from ldprecover import kernels; early = 'numba' in sys.modules"
+SAY = "print(json.dumps([early, kernels.backend(), 'numba' in sys.modules]))"
+WITHOUT_NUMBA = "import sys; sys.modules['numba'] = None"
+
+
+def run(*lines: str, kernels: str | None = None) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if name != "LDPRECOVER_KERNELS"}
+    if kernels is not None:
+        environment["LDPRECOVER_KERNELS"] = kernels
+    command = [sys.executable, "-W", "error", "-c", "\n".join(lines)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.mark.parametrize(
+    ("kernels", "before", "expected"),
+    [
+        (None, "", [False, "numba", True]),
+        ("", "", [False, "numba", True]),
+        ("numba", "", [False, "numba", True]),
+        ("numpy", "", [False, "numpy", False]),
+        (None, WITHOUT_NUMBA, [True, "numpy", True]),
+        ("numpy", WITHOUT_NUMBA, [True, "numpy", True]),
+    ],
+    ids=["default", "empty", "numba", "numpy", "default without numba", "numpy without numba"],
+)
+def test_the_environment_chooses_and_nothing_is_imported_early(
+    kernels: str | None, before: str, expected: list[object]
+) -> None:
+    """numba is imported neither with the package nor where numpy was asked for."""
+    done = run(before, IMPORTED, SAY, kernels=kernels)
+    assert done.stderr == ""
+    assert json.loads(done.stdout) == expected
+
+
+@pytest.mark.parametrize("call", ["kernels.backend()", "kernels.warm_up()", "OUE(1, 4).support_counts(rows)"])
+@pytest.mark.parametrize(
+    ("kernels", "before", "message"),
+    [
+        ("numba", WITHOUT_NUMBA, "LDPRECOVER_KERNELS is numba, which cannot be imported"),
+        ("cuda", "", "LDPRECOVER_KERNELS must be numpy or numba, not 'cuda'"),
+    ],
+)
+def test_what_cannot_be_had_is_refused_with_words(kernels: str, before: str, message: str, call: str) -> None:
+    rows = "import numpy; rows = numpy.zeros((3, 1), 'u1')"
+    done = run(
+        before,
+        "from ldprecover import OUE, ParameterError, kernels",
+        rows,
+        f"try: {call}",
+        "except ParameterError as e: print(e)",
+        kernels=kernels,
+    )
+    assert message in done.stdout
+    assert done.stderr == ""
+
+
+def test_seeded_reports_and_their_counts_do_not_depend_on_the_choice() -> None:
+    """The same digest of reports and counts, of all protocols, with numpy and with numba."""
+    lines = [
+        "import hashlib, numpy as np",
+        "from ldprecover import frequency_oracle",
+        "sha, rng = hashlib.sha256(), np.random.default_rng(7)",
+        "for protocol in ('grr', 'oue', 'olh'):",
+        "    oracle = frequency_oracle(protocol, 0.5, 37)",
+        "    reports = oracle.perturb(rng.integers(0, 37, 5000), rng)",
+        "    sha.update(reports.tobytes() + oracle.support_counts(reports).tobytes())",
+        "print(sha.hexdigest())",
+    ]
+    digests = {run(*lines, kernels=kernels).stdout for kernels in ("numpy", "numba")}
+    assert len(digests) == 1
+    assert len(digests.pop().strip()) == 64
+
+
+def test_kernels_compile_where_no_cache_folder_may_be_written() -> None:
+    """numba has no cache folder for a function without a source file, as in a read-only install."""
+    namespace: dict[str, object] = {}
+    exec("def twice(x): return 2 * x", namespace)
+    with pytest.raises(RuntimeError, match="no locator available"):
+        numba.njit(cache=True)(namespace["twice"])
+    compiled = numba_._compiled(numba.int64, returns=numba.int64)(namespace["twice"])  # type: ignore[arg-type]
+    assert compiled(21) == 42

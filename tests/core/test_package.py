@@ -1,0 +1,85 @@
+"""What the package imports, and what it offers."""
+
+import ast
+import importlib
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ldprecover
+
+ROOT = Path(ldprecover.__file__).parent
+MODULES = [ldprecover.__name__, *(m.name for m in pkgutil.walk_packages(ldprecover.__path__, "ldprecover."))]
+
+
+def imported_packages(source: Path) -> set[str]:
+    """Return the top-level packages a module imports anywhere in its text."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(source.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{source} imports relatively"
+            names.add(str(node.module).split(".")[0])
+    return names
+
+
+@pytest.mark.parametrize("source", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_nothing_but_numpy_and_the_standard_library(source: Path) -> None:
+    """The counting kernels alone may also use numba, where it is installed."""
+    allowed = {"numpy", "ldprecover"} | ({"numba"} if source.parent.name == "kernels" else set())
+    assert imported_packages(source) - set(sys.stdlib_module_names) <= allowed
+
+
+def test_works_where_only_numpy_is_installed() -> None:
+    """A fresh interpreter that refuses every other package imports each module and recovers a round."""
+    program = f"""
+import sys
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        top = name.split(".")[0]
+        if top not in sys.stdlib_module_names and top not in {{"numpy", "ldprecover"}}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+for name in [name for name in sys.modules if name.split(".")[0] in ("numba", "llvmlite")]:
+    del sys.modules[name]
+sys.meta_path.insert(0, Refuse())
+import importlib
+for name in {[m for m in MODULES if "numba" not in m]!r}:
+    importlib.import_module(name)
+import numpy as np
+from ldprecover import Estimates, Tally, frequency_oracle, recover
+for protocol in ("grr", "oue", "olh"):
+    oracle = frequency_oracle(protocol, 0.5, 10)
+    tally = Tally.of(oracle, oracle.perturb(np.arange(10).repeat(20)))
+    result = recover(oracle, Estimates.of(oracle, tally).frequencies)
+    assert abs(result.recovered.sum() - 1) < 1e-12
+assert "numba" not in sys.modules
+print("worked")
+"""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "worked"), done.stderr
+
+
+@pytest.mark.parametrize("name", [m for m in MODULES if not m.rpartition(".")[2].startswith("_")])
+def test_every_public_module_says_its_names_in_order(name: str) -> None:
+    module = importlib.import_module(name)
+    public = list(module.__all__)
+    # Constants, then classes, then functions, each in order: what ruff's RUF022 keeps.
+    ordered = sorted(public, key=lambda n: (0 if n.isupper() else 1 if n[0].isupper() else 2, n))
+    assert public == ordered
+    assert all(hasattr(module, exported) for exported in public)
+    assert module.__doc__
+
+
+def test_public_functions_and_classes_explain_themselves() -> None:
+    for name in MODULES:
+        module = importlib.import_module(name)
+        for exported in getattr(module, "__all__", []):
+            value = getattr(module, exported)
+            if callable(value) and getattr(value, "__module__", "").startswith("ldprecover"):
+                assert value.__doc__, f"{name}.{exported} has no docstring"

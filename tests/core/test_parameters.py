@@ -1,0 +1,84 @@
+"""The immutable parameters of a round, and the digest that clients and servers compare."""
+
+import hashlib
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ldprecover import GRR, OLH, ParameterError, RoundParameters
+
+LABELS = st.lists(
+    st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12), min_size=2, max_size=12, unique=True
+).map(tuple)
+
+
+def test_the_oracle_has_the_rounds_parameters() -> None:
+    assert RoundParameters("grr", 1, ("a", "b", "c")).oracle == GRR(1.0, 3)
+    assert RoundParameters("olh", 0.5, ("a", "b"), 7).oracle == OLH(0.5, 2, 7)
+
+
+def test_olhs_hash_range_is_fixed_when_the_round_is_made() -> None:
+    assert RoundParameters("olh", 0.5, ("a", "b")).hash_range == 3
+    assert RoundParameters("oue", 0.5, ("a", "b")).hash_range is None
+
+
+@given(labels=LABELS, epsilon=st.floats(0.01, 10), g=st.integers(2, 65_536))
+def test_the_digest_is_the_documented_bytes(labels: tuple[str, ...], epsilon: float, g: int) -> None:
+    written = b"olh\0" + struct.pack("<d", epsilon) + g.to_bytes(4, "little") + len(labels).to_bytes(4, "little")
+    for label in labels:
+        written += len(label.encode()).to_bytes(4, "little") + label.encode()
+    assert RoundParameters("olh", epsilon, labels, g).digest == hashlib.sha256(written).hexdigest()
+
+
+def test_whatever_differs_changes_the_digest() -> None:
+    rounds = [
+        RoundParameters("olh", 0.5, ("a", "b"), 3),
+        RoundParameters("olh", 0.5, ("a", "b"), 4),
+        RoundParameters("olh", 0.25, ("a", "b"), 3),
+        RoundParameters("olh", 0.5, ("b", "a"), 3),
+        RoundParameters("olh", 0.5, ("a", "b", "c"), 3),
+        RoundParameters("oue", 0.5, ("a", "b")),
+        RoundParameters("grr", 0.5, ("a", "b")),
+        RoundParameters("grr", 0.5, ("ab", "c")),
+        RoundParameters("grr", 0.5, ("a", "bc")),
+    ]
+    assert len({parameters.digest for parameters in rounds}) == len(rounds)
+
+
+def test_equal_parameters_are_equal_however_the_labels_came() -> None:
+    assert RoundParameters("grr", 1, ["a", "b"]) == RoundParameters("grr", 1.0, ("a", "b"))  # type: ignore[arg-type]
+    assert hash(RoundParameters("grr", 1, ["a", "b"])) == hash(RoundParameters("grr", 1.0, ("a", "b")))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("items", "reason"),
+    [
+        (("a", "a"), "distinct"),
+        (("a", ""), "non-empty string; item 1 is not"),
+        ((1, 2), "non-empty string; item 0 is not"),
+        (("a",), "domain_size must be from 2"),
+        ((), "domain_size must be from 2"),
+        (tuple(map(str, range(100_001))), "domain_size must be from 2 to 100000"),
+        (("a", "\ud800"), "item 1 holds half a surrogate pair"),
+        (("x\udfffy", "b"), "item 0 holds half a surrogate pair"),
+    ],
+)
+def test_items_are_2_to_100000_distinct_labels_that_can_be_written(items: tuple[str, ...], reason: str) -> None:
+    with pytest.raises(ParameterError, match=reason):
+        RoundParameters("grr", 1, items)
+
+
+@pytest.mark.parametrize("label", ["é", "e\u0301", "日本", "😀", " ", "\0", "a" * 100_000, "0"])
+def test_any_other_label_is_taken_as_it_is(label: str) -> None:
+    """Labels are never normalised: é and e + combining accent are two items."""
+    parameters = RoundParameters("grr", 1, ("first", label))
+    assert parameters.items[1] == label
+    assert len(parameters.digest) == 64
+
+
+@pytest.mark.parametrize("protocol", ["grr", "oue"])
+def test_a_hash_range_belongs_to_olh(protocol: str) -> None:
+    with pytest.raises(ParameterError, match="belongs to olh"):
+        RoundParameters(protocol, 1, ("a", "b"), 3)

@@ -1,0 +1,152 @@
+"""The projection on the probability simplex, against exact arithmetic, a solver and its own optimality conditions."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from ldprecover import ParameterError, project_simplex
+
+VECTORS = st.lists(st.floats(-10, 10), min_size=1, max_size=40)
+WILD = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=40)
+
+
+def exact_projection(x: list[float]) -> list[Fraction]:
+    """Return the projection in rational arithmetic: tau is the greatest of the (x_(1) + ... + x_(k) - 1)/k."""
+    values = [Fraction(v) for v in x]
+    total, taus = Fraction(0), []
+    for k, value in enumerate(sorted(values, reverse=True), start=1):
+        total += value
+        taus.append((total - 1) / k)
+    return [max(value - max(taus), Fraction(0)) for value in values]
+
+
+def algorithm_1(x: np.ndarray) -> np.ndarray:
+    """Return the refining loop as the paper prints it (Algorithm 1, lines 6 to 11)."""
+    remaining = np.ones(x.size, bool)  # D_*
+    while True:
+        refined = np.where(remaining, x - (x[remaining].sum() - 1) / remaining.sum(), 0.0)
+        negative = remaining & (refined < 0)
+        if not negative.any():
+            return refined
+        remaining &= ~negative
+
+
+@given(x=VECTORS)
+@example(x=[0.3, 0.3, 0.3])
+@example(x=[1.0, 0.0])
+@example(x=[0.5, 0.5, -1e-17])
+def test_equals_the_projection_in_exact_arithmetic(x: list[float]) -> None:
+    np.testing.assert_allclose(project_simplex(x), np.array(exact_projection(x), float), rtol=0, atol=1e-14)
+
+
+@given(x=VECTORS)
+def test_equals_the_loop_of_algorithm_1(x: list[float]) -> None:
+    np.testing.assert_allclose(project_simplex(x), algorithm_1(np.array(x)), rtol=0, atol=1e-13)
+
+
+@given(x=WILD)
+@example(x=[1.7e308, -1.7e308])
+@example(x=[1.7e308] * 40)
+@example(x=[5e-324, 0.0])
+def test_any_finite_vector_gives_a_distribution(x: list[float]) -> None:
+    y = project_simplex(x)
+    assert (y >= 0).all()
+    assert y.sum() == pytest.approx(1, abs=1e-13)
+    # Larger entries never get less.
+    order = np.argsort(x)
+    assert (np.diff(y[order]) >= 0).all()
+
+
+@given(x=VECTORS, shift=st.floats(-1000, 1000))
+def test_adding_a_constant_changes_nothing(x: list[float], shift: float) -> None:
+    """Up to the rounding of the sum itself: half an ulp of 1,010 is 5.7e-14 an entry."""
+    np.testing.assert_allclose(project_simplex(np.array(x) + shift), project_simplex(x), rtol=0, atol=5e-13)
+
+
+@given(x=VECTORS)
+def test_a_distribution_is_its_own_projection(x: list[float]) -> None:
+    y = project_simplex(x)
+    np.testing.assert_allclose(project_simplex(y), y, rtol=0, atol=1e-14)
+
+
+@given(x=VECTORS, seed=st.integers(0, 2**32 - 1))
+def test_relabelling_the_items_relabels_the_result(x: list[float], seed: int) -> None:
+    order = np.random.default_rng(seed).permutation(len(x))
+    np.testing.assert_allclose(project_simplex(np.array(x)[order]), project_simplex(x)[order], rtol=0, atol=1e-15)
+
+
+@given(x=st.lists(st.floats(-2, 2), min_size=2, max_size=8))
+def test_no_solver_finds_a_nearer_distribution(x: list[float]) -> None:
+    """SLSQP on the constrained least squares of the paper (V-D), knowing nothing of sorting."""
+    target = np.array(x)
+    solved = minimize(
+        lambda y: ((y - target) ** 2).sum(),
+        np.full(len(x), 1 / len(x)),
+        jac=lambda y: 2 * (y - target),
+        bounds=[(0, None)] * len(x),
+        constraints={"type": "eq", "fun": lambda y: y.sum() - 1, "jac": lambda y: np.ones_like(y)},
+        method="SLSQP",
+        options={"ftol": 1e-15, "maxiter": 500},
+    )
+    y = project_simplex(x)
+    assert ((y - target) ** 2).sum() <= solved.fun + 1e-9
+    # The objective is strongly convex: |y - y'|^2 is at most what the solver lacks to the minimum.
+    np.testing.assert_allclose(y, solved.x, rtol=0, atol=1e-5)
+
+
+def test_a_hundred_thousand_items_keep_their_digits(rng: np.random.Generator) -> None:
+    """The optimality conditions: one tau is x - y wherever y is positive, and x <= tau elsewhere."""
+    for scale in (1e-9, 1e-5, 1.0, 1e12):
+        x = rng.normal(scale=scale, size=100_000)
+        y = project_simplex(x)
+        kept = y > 0
+        tau = (x - y)[kept].mean()
+        ulp = np.spacing(max(scale * 5, 1.0))
+        assert y.sum() == pytest.approx(1, abs=1e-11)
+        assert np.abs((x - y)[kept] - tau).max() <= 4 * ulp
+        assert (x[~kept] <= tau + 4 * ulp).all()
+
+
+def test_one_large_item_among_a_hundred_thousand_costs_no_digits(rng: np.random.Generator) -> None:
+    """All are kept, and their running sum below the maximum is -90,000: what it loses would come to 1e-10."""
+    x = np.concatenate([[0.9], rng.uniform(0, 1e-7, 99_999)])
+    y = project_simplex(x)
+    assert (y > 0).all()
+    assert y.sum() == pytest.approx(1, abs=1e-13)
+    np.testing.assert_allclose(y - y[1], x - x[1], rtol=0, atol=2e-16)
+
+
+@pytest.mark.parametrize(
+    ("x", "expected"),
+    [
+        ([7.0], [1.0]),
+        ([-7.0], [1.0]),
+        ([0, 0, 0, 0], [0.25] * 4),
+        ([2, 2, 0], [0.5, 0.5, 0]),
+        ([1.5, 1.0], [0.75, 0.25]),
+        ([1e300, 0, -1e300], [1, 0, 0]),
+        ([-1e300, -1e300], [0.5, 0.5]),
+        ([1, 0], [1, 0]),
+    ],
+)
+def test_examples_one_can_do_by_hand(x: list[float], expected: list[float]) -> None:
+    assert project_simplex(x).tolist() == expected
+
+
+def test_the_argument_is_left_as_it_was() -> None:
+    x = np.array([3.0, -1.0, 0.5])
+    project_simplex(x)
+    assert x.tolist() == [3.0, -1.0, 0.5]
+
+
+@pytest.mark.parametrize(
+    "x",
+    [[], [[1.0, 2.0]], 3.0, [np.nan, 1.0], [np.inf, 1.0], [1.0, -np.inf], ["a"], [None], [1 + 1j], [[1], [1, 2]]],
+)
+def test_what_is_no_finite_vector_is_refused(x: object) -> None:
+    with pytest.raises(ParameterError, match="x must be"):
+        project_simplex(x)  # type: ignore[arg-type]

@@ -1,0 +1,179 @@
+"""Lemmas 1 and 2, Theorem 1, and the Berry-Esseen bounds against exact distributions."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError
+from ldprecover.theory import NormalLaw, genuine_law, malicious_law, poisoned_law
+
+SMALL = [GRR(0.5, 4), GRR(3, 4), OUE(0.5, 4), OUE(2, 4), OLH(0.5, 4, 3), OLH(2, 4, 9)]
+small_oracles = pytest.mark.parametrize("oracle", SMALL, ids=lambda o: f"{o.protocol}-eps{o.epsilon:g}")
+
+
+def sum_pmf(groups: list[tuple[int, float]]) -> np.ndarray:
+    """Return the exact law of a sum of independent binomials (number, probability)."""
+    pmf = np.ones(1)
+    for number, probability in groups:
+        pmf = np.convolve(pmf, stats.binom.pmf(np.arange(number + 1), number, probability))
+    return pmf
+
+
+def moments(oracle: FrequencyOracle, groups: list[tuple[int, float]]) -> tuple[float, float]:
+    """Return mean and variance of the frequency estimated from the exact law of the count."""
+    pmf, n = sum_pmf(groups), sum(number for number, _ in groups)
+    values = oracle.estimate(np.arange(pmf.size), n)
+    mean = (pmf * values).sum()
+    return float(mean), float((pmf * (values - mean) ** 2).sum())
+
+
+def cdf_distance(oracle: FrequencyOracle, groups: list[tuple[int, float]], law: NormalLaw, v: int) -> float:
+    """Return the greatest distance between the exact cdf of the estimate and the law's normal cdf.
+
+    The exact cdf is a staircase and the normal cdf rises, so the greatest distance is at a step,
+    just before it or at it.
+    """
+    pmf, n = sum_pmf(groups), sum(number for number, _ in groups)
+    values = oracle.estimate(np.arange(pmf.size), n)
+    normal = stats.norm.cdf(values, law.mean[v], np.sqrt(law.variance[v]))
+    at = np.cumsum(pmf)
+    before = at - pmf
+    return float(max(np.abs(normal - at).max(), np.abs(normal - before).max()))
+
+
+@small_oracles
+@pytest.mark.parametrize("m", [1, 7, 200])
+def test_malicious_law_has_the_moments_and_the_bound_of_the_exact_binomial(oracle: FrequencyOracle, m: int) -> None:
+    support = np.array([0.003, 0.3, 0.5, 0.97])
+    law = malicious_law(oracle, support, m)
+    for v, pi in enumerate(support):
+        mean, variance = moments(oracle, [(m, pi)])
+        assert law.mean[v] == pytest.approx(mean)
+        assert law.variance[v] == pytest.approx(variance)
+        assert cdf_distance(oracle, [(m, pi)], law, v) <= law.error[v]
+
+
+@small_oracles
+@pytest.mark.parametrize("n", [10, 200])
+@pytest.mark.parametrize("users", ["fixed", "sampled"])
+def test_genuine_law_has_the_moments_and_the_bound_of_the_exact_distribution(
+    oracle: FrequencyOracle, n: int, users: str
+) -> None:
+    f = np.array([0.0, 0.1, 0.3, 0.6])
+    law = genuine_law(oracle, f, n, users=users)  # type: ignore[arg-type]
+    for v in range(4):
+        holders = round(n * f[v])
+        groups = {
+            "fixed": [(holders, oracle.p), (n - holders, oracle.q)],
+            "sampled": [(n, oracle.q + f[v] * (oracle.p - oracle.q))],
+        }[users]
+        mean, variance = moments(oracle, groups)
+        assert law.mean[v] == pytest.approx(f[v], abs=1e-12) == pytest.approx(mean, abs=1e-9)
+        assert law.variance[v] == pytest.approx(variance)
+        assert cdf_distance(oracle, groups, law, v) <= law.error[v]
+
+
+@small_oracles
+def test_poisoned_law_has_the_moments_and_the_bound_of_the_exact_distribution(oracle: FrequencyOracle) -> None:
+    n, m = 100, 20
+    f, support = np.array([0.0, 0.1, 0.3, 0.6]), np.array([1.0, 0.5, 0.2, 0.0])
+    for users in ("fixed", "sampled"):
+        law = poisoned_law(oracle, f, support, n, m, users=users)  # type: ignore[arg-type]
+        for v in range(4):
+            holders = round(n * f[v])
+            genuine = {
+                "fixed": [(holders, oracle.p), (n - holders, oracle.q)],
+                "sampled": [(n, oracle.q + f[v] * (oracle.p - oracle.q))],
+            }[users]
+            groups = [*genuine, (m, support[v])]
+            mean, variance = moments(oracle, groups)
+            assert law.mean[v] == pytest.approx(mean)
+            assert law.variance[v] == pytest.approx(variance)
+            assert cdf_distance(oracle, groups, law, v) <= law.error[v]
+
+
+@small_oracles
+@given(eta=st.floats(0.001, 5), n=st.integers(1000, 10**7))
+def test_poisoned_law_mixes_the_two_as_theorem_1_prints(oracle: FrequencyOracle, eta: float, n: int) -> None:
+    m = max(1, round(n * eta))
+    eta = m / n
+    f, support = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.9, 0.4, 0.4, 0.3])
+    x, y, z = genuine_law(oracle, f, n), malicious_law(oracle, support, m), poisoned_law(oracle, f, support, n, m)
+    np.testing.assert_allclose(z.mean, x.mean / (1 + eta) + y.mean * eta / (1 + eta), rtol=1e-9)
+    np.testing.assert_allclose(
+        z.variance, x.variance / (1 + eta) ** 2 + y.variance * eta**2 / (1 + eta) ** 2, rtol=1e-9
+    )
+
+
+def test_genuine_variance_is_the_oracles_lemma_2(oracle: FrequencyOracle) -> None:
+    f = np.full(oracle.domain_size, 1 / oracle.domain_size)
+    law = genuine_law(oracle, f, 12_345)
+    np.testing.assert_allclose(law.variance, oracle.variance(f, 12_345), rtol=1e-9)
+    sampled = genuine_law(oracle, f, 12_345, users="sampled")
+    np.testing.assert_allclose(sampled.variance, law.variance + f * (1 - f) / 12_345, rtol=1e-9)
+
+
+def test_bounds_fall_with_the_root_of_the_number_of_reports(oracle: FrequencyOracle) -> None:
+    """The rate of Theorems 4 and 5: a hundred times the reports, a tenth of the error."""
+    d = oracle.domain_size
+    f = np.full(d, 1 / d)
+    for users in ("fixed", "sampled"):
+        few, many = (genuine_law(oracle, f, n, users=users).error for n in (10**4, 10**6))  # type: ignore[arg-type]
+        np.testing.assert_allclose(many, few / 10, rtol=1e-9)
+    few, many = (malicious_law(oracle, np.full(d, 0.25), m).error for m in (10**4, 10**6))
+    np.testing.assert_allclose(many, few / 10, rtol=1e-9)
+
+
+def test_the_moments_are_of_one_report() -> None:
+    """With moments of the mean in their place the rate would be counted twice, or not at all.
+
+    A fair coin has rho = sigma^3, so the bound is 0.33554 * 1.415 / sqrt(m): 0.0475 at m = 100,
+    just over the exact distance 0.0398 of Binomial(100, 1/2) from its normal law.
+    """
+    law = malicious_law(GRR(1, 2), [0.5, 0.5], 100)
+    assert law.error == pytest.approx([0.33554 * 1.415 / 10] * 2)
+    assert cdf_distance(GRR(1, 2), [(100, 0.5)], law, 0) == pytest.approx(0.0398, abs=5e-5)
+
+
+def test_what_is_certain_has_neither_variance_nor_error() -> None:
+    law = malicious_law(OUE(1, 3), [0, 1, 0.5], 50)
+    assert law.variance[:2].tolist() == law.error[:2].tolist() == [0, 0]
+    assert law.variance[2] > 0
+
+
+def test_malicious_means_sum_to_s_where_each_report_supports_one_item(oracle: FrequencyOracle) -> None:
+    d = oracle.domain_size
+    support = np.zeros(d)
+    support[: d // 2] = 1 / (d // 2)
+    assert malicious_law(oracle, support, 10).mean.sum() == pytest.approx(oracle.malicious_sum)
+
+
+@pytest.mark.parametrize("bad", [[0.5, 0.5], [0.5, 0.5, 1.1], [-0.1, 0.5, 0.5], [np.nan, 0, 0], "abc"])
+def test_probabilities_are_from_0_to_1_and_one_an_item(bad: object) -> None:
+    for refused in (
+        lambda: malicious_law(OUE(1, 3), bad, 10),  # type: ignore[arg-type]
+        lambda: genuine_law(OUE(1, 3), bad, 10),  # type: ignore[arg-type]
+        lambda: poisoned_law(OUE(1, 3), [0, 0, 1], bad, 10, 10),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(ParameterError):
+            refused()
+
+
+@pytest.mark.parametrize("n", [0, -1, 1.5, True])
+def test_numbers_of_reports_are_positive_integers(n: int) -> None:
+    f = [0.2, 0.3, 0.5]
+    for refused in (
+        lambda: malicious_law(OUE(1, 3), f, n),
+        lambda: genuine_law(OUE(1, 3), f, n),
+        lambda: poisoned_law(OUE(1, 3), f, f, n, 10),
+        lambda: poisoned_law(OUE(1, 3), f, f, 10, n),
+    ):
+        with pytest.raises(ParameterError, match="number of reports"):
+            refused()
+
+
+def test_users_are_fixed_or_sampled() -> None:
+    with pytest.raises(ParameterError, match="fixed or sampled"):
+        genuine_law(OUE(1, 3), [0.2, 0.3, 0.5], 10, users="random")  # type: ignore[arg-type]

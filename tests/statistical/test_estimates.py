@@ -1,0 +1,91 @@
+"""Clean rounds at the paper's size: the error and the sum of honest estimates are those of Lemma 2."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ldprecover import GRR, OLH, OUE, Estimates, FrequencyOracle, Tally
+from ldprecover.metrics import mse
+
+N, D, TRIALS = 410_415, 102, 40
+ORACLES = {"grr": GRR(0.5, D), "oue": OUE(0.5, D), "olh": OLH(0.5, D, 3)}
+FALSE_ALARM = 1e-8  # of each two-sided check
+
+Moments = tuple[Callable[..., np.ndarray], Callable[..., tuple[float, float]]]
+
+
+@pytest.fixture(scope="module", params=ORACLES)
+def rounds(request: pytest.FixtureRequest, zipf: Callable[[int], np.ndarray]) -> tuple[FrequencyOracle, np.ndarray]:
+    """Return an oracle and the frequencies it estimated in 40 rounds of the same 410,415 honest users."""
+    oracle = ORACLES[request.param]
+    held = np.repeat(np.arange(D), zipf(N))
+    rng = np.random.default_rng(1)
+    tallies = (Tally.of(oracle, oracle.perturb(held, rng)) for _ in range(TRIALS))
+    return oracle, np.array([Estimates.of(oracle, tally).frequencies for tally in tallies])
+
+
+@pytest.mark.parametrize(("protocol", "printed"), [("grr", 5.92e-4), ("oue", 3.82e-5), ("olh", 3.86e-5)])
+def test_lemma_2_gives_the_errors_expected_of_the_papers_setting(
+    zipf: Callable[[int], np.ndarray], protocol: str, printed: float
+) -> None:
+    """The mean of the variances over the items, to three digits. No chance in it."""
+    assert float(f"{ORACLES[protocol].variance(zipf(N) / N, N).mean():.2e}") == printed
+
+
+def test_the_error_of_a_clean_round_is_lemma_2s(
+    rounds: tuple[FrequencyOracle, np.ndarray], zipf: Callable[[int], np.ndarray], moments: Moments
+) -> None:
+    """The mean MSE of 40 rounds lies within the 1e-8 quantiles about the mean of Lemma 2's variances.
+
+    MSE is a quadratic form of normal errors, with mean and variance from their covariance, so its
+    mean over trials is close to a scaled chi-squared of 2 mean^2/variance degrees of freedom
+    (Satterthwaite): about 102 a round for OUE and OLH. The bounds come to +-13 %.
+    """
+    oracle, estimates = rounds
+    report_covariance, mse_moments = moments
+    users = zipf(N)
+    mean, variance = mse_moments(report_covariance(oracle, users), np.zeros(D))
+    assert mean == pytest.approx(oracle.variance(users / N, N).mean())
+    freedom = 2 * mean**2 / (variance / TRIALS)
+    low, high = mean * stats.chi2.ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2], freedom) / freedom
+    assert (1 - low / mean, high / mean - 1) < (0.14, 0.14)
+    assert low <= np.mean([mse(estimate, users / N) for estimate in estimates]) <= high
+
+
+def test_every_items_estimate_is_unbiased_with_lemma_2s_variance(
+    rounds: tuple[FrequencyOracle, np.ndarray], zipf: Callable[[int], np.ndarray]
+) -> None:
+    """The errors of 40 rounds over their standard deviations, by item: normal means and chi-squared squares.
+
+    Each of the 102 items is held to the 1e-8/102 quantile, two-sided, for mean and variance.
+    """
+    oracle, estimates = rounds
+    users = zipf(N)
+    errors = (estimates - users / N) / np.sqrt(oracle.variance(users / N, N))
+    level = FALSE_ALARM / D / 2
+    assert np.abs(errors.mean(axis=0)).max() * np.sqrt(TRIALS) <= stats.norm.isf(level)
+    low, high = stats.chi2.ppf([level, 1 - level], TRIALS)
+    squares = (errors**2).sum(axis=0)
+    assert low <= squares.min()
+    assert squares.max() <= high
+
+
+def test_the_estimates_of_a_clean_round_sum_to_one(rounds: tuple[FrequencyOracle, np.ndarray]) -> None:
+    """GRR: to rounding, always. OUE and OLH: normal about 1 with the variance of a report's support size.
+
+    Var sum f~ = (p(1-p) + (d-1)q(1-q))/(N(p-q)^2) for either, whatever is held: sd 0.0625 at this
+    N. The mean of 40 sums and their spread are held to the 1e-8 quantiles.
+    """
+    oracle, estimates = rounds
+    sums = estimates.sum(axis=1)
+    if isinstance(oracle, GRR):
+        assert np.abs(sums - 1).max() <= 1e-12
+        return
+    p, q = oracle.p, oracle.q
+    sd = np.sqrt((p * (1 - p) + (D - 1) * q * (1 - q)) / N) / (p - q)
+    assert sd == pytest.approx(0.0625, abs=0.0015)
+    assert abs(sums.mean() - 1) <= stats.norm.isf(FALSE_ALARM / 2) * sd / np.sqrt(TRIALS)
+    low, high = stats.chi2.ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2], TRIALS)
+    assert low <= (((sums - 1) / sd) ** 2).sum() <= high

@@ -1,0 +1,229 @@
+"""The likelihood ratio of what a user really sends, from samples, and proof that the check would catch a fault.
+
+For each pair of items and each report, or class of reports that a ratio can tell apart, exact
+(Clopper-Pearson) bounds on the probability under either item bound their ratio. Two claims are
+tested: no ratio is shown to be above e^eps, and every ratio is shown to be below e^(eps + 0.1).
+The first fails on right code once in 1e9 runs of a check. The second fails only if the bounds do
+or the sample is too small, which it is not: they are within 3 % of the estimate.
+
+`rng` None is the operating system's randomness: the very code a Reporter runs.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ldprecover import GRR, OLH, OUE, FrequencyOracle
+from ldprecover._types import Reports
+
+N = 2_000_000  # reports of each item
+FALSE_ALARM = 1e-9  # of each check, over all its bounds together
+SLACK = 0.1
+
+Perturb = Callable[[np.ndarray], Reports]
+
+ORACLES = [GRR(1, 4), GRR(0.5, 4), OUE(1, 3), OUE(0.5, 3), OLH(1, 2, 4), OLH(0.5, 2, 3), OLH(1, 2, 2)]
+each_oracle = pytest.mark.parametrize(
+    "oracle", ORACLES, ids=lambda o: f"{o.protocol}-eps{o.epsilon:g}-g{getattr(o, 'hash_range', 0)}"
+)
+randomness = pytest.mark.parametrize("seed", [None, 21], ids=["operating-system", "seeded"])
+
+
+def generator(seed: int | None) -> np.random.Generator | None:
+    return None if seed is None else np.random.default_rng(seed)
+
+
+def outcomes(oracle: FrequencyOracle, reports: Reports) -> np.ndarray:
+    """Return the class of each report, as a number: the set of items it supports.
+
+    For GRR and OUE that is the whole report. For OLH, given the seed, the probability of a report
+    depends on the item only through whether its bucket is the report's.
+    """
+    return oracle.supports(reports) @ (1 << np.arange(oracle.domain_size))
+
+
+def sample(oracle: FrequencyOracle, perturb: Perturb, n: int) -> np.ndarray:
+    """Return how often each class came from n reports of each item: row v for item v."""
+    return np.array(
+        [
+            np.bincount(outcomes(oracle, perturb(np.full(n, v))), minlength=2**oracle.domain_size)
+            for v in range(oracle.domain_size)
+        ]
+    )
+
+
+def bounds(counts: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return Clopper-Pearson bounds of every probability, FALSE_ALARM for all of them together."""
+    level = FALSE_ALARM / (2 * counts.size)
+    low = np.where(counts > 0, stats.beta.ppf(level, counts, n - counts + 1), 0.0)
+    high = np.where(counts < n, stats.beta.isf(level, counts + 1, n - counts), 1.0)
+    return low, high
+
+
+def shown_ratio(counts: np.ndarray, n: int) -> float:
+    """Return the greatest ratio of one class's probability under two items that the sample proves."""
+    low, high = bounds(counts, n)
+    return float((low.max(axis=0) / high.min(axis=0)).max())
+
+
+def possible_ratio(counts: np.ndarray, n: int) -> float:
+    """Return the greatest such ratio that the sample leaves possible, over the classes that ever came."""
+    low, high = bounds(counts, n)
+    seen = counts.any(axis=0)
+    return float((high.max(axis=0)[seen] / low.min(axis=0)[seen]).max())
+
+
+def is_calibrated(oracle: FrequencyOracle, perturb: Perturb, n: int) -> bool:
+    """Return whether p, and q for each other item, lie within the Clopper-Pearson bounds of n reports of each item."""
+    d = oracle.domain_size
+    counts = np.array([oracle.support_counts(perturb(np.full(n, v))) for v in range(d)])
+    low, high = bounds(counts, n)
+    expected = np.full((d, d), oracle.q) + (oracle.p - oracle.q) * np.eye(d)
+    return bool(((low <= expected) & (expected <= high)).all())
+
+
+@each_oracle
+@randomness
+def test_no_report_tells_two_items_apart_by_more_than_epsilon(oracle: FrequencyOracle, seed: int | None) -> None:
+    rng = generator(seed)
+    counts = sample(oracle, lambda items: oracle.perturb(items, rng), N)
+    assert shown_ratio(counts, N) <= math.exp(oracle.epsilon)
+    assert possible_ratio(counts, N) <= math.exp(oracle.epsilon + SLACK)
+
+
+@each_oracle
+@randomness
+def test_an_item_is_supported_with_p_and_others_with_q(oracle: FrequencyOracle, seed: int | None) -> None:
+    """Each probability two-sided, 1e-9 for all of a run."""
+    rng = generator(seed)
+    assert is_calibrated(oracle, lambda items: oracle.perturb(items, rng), N)
+
+
+@each_oracle
+def test_reports_made_one_at_a_time_are_no_less_private(oracle: FrequencyOracle) -> None:
+    """As a Reporter makes them: 10,000 calls an item, operating system's randomness."""
+
+    def one_by_one(items: np.ndarray) -> Reports:
+        return np.concatenate([oracle.perturb([item]) for item in items.tolist()])
+
+    counts = sample(oracle, one_by_one, 10_000)
+    assert shown_ratio(counts, 10_000) <= math.exp(oracle.epsilon)
+    assert is_calibrated(oracle, one_by_one, 2_000)
+
+
+@each_oracle
+def test_a_mechanism_that_spends_a_fifth_more_is_caught(oracle: FrequencyOracle) -> None:
+    """The same protocol at 1.2 epsilon, held to epsilon. Missed in under 1e-9 runs: the bounds leave 10 sd."""
+    greedy, rng = replace(oracle, epsilon=1.2 * oracle.epsilon), np.random.default_rng(22)
+    counts = sample(oracle, lambda items: greedy.perturb(items, rng), N)
+    assert shown_ratio(counts, N) > math.exp(oracle.epsilon)
+    assert not is_calibrated(oracle, lambda items: greedy.perturb(items, rng), N)
+
+
+def keep_with_binary_p(oracle: GRR, rng: np.random.Generator) -> Perturb:
+    """GRR that keeps its item with e^eps/(e^eps + 1), right for two items only."""
+
+    def perturb(items: np.ndarray) -> Reports:
+        d, e = oracle.domain_size, math.exp(oracle.epsilon)
+        other = (items + rng.integers(1, d, items.size)) % d
+        return np.where(rng.random(items.size) < e / (e + 1), items, other).astype("<u4")
+
+    return perturb
+
+
+def keep_own_bit(p: float) -> Callable[[OUE, np.random.Generator], Perturb]:
+    """OUE whose own bit is one with another probability than 1/2, the other bits as they should be."""
+
+    def make(oracle: OUE, rng: np.random.Generator) -> Perturb:
+        def perturb(items: np.ndarray) -> Reports:
+            bits = rng.random((items.size, oracle.domain_size)) < oracle.q
+            bits[np.arange(items.size), items] = rng.random(items.size) < p
+            return np.packbits(bits, axis=1, bitorder="little")
+
+        return perturb
+
+    return make
+
+
+def never_perturb(oracle: FrequencyOracle, rng: np.random.Generator) -> Perturb:
+    """Hashing alone, without the randomised response after it."""
+    return lambda items: oracle.encode(items, rng)
+
+
+def keep_with_grrs_p(oracle: OLH, rng: np.random.Generator) -> Perturb:
+    """OLH that keeps its bucket with GRR's p over the d items, not over the g buckets."""
+
+    def perturb(items: np.ndarray) -> Reports:
+        reports = oracle.encode(items, rng)
+        g, own = oracle.hash_range, reports["bucket"]
+        other = (own + rng.integers(1, g, items.size)) % g
+        return oracle.reports(
+            reports["seed"], np.where(rng.random(items.size) < GRR(oracle.epsilon, oracle.domain_size).p, own, other)
+        )
+
+    return perturb
+
+
+@pytest.mark.parametrize(
+    ("oracle", "broken"),
+    [
+        (GRR(1, 4), keep_with_binary_p),
+        (GRR(1, 4), never_perturb),
+        (OUE(1, 3), keep_own_bit(0.75)),
+        (OUE(0.5, 3), keep_own_bit(math.exp(0.25) / (math.exp(0.25) + 1))),  # SUE's p with OUE's q
+        (OUE(1, 3), never_perturb),
+        (OLH(1, 2, 4), never_perturb),
+        (OLH(1, 2, 4), keep_with_grrs_p),
+    ],
+)
+def test_a_value_kept_with_the_wrong_probability_is_caught(
+    oracle: FrequencyOracle, broken: Callable[[FrequencyOracle, np.random.Generator], Perturb]
+) -> None:
+    """Each of these mistakes spends more than epsilon, and the same check that passes the real code fails it."""
+    perturb = broken(oracle, np.random.default_rng(23))
+    assert shown_ratio(sample(oracle, perturb, N), N) > math.exp(oracle.epsilon)
+    assert not is_calibrated(oracle, perturb, N)
+
+
+def test_a_value_kept_too_seldom_is_caught_by_the_calibration() -> None:
+    """p = e^eps/(d + e^eps) is private enough, and biased: only the second check sees it."""
+    oracle, rng = GRR(1, 4), np.random.default_rng(24)
+
+    def timid(items: np.ndarray) -> Reports:
+        kept = rng.random(items.size) < math.e / (4 + math.e)
+        return np.where(kept, items, (items + rng.integers(1, 4, items.size)) % 4).astype("<u4")
+
+    assert shown_ratio(sample(oracle, timid, N), N) <= math.e
+    assert not is_calibrated(oracle, timid, N)
+
+
+@randomness
+def test_olh_seeds_do_not_depend_on_the_item(seed: int | None) -> None:
+    """The four bytes of the seeds of two items, 2 x 256 tables: chi-squared, 1e-9/4 each."""
+    oracle, rng = OLH(1, 2, 4), generator(seed)
+    drawn = [oracle.perturb(np.full(N, v), rng)["seed"] for v in (0, 1)]
+    for byte in range(4):
+        table = [np.bincount(seeds >> np.uint32(8 * byte) & np.uint32(0xFF), minlength=256) for seeds in drawn]
+        assert stats.chi2_contingency(table).pvalue > FALSE_ALARM / 4
+
+
+@randomness
+def test_oue_bits_are_independent_within_a_report_and_between_neighbours(seed: int | None) -> None:
+    """Correlations of 130 bits, of one report and of it and the next: 25,285 normal scores, 1e-9 for all.
+
+    A word of randomness used twice would show.
+    """
+    oracle, d, n = OUE(1, 130), 130, 200_000
+    rows = oracle.perturb(np.arange(n) % d, generator(seed))
+    bits = oracle.supports(rows).astype(np.float32)
+    probability = np.full((n, d), oracle.q, np.float32)
+    probability[np.arange(n), np.arange(n) % d] = oracle.p
+    scores = (bits - probability) / np.sqrt(probability * (1 - probability))
+    within = (scores.T @ scores)[np.triu_indices(d, 1)]
+    between = (scores[:-1].T @ scores[1:]).ravel()
+    greatest = max(np.abs(within).max(), np.abs(between).max()) / math.sqrt(n)
+    assert greatest <= stats.norm.isf(FALSE_ALARM / 2 / (within.size + between.size))

@@ -1,0 +1,308 @@
+"""Write the JSON vectors in this folder: python tests/vectors/generate.py
+
+Nothing here imports the package under test. Hashes come from the `xxhash` package, bytes from
+`struct`, and numbers from rational arithmetic: e^epsilon is a Fraction within 2^-256 of the true
+value, so that what is printed is right to the last digit of a double.
+"""
+
+import hashlib
+import json
+import math
+import struct
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import xxhash
+
+HERE = Path(__file__).parent
+
+
+def exp(epsilon: float) -> Fraction:
+    """Return e^epsilon of the double itself, within 2^-256 relatively (its Taylor series)."""
+    x, term, total, k = Fraction(epsilon), Fraction(1), Fraction(1), 0
+    while term > Fraction(1, 1 << 260):
+        k += 1
+        term = term * x / k
+        total += term
+    return Fraction(round(total * (1 << 320)), 1 << 320)
+
+
+def p_q(protocol: str, epsilon: float, d: int, g: int | None) -> tuple[Fraction, Fraction]:
+    """Return the exact p and q of a protocol."""
+    e = exp(epsilon)
+    if protocol == "grr":
+        return e / (d - 1 + e), 1 / (d - 1 + e)
+    if protocol == "oue":
+        return Fraction(1, 2), 1 / (e + 1)
+    assert g is not None
+    return e / (e + g - 1), Fraction(1, g)
+
+
+def hashes() -> dict[str, Any]:
+    cases = []
+    for seed in (0, 1, 5, 0x7FFFFFFF, 0x80000000, 2882400001, 0xFFFFFFFF):
+        for item in (0, 1, 2, 101, 489, 65_536, 99_999):
+            value = xxhash.xxh32_intdigest(struct.pack("<I", item), seed=seed)
+            cases += [
+                {"seed": seed, "item": item, "hash": value, "hash_range": g, "bucket": value * g >> 32}
+                for g in (2, 3, 4, 7, 256, 65_536)
+            ]
+    return {
+        "about": "hash = xxHash32(item as 4 bytes little-endian, seed); bucket = hash * hash_range >> 32",
+        "cases": cases,
+    }
+
+
+def wire_forms() -> dict[str, Any]:
+    def bits(row: str) -> bytes:
+        packed = bytearray(-(-len(row) // 8))
+        for i, bit in enumerate(row):
+            packed[i // 8] |= int(bit) << i % 8
+        return bytes(packed)
+
+    cases: list[dict[str, Any]] = []
+    for d, reports in ((2, [0, 1]), (102, [0, 17, 101, 17]), (100_000, [99_999, 256, 65_536])):
+        packed = b"".join(struct.pack("<I", item) for item in reports)
+        cases.append({"protocol": "grr", "domain_size": d, "json": {"reports": reports}, "packed": packed.hex()})
+    for rows in (
+        ["10", "01", "00", "11"],
+        ["10000000", "00000001", "11111111"],
+        ["100000000", "000000001", "010101010"],
+        ["1" + "0" * 100 + "1", "01" * 51, "0" * 102, "1" * 102],
+    ):
+        packed = b"".join(map(bits, rows))
+        cases.append(
+            {"protocol": "oue", "domain_size": len(rows[0]), "json": {"reports": rows}, "packed": packed.hex()}
+        )
+    for g, seeds, buckets in ((3, [2882400001, 5], [2, 0]), (65_536, [0, 0xFFFFFFFF, 1], [65_535, 256, 0])):
+        packed = b"".join(struct.pack("<IH", s, b) for s, b in zip(seeds, buckets, strict=True))
+        columns = {"seeds": seeds, "buckets": buckets}
+        cases.append({"protocol": "olh", "domain_size": 102, "hash_range": g, "json": columns, "packed": packed.hex()})
+    refused = [
+        {"protocol": "grr", "domain_size": 102, "json": {"reports": [0, 102]}, "position": 1},
+        {"protocol": "grr", "domain_size": 102, "json": {"reports": [-1]}, "position": 0},
+        {"protocol": "grr", "domain_size": 102, "json": {"reports": [1, 2, "3"]}, "position": 2},
+        {"protocol": "grr", "domain_size": 102, "json": {"reports": [True]}, "position": 0},
+        {"protocol": "grr", "domain_size": 102, "json": {"reports": [1.0]}, "position": 0},
+        {"protocol": "grr", "domain_size": 102, "json": {"reports": []}, "position": None},
+        {"protocol": "grr", "domain_size": 102, "packed": "0000000066000000", "position": 1},
+        {"protocol": "grr", "domain_size": 102, "packed": "000000000000", "position": 1},
+        {"protocol": "oue", "domain_size": 9, "json": {"reports": ["000000000", "00000000"]}, "position": 1},
+        {"protocol": "oue", "domain_size": 9, "json": {"reports": ["000000002"]}, "position": 0},
+        {"protocol": "oue", "domain_size": 9, "packed": "ff010002", "position": 1},
+        {
+            "protocol": "olh",
+            "domain_size": 9,
+            "hash_range": 3,
+            "json": {"seeds": [1, 2], "buckets": [2, 3]},
+            "position": 1,
+        },
+        {
+            "protocol": "olh",
+            "domain_size": 9,
+            "hash_range": 3,
+            "json": {"seeds": [1 << 32], "buckets": [0]},
+            "position": 0,
+        },
+        {
+            "protocol": "olh",
+            "domain_size": 9,
+            "hash_range": 3,
+            "json": {"seeds": [1, 2], "buckets": [0]},
+            "position": 1,
+        },
+        {"protocol": "olh", "domain_size": 9, "hash_range": 3, "packed": "ffffffff0300", "position": 0},
+    ]
+    return {
+        "about": "Reports in both forms; packed in hexadecimal. refused: position of the first bad report, if any.",
+        "cases": cases,
+        "refused": refused,
+    }
+
+
+def thresholds() -> dict[str, Any]:
+    cases: list[dict[str, Any]] = []
+    for epsilon in (0.01, 0.1, 0.5, 1.0, math.log(3), 4.0, 10.0):
+        e = exp(epsilon)
+        for k in (2, 3, 102, 100_000):
+            keep = math.floor((1 << 64) * e / (e + k - 1))
+            # The exact ratio P(keep)/P(one other value) is at most e^epsilon, and one step more would be over it.
+            assert (
+                Fraction(keep * (k - 1), (1 << 64) - keep) <= e < Fraction((keep + 1) * (k - 1), (1 << 64) - keep - 1)
+            )
+            cases.append({"epsilon": epsilon, "values": k, "keep_below": str(keep)})
+        flip = math.ceil((1 << 64) / (e + 1))
+        assert Fraction((1 << 64) - flip, flip) <= e < Fraction((1 << 64) - flip + 1, flip - 1)
+        cases.append({"epsilon": epsilon, "flip_below": str(flip)})
+    return {
+        "about": (
+            "A uniform 64-bit word below the threshold keeps the value (values = d items for GRR, g buckets for OLH) "
+            "or sends a zero bit as one (OUE). Rounded to the private side. Decimal strings: they exceed 2^53."
+        ),
+        "cases": cases,
+    }
+
+
+def digests() -> dict[str, Any]:
+    cases = []
+    for protocol, epsilon, items, g in (
+        ("grr", 0.5, ["0", "1"], None),
+        ("oue", 1.0, ["Zürich", "東京", "😀", "São Paulo"], None),
+        ("oue", 0.1, ["e\u0301", "é"], None),
+        ("olh", 0.5, ["New York, NY", "Los Angeles, CA", "Chicago, IL"], 3),
+        ("olh", 10.0, [str(i) for i in range(300)], 65_536),
+    ):
+        data = protocol.encode() + b"\0" + struct.pack("<dII", epsilon, g or 0, len(items))
+        for label in items:
+            data += struct.pack("<I", len(label.encode())) + label.encode()
+        p, q = p_q(protocol, epsilon, len(items), g)
+        cases.append(
+            {
+                "protocol": protocol,
+                "epsilon": epsilon,
+                "items": items,
+                "hash_range": g,
+                "p": float(p),
+                "q": float(q),
+                "digest": hashlib.sha256(data).hexdigest(),
+            }
+        )
+    return {
+        "about": (
+            "SHA-256 of: protocol in ASCII, a zero byte, epsilon as a double, hash_range (0 for none) and number of "
+            "items as u4, then each label as u4 length and UTF-8 bytes; little-endian."
+        ),
+        "cases": cases,
+    }
+
+
+ROUNDS: list[tuple[str, float, int | None, int, list[int]]] = [
+    ("grr", 0.5, None, 1000, [400, 300, 150, 100, 50]),
+    ("grr", 1.0, None, 10, [10, 0]),
+    ("oue", 0.5, None, 1000, [600, 380, 370, 350, 377, 0]),
+    ("oue", 2.0, None, 50, [25, 6, 50, 3]),
+    ("olh", 0.5, 3, 1000, [500, 333, 300, 320, 340]),
+    ("olh", 1.0, 4, 410_415, [120_000, 103_000, 102_000, 101_000, 110_000, 90_000]),
+]
+
+
+def estimates() -> dict[str, Any]:
+    cases = []
+    for protocol, epsilon, g, n, counts in ROUNDS:
+        p, q = p_q(protocol, epsilon, len(counts), g)
+        frequencies = [(Fraction(c, n) - q) / (p - q) for c in counts]
+        errors = []
+        for frequency in frequencies:
+            f = min(max(frequency, Fraction(0)), Fraction(1))
+            variance = q * (1 - q) / (n * (p - q) ** 2) + f * (1 - p - q) / (n * (p - q))
+            errors.append(math.sqrt(variance))
+        cases.append(
+            {
+                "protocol": protocol,
+                "epsilon": epsilon,
+                "hash_range": g,
+                "n": n,
+                "counts": counts,
+                "frequencies": [float(f) for f in frequencies],
+                "standard_errors": errors,
+                "malicious_sum": float((1 - q * len(counts)) / (p - q)),
+            }
+        )
+    return {
+        "about": (
+            "f = (C/n - q)/(p - q); standard error = sqrt(q(1-q)/(n(p-q)^2) + f(1-p-q)/(n(p-q))), f clipped into 0..1. "
+            "Agree to a relative 1e-9."
+        ),
+        "cases": cases,
+    }
+
+
+def project(x: list[Fraction]) -> list[Fraction]:
+    total, tau = Fraction(0), None
+    for k, value in enumerate(sorted(x, reverse=True), start=1):
+        total += value
+        candidate = (total - 1) / k
+        tau = candidate if tau is None else max(tau, candidate)
+    assert tau is not None
+    return [max(value - tau, Fraction(0)) for value in x]
+
+
+def recoveries() -> dict[str, Any]:
+    cases = []
+    for protocol, epsilon, g, n, counts in ROUNDS:
+        d = len(counts)
+        p, q = p_q(protocol, epsilon, d, g)
+        s = (1 - q * d) / (p - q)
+        poisoned = [(Fraction(c, n) - q) / (p - q) for c in counts]
+        for method, eta, targets, model in (
+            ("norm-sub", 0.2, [], "paper"),
+            ("ldprecover", 0.2, [], "paper"),
+            ("ldprecover", 1.5, [], "paper"),
+            ("ldprecover", 0.2, [0], "paper"),
+            ("ldprecover", 0.2, [0], "exact"),
+            ("ldprecover", 0.05, list(range(1, d)), "paper"),
+            ("ldprecover", 0.05, list(range(1, d)), "exact"),
+        ):
+            share, r = Fraction(eta), len(targets)
+            if method == "norm-sub":
+                share, malicious = Fraction(0), [Fraction(0)] * d
+            elif not targets:
+                positive = sum(f > 0 for f in poisoned)
+                malicious = [s / positive if f > 0 else Fraction(0) for f in poisoned]
+            elif model == "paper":
+                other = -q * d / ((d - r) * (p - q))
+                malicious = [(s - (d - r) * other) / r if v in targets else other for v in range(d)]
+            else:
+                malicious = [((Fraction(1, r) if v in targets else 0) - q) / (p - q) for v in range(d)]
+            genuine = [(1 + share) * z - share * y for z, y in zip(poisoned, malicious, strict=True)]
+            cases.append(
+                {
+                    "protocol": protocol,
+                    "epsilon": epsilon,
+                    "hash_range": g,
+                    "n": n,
+                    "counts": counts,
+                    "method": method,
+                    "eta": eta,
+                    "targets": targets,
+                    "malicious_model": model,
+                    "malicious": [float(f) for f in malicious],
+                    "genuine": [float(f) for f in genuine],
+                    "recovered": [float(f) for f in project(genuine)],
+                }
+            )
+    return {
+        "about": (
+            "The frequencies estimated from counts and n, recovered: genuine = (1 + eta) poisoned - eta malicious, "
+            "recovered = its projection on the probability simplex. norm-sub uses eta = 0 and no targets. "
+            "Agree to an absolute 1e-9."
+        ),
+        "cases": cases,
+    }
+
+
+FILES: dict[str, Callable[[], dict[str, Any]]] = {
+    "hash.json": hashes,
+    "wire.json": wire_forms,
+    "thresholds.json": thresholds,
+    "parameters.json": digests,
+    "estimates.json": estimates,
+    "recover.json": recoveries,
+}
+
+
+def text(name: str) -> str:
+    """Return the text of a vector file: one case a line."""
+    content = FILES[name]()
+    fields = [f'  "about": {json.dumps(content.pop("about"))}']
+    for key, rows in content.items():
+        lines = ",\n".join("    " + json.dumps(row) for row in rows)
+        fields.append(f'  "{key}": [\n{lines}\n  ]')
+    return "{\n" + ",\n".join(fields) + "\n}\n"
+
+
+if __name__ == "__main__":
+    for file in FILES:
+        (HERE / file).write_text(text(file), encoding="utf-8")

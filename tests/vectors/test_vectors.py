@@ -1,0 +1,130 @@
+"""The package agrees with the vectors, and the vectors with what they are derived from."""
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import xxhash
+
+from ldprecover import (
+    Estimates,
+    FrequencyOracle,
+    ReportError,
+    RoundParameters,
+    Tally,
+    frequency_oracle,
+    kernels,
+    recover,
+    wire,
+)
+from ldprecover.sampling import flip_threshold, keep_threshold
+
+HERE = Path(__file__).parent
+NAMES = sorted(path.name for path in HERE.glob("*.json"))
+
+
+def cases(name: str, key: str = "cases") -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads((HERE / name).read_text(encoding="utf-8"))[key]
+    return rows
+
+
+def oracle_of(case: dict[str, Any], domain_size: int, epsilon: float = 1.0) -> FrequencyOracle:
+    return frequency_oracle(case["protocol"], case.get("epsilon", epsilon), domain_size, case.get("hash_range"))
+
+
+@pytest.fixture(scope="module")
+def generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("vector_generator", HERE / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_vector_file_is_what_the_generator_writes(generator: ModuleType) -> None:
+    assert sorted(generator.FILES) == NAMES
+    for name in NAMES:
+        assert (HERE / name).read_text(encoding="utf-8") == generator.text(name), name
+
+
+def test_the_generator_does_not_use_what_it_checks() -> None:
+    assert "ldprecover" not in (HERE / "generate.py").read_text(encoding="utf-8").replace('"ldprecover"', "")
+
+
+def test_hashes() -> None:
+    for case in cases("hash.json"):
+        seed, item, g = case["seed"], case["item"], case["hash_range"]
+        assert xxhash.xxh32_intdigest(item.to_bytes(4, "little"), seed) == case["hash"]
+        bucket = kernels.olh_buckets(np.array([seed], np.uint32), np.array([item], np.uint32), g)
+        assert bucket.tolist() == [case["bucket"]], case
+
+
+def test_counting_supports_the_items_that_hash_to_the_bucket() -> None:
+    for case in cases("hash.json"):
+        oracle = frequency_oracle("olh", 1.0, 100_000, case["hash_range"])
+        assert oracle.protocol == "olh"
+        report = np.array([(case["seed"], case["bucket"])], oracle.report_dtype)
+        assert oracle.support_counts(report)[case["item"]] == 1, case
+
+
+@pytest.mark.parametrize("case", cases("wire.json"), ids=lambda c: f"{c['protocol']}-{c['domain_size']}")
+def test_wire_forms(case: dict[str, Any]) -> None:
+    oracle = oracle_of(case, case["domain_size"])
+    packed = bytes.fromhex(case["packed"])
+    assert wire.pack(wire.from_json(oracle, case["json"])) == packed
+    assert wire.to_json(oracle, wire.unpack(oracle, packed)) == case["json"]
+
+
+@pytest.mark.parametrize("case", cases("wire.json", "refused"), ids=lambda c: str(c.get("json", c.get("packed"))))
+def test_refused_wire_forms(case: dict[str, Any]) -> None:
+    oracle = oracle_of(case, case["domain_size"])
+    read = wire.from_json if "json" in case else wire.unpack
+    sent = case["json"] if "json" in case else bytes.fromhex(case["packed"])
+    with pytest.raises(ReportError) as refused:
+        read(oracle, sent)
+    assert refused.value.position == case["position"]
+
+
+def test_thresholds() -> None:
+    for case in cases("thresholds.json"):
+        if "values" in case:
+            assert keep_threshold(case["epsilon"], case["values"]) == int(case["keep_below"]), case
+        else:
+            assert flip_threshold(case["epsilon"]) == int(case["flip_below"]), case
+
+
+def test_parameters() -> None:
+    for case in cases("parameters.json"):
+        parameters = RoundParameters(case["protocol"], case["epsilon"], tuple(case["items"]), case["hash_range"])
+        assert parameters.digest == case["digest"]
+        assert parameters.oracle.p == pytest.approx(case["p"], rel=1e-14)
+        assert parameters.oracle.q == pytest.approx(case["q"], rel=1e-14)
+
+
+def test_estimates() -> None:
+    for case in cases("estimates.json"):
+        oracle = oracle_of(case, len(case["counts"]))
+        result = Estimates.of(oracle, Tally(np.array(case["counts"]), case["n"]))
+        np.testing.assert_allclose(result.frequencies, case["frequencies"], rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(result.standard_errors, case["standard_errors"], rtol=1e-12)
+        assert oracle.malicious_sum == pytest.approx(case["malicious_sum"], rel=1e-12)
+
+
+def test_recover() -> None:
+    for case in cases("recover.json"):
+        oracle = oracle_of(case, len(case["counts"]))
+        result = recover(
+            oracle,
+            oracle.estimate(case["counts"], case["n"]),
+            method=case["method"],
+            eta=case["eta"],
+            targets=case["targets"],
+            malicious_model=case["malicious_model"],
+        )
+        for column in ("malicious", "genuine", "recovered"):
+            np.testing.assert_allclose(getattr(result, column), case[column], rtol=1e-11, atol=1e-12, err_msg=str(case))
