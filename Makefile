@@ -34,8 +34,14 @@ check: install
 	$(BIN)/ruff check
 	$(BIN)/mypy
 
-bench: install
-	$(BIN)/python -m bench
+# The peers want an older xxhash than the tests, so they live in an environment of their own.
+bench: $(VENV)-bench/.installed
+	$(VENV)-bench/bin/python -m bench
+
+$(VENV)-bench/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-bench
+	$(VENV)-bench/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	touch $@
 
 # Pins what pyproject.toml asks for, for every supported Python; needs uv.
 lock:
@@ -43,4 +49,4 @@ lock:
 		--no-emit-index-url --no-annotate --no-header --output-file requirements.lock pyproject.toml
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/_build
+	rm -rf $(VENV) $(VENV)-bench build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/_build

@@ -164,7 +164,8 @@ def singles(folder: Path, pairs: int, seconds: int) -> None:
             theirs = single_load(other, folder)
             a, b = abba(ours, theirs, pairs, seconds)
             print(
-                f"single reports: {median(a, 'requests_per_second'):8.0f}/s, {name} {median(b, 'requests_per_second'):8.0f}/s, "
+                f"single reports: {median(a, 'requests_per_second'):8.0f}/s, "
+                f"{name} {median(b, 'requests_per_second'):8.0f}/s, "
                 f"ratio {median_ratio(a, b):5.2f} (wanted >= {wanted}); "
                 f"wrk {median(a, 'wrk_cpu'):.2f} and {median(b, 'wrk_cpu'):.2f} cores"
             )
@@ -186,7 +187,12 @@ def tail(ours: Load, theirs: Load, rate: float, pairs: int, seconds: int) -> Non
 
 
 def packed(folder: Path, pairs: int, seconds: int) -> None:
-    cases = [("grr", 102, "numba", 15e6), ("olh", 490, "numpy", 0.8e6), ("olh", 490, "numba", 6e6), ("oue", 490, "numba", 0)]
+    cases = [
+        ("grr", 102, "numba", 15e6),
+        ("olh", 490, "numpy", 0.8e6),
+        ("olh", 490, "numba", 6e6),
+        ("oue", 490, "numba", 0),
+    ]
     for protocol, d, kernels, wanted in cases:
         with server(folder, kernels) as url:
             load = packed_load(url, protocol, d, 10_000, folder)

@@ -1,6 +1,5 @@
 """The command line: all commands, and the one place where an error becomes a line and an exit code."""
 
-import sys
 import traceback
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -13,9 +12,9 @@ from typer.main import get_command
 from ldprecover_cli import reports, results, rounds
 from ldprecover_cli.demo import command as demo
 from ldprecover_cli.failures import explain
-from ldprecover_cli.output import fail
+from ldprecover_cli.output import fail, note
 
-__all__ = ["app", "main", "run"]
+__all__ = ["app", "run"]
 
 
 @dataclass
@@ -37,15 +36,8 @@ app = typer.Typer(cls=_Commands, no_args_is_help=True, context_settings={"help_o
 _key = typer.Typer(no_args_is_help=True)
 
 
-def main() -> None:
-    """Run the command line and exit: 0, or one of the codes that `failures` lists."""
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a terminal without UTF-8 shows ? for it
-    sys.exit(run(sys.argv[1:]))
-
-
 def run(arguments: list[str]) -> int:
-    """Run one command line and return its exit code; the last thing on standard error says what went wrong."""
+    """Run one command line and return its exit code; the last line on standard error says what went wrong."""
     state = _State()
     try:
         # Not standalone: otherwise typer would draw a box around each error and exit by itself.
@@ -145,7 +137,9 @@ def create_key(
     """
     from ldprecover_cli.serving import new_key
 
-    typer.echo(new_key(database_url=database_url))
+    key, where = new_key(database_url=database_url)
+    note(where)
+    typer.echo(key)
 
 
 reports.add_to(app)

@@ -60,7 +60,7 @@ def plain_table(*columns: str, numbers: int = 0, title: str | None = None) -> Ta
     )
     for i, column in enumerate(columns):
         right = i >= len(columns) - numbers
-        table.add_column(column, justify="right" if right else "left", no_wrap=right, overflow="ellipsis")
+        table.add_column(column, justify="right" if right else "left", no_wrap=right, overflow="fold")
     return table
 
 

@@ -96,7 +96,8 @@ def list_rounds(*, url: Url = DEFAULT_URL, json: Json = False) -> None:
     table = plain_table("name", "state", "protocol", "opened", "epsilon", "items", "reports", numbers=3)
     for status in found:
         size = len(status.parameters.items)
-        row = (status.name, status.state, status.parameters.protocol, status.opened_at)
+        opened = status.opened_at.replace("+00:00", "Z")
+        row = (status.name, status.state, status.parameters.protocol, opened)
         table.add_row(*map(plain, row), f"{status.parameters.epsilon:g}", f"{size:,}", f"{status.n:,}")
     console().print(table)
 

@@ -6,6 +6,7 @@ Importing this module loads the server, which takes longer than most commands ru
 from collections.abc import Iterator
 from contextlib import contextmanager
 from inspect import Parameter, Signature
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -35,10 +36,13 @@ def run_server(**given: Any) -> None:
             return  # how a server at a terminal is stopped
 
 
-def new_key(**given: Any) -> str:
-    """Return another admin key of the database in these settings."""
+def new_key(**given: Any) -> tuple[str, str]:
+    """Return another admin key of the database in these settings, and words on which database that is."""
     with _in_words():
-        return create_key(_settings(given))
+        settings = _settings(given)
+        file = Path(settings.database_url.removeprefix("sqlite:///"))
+        new = "" if file.exists() else ", which did not exist before: is this the folder your server runs in?"
+        return create_key(settings), f"An admin key of {file.absolute()}{new}"
 
 
 def _settings(given: dict[str, Any]) -> Settings:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib.metadata import version as installed_version
+from ipaddress import ip_address
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -54,6 +55,14 @@ def server_url(url: str) -> str:
     return str(parsed).rstrip("/")
 
 
+def _is_this_machine(url: str) -> bool:
+    host = httpx.URL(url).host
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 class _Caller:
     """What both kinds of server share: everything but sending and waiting."""
 
@@ -88,6 +97,7 @@ class _Caller:
             "limits": httpx.Limits(max_connections=_MAX_CONNECTIONS, max_keepalive_connections=_MAX_CONNECTIONS),
             # A cookie could tie the reports of one user together.
             "cookies": CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+            "trust_env": not _is_this_machine(self.url),  # a proxy of the environment does not lead there
             "follow_redirects": False,  # neither reports nor keys go where the user did not send them
         }
 

@@ -63,7 +63,9 @@ def local_server() -> Iterator[LocalServer]:
 
 
 def _start(folder: Path, key: str) -> subprocess.Popen[bytes]:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("LDPRECOVER_")}
+    # Settings in the environment are for another server; the choice of kernels is no setting.
+    kept = (name for name in os.environ if not name.startswith("LDPRECOVER_") or name == "LDPRECOVER_KERNELS")
+    environment = {name: os.environ[name] for name in kept}
     command = ["serve", "--host", "127.0.0.1", "--port", "0", "--database-url", "sqlite:///demo.db"]
     with (folder / "log").open("wb") as log:
         return subprocess.Popen(  # noqa: S603  our own command, with nothing of a stranger's in it

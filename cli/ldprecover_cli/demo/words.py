@@ -28,7 +28,9 @@ def _attack(figures: Figures, error: dict[str, float]) -> str:
 def _without_targets(error: dict[str, float]) -> str:
     before, projected, recovered = (error[name] for name in ("poisoned", "projected", "recovered"))
     if projected < before:
-        said = f"Projection on the simplex alone, which knows nothing of attacks, leaves {_percent(projected / before)}"
+        said = (
+            f"Projection on the simplex alone, blind to the attack, leaves {_percent(projected / before)} of that MSE"
+        )
     else:
         said = f"Projection on the simplex alone does not lower it ({projected:.2e})"
     if recovered >= before:
@@ -46,12 +48,19 @@ def _with_targets(figures: Figures, error: dict[str, float]) -> str:
     fg = figures.fg
     assert fg is not None
     before, projected, known = (error[name] for name in ("poisoned", "projected", "recovered_targets"))
-    compared = f"{projected / known:.3g} times better" if known < projected else f"{known / projected:.3g} times worse"
     told, untold = _over(fg["recovered_targets"]), _over(fg["recovered"])
     return (
-        f"LDPRecover*, which is told the targets, leaves {_percent(known / before)}, {compared} than projection "
-        f"alone: all targets together come out {told} their genuine estimate, not {untold}."
+        f"LDPRecover*, which is told the targets, leaves {_percent(known / before)}, {_than(known, projected)} "
+        f"projection alone: all targets together come out {told} their genuine estimate, not {untold}."
     )
+
+
+def _than(error: float, other: float) -> str:
+    if error == other:
+        return "as much as"
+    better, smaller, larger = error < other, min(error, other), max(error, other)
+    times = f"{larger / smaller:.3g} times " if smaller else ""  # a tiny domain can be recovered without any error
+    return f"{times}{'better' if better else 'worse'} than"
 
 
 def _percent(share: float) -> str:

@@ -8,7 +8,7 @@ from ldprecover.sampling import Words
 __all__ = ["unary_rows"]
 
 _PREFIX = 8  # leading threshold bits decided for all lanes; one lane in 2^8 is still open after them
-_BLOCK = 1 << 16  # bytes of a block of rows
+_BLOCK = 1 << 18  # bytes of a block of rows
 
 
 def unary_rows(n: int, d: int, threshold: int, words: Words) -> UInt8Array:
@@ -41,15 +41,15 @@ def _draw(ones: UInt64Array, threshold: int, words: Words) -> None:
     still_open = np.full_like(ones, ~np.uint64(0))
     below = np.empty_like(ones)
     for place, bits in enumerate(drawn):
+        # Bits are fair: a drawn one stands for a number's zero, which spares an inversion.
         if threshold >> (63 - place) & 1:
-            # Bits are fair: a drawn one stands for the zero that decides, which saves an inversion.
             np.bitwise_and(still_open, bits, out=below)
             np.bitwise_or(ones, below, out=ones)
             np.bitwise_xor(still_open, below, out=still_open)
         else:
             np.bitwise_and(still_open, bits, out=still_open)
     rest = np.uint64((threshold << _PREFIX) & ((1 << 64) - 1))
-    at = np.flatnonzero(still_open)
+    at = np.flatnonzero(still_open != 0)
     lanes = still_open[at]
     while at.size:
         lowest = lanes & (~lanes + np.uint64(1))

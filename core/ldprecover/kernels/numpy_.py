@@ -72,13 +72,15 @@ class _Scratch:
         step = _CELLS // padded
         hits = self._hits[: step * padded].reshape(step, padded)
         hits[:, len(base) :] = False
+        # A word holds eight hits; 128 words sum without a carry from byte to byte.
+        words = hits.view(np.uint64).reshape(step, padded // _LANES, _LANES // 8)
+        sums = np.empty((len(counts), padded // _LANES), dtype=np.uint64)
         for start in range(0, len(counts), step):
             items = slice(start, start + step)
             column = products[items, None]
             self._test(base, lo, width, column, hits[: len(column), : len(base)])
-            # A word holds eight hits; 128 words sum without a carry from byte to byte.
-            words = hits[: len(column)].view(np.uint64).reshape(len(column), -1, _LANES // 8)
-            counts[items] += np.add.reduce(words, axis=2).view(np.uint8).sum(axis=1, dtype=np.int64)
+            np.add.reduce(words[: len(column)], axis=2, out=sums[items])
+        counts += sums.view(np.uint8).sum(axis=1, dtype=np.int64)
 
     def count_along_items(
         self, base: UInt32Array, lo: UInt32Array, width: UInt32Array, products: UInt32Array, counts: Int64Array

@@ -1,0 +1,221 @@
+"""The demo as a process: what it prints, and that nothing of it stays, however it ends."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from ldprecover_cli.demo import local_server
+from ldprecover_cli.demo.figures import ESTIMATES
+from ldprecover_cli.failures import CommandError
+
+StartDemo = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which temporary files are made, empty. Its name is in the environment of every process below."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    return folder
+
+
+@pytest.fixture
+def start_demo(temporary: Path) -> Iterator[StartDemo]:
+    """Start `ldprecover demo`; what is left of it is killed."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*options: str, **environment: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "ldprecover_cli", "demo", *options],
+            env=os.environ | environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+    for pid in _processes_of(temporary):
+        os.kill(pid, signal.SIGKILL)
+
+
+def _processes_of(temporary: Path) -> list[int]:
+    """Return the processes, but this one, that were started with this temporary folder."""
+    found = []
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            marked = f"TMPDIR={temporary}\0".encode() in environment.read_bytes()
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue  # it ended, or is not ours
+        if marked and int(environment.parent.name) != os.getpid():
+            found.append(int(environment.parent.name))
+    return found
+
+
+def _assert_nothing_is_left(temporary: Path) -> None:
+    assert list(temporary.iterdir()) == []
+    assert _processes_of(temporary) == []
+
+
+def test_the_demo_prints_its_picture_and_leaves_nothing(start_demo: StartDemo, temporary: Path) -> None:
+    """Whatever the environment says of other servers and of proxies, which do not lead to this machine."""
+    others = {"LDPRECOVER_DATABASE_URL": "sqlite:////nowhere/at.all", "LDPRECOVER_WORKERS": "7"}
+    process = start_demo("--users", "5000", HTTP_PROXY="http://127.0.0.1:1", ALL_PROXY="http://127.0.0.1:1", **others)
+    out, err = process.communicate()
+    assert process.returncode == 0, err
+    for text in ("102 items of cities, olh", "New York, NY", "recovered*", "MSE", "FG", "LDPRecover", "█"):
+        assert text in out
+    assert "\x1b" not in out + err
+    _assert_nothing_is_left(temporary)
+
+
+@pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
+def test_json_is_all_that_is_on_standard_output(start_demo: StartDemo, temporary: Path, protocol: str) -> None:
+    process = start_demo("--users", "5000", "--protocol", protocol, "--targets", "4", "--seed", "3", "--json")
+    out, err = process.communicate()
+    assert process.returncode == 0, err
+    assert out.count("\n") == 1
+    written = json.loads(out)
+    assert list(written) == ["settings", "targets", "mse", "fg"]
+    assert (written["settings"]["protocol"], written["settings"]["seed"]) == (protocol, 3)
+    assert len(set(written["targets"])) == 4
+    for figures in (written["mse"], written["fg"]):
+        assert list(figures) == list(ESTIMATES)
+        assert all(isinstance(value, float) for value in figures.values())
+    assert written["mse"]["projected"] < written["mse"]["poisoned"]
+    _assert_nothing_is_left(temporary)
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (("--dataset", "no-such.csv"), "no-such.csv"),
+        (("--protocol", "rappor"), "rappor"),
+        (("--epsilon", "0"), "epsilon"),
+        (("--beta", "1"), "beta"),
+        (("--targets", "102"), "targets"),
+        (("--eta", "-1"), "eta"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_bad_options_are_one_line(run: Any, temporary: Path, options: tuple[str, ...], word: str) -> None:
+    result = run("demo", "--users", "100", *options)
+    assert result.code == 2
+    assert word in result.error
+    _assert_nothing_is_left(temporary)
+
+
+def _wait_for_folder(process: subprocess.Popen[str], temporary: Path) -> None:
+    """Wait until the server is being started: its folder is there."""
+    while not any(temporary.iterdir()):
+        assert process.poll() is None, process.communicate()
+
+
+def _wait_for_line(process: subprocess.Popen[str], start: str) -> str:
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith(start):
+            return line
+    raise AssertionError(f"no line begins with {start!r}")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda n: n.name)
+def test_ended_while_its_server_starts_it_leaves_nothing(
+    start_demo: StartDemo, temporary: Path, number: signal.Signals
+) -> None:
+    process = start_demo("--users", "5000")
+    _wait_for_folder(process, temporary)
+    process.send_signal(number)
+    out, err = process.communicate()
+    assert process.returncode == (130 if number == signal.SIGINT else 128 + number)
+    assert (out, err) == ("", "")
+    _assert_nothing_is_left(temporary)
+
+
+def test_ctrl_c_in_the_midst_of_it_leaves_nothing(start_demo: StartDemo, temporary: Path) -> None:
+    """When the genuine users are through the attackers still search their seeds: 50,000 users, 1,000 seeds each."""
+    process = start_demo("--users", "50000", "--beta", "0.5")
+    _wait_for_line(process, "genuine users report")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate()
+    assert process.returncode == 130
+    assert out == ""
+    assert "Traceback" not in err
+    _assert_nothing_is_left(temporary)
+
+
+def test_a_kept_server_answers_until_ctrl_c(start_demo: StartDemo, temporary: Path) -> None:
+    process = start_demo("--users", "1000", "--json", "--keep")
+    found = re.search(r"(http://\S+) until Ctrl-C; its admin key is (\S+)", _wait_for_line(process, "The server stays"))
+    assert found is not None
+    url, key = found.groups()
+    with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}, trust_env=False) as http:
+        assert http.get("/rounds/demo").json()["n"] == 1053
+        assert http.post("/rounds/demo/close").json()["state"] == "closed"
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate()
+    assert process.returncode == 0
+    assert json.loads(out)["settings"]["users"] == 1000
+    _assert_nothing_is_left(temporary)
+
+
+def test_a_failure_in_the_midst_of_it_leaves_nothing(temporary: Path) -> None:
+    def fail() -> None:
+        with local_server.local_server() as server:
+            assert httpx.get(f"{server.url}/readyz", trust_env=False).status_code == 200
+            assert len(_processes_of(temporary)) == 1
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    _assert_nothing_is_left(temporary)
+
+
+def test_a_server_that_does_not_start_is_one_line_with_its_last_words(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    broken = tmp_path / "python"
+    broken.write_text("#!/bin/sh\necho first >&2\necho 'out of luck' >&2\nexit 3\n")
+    broken.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(broken))
+    with pytest.raises(CommandError, match="out of luck"), local_server.local_server():
+        pytest.fail("there is no server")
+    _assert_nothing_is_left(temporary)
+
+
+def test_a_server_that_dies_while_it_is_kept_is_a_failure(temporary: Path) -> None:
+    with local_server.local_server() as server:
+        server.process.kill()
+        with pytest.raises(CommandError, match="exit code -9"):
+            server.wait()
+    _assert_nothing_is_left(temporary)
+
+
+def test_a_signal_held_back_comes_when_the_block_is_done() -> None:
+    reached = []
+
+    def interrupted() -> None:
+        with local_server._held_back():
+            signal.raise_signal(signal.SIGINT)
+            reached.append("end of block")
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert reached == ["end of block"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

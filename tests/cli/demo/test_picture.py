@@ -1,0 +1,124 @@
+"""What a demo shows and says, from figures whose every number is known."""
+
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from ldprecover_cli.demo.figures import ESTIMATES, Figures
+from ldprecover_cli.demo.picture import draw
+from ldprecover_cli.demo.settings import DemoSettings
+from ldprecover_cli.demo.words import sentences
+
+TRUE = np.array([0.5, 0.3, 0.1, 0.05, 0.03, 0.01, 0.01])
+ERRORS = {"genuine": 0.001, "poisoned": 0.1, "projected": 0.05, "recovered": 0.04, "recovered_targets": 0.01}
+
+
+@pytest.fixture
+def figures() -> Figures:
+    """Each estimate is off by its number in every item, upwards where the target (item 6) is, downwards elsewhere."""
+    off = np.array([-1.0, -1, -1, -1, -1, -1, 1])
+    estimates: dict[str, np.ndarray | None] = {name: TRUE + ERRORS[name] * off for name in ESTIMATES}
+    items = ("New York, NY", "b", "c", "d", "e", "f", "[bold]\x1b[2Jg")
+    return Figures(DemoSettings(users=1000, targets=1), items, (6,), TRUE, estimates)
+
+
+def _drawn(figures: Figures, width: int = 100, encoding: str = "utf-8") -> str:
+    raw = io.BytesIO()
+    with io.TextIOWrapper(raw, encoding=encoding, errors="replace") as file:
+        draw(figures, Console(file=file, width=width, markup=False, highlight=False))
+        file.flush()
+        return raw.getvalue().decode(encoding)
+
+
+def test_the_errors_are_those_of_the_estimates(figures: Figures) -> None:
+    assert figures.mse == pytest.approx({name: error**2 for name, error in ERRORS.items()})
+    gains = {name: error - ERRORS["genuine"] for name, error in ERRORS.items()}
+    assert figures.fg == pytest.approx(gains)
+
+
+def test_json_has_exactly_the_promised_keys(figures: Figures) -> None:
+    written = figures.as_json()
+    assert list(written) == ["settings", "targets", "mse", "fg"]
+    assert list(written["mse"]) == list(written["fg"]) == list(ESTIMATES)
+    assert written["targets"] == [figures.items[6]]
+
+
+@pytest.mark.parametrize("width", [80, 100, 132])
+def test_the_picture_shows_every_column_and_fits(figures: Figures, width: int) -> None:
+    drawn = _drawn(figures, width)
+    assert max(map(len, drawn.splitlines())) <= width
+    for name in ("true", "genuine", "poisoned", "recovered", "recovered*", "MSE", "FG", "█"):
+        assert name in drawn
+    assert "projected only" in " ".join(drawn.split()) or "projected" in drawn
+    row = next(line for line in drawn.splitlines() if "New York" in line)
+    assert [word for word in row.split()[3:] if word[0].isdigit()] == ["50.0", "49.9", "40.0", "45.0", "46.0", "49.0"]
+
+
+def test_targets_are_marked_and_shown_though_they_are_rare(figures: Figures) -> None:
+    drawn = _drawn(figures)
+    assert sum(line.startswith("> ") for line in drawn.splitlines()) == 1
+    assert not any(line.strip().startswith("f ") for line in drawn.splitlines())  # neither a top item nor a target
+
+
+def test_labels_cannot_style_or_steer_the_terminal(figures: Figures) -> None:
+    drawn = _drawn(figures)
+    assert "\x1b" not in drawn
+    assert "[bold]" in drawn
+
+
+def test_a_terminal_without_unicode_gets_bars_of_ascii(figures: Figures) -> None:
+    assert "#####" in _drawn(figures, encoding="ascii")
+
+
+def test_the_sentences_have_the_figures_numbers(figures: Figures) -> None:
+    attack, untargeted, targeted = sentences(figures)
+    assert "from 1.00e-06" in attack
+    assert "to 1.00e-02" in attack
+    assert "from a true 1.0% to an estimated 11.0%" in attack
+    assert "leaves 25% of that MSE; LDPRecover without the targets leaves 16%, and 89.3% of that gain" in untargeted
+    assert "leaves 1%, 25 times better than projection" in targeted
+    assert "come out 0.9 points above their genuine estimate, not 3.9 points above" in targeted
+
+
+def test_the_sentences_say_so_where_recovery_does_not_help(figures: Figures) -> None:
+    def with_errors(**errors: float) -> Figures:
+        changed = {name: TRUE + error for name, error in errors.items()}
+        return replace(figures, estimates={**figures.estimates, **changed})
+
+    worse = sentences(with_errors(projected=0.2, recovered=0.3, recovered_targets=0.4))
+    assert "Projection on the simplex alone does not lower it (4.00e-02)" in worse[1]
+    assert "LDPRecover without the targets makes it worse (9.00e-02)" in worse[1]
+    assert "leaves 1.6e+03%, 4 times worse than projection" in worse[2]
+    assert "no gain beyond the projection's" in sentences(with_errors(recovered=0.06))[1]
+    only = sentences(with_errors(projected=0.2))[1]
+    assert "does not lower it (4.00e-02); LDPRecover without the targets leaves 16%." in only
+
+
+def test_an_error_of_nothing_at_all_is_no_reason_to_fail(figures: Figures) -> None:
+    """With two items and few users a recovery can be exact."""
+    exact: dict[str, np.ndarray | None] = {**figures.estimates, "recovered_targets": TRUE}
+    assert "leaves 0%, better than projection alone" in sentences(replace(figures, estimates=exact))[2]
+    assert (
+        "leaves 0%, as much as projection alone"
+        in sentences(replace(figures, estimates={**exact, "projected": TRUE}))[2]
+    )
+
+
+def test_without_targets_there_is_neither_gain_nor_ldprecover_star(figures: Figures) -> None:
+    settings = replace(figures.settings, attack="manip")
+    untargeted = replace(
+        figures, settings=settings, targets=None, estimates={**figures.estimates, "recovered_targets": None}
+    )
+    drawn = _drawn(untargeted)
+    assert "FG" not in drawn
+    assert "recovered*" not in drawn
+    assert len(sentences(untargeted)) == 2
+
+
+def test_without_an_attacker_it_says_so(figures: Figures) -> None:
+    (said,) = sentences(replace(figures, settings=replace(figures.settings, beta=0.0)))
+    assert said.startswith("Nobody attacked")
+    assert "Nobody attacked" in _drawn(replace(figures, settings=replace(figures.settings, beta=0.0)))

@@ -1,0 +1,136 @@
+"""A demo's round on a real server: its figures against theory, for every protocol and kind of attack."""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ldprecover import ParameterError, project_simplex
+from ldprecover_cli.demo.figures import ESTIMATES, Figures
+from ldprecover_cli.demo.play import Play
+from ldprecover_cli.demo.settings import DemoSettings
+from ldprecover_cli.failures import UsageError
+from ldprecover_client import DatasetError, Population, load_dataset
+
+PlayOn = Callable[..., Figures]
+
+
+@contextmanager
+def unseen(title: str) -> Iterator[Callable[[int, int], None]]:
+    """A stage that nobody watches."""
+    yield lambda done, total: None
+
+
+@pytest.fixture
+def play(server: Any) -> PlayOn:
+    """Play a demo with these settings, small unless told otherwise."""
+
+    def on_server(**settings: Any) -> Figures:
+        demo = Play(DemoSettings(**{"users": 5000, "targets": 3, **settings}))
+        name = f"demo-{len(server.http.get('/rounds', params={'limit': 1000}).json()['rounds'])}"
+        return demo.on(server.url, server.admin_key, unseen, name=name)
+
+    return on_server
+
+
+@pytest.mark.parametrize(("protocol", "hits"), [("grr", 1), ("oue", 3), ("olh", 3)])
+def test_the_poisoned_gain_is_the_formula_s(play: PlayOn, protocol: str, hits: int) -> None:
+    """FG = beta (sum_t f~_Y(t) - sum_t f~_X~(t)), and sum_t f~_Y(t) = (h - rq)/(p - q), with r = 3 targets.
+
+    Each crafted report supports h = 1 target under GRR, 3 under OUE; under OLH 3, since none of 1,000 seeds
+    being perfect has probability (8/9)^1000 = 7e-52 a user. So the equation is exact, up to rounding.
+    """
+    figures = play(protocol=protocol)
+    assert figures.targets is not None
+    settings, targets = figures.settings, list(figures.targets)
+    oracle = Play(settings).parameters.oracle
+    malicious = (hits - 3 * oracle.q) / (oracle.p - oracle.q)
+    beta = settings.malicious_users / (settings.users + settings.malicious_users)
+    fg = figures.fg
+    assert fg is not None
+    expected = beta * (malicious - figures.estimate("genuine")[targets].sum())
+    assert fg["poisoned"] == pytest.approx(expected, abs=1e-9)
+    # The genuine estimate is unbiased: by Cauchy-Schwarz the sd of a sum of 3 is at most 3 times the largest. At 7
+    # of these the false-alarm rate is below 3e-12; the seed is fixed besides.
+    sd = 3 * oracle.standard_errors(figures.true, settings.users).max()
+    formula = beta * (malicious - figures.true[targets].sum())
+    assert abs(fg["poisoned"] - formula) < beta * 7 * sd
+
+
+@pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
+def test_every_figure_is_what_its_name_says(play: PlayOn, protocol: str) -> None:
+    figures = play(protocol=protocol)
+    oracle = Play(figures.settings).parameters.oracle
+    poisoned = figures.estimate("poisoned")
+    assert np.array_equal(figures.true, Population.of(load_dataset("cities"), 5000, 0).frequencies)
+    for name in ("projected", "recovered", "recovered_targets"):
+        assert figures.estimate(name).min() >= 0
+        assert figures.estimate(name).sum() == pytest.approx(1.0, abs=1e-9)
+    assert figures.estimate("projected") == pytest.approx(project_simplex(poisoned), abs=1e-12)
+    if protocol == "grr":  # the sum of a GRR estimate is 1, so LDPRecover is the projection of (1 + eta) f~_Z
+        assert poisoned.sum() == pytest.approx(1.0, abs=1e-9)
+        assert figures.estimate("recovered") == pytest.approx(project_simplex(1.2 * poisoned), abs=1e-9)
+    assert figures.mse["genuine"] == pytest.approx(np.mean((figures.estimate("genuine") - figures.true) ** 2))
+    assert figures.fg is not None
+    assert figures.fg["genuine"] == 0.0
+    # Every genuine estimate within 8 standard errors of the truth: 102 items pass with probability 1 - 1.3e-13.
+    errors = oracle.standard_errors(figures.true, figures.settings.users)
+    assert (np.abs(figures.estimate("genuine") - figures.true) < 8 * errors).all()
+
+
+def test_without_an_attacker_poisoned_is_genuine(play: PlayOn) -> None:
+    figures = play(beta=0.0)
+    assert np.array_equal(figures.estimate("poisoned"), figures.estimate("genuine"))
+
+
+@pytest.mark.parametrize("attack", ["manip", "aa"])
+def test_an_attack_without_targets_has_no_gain(play: PlayOn, attack: str) -> None:
+    figures = play(attack=attack, protocol="grr", model="sampled", beta=0.2)
+    assert (figures.targets, figures.fg, figures.mse["recovered_targets"]) == (None, None, None)
+    written = figures.as_json()
+    assert (written["targets"], written["fg"], written["settings"]["targets"]) == (None, None, None)
+    assert math.isfinite(written["mse"]["recovered"])
+
+
+def test_the_seed_decides_everything(play: PlayOn) -> None:
+    first, again, other = (play(seed=seed, protocol="grr").as_json() for seed in (5, 5, 6))
+    assert first == again
+    assert first["targets"] != other["targets"]
+    assert first["mse"] != other["mse"]
+
+
+def test_one_s_own_file_is_played_like_a_shipped_one(play: PlayOn, tmp_path: Path) -> None:
+    file = tmp_path / "pets.csv"
+    file.write_text("owner,pet\n" + "1,cat\n" * 5 + "2,dog\n" * 3 + "3,newt\n" + "4,\n")
+    figures = play(dataset=str(file), column="pet", targets=1, protocol="oue")
+    assert figures.items == ("cat", "dog", "newt")
+    assert set(figures.estimates) == set(ESTIMATES)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"dataset": "nowhere.csv"}, DatasetError),
+        ({"protocol": "rappor"}, ParameterError),
+        ({"epsilon": 11.0}, ParameterError),
+        ({"attack": "bribe"}, ParameterError),
+        ({"model": "one-hot"}, ParameterError),
+        ({"eta": 11.0}, ParameterError),
+        ({"eta": math.nan}, ParameterError),
+        ({"targets": 102}, UsageError),
+        ({"targets": 0}, UsageError),
+        ({"users": 0}, UsageError),
+        ({"seed": -1}, UsageError),
+        ({"beta": 0.95}, UsageError),
+    ],
+    ids=str,
+)
+def test_settings_that_make_no_sense_are_refused_before_any_server_is_needed(
+    settings: dict[str, Any], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        Play(DemoSettings(**settings))

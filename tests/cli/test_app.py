@@ -1,0 +1,147 @@
+"""Help, version, usage errors, and what becomes of an error nobody foresaw."""
+
+import os
+import shlex
+import subprocess
+import sys
+from importlib.metadata import version
+from typing import Any, get_args
+
+import pytest
+from typer.main import get_command
+
+from ldprecover.protocols import PROTOCOLS
+from ldprecover_attacker import ATTACKS, MODELS
+from ldprecover_cli import app, options, reports
+from ldprecover_client.ledger import MAX_TOTAL_EPSILON
+from ldprecover_client.reporter import MAX_EPSILON
+
+
+def _paths(command: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    below = getattr(command, "commands", {})
+    return [path, *(found for name, sub in below.items() for found in _paths(sub, (*path, name)))]
+
+
+COMMANDS = _paths(get_command(app.app))
+
+
+def test_there_are_the_commands_there_should_be() -> None:
+    single = {"attack", "demo", "frequencies", "recover", "report", "serve", "simulate"}
+    groups = {("round", name) for name in ("open", "list", "show", "close", "delete")} | {("key", "create")}
+    assert {(name,) for name in single} | groups <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_help_of_every_command_says_what_it_does_and_gives_an_example(run: Any, path: tuple[str, ...]) -> None:
+    result = run(*path, "--help")
+    assert (result.code, result.err) == (0, "")
+    text = " ".join(result.out.split())
+    assert "Example: ldprecover " in text
+    before = text.partition("Example: ")[0]
+    assert before.count(". ") + before.count(".") >= 1
+
+
+def test_every_example_in_the_help_is_a_command_line_that_parses() -> None:
+    """Each is parsed as it stands, options and all, and not run."""
+    examples = 0
+    for path in COMMANDS:
+        command = get_command(app.app)
+        for name in path:
+            command = command.commands[name]
+        for line in (command.help or "").splitlines():
+            if line.strip().startswith("Example: ldprecover "):
+                words = shlex.split(line.strip().removeprefix("Example: ldprecover "))
+                group, names = get_command(app.app), []
+                while hasattr(group, "commands"):
+                    names.append(words.pop(0))
+                    group = group.commands[names[-1]]
+                if names == ["serve"]:
+                    group = app._serve_command()
+                group.make_context("ldprecover", words)
+                examples += 1
+    assert examples >= len(COMMANDS)
+
+
+def test_version_is_the_package_s(run: Any) -> None:
+    assert run("--version").out == f"ldprecover {version('ldprecover')}\n"
+
+
+def test_a_command_that_is_none_names_one_that_is_like_it(run: Any) -> None:
+    result = run("simulat", "--users", "3")
+    assert result.code == 2
+    assert "'simulate'" in result.error
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("simulate",),
+        ("simulate", "--users", "many"),
+        ("report",),
+        ("frequencies", "--bottom", "3"),
+        ("attack", "bribe"),
+    ],
+    ids=" ".join,
+)
+def test_a_wrong_option_is_one_line_with_exit_code_2(run: Any, arguments: tuple[str, ...]) -> None:
+    result = run(*arguments)
+    assert result.code == 2
+    assert result.error
+
+
+def test_an_unforeseen_error_is_one_line_and_debug_shows_where(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: object, **options: object) -> None:
+        raise ZeroDivisionError("two\nlines")
+
+    monkeypatch.setattr(reports, "connected", fail)
+    result = run("simulate", "--users", "3")
+    assert result.code == 1
+    assert result.error.startswith("ZeroDivisionError: two lines")
+    debugged = run("--debug", "simulate", "--users", "3")
+    assert debugged.code == 1
+    assert "Traceback" in debugged.err
+    assert "in simulate" in debugged.err
+    assert debugged.err.splitlines()[-1].startswith("error: ZeroDivisionError")
+
+
+def test_options_that_name_choices_name_all_there_are() -> None:
+    assert set(get_args(options.Protocol)) == set(PROTOCOLS)
+    assert set(get_args(options.AttackName)) == set(ATTACKS)
+    assert set(get_args(options.Model)) == set(MODELS)
+
+
+def test_help_of_report_states_the_limits_that_hold(run: Any) -> None:
+    text = " ".join(run("report", "--help").out.replace("│", " ").split())
+    assert f"more; {MAX_EPSILON:g} when absent" in text
+    assert f"more; {MAX_TOTAL_EPSILON:g} when absent" in text
+
+
+def test_it_runs_as_a_module_and_help_loads_neither_server_nor_numpy() -> None:
+    """What only some commands need must not make every command slow."""
+    code = (
+        "import sys; from ldprecover_cli.app import run; code = run(['--help']); "
+        "print(sorted({'numpy', 'fastapi', 'sqlalchemy', 'httpx'} & set(sys.modules)), file=sys.stderr); sys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]\n"
+    module = subprocess.run(
+        [sys.executable, "-m", "ldprecover_cli", "--version"], capture_output=True, text=True, check=True
+    )
+    assert module.stdout == f"ldprecover {version('ldprecover')}\n"
+
+
+def test_a_terminal_without_unicode_is_no_reason_to_fail() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "ldprecover_cli", "--help"],
+        capture_output=True,
+        check=True,
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+    )
+    assert b"Example: ldprecover demo" in done.stdout
+    assert done.stderr == b""
+
+
+def test_no_colour_codes_and_no_endless_lines_when_not_a_terminal(run: Any) -> None:
+    result = run("--help")
+    assert "\x1b" not in result.out
+    assert "\x1b" not in run("simulat").err

@@ -1,0 +1,79 @@
+"""Frequencies and recoveries of a real server, as JSON and in words."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ldprecover import GRR
+from ldprecover.wire import pack
+from ldprecover_client import load_dataset
+
+
+@pytest.fixture(scope="module")
+def poisoned(server: Any) -> Any:
+    """A GRR round of 4,000 genuine reports and 1,000 for one target."""
+    items = list(load_dataset("cities").items)
+    opened = server.open_round("grr", 3.0, items=items)
+    oracle, rng = GRR(3.0, len(items)), np.random.default_rng(1)
+    genuine = oracle.perturb(rng.integers(5, size=4000), rng)
+    malicious = oracle.encode(np.full(1000, items.index("Reno, NV")), rng)
+    for reports in (genuine, malicious):
+        assert server.submit(opened["id"], pack(reports)).status_code == 202
+    return opened
+
+
+def test_json_is_the_server_s_answer(on_server: Any, server: Any, poisoned: Any) -> None:
+    assert on_server("frequencies", "--round", poisoned["name"], "--json").json == server.frequencies(poisoned["id"])
+    fields = {"eta": 0.25, "targets": ["Reno, NV"], "malicious_model": "exact", "method": "ldprecover"}
+    expected = server.http.post(f"/rounds/{poisoned['id']}/recover", json=fields).json()
+    options = ("--eta", "0.25", "--target", "Reno, NV", "--malicious-model", "exact", "--json")
+    assert on_server("recover", "--round", poisoned["name"], *options).json == expected
+
+
+def test_frequencies_in_words_show_the_most_frequent_first(on_server: Any, poisoned: Any) -> None:
+    result = on_server("frequencies", "--round", poisoned["name"], "--top", "3")
+    assert result.code == 0
+    lines = result.out.splitlines()
+    assert lines[0] == "5,000 reports, grr, epsilon 3"
+    assert lines[2].startswith("Reno, NV")
+    assert "█" in lines[2]
+    assert "… and 99 more items" in result.out
+    assert "\x1b" not in result.out
+
+
+def test_a_recovery_in_words_marks_targets_and_has_the_notes(on_server: Any, poisoned: Any) -> None:
+    result = on_server("recover", "--round", poisoned["name"], "--top", "2", "--target", "Reno, NV")
+    assert result.out.startswith("5,000 reports, ldprecover*, eta 0.2")
+    assert "Reno, NV (target)" in result.out
+    assert "Note: LDPRecover*" in result.out
+    plain = on_server("recover", "--round", poisoned["name"], "--method", "norm-sub")
+    assert plain.out.startswith("5,000 reports, norm-sub, ")
+    assert "(target)" not in plain.out
+
+
+def test_a_round_without_reports_has_no_estimates(on_server: Any, server: Any) -> None:
+    empty = server.open_round("oue", 1.0)
+    assert "they need reports" in on_server("frequencies", "--round", empty["name"]).out
+    assert on_server("frequencies", "--round", empty["name"], "--json").json["frequencies"] is None
+    result = on_server("recover", "--round", empty["name"])
+    assert result.code == 1
+    assert "ldprecover simulate" in result.error
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "word"),
+    [
+        (("--target", "reno"), 2, "did you mean 'Reno, NV'"),
+        (("--method", "magic"), 1, "norm-sub"),
+        (("--eta", "11"), 1, "eta"),
+        (("--malicious-model", "fuzzy"), 1, "paper"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_what_cannot_be_recovered_so_is_refused(
+    on_server: Any, poisoned: Any, options: tuple[str, ...], code: int, word: str
+) -> None:
+    result = on_server("recover", "--round", poisoned["name"], *options)
+    assert result.code == code
+    assert word in result.error

@@ -1,0 +1,134 @@
+"""`serve` and `key create` as processes of their own."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from ldprecover_cli.serving import serve_options
+from ldprecover_server import Settings
+
+Serve = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Serve]:
+    """Start `ldprecover serve` in the test's folder; whatever still runs at the end is killed."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*options: str, **environment: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "ldprecover_cli", "serve", *options],
+            cwd=tmp_path,
+            env=os.environ | environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def _url(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    found = re.search(r"http://\S+", line)
+    assert found, (line, process.communicate())
+    return found.group()
+
+
+def test_every_setting_is_an_option_with_its_default_help_and_variable(run: Any) -> None:
+    assert list(serve_options().parameters) == list(Settings.model_fields)
+    words = " ".join(run("serve", "--help").out.replace("│", " ").split())
+    for name, field in Settings.model_fields.items():
+        assert f"--{name.replace('_', '-')} " in words
+        assert f"LDPRECOVER_{name.upper()}" in words
+        assert field.description is not None
+        assert field.description in words
+        if field.default is not None:
+            assert f"[default: {field.default}]" in words
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_it_quietly(serve: Serve, number: signal.Signals) -> None:
+    process = serve("--port", "0")
+    url = _url(process)
+    assert httpx.get(f"{url}/readyz", trust_env=False).status_code == 200
+    process.send_signal(number)
+    _, err = process.communicate()
+    assert err == ""
+    assert process.returncode in (0, -signal.SIGTERM)
+
+
+def test_an_option_beats_its_variable_and_the_variable_beats_the_default(serve: Serve, tmp_path: Path) -> None:
+    variables = {"LDPRECOVER_DATABASE_URL": "sqlite:///variable.db", "LDPRECOVER_PORT": "0"}
+    _url(serve("--database-url", "sqlite:///option.db", **variables))
+    assert (tmp_path / "option.db").exists()
+    _url(serve(**variables))
+    assert (tmp_path / "variable.db").exists()
+    assert not (tmp_path / "ldprecover.db").exists()
+
+
+def test_a_key_made_beside_a_running_server_opens_rounds(serve: Serve, run: Any, tmp_path: Path) -> None:
+    url = _url(serve("--port", "0", LDPRECOVER_ADMIN_KEY="a-key-of-enough-characters"))
+    made = run("key", "create")
+    assert made.err == f"An admin key of {tmp_path / 'ldprecover.db'}\n"
+    assert made.out.count("\n") == 1
+    arguments = ("round", "open", "--epsilon", "1", "--domain-size", "4", "--url", url)
+    assert run(*arguments, "--key", made.out.strip()).code == 0
+    assert run(*arguments, "--key", "a-key-of-enough-characters").code == 0
+    assert run(*arguments, "--key", made.out.strip() + "x").code == 1
+
+
+def test_a_key_made_where_no_server_ran_says_so(run: Any, tmp_path: Path) -> None:
+    made = run("key", "create", "--database-url", "sqlite:///elsewhere.db")
+    assert made.code == 0
+    assert f"{tmp_path / 'elsewhere.db'}, which did not exist before" in made.err
+    assert run("key", "create", "--database-url", "postgresql://nowhere").code == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (("--port", "65536"), "--port"),
+        (("--port", "x"), "--port"),
+        (("--database-url", "nonsense"), "sqlite:///"),
+        (("--database-url", "sqlite:///no/such/folder/a.db"), "no/such/folder"),
+        (("--workers", "2", "--port", "0"), "workers"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_settings_that_cannot_work_are_one_line(run: Any, options: tuple[str, ...], word: str) -> None:
+    result = run("serve", *options)
+    assert result.code == 2
+    assert word in result.error
+
+
+def test_a_key_that_is_too_short_is_refused_and_not_shown(run: Any) -> None:
+    result = run("serve", "--admin-key", "hunter2")
+    assert result.code == 2
+    assert "LDPRECOVER_ADMIN_KEY" in result.error
+    assert "hunter2" not in result.error
+
+
+def test_a_port_or_database_in_use_is_one_line(serve: Serve, run: Any) -> None:
+    url = _url(serve("--port", "0"))
+    port = run("serve", "--port", url.rpartition(":")[2], "--database-url", "sqlite:///other.db")
+    assert port.code == 2
+    assert "--port 0" in port.error
+    database = run("serve", "--port", "0")
+    assert database.code == 2
+    assert "another server" in database.error

@@ -1,0 +1,139 @@
+"""Packed bits drawn with an exact probability, from crafted words and from seeded ones."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ldprecover._types import UInt64Array
+from ldprecover.kernels import unary_rows
+from ldprecover.sampling import Words, flip_threshold, words_from
+
+THRESHOLDS = st.one_of(
+    st.integers(0, 2**64 - 1),
+    st.integers(0, 2**64 - 1).map(lambda t: t & ~(2**56 - 1)),  # no bit after the prefix
+    st.sampled_from([0, 1, 255, 2**56 - 1, 2**56, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 2**56, 2**64 - 1]),
+    st.floats(0.01, 10).map(flip_threshold),
+)
+
+
+class Crafted:
+    """A source that answers each request with the next of the given arrays, and counts the words."""
+
+    def __init__(self, *answers: UInt64Array) -> None:
+        self.left = list(answers)
+
+    def __call__(self, n: int) -> UInt64Array:
+        answer = self.left.pop(0)
+        assert len(answer) == n
+        return answer
+
+
+class Recorded:
+    """A source that remembers what it gave."""
+
+    def __init__(self, words: Words) -> None:
+        self._words = words
+        self.given: list[UInt64Array] = []
+
+    def __call__(self, n: int) -> UInt64Array:
+        self.given.append(self._words(n))
+        return self.given[-1]
+
+
+def every_prefix() -> UInt64Array:
+    """Return 8 x 4 words in which lane v of 256 holds the bits of v, the highest in the first round."""
+    v = np.arange(256)
+    bits = np.array([(v >> (7 - place)) & 1 for place in range(8)], dtype=np.uint8)
+    return np.packbits(bits, axis=1, bitorder="little").view(np.uint64).reshape(-1)
+
+
+def ones(rows: np.ndarray) -> int:
+    return int(np.unpackbits(rows).sum())
+
+
+@given(threshold=THRESHOLDS)
+def test_the_probability_is_exactly_the_threshold_over_two_to_the_64(threshold: int) -> None:
+    """Over all 256 prefixes t >> 56 lanes are one and one is open; its last word decides 2^56 t mod 2^64.
+
+    So 256 2^64 P = (t >> 56) 2^64 + (t << 8 mod 2^64), which is 256 t.
+    """
+    rest = (threshold << 8) % 2**64
+    for last in {0, max(rest - 1, 0), rest, 2**64 - 1}:
+        source = Crafted(every_prefix(), np.array([last], dtype=np.uint64))
+        rows = unary_rows(1, 256, threshold, source)
+        assert ones(rows) == (threshold >> 56) + (last < rest)
+        assert not source.left
+    assert (threshold >> 56) * 2**64 + rest == 256 * threshold
+
+
+@given(threshold=THRESHOLDS, n=st.integers(0, 20), d=st.integers(2, 200), seed=st.integers(0, 2**32 - 1))
+def test_bits_are_comparisons_of_64_bit_words_with_the_threshold(threshold: int, n: int, d: int, seed: int) -> None:
+    """Each lane's bits, put together in order of drawing, are a number; the lane is one where it is below.
+
+    The first eight bits count inverted. Only lanes where they are the threshold's draw on: the
+    lowest open lane of every word, then the next.
+    """
+    source = Recorded(words_from(np.random.default_rng(seed)))
+    rows = unary_rows(n, d, threshold, source)
+    row_bytes = -(-d // 8)
+    lanes = -(-n * row_bytes // 8) * 64
+    prefix, *last = source.given or [np.zeros(0, dtype=np.uint64)]
+    drawn = np.unpackbits(prefix.view(np.uint8), bitorder="little").reshape(8, lanes)
+    numbers = [0] * lanes
+    for place in range(8):
+        numbers = [2 * x + 1 - int(bit) for x, bit in zip(numbers, drawn[place], strict=True)]
+    numbers = [x << 56 for x in numbers]
+    waiting: dict[int, list[int]] = {}
+    for lane, number in enumerate(numbers):
+        if number >> 56 == threshold >> 56:
+            waiting.setdefault(lane // 64, []).append(lane)
+    for words in last:
+        assert len(words) == len(waiting)
+        for word, open_lanes in zip(words.tolist(), waiting.values(), strict=True):
+            numbers[open_lanes.pop(0)] |= word >> 8
+        waiting = {word: open_lanes for word, open_lanes in waiting.items() if open_lanes}
+    assert not waiting
+    expected = np.array([number < threshold for number in numbers[: n * row_bytes * 8]], dtype=np.bool_)
+    expected = expected.reshape(n, row_bytes * 8)[:, :d]
+    assert np.array_equal(np.packbits(expected, axis=1, bitorder="little"), rows)
+
+
+@pytest.mark.parametrize("d", [2, 7, 8, 9, 63, 64, 65, 490, 100_000])
+@pytest.mark.parametrize("n", [0, 1, 3, 8, 50])
+def test_rows_have_their_shape_and_zero_padding(n: int, d: int) -> None:
+    rows = unary_rows(n, d, 2**64 - 1, words_from(np.random.default_rng(1)))
+    assert rows.shape == (n, -(-d // 8))
+    assert rows.dtype == np.uint8
+    assert rows.flags.c_contiguous
+    assert rows.flags.writeable
+    # At this threshold a bit is zero with probability 2^-64: every bit but the padding is one.
+    assert ones(rows) == n * d
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 3.0, 10.0])
+def test_every_lane_of_every_block_has_the_probability(epsilon: float) -> None:
+    """Counts by lane of a word and by block of rows, each within 6.5 standard deviations.
+
+    64 lanes and 40 groups of rows: a false alarm once in 10^8 seeds, and the seed is fixed.
+    """
+    n, d = 40_000, 64
+    threshold = flip_threshold(epsilon)
+    bits = np.unpackbits(unary_rows(n, d, threshold, words_from(np.random.default_rng(3))), axis=1)
+    q = threshold / 2**64
+    for observed, size in ((bits.sum(axis=0), n), (bits.reshape(40, -1).sum(axis=1), n * d // 40)):
+        assert np.abs(observed - size * q).max() < 6.5 * np.sqrt(size * q * (1 - q)) + 1
+
+
+def test_neighbouring_bits_are_independent() -> None:
+    """The products of bits 1 and 64 lanes apart and of rows in sequence, within 6.5 standard deviations.
+
+    For independent bits a product of two centred bits has variance (q(1-q))^2; neighbouring
+    products are uncorrelated. A false alarm once in 10^9 seeds, and the seed is fixed.
+    """
+    threshold = flip_threshold(0.5)
+    rows = unary_rows(20_000, 128, threshold, words_from(np.random.default_rng(4)))
+    q = threshold / 2**64
+    centred = np.unpackbits(rows, axis=1, bitorder="little") - q
+    for product in (centred[:, 1:] * centred[:, :-1], centred[:, 64:] * centred[:, :-64], centred[1:] * centred[:-1]):
+        assert abs(product.mean()) < 6.5 * q * (1 - q) / np.sqrt(product.size)
