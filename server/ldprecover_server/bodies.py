@@ -21,6 +21,9 @@ __all__ = ["BIG", "BodyGuard", "media_type"]
 BIG = 1 << 18
 """Bodies above this many bytes are decoded in a thread, so that the event loop goes on serving."""
 
+_DECODED = 32
+"""What JSON can grow to when it is decoded whole, in multiples of its text: `[[],[],...]` does to 28."""
+
 _JSON = "application/json"
 _PIECE = 1 << 16
 
@@ -30,7 +33,9 @@ class BodyGuard:
 
     Bodies are counted while they are read and decompressed in pieces, and all bodies held at one
     time, from their first byte to the end of their answer, stay within `max_held_bytes`; past it
-    the answer is 503. So memory is bounded whatever is sent, by however many.
+    the answer is 503. So memory is bounded whatever is sent, by however many. Bodies of calls that
+    are no submissions the framework decodes as they come: they count as what they may grow to, and
+    gzip may not make them larger than a body may be as sent.
     """
 
     def __init__(self, app: ASGIApp, max_body_bytes: int, max_decoded_bytes: int, max_held_bytes: int) -> None:
@@ -48,7 +53,12 @@ class BodyGuard:
         hold = _Hold(self)
         try:
             try:
-                body = await self._read(Headers(scope=scope), receive, hold)
+                if scope["path"].endswith("/reports"):
+                    body = await self._read(Headers(scope=scope), receive, hold, self.max_decoded_bytes)
+                else:
+                    limit = min(self.max_body_bytes, self.max_decoded_bytes)
+                    body = await self._read(Headers(scope=scope), receive, hold, limit)
+                    hold.take(min(_DECODED * len(body or b""), self.max_held_bytes - hold.bytes))
             except ServiceError as error:
                 response = refuse(error)
                 # What is left of the body is not read, so the connection cannot serve another request.
@@ -60,7 +70,9 @@ class BodyGuard:
         finally:
             hold.release()
 
-    async def _read(self, headers: Headers, receive: Receive, hold: "_Hold") -> bytes | bytearray | None:
+    async def _read(
+        self, headers: Headers, receive: Receive, hold: "_Hold", max_decoded: int
+    ) -> bytes | bytearray | None:
         length = headers.get("content-length", "0")
         if length.isdigit() and int(length) > self.max_body_bytes:
             raise _too_large(self.max_body_bytes, "as sent")
@@ -75,10 +87,12 @@ class BodyGuard:
             named = f"Content-Type {sent!r}" if sent else "A body without Content-Type"
             raise UnsupportedMediaTypeError(f"{named} is not read here; send {_JSON} or {MEDIA_TYPE}")
         if encoding != "gzip":
+            if len(body) > max_decoded:
+                raise _too_large(max_decoded, "of this call")
             return body
         if len(body) > _PIECE:
-            return await to_thread.run_sync(self._gunzip, body, hold)
-        return self._gunzip(body, hold)
+            return await to_thread.run_sync(self._gunzip, body, hold, max_decoded)
+        return self._gunzip(body, hold, max_decoded)
 
     async def _receive(self, receive: Receive, hold: "_Hold") -> bytes | bytearray | None:
         body: bytes | bytearray = b""
@@ -97,28 +111,25 @@ class BodyGuard:
                 raise _too_large(self.max_body_bytes, "as sent")
         return body
 
-    def _gunzip(self, body: bytes | bytearray, hold: "_Hold") -> bytearray:
+    def _gunzip(self, body: bytes | bytearray, hold: "_Hold", max_decoded: int) -> bytearray:
         decoder = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
         decoded = bytearray()
         try:
             for start in range(0, len(body), _PIECE):
                 rest: bytes | bytearray = body[start : start + _PIECE]
                 while rest:
-                    self._grow(decoded, decoder.decompress(rest, _PIECE), hold)
+                    _grow(decoded, decoder.decompress(rest, _PIECE), hold, max_decoded)
                     rest = decoder.unconsumed_tail
             while piece := decoder.decompress(b"", _PIECE):
-                self._grow(decoded, piece, hold)
+                _grow(decoded, piece, hold, max_decoded)
         except zlib.error as error:
             raise UnsupportedMediaTypeError(f"the body is not gzip as Content-Encoding says: {error}") from error
+        except ServiceError:
+            decoded.clear()  # a refusal raised in a thread stays in a cycle with its frames until a collection
+            raise
         if not decoder.eof or decoder.unused_data:
             raise UnsupportedMediaTypeError("the body is not one whole gzip member as Content-Encoding says")
         return decoded
-
-    def _grow(self, decoded: bytearray, piece: bytes, hold: "_Hold") -> None:
-        if len(decoded) + len(piece) > self.max_decoded_bytes:
-            raise _too_large(self.max_decoded_bytes, "decompressed")
-        hold.take(len(piece))
-        decoded += piece
 
 
 def _replay(body: bytes | bytearray, receive: Receive) -> Receive:
@@ -153,6 +164,13 @@ class _Hold:
         with self.guard.lock:
             self.guard.held -= self.bytes
             self.bytes = 0
+
+
+def _grow(decoded: bytearray, piece: bytes, hold: _Hold, limit: int) -> None:
+    if len(decoded) + len(piece) > limit:
+        raise _too_large(limit, "decompressed")
+    hold.take(len(piece))
+    decoded += piece
 
 
 def media_type(headers: Headers) -> str:

@@ -50,7 +50,10 @@ INVALID_REQUEST = Problem(
     '`errors` names each field and what is wrong with it. Numbers are strict: "0.5", true and NaN are no numbers.',
 )
 INTERNAL_ERROR = Problem(
-    "internal-error", 500, "The server failed", "A fault of the server; its log has the traceback. Nothing was stored."
+    "internal-error",
+    500,
+    "The server failed",
+    "A fault of the server; its log has the traceback. A submission is safe to send again with the same key and bytes.",
 )
 
 STANDARD_PROBLEMS = (NOT_FOUND, METHOD_NOT_ALLOWED, INVALID_REQUEST, INTERNAL_ERROR)

@@ -2,8 +2,10 @@
 
 import gc
 import logging
+import signal
 import socket
 import sys
+from typing import NoReturn
 
 import uvicorn
 
@@ -51,6 +53,9 @@ def serve(settings: Settings) -> None:
         # stop every request for tens of milliseconds each time.
         gc.collect()
         gc.freeze()
+        # uvicorn answers what is under way, then raises the signal that stopped it again: an end like any other.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, _end)
         uvicorn.Server(config).run(sockets=[listener])
 
 
@@ -62,6 +67,10 @@ def create_key(settings: Settings) -> str:
         return Service(store, settings).create_admin_key()
     finally:
         store.close()
+
+
+def _end(number: int, frame: object) -> NoReturn:
+    sys.exit(0)
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -41,7 +41,11 @@ class Settings(BaseSettings):
         int, Field(ge=1, description="Submissions that may wait for their commit; past it the answer is 503.")
     ] = 10_000
     queue_bytes: Annotated[
-        int, Field(ge=1024, description="Decoded bytes that may wait for their commit; past it the answer is 503.")
+        int,
+        Field(
+            ge=1024,
+            description="Bytes of request bodies held at one time, as sent and decoded; past it the answer is 503.",
+        ),
     ] = 256 * MIB
     group_bytes: Annotated[
         int, Field(ge=1024, description="Decoded bytes after which one commit takes no further submission.")

@@ -16,6 +16,13 @@ from ldprecover_server.errors import ConfigurationError, StorageFullError, Store
 __all__ = ["Database"]
 
 _BUSY_MS = 10_000
+_PRAGMAS = (
+    "journal_mode=WAL",
+    "synchronous=FULL",  # a commit is on disk when it returns
+    "wal_autocheckpoint=8000",  # 32 MiB: idempotency keys are random, so few of their pages come twice in less
+    f"busy_timeout={_BUSY_MS}",
+    "foreign_keys=ON",
+)
 
 
 class Database:
@@ -38,14 +45,19 @@ class Database:
         self.path = Path(str(parsed.database)).absolute()
         if not self.path.parent.is_dir():
             raise ConfigurationError(f"the folder of the database does not exist: {self.path.parent}")
-        self.engine = sa.create_engine(parsed, connect_args={"timeout": _BUSY_MS / 1000})
+        # Every connection is given back with its transaction ended: the pool need not end it again.
+        self.engine = sa.create_engine(parsed, pool_reset_on_return=None, connect_args={"timeout": _BUSY_MS / 1000})
         sa.event.listen(self.engine, "connect", _on_connect)
         sa.event.listen(self.engine, "begin", _on_begin)
         self._lock: TextIO | None = None
 
     def lock(self) -> None:
         """Claim the database for this server. Raises ConfigurationError when another has it."""
-        file = self.path.with_name(self.path.name + ".lock").open("a")
+        path = self.path.with_name(self.path.name + ".lock")
+        try:
+            file = path.open("a")
+        except OSError as error:
+            raise ConfigurationError(f"cannot write {path}: {error.strerror}") from error
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -97,7 +109,7 @@ def _refusals() -> Iterator[None]:
 def _on_connect(connection: DBAPIConnection, record: Any) -> None:
     assert isinstance(connection, sqlite3.Connection)
     connection.isolation_level = None  # the begin event writes BEGIN, not the driver
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={_BUSY_MS}", "foreign_keys=ON"):
+    for pragma in _PRAGMAS:
         connection.execute(f"PRAGMA {pragma}")
 
 

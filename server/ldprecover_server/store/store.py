@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
+from ldprecover.errors import ParameterError
 from ldprecover.parameters import RoundParameters
 from ldprecover.tally import Tally
 from ldprecover_server.errors import (
@@ -15,6 +16,7 @@ from ldprecover_server.errors import (
     NameTakenError,
     NoCurrentRoundError,
     RoundNotFoundError,
+    ServiceError,
 )
 from ldprecover_server.store.commit import Batch, Commit, Outcome, upsert
 from ldprecover_server.store.engine import Database
@@ -61,16 +63,19 @@ class Store:
         self._commit = Commit(self.database.engine.dialect.name, process)
 
     def prepare(self) -> None:
-        """Make the tables where there are none. Raises ConfigurationError for an unknown schema."""
-        with self.database.write() as connection:
-            metadata.create_all(connection)
-            found = connection.scalar(sa.select(schema_version.c.version))
-            if found is None:
-                connection.execute(sa.insert(schema_version), {"version": SCHEMA_VERSION})
-            elif found != SCHEMA_VERSION:
-                raise ConfigurationError(
-                    f"the database has schema {found}; this version of ldprecover knows schema {SCHEMA_VERSION}"
-                )
+        """Make the tables where there are none. Raises ConfigurationError for a file that cannot serve."""
+        try:
+            with self.database.write() as connection:
+                metadata.create_all(connection)
+                found = connection.scalar(sa.select(schema_version.c.version))
+                if found is None:
+                    connection.execute(sa.insert(schema_version), {"version": SCHEMA_VERSION})
+        except (ServiceError, sa.exc.DatabaseError) as error:
+            raise ConfigurationError(f"{self.database.path} cannot serve as database: {error}") from error
+        if found not in (None, SCHEMA_VERSION):
+            raise ConfigurationError(
+                f"the database has schema {found}; this version of ldprecover knows schema {SCHEMA_VERSION}"
+            )
 
     def close(self) -> None:
         """Close the database."""
@@ -143,7 +148,10 @@ class Store:
         """Return the sum of every process's tally of a round over d items."""
         with self.database.read() as connection:
             rows = connection.execute(sa.select(tallies.c.n, tallies.c.counts).where(tallies.c.round == seq)).all()
-        return sum((Tally.from_bytes(row.counts, row.n) for row in rows), Tally.empty(d))
+        try:
+            return sum((Tally.from_bytes(row.counts, row.n) for row in rows), Tally.empty(d))
+        except ParameterError as error:  # no fault of the caller's parameters
+            raise RuntimeError("the stored counts do not fit the round: the database is damaged") from error
 
     def commit(self, batches: Sequence[Batch]) -> list[list[Outcome]]:
         """Store submissions, durably, each exactly once; return the outcomes in the order given."""

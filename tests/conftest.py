@@ -1,0 +1,153 @@
+"""Real server processes for every test that speaks HTTP."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+ADMIN_KEY = "an-admin-key-for-tests"
+PACKED = {"Content-Type": "application/vnd.ldprecover.reports"}
+
+_SERVE = "from ldprecover_server import Settings, serve; serve(Settings())"
+
+
+class ServerProcess:
+    """A server on a free port, over a database that outlives it: it can be killed and started again."""
+
+    def __init__(self, folder: Path, **settings: object) -> None:
+        self.folder = folder
+        self.database = folder / "ldprecover.db"
+        self.admin_key = ADMIN_KEY
+        self.admin = {"Authorization": f"Bearer {ADMIN_KEY}"}
+        self.lines: list[str] = []
+        self._settings = {
+            "database_url": f"sqlite:///{self.database}",
+            "admin_key": ADMIN_KEY,
+            "port": "0",
+            "kernels": os.environ.get("LDPRECOVER_KERNELS"),
+            **settings,
+        }
+        self._process: subprocess.Popen[str] | None = None
+        self._open = contextlib.ExitStack()
+
+    def start(self) -> None:
+        """Start on the database and wait for the lines that say where it listens."""
+        settings = {f"LDPRECOVER_{name.upper()}": str(value) for name, value in self._settings.items() if value}
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("LDPRECOVER_")}
+        with self.log.open("a") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _SERVE],
+                cwd=self.folder,
+                env=inherited | settings,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        assert self._process.stdout is not None
+        self._open.enter_context(self._process.stdout)
+        self.lines = []
+        for line in self._process.stdout:
+            self.lines.append(line)
+            if line.startswith("API reference"):
+                break
+        else:
+            pytest.fail(f"the server did not start (exit {self._process.wait()}):\n{self.log.read_text()}")
+        self.url = next(word for word in self.lines[0].split() if word.startswith("http://"))
+        # It listens before it prints: connections wait for it, nothing has to be polled.
+        self.http = self._open.enter_context(httpx.Client(base_url=self.url, timeout=60, trust_env=False))
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def log(self) -> Path:
+        """What it and all its predecessors wrote to stderr."""
+        return self.folder / "stderr.log"
+
+    def signal(self, number: int) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
+
+    def wait(self) -> int:
+        """Wait for its end and return the exit status."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        status = self._process.wait()
+        self.lines += self._process.stdout.readlines()
+        self._open.close()
+        self._process = None
+        return status
+
+    def kill(self) -> None:
+        """Kill it as a power cut would: no handler runs."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self.signal(signal.SIGKILL)
+            self.wait()
+
+    def restart(self) -> None:
+        """Kill it and start another on the same database."""
+        self.kill()
+        self.start()
+
+    def open_round(self, protocol: str = "grr", epsilon: float = 1.0, **fields: Any) -> dict[str, Any]:
+        """Open a round, over four items unless told otherwise, and return the server's answer."""
+        if "items" not in fields:
+            fields.setdefault("domain_size", 4)
+        body = {"protocol": protocol, "epsilon": epsilon, "name": f"r{uuid.uuid4().hex}", **fields}
+        response = self.http.post("/rounds", json=body, headers=self.admin)
+        assert response.status_code == 201, response.text
+        return response.json()
+
+    def submit(self, round_id: str, packed: bytes, key: str | None = None) -> httpx.Response:
+        """Post packed reports."""
+        headers = PACKED if key is None else PACKED | {"Idempotency-Key": key}
+        return self.http.post(f"/rounds/{round_id}/reports", content=packed, headers=headers)
+
+    def frequencies(self, round_id: str) -> dict[str, Any]:
+        """Return the round's frequencies."""
+        response = self.http.get(f"/rounds/{round_id}/frequencies")
+        assert response.status_code == 200, response.text
+        return response.json()
+
+
+StartServer = Callable[..., ServerProcess]
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """One server for all the tests that only talk to it."""
+    process = ServerProcess(tmp_path_factory.mktemp("server"))
+    try:
+        process.start()
+        yield process
+    finally:
+        process.kill()
+
+
+@pytest.fixture
+def start_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartServer]:
+    """Start servers of this test's own, with settings by name; all are gone when it ends.
+
+    They count with numpy, to the same bits, and are there a second sooner.
+    """
+    with contextlib.ExitStack() as stack:
+
+        def start(**settings: object) -> ServerProcess:
+            process = ServerProcess(tmp_path_factory.mktemp("server"), **{"kernels": "numpy", **settings})
+            stack.callback(process.kill)
+            process.start()
+            return process
+
+        yield start

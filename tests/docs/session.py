@@ -1,0 +1,158 @@
+"""A reader who tries everything a page shows, from top to bottom, and compares what comes out."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import ServerProcess
+from tests.docs.markdown import ROOT, Block, Page
+
+__all__ = ["Session", "matches"]
+
+_ELSEWHERE = "http://127.0.0.1:8000"  # where a reader's server listens
+_PRELUDE = """
+set -euo pipefail
+source "$EXPORTED"
+curl() { command curl --silent --show-error --write-out '%{stderr}%{http_code}\\n' "$@"; }
+"""
+_EPILOGUE = '\ndeclare -px > "$EXPORTED"\n'
+
+# A page shows these in full; here fewer users do.
+_SHORTER = {
+    "ldprecover demo": " --users 3000",
+    "python docs/scripts/recovery_table.py": " --trials 1 --users 3000",
+}
+# What a reader does before anything else; the tests run where it has been done.
+_DONE = re.compile(r"make (install|demo|test)|source \.venv/bin/activate|ldprecover serve")
+
+
+class Session:
+    """One page's blocks, run in order on one server in one folder, with what is exported carried along."""
+
+    def __init__(self, page: Page, server: ServerProcess, folder: Path, variables: dict[str, str]) -> None:
+        self.page = page
+        self.server = server
+        self.folder = folder
+        (folder / "docs").symlink_to(ROOT / "docs")
+        self._exported = folder / "exported"
+        self._exported.touch()
+        self._environment = {
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "HOME": str(folder),
+            "XDG_STATE_HOME": str(folder / "state"),
+            "LANG": "C.UTF-8",
+            "PYTHONUTF8": "1",
+            "PYTHONWARNINGS": "error",
+            "EXPORTED": str(self._exported),
+            "LDPRECOVER_URL": server.url,
+            **variables,
+        }
+        self._printed: str | None = None  # by the block before this one
+        self._status: int | None = None  # of the last answer curl got
+
+    def run(self) -> None:
+        """Run every block; an assertion names the first that does not do what the page shows."""
+        for block in self.page.blocks:
+            where = f"{self.page.name}, line {block.line}"
+            if block.language == "python":
+                self._run_python(block, where)
+            elif block.language in ("console", "bash"):
+                self._run_console(block, where)
+            elif block.language == "json":
+                assert self._printed is not None, f"{where}: JSON that answers nothing cannot be tried"
+                shown, got = json.loads(block.text), json.loads(self._printed)
+                assert matches(shown, got), f"{where}: the answer is\n{json.dumps(got, indent=2)}"
+                if "type" in shown:
+                    assert self._status == shown["status"], f"{where}: the answer has status {self._status}"
+                    self._status = None
+                self._printed = None
+            elif block.language == "text":
+                assert self._printed is not None, f"{where}: output of nothing"
+                assert block.text.rstrip() == self._printed.rstrip(), f"{where}: the output is\n{self._printed}"
+                self._printed = None
+            else:
+                assert not block.language, f"{where}: nobody tries {block.language}"
+        self._expect_success("the end of the page")
+
+    def _run_python(self, block: Block, where: str) -> None:
+        self._expect_success(where)
+        code = block.text.replace(_ELSEWHERE, self.server.url)
+        ended = self._started([sys.executable, "-c", code])
+        assert ended.returncode == 0, f"{where}: {ended.stderr}"
+        self._printed = ended.stdout
+
+    def _run_console(self, block: Block, where: str) -> None:
+        for command in _commands(block.text):
+            self._expect_success(where)
+            if _DONE.fullmatch(command):
+                continue
+            ended = self._started(["bash", "-c", _PRELUDE + self._adapted(command) + _EPILOGUE])
+            assert ended.returncode == 0, f"{where}: {command}: {ended.stderr}"
+            self._printed = ended.stdout
+            if re.search(r"\bcurl\b", command):
+                self._status = int(ended.stderr.split()[-1])
+
+    def _started(self, arguments: list[str]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            arguments,
+            cwd=self.folder,
+            env=self._environment | self._exports(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    def _exports(self) -> dict[str, str]:
+        """What commands exported that Python blocks, which do not run in bash, can see."""
+        found = re.findall(r'^declare -x (LDPRECOVER_\w+)="(.*)"$', self._exported.read_text(), re.MULTILINE)
+        return dict(found)
+
+    def _adapted(self, command: str) -> str:
+        command = command.replace(".venv/bin/", "").replace(_ELSEWHERE, self.server.url)
+        for start, options in _SHORTER.items():
+            if command.startswith(start) and "--help" not in command:
+                command += options
+        return command
+
+    def _expect_success(self, where: str) -> None:
+        """Fail when an answer before this block was an error that the page does not show."""
+        assert self._status is None or self._status < 400, f"before {where}: {self._status}, {self._printed}"
+        self._status = None
+
+
+def _commands(text: str) -> list[str]:
+    """Return a console block's commands: from one "$ " to the next, or lines where there is none."""
+    if not re.search(r"^\$ ", text, re.MULTILINE):
+        return text.replace("\\\n", "").splitlines()
+    return [command.strip() for command in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]]
+
+
+def matches(shown: Any, got: Any) -> bool:
+    """Tell whether an answer is as shown.
+
+    "…" stands for any value; within a string for any text; at the end of an array for the rest of it.
+    """
+    if shown == "…":
+        return True
+    if isinstance(shown, dict):
+        return isinstance(got, dict) and shown.keys() == got.keys() and all(matches(shown[k], got[k]) for k in shown)
+    if isinstance(shown, list):
+        if not isinstance(got, list):
+            return False
+        if shown[-1:] == ["…"]:
+            shown, got = shown[:-1], got[: len(shown) - 1]
+        return len(shown) == len(got) and all(map(matches, shown, got))
+    if isinstance(shown, str) and isinstance(got, str):
+        return re.fullmatch(".*".join(map(re.escape, shown.split("…"))), got, re.DOTALL) is not None
+    return type(shown) is type(got) and bool(shown == got)
+
+
+def has_tools() -> bool:
+    """Tell whether a page's commands can be run here."""
+    return bool(shutil.which("bash") and shutil.which("curl"))

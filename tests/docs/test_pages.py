@@ -1,0 +1,125 @@
+"""What pages say beside their examples: links lead somewhere, names exist, no page is out of the index."""
+
+import re
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import ServerProcess
+from tests.docs.markdown import PAGES, ROOT, Page
+from typer.main import get_command
+
+from ldprecover_cli.app import app
+from ldprecover_server import Settings
+
+MORE_PAGES = [
+    Page(ROOT / path) for path in ("CHANGELOG.md", "client/ldprecover_client/data/README.md", "tests/vectors/README.md")
+]
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+PACKAGES = [
+    import_module(name)
+    for name in ("ldprecover", "ldprecover_client", "ldprecover_attacker", "ldprecover_server", "ldprecover.recovery")
+]
+PUBLIC = {name for package in PACKAGES for name in package.__all__}
+NOT_OURS = {"ETag", "NaN", "ldprecover.db"}
+
+
+@pytest.mark.parametrize("page", [*PAGES, *MORE_PAGES], ids=lambda page: page.name)
+def test_every_link_leads_to_a_file_and_a_heading(page: Page) -> None:
+    for link in page.links:
+        if re.match(r"https://", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.path.parent / path).resolve() if path else page.path
+        assert target.exists(), link
+        assert target.is_relative_to(ROOT), link
+        if anchor:
+            assert anchor in Page(target).anchors, link
+
+
+def test_the_index_has_every_page() -> None:
+    index = Page(ROOT / "docs" / "README.md")
+    listed = {(index.path.parent / link).resolve() for link in index.links if not link.startswith("https:")}
+    pages = set((ROOT / "docs").glob("*.md")) - {index.path}
+    assert pages <= listed
+
+
+@each_page
+def test_no_two_headings_of_a_page_share_an_anchor(page: Page) -> None:
+    assert len(page.anchors) == len(page.headings)
+
+
+@each_page
+def test_every_environment_variable_exists(page: Page) -> None:
+    settings = {f"LDPRECOVER_{name.upper()}" for name in Settings.model_fields}
+    for name in set(re.findall(r"LDPRECOVER_[A-Z_]+", page.text)) - settings:
+        assert any(f'"{name}"' in source for source in sources("cli", "core")), name
+
+
+def sources(*folders: str) -> list[str]:
+    return [path.read_text(encoding="utf-8") for folder in folders for path in (ROOT / folder).rglob("*.py")]
+
+
+@each_page
+def test_every_name_in_code_is_public(page: Page) -> None:
+    """Names with capitals and small letters inside, names that are called, and dotted names of the packages."""
+    for span in set(page.code) - NOT_OURS:
+        for name in re.findall(r"^([A-Z]\w*[a-z]\w*[A-Z]\w*|[A-Z]\w+(?=\())", span):
+            assert name in PUBLIC, span
+        for dotted in re.findall(r"^(ldprecover\w*(?:\.\w+)+)(?:\(|$)", span):
+            resolve(dotted)
+
+
+def resolve(dotted: str) -> Any:
+    """Return what a dotted name means. Raises ImportError or AttributeError where it means nothing."""
+    try:
+        return import_module(dotted)
+    except ModuleNotFoundError:
+        module, _, name = dotted.rpartition(".")
+        return getattr(import_module(module), name)
+
+
+@each_page
+def test_every_command_and_option_in_code_exists(page: Page) -> None:
+    for span in page.code:
+        if span.startswith("ldprecover "):
+            command: Any = get_command(app)
+            words = [word for word in span.split()[1:] if word != "…"]
+            while words and words[0] in getattr(command, "commands", {}):
+                command = command.commands[words.pop(0)]
+            options = {flag for parameter in command.params for flag in parameter.opts} | {"--help"}
+            if command.name != "serve":  # its options are made from the settings when it is asked for
+                assert {word for word in words if word.startswith("--")} <= options, span
+            assert command.name != "root", span
+
+
+@each_page
+def test_every_path_in_code_exists(page: Page, server: ServerProcess) -> None:
+    paths = server.http.get("/openapi.json").json()["paths"]
+    for span in page.code:
+        if called := re.fullmatch(r"(GET|POST|DELETE) (/\S*)", span):
+            method, path = called.groups()
+            assert method.lower() in paths[path.replace("{id}", "{round}")], span
+
+
+def test_every_make_target_exists() -> None:
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for page in PAGES:
+        named = re.findall(r"^(?:\$ )?make (\w+)", "".join(b.text for b in page.blocks), re.MULTILINE)
+        named += [span.split()[1] for span in page.code if re.fullmatch(r"make \w+", span)]
+        assert set(named) <= targets, page.name
+
+
+def test_a_page_is_read_as_written(tmp_path: Path) -> None:
+    """The reader that these tests rely on."""
+    path = tmp_path / "page.md"
+    path.write_text(
+        "# Two words, ε & more\n\nSee [a](b.md#c), `code [no](link)`.\n\n```console\n$ true\n```\n\n## End\n"
+    )
+    page = Page(path)
+    assert page.links == ["b.md#c"]
+    assert page.code == ["code [no](link)"]
+    assert page.anchors == {"two-words-ε--more", "end"}
+    assert [(block.language, block.text, block.line) for block in page.blocks] == [("console", "$ true\n", 5)]

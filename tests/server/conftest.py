@@ -1,0 +1,129 @@
+"""The application in this process, for failures that a real server would have to be talked into."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urldefrag, urljoin
+
+import httpx
+import pytest
+from tests.conftest import ADMIN_KEY
+
+from ldprecover import FrequencyOracle, frequency_oracle
+from ldprecover_server import Settings, create_app
+from ldprecover_server.store import Store
+
+T = TypeVar("T")
+
+
+class InProcess:
+    """The whole ASGI application over a store on disk, called without sockets; its lifespan runs."""
+
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        url = f"sqlite:///{folder / 'ldprecover.db'}"
+        self.admin = {"Authorization": f"Bearer {ADMIN_KEY}"}
+        self.store = Store(url)
+        self.store.prepare()
+        self.app = create_app(Settings(database_url=url, admin_key=ADMIN_KEY, **settings), self.store)
+        self._runner = asyncio.Runner()
+        self.http = httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url="http://test")
+        self._events: asyncio.Queue[dict[str, str]] = asyncio.Queue()
+        self._answers: asyncio.Queue[Any] = asyncio.Queue()
+        self.run(self._start())
+
+    async def _start(self) -> None:
+        scope = {"type": "lifespan", "asgi": {"version": "3.0"}}
+        self._lifespan = asyncio.create_task(self.app(scope, self._events.get, self._answers.put))
+        assert await self._tell("lifespan.startup") == {"type": "lifespan.startup.complete"}
+
+    async def _tell(self, event: str) -> Any:
+        await self._events.put({"type": event})
+        return await self._answers.get()
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine in the application's event loop."""
+        return self._runner.run(coroutine)
+
+    def request(self, method: str, path: str, **options: Any) -> httpx.Response:
+        return self.run(self.http.request(method, path, **options))
+
+    def post(self, path: str, **options: Any) -> httpx.Response:
+        return self.request("POST", path, **options)
+
+    def get(self, path: str, **options: Any) -> httpx.Response:
+        return self.request("GET", path, **options)
+
+    def gather(self, *requests: tuple[str, str, dict[str, Any]]) -> list[httpx.Response]:
+        """Send requests (method, path, options) at the same time."""
+
+        async def send() -> list[httpx.Response]:
+            return await asyncio.gather(*(self.http.request(m, path, **options) for m, path, options in requests))
+
+        return self.run(send())
+
+    def open_round(self, protocol: str = "grr", epsilon: float = 1.0, **fields: Any) -> str:
+        """Open a round, over four items unless told otherwise, and return its id."""
+        if "items" not in fields:
+            fields.setdefault("domain_size", 4)
+        body = {"protocol": protocol, "epsilon": epsilon, **fields}
+        response = self.post("/rounds", json=body, headers=self.admin)
+        assert response.status_code == 201, response.text
+        return response.json()["id"]
+
+    def close(self) -> None:
+        async def end() -> None:
+            await self.http.aclose()
+            assert await self._tell("lifespan.shutdown") == {"type": "lifespan.shutdown.complete"}
+            await self._lifespan
+
+        with contextlib.closing(self._runner):
+            self.run(end())
+
+
+StartInProcess = Callable[..., InProcess]
+
+
+@pytest.fixture
+def start_in_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartInProcess]:
+    """Start applications with settings by name; all are closed when the test ends."""
+    with contextlib.ExitStack() as stack:
+
+        def start(**settings: Any) -> InProcess:
+            return stack.enter_context(contextlib.closing(InProcess(tmp_path_factory.mktemp("app"), **settings)))
+
+        yield start
+
+
+@pytest.fixture(scope="module")
+def in_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcess]:
+    """One application with default settings for a module."""
+    with contextlib.closing(InProcess(tmp_path_factory.mktemp("app"))) as app:
+        yield app
+
+
+@pytest.fixture(scope="session", params=["grr", "oue", "olh"])
+def oracle(request: pytest.FixtureRequest) -> FrequencyOracle:
+    """Each frequency oracle in turn, over a domain that leaves OUE padding bits."""
+    return frequency_oracle(request.param, 1.0, 11, 4 if request.param == "olh" else None)
+
+
+ProblemOf = Callable[[httpx.Response], str]
+
+
+@pytest.fixture(scope="session")
+def problem_of() -> ProblemOf:
+    """Check that an answer is a whole problem, and return the slug of its type."""
+
+    def check(response: httpx.Response) -> str:
+        assert response.headers["content-type"] == "application/problem+json", response.text
+        body = response.json()
+        assert body["status"] == response.status_code
+        assert body["title"]
+        page, slug = urldefrag(urljoin(str(response.request.url), body["type"]))
+        assert page == urljoin(str(response.request.url), "/docs/errors")
+        assert slug
+        return slug
+
+    return check

@@ -1,0 +1,287 @@
+"""Every error is a problem, and the type of every problem is a heading one can read."""
+
+import sqlite3
+from contextlib import closing
+from html.parser import HTMLParser
+from typing import Any
+from urllib.parse import urldefrag, urljoin
+
+import httpx
+import pytest
+from sqlalchemy import event
+from tests.conftest import PACKED, ServerProcess, StartServer
+from tests.server.conftest import InProcess, ProblemOf, StartInProcess
+
+from ldprecover import LDPRecoverError
+from ldprecover_server import errors
+from ldprecover_server.problems import PROBLEMS, STANDARD_PROBLEMS
+from ldprecover_server.problems import problem_of as type_of
+
+
+class Headings(HTMLParser):
+    """The ids of a page's headings."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.ids: list[str | None] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in ("h1", "h2", "h3", "h4"):
+            self.ids.append(dict(attrs).get("id"))
+
+
+def every_error() -> list[type[Exception]]:
+    found: list[type[Exception]] = []
+    ahead: list[type[Exception]] = [errors.ServiceError, LDPRecoverError]
+    while ahead:
+        cls = ahead.pop()
+        found += [cls] if not cls.__subclasses__() else []
+        ahead += cls.__subclasses__()
+    return found
+
+
+@pytest.mark.parametrize("cls", every_error(), ids=lambda cls: cls.__name__)
+def test_every_refusal_has_a_problem_of_its_own(cls: type[Exception]) -> None:
+    assert type_of(cls("for this reason")) is PROBLEMS[cls]
+
+
+def test_no_two_problems_share_a_name_and_each_has_its_heading(server: ServerProcess) -> None:
+    problems = [*PROBLEMS.values(), *STANDARD_PROBLEMS]
+    slugs = [problem.slug for problem in problems]
+    assert len(set(slugs)) == len(slugs)
+    for problem in problems:
+        page, slug = urldefrag(urljoin(server.url, problem.type))
+        assert slug == problem.slug
+        ids = Headings(server.http.get(page).text).ids
+        assert ids.count(slug) == 1
+        assert problem.status >= 400
+        assert problem.help
+
+
+def provoke(server: ServerProcess) -> dict[str, httpx.Response]:
+    """Every error that a caller can bring about on a healthy server, and its answer."""
+    http, admin = server.http, server.admin
+    opened = server.open_round()
+    path = f"/rounds/{opened['id']}"
+    closed = server.open_round()["id"]
+    http.post(f"/rounds/{closed}/close", headers=admin)
+    http.post(f"{path}/reports", json={"reports": [1]}, headers={"Idempotency-Key": "taken"})
+    return {
+        "not-found": http.get("/nothing/here"),
+        "method-not-allowed": http.put(path),
+        "invalid-request": http.post(f"{path}/recover", json={"eta": "0.2"}),
+        "round-not-found": http.get("/rounds/nothing"),
+        "round-closed": http.post(f"/rounds/{closed}/reports", json={"reports": [1]}),
+        "name-taken": http.post(
+            "/rounds", json={"protocol": "grr", "epsilon": 1, "domain_size": 4, "name": opened["name"]}, headers=admin
+        ),
+        "idempotency-key-reused": http.post(
+            f"{path}/reports", json={"reports": [2]}, headers={"Idempotency-Key": "taken"}
+        ),
+        "no-reports": http.post(f"/rounds/{closed}/recover"),
+        "invalid-header": http.post(f"{path}/reports", json={"reports": [1]}, headers={"Idempotency-Key": "a b"}),
+        "body-too-large": http.post(f"{path}/reports", content=bytes((16 << 20) + 1), headers=PACKED),
+        "unsupported-media-type": http.post(f"{path}/reports", content=b"1", headers={"Content-Type": "text/plain"}),
+        "unauthorized": http.post(f"{path}/close"),
+        "invalid-report": http.post(f"{path}/reports", json={"reports": [4]}),
+        "invalid-parameter": http.post(f"{path}/recover", json={"targets": ["nowhere"]}),
+    }
+
+
+def test_every_error_a_caller_can_make_is_a_problem_with_its_own_type(
+    server: ServerProcess, problem_of: ProblemOf
+) -> None:
+    answers = provoke(server)
+    assert {name: problem_of(answer) for name, answer in answers.items()} == {name: name for name in answers}
+    for name, answer in answers.items():
+        body = answer.json()
+        assert body["detail"], name
+        assert answer.status_code == next(p.status for p in (*PROBLEMS.values(), *STANDARD_PROBLEMS) if p.slug == name)
+    # The other problems are the server's own trouble, or need a server with no round at all.
+    healthy = {p.slug for p in (*PROBLEMS.values(), *STANDARD_PROBLEMS)} - set(answers)
+    assert healthy == {"no-current-round", "queue-full", "store-unavailable", "storage-full", "internal-error"}
+
+
+METHODS = {
+    "/rounds": {"GET", "POST"},
+    "/rounds/current": {"GET", "DELETE"},
+    "/rounds/current/parameters": {"GET"},
+    "/rounds/current/close": {"POST"},
+    "/rounds/current/reports": {"POST"},
+    "/rounds/current/frequencies": {"GET"},
+    "/rounds/current/recover": {"POST"},
+    "/reports": {"POST"},
+    "/frequencies": {"GET"},
+    "/recover": {"POST"},
+    "/healthz": {"GET"},
+    "/readyz": {"GET"},
+    "/version": {"GET"},
+    "/docs": {"GET"},
+}
+
+
+@pytest.mark.parametrize(("path", "methods"), METHODS.items(), ids=METHODS.keys())
+def test_a_405_names_all_the_methods_of_the_path(
+    server: ServerProcess, path: str, methods: set[str], problem_of: ProblemOf
+) -> None:
+    server.open_round()
+    for method in {"GET", "POST", "PUT", "DELETE", "PATCH"} - methods:
+        response = server.http.request(method, path, headers=server.admin)
+        assert (response.status_code, problem_of(response)) == (405, "method-not-allowed")
+        allowed = {name.strip() for name in response.headers["allow"].split(",")}
+        assert allowed - {"HEAD", "OPTIONS"} == methods, method
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/nothing", "/rounds/a/b", "/static/nothing.js", "/static/%2e%2e/app.py", "/%00", "/%ff", "/x" * 3000],
+)
+def test_a_path_that_leads_nowhere_is_a_problem(server: ServerProcess, path: str, problem_of: ProblemOf) -> None:
+    response = server.http.get(path)
+    assert (response.status_code, problem_of(response)) == (404, "not-found")
+
+
+def test_a_validation_problem_names_every_field_that_does_not_fit(server: ServerProcess) -> None:
+    body = {"protocol": "grr", "epsilon": "1", "domain_size": True, "colour": "red"}
+    answer = server.http.post("/rounds", json=body, headers=server.admin).json()
+    assert {error["field"] for error in answer["errors"]} == {"epsilon", "domain_size", "colour"}
+    assert all(error["reason"] for error in answer["errors"])
+
+
+def test_a_problem_never_repeats_a_key(server: ServerProcess) -> None:
+    secret = "x" * 65
+    sent = {"Idempotency-Key": secret, "Authorization": f"Bearer {secret}"}
+    id = server.open_round()["id"]
+    answers = [
+        server.http.post(f"/rounds/{id}/reports", json={"reports": [1]}, headers=sent),
+        server.http.post(f"/rounds/{id}/close", headers=sent),
+    ]
+    assert [answer.status_code for answer in answers] == [422, 401]
+    assert all(secret not in answer.text for answer in answers)
+
+
+def test_a_damaged_database_is_the_servers_fault_and_the_server_goes_on(
+    start_server: StartServer, problem_of: ProblemOf
+) -> None:
+    server = start_server()
+    id = server.open_round()["id"]
+    assert server.submit(id, b"\1\0\0\0").status_code == 202
+
+    def swap_counts(counts: bytes) -> bytes:
+        with closing(sqlite3.connect(server.database)) as database, database:
+            (old,) = database.execute("SELECT counts FROM tallies").fetchone()
+            database.execute("UPDATE tallies SET counts = ?", (counts,))
+            return old
+
+    whole = swap_counts(bytes(3))
+    for damaged in (bytes(3), bytes(8), 4 * b"\xff" + bytes(28)):
+        swap_counts(damaged)
+        for answer in (server.http.get("/frequencies"), server.http.post("/recover")):
+            assert (answer.status_code, problem_of(answer)) == (500, "internal-error")
+            assert "Traceback" not in answer.text
+        submitted = server.submit(id, b"\2\0\0\0", "key")
+        assert submitted.status_code in (500, 503)
+        assert problem_of(submitted) in ("internal-error", "store-unavailable")
+    assert "Traceback" in server.log.read_text()
+    assert server.http.get("/healthz").json() == {"status": "ok"}
+    swap_counts(whole)
+    assert server.submit(id, b"\2\0\0\0", "key").json() == {"round": id, "accepted": 1, "duplicate": False}
+    assert server.frequencies(id)["counts"] == [0, 1, 1, 0]
+
+
+def test_a_fault_of_the_server_on_the_way_of_a_submission_is_a_problem_too(
+    start_in_process: StartInProcess, problem_of: ProblemOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The submission's path does not go through the framework, which would catch it elsewhere."""
+    app = start_in_process()
+    id = app.open_round()
+
+    def fail(*_: Any) -> None:
+        raise ZeroDivisionError("a fault")
+
+    assert app.post(f"/rounds/{id}/reports", json={"reports": [1]}).status_code == 202
+    monkeypatch.setattr("ldprecover.wire.from_json", fail)
+    response = app.post(f"/rounds/{id}/reports", json={"reports": [1]})
+    assert (response.status_code, problem_of(response)) == (500, "internal-error")
+    assert "a fault" not in response.text
+
+
+def locked(app: InProcess) -> sqlite3.Connection:
+    """Hold the database's write lock."""
+    connection = sqlite3.connect(app.store.database.path, isolation_level=None, check_same_thread=False)
+    connection.execute("BEGIN IMMEDIATE")
+    return connection
+
+
+def test_a_database_that_does_not_answer_is_a_503_with_a_time_to_retry(
+    start_in_process: StartInProcess, problem_of: ProblemOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = start_in_process()
+    impatient(app)
+    id = app.open_round()
+    lock = locked(app)
+    answers = [
+        app.post(f"/rounds/{id}/reports", json={"reports": [1]}, headers={"Idempotency-Key": "k"}),
+        app.get("/readyz"),
+        app.post("/rounds", json={"protocol": "grr", "epsilon": 1, "domain_size": 4}, headers=app.admin),
+        app.post(f"/rounds/{id}/close", headers=app.admin),
+        app.request("DELETE", f"/rounds/{id}", headers=app.admin),
+    ]
+    assert [(a.status_code, problem_of(a)) for a in answers] == 5 * [(503, "store-unavailable")]
+    assert all(int(answer.headers["retry-after"]) >= 1 for answer in answers)
+    assert app.get("/healthz").status_code == 200
+    assert app.get(f"/rounds/{id}/frequencies").json()["n"] == 0
+    lock.execute("ROLLBACK")
+    lock.close()
+    assert app.get("/readyz").json() == {"status": "ready"}
+    again = app.post(f"/rounds/{id}/reports", json={"reports": [1]}, headers={"Idempotency-Key": "k"})
+    assert again.json() == {"round": id, "accepted": 1, "duplicate": False}
+
+
+def impatient(app: InProcess) -> None:
+    """Let the application wait for locks a moment only, on every connection it has or makes."""
+    engine = app.store.database.engine
+    event.listen(engine, "connect", lambda connection, record: connection.execute("PRAGMA busy_timeout=1"))
+    engine.dispose()
+
+
+def test_a_full_disk_is_a_507_nothing_is_stored_and_room_heals_it(
+    start_in_process: StartInProcess, problem_of: ProblemOf
+) -> None:
+    app = start_in_process()
+    id = app.open_round()
+    path = f"/rounds/{id}/reports"
+    assert app.post(path, json={"reports": [1]}).status_code == 202
+    pages = PageLimit(app)
+    pages.limit = 0
+    large = 100_000 * b"\2\0\0\0"
+    response = app.post(path, content=large, headers=PACKED | {"Idempotency-Key": "k"})
+    assert (response.status_code, problem_of(response)) == (507, "storage-full")
+    assert int(response.headers["retry-after"]) >= 1
+    assert app.get(f"/rounds/{id}").json()["n"] == 1
+    pages.limit = 1 << 30
+    again = app.post(path, content=large, headers=PACKED | {"Idempotency-Key": "k"})
+    assert again.json() == {"round": id, "accepted": 100_000, "duplicate": False}
+    assert app.get(f"/rounds/{id}/frequencies").json()["counts"] == [0, 1, 100_000, 0]
+
+
+class PageLimit:
+    """How many pages SQLite lets the database have: 0 stands for those it has. Stands for a disk."""
+
+    def __init__(self, app: InProcess) -> None:
+        self._engine = app.store.database.engine
+        self._limit = 1 << 30
+        event.listen(self._engine, "connect", self._set)
+
+    def _set(self, connection: Any, record: Any) -> None:
+        connection.execute(f"PRAGMA max_page_count={self._limit}").fetchall()
+
+    @property
+    def limit(self) -> int:
+        return self._limit
+
+    @limit.setter
+    def limit(self, pages: int) -> None:
+        self._limit = pages or 1
+        self._engine.dispose()

@@ -1,0 +1,165 @@
+"""The API reference: it describes every call and form, and what it shows works."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from fastapi.openapi.models import OpenAPI
+from tests.conftest import ServerProcess
+
+from ldprecover import wire
+
+CALLS = {
+    ("post", "/rounds"),
+    ("get", "/rounds"),
+    ("get", "/rounds/{round}"),
+    ("get", "/rounds/{round}/parameters"),
+    ("post", "/rounds/{round}/close"),
+    ("delete", "/rounds/{round}"),
+    ("post", "/rounds/{round}/reports"),
+    ("get", "/rounds/{round}/frequencies"),
+    ("post", "/rounds/{round}/recover"),
+    ("post", "/reports"),
+    ("get", "/frequencies"),
+    ("post", "/recover"),
+    ("get", "/healthz"),
+    ("get", "/readyz"),
+    ("get", "/version"),
+}
+
+
+@pytest.fixture(scope="module")
+def document(server: ServerProcess) -> dict[str, Any]:
+    return server.http.get("/openapi.json").json()
+
+
+def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, item in document["paths"].items():
+        for method, operation in item.items():
+            yield method, path, operation
+
+
+def references(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        if isinstance(node.get("$ref"), str):
+            yield node["$ref"]
+        for value in node.values():
+            yield from references(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from references(value)
+
+
+def test_the_document_describes_every_call_and_no_other(document: dict[str, Any]) -> None:
+    OpenAPI.model_validate(document)
+    assert document["openapi"].startswith("3.1")
+    assert {(method, path) for method, path, _ in operations(document)} == CALLS
+    ids = [operation["operationId"] for _, _, operation in operations(document)]
+    assert len(set(ids)) == len(ids)
+    assert all(operation.get("summary") for _, _, operation in operations(document))
+
+
+def test_every_reference_leads_somewhere_and_every_schema_is_used(document: dict[str, Any]) -> None:
+    found = set(references(document))
+    schemas = document["components"]["schemas"]
+    assert found == {f"#/components/schemas/{name}" for name in schemas}
+
+
+def test_every_error_is_described_as_a_problem(document: dict[str, Any]) -> None:
+    for method, path, operation in operations(document):
+        for status, answer in operation["responses"].items():
+            if int(status) >= 400:
+                assert list(answer["content"]) == ["application/problem+json"], (method, path, status)
+        assert any(int(status) < 300 for status in operation["responses"]), (method, path)
+
+
+def test_the_paths_that_name_a_round_say_what_may_stand_there(document: dict[str, Any]) -> None:
+    for _, path, operation in operations(document):
+        named = [p for p in operation.get("parameters", []) if p["in"] == "path"]
+        assert [p["name"] for p in named] == re.findall(r"\{(\w+)\}", path)
+        assert all(p["required"] and "current" in p["description"] for p in named)
+
+
+def test_admin_calls_ask_for_the_key_and_no_other_call_does(document: dict[str, Any]) -> None:
+    guarded = {(method, path) for method, path, operation in operations(document) if operation.get("security")}
+    assert guarded == {("post", "/rounds"), ("post", "/rounds/{round}/close"), ("delete", "/rounds/{round}")}
+    for method, path, operation in operations(document):
+        assert ("401" in operation["responses"]) == ((method, path) in guarded)
+    (scheme,) = document["components"]["securitySchemes"].values()
+    assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
+
+
+def test_a_submission_is_described_in_every_form(document: dict[str, Any]) -> None:
+    for path in ("/reports", "/rounds/{round}/reports"):
+        operation = document["paths"][path]["post"]
+        assert set(operation["requestBody"]["content"]) == {"application/json", wire.MEDIA_TYPE}
+        packed = operation["requestBody"]["content"][wire.MEDIA_TYPE]["schema"]
+        assert packed["format"] == "binary"
+        for words in ("ittle-endian", "GRR", "OUE", "OLH", "padding"):
+            assert words in packed["description"]
+        assert len(operation["requestBody"]["content"]["application/json"]["schema"]["oneOf"]) == 3
+        (key,) = (p for p in operation["parameters"] if p["in"] == "header")
+        assert (key["name"], key["required"], key["schema"]["maxLength"]) == ("Idempotency-Key", False, 64)
+        assert {"202", "404", "409", "413", "415", "422", "503", "507"} <= set(operation["responses"])
+        assert "gzip" in operation["description"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "round_"),
+    [
+        ("GrrReports", {"protocol": "grr", "domain_size": 18}),
+        ("OueReports", {"protocol": "oue", "domain_size": 4}),
+        ("OlhReports", {"protocol": "olh", "domain_size": 4, "hash_range": 3}),
+    ],
+)
+def test_the_examples_of_submissions_are_taken(
+    server: ServerProcess, document: dict[str, Any], schema: str, round_: dict[str, Any]
+) -> None:
+    example = document["components"]["schemas"][schema]["example"]
+    opened = server.open_round(**round_)
+    answer = server.http.post(f"/rounds/{opened['id']}/reports", json=example)
+    assert answer.status_code == 202
+    assert answer.json()["accepted"] == len(next(iter(example.values())))
+
+
+def test_answers_have_the_fields_that_are_described(server: ServerProcess, document: dict[str, Any]) -> None:
+    id = server.open_round()["id"]
+    path = f"/rounds/{id}"
+    answers = {
+        "Accepted": server.http.post(f"{path}/reports", json={"reports": [1]}),
+        "Round": server.http.get(path),
+        "Parameters": server.http.get(f"{path}/parameters"),
+        "Rounds": server.http.get("/rounds"),
+        "Frequencies": server.http.get(f"{path}/frequencies"),
+        "Recovered": server.http.post(f"{path}/recover"),
+        "Version": server.http.get("/version"),
+    }
+    for name, answer in answers.items():
+        schema = document["components"]["schemas"][name]
+        assert set(answer.json()) == set(schema["properties"]) == set(schema["required"]), name
+    problem = set(server.http.get("/nothing").json())
+    assert problem <= set(document["components"]["schemas"]["ProblemDetails"]["properties"])
+
+
+def test_the_root_leads_to_a_reference_whose_assets_are_all_served_from_here(server: ServerProcess) -> None:
+    response = server.http.get("/", follow_redirects=True)
+    assert str(response.url) == f"{server.url}/docs"
+    assert response.headers["content-type"].startswith("text/html")
+    assert "//" not in re.sub(r"^\s*//.*$|<!--.*?-->", "", response.text, flags=re.MULTILINE)
+    assets = re.findall(r"""(?:src|href|url)\s*[=:]\s*["']([^"']+)["']""", response.text)
+    assert len(assets) >= 4
+    for asset in assets:
+        assert asset.startswith("/")
+        found = server.http.get(asset)
+        assert found.status_code == 200
+        assert found.content
+    assert server.http.get("/docs/errors").headers["content-type"].startswith("text/html")
+
+
+def test_operators_can_ask_how_the_server_is(server: ServerProcess) -> None:
+    assert server.http.get("/healthz").json() == {"status": "ok"}
+    assert server.http.get("/readyz").json() == {"status": "ready"}
+    version = server.http.get("/version").json()
+    assert re.fullmatch(r"\d+\.\d+\.\d+.*", version["version"])
+    assert version["kernels"] in ("numpy", "numba")

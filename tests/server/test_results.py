@@ -1,0 +1,211 @@
+"""Frequencies and recoveries: what the mathematics says of the counts, to the bit."""
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.conftest import ServerProcess
+from tests.server.conftest import ProblemOf
+
+from ldprecover import Estimates, FrequencyOracle, RoundParameters, Tally, recover, wire
+from ldprecover.recovery import METHODS
+
+LABELS = ("3", "2", "1", "0", "Łódź", "x\0y", "a", "b", "c", "d", "e")
+"""Labels that are also indices of other items: 3 and "3" are different targets."""
+
+
+@pytest.fixture(scope="module")
+def poisoned(server: ServerProcess) -> dict[str, tuple[dict[str, Any], Tally]]:
+    """A round of each protocol with 400 genuine and 100 malicious reports, and its tally by `ldprecover` itself."""
+    rng = np.random.default_rng(3)
+    rounds = {}
+    for protocol in ("grr", "oue", "olh"):
+        opened = server.open_round(protocol, 1.0, items=LABELS, hash_range=4 if protocol == "olh" else None)
+        oracle = RoundParameters(protocol, 1.0, LABELS, opened["hash_range"]).oracle
+        genuine = oracle.perturb(rng.integers(0, 5, 400), rng)
+        malicious = oracle.encode(rng.choice([7, 9], 100), rng)
+        for reports in (genuine, malicious):
+            assert server.submit(opened["id"], wire.pack(reports)).status_code == 202
+        rounds[protocol] = opened, Tally.of(oracle, genuine) + Tally.of(oracle, malicious)
+    return rounds
+
+
+def test_frequencies_are_the_estimates_of_the_counts_to_the_bit(
+    server: ServerProcess, poisoned: dict[str, tuple[dict[str, Any], Tally]], oracle: FrequencyOracle
+) -> None:
+    opened, tally = poisoned[oracle.protocol]
+    estimates = Estimates.of(oracle, tally)
+    expected = {
+        "round": opened["id"],
+        "protocol": oracle.protocol,
+        "epsilon": 1.0,
+        "n": 500,
+        "p": oracle.p,
+        "q": oracle.q,
+        "items": list(LABELS),
+        "counts": tally.counts.tolist(),
+        "frequencies": estimates.frequencies.tolist(),
+        "standard_errors": estimates.standard_errors.tolist(),
+        "sum": estimates.sum,
+    }
+    assert server.frequencies(opened["id"]) == expected
+    assert min(expected["frequencies"]) < 0, "a negative estimate shows that none is clipped"
+    # And by hand, from the paper's formulas.
+    p, q, n = oracle.p, oracle.q, 500
+    for count, frequency, error in zip(
+        expected["counts"], expected["frequencies"], expected["standard_errors"], strict=True
+    ):
+        assert frequency == pytest.approx((count / n - q) / (p - q), rel=1e-12)
+        f = min(max(frequency, 0), 1)
+        variance = q * (1 - q) / (n * (p - q) ** 2) + f * (1 - p - q) / (n * (p - q))
+        assert error == pytest.approx(math.sqrt(variance), rel=1e-12)
+
+
+def test_without_reports_there_are_no_estimates(
+    server: ServerProcess, oracle: FrequencyOracle, problem_of: ProblemOf
+) -> None:
+    id = server.open_round(oracle.protocol, 1.0, domain_size=11)["id"]
+    found = server.frequencies(id)
+    assert (found["n"], found["counts"]) == (0, 11 * [0])
+    assert [found[name] for name in ("frequencies", "standard_errors", "sum")] == [None, None, None]
+    assert (found["p"] > found["q"]) is True
+    response = server.http.post(f"/rounds/{id}/recover")
+    assert (response.status_code, problem_of(response)) == (409, "no-reports")
+
+
+TARGETS: dict[str, tuple[list[str | int], tuple[int, ...]]] = {
+    "none": ([], ()),
+    "labels": (["b", "d"], (7, 9)),
+    "indices": ([9, 7], (7, 9)),
+    "a label that is also an index": (["3"], (0,)),
+    "an index that is also a label": ([3], (3,)),
+    "repeats in both forms": (["b", 7, "b", 9, 7, "3", 0], (0, 7, 9)),
+    "all but one": ([*range(10)], tuple(range(10))),
+    "labels beyond ASCII": (["Łódź", "x\0y"], (4, 5)),
+}
+
+
+@pytest.mark.parametrize(("targets", "indices"), TARGETS.values(), ids=TARGETS.keys())
+@pytest.mark.parametrize(
+    ("method", "eta", "model"),
+    [*itertools.product(METHODS, [0, 0.2, 10], ["paper"]), ("ldprecover", 0.3, "exact")],
+)
+def test_a_recovery_is_that_of_the_library_to_the_bit(
+    server: ServerProcess,
+    poisoned: dict[str, tuple[dict[str, Any], Tally]],
+    oracle: FrequencyOracle,
+    method: str,
+    eta: float,
+    model: str,
+    targets: list[str | int],
+    indices: tuple[int, ...],
+) -> None:
+    opened, tally = poisoned[oracle.protocol]
+    body = {"method": method, "eta": eta, "targets": targets, "malicious_model": model}
+    response = server.http.post(f"/rounds/{opened['id']}/recover", json=body)
+    assert response.status_code == 200, response.text
+    frequencies = Estimates.of(oracle, tally).frequencies
+    expected = recover(oracle, frequencies, method=method, eta=eta, targets=indices, malicious_model=model)
+    assert response.json() == {
+        "round": opened["id"],
+        "method": method,
+        "eta": expected.eta,
+        "targets": list(expected.targets),
+        "malicious_model": model,
+        "n": 500,
+        "malicious_sum": (1 - oracle.q * 11) / (oracle.p - oracle.q),
+        "items": list(LABELS),
+        "poisoned": frequencies.tolist(),
+        "malicious": expected.malicious.tolist(),
+        "genuine": expected.genuine.tolist(),
+        "recovered": expected.recovered.tolist(),
+        "notes": list(expected.notes),
+    }
+    assert expected.notes
+
+
+@pytest.mark.parametrize("content", [None, b"", b"null", b"{}", b'{"eta": 0.2, "targets": []}'])
+def test_every_field_of_a_recovery_has_its_default(
+    server: ServerProcess, poisoned: dict[str, tuple[dict[str, Any], Tally]], content: bytes | None
+) -> None:
+    opened, _ = poisoned["oue"]
+    full = {"eta": 0.2, "targets": [], "method": "ldprecover", "malicious_model": "paper"}
+    expected = server.http.post(f"/rounds/{opened['id']}/recover", json=full).json()
+    headers = {"Content-Type": "application/json"} if content is not None else {}
+    response = server.http.post(f"/rounds/{opened['id']}/recover", content=content, headers=headers)
+    assert (response.status_code, response.json()) == (200, expected)
+    assert (expected["eta"], expected["targets"], expected["method"]) == (0.2, [], "ldprecover")
+
+
+REFUSED = {
+    "eta below zero": ('{"eta": -0.001}', "eta"),
+    "eta above ten": ('{"eta": 10.001}', "eta"),
+    "eta a string": ('{"eta": "0.2"}', "eta"),
+    "eta true": ('{"eta": true}', "eta"),
+    "eta null": ('{"eta": null}', "eta"),
+    "eta NaN": ('{"eta": NaN}', "eta"),
+    "eta infinite": ('{"eta": 1e999}', "eta"),
+    "eta minus infinity": ('{"eta": -Infinity}', "eta"),
+    "an unknown label": ('{"targets": ["a", "nowhere"]}', "nowhere"),
+    "an index of d": ('{"targets": [0, 11]}', "11"),
+    "an index below zero": ('{"targets": [-1]}', "-1"),
+    "an index beyond any integer": ('{"targets": [1' + 400 * "0" + "]}", "targets"),
+    "a float index": ('{"targets": [1.0]}', "targets"),
+    "a target true": ('{"targets": [true]}', "targets"),
+    "a target null": ('{"targets": [null]}', "targets"),
+    "a list in the targets": ('{"targets": [[1]]}', "targets"),
+    "targets a label": ('{"targets": "a"}', "targets"),
+    "targets an object": ('{"targets": {"a": 1}}', "targets"),
+    "targets null": ('{"targets": null}', "targets"),
+    "half a surrogate pair": ('{"targets": ["\\ud800"]}', "targets"),
+    "every item": ('{"targets": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]}', "targets"),
+    "every item, half by label": ('{"targets": ["3", "2", "1", "0", 4, 5, 6, 7, 8, 9, 10, 10]}', "targets"),
+    "an unknown method": ('{"method": "magic"}', "norm-sub"),
+    "a method in capitals": ('{"method": "LDPRecover"}', "ldprecover"),
+    "method null": ('{"method": null}', "method"),
+    "an unknown model": ('{"malicious_model": "padded"}', "malicious_model"),
+    "an unknown field": ('{"target": ["a"]}', "target"),
+    "a list": ("[0.2]", "body"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "named"), REFUSED.values(), ids=REFUSED.keys())
+def test_a_recovery_that_makes_no_sense_is_refused_by_name(
+    server: ServerProcess,
+    poisoned: dict[str, tuple[dict[str, Any], Tally]],
+    text: str,
+    named: str,
+    problem_of: ProblemOf,
+) -> None:
+    opened, _ = poisoned["grr"]
+    response = server.http.post(
+        f"/rounds/{opened['id']}/recover", content=text, headers={"Content-Type": "application/json"}
+    )
+    assert response.status_code == 422, response.text
+    assert problem_of(response) in ("invalid-request", "invalid-parameter")
+    assert named in response.json()["detail"]
+
+
+def test_when_no_estimate_is_positive_the_malicious_frequencies_are_zero(server: ServerProcess) -> None:
+    """OUE reports without a single one: every estimate is -q/(p - q)."""
+    id = server.open_round("oue", 1.0, domain_size=5)["id"]
+    assert server.submit(id, bytes(30)).status_code == 202
+    found = server.http.post(f"/rounds/{id}/recover").json()
+    assert max(found["poisoned"]) < 0
+    assert found["malicious"] == 5 * [0]
+    assert found["recovered"] == pytest.approx(5 * [0.2], abs=1e-15)
+    assert any("no estimate is positive" in note for note in found["notes"])
+
+
+@pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
+def test_the_smallest_domain_recovers(server: ServerProcess, protocol: str) -> None:
+    id = server.open_round(protocol, 1.0, domain_size=2)["id"]
+    oracle = RoundParameters(protocol, 1.0, ("0", "1"), None).oracle
+    reports = oracle.perturb(np.zeros(50, dtype=np.int64), np.random.default_rng(1))
+    server.submit(id, wire.pack(reports))
+    for targets in ([], [0], [1]):
+        found = server.http.post(f"/rounds/{id}/recover", json={"targets": targets}).json()
+        assert min(found["recovered"]) >= 0
+        assert sum(found["recovered"]) == pytest.approx(1, abs=1e-12)

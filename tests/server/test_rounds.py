@@ -1,0 +1,433 @@
+"""Opening, reading, closing and deleting rounds."""
+
+import json
+import math
+import sqlite3
+import uuid
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pytest
+from tests.conftest import ServerProcess
+from tests.server.conftest import ProblemOf, StartInProcess
+
+from ldprecover import FrequencyOracle, RoundParameters
+
+
+def open_raw(server: ServerProcess, text: str | bytes) -> httpx.Response:
+    """Open a round with a body given as text, which JSON libraries would not write."""
+    return server.http.post("/rounds", content=text, headers=server.admin | {"Content-Type": "application/json"})
+
+
+def fresh_name() -> str:
+    return f"n{uuid.uuid4().hex}"
+
+
+def test_opening_answers_with_the_round_and_its_place(server: ServerProcess) -> None:
+    asked = {
+        "name": fresh_name(),
+        "protocol": "olh",
+        "epsilon": 0.5,
+        "items": ["New York, NY", "Łódź"],
+        "hash_range": 5,
+    }
+    before = datetime.now(UTC).replace(microsecond=0)
+    response = server.http.post("/rounds", json=asked, headers=server.admin)
+    assert response.status_code == 201
+    opened = response.json()
+    assert opened | asked == opened
+    assert set(opened) == {
+        *asked, "id", "state", "p", "q", "n", "opened_at", "closed_at", "digest", "domain_size",
+    }  # fmt: skip
+    assert (opened["state"], opened["n"], opened["closed_at"], opened["domain_size"]) == ("open", 0, None, 2)
+    assert before <= datetime.fromisoformat(opened["opened_at"]) <= datetime.now(UTC)
+    parameters = RoundParameters("olh", 0.5, ("New York, NY", "Łódź"), 5)
+    assert (opened["p"], opened["q"]) == (parameters.oracle.p, parameters.oracle.q)
+    assert opened["digest"] == parameters.digest
+    assert response.headers["location"] == f"/rounds/{opened['id']}"
+    assert server.http.get(response.headers["location"]).json() == opened
+
+
+def test_a_domain_size_labels_the_items_by_their_indices(server: ServerProcess, oracle: FrequencyOracle) -> None:
+    opened = server.open_round(oracle.protocol, oracle.epsilon, domain_size=11)
+    assert opened["items"] == [str(i) for i in range(11)]
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 1, 2.0, 10])
+def test_the_default_hash_range_is_stored(server: ServerProcess, epsilon: float) -> None:
+    """The paper's g = ceil(e^eps + 1)."""
+    opened = server.open_round("olh", epsilon)
+    assert opened["hash_range"] == math.ceil(math.exp(epsilon) + 1)
+    assert server.http.get(f"/rounds/{opened['id']}").json()["hash_range"] == opened["hash_range"]
+
+
+@pytest.mark.parametrize("protocol", ["grr", "oue"])
+def test_only_olh_has_a_hash_range(server: ServerProcess, protocol: str, problem_of: ProblemOf) -> None:
+    assert server.open_round(protocol)["hash_range"] is None
+    body = {"protocol": protocol, "epsilon": 1, "domain_size": 4, "hash_range": 4}
+    response = server.http.post("/rounds", json=body, headers=server.admin)
+    assert (response.status_code, problem_of(response)) == (422, "invalid-parameter")
+    assert "hash_range" in response.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"protocol": "grr", "epsilon": 1, "domain_size": 2}',
+        '{"protocol": "grr", "epsilon": 0.01, "domain_size": 100000}',
+        '{"protocol": "oue", "epsilon": 1e1, "domain_size": 3}',
+        '{"protocol": "olh", "epsilon": 10.0, "domain_size": 3, "hash_range": 2}',
+        '{"protocol": "olh", "epsilon": 5E-1, "domain_size": 3, "hash_range": 65536}',
+        '{"protocol": "olh", "epsilon": 1, "domain_size": 3, "hash_range": null, "name": null, "items": null}',
+        '{"protocol": "grr", "epsilon": 1, "items": ["a", "A"]}',
+        '{"protocol": "grr", "epsilon": 1, "items": ["\\u00e9", "e\\u0301", " ", "\\u0000", "\\ud83d\\ude00"]}',
+    ],
+)
+def test_every_allowed_extreme_is_taken(server: ServerProcess, text: str) -> None:
+    response = open_raw(server, text)
+    assert response.status_code == 201, response.text
+    asked, opened = json.loads(text), response.json()
+    assert opened["epsilon"] == asked["epsilon"]
+    assert len(opened["items"]) == (asked.get("domain_size") or len(asked["items"]))
+    if asked.get("items"):
+        assert opened["items"] == asked["items"]
+
+
+GRR = '{{"protocol": "grr", "epsilon": 1, "domain_size": 4, {}}}'
+REFUSED_FIELDS = {
+    "epsilon too small": ('{"protocol": "grr", "epsilon": 0.009999, "domain_size": 4}', "epsilon"),
+    "epsilon too large": ('{"protocol": "grr", "epsilon": 10.000001, "domain_size": 4}', "epsilon"),
+    "epsilon zero": ('{"protocol": "grr", "epsilon": 0, "domain_size": 4}', "epsilon"),
+    "epsilon negative": ('{"protocol": "grr", "epsilon": -1, "domain_size": 4}', "epsilon"),
+    "epsilon a string": ('{"protocol": "grr", "epsilon": "0.5", "domain_size": 4}', "epsilon"),
+    "epsilon NaN in quotes": ('{"protocol": "grr", "epsilon": "NaN", "domain_size": 4}', "epsilon"),
+    "epsilon a NaN literal": ('{"protocol": "grr", "epsilon": NaN, "domain_size": 4}', "epsilon"),
+    "epsilon an Infinity literal": ('{"protocol": "grr", "epsilon": Infinity, "domain_size": 4}', "epsilon"),
+    "epsilon true": ('{"protocol": "grr", "epsilon": true, "domain_size": 4}', "epsilon"),
+    "epsilon beyond a double": ('{"protocol": "grr", "epsilon": 1e400, "domain_size": 4}', "epsilon"),
+    "epsilon an integer beyond a double": (
+        '{"protocol": "grr", "epsilon": 1' + 400 * "0" + ', "domain_size": 4}',
+        "epsilon",
+    ),
+    "epsilon null": ('{"protocol": "grr", "epsilon": null, "domain_size": 4}', "epsilon"),
+    "epsilon a list": ('{"protocol": "grr", "epsilon": [1], "domain_size": 4}', "epsilon"),
+    "epsilon missing": ('{"protocol": "grr", "domain_size": 4}', "epsilon"),
+    "protocol missing": ('{"epsilon": 1, "domain_size": 4}', "protocol"),
+    "protocol unknown": ('{"protocol": "rappor", "epsilon": 1, "domain_size": 4}', "protocol"),
+    "protocol in capitals": ('{"protocol": "GRR", "epsilon": 1, "domain_size": 4}', "protocol"),
+    "neither items nor domain_size": ('{"protocol": "grr", "epsilon": 1}', "items or domain_size"),
+    "both items and domain_size": (GRR.format('"items": ["a", "b", "c", "d"]'), "items or domain_size"),
+    "one item": ('{"protocol": "grr", "epsilon": 1, "items": ["a"]}', "items"),
+    "no items": ('{"protocol": "grr", "epsilon": 1, "items": []}', "items"),
+    "an empty item": ('{"protocol": "grr", "epsilon": 1, "items": ["a", ""]}', "items.1"),
+    "an item twice": ('{"protocol": "grr", "epsilon": 1, "items": ["a", "b", "a"]}', "distinct"),
+    "an item that is a number": ('{"protocol": "grr", "epsilon": 1, "items": ["a", 1]}', "items.1"),
+    "an item that is null": ('{"protocol": "grr", "epsilon": 1, "items": ["a", null]}', "items.1"),
+    "an item with half a surrogate pair": ('{"protocol": "grr", "epsilon": 1, "items": ["a", "x\\ud800"]}', "items.1"),
+    "items a string": ('{"protocol": "grr", "epsilon": 1, "items": "ab"}', "items"),
+    "domain_size one": ('{"protocol": "grr", "epsilon": 1, "domain_size": 1}', "domain_size"),
+    "domain_size too large": ('{"protocol": "grr", "epsilon": 1, "domain_size": 100001}', "domain_size"),
+    "domain_size a float": ('{"protocol": "grr", "epsilon": 1, "domain_size": 4.0}', "domain_size"),
+    "domain_size a string": ('{"protocol": "grr", "epsilon": 1, "domain_size": "4"}', "domain_size"),
+    "domain_size true": ('{"protocol": "grr", "epsilon": 1, "domain_size": true}', "domain_size"),
+    "domain_size of 4,000 digits": ('{"protocol": "grr", "epsilon": 1, "domain_size": ' + 4000 * "1" + "}", "domain"),
+    "hash_range one": ('{"protocol": "olh", "epsilon": 1, "domain_size": 4, "hash_range": 1}', "hash_range"),
+    "hash_range too large": ('{"protocol": "olh", "epsilon": 1, "domain_size": 4, "hash_range": 65537}', "hash_range"),
+    "hash_range a float": ('{"protocol": "olh", "epsilon": 1, "domain_size": 4, "hash_range": 3.0}', "hash_range"),
+    "an unknown field": (GRR.format('"epsilon_": 1'), "epsilon_"),
+    "the answer's own field": (GRR.format('"p": 0.5'), "p"),
+    "name current": (GRR.format('"name": "current"'), "name"),
+    "name empty": (GRR.format('"name": ""'), "name"),
+    "name with a capital": (GRR.format('"name": "Cities"'), "name"),
+    "name with a space": (GRR.format('"name": "a b"'), "name"),
+    "name with a slash": (GRR.format('"name": "a/b"'), "name"),
+    "name with an umlaut": (GRR.format('"name": "städte"'), "name"),
+    "name that starts with a dot": (GRR.format('"name": ".a"'), "name"),
+    "name that starts with a dash": (GRR.format('"name": "-a"'), "name"),
+    "name that ends with a newline": (GRR.format('"name": "a\\n"'), "name"),
+    "name of 65 characters": (GRR.format(f'"name": "{65 * "a"}"'), "name"),
+    "name a number": (GRR.format('"name": 7'), "name"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "named"), REFUSED_FIELDS.values(), ids=REFUSED_FIELDS.keys())
+def test_a_field_outside_its_range_is_refused_by_name(
+    server: ServerProcess, text: str, named: str, problem_of: ProblemOf
+) -> None:
+    before = server.http.get("/rounds", params={"limit": 1}).json()
+    response = open_raw(server, text)
+    assert response.status_code == 422, response.text
+    assert problem_of(response) in ("invalid-request", "invalid-parameter")
+    assert named in response.json()["detail"]
+    assert server.http.get("/rounds", params={"limit": 1}).json() == before
+
+
+UNREADABLE = {
+    "nothing": b"",
+    "no JSON": b"epsilon=1",
+    "cut off": b'{"protocol": "grr", "eps',
+    "null": b"null",
+    "a list": b"[]",
+    "a string": b'"grr"',
+    "invalid UTF-8": b'{"protocol": "\xff\xfe"}',
+    "UTF-16": '{"protocol": "grr", "epsilon": 1, "domain_size": 4}'.encode("utf-16")[:-1],
+    "lists to a depth of 100,000": 100_000 * b"[",
+    "objects to a depth of 100,000": 100_000 * b'{"protocol":',
+    "a number of 5,000 digits": b'{"protocol": "grr", "domain_size": 4, "epsilon": 1' + 5000 * b"0" + b"}",
+    "a field with half a surrogate pair": b'{"\\ud800": 1, "protocol": "grr", "epsilon": 1, "domain_size": 4}',
+}
+
+
+@pytest.mark.parametrize("content", UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_a_body_that_is_no_round_is_refused(server: ServerProcess, content: bytes, problem_of: ProblemOf) -> None:
+    response = open_raw(server, content)
+    assert (response.status_code, problem_of(response)) == (422, "invalid-request")
+    assert response.json()["detail"]
+
+
+def test_a_hundred_thousand_labels_are_taken_and_one_more_is_not(server: ServerProcess, problem_of: ProblemOf) -> None:
+    labels = [f"item {i}" for i in range(100_001)]
+    opened = server.open_round("olh", 1.0, items=labels[:-1])
+    assert opened["items"] == labels[:-1]
+    assert server.frequencies(opened["id"])["counts"] == 100_000 * [0]
+    server.http.delete(f"/rounds/{opened['id']}", headers=server.admin)
+    body = {"protocol": "olh", "epsilon": 1.0, "items": labels}
+    response = server.http.post("/rounds", json=body, headers=server.admin)
+    assert (response.status_code, problem_of(response)) == (422, "invalid-request")
+    assert "100000" in response.json()["detail"]
+
+
+@pytest.mark.parametrize("name", ["0", "a" * 64, "a.b_c-d", "9--", "currently", "r1."])
+def test_names_of_the_documented_form_are_taken(start_in_process: StartInProcess, name: str) -> None:
+    app = start_in_process()
+    opened = app.open_round(name=name)
+    assert app.get(f"/rounds/{name}").json()["id"] == opened
+
+
+def test_a_name_belongs_to_one_round_until_it_is_deleted(server: ServerProcess, problem_of: ProblemOf) -> None:
+    name = fresh_name()
+    first = server.open_round(name=name)
+    body = {"protocol": "oue", "epsilon": 1, "domain_size": 9, "name": name}
+    response = server.http.post("/rounds", json=body, headers=server.admin)
+    assert (response.status_code, problem_of(response)) == (409, "name-taken")
+    assert name in response.json()["detail"]
+    assert server.http.get(f"/rounds/{name}").json() == first
+    server.http.post(f"/rounds/{name}/close", headers=server.admin)
+    assert server.http.post("/rounds", json=body, headers=server.admin).status_code == 409
+    server.http.delete(f"/rounds/{name}", headers=server.admin)
+    second = server.http.post("/rounds", json=body, headers=server.admin).json()
+    assert second["id"] != first["id"]
+    assert server.http.get(f"/rounds/{name}").json() == second
+
+
+def test_a_round_without_a_name_gets_one_of_the_documented_form(server: ServerProcess) -> None:
+    names = {server.open_round("oue", name=None)["name"] for _ in range(3)}
+    assert len(names) == 3
+    assert all(name.startswith("oue-") and name == name.lower() for name in names)
+
+
+def test_a_round_is_found_by_id_by_name_and_as_the_current_one(server: ServerProcess) -> None:
+    opened = server.open_round()
+    for identifier in (opened["id"], opened["name"], "current"):
+        assert server.http.get(f"/rounds/{identifier}").json() == opened
+        assert server.http.get(f"/rounds/{identifier}/frequencies").json()["round"] == opened["id"]
+    assert server.http.get("/frequencies").json()["round"] == opened["id"]
+    assert server.http.post("/reports", json={"reports": [1]}).json()["round"] == opened["id"]
+    assert server.http.post("/recover").json()["round"] == opened["id"]
+
+
+@pytest.mark.parametrize("identifier", ["nothing", "R" + 24 * "0", "%00", "%FF", "%F0%9F%98%80", "Current", "a" * 5000])
+def test_an_unknown_round_is_a_404(server: ServerProcess, identifier: str, problem_of: ProblemOf) -> None:
+    calls = [
+        server.http.get(f"/rounds/{identifier}"),
+        server.http.get(f"/rounds/{identifier}/parameters"),
+        server.http.get(f"/rounds/{identifier}/frequencies"),
+        server.http.post(f"/rounds/{identifier}/recover"),
+        server.http.post(f"/rounds/{identifier}/reports", json={"reports": [1]}),
+        server.http.post(f"/rounds/{identifier}/close", headers=server.admin),
+        server.http.delete(f"/rounds/{identifier}", headers=server.admin),
+    ]
+    assert [(r.status_code, problem_of(r)) for r in calls] == [(404, "round-not-found")] * len(calls)
+
+
+def test_rounds_are_listed_the_one_opened_last_first_page_by_page(start_in_process: StartInProcess) -> None:
+    app = start_in_process()
+    assert app.get("/rounds").json() == {"rounds": []}
+    opened = [app.open_round() for _ in range(5)]
+    app.post(f"/rounds/{opened[1]}/close", headers=app.admin)
+    app.post(f"/rounds/{opened[4]}/reports", json={"reports": [1, 2]})
+    listed = app.get("/rounds").json()["rounds"]
+    assert [r["id"] for r in listed] == opened[::-1]
+    assert listed == [app.get(f"/rounds/{id}").json() for id in opened[::-1]]
+    assert [(r["state"], r["n"]) for r in listed] == [("open", 2), *2 * [("open", 0)], ("closed", 0), ("open", 0)]
+    first = app.get("/rounds", params={"limit": 2}).json()["rounds"]
+    second = app.get("/rounds", params={"limit": 10, "before": first[-1]["id"]}).json()["rounds"]
+    assert first + second == listed
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=-1", "limit=x", "limit=1e400", "limit=1001", "limit="])
+def test_a_page_that_is_no_page_is_refused(server: ServerProcess, query: str, problem_of: ProblemOf) -> None:
+    response = server.http.get(f"/rounds?{query}")
+    assert (response.status_code, problem_of(response)) == (422, "invalid-request")
+
+
+def test_the_parameters_are_the_immutable_part_with_a_digest_anyone_can_recompute(
+    server: ServerProcess, oracle: FrequencyOracle
+) -> None:
+    labels = [f"№ {i}" for i in range(11)]
+    opened = server.open_round(oracle.protocol, oracle.epsilon, items=labels)
+    parameters = server.http.get(f"/rounds/{opened['id']}/parameters").json()
+    mutable = ("state", "n", "opened_at", "closed_at")
+    assert parameters == {name: value for name, value in opened.items() if name not in mutable}
+    told = RoundParameters(
+        parameters["protocol"], parameters["epsilon"], tuple(parameters["items"]), parameters["hash_range"]
+    )
+    assert parameters["digest"] == told.digest
+
+
+def test_parameters_never_change_and_are_cached_for_ever_by_id(server: ServerProcess) -> None:
+    opened = server.open_round()
+    path = f"/rounds/{opened['id']}/parameters"
+    first = server.http.get(path)
+    assert first.headers["cache-control"] == "public, max-age=31536000, immutable"
+    server.http.post(f"/rounds/{opened['id']}/reports", json={"reports": [1]})
+    server.http.post(f"/rounds/{opened['id']}/close", headers=server.admin)
+    second = server.http.get(path)
+    assert (second.content, second.headers["etag"]) == (first.content, first.headers["etag"])
+
+
+@pytest.mark.parametrize("form", ["{}", "W/{}", '"other", {}', '{} , "other"', "*"])
+def test_a_known_etag_is_answered_304(server: ServerProcess, form: str) -> None:
+    opened = server.open_round()
+    path = f"/rounds/{opened['id']}/parameters"
+    etag = server.http.get(path).headers["etag"]
+    assert etag.startswith('"')
+    assert etag.endswith('"')
+    known = server.http.get(path, headers={"If-None-Match": form.format(etag)})
+    assert (known.status_code, known.content, known.headers["etag"]) == (304, b"", etag)
+    assert "immutable" in known.headers["cache-control"]
+    unknown = server.http.get(path, headers={"If-None-Match": '"other"'})
+    assert unknown.status_code == 200
+
+
+def test_parameters_by_name_are_asked_for_again_since_a_name_can_pass_on(server: ServerProcess) -> None:
+    name = fresh_name()
+    server.open_round(name=name)
+    first = server.http.get(f"/rounds/{name}/parameters")
+    assert first.headers["cache-control"] == "no-cache"
+    assert server.http.get("/rounds/current/parameters").headers["cache-control"] == "no-cache"
+    server.http.delete(f"/rounds/{name}", headers=server.admin)
+    server.open_round(name=name)
+    second = server.http.get(f"/rounds/{name}/parameters", headers={"If-None-Match": first.headers["etag"]})
+    assert second.status_code == 200
+    assert second.json()["id"] != first.json()["id"]
+
+
+def test_closing_again_is_answered_200_and_changes_nothing(server: ServerProcess) -> None:
+    opened = server.open_round()
+    first = server.http.post(f"/rounds/{opened['id']}/close", headers=server.admin)
+    assert first.status_code == 200
+    closed = first.json()
+    assert closed == opened | {"state": "closed", "closed_at": closed["closed_at"]}
+    assert datetime.fromisoformat(closed["closed_at"]) >= datetime.fromisoformat(opened["opened_at"])
+    second = server.http.post(f"/rounds/{opened['name']}/close", headers=server.admin)
+    assert (second.status_code, second.json()) == (200, closed)
+    assert server.http.get(f"/rounds/{opened['id']}").json() == closed
+
+
+def test_a_closed_round_is_still_read_and_still_the_current_one(server: ServerProcess) -> None:
+    opened = server.open_round()
+    server.http.post("/reports", json={"reports": [1, 1]})
+    assert server.http.post("/rounds/current/close", headers=server.admin).json()["id"] == opened["id"]
+    assert server.http.get("/rounds/current").json()["id"] == opened["id"]
+    assert server.http.get("/frequencies").json()["counts"] == [0, 2, 0, 0]
+    assert server.http.post("/recover").status_code == 200
+
+
+def test_deleting_removes_the_round_and_all_its_reports(server: ServerProcess, problem_of: ProblemOf) -> None:
+    kept, opened = server.open_round(), server.open_round()
+    for round_ in (kept, opened):
+        server.submit(round_["id"], b"\1\0\0\0", "key")
+    response = server.http.delete(f"/rounds/{opened['id']}", headers=server.admin)
+    assert (response.status_code, response.content) == (204, b"")
+    for identifier in (opened["id"], opened["name"]):
+        assert problem_of(server.http.get(f"/rounds/{identifier}")) == "round-not-found"
+        assert problem_of(server.submit(identifier, b"\1\0\0\0", "key")) == "round-not-found"
+    assert server.http.delete(f"/rounds/{opened['id']}", headers=server.admin).status_code == 404
+    assert server.frequencies(kept["id"])["counts"] == [0, 1, 0, 0]
+    with closing(sqlite3.connect(server.database)) as database:
+        for table in ("keys", "segments", "tallies"):
+            orphans = f"SELECT count(*) FROM {table} WHERE round NOT IN (SELECT seq FROM rounds)"
+            assert database.execute(orphans).fetchone() == (0,), table
+            (rows,) = database.execute(
+                f"SELECT count(*) FROM {table} WHERE round = (SELECT seq FROM rounds WHERE id = ?)", (kept["id"],)
+            ).fetchone()
+            assert rows == 1, table
+
+
+def test_after_a_deletion_the_current_round_is_the_one_opened_last_of_those_left(
+    start_in_process: StartInProcess, problem_of: ProblemOf
+) -> None:
+    app = start_in_process()
+
+    def current() -> str:
+        return app.get("/frequencies").json()["round"]
+
+    def is_nowhere() -> None:
+        calls = [app.get("/frequencies"), app.post("/recover"), app.get("/rounds/current")]
+        calls.append(app.post("/reports", json={"reports": [1]}))
+        assert [(r.status_code, problem_of(r)) for r in calls] == 4 * [(404, "no-current-round")]
+
+    is_nowhere()
+    first, second, third = (app.open_round() for _ in range(3))
+    assert current() == third
+    app.post(f"/rounds/{second}/close", headers=app.admin)
+    app.request("DELETE", f"/rounds/{third}", headers=app.admin)
+    assert current() == second
+    app.request("DELETE", "/rounds/current", headers=app.admin)
+    assert current() == first
+    app.request("DELETE", f"/rounds/{first}", headers=app.admin)
+    is_nowhere()
+    # The place of a deleted round is not given again, or an old round could become the current one.
+    fourth = app.open_round()
+    assert current() == fourth
+
+
+KEYS: dict[str, Callable[[str], dict[str, str]]] = {
+    "none": lambda key: {},
+    "a wrong one": lambda key: {"Authorization": "Bearer not-the-admin-key-at-all"},
+    "the right one cut short": lambda key: {"Authorization": f"Bearer {key[:-1]}"},
+    "the right one and more": lambda key: {"Authorization": f"Bearer {key}x"},
+    "an empty one": lambda key: {"Authorization": "Bearer"},
+    "no scheme": lambda key: {"Authorization": key},
+    "another scheme": lambda key: {"Authorization": f"Basic {key}"},
+    "another header": lambda key: {"X-Api-Key": key},
+    "not ASCII": lambda key: {"Authorization": b"Bearer \xe9\xff"},  # type: ignore[dict-item]
+}
+
+
+@pytest.mark.parametrize("headers", KEYS.values(), ids=KEYS.keys())
+def test_nobody_without_the_key_opens_closes_or_deletes_a_round(
+    server: ServerProcess, headers: Callable[[str], dict[str, str]], problem_of: ProblemOf
+) -> None:
+    opened = server.open_round()
+    sent: Any = headers(server.admin_key)
+    body = {"protocol": "grr", "epsilon": 1, "domain_size": 4}
+    refused = [
+        server.http.post("/rounds", json=body, headers=sent),
+        server.http.post(f"/rounds/{opened['id']}/close", headers=sent),
+        server.http.delete(f"/rounds/{opened['id']}", headers=sent),
+    ]
+    assert [(r.status_code, problem_of(r)) for r in refused] == 3 * [(401, "unauthorized")]
+    assert [r.headers["www-authenticate"] for r in refused] == 3 * ["Bearer"]
+    assert server.http.get("/rounds/current").json() == opened
+
+
+def test_the_scheme_of_the_key_is_read_in_any_case(server: ServerProcess) -> None:
+    body = {"protocol": "grr", "epsilon": 1, "domain_size": 4}
+    for scheme in ("Bearer", "bearer", "BEARER"):
+        headers = {"Authorization": f"{scheme} {server.admin_key}"}
+        assert server.http.post("/rounds", json=body, headers=headers).status_code == 201

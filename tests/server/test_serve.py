@@ -1,0 +1,130 @@
+"""Running the server: its first lines, its keys, its one database, and its end."""
+
+import hashlib
+import re
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tests.conftest import ServerProcess, StartServer
+
+from ldprecover_server import ConfigurationError, Settings, create_key, serve
+
+
+def test_the_first_lines_say_where_it_serves_and_from_what(server: ServerProcess) -> None:
+    assert server.lines == [
+        f"LDPRecover serves {server.url} from {server.database}\n",
+        f"API reference: {server.url}/docs\n",
+    ]
+    assert server.http.base_url.port != 0
+
+
+def files(server: ServerProcess) -> bytes:
+    """Return every byte the server has written to disk: database, write-ahead log, lock and log."""
+    return b"".join(path.read_bytes() for path in sorted(server.folder.iterdir()))
+
+
+def test_without_a_key_in_the_settings_one_is_made_printed_once_and_kept_as_a_hash(
+    start_server: StartServer,
+) -> None:
+    server = start_server(admin_key=None)
+    (line,) = (line for line in server.lines if "Admin key" in line)
+    key = line.split()[-1]
+    assert len(key) >= 40
+    body = {"protocol": "grr", "epsilon": 1, "domain_size": 4}
+    headers = {"Authorization": f"Bearer {key}"}
+    assert server.http.post("/rounds", json=body, headers=headers).status_code == 201
+    server.restart()
+    assert not any("key" in line.lower() for line in server.lines)
+    assert server.http.post("/rounds", json=body, headers=headers).status_code == 201
+    assert server.http.post("/rounds", json=body, headers=server.admin).status_code == 401
+    server.kill()
+    written = files(server)
+    assert key.encode() not in written
+    assert hashlib.sha256(key.encode()).digest() in written
+
+
+def test_a_key_in_the_settings_is_never_stored(start_server: StartServer) -> None:
+    server = start_server()
+    server.open_round()
+    with closing(sqlite3.connect(server.database)) as database:
+        assert database.execute("SELECT count(*) FROM admin_keys").fetchone() == (0,)
+    server.kill()
+    written = files(server)
+    assert server.admin_key.encode() not in written
+    assert hashlib.sha256(server.admin_key.encode()).digest() not in written
+
+
+def test_another_key_made_on_the_database_works_at_once(start_server: StartServer) -> None:
+    server = start_server()
+    key = create_key(Settings(database_url=f"sqlite:///{server.database}"))
+    body = {"protocol": "grr", "epsilon": 1, "domain_size": 4}
+    for known in (key, server.admin_key):
+        headers = {"Authorization": f"Bearer {known}"}
+        assert server.http.post("/rounds", json=body, headers=headers).status_code == 201
+
+
+def test_a_second_server_on_the_same_file_is_refused_in_words(server: ServerProcess) -> None:
+    program = "from ldprecover_server import Settings, serve; serve(Settings())"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"LDPRECOVER_DATABASE_URL": f"sqlite:///{server.database}", "LDPRECOVER_PORT": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode != 0
+    assert done.stdout == ""
+    assert f"another server has {server.database} open" in done.stderr
+    assert server.http.get("/readyz").status_code == 200
+
+
+def test_a_port_in_use_is_refused_in_words(tmp_path: Path) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        settings = Settings(port=taken.getsockname()[1], database_url=f"sqlite:///{tmp_path / 'ldprecover.db'}")
+        with pytest.raises(ConfigurationError, match=r"port \d+: .*; try --port 0"):
+            serve(settings)
+    assert not (tmp_path / "ldprecover.db").exists()
+
+
+def test_more_than_one_process_on_sqlite_is_refused_in_words(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="workers"):
+        serve(Settings(workers=2, database_url=f"sqlite:///{tmp_path / 'ldprecover.db'}"))
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [{"admin_key": "short"}, {"port": 65_536}, {"workers": 0}, {"queue_requests": 0}, {"colour": "red"}],
+    ids=lambda setting: next(iter(setting)),
+)
+def test_a_setting_outside_its_range_is_refused_by_name(setting: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=next(iter(setting))):
+        Settings(**setting)  # type: ignore[arg-type]
+
+
+def test_every_setting_is_an_environment_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LDPRECOVER_MAX_BODY_BYTES", "4096")
+    monkeypatch.setenv("LDPRECOVER_ADMIN_KEY", "a-key-of-enough-characters")
+    settings = Settings()
+    assert settings.max_body_bytes == 4096
+    assert settings.admin_key is not None
+    assert settings.admin_key.get_secret_value() == "a-key-of-enough-characters"
+    assert "enough" not in repr(settings)
+    for name, field in Settings.model_fields.items():
+        assert re.fullmatch(r"[a-z_]+", name)
+        assert field.description, name
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+def test_a_server_that_is_asked_to_stop_exits_with_zero(start_server: StartServer, number: signal.Signals) -> None:
+    server = start_server()
+    server.submit(server.open_round()["id"], b"\1\0\0\0")
+    server.signal(number)
+    assert server.wait() == 0
+    assert "Traceback" not in server.log.read_text()

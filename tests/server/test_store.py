@@ -1,0 +1,358 @@
+"""The store: durable, exactly once, and nothing in it that links a person to a report."""
+
+import hashlib
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import event
+
+from ldprecover import RoundParameters, Tally
+from ldprecover_server.errors import (
+    ConfigurationError,
+    NameTakenError,
+    NoCurrentRoundError,
+    RoundNotFoundError,
+    StoreUnavailableError,
+)
+from ldprecover_server.store import Outcome, Sealed, Store
+
+IMPATIENT = "PRAGMA busy_timeout=1"
+PARAMETERS = RoundParameters("grr", 1.0, tuple(map(str, range(6))))
+
+
+StoreAt = Callable[..., Store]
+
+
+@pytest.fixture(scope="module")
+def store_at() -> Iterator[StoreAt]:
+    """Open stores at paths; all are closed at the end."""
+    with ExitStack() as stack:
+
+        def open_at(path: Path, **options: Any) -> Store:
+            store = stack.enter_context(closing(Store(f"sqlite:///{path}", **options)))
+            store.prepare()
+            return store
+
+        yield open_at
+
+
+@pytest.fixture(scope="module")
+def store(store_at: StoreAt, tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return store_at(tmp_path_factory.mktemp("store") / "ldprecover.db")
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """A GRR submission under a key."""
+
+    key: bytes
+    items: tuple[int, ...]
+
+    @property
+    def digest(self) -> bytes:
+        return hashlib.sha256(repr(self.items).encode()).digest()[:16]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Submissions to one round that are to be committed together."""
+
+    seq: int
+    submissions: Sequence[Submitted]
+
+    def seal(self, fresh: Sequence[int]) -> Sealed:
+        items = [item for i in fresh for item in self.submissions[i].items]
+        reports = np.array(items, dtype="<u4")
+        return Sealed(reports.tobytes(), Tally.of(PARAMETERS.oracle, reports))
+
+
+def open_round(store: Store) -> int:
+    name = f"r{np.random.default_rng().integers(1 << 62)}"
+    return store.open_round(f"R{name}", name, PARAMETERS).seq
+
+
+def stored(store: Store, seq: int) -> list[int]:
+    """Return the items of all reports in a round's segments, sorted."""
+    with store.database.read() as connection:
+        rows = connection.execute(sa.text("SELECT n, data FROM segments WHERE round = :seq"), {"seq": seq}).all()
+    items = []
+    for n, data in rows:
+        found = np.frombuffer(data, dtype="<u4").tolist()
+        assert len(found) == n
+        items += found
+    return sorted(items)
+
+
+def test_every_connection_is_durable_and_waits_for_its_turn(store: Store) -> None:
+    """PRAGMAs belong to connections, so they are read back from several at once, and from other threads."""
+
+    def pragmas() -> tuple[object, ...]:
+        meet.wait()
+        with store.database.read() as connection:
+            names = ("synchronous", "journal_mode", "foreign_keys", "busy_timeout")
+            found = tuple(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in names)
+            meet.wait()
+            return found
+
+    meet = threading.Barrier(6)
+    with ThreadPoolExecutor(6) as pool:
+        found = [future.result() for future in [pool.submit(pragmas) for _ in range(6)]]
+    full = 2
+    assert found == 6 * [(full, "wal", 1, 10_000)]
+    with ExitStack() as stack:
+        open_ones = [stack.enter_context(store.database.engine.connect()) for _ in range(6)]
+        assert [c.exec_driver_sql("PRAGMA synchronous").scalar_one() for c in open_ones] == 6 * [full]
+
+
+def test_a_write_holds_the_lock_from_its_beginning(store: Store) -> None:
+    """Or the state it reads could change before it writes."""
+    with closing(sqlite3.connect(store.database.path, timeout=0, isolation_level=None)) as other:
+        with store.database.write():
+            with pytest.raises(sqlite3.OperationalError, match="locked"):
+                other.execute("BEGIN IMMEDIATE")
+            other.execute("BEGIN").fetchall()
+            other.execute("SELECT count(*) FROM rounds").fetchall()
+            other.execute("ROLLBACK")
+        other.execute("BEGIN IMMEDIATE")
+        other.execute("ROLLBACK")
+
+
+def test_a_read_sees_one_moment(store: Store) -> None:
+    seq = open_round(store)
+    count = sa.text("SELECT count(*) FROM keys WHERE round = :seq")
+    with store.database.read() as connection:
+        assert connection.scalar(count, {"seq": seq}) == 0
+        store.commit([Group(seq, [Submitted(b"k", (1,))])])
+        assert connection.scalar(count, {"seq": seq}) == 0
+    with store.database.read() as connection:
+        assert connection.scalar(count, {"seq": seq}) == 1
+
+
+def test_a_write_that_fails_leaves_nothing(store: Store) -> None:
+    seq = open_round(store)
+
+    class Torn(Group):
+        def seal(self, fresh: Sequence[int]) -> Sealed:
+            raise ZeroDivisionError
+
+    whole = Group(open_round(store), [Submitted(b"a", (1,))])
+    with pytest.raises(ZeroDivisionError):
+        store.commit([whole, Torn(seq, [Submitted(b"b", (2,))])])
+    for group in (whole, Group(seq, [Submitted(b"b", (2,))])):
+        assert stored(store, group.seq) == []
+        assert store.commit([group]) == [[Outcome.STORED]]
+
+
+def test_the_same_commit_again_finds_everything_stored(store: Store) -> None:
+    seq = open_round(store)
+    group = Group(seq, [Submitted(b"a", (1, 2)), Submitted(b"b", (3,)), Submitted(b"a", (1, 2))])
+    assert store.commit([group]) == [[Outcome.STORED, Outcome.STORED, Outcome.DUPLICATE]]
+    for _ in range(3):
+        assert store.commit([group]) == [3 * [Outcome.DUPLICATE]]
+    assert store.tally(seq, 6) == Tally.of(PARAMETERS.oracle, np.array([1, 2, 3], dtype="<u4"))
+    assert stored(store, seq) == [1, 2, 3]
+
+
+def test_a_group_over_several_rounds_is_answered_in_its_own_order(store: Store) -> None:
+    first, second, closed, gone = (open_round(store) for _ in range(4))
+    with store.database.write() as connection:
+        connection.execute(sa.text("UPDATE rounds SET state = 'closed' WHERE seq = :seq"), {"seq": closed})
+        connection.execute(sa.text("DELETE FROM rounds WHERE seq = :seq"), {"seq": gone})
+    groups = [
+        Group(second, [Submitted(b"a", (1,)), Submitted(b"b", (2,))]),
+        Group(gone, [Submitted(b"a", (1,))]),
+        Group(first, [Submitted(b"a", (3,)), Submitted(b"a", (4,))]),
+        Group(closed, [Submitted(b"c", (5,)), Submitted(b"d", (5,))]),
+    ]
+    assert store.commit(groups) == [
+        [Outcome.STORED, Outcome.STORED],
+        [Outcome.GONE],
+        [Outcome.STORED, Outcome.KEY_REUSED],
+        [Outcome.CLOSED, Outcome.CLOSED],
+    ]
+    assert [stored(store, seq) for seq in (first, second, closed)] == [[3], [1, 2], []]
+
+
+def test_a_group_of_all_that_may_wait_is_stored_and_found_again(store_at: StoreAt, tmp_path: Path) -> None:
+    """10,000 submissions, under the limit of variables in a statement that SQLite has by default."""
+    store = store_at(tmp_path / "ldprecover.db")
+    limit = sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER
+    event.listen(store.database.engine, "connect", lambda connection, record: connection.setlimit(limit, 32_766))
+    store.database.engine.dispose()
+    seq = open_round(store)
+    group = Group(seq, [Submitted(i.to_bytes(16, "big"), (i % 6,)) for i in range(10_000)])
+    assert set(store.commit([group])[0]) == {Outcome.STORED}
+    assert set(store.commit([group])[0]) == {Outcome.DUPLICATE}
+    assert store.tally(seq, 6).n == 10_000
+
+
+groups_of_submissions = st.lists(
+    st.lists(
+        st.builds(
+            Submitted,
+            key=st.sampled_from([b"a", b"b", b"c", b"d"]),
+            items=st.sampled_from([(0,), (1,), (1, 2), (2, 1), (5, 5, 5)]),
+        ),
+        min_size=1,
+        max_size=6,
+    )
+    | st.just("close"),
+    max_size=8,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(steps=groups_of_submissions)
+def test_any_history_of_a_round_is_that_of_a_dictionary(store: Store, steps: list[list[Submitted] | str]) -> None:
+    """Whatever is sent under whatever key in whatever groups: the first bytes under a key count, once."""
+    seq = open_round(store)
+    model: dict[bytes, tuple[int, ...]] = {}
+    state = "open"
+    for step in steps:
+        if isinstance(step, str):
+            with store.database.read() as connection:
+                name = connection.scalar(sa.text("SELECT name FROM rounds WHERE seq = :seq"), {"seq": seq})
+            assert store.close_round(str(name)).state == "closed"
+            state = "closed"
+            continue
+        expected = []
+        for submitted in step:
+            if submitted.key not in model:
+                expected.append(Outcome.STORED if state == "open" else Outcome.CLOSED)
+                if state == "open":
+                    model[submitted.key] = submitted.items
+            elif model[submitted.key] == submitted.items:
+                expected.append(Outcome.DUPLICATE)
+            else:
+                expected.append(Outcome.KEY_REUSED)
+        assert store.commit([Group(seq, step)]) == [expected]
+        reports = sorted(item for items in model.values() for item in items)
+        assert stored(store, seq) == reports
+        assert store.tally(seq, 6) == Tally.of(PARAMETERS.oracle, np.array(reports, dtype="<u4"))
+
+
+def test_tallies_of_several_processes_add(store_at: StoreAt, tmp_path: Path) -> None:
+    one, two = (store_at(tmp_path / "ldprecover.db", process=process) for process in (0, 1))
+    seq = open_round(one)
+    assert one.commit([Group(seq, [Submitted(b"a", (1,))])]) == [[Outcome.STORED]]
+    again = Group(seq, [Submitted(b"a", (1,)), Submitted(b"b", (2, 2))])
+    assert two.commit([again]) == [[Outcome.DUPLICATE, Outcome.STORED]]
+    assert one.tally(seq, 6).counts.tolist() == two.tally(seq, 6).counts.tolist() == [0, 1, 2, 0, 0, 0]
+    with one.database.read() as connection:
+        rows = connection.exec_driver_sql("SELECT process, n FROM tallies ORDER BY process").all()
+    assert [tuple(row) for row in rows] == [(0, 1), (1, 2)]
+
+
+def test_counts_are_stored_as_little_endian_64_bit_integers(store: Store) -> None:
+    seq = open_round(store)
+    store.commit([Group(seq, [Submitted(b"a", 300 * (5,))])])
+    with store.database.read() as connection:
+        counts = connection.scalar(sa.text("SELECT counts FROM tallies WHERE round = :seq"), {"seq": seq})
+    assert counts == bytes(40) + bytes([44, 1, 0, 0, 0, 0, 0, 0])
+
+
+def test_nothing_stored_tells_who_reported_what_or_when(store_at: StoreAt, tmp_path: Path) -> None:
+    """Key rows hold neither time nor place; a segment's time is its hour."""
+    moment = datetime(2024, 5, 13, 10, 59, 59, tzinfo=UTC)
+    store = store_at(tmp_path / "ldprecover.db", clock=lambda: moment)
+    store.commit([Group(open_round(store), [Submitted(b"b", (1,)), Submitted(b"a", (2,))])])
+    with store.database.read() as connection:
+        hours = connection.exec_driver_sql("SELECT hour FROM segments").scalars().all()
+        assert hours == [datetime(2024, 5, 13, 10, tzinfo=UTC).timestamp() // 3600]
+        columns = connection.exec_driver_sql("PRAGMA table_info(keys)").all()
+        assert [column.name for column in columns] == ["round", "key", "digest"]
+        columns = connection.exec_driver_sql("PRAGMA table_info(segments)").all()
+        assert [column.name for column in columns] == ["id", "round", "hour", "n", "data"]
+        with pytest.raises(sa.exc.OperationalError, match="rowid"):
+            connection.exec_driver_sql("SELECT rowid FROM keys")
+
+
+def test_rounds_are_found_as_opened_after_the_database_is_opened_again(store_at: StoreAt, tmp_path: Path) -> None:
+    parameters = RoundParameters("olh", 0.1 + 0.2, ("Łódź", "\U0001f600", "a\0b"), 7)
+    before = store_at(tmp_path / "ldprecover.db")
+    opened = before.open_round("R1", "one", parameters)
+    before.close()
+    store = store_at(tmp_path / "ldprecover.db")
+    assert store.round("one") == store.round("R1") == store.round("current") == opened
+    assert store.parameters(opened.seq) == parameters
+    with pytest.raises(NameTakenError):
+        store.open_round("R2", "one", parameters)
+    store.delete_round("R1")
+    with pytest.raises(RoundNotFoundError):
+        store.round("one")
+    with pytest.raises(RoundNotFoundError):
+        store.parameters(opened.seq)
+    with pytest.raises(NoCurrentRoundError):
+        store.round("current")
+
+
+def test_the_place_of_a_deleted_round_is_never_given_again(store_at: StoreAt, tmp_path: Path) -> None:
+    """Or a submission on its way to the one that is gone would land in the next."""
+    store = store_at(tmp_path / "ldprecover.db")
+    for _ in range(3):
+        opened = store.open_round("R1", "one", PARAMETERS)
+        store.delete_round("R1")
+        again = store.open_round("R1", "one", PARAMETERS)
+        assert again.seq > opened.seq
+        assert store.commit([Group(opened.seq, [Submitted(b"k", (1,))])]) == [[Outcome.GONE]]
+        store.delete_round("R1")
+
+
+def test_a_database_of_another_schema_is_refused_in_words_and_left_alone(store_at: StoreAt, tmp_path: Path) -> None:
+    store = store_at(tmp_path / "ldprecover.db")
+    store.prepare()
+    with store.database.write() as connection:
+        connection.exec_driver_sql("UPDATE schema_version SET version = 99")
+    with pytest.raises(ConfigurationError, match="schema 99"):
+        store.prepare()
+    with store.database.read() as connection:
+        assert connection.exec_driver_sql("SELECT version FROM schema_version").scalars().all() == [99]
+
+
+def test_a_file_that_is_no_database_is_refused_in_words(store_at: StoreAt, tmp_path: Path) -> None:
+    path = tmp_path / "ldprecover.db"
+    path.write_bytes(b"item,count\n" * 1000)
+    with pytest.raises(ConfigurationError, match="not a database"):
+        store_at(path)
+    assert path.read_bytes() == b"item,count\n" * 1000
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("sqlite://", "file"),
+        ("sqlite:///:memory:", "file"),
+        ("mysql://localhost/x", "sqlite"),
+        ("nonsense", "URL"),
+        ("sqlite:////no/such/folder/x.db", "folder"),
+    ],
+)
+def test_a_database_that_could_not_keep_the_promises_is_refused_in_words(url: str, words: str) -> None:
+    with pytest.raises(ConfigurationError, match=words):
+        Store(url)
+
+
+def test_a_database_that_stays_locked_is_unavailable(store_at: StoreAt, tmp_path: Path) -> None:
+    store = store_at(tmp_path / "ldprecover.db")
+    seq = open_round(store)
+    event.listen(store.database.engine, "connect", lambda connection, record: connection.execute(IMPATIENT))
+    store.database.engine.dispose()
+    group = Group(seq, [Submitted(b"a", (1,))])
+    with closing(sqlite3.connect(store.database.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreUnavailableError):
+            store.commit([group])
+        other.execute("ROLLBACK")
+    assert store.commit([group]) == [[Outcome.STORED]]

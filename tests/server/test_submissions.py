@@ -1,0 +1,428 @@
+"""Submissions: what is taken, what is refused whole, and what is stored exactly once."""
+
+import asyncio
+import gzip
+import json
+import zlib
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+import xxhash
+from tests.conftest import PACKED, ServerProcess
+from tests.server.conftest import ProblemOf
+
+from ldprecover import FrequencyOracle, wire
+
+JSON = {"Content-Type": "application/json"}
+
+
+def some_reports(oracle: FrequencyOracle, n: int = 60) -> np.ndarray:
+    items = np.arange(n) % oracle.domain_size
+    return oracle.perturb(items, np.random.default_rng(7))
+
+
+def open_for(server: ServerProcess, oracle: FrequencyOracle) -> str:
+    return server.open_round(
+        oracle.protocol,
+        oracle.epsilon,
+        domain_size=oracle.domain_size,
+        hash_range=getattr(oracle, "hash_range", None),
+    )["id"]
+
+
+def forms(oracle: FrequencyOracle, reports: np.ndarray) -> dict[str, tuple[dict[str, str], bytes]]:
+    """Every way to write the same reports: headers and body."""
+    text = json.dumps(wire.to_json(oracle, reports)).encode()
+    packed = wire.pack(reports)
+    zipped = {"Content-Encoding": "gzip"}
+    return {
+        "JSON": (JSON, text),
+        "JSON with its charset": ({"Content-Type": "Application/JSON; charset=utf-8"}, text),
+        "JSON with spaces": (JSON, b" \n" + text.replace(b",", b"\t,  ") + b"\r\n"),
+        "JSON in gzip": (JSON | zipped, gzip.compress(text)),
+        "packed": (PACKED, packed),
+        "packed in gzip": (PACKED | {"Content-Encoding": "GZIP"}, gzip.compress(packed)),
+        "packed, said not to be encoded": (PACKED | {"Content-Encoding": "identity"}, packed),
+    }
+
+
+def test_every_form_is_counted_as_the_protocol_says(server: ServerProcess, oracle: FrequencyOracle) -> None:
+    id, reports = open_for(server, oracle), some_reports(oracle)
+    for sent, (headers, content) in enumerate(forms(oracle, reports).values(), start=1):
+        response = server.http.post(f"/rounds/{id}/reports", content=content, headers=headers)
+        assert response.status_code == 202, response.text
+        assert response.headers["content-type"] == "application/json"
+        assert response.json() == {"round": id, "accepted": 60, "duplicate": False}
+        found = server.frequencies(id)
+        assert found["n"] == 60 * sent
+        assert found["counts"] == (oracle.support_counts(reports) * sent).tolist()
+
+
+def test_the_documented_packed_forms_bit_by_bit(server: ServerProcess) -> None:
+    """Bytes written by hand from the documentation, without this project's own packing."""
+    grr = server.open_round("grr", domain_size=300)["id"]
+    assert server.submit(grr, bytes([0x2B, 0x01, 0, 0, 0x03, 0, 0, 0])).json()["accepted"] == 2
+    assert np.flatnonzero(server.frequencies(grr)["counts"]).tolist() == [3, 299]
+
+    oue = server.open_round("oue", domain_size=10)["id"]
+    assert server.submit(oue, bytes([0b00000101, 0b00000010])).json()["accepted"] == 1
+    assert np.flatnonzero(server.frequencies(oue)["counts"]).tolist() == [0, 2, 9]
+    assert server.http.post(f"/rounds/{oue}/reports", json={"reports": ["1010000001"]}).status_code == 202
+    assert set(server.frequencies(oue)["counts"]) == {0, 2}
+
+    olh = server.open_round("olh", domain_size=500, hash_range=7)["id"]
+    assert server.submit(olh, bytes([0x01, 0x23, 0xCD, 0xAB, 0x06, 0x00])).json()["accepted"] == 1
+    hashes = [xxhash.xxh32_intdigest(v.to_bytes(4, "little"), 0xABCD2301) for v in range(500)]
+    assert server.frequencies(olh)["counts"] == [int((h * 7) >> 32 == 6) for h in hashes]
+
+
+# Six items, hash range 4. Each body is refused, at this position and for a reason with these words in it.
+BAD_JSON: dict[str, tuple[str, Any, int | None, str]] = {
+    "grr: an index of d": ("grr", '{"reports": [0, 5, 6, 7]}', 2, "0 to 5"),
+    "grr: below zero": ("grr", '{"reports": [0, -1]}', 1, "0 to 5"),
+    "grr: beyond 32 bits": ("grr", '{"reports": [4294967296]}', 0, "0 to 5"),
+    "grr: beyond 64 bits": ("grr", '{"reports": [1, 18446744073709551616]}', 1, "0 to 5"),
+    "grr: a float": ("grr", '{"reports": [1, 2, 3.0]}', 2, "integer"),
+    "grr: a float with an exponent": ("grr", '{"reports": [1e0]}', 0, "integer"),
+    "grr: a number in quotes": ("grr", '{"reports": [1, "2"]}', 1, "integer"),
+    "grr: true": ("grr", '{"reports": [true]}', 0, "integer"),
+    "grr: null": ("grr", '{"reports": [1, null]}', 1, "integer"),
+    "grr: a list": ("grr", '{"reports": [1, [2]]}', 1, "integer"),
+    "grr: the first of several": ("grr", '{"reports": [1, 9, "x", null]}', 1, "0 to 5"),
+    "grr: no reports": ("grr", '{"reports": []}', None, "at least one"),
+    "grr: reports a number": ("grr", '{"reports": 3}', None, "array"),
+    "grr: reports null": ("grr", '{"reports": null}', None, "array"),
+    "grr: reports missing": ("grr", "{}", None, "array"),
+    "grr: an unknown field": ("grr", '{"reports": [1], "user": "ann"}', None, "user"),
+    "grr: the columns of olh": ("grr", '{"seeds": [1], "buckets": [1]}', None, "unknown field"),
+    "grr: a list alone": ("grr", "[1, 2]", None, "object"),
+    "grr: a number alone": ("grr", "1", None, "object"),
+    "oue: too short": ("oue", '{"reports": ["010000", "01000"]}', 1, "6 characters"),
+    "oue: too long": ("oue", '{"reports": ["0100000"]}', 0, "6 characters"),
+    "oue: another character": ("oue", '{"reports": ["010000", "000000", "01000x"]}', 2, "0 or 1"),
+    "oue: a digit above one": ("oue", '{"reports": ["000002"]}', 0, "0 or 1"),
+    "oue: a space": ("oue", '{"reports": ["00000 "]}', 0, "0 or 1"),
+    "oue: digits of another script": ("oue", '{"reports": ["00000\\u0661"]}', 0, "0 or 1"),
+    "oue: full-width digits": ("oue", '{"reports": ["111111", "00000\\uff10"]}', 1, "0 or 1"),
+    "oue: empty": ("oue", '{"reports": [""]}', 0, "6 characters"),
+    "oue: a number": ("oue", '{"reports": ["010000", 100000]}', 1, "string"),
+    "oue: a list of bits": ("oue", '{"reports": [[0, 1, 0, 0, 0, 0]]}', 0, "string"),
+    "oue: no reports": ("oue", '{"reports": []}', None, "at least one"),
+    "olh: a bucket of g": ("olh", '{"seeds": [1, 2], "buckets": [3, 4]}', 1, "0 to 3"),
+    "olh: a bucket below zero": ("olh", '{"seeds": [1], "buckets": [-1]}', 0, "0 to 3"),
+    "olh: a seed beyond 32 bits": ("olh", '{"seeds": [1, 4294967296], "buckets": [0, 0]}', 1, "4294967295"),
+    "olh: a seed below zero": ("olh", '{"seeds": [-1], "buckets": [0]}', 0, "4294967295"),
+    "olh: a seed in quotes": ("olh", '{"seeds": ["1"], "buckets": [0]}', 0, "integer"),
+    "olh: a seed true": ("olh", '{"seeds": [true], "buckets": [0]}', 0, "integer"),
+    "olh: a float bucket": ("olh", '{"seeds": [1], "buckets": [0.0]}', 0, "integer"),
+    "olh: the bucket is bad before the seed": ("olh", '{"seeds": [1, 1, -1], "buckets": [0, 9, 0]}', 1, "bucket"),
+    "olh: the seed is bad before the bucket": ("olh", '{"seeds": [1, -1, 1], "buckets": [0, 0, 9]}', 1, "seed"),
+    "olh: fewer buckets": ("olh", '{"seeds": [1, 2, 3], "buckets": [0, 1]}', 2, "equal length"),
+    "olh: fewer seeds": ("olh", '{"seeds": [1], "buckets": [0, 1]}', 1, "equal length"),
+    "olh: no buckets": ("olh", '{"seeds": [1]}', None, "buckets"),
+    "olh: no reports": ("olh", '{"seeds": [], "buckets": []}', None, "at least one"),
+    "olh: a report of grr": ("olh", '{"reports": [1]}', None, "unknown field"),
+    "nothing": ("grr", "", None, "JSON"),
+    "cut off": ("grr", '{"reports": [1, 2', None, "JSON"),
+    "more after the end": ("grr", '{"reports": [1]} {"reports": [2]}', None, "JSON"),
+    "NaN": ("grr", '{"reports": [NaN]}', None, "JSON"),
+    "a comment": ("grr", '{"reports": [1]} // one', None, "JSON"),
+    "a trailing comma": ("grr", '{"reports": [1,]}', None, "JSON"),
+    "invalid UTF-8": ("grr", b'{"reports": ["\xff\xfe"]}', None, "JSON"),
+    "a byte order mark": ("grr", b'\xef\xbb\xbf{"reports": [1]}', None, "JSON"),
+    "UTF-16": ("grr", '{"reports": [1]}'.encode("utf-16"), None, "JSON"),
+    "a number of 5,000 digits": ("grr", '{"reports": [' + 5000 * "9" + "]}", None, "JSON"),
+    "lists to a depth of 500,000": ("grr", '{"reports": ' + 500_000 * "[", None, "JSON"),
+    "objects to a depth of 100,000": ("grr", 100_000 * '{"reports":', None, "JSON"),
+    "packed reports said to be JSON": ("grr", b"\1\0\0\0", None, "JSON"),
+}  # fmt: skip
+
+BAD_PACKED: dict[str, tuple[str, bytes, int | None, str]] = {
+    "grr: an index of d": ("grr", b"\5\0\0\0\6\0\0\0\7\0\0\0", 1, "0 to 5"),
+    "grr: the greatest index": ("grr", b"\xff\xff\xff\xff", 0, "0 to 5"),
+    "grr: big-endian": ("grr", b"\0\0\0\1", 0, "0 to 5"),
+    "grr: a byte short": ("grr", b"\1\0\0\0\1\0\0", 1, "4 bytes"),
+    "grr: nothing": ("grr", b"", None, "at least one"),
+    "oue: the first padding bit": ("oue", b"\x3f\x00\x40", 2, "padding"),
+    "oue: the last padding bit": ("oue", b"\x80", 0, "padding"),
+    "oue: nothing": ("oue", b"", None, "at least one"),
+    "olh: a bucket of g": ("olh", b"\0\0\0\0\3\0" + b"\0\0\0\0\4\0", 1, "0 to 3"),
+    "olh: the second byte of a bucket": ("olh", b"\0\0\0\0\0\1", 0, "0 to 3"),
+    "olh: a byte short": ("olh", b"\0\0\0\0\0", 0, "6 bytes"),
+    "olh: a byte more": ("olh", b"\0\0\0\0\0\0\0", 1, "6 bytes"),
+}
+
+
+@pytest.fixture(scope="module")
+def rounds(server: ServerProcess) -> dict[str, str]:
+    """A round of each protocol over six items, into which only bad reports are sent."""
+    return {
+        protocol: server.open_round(protocol, domain_size=6, hash_range=4 if protocol == "olh" else None)["id"]
+        for protocol in ("grr", "oue", "olh")
+    }
+
+
+def refused(
+    server: ServerProcess, id: str, headers: dict[str, str], content: str | bytes, problem_of: ProblemOf
+) -> dict[str, Any]:
+    """Send reports that must be refused, see that nothing is stored, and return the problem."""
+    before = server.frequencies(id)
+    response = server.http.post(f"/rounds/{id}/reports", content=content, headers=headers)
+    assert (response.status_code, problem_of(response)) == (422, "invalid-report")
+    assert server.frequencies(id) == before
+    return response.json()
+
+
+@pytest.mark.parametrize(("protocol", "content", "position", "words"), BAD_JSON.values(), ids=BAD_JSON.keys())
+def test_one_bad_report_in_json_refuses_the_whole_submission(
+    server: ServerProcess,
+    rounds: dict[str, str],
+    protocol: str,
+    content: str | bytes,
+    position: int | None,
+    words: str,
+    problem_of: ProblemOf,
+) -> None:
+    problem = refused(server, rounds[protocol], JSON, content, problem_of)
+    assert problem.get("position") == position
+    assert words in problem["detail"]
+
+
+@pytest.mark.parametrize(("protocol", "content", "position", "words"), BAD_PACKED.values(), ids=BAD_PACKED.keys())
+@pytest.mark.parametrize("zipped", [False, True], ids=["plain", "gzip"])
+def test_one_bad_packed_report_refuses_the_whole_submission(
+    server: ServerProcess,
+    rounds: dict[str, str],
+    protocol: str,
+    content: bytes,
+    position: int | None,
+    words: str,
+    zipped: bool,
+    problem_of: ProblemOf,
+) -> None:
+    headers = PACKED | ({"Content-Encoding": "gzip"} if zipped else {})
+    body = gzip.compress(content) if zipped else content
+    problem = refused(server, rounds[protocol], headers, body, problem_of)
+    assert problem.get("position") == position
+    assert words in problem["detail"]
+
+
+def test_the_position_of_one_bad_report_among_many_is_exact(
+    server: ServerProcess, oracle: FrequencyOracle, problem_of: ProblemOf
+) -> None:
+    """Large enough to be decoded apart from the event loop."""
+    id = open_for(server, oracle)
+    n, bad = 200_000, 123_456
+    packed = bytearray(wire.pack(some_reports(oracle, 200)) * (n // 200))
+    size = oracle.report_size
+    packed[size * bad : size * (bad + 1)] = size * b"\xff"
+    problem = refused(server, id, PACKED, bytes(packed), problem_of)
+    assert problem["position"] == bad
+
+
+def test_a_refused_submission_does_not_use_up_its_key(server: ServerProcess, problem_of: ProblemOf) -> None:
+    id = server.open_round()["id"]
+    headers = JSON | {"Idempotency-Key": "one"}
+    refused(server, id, headers, '{"reports": [1, 4]}', problem_of)
+    answer = server.http.post(f"/rounds/{id}/reports", content='{"reports": [1]}', headers=headers)
+    assert answer.json() == {"round": id, "accepted": 1, "duplicate": False}
+
+
+def test_of_a_field_given_twice_the_last_counts(server: ServerProcess) -> None:
+    """JSON leaves it open (RFC 8259, section 4); the answer says how many reports were taken."""
+    id = server.open_round()["id"]
+    answer = server.http.post(f"/rounds/{id}/reports", content='{"reports":[1],"reports":[2,3]}', headers=JSON)
+    assert answer.json()["accepted"] == 2
+    assert server.frequencies(id)["counts"] == [0, 0, 1, 1]
+
+
+MEDIA = {
+    "no Content-Type": {},
+    "plain text": {"Content-Type": "text/plain"},
+    "a form": {"Content-Type": "application/x-www-form-urlencoded"},
+    "any bytes": {"Content-Type": "application/octet-stream"},
+    "a kind of JSON": {"Content-Type": "application/vnd.ldprecover.reports+json"},
+    "brotli": JSON | {"Content-Encoding": "br"},
+    "deflate": PACKED | {"Content-Encoding": "deflate"},
+    "gzip twice": JSON | {"Content-Encoding": "gzip, gzip"},
+    "gzip that is none": JSON | {"Content-Encoding": "gzip"},
+}
+
+
+@pytest.mark.parametrize("headers", MEDIA.values(), ids=MEDIA.keys())
+def test_a_form_the_server_does_not_read_is_a_415(
+    server: ServerProcess, headers: dict[str, str], problem_of: ProblemOf
+) -> None:
+    id = server.open_round()["id"]
+    response = server.http.post(f"/rounds/{id}/reports", content=b'{"reports": [1]}', headers=headers)
+    assert (response.status_code, problem_of(response)) == (415, "unsupported-media-type")
+    assert server.frequencies(id)["n"] == 0
+
+
+def damaged() -> dict[str, bytes]:
+    whole = gzip.compress(b'{"reports": [1, 2, 3]}')
+    return {
+        "cut off in the middle": whole[: len(whole) // 2],
+        "cut off by a byte": whole[:-1],
+        "cut off after its head": whole[:10],
+        "with a wrong checksum": whole[:-8] + bytes(8),
+        "with a wrong length": whole[:-4] + bytes(4),
+        "with bytes after it": whole + b"x",
+        "zlib instead": zlib.compress(b'{"reports": [1, 2, 3]}'),
+    }
+
+
+@pytest.mark.parametrize("content", damaged().values(), ids=damaged().keys())
+def test_damaged_gzip_is_refused(server: ServerProcess, content: bytes, problem_of: ProblemOf) -> None:
+    id = server.open_round()["id"]
+    response = server.http.post(f"/rounds/{id}/reports", content=content, headers=JSON | {"Content-Encoding": "gzip"})
+    assert (response.status_code, problem_of(response)) == (415, "unsupported-media-type")
+    assert "gzip" in response.json()["detail"]
+    assert server.frequencies(id)["n"] == 0
+
+
+@pytest.mark.parametrize("key", ["a", "!", "~", "a" * 64, ",;=\"'\\", "0" * 32], ids=repr)
+def test_any_visible_ascii_of_up_to_64_characters_is_a_key(server: ServerProcess, key: str) -> None:
+    id = server.open_round()["id"]
+    answers = [server.submit(id, b"\1\0\0\0", key).json() for _ in range(2)]
+    assert [answer["duplicate"] for answer in answers] == [False, True]
+    assert server.frequencies(id)["n"] == 1
+
+
+@pytest.mark.parametrize("key", [b"a" * 65, b"", b"a b", b"a\tb", "é".encode(), b"\xe9", b"\x80"], ids=repr)
+def test_any_other_key_is_refused(server: ServerProcess, key: bytes, problem_of: ProblemOf) -> None:
+    id = server.open_round()["id"]
+    response = server.http.post(
+        f"/rounds/{id}/reports", content=b"\1\0\0\0", headers={**PACKED, "Idempotency-Key": key}
+    )
+    assert (response.status_code, problem_of(response)) == (422, "invalid-header")
+    assert "Idempotency-Key" in response.json()["detail"]
+    assert server.frequencies(id)["n"] == 0
+
+
+@pytest.mark.parametrize("second", ["a", "b"])
+def test_two_keys_are_refused(server: ServerProcess, second: str, problem_of: ProblemOf) -> None:
+    id = server.open_round()["id"]
+    headers = [*PACKED.items(), ("Idempotency-Key", "a"), ("Idempotency-Key", second)]
+    response = server.http.post(f"/rounds/{id}/reports", content=b"\1\0\0\0", headers=headers)
+    assert (response.status_code, problem_of(response)) == (422, "invalid-header")
+    assert server.frequencies(id)["n"] == 0
+
+
+def test_without_a_key_every_submission_is_another(server: ServerProcess) -> None:
+    id = server.open_round()["id"]
+    answers = [server.submit(id, b"\1\0\0\0").json() for _ in range(3)]
+    assert [answer["duplicate"] for answer in answers] == 3 * [False]
+    assert server.frequencies(id)["counts"] == [0, 3, 0, 0]
+
+
+def test_the_same_reports_in_any_form_under_one_key_are_one_submission(
+    server: ServerProcess, oracle: FrequencyOracle
+) -> None:
+    """The digest is of the canonical packed bytes, whatever travelled."""
+    id = open_for(server, oracle)
+    reports = some_reports(oracle)
+    answers = [
+        server.http.post(f"/rounds/{id}/reports", content=content, headers={**headers, "Idempotency-Key": "k"})
+        for headers, content in forms(oracle, reports).values()
+    ]
+    assert [(r.status_code, r.json()["accepted"]) for r in answers] == [(202, 60)] * len(answers)
+    assert [r.json()["duplicate"] for r in answers] == [False] + [True] * (len(answers) - 1)
+    assert server.frequencies(id)["counts"] == oracle.support_counts(reports).tolist()
+
+
+def test_a_key_that_comes_with_other_bytes_is_a_409(server: ServerProcess, problem_of: ProblemOf) -> None:
+    id = server.open_round()["id"]
+    assert server.submit(id, b"\1\0\0\0\2\0\0\0", "key").status_code == 202
+    others = {
+        "another report": b"\1\0\0\0\3\0\0\0",
+        "one fewer": b"\1\0\0\0",
+        "one more": b"\1\0\0\0\2\0\0\0\2\0\0\0",
+        "in another order": b"\2\0\0\0\1\0\0\0",
+    }
+    for what, packed in others.items():
+        response = server.submit(id, packed, "key")
+        assert (response.status_code, problem_of(response)) == (409, "idempotency-key-reused"), what
+    assert server.frequencies(id)["counts"] == [0, 1, 1, 0]
+    assert server.submit(id, b"\1\0\0\0\2\0\0\0", "key").json()["duplicate"]
+
+
+def test_keys_are_told_apart_to_the_last_letter_and_by_round(server: ServerProcess) -> None:
+    first, second = server.open_round()["id"], server.open_round()["id"]
+    for id in (first, second):
+        for key in ("key", "KEY", "key.", "ke"):
+            assert server.submit(id, b"\1\0\0\0", key).json() == {"round": id, "accepted": 1, "duplicate": False}
+        assert server.frequencies(id)["n"] == 4
+
+
+def test_a_closed_round_takes_no_report_but_answers_for_those_it_has(
+    server: ServerProcess, problem_of: ProblemOf
+) -> None:
+    id = server.open_round()["id"]
+    stored = server.submit(id, b"\1\0\0\0\2\0\0\0", "stored")
+    server.http.post(f"/rounds/{id}/close", headers=server.admin)
+    again = server.submit(id, b"\1\0\0\0\2\0\0\0", "stored")
+    assert (again.status_code, again.json()) == (202, stored.json() | {"duplicate": True})
+    other = server.submit(id, b"\1\0\0\0", "stored")
+    assert (other.status_code, problem_of(other)) == (409, "idempotency-key-reused")
+    for key in ("new", None):
+        new = server.submit(id, b"\1\0\0\0\2\0\0\0", key)
+        assert (new.status_code, problem_of(new)) == (409, "round-closed")
+    assert server.frequencies(id)["counts"] == [0, 1, 1, 0]
+
+
+def post_together(server: ServerProcess, id: str, submissions: list[tuple[bytes, str]]) -> list[httpx.Response]:
+    """Send packed submissions with their keys at once, each over a connection of its own."""
+
+    async def send() -> list[httpx.Response]:
+        limits = httpx.Limits(max_connections=len(submissions))
+        async with httpx.AsyncClient(base_url=server.url, limits=limits, timeout=60, trust_env=False) as http:
+            calls = [
+                http.post(f"/rounds/{id}/reports", content=packed, headers={**PACKED, "Idempotency-Key": key})
+                for packed, key in submissions
+            ]
+            return await asyncio.gather(*calls)
+
+    return asyncio.run(send())
+
+
+def test_of_ten_equal_submissions_at_once_one_is_counted_and_all_are_answered(server: ServerProcess) -> None:
+    for _ in range(5):
+        id = server.open_round()["id"]
+        answers = post_together(server, id, 10 * [(b"\1\0\0\0\3\0\0\0", "key")])
+        assert [(r.status_code, r.json()["accepted"]) for r in answers] == 10 * [(202, 2)]
+        assert sorted(r.json()["duplicate"] for r in answers) == [False] + 9 * [True]
+        assert server.frequencies(id)["counts"] == [0, 1, 0, 1]
+
+
+def test_two_users_who_chose_the_same_key_do_not_lose_a_report(server: ServerProcess, problem_of: ProblemOf) -> None:
+    """One is told that the key is taken, and sends the report under another."""
+    for _ in range(5):
+        id = server.open_round()["id"]
+        reports = [b"\1\0\0\0", b"\2\0\0\0"]
+        answers = post_together(server, id, [(report, "key") for report in reports])
+        assert sorted(r.status_code for r in answers) == [202, 409]
+        (loser,) = (i for i in range(2) if answers[i].status_code == 409)
+        assert problem_of(answers[loser]) == "idempotency-key-reused"
+        assert server.frequencies(id)["n"] == 1
+        assert server.submit(id, reports[loser], "another-key").json()["duplicate"] is False
+        assert server.frequencies(id)["counts"] == [0, 1, 1, 0]
+
+
+def test_in_a_group_of_many_keys_each_counts_once_and_clashes_hurt_nobody_else(server: ServerProcess) -> None:
+    id = server.open_round("grr", domain_size=200)["id"]
+    submissions = [(i.to_bytes(4, "little"), f"key-{i}") for i in range(100)]
+    clashes = [((100 + i).to_bytes(4, "little"), f"key-{i}") for i in range(0, 100, 10)]
+    answers = post_together(server, id, submissions + submissions[::3] + clashes)
+    by_key: dict[str, set[int]] = {}
+    for (packed, key), response in zip(submissions + submissions[::3] + clashes, answers, strict=True):
+        assert response.status_code in (202, 409)
+        if response.status_code == 202 and not response.json()["duplicate"]:
+            by_key.setdefault(key, set()).add(int.from_bytes(packed, "little"))
+    assert all(len(counted) == 1 for counted in by_key.values())
+    assert len(by_key) == 100
+    counts = np.array(server.frequencies(id)["counts"])
+    assert np.flatnonzero(counts).tolist() == sorted(item for counted in by_key.values() for item in counted)
+    assert counts.max() == 1

@@ -1,0 +1,193 @@
+"""Crowds of clients, locks and severed wires for whole systems."""
+
+import asyncio
+import contextlib
+import socket
+import sqlite3
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import httpx
+import numpy as np
+import pytest
+from tests.conftest import PACKED, ServerProcess
+
+
+@dataclass(frozen=True)
+class Submission:
+    """GRR reports under a key. No two submissions of a crowd share an item, so counts tell them apart."""
+
+    key: str
+    items: tuple[int, ...]
+
+    @property
+    def packed(self) -> bytes:
+        return np.array(self.items, dtype="<u4").tobytes()
+
+
+def distinct_submissions(n: int, domain_size: int) -> list[Submission]:
+    """Return n submissions of one to three reports, each report of an item of its own."""
+    ends = np.cumsum([1 + i % 3 for i in range(n)])
+    assert ends[-1] <= domain_size
+    return [Submission(f"key-{i}", tuple(range(end - 1 - i % 3, end))) for i, end in enumerate(ends.tolist())]
+
+
+@dataclass
+class Crowd:
+    """Many clients that submit to one round at the same time, and what each was answered."""
+
+    server: ServerProcess
+    round_id: str
+    connections: int = 24
+    sent: list[Submission] = field(default_factory=list)
+    answers: dict[str, httpx.Response] = field(default_factory=dict)
+    _reached: dict[int, asyncio.Event] = field(default_factory=dict)
+
+    def submit(
+        self,
+        submissions: Sequence[Submission],
+        *beside: Callable[[httpx.AsyncClient], Coroutine[Any, Any, None]],
+        on_answer: Callable[[int], None] = lambda answered: None,
+    ) -> None:
+        """Send submissions, with other tasks beside; a client whose connection breaks is gone for good.
+
+        `on_answer` is told how many have been answered in all, after each answer.
+        """
+        waiting = iter(submissions)
+
+        async def client(http: httpx.AsyncClient) -> None:
+            for submission in waiting:
+                self.sent.append(submission)
+                try:
+                    answer = await self.post(http, submission)
+                except httpx.TransportError:
+                    return
+                self.answers[submission.key] = answer
+                on_answer(len(self.answers))
+                if reached := self._reached.get(len(self.answers)):
+                    reached.set()
+
+        async def all_at_once() -> None:
+            limits = httpx.Limits(max_connections=None)
+            async with (
+                httpx.AsyncClient(base_url=self.server.url, limits=limits, timeout=60, trust_env=False) as http,
+                asyncio.TaskGroup() as group,
+            ):
+                for _ in range(self.connections):
+                    group.create_task(client(http))
+                for task in beside:
+                    group.create_task(task(http))
+
+        asyncio.run(all_at_once())
+
+    async def until(self, answered: int) -> None:
+        """Wait, beside `submit`, for so many answers in all."""
+        if len(self.answers) < answered:
+            await self._reached.setdefault(answered, asyncio.Event()).wait()
+
+    async def post(self, http: httpx.AsyncClient, submission: Submission) -> httpx.Response:
+        headers = {**PACKED, "Idempotency-Key": submission.key}
+        return await http.post(f"/rounds/{self.round_id}/reports", content=submission.packed, headers=headers)
+
+    def answered(self, status: int = 202) -> list[Submission]:
+        """Return the submissions that got this answer."""
+        got = {key for key, answer in self.answers.items() if answer.status_code == status}
+        return [submission for submission in self.sent if submission.key in got]
+
+    @property
+    def counts(self) -> np.ndarray:
+        return np.array(self.server.frequencies(self.round_id)["counts"])
+
+
+NewCrowd = Callable[..., Crowd]
+
+
+@pytest.fixture(scope="session")
+def new_crowd() -> NewCrowd:
+    """Open a GRR round on a server, over so many items, with a crowd before it."""
+
+    def gather(server: ServerProcess, domain_size: int, connections: int = 24) -> Crowd:
+        return Crowd(server, server.open_round("grr", domain_size=domain_size)["id"], connections)
+
+    return gather
+
+
+@contextlib.contextmanager
+def locked(server: ServerProcess) -> Iterator[None]:
+    """Hold the write lock of a server's database, so that no commit goes through."""
+    with contextlib.closing(sqlite3.connect(server.database, isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        yield
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+class Relay:
+    """A TCP relay to a server that can swallow the POSTs or their answers, and says when it has."""
+
+    def __init__(self, server: ServerProcess) -> None:
+        self.server = server
+        self.swallow: Literal["nothing", "requests", "answers"] = "nothing"
+        self.swallowed = threading.Event()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._sockets: list[socket.socket] = []
+        self._threads = [threading.Thread(target=self._accept)]
+        self._threads[0].start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):  # closed
+            while True:
+                client, _ = self._listener.accept()
+                address = (self.server.http.base_url.host, self.server.http.base_url.port)
+                upstream = socket.create_connection(address)
+                self._sockets += [client, upstream]
+                posting = threading.Event()
+                for source, target, way in ((client, upstream, "requests"), (upstream, client, "answers")):
+                    thread = threading.Thread(target=self._pump, args=(source, target, way, posting))
+                    self._threads.append(thread)
+                    thread.start()
+
+    def _pump(self, source: socket.socket, target: socket.socket, way: str, posting: threading.Event) -> None:
+        with contextlib.suppress(OSError):  # one end is gone
+            while data := source.recv(65536):
+                if way == "requests" and data.startswith(b"POST "):
+                    posting.set()
+                if posting.is_set() and self.swallow == way:
+                    self.swallowed.set()
+                else:
+                    target.sendall(data)
+        for end in (source, target):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for end in self._sockets:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join()
+        for end in self._sockets:
+            end.close()
+
+
+NewRelay = Callable[[ServerProcess], Relay]
+
+
+@pytest.fixture
+def new_relay() -> Iterator[NewRelay]:
+    """Put relays before servers; all are closed at the end."""
+    with contextlib.ExitStack() as stack:
+
+        def put_before(server: ServerProcess) -> Relay:
+            return stack.enter_context(contextlib.closing(Relay(server)))
+
+        yield put_before

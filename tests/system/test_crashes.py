@@ -1,0 +1,180 @@
+"""Whatever is killed, and when: an answered report is there, and every report counts once."""
+
+import dataclasses
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+from tests.conftest import PACKED, ServerProcess, StartServer
+from tests.system.conftest import Crowd, NewCrowd, NewRelay, distinct_submissions, locked
+
+from ldprecover_client import Ledger
+
+
+def stored_reports(server: ServerProcess, round_id: str) -> np.ndarray:
+    """Return every GRR report in the round's segments, read past the server."""
+    with closing(sqlite3.connect(server.database)) as database:
+        query = "SELECT data FROM segments WHERE round = (SELECT seq FROM rounds WHERE id = ?)"
+        return np.frombuffer(b"".join(row[0] for row in database.execute(query, (round_id,))), dtype="<u4")
+
+
+def whole_and_once(crowd: Crowd) -> None:
+    """Every submission of the crowd is counted whole, and once, or not at all; segments and counts agree."""
+    counts = crowd.counts
+    assert counts.max() <= 1, "a report was counted twice"
+    assert counts.sum() == crowd.server.frequencies(crowd.round_id)["n"]
+    assert all(len({int(counts[item]) for item in submission.items}) == 1 for submission in crowd.sent)
+    stored = stored_reports(crowd.server, crowd.round_id)
+    assert np.array_equal(np.bincount(stored, minlength=counts.size), counts)
+
+
+def test_no_answered_report_is_lost_and_none_counts_twice_however_often_the_server_is_killed(
+    start_server: StartServer, new_crowd: NewCrowd
+) -> None:
+    """Every item is reported once at most: a count of 2 is a report counted twice, a 0 one that was lost."""
+    server = start_server()
+    crowd = new_crowd(server, domain_size=6_000)
+    submissions = iter(distinct_submissions(3_000, 6_000))
+    moments = random.Random(9)
+    for _ in range(3):
+        kill_after = len(crowd.answers) + moments.randrange(30, 250)
+
+        def maybe_kill(answered: int, moment: int = kill_after) -> None:
+            if answered == moment:
+                server.signal(signal.SIGKILL)
+
+        crowd.submit(submissions, on_answer=maybe_kill)
+        assert len(crowd.answers) >= kill_after
+        assert len(crowd.sent) > len(crowd.answers), "somebody was cut off"
+        server.restart()
+        counts = crowd.counts
+        assert all(counts[item] == 1 for submission in crowd.answered() for item in submission.items), "a loss"
+        whole_and_once(crowd)
+        # All who got no answer send the same again, and so do all the others.
+        again = Crowd(server, crowd.round_id)
+        again.submit(list(crowd.sent))
+        assert len(again.answered()) == len(crowd.sent)
+        assert all(again.answers[submission.key].json()["duplicate"] for submission in crowd.answered())
+        whole_and_once(crowd)
+        assert crowd.counts.sum() == sum(len(submission.items) for submission in crowd.sent)
+        crowd.answers = again.answers
+
+
+def test_a_report_committed_but_not_answered_is_counted_once_when_sent_again(
+    start_server: StartServer, new_relay: NewRelay
+) -> None:
+    """The server is killed when the answer has left it, and before it arrives."""
+    server = start_server()
+    id = server.open_round()["id"]
+    relay = new_relay(server)
+    relay.swallow = "answers"
+    post = {"url": f"{relay.url}/rounds/{id}/reports", "content": b"\1\0\0\0", "timeout": 60, "trust_env": False}
+    headers = PACKED | {"Idempotency-Key": "key"}
+
+    def kill() -> None:
+        assert relay.swallowed.wait(60)
+        server.kill()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with pytest.raises(httpx.TransportError):
+        httpx.post(**post, headers=headers)
+    killer.join()
+    server.start()
+    relay.swallow = "nothing"
+    assert server.frequencies(id)["counts"] == [0, 1, 0, 0]
+    answer = httpx.post(**post, headers=headers)
+    assert answer.json() == {"round": id, "accepted": 1, "duplicate": True}
+    assert server.frequencies(id)["counts"] == [0, 1, 0, 0]
+
+
+def test_reports_that_wait_for_their_commit_when_the_server_is_killed_were_not_answered(
+    start_server: StartServer, new_crowd: NewCrowd
+) -> None:
+    """No commit goes through: the queue holds five, the sixth is refused, and then the server is killed."""
+    server = start_server(queue_requests=5)
+    crowd = new_crowd(server, domain_size=100, connections=6)
+    with locked(server):
+        crowd.submit(distinct_submissions(6, 100), on_answer=lambda answered: server.signal(signal.SIGKILL))
+        assert [answer.status_code for answer in crowd.answers.values()] == [503]
+        server.kill()
+    server.start()
+    assert crowd.counts.sum() == 0
+    again = Crowd(server, crowd.round_id, connections=3)
+    again.submit(crowd.sent)
+    assert len(again.answered()) == 6
+    assert not any(answer.json()["duplicate"] for answer in again.answers.values())
+    whole_and_once(crowd)
+
+
+REPORT = """
+import sys
+from ldprecover_client import Ledger, Reporter
+url, round_id, ledger, value = sys.argv[1:]
+reporter = Reporter(url, round_id, ledger=Ledger(ledger))
+receipts = [reporter.report(value)] if value else reporter.resume()
+print([(receipt.state, receipt.resent, receipt.duplicate) for receipt in receipts])
+"""
+
+
+@pytest.fixture
+def processes() -> Iterator[list[subprocess.Popen[str]]]:
+    """Processes that are gone when the test ends."""
+    started: list[subprocess.Popen[str]] = []
+    yield started
+    for process in started:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+@pytest.mark.parametrize("swallow", ["requests", "answers"], ids=["before it arrives", "after it is counted"])
+@pytest.mark.parametrize("then", ["oue 3", ""], ids=["reporting again", "resuming"])
+def test_a_client_killed_between_send_and_answer_sends_the_same_again(
+    server: ServerProcess,
+    new_relay: NewRelay,
+    processes: list[subprocess.Popen[str]],
+    tmp_path: Path,
+    swallow: str,
+    then: str,
+) -> None:
+    """The user then even gives another value: what was perturbed once is what counts."""
+    labels = [f"oue {i}" for i in range(40)]
+    id = server.open_round("oue", 1.0, items=labels)["id"]
+    relay = new_relay(server)
+    ledger = tmp_path / "ledger.sqlite3"
+
+    def client(value: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", REPORT, relay.url, id, str(ledger), value]
+        processes.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+        return processes[-1]
+
+    relay.swallow = swallow  # type: ignore[assignment]
+    first = client("oue 7")
+    assert relay.swallowed.wait(60)
+    first.send_signal(signal.SIGKILL)
+    assert first.wait() == -signal.SIGKILL
+    counted_before = server.frequencies(id)["n"]
+    assert counted_before == (1 if swallow == "answers" else 0)
+    (entry,) = Ledger(ledger).entries()
+    assert entry.state == "pending"
+
+    relay.swallow = "nothing"
+    second = client(then)
+    said, _ = second.communicate()
+    assert (second.returncode, said.strip()) == (0, f"[('accepted', True, {swallow == 'answers'})]")
+    found = server.frequencies(id)
+    assert found["n"] == 1
+    bits = np.unpackbits(np.frombuffer(entry.packed, np.uint8), count=40, bitorder="little")
+    assert found["counts"] == bits.tolist()
+    assert Ledger(ledger).entries() == (dataclasses.replace(entry, state="accepted"),)

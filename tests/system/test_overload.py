@@ -1,0 +1,113 @@
+"""More than the server can store: it says so, keeps what it answered, and stops in order."""
+
+import signal
+import socket
+import threading
+from contextlib import ExitStack
+
+import httpx
+import pytest
+from tests.conftest import PACKED, ServerProcess, StartServer
+from tests.system.conftest import Crowd, NewCrowd, distinct_submissions, locked
+
+
+def is_listening(server: ServerProcess) -> bool:
+    try:
+        socket.create_connection((server.http.base_url.host, server.http.base_url.port), timeout=10).close()
+    except ConnectionError:
+        return False
+    return True
+
+
+def test_past_its_queue_the_server_answers_503_and_what_waited_is_stored(
+    start_server: StartServer, new_crowd: NewCrowd
+) -> None:
+    server = start_server(queue_requests=8)
+    crowd = new_crowd(server, domain_size=100, connections=20)
+    submissions = distinct_submissions(20, 100)
+
+    async def let_go(http: httpx.AsyncClient) -> None:
+        await crowd.until(12)
+        # Reading goes on while nothing can be written.
+        assert (await http.get(f"/rounds/{crowd.round_id}/frequencies")).json()["n"] == 0
+        assert (await http.get("/readyz")).status_code == 503
+        lock.close()
+
+    with ExitStack() as lock:
+        lock.enter_context(locked(server))
+        crowd.submit(submissions, let_go)
+    assert (len(crowd.answered(202)), len(crowd.answered(503))) == (8, 12)
+    for submission in crowd.answered(503):
+        answer = crowd.answers[submission.key]
+        assert answer.json()["type"].endswith("#queue-full")
+        assert int(answer.headers["retry-after"]) >= 1
+    stored = crowd.counts
+    assert {item for s in crowd.answered(202) for item in s.items} == set(stored.nonzero()[0].tolist())
+    again = Crowd(server, crowd.round_id, connections=4)
+    again.submit(crowd.answered(503))
+    assert len(again.answered(202)) == 12
+    assert crowd.counts.sum() == sum(len(submission.items) for submission in submissions)
+    assert crowd.counts.max() == 1
+
+
+def test_past_its_bytes_the_server_answers_503_and_takes_more_when_they_are_stored(
+    start_server: StartServer,
+) -> None:
+    """Three bodies of 2,000 bytes may wait, the fourth may not."""
+    server = start_server(queue_bytes=7_000, max_body_bytes=4_000)
+    id = server.open_round()["id"]
+    answers: list[httpx.Response] = []
+    refused = threading.Event()
+
+    def post(key: str) -> None:
+        answer = httpx.post(
+            f"{server.url}/rounds/{id}/reports",
+            content=500 * b"\1\0\0\0",
+            headers=PACKED | {"Idempotency-Key": key},
+            timeout=60,
+            trust_env=False,
+        )
+        answers.append(answer)
+        if answer.status_code == 503:
+            refused.set()
+
+    with locked(server):
+        threads = [threading.Thread(target=post, args=(f"key-{i}",)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        assert refused.wait(60)
+    for thread in threads:
+        thread.join()
+    assert sorted(answer.status_code for answer in answers) == [202, 202, 202, 503]
+    (full,) = (answer for answer in answers if answer.status_code == 503)
+    assert full.json()["type"].endswith("#queue-full")
+    assert int(full.headers["retry-after"]) >= 1
+    assert server.frequencies(id)["n"] == 1_500
+    assert server.submit(id, 500 * b"\1\0\0\0").status_code == 202
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+def test_a_server_that_is_asked_to_stop_stores_and_answers_what_waits(
+    start_server: StartServer, new_crowd: NewCrowd, number: signal.Signals
+) -> None:
+    """Nine submissions wait for a commit that is held; the server stops listening; then the commit goes through."""
+    server = start_server(queue_requests=9)
+    crowd = new_crowd(server, domain_size=100, connections=10)
+
+    async def stop(http: httpx.AsyncClient) -> None:
+        await crowd.until(1)
+        server.signal(number)
+        while is_listening(server):
+            pass
+        lock.close()
+
+    with ExitStack() as lock:
+        lock.enter_context(locked(server))
+        crowd.submit(distinct_submissions(10, 100), stop)
+    assert (len(crowd.answered(202)), len(crowd.answered(503))) == (9, 1)
+    assert server.wait() == 0
+    assert "Traceback" not in server.log.read_text()
+    server.start()
+    counts = crowd.counts
+    assert set(counts.nonzero()[0].tolist()) == {item for s in crowd.answered(202) for item in s.items}
+    assert counts.max() == 1
