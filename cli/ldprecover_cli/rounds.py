@@ -94,6 +94,7 @@ def list_rounds(*, url: Url = DEFAULT_URL, json: Json = False) -> None:
         console().print("No rounds yet. Open one with: ldprecover round open")
         return
     table = plain_table("name", "state", "protocol", "opened", "epsilon", "items", "reports", numbers=3)
+    table.columns[0].no_wrap = True  # a name is there to be copied
     for status in found:
         size = len(status.parameters.items)
         opened = status.opened_at.replace("+00:00", "Z")
