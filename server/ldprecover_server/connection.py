@@ -5,6 +5,8 @@ from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from ldprecover_server import problems
+
 __all__ = ["Connection"]
 
 
@@ -18,6 +20,13 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         joined = _JoinedWrites(cast(asyncio.Transport, transport), self.loop)
         super().connection_made(cast(asyncio.Transport, joined))
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP with a problem too; no application sees it."""
+        response = problems.answer(problems.NOT_HTTP, msg, {"Connection": "close"})
+        head = b"".join(name + b": " + value + b"\r\n" for name, value in response.raw_headers)
+        self.transport.write(b"HTTP/1.1 400 Bad Request\r\n" + head + b"\r\n" + bytes(response.body))
+        self.transport.close()
 
 
 class _JoinedWrites:

@@ -49,6 +49,9 @@ INVALID_REQUEST = Problem(
     "The request does not fit the interface",
     '`errors` names each field and what is wrong with it. Numbers are strict: "0.5", true and NaN are no numbers.',
 )
+NOT_HTTP = Problem(
+    "invalid-http", 400, "Not a request", "What was sent is no HTTP request, or its method is none that HTTP knows."
+)
 INTERNAL_ERROR = Problem(
     "internal-error",
     500,
@@ -56,7 +59,7 @@ INTERNAL_ERROR = Problem(
     "A fault of the server; its log has the traceback. A submission is safe to send again with the same key and bytes.",
 )
 
-STANDARD_PROBLEMS = (NOT_FOUND, METHOD_NOT_ALLOWED, INVALID_REQUEST, INTERNAL_ERROR)
+STANDARD_PROBLEMS = (NOT_HTTP, NOT_FOUND, METHOD_NOT_ALLOWED, INVALID_REQUEST, INTERNAL_ERROR)
 """Problems that come from HTTP itself, not from an exception of ours."""
 
 PROBLEMS: dict[type[Exception], Problem] = {

@@ -1,5 +1,6 @@
 """What the server does, without HTTP and without SQL."""
 
+import contextlib
 import secrets
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -87,6 +88,14 @@ class Service:
     def find_round(self, identifier: str) -> OpenRound:
         """Return a round by id, name or `current`, from the store. Raises RoundNotFoundError."""
         return self.parameters_of(self.store.round(identifier))
+
+    def list_rounds(self, limit: int, before: str | None) -> list[tuple[StoredRound, OpenRound]]:
+        """Return rounds, the one opened last first; one that is deleted meanwhile is left out."""
+        found = []
+        for stored in self.store.rounds(limit, before):
+            with contextlib.suppress(RoundNotFoundError):
+                found.append((stored, self.parameters_of(stored)))
+        return found
 
     def parameters_of(self, stored: StoredRound) -> OpenRound:
         """Return the immutable part of a stored round."""

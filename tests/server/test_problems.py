@@ -1,5 +1,7 @@
 """Every error is a problem, and the type of every problem is a heading one can read."""
 
+import json
+import socket
 import sqlite3
 from contextlib import closing
 from html.parser import HTMLParser
@@ -98,9 +100,33 @@ def test_every_error_a_caller_can_make_is_a_problem_with_its_own_type(
         body = answer.json()
         assert body["detail"], name
         assert answer.status_code == next(p.status for p in (*PROBLEMS.values(), *STANDARD_PROBLEMS) if p.slug == name)
-    # The other problems are the server's own trouble, or need a server with no round at all.
+    # The other problems are the server's own trouble, or need a server with no round, or what is no request.
     healthy = {p.slug for p in (*PROBLEMS.values(), *STANDARD_PROBLEMS)} - set(answers)
-    assert healthy == {"no-current-round", "queue-full", "store-unavailable", "storage-full", "internal-error"}
+    trouble = {"queue-full", "store-unavailable", "storage-full", "internal-error"}
+    assert healthy == trouble | {"no-current-round", "invalid-http"}
+
+
+NO_REQUEST = {
+    "a method nobody knows": b"FETCH /rounds HTTP/1.1\r\nHost: test\r\n\r\n",
+    "no HTTP at all": b"hello\r\n\r\n",
+    "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    "a length that is no number": b"POST /reports HTTP/1.1\r\nHost: test\r\nContent-Length: many\r\n\r\n",
+    "a length of thirty digits": b"POST /reports HTTP/1.1\r\nContent-Length: " + 30 * b"9" + b"\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("sent", NO_REQUEST.values(), ids=NO_REQUEST.keys())
+def test_what_is_no_request_is_answered_with_a_problem_and_the_end_of_the_connection(
+    server: ServerProcess, sent: bytes
+) -> None:
+    with socket.create_connection((server.http.base_url.host, server.http.base_url.port), timeout=30) as connection:
+        connection.sendall(sent)
+        head, _, body = b"".join(iter(lambda: connection.recv(65536), b"")).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert b"content-type: application/problem+json" in head.lower()
+    assert f"content-length: {len(body)}".encode() in head.lower()
+    problem = json.loads(body)
+    assert (problem["status"], problem["type"]) == (400, "/docs/errors#invalid-http")
 
 
 METHODS = {

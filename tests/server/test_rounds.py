@@ -15,6 +15,7 @@ from tests.conftest import ServerProcess
 from tests.server.conftest import ProblemOf, StartInProcess
 
 from ldprecover import FrequencyOracle, RoundParameters
+from ldprecover_server.store import StoredRound
 
 
 def open_raw(server: ServerProcess, text: str | bytes) -> httpx.Response:
@@ -266,6 +267,23 @@ def test_rounds_are_listed_the_one_opened_last_first_page_by_page(start_in_proce
     first = app.get("/rounds", params={"limit": 2}).json()["rounds"]
     second = app.get("/rounds", params={"limit": 10, "before": first[-1]["id"]}).json()["rounds"]
     assert first + second == listed
+
+
+def test_a_round_deleted_while_the_list_is_made_is_left_out(
+    start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = start_in_process()
+    first = app.open_round()
+    app.store.open_round("R2", "two", RoundParameters("grr", 1.0, ("a", "b")))
+    rounds = app.store.rounds
+
+    def then_deleted(limit: int, before: str | None) -> list[StoredRound]:
+        found = rounds(limit, before)
+        app.store.delete_round("two")
+        return found
+
+    monkeypatch.setattr(app.store, "rounds", then_deleted)
+    assert [r["id"] for r in app.get("/rounds").json()["rounds"]] == [first]
 
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=-1", "limit=x", "limit=1e400", "limit=1001", "limit="])

@@ -2,10 +2,11 @@
 
 import asyncio
 import contextlib
+import itertools
 import socket
 import sqlite3
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sized
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -34,6 +35,13 @@ def distinct_submissions(n: int, domain_size: int) -> list[Submission]:
     return [Submission(f"key-{i}", tuple(range(end - 1 - i % 3, end))) for i, end in enumerate(ends.tolist())]
 
 
+def until_after(happened: Sized, submissions: Iterator[Submission], more: int) -> Iterator[Submission]:
+    """Yield submissions until something is in `happened`, and so many more."""
+    while not happened:
+        yield next(submissions)
+    yield from itertools.islice(submissions, more)
+
+
 @dataclass
 class Crowd:
     """Many clients that submit to one round at the same time, and what each was answered."""
@@ -47,7 +55,7 @@ class Crowd:
 
     def submit(
         self,
-        submissions: Sequence[Submission],
+        submissions: Iterable[Submission],
         *beside: Callable[[httpx.AsyncClient], Coroutine[Any, Any, None]],
         on_answer: Callable[[int], None] = lambda answered: None,
     ) -> None:

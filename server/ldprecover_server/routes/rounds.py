@@ -8,7 +8,7 @@ from starlette.responses import Response
 from ldprecover import ParameterError, RoundParameters
 from ldprecover_server.models import NewRound, Parameters, Round, Rounds
 from ldprecover_server.routes.common import Admin, json, problems, round_in_path, service_of
-from ldprecover_server.service import OpenRound, Service
+from ldprecover_server.service import OpenRound
 from ldprecover_server.store import StoredRound
 
 __all__ = ["router"]
@@ -30,7 +30,7 @@ def open_round(request: Request, new: NewRound) -> Response:
     items = tuple(new.items) if new.items is not None else tuple(map(str, range(new.domain_size or 0)))
     service = service_of(request)
     stored = service.open_round(new.name, RoundParameters(new.protocol, new.epsilon, items, new.hash_range))
-    return json(_round(service, stored), 201, {"Location": f"/rounds/{stored.id}"})
+    return json(_round(stored, service.parameters_of(stored)), 201, {"Location": f"/rounds/{stored.id}"})
 
 
 @router.get("", response_model=Rounds, responses=problems(404, 422))
@@ -40,15 +40,15 @@ def list_rounds(
     before: Annotated[str | None, Query(description="Id of the round after which the page starts.")] = None,
 ) -> Response:
     """List rounds, the one opened last first."""
-    service = service_of(request)
-    return json({"rounds": [_round(service, stored) for stored in service.store.rounds(limit, before)]})
+    return json({"rounds": [_round(stored, known) for stored, known in service_of(request).list_rounds(limit, before)]})
 
 
 @router.get("/{round}", response_model=Round, responses=problems(404))
 def get_round(request: Request) -> Response:
     """Return a round: parameters, state and the number of reports counted."""
     service = service_of(request)
-    return json(_round(service, service.store.round(round_in_path(request))))
+    stored = service.store.round(round_in_path(request))
+    return json(_round(stored, service.parameters_of(stored)))
 
 
 @router.get(
@@ -75,7 +75,8 @@ def get_parameters(request: Request) -> Response:
 def close_round(request: Request) -> Response:
     """Close a round: after the answer no report enters any more."""
     service = service_of(request)
-    return json(_round(service, service.store.close_round(round_in_path(request))))
+    stored = service.store.close_round(round_in_path(request))
+    return json(_round(stored, service.parameters_of(stored)))
 
 
 @router.delete("/{round}", status_code=204, dependencies=[Admin], responses=problems(401, 404))
@@ -101,8 +102,8 @@ def _parameters(stored: StoredRound, round: OpenRound) -> dict[str, Any]:
     }
 
 
-def _round(service: Service, stored: StoredRound) -> dict[str, Any]:
-    return _parameters(stored, service.parameters_of(stored)) | {
+def _round(stored: StoredRound, known: OpenRound) -> dict[str, Any]:
+    return _parameters(stored, known) | {
         "state": stored.state,
         "n": stored.n,
         "opened_at": stored.opened_at,
