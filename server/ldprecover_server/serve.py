@@ -1,13 +1,17 @@
 """Running the server: one process, one socket, its own first lines."""
 
+import contextlib
 import gc
 import logging
+import os
 import signal
 import socket
 import sys
 from typing import NoReturn
 
 import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.supervisors import Multiprocess
 
 from ldprecover import kernels
 from ldprecover_server.app import create_app
@@ -17,7 +21,7 @@ from ldprecover_server.service import Service
 from ldprecover_server.settings import Settings
 from ldprecover_server.store import Store
 
-__all__ = ["create_key", "serve"]
+__all__ = ["create_key", "migrate", "serve", "worker"]
 
 
 def serve(settings: Settings) -> None:
@@ -25,23 +29,27 @@ def serve(settings: Settings) -> None:
 
     Raises ConfigurationError when the settings cannot work.
     """
-    if settings.workers > 1:
-        raise ConfigurationError("a SQLite database serves one process: workers must be 1")
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
-    listener = _listen(settings.host, settings.port)
-    with listener:
+    with _listen(settings.host, settings.port) as listener:
         store = Store(settings.database_url)
-        store.database.lock()
-        store.prepare()
-        kernels.warm_up()
-        key = Service(store, settings).ensure_admin_key()
+        if settings.workers > 1 and store.database.dialect == "sqlite":
+            raise ConfigurationError("a SQLite file serves one process; more workers need Postgres")
+        with contextlib.closing(store):
+            if settings.workers == 1:
+                store.database.claim()
+            store.prepare()
+            key = Service(store, settings).ensure_admin_key()
+        kernels.warm_up()  # compiled here once, for every worker
         url = _url(listener)
-        print(f"LDPRecover serves {url} from {store.database.path}", flush=True)
+        print(f"LDPRecover serves {url} from {store.database.name}", flush=True)
         if key is not None:
             print(f"Admin key, shown this once: {key}", flush=True)
         print(f"API reference: {url}/docs", flush=True)
+        # Workers are processes of their own and find their settings where this one did, or here.
+        os.environ.update(settings.environment())
         config = uvicorn.Config(
-            create_app(settings, store),
+            "ldprecover_server.serve:worker",
+            factory=True,
+            workers=settings.workers,
             http=Connection,
             access_log=False,  # it prints the addresses of those who report
             log_level="warning",
@@ -49,24 +57,42 @@ def serve(settings: Settings) -> None:
             proxy_headers=False,  # nobody's address is looked at
             timeout_graceful_shutdown=settings.shutdown_seconds,
         )
-        # What start-up made lives as long as the process: full collections need not walk it, which would
-        # stop every request for tens of milliseconds each time.
-        gc.collect()
-        gc.freeze()
+        if settings.workers > 1:
+            Multiprocess(config, sockets=[listener]).run()
+            return
         # uvicorn answers what is under way, then raises the signal that stopped it again: an end like any other.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, _end)
         uvicorn.Server(config).run(sockets=[listener])
 
 
+def worker() -> ASGIApp:
+    """Return the application of one server process, over a store of its own."""
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    settings = Settings()
+    store = Store(settings.database_url)
+    store.database.claim()
+    store.prepare()
+    kernels.warm_up()
+    app = create_app(settings, store)
+    # What start-up made lives as long as the process: full collections need not walk it, which would stop
+    # every request for tens of milliseconds each time.
+    gc.collect()
+    gc.freeze()
+    return app
+
+
+def migrate(settings: Settings) -> list[str]:
+    """Bring the database's schema to this version's; return the revisions it went through."""
+    with contextlib.closing(Store(settings.database_url)) as store:
+        return store.migrate()
+
+
 def create_key(settings: Settings) -> str:
     """Make another admin key on the database and return it, this once."""
-    store = Store(settings.database_url)
-    try:
+    with contextlib.closing(Store(settings.database_url)) as store:
         store.prepare()
         return Service(store, settings).create_admin_key()
-    finally:
-        store.close()
 
 
 def _end(number: int, frame: object) -> NoReturn:

@@ -51,19 +51,19 @@ class Service:
 
     def ensure_admin_key(self) -> str | None:
         """Make an admin key when there is none; return it this once, for the operator to see."""
-        if self._settings_key is not None or self.store.admin_key_hashes():
+        if self._settings_key is not None or self.store.key_hashes("admin"):
             return None
         return self.create_admin_key()
 
     def create_admin_key(self) -> str:
         """Make another admin key and keep its hash."""
         key = keys.make_key()
-        self.store.add_admin_key(keys.hash_key(key))
+        self.store.add_key(f"admin-{secrets.token_hex(4)}", "admin", keys.hash_key(key))
         return key
 
     def require_admin(self, key: str | None) -> None:
         """Raise UnauthorizedError unless this is an admin key."""
-        hashes = self.store.admin_key_hashes()
+        hashes = self.store.key_hashes("admin")
         if self._settings_key is not None:
             hashes.append(keys.hash_key(self._settings_key))
         if key is None:

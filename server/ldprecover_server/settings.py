@@ -21,10 +21,10 @@ class Settings(BaseSettings):
 
     host: Annotated[str, Field(description="Address to listen on.")] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535, description="Port to listen on; 0 takes a free one.")] = 8000
-    database_url: Annotated[str, Field(description="SQLAlchemy URL of the database, sqlite:///FILE.")] = (
+    database_url: Annotated[str, Field(description="Database: sqlite:///FILE or postgresql+psycopg://...")] = (
         "sqlite:///ldprecover.db"
     )
-    workers: Annotated[int, Field(ge=1, description="Server processes; SQLite allows one.")] = 1
+    workers: Annotated[int, Field(ge=1, description="Server processes; more than one need Postgres.")] = 1
     admin_key: Annotated[
         SecretStr | None,
         Field(
@@ -53,3 +53,12 @@ class Settings(BaseSettings):
     shutdown_seconds: Annotated[
         int, Field(ge=1, description="Time that requests under way get to finish after SIGTERM.")
     ] = 30
+
+    def environment(self) -> dict[str, str]:
+        """Return these settings as environment variables."""
+        values = {name: getattr(self, name) for name in type(self).model_fields}
+        return {
+            f"LDPRECOVER_{name.upper()}": value.get_secret_value() if isinstance(value, SecretStr) else str(value)
+            for name, value in values.items()
+            if value is not None
+        }

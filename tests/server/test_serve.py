@@ -53,7 +53,7 @@ def test_a_key_in_the_settings_is_never_stored(start_server: StartServer) -> Non
     server = start_server()
     server.open_round()
     with closing(sqlite3.connect(server.database)) as database:
-        assert database.execute("SELECT count(*) FROM admin_keys").fetchone() == (0,)
+        assert database.execute("SELECT count(*) FROM access_keys").fetchone() == (0,)
     server.kill()
     written = files(server)
     assert server.admin_key.encode() not in written

@@ -244,7 +244,8 @@ def test_any_history_of_a_round_is_that_of_a_dictionary(store: Store, steps: lis
 
 
 def test_tallies_of_several_processes_add(store_at: StoreAt, tmp_path: Path) -> None:
-    one, two = (store_at(tmp_path / "ldprecover.db", process=process) for process in (0, 1))
+    one, two = (store_at(tmp_path / "ldprecover.db") for _ in range(2))
+    two.database.process = 1
     seq = open_round(one)
     assert one.commit([Group(seq, [Submitted(b"a", (1,))])]) == [[Outcome.STORED]]
     again = Group(seq, [Submitted(b"a", (1,)), Submitted(b"b", (2, 2))])
@@ -314,11 +315,11 @@ def test_a_database_of_another_schema_is_refused_in_words_and_left_alone(store_a
     store = store_at(tmp_path / "ldprecover.db")
     store.prepare()
     with store.database.write() as connection:
-        connection.exec_driver_sql("UPDATE schema_version SET version = 99")
-    with pytest.raises(ConfigurationError, match="schema 99"):
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(ConfigurationError, match="schema 9999, of a newer version"):
         store.prepare()
     with store.database.read() as connection:
-        assert connection.exec_driver_sql("SELECT version FROM schema_version").scalars().all() == [99]
+        assert connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalars().all() == ["9999"]
 
 
 def test_a_file_that_is_no_database_is_refused_in_words(store_at: StoreAt, tmp_path: Path) -> None:

@@ -14,6 +14,13 @@ from ldprecover_server.store.schema import keys, rounds, segments, tallies
 __all__ = ["Batch", "Commit", "Outcome", "Sealed", "Submitted", "upsert"]
 
 
+# Two binary arrays instead of three parameters a key: a tenth of the time of a VALUES list, half of COPY's.
+_UNNEST = (
+    "INSERT INTO keys (round, key, digest) SELECT %(round)s, k, d FROM unnest(%(keys)b::bytea[], %(digests)b::bytea[]) "
+    "AS wanted (k, d) ON CONFLICT DO NOTHING RETURNING key"
+)
+
+
 class Outcome(Enum):
     """What became of a submission."""
 
@@ -57,25 +64,25 @@ class Batch(Protocol):
 class Commit:
     """The transaction's statements, made once for a dialect: making them costs more than running them."""
 
-    def __init__(self, dialect: str, process: int) -> None:
-        self._process = process
+    def __init__(self, dialect: str) -> None:
         insert = upsert(dialect)
         # FOR SHARE holds a closing server back until this commit; SQLite's BEGIN IMMEDIATE already does.
         self._state = sa.select(rounds.c.state).where(rounds.c.seq == sa.bindparam("seq")).with_for_update(read=True)
-        self._insert_keys = insert(keys).on_conflict_do_nothing().returning(keys.c.key)
+        self._insert_rows = insert(keys).on_conflict_do_nothing().returning(keys.c.key)
+        self._unnest = dialect == "postgresql"
         self._stored_keys = sa.select(keys.c.key, keys.c.digest).where(
             keys.c.round == sa.bindparam("seq"), keys.c.key.in_(sa.bindparam("wanted", expanding=True))
         )
         self._insert_segment = sa.insert(segments)
-        self._tally = sa.select(tallies.c.n, tallies.c.counts).where(
-            tallies.c.round == sa.bindparam("seq"), tallies.c.process == process
-        )
-        new = insert(tallies)
-        self._put_tally = new.on_conflict_do_update(
-            index_elements=["round", "process"], set_={"n": new.excluded.n, "counts": new.excluded.counts}
-        )
+        mine = sa.and_(tallies.c.round == sa.bindparam("seq"), tallies.c.process == sa.bindparam("number"))
+        # Locked before it is added to: should two processes ever have one number, both still count.
+        self._tally = sa.select(tallies.c.n, tallies.c.counts).where(mine).with_for_update()
+        self._first_tally = insert(tallies).on_conflict_do_nothing().returning(tallies.c.n)
+        self._put_tally = sa.update(tallies).where(mine).values(n=sa.bindparam("new_n"), counts=sa.bindparam("new"))
 
-    def __call__(self, connection: sa.Connection, batches: Sequence[Batch], hour: int) -> list[list[Outcome]]:
+    def __call__(
+        self, connection: sa.Connection, batches: Sequence[Batch], process: int, hour: int
+    ) -> list[list[Outcome]]:
         """Store the batches within the caller's transaction; return each submission's outcome.
 
         Run again after an unknown outcome it is harmless: what had been stored is found as
@@ -84,10 +91,10 @@ class Commit:
         """
         outcomes: dict[int, list[Outcome]] = {}
         for batch in sorted(batches, key=lambda batch: batch.seq):
-            outcomes[batch.seq] = self._store(connection, batch, hour)
+            outcomes[batch.seq] = self._store(connection, batch, process, hour)
         return [outcomes[batch.seq] for batch in batches]
 
-    def _store(self, connection: sa.Connection, batch: Batch, hour: int) -> list[Outcome]:
+    def _store(self, connection: sa.Connection, batch: Batch, process: int, hour: int) -> list[Outcome]:
         state = connection.scalar(self._state, {"seq": batch.seq})
         if state is None:
             return [Outcome.GONE] * len(batch.submissions)
@@ -97,11 +104,9 @@ class Commit:
             first.setdefault(submission.key, i)
         new: set[bytes] = set()
         if state == "open":
-            rows = [
-                {"round": batch.seq, "key": key, "digest": batch.submissions[i].digest}
-                for key, i in sorted(first.items())
-            ]
-            new = set(connection.scalars(self._insert_keys, rows))
+            new = self._insert_keys(
+                connection, batch.seq, [(key, batch.submissions[i].digest) for key, i in sorted(first.items())]
+            )
         known = {key: batch.submissions[i].digest for key, i in first.items() if key in new}
         if missing := [key for key in first if key not in new]:
             stored = connection.execute(self._stored_keys, {"seq": batch.seq, "wanted": missing})
@@ -118,16 +123,29 @@ class Commit:
             else:
                 outcomes.append(Outcome.DUPLICATE)
         if fresh := [i for i, outcome in enumerate(outcomes) if outcome is Outcome.STORED]:
-            self._add(connection, batch.seq, batch.seal(fresh), hour)
+            self._add(connection, batch.seq, batch.seal(fresh), process, hour)
         return outcomes
 
-    def _add(self, connection: sa.Connection, seq: int, sealed: Sealed, hour: int) -> None:
+    def _insert_keys(self, connection: sa.Connection, seq: int, wanted: list[tuple[bytes, bytes]]) -> set[bytes]:
+        """Insert the keys that are not there yet; return those inserted."""
+        if self._unnest:
+            arrays = {"round": seq, "keys": [key for key, _ in wanted], "digests": [digest for _, digest in wanted]}
+            return set(connection.exec_driver_sql(_UNNEST, arrays).scalars())
+        rows = [{"round": seq, "key": key, "digest": digest} for key, digest in wanted]
+        return set(connection.scalars(self._insert_rows, rows))
+
+    def _add(self, connection: sa.Connection, seq: int, sealed: Sealed, process: int, hour: int) -> None:
         segment = {"round": seq, "hour": hour, "n": sealed.tally.n, "data": sealed.data}
         connection.execute(self._insert_segment, segment)
-        row = connection.execute(self._tally, {"seq": seq}).one_or_none()
-        tally = sealed.tally if row is None else Tally.from_bytes(row.counts, row.n) + sealed.tally
-        counted = {"round": seq, "process": self._process, "n": tally.n, "counts": tally.to_bytes()}
-        connection.execute(self._put_tally, counted)
+        mine = {"seq": seq, "number": process}
+        row = connection.execute(self._tally, mine).one_or_none()
+        if row is None:
+            first = {"round": seq, "process": process, "n": sealed.tally.n, "counts": sealed.tally.to_bytes()}
+            if connection.scalar(self._first_tally, first) is not None:
+                return
+            row = connection.execute(self._tally, mine).one()
+        tally = Tally.from_bytes(row.counts, row.n) + sealed.tally
+        connection.execute(self._put_tally, {**mine, "new_n": tally.n, "new": tally.to_bytes()})
 
 
 def upsert(dialect: str) -> Callable[[sa.Table], postgresql.Insert | sqlite.Insert]:

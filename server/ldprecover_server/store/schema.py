@@ -6,9 +6,7 @@ a segment holds reports of a whole commit, shuffled, with the hour.
 
 import sqlalchemy as sa
 
-__all__ = ["SCHEMA_VERSION", "admin_keys", "keys", "metadata", "rounds", "schema_version", "segments", "tallies"]
-
-SCHEMA_VERSION = 1
+__all__ = ["access_keys", "keys", "metadata", "refusals", "rounds", "secrets", "segments", "tallies"]
 
 metadata = sa.MetaData()
 
@@ -30,6 +28,9 @@ rounds = sa.Table(
     sa.Column("epsilon", sa.Double, nullable=False),
     sa.Column("hash_range", sa.Integer),
     sa.Column("items", sa.LargeBinary, nullable=False),  # JSON array of the labels, in UTF-8
+    sa.Column("access", sa.String(8), nullable=False),  # who may submit: open, key, ticket
+    sa.Column("read_access", sa.String(8), nullable=False),  # who may read: public, key
+    sa.Column("retention", sa.Integer),  # hours that segments are kept; null for ever, 0 not at all
     sa.Column("state", sa.String(8), nullable=False),
     sa.Column("opened_at", sa.String(32), nullable=False),
     sa.Column("closed_at", sa.String(32)),
@@ -64,11 +65,29 @@ tallies = sa.Table(
     sa.Column("counts", sa.LargeBinary, nullable=False),  # <i8, one an item
 )
 
-admin_keys = sa.Table(
-    "admin_keys",
+refusals = sa.Table(
+    "refusals",
     metadata,
-    sa.Column("hash", sa.LargeBinary(32), primary_key=True),  # SHA-256 of the key
-    sa.Column("created_at", sa.String(32), nullable=False),
+    _round_column(primary_key=True),
+    sa.Column("process", sa.Integer, primary_key=True),
+    sa.Column("reason", sa.String(40), primary_key=True),  # a problem's slug, or `duplicate`
+    sa.Column("n", sa.BigInteger, nullable=False),
 )
 
-schema_version = sa.Table("schema_version", metadata, sa.Column("version", sa.Integer, primary_key=True))
+access_keys = sa.Table(
+    "access_keys",
+    metadata,
+    sa.Column("name", sa.String(64), primary_key=True),
+    sa.Column("scope", sa.String(8), nullable=False),  # admin, analyst, report
+    sa.Column("hash", sa.LargeBinary(32), nullable=False, unique=True),  # SHA-256 of the key
+    sa.Column("created_at", sa.String(32), nullable=False),
+    sa.Column("revoked_at", sa.String(32)),
+)
+
+# The one secret that is not hashed: tickets are signed with keys derived from it.
+secrets = sa.Table(
+    "secrets",
+    metadata,
+    sa.Column("name", sa.String(16), primary_key=True),
+    sa.Column("value", sa.LargeBinary(32), nullable=False),
+)

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from ldprecover.errors import ParameterError
 from ldprecover.parameters import RoundParameters
 from ldprecover.tally import Tally
+from ldprecover_server import migrations
 from ldprecover_server.errors import (
     ConfigurationError,
     NameTakenError,
@@ -19,14 +20,12 @@ from ldprecover_server.errors import (
     ServiceError,
 )
 from ldprecover_server.store.commit import Batch, Commit, Outcome, upsert
-from ldprecover_server.store.engine import Database
+from ldprecover_server.store.opening import open_database
 from ldprecover_server.store.schema import (
-    SCHEMA_VERSION,
-    admin_keys,
+    access_keys,
     keys,
-    metadata,
+    refusals,
     rounds,
-    schema_version,
     segments,
     tallies,
 )
@@ -50,32 +49,40 @@ class StoredRound:
     state: str
     opened_at: str
     closed_at: str | None
+    access: str
+    read_access: str
+    retention: int | None
     n: int
 
 
 class Store:
     """Everything the service keeps. Methods are safe to call from several threads."""
 
-    def __init__(self, url: str, *, clock: Clock = lambda: datetime.now(UTC), process: int = 0) -> None:
-        self.database = Database(url)
+    def __init__(self, url: str, *, pool_size: int = 10, clock: Clock = lambda: datetime.now(UTC)) -> None:
+        self.database = open_database(url, pool_size=pool_size)
         self.clock = clock
-        self._upsert = upsert(self.database.engine.dialect.name)
-        self._commit = Commit(self.database.engine.dialect.name, process)
+        self._upsert = upsert(self.database.dialect)
+        self._commit = Commit(self.database.dialect)
 
     def prepare(self) -> None:
-        """Make the tables where there are none. Raises ConfigurationError for a file that cannot serve."""
+        """See that the schema is this version's; a SQLite file is migrated on the way.
+
+        Raises ConfigurationError for a database that cannot serve, or that `migrate` has to move on first.
+        """
         try:
-            with self.database.write() as connection:
-                metadata.create_all(connection)
-                found = connection.scalar(sa.select(schema_version.c.version))
-                if found is None:
-                    connection.execute(sa.insert(schema_version), {"version": SCHEMA_VERSION})
+            if self.database.dialect == "sqlite":
+                migrations.migrate(self.database)
+            else:
+                migrations.check(self.database)
         except (ServiceError, sa.exc.DatabaseError) as error:
-            raise ConfigurationError(f"{self.database.path} cannot serve as database: {error}") from error
-        if found not in (None, SCHEMA_VERSION):
-            raise ConfigurationError(
-                f"the database has schema {found}; this version of ldprecover knows schema {SCHEMA_VERSION}"
-            )
+            raise ConfigurationError(f"{self.database.name} cannot serve as database: {error}") from error
+
+    def migrate(self) -> list[str]:
+        """Bring the schema to this version's; return the revisions it went through. Raises ConfigurationError."""
+        try:
+            return migrations.migrate(self.database)
+        except (ServiceError, sa.exc.DatabaseError) as error:
+            raise ConfigurationError(f"{self.database.name} cannot be migrated: {error}") from error
 
     def close(self) -> None:
         """Close the database."""
@@ -84,10 +91,19 @@ class Store:
     def check_writable(self) -> None:
         """Raise StoreUnavailableError or StorageFullError unless a transaction can write."""
         with self.database.write() as connection:
-            connection.execute(sa.update(schema_version).values(version=schema_version.c.version))
+            connection.execute(sa.update(rounds).where(rounds.c.seq == 0).values(seq=0))
 
-    def open_round(self, id: str, name: str, parameters: RoundParameters) -> StoredRound:
-        """Open a round. Raises NameTakenError."""
+    def open_round(
+        self,
+        id: str,
+        name: str,
+        parameters: RoundParameters,
+        *,
+        access: str = "open",
+        read_access: str = "public",
+        retention: int | None = None,
+    ) -> StoredRound:
+        """Open a round. `retention` is in hours, None for ever. Raises NameTakenError."""
         row: dict[str, Any] = {
             "id": id,
             "name": name,
@@ -95,6 +111,9 @@ class Store:
             "epsilon": parameters.epsilon,
             "hash_range": parameters.hash_range,
             "items": msgspec.json.encode(parameters.items),
+            "access": access,
+            "read_access": read_access,
+            "retention": retention,
             "state": "open",
             "opened_at": self._now(),
         }
@@ -139,10 +158,11 @@ class Store:
         """Delete a round with everything it holds, and return what it was."""
         with self.database.write() as connection:
             found = _find(connection, identifier)
-            for table in (segments, tallies, keys):
+            for table in (segments, tallies, keys, refusals):
                 connection.execute(sa.delete(table).where(table.c.round == found.seq))
             connection.execute(sa.delete(rounds).where(rounds.c.seq == found.seq))
-            return found
+        self.database.forget()
+        return found
 
     def tally(self, seq: int, d: int) -> Tally:
         """Return the sum of every process's tally of a round over d items."""
@@ -157,17 +177,21 @@ class Store:
         """Store submissions, durably, each exactly once; return the outcomes in the order given."""
         hour = int(self.clock().timestamp()) // 3600
         with self.database.write() as connection:
-            return self._commit(connection, batches, hour)
+            return self._commit(connection, batches, self.database.process, hour)
 
-    def admin_key_hashes(self) -> list[bytes]:
-        """Return the SHA-256 hashes of the admin keys."""
+    def key_hashes(self, *scopes: str) -> list[bytes]:
+        """Return the SHA-256 hashes of the keys with these scopes that are not revoked."""
+        wanted = sa.and_(access_keys.c.scope.in_(scopes), access_keys.c.revoked_at.is_(None))
         with self.database.read() as connection:
-            return list(connection.scalars(sa.select(admin_keys.c.hash)))
+            return list(connection.scalars(sa.select(access_keys.c.hash).where(wanted)))
 
-    def add_admin_key(self, hash: bytes) -> None:
-        """Keep the hash of an admin key."""
+    def add_key(self, name: str, scope: str, hash: bytes) -> None:
+        """Keep the hash of a key. Raises NameTakenError."""
+        row = {"name": name, "scope": scope, "hash": hash, "created_at": self._now()}
         with self.database.write() as connection:
-            connection.execute(sa.insert(admin_keys), {"hash": hash, "created_at": self._now()})
+            statement = self._upsert(access_keys).on_conflict_do_nothing(index_elements=["name"])
+            if connection.scalar(statement.returning(access_keys.c.name), row) is None:
+                raise NameTakenError(f"a key named {name!r} exists")
 
     def _now(self) -> str:
         return self.clock().isoformat(timespec="seconds")
@@ -192,4 +216,15 @@ def _find(connection: sa.Connection, identifier: str) -> StoredRound:
 
 
 def _stored(row: Any) -> StoredRound:
-    return StoredRound(row.seq, row.id, row.name, row.state, row.opened_at, row.closed_at, int(row.total))
+    return StoredRound(
+        row.seq,
+        row.id,
+        row.name,
+        row.state,
+        row.opened_at,
+        row.closed_at,
+        row.access,
+        row.read_access,
+        row.retention,
+        int(row.total),
+    )

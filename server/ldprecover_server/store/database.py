@@ -1,0 +1,82 @@
+"""What a database must do to keep the promises, whichever it is."""
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+
+import sqlalchemy as sa
+
+from ldprecover_server.errors import StorageFullError, StoreUnavailableError
+
+__all__ = ["Database", "is_write"]
+
+_WRITE = "ldprecover_write"
+
+
+class Database(ABC):
+    """An engine whose `write()` transactions are durable once they return, and `read()` consistent."""
+
+    engine: sa.Engine
+    process = 0
+    """Number of this process among those that serve the database: the tally rows that it writes."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What to call the database before an operator; without a password."""
+
+    @property
+    def dialect(self) -> str:
+        """`sqlite` or `postgresql`."""
+        return self.engine.dialect.name
+
+    @abstractmethod
+    def claim(self) -> None:
+        """Take this process's place among those that serve the database. Raises ConfigurationError."""
+
+    @abstractmethod
+    def is_full(self, error: sa.exc.DBAPIError) -> bool:
+        """Tell whether an error says that nothing more fits on the disk."""
+
+    def forget(self) -> None:  # noqa: B027  most databases leave nothing to do
+        """See that what a transaction deleted leaves the disk, as far as that is in our hands."""
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[sa.Connection]:
+        """A read-only view. Raises StoreUnavailableError."""
+        with self._refusals(), self.engine.connect() as connection, connection.begin():
+            yield connection
+
+    @contextlib.contextmanager
+    def write(self) -> Iterator[sa.Connection]:
+        """A transaction: on disk when the block ends, undone when it raises.
+
+        Raises StorageFullError when nothing more fits on the disk, StoreUnavailableError when the
+        database does not answer, or gives the transaction up for another's sake; after the latter,
+        whether the transaction took hold is not known.
+        """
+        options = {_WRITE: True}
+        with self._refusals(), self.engine.connect().execution_options(**options) as connection, connection.begin():
+            yield connection
+
+    def close(self) -> None:
+        """Close every connection and give the place up."""
+        self.engine.dispose()
+
+    @contextlib.contextmanager
+    def _refusals(self) -> Iterator[None]:
+        try:
+            yield
+        except sa.exc.TimeoutError as error:
+            raise StoreUnavailableError("every connection to the database is taken") from error
+        except sa.exc.DBAPIError as error:
+            if self.is_full(error):
+                raise StorageFullError("the disk of the database is full") from error
+            if isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError) or error.connection_invalidated:
+                raise StoreUnavailableError(f"the database does not answer: {error.orig}") from error
+            raise
+
+
+def is_write(connection: sa.Connection) -> bool:
+    """Tell whether this is a connection of `Database.write`."""
+    return bool(connection.get_execution_options().get(_WRITE, False))

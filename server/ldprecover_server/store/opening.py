@@ -1,0 +1,32 @@
+"""From a URL to a database."""
+
+import sqlalchemy as sa
+from sqlalchemy.exc import ArgumentError
+
+from ldprecover_server.errors import ConfigurationError
+from ldprecover_server.store.database import Database
+from ldprecover_server.store.postgres import Postgres
+from ldprecover_server.store.sqlite import SQLite
+
+__all__ = ["open_database"]
+
+
+def open_database(url: str, *, pool_size: int = 10) -> Database:
+    """Return the database at a URL, sqlite:///FILE or postgresql+psycopg://...; it connects when first used.
+
+    Raises ConfigurationError for a URL that is none, or of another kind of database.
+    """
+    try:
+        parsed = sa.make_url(url)
+    except ArgumentError as error:
+        raise ConfigurationError("the database URL cannot be read; try sqlite:///ldprecover.db") from error
+    if parsed.drivername in ("sqlite", "sqlite+pysqlite"):
+        return SQLite(parsed)
+    if parsed.drivername == "postgresql+psycopg":
+        try:
+            return Postgres(parsed, pool_size)
+        except ImportError as error:
+            raise ConfigurationError("Postgres needs the extra: pip install 'ldprecover[postgres]'") from error
+    raise ConfigurationError(
+        f"the database must be sqlite:///FILE or postgresql+psycopg://..., not {parsed.drivername}"
+    )

@@ -1,0 +1,89 @@
+"""A SQLite file: one server process, durable to the last commit."""
+
+import fcntl
+import sqlite3
+from pathlib import Path
+from typing import Any, TextIO
+
+import sqlalchemy as sa
+from sqlalchemy.engine.interfaces import DBAPIConnection
+
+from ldprecover_server.errors import ConfigurationError
+from ldprecover_server.store.database import Database, is_write
+
+__all__ = ["SQLite"]
+
+_BUSY_MS = 10_000
+_PRAGMAS = (
+    "journal_mode=WAL",
+    "synchronous=FULL",  # a commit is on disk when it returns
+    "wal_autocheckpoint=8000",  # 32 MiB: idempotency keys are random, so few of their pages come twice in less
+    f"busy_timeout={_BUSY_MS}",
+    "foreign_keys=ON",
+    "secure_delete=ON",  # what is deleted is overwritten
+)
+
+
+class SQLite(Database):
+    """WAL with synchronous=FULL; writes begin IMMEDIATE, so that what they read still holds when they write.
+
+    A lock file beside the database keeps a second server away.
+    """
+
+    def __init__(self, url: sa.URL) -> None:
+        if url.database in (None, "", ":memory:"):
+            raise ConfigurationError("the database must be a file, sqlite:///FILE: memory would not survive a crash")
+        self.path = Path(str(url.database)).absolute()
+        if not self.path.parent.is_dir():
+            raise ConfigurationError(f"the folder of the database does not exist: {self.path.parent}")
+        # Every connection is given back with its transaction ended: the pool need not end it again.
+        self.engine = sa.create_engine(url, pool_reset_on_return=None, connect_args={"timeout": _BUSY_MS / 1000})
+        sa.event.listen(self.engine, "connect", _on_connect)
+        sa.event.listen(self.engine, "begin", _on_begin)
+        self._lock: TextIO | None = None
+
+    @property
+    def name(self) -> str:
+        return str(self.path)
+
+    def claim(self) -> None:
+        path = self.path.with_name(self.path.name + ".lock")
+        try:
+            file = path.open("a")
+        except OSError as error:
+            raise ConfigurationError(f"cannot write {path}: {error.strerror}") from error
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            file.close()
+            raise ConfigurationError(
+                f"another server has {self.path} open; a SQLite file serves one server process at a time"
+            ) from error
+        self._lock = file
+
+    def is_full(self, error: sa.exc.DBAPIError) -> bool:
+        return getattr(error.orig, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+
+    def forget(self) -> None:
+        # The write-ahead log still has the pages as they were before secure_delete overwrote them.
+        with self._refusals(), self.engine.connect() as connection:
+            raw = connection.connection.driver_connection
+            assert isinstance(raw, sqlite3.Connection)
+            raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def close(self) -> None:
+        super().close()
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+
+def _on_connect(connection: DBAPIConnection, record: Any) -> None:
+    assert isinstance(connection, sqlite3.Connection)
+    connection.isolation_level = None  # the begin event writes BEGIN, not the driver
+    for pragma in _PRAGMAS:
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _on_begin(connection: sa.Connection) -> None:
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if is_write(connection) else "BEGIN")
