@@ -69,6 +69,7 @@ def serve(settings: Settings) -> None:
 def worker() -> ASGIApp:
     """Return the application of one server process, over a store of its own."""
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # its steps are no news
     settings = Settings()
     store = Store(settings.database_url)
     store.database.claim()
