@@ -12,6 +12,8 @@ from typing import Any
 
 import httpx
 import pytest
+import sqlalchemy as sa
+from tests.postgres import Cluster
 
 ADMIN_KEY = "an-admin-key-for-tests"
 PACKED = {"Content-Type": "application/vnd.ldprecover.reports"}
@@ -22,14 +24,16 @@ _SERVE = "from ldprecover_server import Settings, serve; serve(Settings())"
 class ServerProcess:
     """A server on a free port, over a database that outlives it: it can be killed and started again."""
 
-    def __init__(self, folder: Path, **settings: object) -> None:
+    def __init__(self, folder: Path, database_url: str | None = None, **settings: object) -> None:
         self.folder = folder
         self.database = folder / "ldprecover.db"
+        """Its file, when it is SQLite."""
+        self.database_url = database_url or f"sqlite:///{self.database}"
         self.admin_key = ADMIN_KEY
         self.admin = {"Authorization": f"Bearer {ADMIN_KEY}"}
         self.lines: list[str] = []
         self._settings = {
-            "database_url": f"sqlite:///{self.database}",
+            "database_url": self.database_url,
             "admin_key": ADMIN_KEY,
             "port": "0",
             "kernels": os.environ.get("LDPRECOVER_KERNELS"),
@@ -51,6 +55,7 @@ class ServerProcess:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
+                start_new_session=True,
             )
         assert self._process.stdout is not None
         self._open.enter_context(self._process.stdout)
@@ -90,16 +95,26 @@ class ServerProcess:
         return status
 
     def kill(self) -> None:
-        """Kill it as a power cut would: no handler runs."""
+        """Kill it and its workers as a power cut would: no handler runs."""
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
-                self.signal(signal.SIGKILL)
+                os.killpg(self.pid, signal.SIGKILL)
             self.wait()
+
+    close = kill
 
     def restart(self) -> None:
         """Kill it and start another on the same database."""
         self.kill()
         self.start()
+
+    @contextlib.contextmanager
+    def sql(self) -> Iterator[sa.Connection]:
+        """A transaction on its database, past the server."""
+        engine = sa.create_engine(self.database_url, poolclass=sa.NullPool)
+        with engine.begin() as connection:
+            yield connection
+        engine.dispose()
 
     def open_round(self, protocol: str = "grr", epsilon: float = 1.0, **fields: Any) -> dict[str, Any]:
         """Open a round, over four items unless told otherwise, and return the server's answer."""
@@ -111,8 +126,8 @@ class ServerProcess:
         return response.json()
 
     def submit(self, round_id: str, packed: bytes, key: str | None = None) -> httpx.Response:
-        """Post packed reports."""
-        headers = PACKED if key is None else PACKED | {"Idempotency-Key": key}
+        """Post packed reports, as one who may send many at once."""
+        headers = PACKED | self.admin | ({} if key is None else {"Idempotency-Key": key})
         return self.http.post(f"/rounds/{round_id}/reports", content=packed, headers=headers)
 
     def frequencies(self, round_id: str) -> dict[str, Any]:
@@ -125,27 +140,72 @@ class ServerProcess:
 StartServer = Callable[..., ServerProcess]
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    for name, database in (("sqlite", "SQLite"), ("postgres", "Postgres")):
+        config.addinivalue_line("markers", f"{name}: a test of what only {database} does; it runs on that one alone")
+
+
+def on_both_databases(metafunc: pytest.Metafunc) -> None:
+    """Run every test that has a database on each of the two."""
+    if "dialect" in metafunc.fixturenames:
+        both = ["sqlite", "postgres"]
+        dialects = [dialect for dialect in both if metafunc.definition.get_closest_marker(dialect)] or both
+        metafunc.parametrize("dialect", dialects, indirect=True, scope="session")
+
+
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+def dialect(request: pytest.FixtureRequest) -> str:
+    """`sqlite`, or what the folder's tests ask for."""
+    return getattr(request, "param", "sqlite")
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """A Postgres for all the tests that leave it alive."""
+    with Cluster() as cluster:
+        yield cluster
+
+
+NewDatabase = Callable[[Path], contextlib.AbstractContextManager[str]]
+
+
+@pytest.fixture(scope="session")
+def new_database(dialect: str, request: pytest.FixtureRequest) -> NewDatabase:
+    """Make a database for a while, in that folder if it is a file; `with` gives its URL."""
+
+    @contextlib.contextmanager
+    def create(folder: Path) -> Iterator[str]:
+        if dialect == "sqlite":
+            yield f"sqlite:///{folder / 'ldprecover.db'}"
+        else:
+            cluster = request.getfixturevalue("cluster")
+            with cluster.database() as name:
+                yield cluster.url(name)
+
+    return create
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory, new_database: NewDatabase) -> Iterator[ServerProcess]:
     """One server for all the tests that only talk to it."""
-    process = ServerProcess(tmp_path_factory.mktemp("server"))
-    try:
+    folder = tmp_path_factory.mktemp("server")
+    with new_database(folder) as url, contextlib.closing(ServerProcess(folder, url)) as process:
         process.start()
         yield process
-    finally:
-        process.kill()
 
 
 @pytest.fixture
-def start_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartServer]:
+def start_server(tmp_path_factory: pytest.TempPathFactory, new_database: NewDatabase) -> Iterator[StartServer]:
     """Start servers of this test's own, with settings by name; all are gone when it ends.
 
     They count with numpy, to the same bits, and are there a second sooner.
     """
     with contextlib.ExitStack() as stack:
 
-        def start(**settings: object) -> ServerProcess:
-            process = ServerProcess(tmp_path_factory.mktemp("server"), **{"kernels": "numpy", **settings})
+        def start(database_url: str | None = None, **settings: object) -> ServerProcess:
+            folder = tmp_path_factory.mktemp("server")
+            url = database_url or stack.enter_context(new_database(folder))
+            process = ServerProcess(folder, url, **{"kernels": "numpy", **settings})
             stack.callback(process.kill)
             process.start()
             return process

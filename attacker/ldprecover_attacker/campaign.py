@@ -1,5 +1,6 @@
 """An attack on a round of a running server, through the door that genuine users use."""
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Literal
@@ -38,9 +39,12 @@ class Campaign:
 
     `round_id` is an id, a name or "current"; the attack's targets may be labels of the round. The same
     seed and attack send the same reports to rounds of the same parameters. The remaining fields are
-    those of `ldprecover_client.submit_reports`; a malicious user needs no key that a genuine one does not.
+    those of `ldprecover_client.submit_reports`: with a report key in place of many submissions, or with
+    `batch_size` 1 one report a request, as anyone may send them to an open round.
 
-    Raises ParameterError for a negative m or seed.
+    `tickets` are those the attacker holds, one for each malicious user: each sends its one report.
+
+    Raises ParameterError for a negative m or seed, or fewer tickets than m.
     """
 
     url: str
@@ -49,6 +53,7 @@ class Campaign:
     m: int
     seed: int
     key: str | None = field(default=None, kw_only=True, repr=False)
+    tickets: Sequence[str] | None = field(default=None, kw_only=True, repr=False)
     batch_size: int = field(default=BATCH_SIZE, kw_only=True)
     connections: int = field(default=4, kw_only=True)
     timeout: float = field(default=30.0, kw_only=True)
@@ -60,6 +65,8 @@ class Campaign:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
                 raise ParameterError(f"{name} must be an integer from 0, not {value!r}")
+        if self.tickets is not None and len(self.tickets) < self.m:
+            raise ParameterError(f"{self.m} malicious users need as many tickets, and there are {len(self.tickets)}")
 
     def run(self, progress: Progress | Literal["bar"] | None = None) -> CampaignResult:
         """Fetch the round's parameters, make the m reports, post them.
@@ -80,6 +87,7 @@ class Campaign:
                 round_.id,
                 reports,
                 key=self.key,
+                tickets=self.tickets,
                 batch_size=self.batch_size,
                 connections=self.connections,
                 progress=move,

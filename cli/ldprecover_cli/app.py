@@ -1,5 +1,6 @@
 """The command line: all commands, and the one place where an error becomes a line and an exit code."""
 
+import signal
 import traceback
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -9,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from ldprecover_cli import reports, results, rounds
+from ldprecover_cli import exports, keys, reports, results, rounds, tickets
 from ldprecover_cli.demo import command as demo
 from ldprecover_cli.failures import explain
 from ldprecover_cli.output import fail, note
@@ -29,11 +30,14 @@ class _Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
+        if name == "serve":
+            # Until the server takes signals itself, Ctrl-C ends it at once: raised in the midst of an import or a
+            # finaliser, KeyboardInterrupt can be swallowed.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
         return name, _serve_command() if name == "serve" else command, rest
 
 
 app = typer.Typer(cls=_Commands, no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
-_key = typer.Typer(no_args_is_help=True)
 
 
 def run(arguments: list[str]) -> int:
@@ -92,12 +96,32 @@ demo.add_to(app)
 
 @app.command()
 def serve() -> None:
-    """Serve rounds from a SQLite file until Ctrl-C.
+    """Serve rounds from a SQLite file or a Postgres database until Ctrl-C.
 
     Each option is also an environment variable; where both are given, the option wins.
 
     Example: ldprecover serve --port 8000 --database-url sqlite:///ldprecover.db
     """
+
+
+@app.command()
+def migrate(
+    *,
+    database_url: Annotated[
+        str | None,
+        typer.Option(envvar="LDPRECOVER_DATABASE_URL", help="The server's database; the same default as `serve`."),
+    ] = None,
+) -> None:
+    """Bring a database to the schema of this version.
+
+    A server on SQLite does this itself when it starts; on Postgres it serves no other schema.
+
+    Example: ldprecover migrate --database-url postgresql+psycopg://ldprecover@db/ldprecover
+    """
+    from ldprecover_cli.serving import migrate_database
+
+    revisions = migrate_database(database_url=database_url)
+    note(f"The schema went through {', '.join(revisions)}." if revisions else "The schema is this version's already.")
 
 
 def _serve_command() -> Any:
@@ -113,36 +137,9 @@ def _serve_command() -> Any:
     return get_command(alone)
 
 
-@_key.callback()
-def keys() -> None:
-    """Make admin keys on the machine that has the database.
-
-    Example: ldprecover key create --database-url sqlite:///ldprecover.db
-    """
-
-
-@_key.command("create")
-def create_key(
-    *,
-    database_url: Annotated[
-        str | None,
-        typer.Option(envvar="LDPRECOVER_DATABASE_URL", help="The server's database; the same default as `serve`."),
-    ] = None,
-) -> None:
-    """Make another admin key and print it, this once: the database keeps only its hash.
-
-    The server may be running.
-
-    Example: ldprecover key create --database-url sqlite:///ldprecover.db
-    """
-    from ldprecover_cli.serving import new_key
-
-    key, where = new_key(database_url=database_url)
-    note(where)
-    typer.echo(key)
-
-
 reports.add_to(app)
 results.add_to(app)
+exports.add_to(app)
 app.add_typer(rounds.app, name="round")
-app.add_typer(_key, name="key")
+app.add_typer(keys.app, name="key")
+app.add_typer(tickets.app, name="ticket")

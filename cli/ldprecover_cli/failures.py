@@ -11,12 +11,15 @@ from difflib import get_close_matches
 __all__ = ["CommandError", "UsageError", "check_items", "close_to", "explain"]
 
 _SLUG_HINTS = {
+    "forbidden": "`ldprecover key create --scope` makes another key",
+    "invalid-ticket": "give a ticket of this round with --ticket; `ldprecover ticket mint` makes them",
     "name-taken": "choose another, or see `ldprecover round list`",
     "no-current-round": "open one with `ldprecover round open`",
     "no-reports": "`ldprecover simulate` makes some",
     "round-closed": "open another with `ldprecover round open`",
     "round-not-found": "`ldprecover round list` shows the rounds there are",
-    "unauthorized": "give the server's admin key with --key or LDPRECOVER_ADMIN_KEY",
+    "report-key-needed": "give one with --key; `ldprecover key create --scope report` makes one",
+    "unauthorized": "give a key of the server with --key or LDPRECOVER_ADMIN_KEY",
 }
 
 

@@ -37,7 +37,12 @@ Protocol = Literal["grr", "oue", "olh"]
 Url = Annotated[str, typer.Option("--url", envvar="LDPRECOVER_URL", help="The server.", metavar="URL")]
 Key = Annotated[
     str | None,
-    typer.Option("--key", envvar="LDPRECOVER_ADMIN_KEY", help="The server's admin key.", metavar="KEY"),
+    typer.Option(
+        "--key",
+        envvar=["LDPRECOVER_KEY", "LDPRECOVER_ADMIN_KEY"],
+        help="A key of the server, of the scope this needs; an admin key may do all.",
+        metavar="KEY",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON alone on standard output.")]
 RoundOption = Annotated[str, typer.Option("--round", help="Id or name of the round, or current.", metavar="ROUND")]
@@ -82,5 +87,5 @@ def connected(url: str, key: str | None = None, *, round: str | None = None) -> 
 
 
 _WHERE_KEYS_ARE = "the server printed one at its first start, and `ldprecover key create` on its database makes another"
-_NO_KEY = f"this needs the server's admin key, in --key or LDPRECOVER_ADMIN_KEY: {_WHERE_KEYS_ARE}"
-_WRONG_KEY = f"the server does not know this admin key: {_WHERE_KEYS_ARE}"
+_NO_KEY = f"this needs a key of the server, in --key or LDPRECOVER_ADMIN_KEY: {_WHERE_KEYS_ARE}"
+_WRONG_KEY = f"the server does not know this key, or it was revoked: {_WHERE_KEYS_ARE}"

@@ -14,6 +14,7 @@ from ldprecover_cli.options import (
     Column,
     DatasetName,
     Json,
+    Key,
     Model,
     RoundOption,
     Seed,
@@ -53,6 +54,11 @@ def report(
         Path | None,
         typer.Option(help="Where your reports are written down; in your state directory when absent.", metavar="FILE"),
     ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(envvar="LDPRECOVER_KEY", help="A report key, where the round wants one.", metavar="KEY"),
+    ] = None,
+    ticket: Annotated[str | None, typer.Option(help="A ticket, where the round wants one.", metavar="TICKET")] = None,
     url: Url = DEFAULT_URL,
     json: Json = False,
 ) -> None:
@@ -68,7 +74,8 @@ def report(
         raise UsageError("give the value to report, or --resume to send again what was never answered; not both")
     limits: dict[str, Any] = {} if max_epsilon is None else {"max_epsilon": max_epsilon}
     totals: dict[str, Any] = {} if max_total_epsilon is None else {"max_total_epsilon": max_total_epsilon}
-    reporter = Reporter(url, round, ledger=Ledger(ledger, **totals), retries=quick_retries(), **limits)
+    access: dict[str, Any] = {"key": key, "ticket": ticket}
+    reporter = Reporter(url, round, ledger=Ledger(ledger, **totals), retries=quick_retries(), **access, **limits)
     if value is None:
         receipts = reporter.resume()
         _show_resumed(receipts, json=json)
@@ -105,6 +112,7 @@ def simulate(
     seed: Seed = 0,
     round: RoundOption = "current",
     url: Url = DEFAULT_URL,
+    key: Key = None,
     json: Json = False,
 ) -> None:
     """Have simulated genuine users report.
@@ -115,7 +123,7 @@ def simulate(
     """
     from ldprecover_client import Population, load_dataset
 
-    with connected(url, round=round) as server:
+    with connected(url, key, round=round) as server:
         found = server.parameters(round)
         if dataset is not None:
             population = Population.of(load_dataset(dataset, column), users, seed)
@@ -123,7 +131,7 @@ def simulate(
             raise UsageError("--column belongs to --dataset")
         else:
             population = Population([1] * len(found.parameters.items), users, seed)
-        accepted = population.report_to(url, found.id, retries=quick_retries())
+        accepted = population.report_to(url, found.id, key=key, retries=quick_retries())
     if json:
         counts = population.counts.tolist()
         print_json({"round": found.id, "accepted": accepted, "seed": seed, "true_counts": counts})
@@ -161,6 +169,7 @@ def attack(
     seed: Seed = 0,
     round: RoundOption = "current",
     url: Url = DEFAULT_URL,
+    key: Key = None,
     json: Json = False,
 ) -> None:
     """Have malicious users send crafted reports, through the same door as everyone.
@@ -175,7 +184,7 @@ def attack(
 
     if (users is None) is (beta is None):
         raise UsageError("say how many malicious users there are, with --users or with --beta")
-    with connected(url, round=round) as server:
+    with connected(url, key, round=round) as server:
         status = server.round(round)
         labels = status.parameters.items
         if target and targets is not None:
@@ -195,7 +204,7 @@ def attack(
             attackers=attackers,
         )
         m = users if users is not None else malicious_users(status.n, beta or 0.0)
-        sent = Campaign(url, status.id, plan, m, seed, retries=quick_retries()).run(progress="bar")
+        sent = Campaign(url, status.id, plan, m, seed, key=key, retries=quick_retries()).run(progress="bar")
     if json:
         print_json(
             {

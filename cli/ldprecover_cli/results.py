@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from ldprecover_cli.failures import check_items
-from ldprecover_cli.options import DEFAULT_URL, Json, RoundOption, Url, connected
+from ldprecover_cli.options import DEFAULT_URL, Json, Key, RoundOption, Url, connected
 from ldprecover_cli.output import bar, console, counted, plain, plain_table, print_json
 
 __all__ = ["add_to"]
@@ -22,18 +22,25 @@ def add_to(app: typer.Typer) -> None:
     app.command()(recover)
 
 
-def frequencies(*, round: RoundOption = "current", top: Top = 20, url: Url = DEFAULT_URL, json: Json = False) -> None:
+def frequencies(
+    *,
+    round: RoundOption = "current",
+    top: Top = 20,
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+    json: Json = False,
+) -> None:
     """Show a round's estimated frequencies: unbiased, never clipped, each with its standard error.
 
     Example: ldprecover frequencies --round cities --top 10
     """
-    with connected(url, round=round) as server:
+    with connected(url, key, round=round) as server:
         answer = server.frequencies(round)
     if json:
         print_json(answer)
         return
     out = console()
-    out.print(f"{counted(answer['n'], 'report')}, {answer['protocol']}, epsilon {answer['epsilon']:g}")
+    out.print(f"{counted(answer['n'], 'report')}, {plain(answer['protocol'])}, epsilon {answer['epsilon']:g}")
     if not answer["n"]:
         out.print("No estimates yet: they need reports.")
         return
@@ -62,6 +69,7 @@ def recover(
     ] = "paper",
     top: Top = 20,
     url: Url = DEFAULT_URL,
+    key: Key = None,
     json: Json = False,
 ) -> None:
     """Recover a round's frequencies from poisoned reports.
@@ -70,7 +78,7 @@ def recover(
 
     Example: ldprecover recover --round cities --target "Denver, CO" --target "Reno, NV"
     """
-    with connected(url, round=round) as server:
+    with connected(url, key, round=round) as server:
         if target:
             check_items(target, server.parameters(round).parameters.items)
         answer = server.recover(round, eta=eta, targets=target or [], method=method, malicious_model=malicious_model)
@@ -79,7 +87,7 @@ def recover(
         return
     out = console()
     star = "*" if answer["targets"] else ""
-    out.print(f"{counted(answer['n'], 'report')}, {answer['method']}{star}, eta {answer['eta']:g}")
+    out.print(f"{counted(answer['n'], 'report')}, {plain(answer['method'])}{star}, eta {answer['eta']:g}")
     poisoned, recovered, targets = answer["poisoned"], answer["recovered"], set(answer["targets"])
     table = plain_table("item", "", "recovered, %", "poisoned, %", numbers=2)
     chosen = _largest(recovered, top)

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -52,6 +52,15 @@ def open_round(
     column: Column = None,
     domain_size: Annotated[int | None, typer.Option(help='Number of items, called "0", "1", ….')] = None,
     hash_range: Annotated[int | None, typer.Option(help="g, for olh alone; ceil(e^epsilon + 1) when absent.")] = None,
+    access: Annotated[
+        Literal["open", "key", "ticket"],
+        typer.Option(
+            help="Who may report: anyone, one report a submission; or holders of a report key; or of a ticket."
+        ),
+    ] = "open",
+    read_access: Annotated[
+        Literal["public", "key"], typer.Option(help="Who may read the results: anyone, or holders of an analyst key.")
+    ] = "public",
     url: Url = DEFAULT_URL,
     key: Key = None,
     json: Json = False,
@@ -73,6 +82,8 @@ def open_round(
             items=labels,
             domain_size=domain_size,
             hash_range=hash_range,
+            access=access,
+            read_access=read_access,
         )
     _show(opened, json=json)
 
@@ -190,6 +201,8 @@ def _fields(status: "RoundStatus", *, items: bool = True) -> dict[str, Any]:
         "p": status.p,
         "q": status.q,
         "digest": status.digest,
+        "access": status.access,
+        "read_access": status.read_access,
         "opened_at": status.opened_at,
         "closed_at": status.closed_at,
     }

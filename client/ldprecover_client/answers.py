@@ -6,11 +6,12 @@ or at odds with the rest is an InvalidAnswerError that names it, whatever the se
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
-from ldprecover import ParameterError, RoundParameters
+from ldprecover import ParameterError, RoundExport, RoundParameters
 from ldprecover_client.errors import InconsistentRoundError, InvalidAnswerError, RefusedError
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "RoundStatus",
     "Submitted",
     "problem_in",
+    "read_export",
     "read_frequencies",
     "read_nothing",
     "read_recovery",
@@ -26,12 +28,16 @@ __all__ = [
     "read_rounds",
     "read_status",
     "read_submitted",
+    "read_tickets",
     "read_version",
 ]
 
 _PROBLEM = "application/problem+json"
 _TOLERANCE = 1e-9  # of p and q: another language's exp may differ in the last bits, never by this much
 _SHOWN = 300  # characters of a stranger's text that are shown
+
+REFERENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]{0,127}")
+"""What a round may be named by in a path."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,8 @@ class Round:
     """A round's immutable part, as a server states it.
 
     Raises InconsistentRoundError where p, q or digest are not those of the parameters: the server
-    then counts by other rules than the ones a user would perturb by.
+    then counts by other rules than the ones a user would perturb by. `access` says who may submit,
+    `read_access` who may read the results.
     """
 
     id: str
@@ -57,6 +64,8 @@ class Round:
     p: float
     q: float
     digest: str
+    access: str = field(default="open", kw_only=True)
+    read_access: str = field(default="public", kw_only=True)
 
     def __post_init__(self) -> None:
         oracle = self.parameters.oracle
@@ -143,6 +152,17 @@ def read_submitted(answer: Answer) -> Submitted:
     return {"round": _text(body, "round"), "accepted": _integer(body, "accepted", 1), "duplicate": body["duplicate"]}
 
 
+def read_tickets(answer: Answer, count: int) -> tuple[str, ...]:
+    """Read POST /rounds/{id}/tickets: one ticket a line."""
+    try:
+        tickets = tuple(answer.body.decode("ascii").split())
+    except UnicodeDecodeError:
+        raise InvalidAnswerError("the tickets are not ASCII") from None
+    if len(set(tickets)) != count:
+        raise InvalidAnswerError(f"{len(set(tickets))} tickets came for the {count} that were asked for")
+    return tickets
+
+
 def read_frequencies(answer: Answer) -> dict[str, Any]:
     """Read GET /rounds/{id}/frequencies; with n = 0 the estimates are None."""
     body = _object(answer)
@@ -157,6 +177,16 @@ def read_frequencies(answer: Answer) -> dict[str, Any]:
         _number(body, "sum")
     elif any(body.get(name) is not None for name in ("frequencies", "standard_errors", "sum")):
         raise InvalidAnswerError("estimates without a report")
+    return body
+
+
+def read_export(answer: Answer) -> dict[str, Any]:
+    """Read GET /rounds/{id}/export, and verify its checksum."""
+    body = _object(answer)
+    try:
+        RoundExport.from_dict(body)
+    except ParameterError as error:
+        raise InvalidAnswerError(str(error)) from error
     return body
 
 
@@ -188,6 +218,13 @@ def _object(answer: Answer) -> dict[str, Any]:
     return body
 
 
+def _reference(body: dict[str, Any], name: str) -> str:
+    """Return an id that can stand in a path: one that cannot must not get into a ledger."""
+    if not REFERENCE.fullmatch(_text(body, name)):
+        raise InvalidAnswerError(f"{name} is none that a round could be asked for by")
+    return str(body[name])
+
+
 def _immutable(body: dict[str, Any]) -> dict[str, Any]:
     protocol, epsilon, items = _text(body, "protocol"), _number(body, "epsilon"), _labels(body)
     hash_range = None if body.get("hash_range") is None else _integer(body, "hash_range", 0)
@@ -198,12 +235,14 @@ def _immutable(body: dict[str, Any]) -> dict[str, Any]:
     except ParameterError as error:
         raise InconsistentRoundError(f"the parameters are those of no round: {_plain(str(error))}") from None
     return {
-        "id": _text(body, "id"),
+        "id": _reference(body, "id"),
         "name": _text(body, "name"),
         "parameters": parameters,
         "p": _number(body, "p"),
         "q": _number(body, "q"),
         "digest": _text(body, "digest"),
+        "access": _text({"access": "open"} | body, "access"),
+        "read_access": _text({"read_access": "public"} | body, "read_access"),
     }
 
 

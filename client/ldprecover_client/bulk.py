@@ -2,6 +2,7 @@
 
 import secrets
 import threading
+from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any
 
@@ -30,6 +31,7 @@ def submit_reports(
     reports: NDArray[Any],
     *,
     key: str | None = None,
+    tickets: Sequence[str] | None = None,
     batch_size: int = BATCH_SIZE,
     connections: int = 4,
     progress: Progress | None = None,
@@ -42,8 +44,9 @@ def submit_reports(
 
     They go as packed submissions of at most `batch_size` reports, over this many keep-alive
     connections at a time, each under a random idempotency key that its retries keep, so that none
-    is counted twice. `key` is a server key, where the round wants one; `compress` gzips the bodies.
-    `progress` is called from the caller's thread after each submission.
+    is counted twice. `key` is a report key, without which an open round takes one report a submission;
+    with `tickets` each report is a submission of its own, under its own ticket. `compress` gzips the
+    bodies. `progress` is called from the caller's thread after each submission.
 
     Raises what `Server.submit` raises for the first submission that fails, with a note that says
     how many reports had been accepted; a 413 says which batch size was too large. Once it raises,
@@ -56,7 +59,9 @@ def submit_reports(
     n = len(reports)
     if not n:
         return 0
-    size = min(batch_size, max(1, MAX_BODY_BYTES // len(pack(reports[:1]))))
+    if tickets is not None and len(tickets) < n:
+        raise ArgumentError(f"{n} reports need as many tickets, and there are {len(tickets)}")
+    size = 1 if tickets is not None else min(batch_size, max(1, MAX_BODY_BYTES // len(pack(reports[:1]))))
     stop = threading.Event()
     stored: list[int] = []
     accepted = 0
@@ -69,7 +74,8 @@ def submit_reports(
     def send(server: Server, start: int) -> int:
         batch = reports[start : start + size]
         try:
-            answer = server.submit(round_id, pack(batch), secrets.token_hex(16), compress=compress)
+            ticket = None if tickets is None else tickets[start]
+            answer = server.submit(round_id, pack(batch), secrets.token_hex(16), compress=compress, ticket=ticket)
         except RefusedError as error:
             if error.status != 413:
                 raise

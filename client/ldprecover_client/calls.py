@@ -14,9 +14,12 @@ from ldprecover_client.errors import ArgumentError, InconsistentRoundError, Inva
 
 __all__ = [
     "Call",
+    "checked_ticket",
     "close_round",
     "delete_round",
+    "export",
     "frequencies",
+    "mint_tickets",
     "open_round",
     "parameters",
     "ready",
@@ -29,8 +32,8 @@ __all__ = [
 
 T = TypeVar("T")
 
-_REFERENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]{0,127}")
 _KEY = re.compile(r"[\x21-\x7e]{1,64}")
+_TICKET = re.compile(r"[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{22}")
 
 
 @dataclass(frozen=True)
@@ -107,20 +110,42 @@ def delete_round(reference: str) -> Call[None]:
     return Call("DELETE", _path(reference), answers.read_nothing, status=204)
 
 
-def submit(reference: str, packed: bytes, key: str, *, compress: bool = False) -> Call[Submitted]:
-    """POST /rounds/{id}/reports: packed reports under an idempotency key."""
+def submit(
+    reference: str, packed: bytes, key: str, *, compress: bool = False, ticket: str | None = None
+) -> Call[Submitted]:
+    """POST /rounds/{id}/reports: packed reports under an idempotency key, or one under its ticket."""
     if not _KEY.fullmatch(key):
         raise ArgumentError("an idempotency key is 1 to 64 characters from ASCII 0x21 to 0x7E")
-    headers = {"Content-Type": MEDIA_TYPE, "Idempotency-Key": key}
+    if ticket is None:
+        headers = {"Content-Type": MEDIA_TYPE, "Idempotency-Key": key}
+    else:
+        headers = {"Content-Type": MEDIA_TYPE, "Authorization": f"Ticket {checked_ticket(ticket)}"}
     if compress:
         headers["Content-Encoding"] = "gzip"
         packed = gzip.compress(packed, compresslevel=1, mtime=0)  # no time in it: the same bytes each time
     return Call("POST", _path(reference, "/reports"), answers.read_submitted, 202, packed, headers)
 
 
+def checked_ticket(ticket: str) -> str:
+    """Return a ticket. Raises ArgumentError for what cannot be one."""
+    if not _TICKET.fullmatch(ticket):
+        raise ArgumentError("a ticket is 22 characters, a dot, and 22 more, from A-Z a-z 0-9 _ -")
+    return ticket
+
+
+def mint_tickets(reference: str, count: int) -> Call[tuple[str, ...]]:
+    """POST /rounds/{id}/tickets. Repeatable: tickets that never arrived are worth nothing to anybody."""
+    return _post(_path(reference, "/tickets"), lambda answer: answers.read_tickets(answer, count), {"count": count})
+
+
 def frequencies(reference: str) -> Call[dict[str, Any]]:
     """GET /rounds/{id}/frequencies."""
     return Call("GET", _path(reference, "/frequencies"), answers.read_frequencies)
+
+
+def export(reference: str) -> Call[dict[str, Any]]:
+    """GET /rounds/{id}/export."""
+    return Call("GET", _path(reference, "/export"), answers.read_export)
 
 
 def recover(reference: str, fields: Mapping[str, Any]) -> Call[dict[str, Any]]:
@@ -143,7 +168,7 @@ def _path(reference: str, rest: str = "") -> str:
 
 
 def _reference(reference: str) -> str:
-    if not isinstance(reference, str) or not _REFERENCE.fullmatch(reference):
+    if not isinstance(reference, str) or not answers.REFERENCE.fullmatch(reference):
         raise ArgumentError('a round is named by its id, its name or "current"')
     return reference
 

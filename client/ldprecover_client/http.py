@@ -160,7 +160,7 @@ class _Body:
 class Server(_Caller):
     """A server of reports. A context manager; it may be shared between threads.
 
-    `key` is an admin key, for the calls that need one; `timeout` the seconds to wait for each step
+    `key` is an access key, for the calls that need one; `timeout` the seconds to wait for each step
     of a request; `transport` an httpx transport to use instead of the network; `sleep`, `clock` and
     `rng` the waiting, time and randomness of retries.
 
@@ -206,11 +206,19 @@ class Server(_Caller):
         items: Iterable[str] | None = None,
         domain_size: int | None = None,
         hash_range: int | None = None,
+        access: str | None = None,
+        read_access: str | None = None,
     ) -> RoundStatus:
-        """Open a round over these items, or over "0" to "d-1" for a domain size (admin)."""
-        fields = {"name": name, "protocol": protocol, "epsilon": epsilon, "domain_size": domain_size}
+        """Open a round over these items, or over "0" to "d-1" for a domain size (admin).
+
+        `access` says who may submit: "open", the default, anyone, one report at a time; "key", holders
+        of a report key; "ticket", holders of a ticket. `read_access` is "public", the default, or
+        "key": holders of an analyst key.
+        """
+        fields: dict[str, Any] = {"name": name, "protocol": protocol, "epsilon": epsilon, "domain_size": domain_size}
         labels = None if items is None else list(items)
-        return self._call(calls.open_round({**fields, "items": labels, "hash_range": hash_range}))
+        fields |= {"items": labels, "hash_range": hash_range, "access": access, "read_access": read_access}
+        return self._call(calls.open_round(fields))
 
     def rounds(self, before: str | None = None) -> tuple[RoundStatus, ...]:
         """Return rounds, the one opened last first, as many as the server gives at once.
@@ -235,13 +243,20 @@ class Server(_Caller):
         """Delete a round and all its reports (admin)."""
         self._call(calls.delete_round(reference))
 
-    def submit(self, reference: str, packed: bytes, key: str, *, compress: bool = False) -> Submitted:
+    def mint_tickets(self, reference: str, count: int) -> tuple[str, ...]:
+        """Mint tickets for a round of access "ticket": each admits one report (admin)."""
+        return self._call(calls.mint_tickets(reference, count))
+
+    def submit(
+        self, reference: str, packed: bytes, key: str, *, compress: bool = False, ticket: str | None = None
+    ) -> Submitted:
         """Send packed reports as one submission under an idempotency key; durable when it returns.
 
         Every retry sends the same bytes under the same key. `compress` sends them gzipped, which
-        pays for GRR alone: the reports of the others are nearly random bits.
+        pays for GRR alone: the reports of the others are nearly random bits. With a `ticket`, which
+        admits one report, the ticket is sent in the place of both keys.
         """
-        return self._call(calls.submit(reference, packed, key, compress=compress))
+        return self._call(calls.submit(reference, packed, key, compress=compress, ticket=ticket))
 
     def frequencies(self, reference: str) -> dict[str, Any]:
         """Return the round's unbiased estimates, as columns."""
@@ -250,6 +265,10 @@ class Server(_Caller):
     def recover(self, reference: str, **fields: Any) -> dict[str, Any]:
         """Return the round's recovery; fields are eta, targets, method and malicious_model, each optional."""
         return self._call(calls.recover(reference, fields))
+
+    def export(self, reference: str) -> dict[str, Any]:
+        """Return a round's parameters, tally and checksum; `ldprecover.RoundExport` reads them."""
+        return self._call(calls.export(reference))
 
     def version(self) -> dict[str, Any]:
         """Return what is running there."""
@@ -319,9 +338,11 @@ class AsyncServer(_Caller):
         """Return the immutable part of a round, checked."""
         return await self._call(calls.parameters(reference))
 
-    async def submit(self, reference: str, packed: bytes, key: str, *, compress: bool = False) -> Submitted:
+    async def submit(
+        self, reference: str, packed: bytes, key: str, *, compress: bool = False, ticket: str | None = None
+    ) -> Submitted:
         """Send packed reports as one submission under an idempotency key; see `Server.submit`."""
-        return await self._call(calls.submit(reference, packed, key, compress=compress))
+        return await self._call(calls.submit(reference, packed, key, compress=compress, ticket=ticket))
 
     async def _call(self, call: Call[T]) -> T:
         backoff = self._backoff()

@@ -34,6 +34,7 @@ for even odds can at most become 98 % sure. A larger total promises little to an
 """
 
 _IN_MEMORY = ":memory:"
+_TICKET = "ticket:"  # before a key that is a ticket
 _APPLICATION_ID = 0x4C445052  # "LDPR": tells a ledger from any other SQLite file
 _SCHEMA_VERSION = 1
 _SCHEMA = """
@@ -64,6 +65,11 @@ class Entry:
     packed: bytes = field(repr=False)
     state: str = "pending"
     reason: str | None = None
+
+    @property
+    def ticket(self) -> str | None:
+        """The ticket the report travels under, if it is one."""
+        return self.key.removeprefix(_TICKET) if self.key.startswith(_TICKET) else None
 
 
 def default_path() -> Path:
@@ -112,12 +118,19 @@ class Ledger:
         return cls(_IN_MEMORY, max_total_epsilon=max_total_epsilon)
 
     def claim(
-        self, *, server_url: str, round_id: str, digest: str, epsilon: float, perturb: Callable[[], bytes]
+        self,
+        *,
+        server_url: str,
+        round_id: str,
+        digest: str,
+        epsilon: float,
+        perturb: Callable[[], bytes],
+        ticket: str | None = None,
     ) -> tuple[Entry, bool]:
         """Return the round's entry, and whether it is new.
 
         Only if there is none is `perturb` called, under the lock, and its packed report written
-        with a fresh random key. Raises EpsilonSpentError when the total would pass its limit, and
+        with its ticket or a fresh random key. Raises EpsilonSpentError when the total would pass its limit, and
         InconsistentRoundError when the round had other parameters before.
         """
         with self._in_words(), self._transaction() as db:
@@ -134,7 +147,8 @@ class Ledger:
                     f"above its limit of {self.max_total_epsilon:g}"
                 )
             # 128 random bits: nobody can guess, and so claim, another user's key.
-            entry = Entry(round_id, server_url, digest, epsilon, secrets.token_hex(16), perturb())
+            key = secrets.token_hex(16) if ticket is None else _TICKET + ticket
+            entry = Entry(round_id, server_url, digest, epsilon, key, perturb())
             db.execute(
                 f"INSERT INTO reports ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, 'pending', NULL)",  # noqa: S608
                 (round_id, server_url, digest, epsilon, entry.key, entry.packed),

@@ -7,10 +7,12 @@ from typing import Any, Literal
 
 from ldprecover.wire import pack
 from ldprecover_client.answers import Round, Submitted
+from ldprecover_client.calls import checked_ticket
 from ldprecover_client.errors import (
     AlreadyReportedError,
     ArgumentError,
     EpsilonTooHighError,
+    InconsistentRoundError,
     InvalidAnswerError,
     RefusedError,
     ServerError,
@@ -55,12 +57,20 @@ class Receipt:
 class _Desk:
     """What `Reporter` and `AsyncReporter` share: every decision, and no I/O but the ledger's."""
 
-    def __init__(self, url: str, ledger: Ledger | None, max_epsilon: float) -> None:
+    def __init__(
+        self, url: str, ledger: Ledger | None, max_epsilon: float, key: str | None, ticket: str | None
+    ) -> None:
         if not max_epsilon > 0:
             raise ArgumentError("max_epsilon must be above 0")
         self.url = server_url(url)
         self.ledger = Ledger() if ledger is None else ledger
         self.max_epsilon = max_epsilon
+        self.ticket = None if ticket is None else checked_ticket(ticket)
+        self._key = key
+
+    def key_for(self, url: str) -> str | None:
+        """Return the key to send to a server: to none but the user's own."""
+        return self._key if url == self.url else None
 
     def enter(self, round_: Round, value: Value) -> tuple[Entry, bool]:
         """Return the round's entry in the ledger, perturbing the value if there is none, and whether it is new."""
@@ -77,7 +87,11 @@ class _Desk:
             epsilon=parameters.epsilon,
             # Without a generator: from the operating system's randomness, as a real user must.
             perturb=lambda: pack(parameters.oracle.perturb([item])),
+            ticket=self.ticket,
         )
+        if not new and entry.state == "pending" and entry.server_url != self.url:
+            # The bytes and their key are for that server alone, whatever this one says its round's id is.
+            raise InconsistentRoundError(f"the report to this round was made for {entry.server_url}")
         if entry.state == "accepted":
             raise AlreadyReportedError("this round has your report; a second would cost epsilon once more")
         if entry.state == "refused":
@@ -136,8 +150,9 @@ class Reporter:
 
     `round` is an id, a name, or "current". `ledger` is the user's (default: `Ledger()`, a file in the
     user's state directory), which also limits the total over rounds; `max_epsilon` limits each round.
-    `timeout`, `retries` and `transport` are those of `Server`. Connections last for one call, so
-    there is nothing to close. Raises ArgumentError and LedgerError.
+    `key` is a report key and `ticket` a ticket, where the round wants one; the ticket is in the ledger
+    with the report, which goes out under it alone. `timeout`, `retries` and `transport` are those of
+    `Server`. Connections last for one call, so there is nothing to close. Raises ArgumentError and LedgerError.
     """
 
     def __init__(
@@ -147,11 +162,13 @@ class Reporter:
         *,
         ledger: Ledger | None = None,
         max_epsilon: float = MAX_EPSILON,
+        key: str | None = None,
+        ticket: str | None = None,
         timeout: float = 30.0,
         retries: Retries | None = None,
         transport: Transport | None = None,
     ) -> None:
-        self._desk = _Desk(server_url, ledger, max_epsilon)
+        self._desk = _Desk(server_url, ledger, max_epsilon, key, ticket)
         self._round = round
         self._options: dict[str, Any] = {"timeout": timeout, "retries": retries, "transport": transport}
 
@@ -190,13 +207,13 @@ class Reporter:
 
     def _deliver(self, server: Server, entry: Entry, resent: bool) -> tuple[Receipt, _Failure | None]:
         try:
-            answer = server.submit(entry.round_id, entry.packed, entry.key)
+            answer = server.submit(entry.round_id, entry.packed, entry.key, ticket=entry.ticket)
             return self._desk.accepted(entry, answer, resent), None
         except _FAILURES as error:
             return self._desk.failed(entry, error, resent), error
 
     def _server(self, url: str) -> Server:
-        return Server(url, **self._options)
+        return Server(url, key=self._desk.key_for(url), **self._options)
 
 
 class AsyncReporter:
@@ -209,11 +226,13 @@ class AsyncReporter:
         *,
         ledger: Ledger | None = None,
         max_epsilon: float = MAX_EPSILON,
+        key: str | None = None,
+        ticket: str | None = None,
         timeout: float = 30.0,
         retries: Retries | None = None,
         transport: AsyncTransport | None = None,
     ) -> None:
-        self._desk = _Desk(server_url, ledger, max_epsilon)
+        self._desk = _Desk(server_url, ledger, max_epsilon, key, ticket)
         self._round = round
         self._options: dict[str, Any] = {"timeout": timeout, "retries": retries, "transport": transport}
 
@@ -242,10 +261,10 @@ class AsyncReporter:
 
     async def _deliver(self, server: AsyncServer, entry: Entry, resent: bool) -> tuple[Receipt, _Failure | None]:
         try:
-            answer = await server.submit(entry.round_id, entry.packed, entry.key)
+            answer = await server.submit(entry.round_id, entry.packed, entry.key, ticket=entry.ticket)
             return await asyncio.to_thread(self._desk.accepted, entry, answer, resent), None
         except _FAILURES as error:
             return await asyncio.to_thread(self._desk.failed, entry, error, resent), error
 
     def _server(self, url: str) -> AsyncServer:
-        return AsyncServer(url, **self._options)
+        return AsyncServer(url, key=self._desk.key_for(url), **self._options)

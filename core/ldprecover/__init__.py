@@ -5,6 +5,7 @@ numpy alone, no I/O.
 
 from ldprecover.errors import LDPRecoverError, ParameterError, ReportError
 from ldprecover.estimates import Estimates
+from ldprecover.export import RoundExport
 from ldprecover.parameters import RoundParameters
 from ldprecover.protocols import GRR, OLH, OUE, FrequencyOracle, frequency_oracle
 from ldprecover.recovery import Recovery, project_simplex, recover
@@ -20,6 +21,7 @@ __all__ = [
     "ParameterError",
     "Recovery",
     "ReportError",
+    "RoundExport",
     "RoundParameters",
     "Tally",
     "frequency_oracle",

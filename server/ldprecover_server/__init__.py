@@ -2,7 +2,7 @@
 
 from ldprecover_server.app import create_app
 from ldprecover_server.errors import ConfigurationError
-from ldprecover_server.serve import create_key, migrate, serve
+from ldprecover_server.serve import create_key, list_keys, migrate, revoke_key, serve
 from ldprecover_server.settings import Settings
 
-__all__ = ["ConfigurationError", "Settings", "create_app", "create_key", "migrate", "serve"]
+__all__ = ["ConfigurationError", "Settings", "create_app", "create_key", "list_keys", "migrate", "revoke_key", "serve"]

@@ -1,7 +1,7 @@
 """The ASGI application."""
 
 import contextlib
-from asyncio import get_running_loop
+from asyncio import CancelledError, create_task, get_running_loop
 from collections.abc import AsyncIterator
 from importlib.metadata import version
 
@@ -11,11 +11,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ldprecover_server import openapi, problems
 from ldprecover_server.bodies import BodyGuard
+from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.routes import operation, reference, results, rounds
 from ldprecover_server.routes.submissions import Submissions
 from ldprecover_server.service import Service
 from ldprecover_server.settings import Settings
 from ldprecover_server.store import Store
+from ldprecover_server.watch import Watch
 
 __all__ = ["create_api", "create_app"]
 
@@ -30,7 +32,10 @@ def create_app(settings: Settings, store: Store) -> ASGIApp:
         hot = scope["type"] == "http" and submissions.takes(scope["path"])
         await (submissions if hot else api)(scope, receive, send)
 
-    return BodyGuard(dispatch, settings.max_body_bytes, settings.max_decoded_bytes, settings.queue_bytes)
+    guard = BodyGuard(
+        dispatch, settings.max_body_bytes, settings.max_decoded_bytes, settings.queue_bytes, settings.body_seconds
+    )
+    return Watch(guard, service)
 
 
 def create_api(service: Service) -> FastAPI:
@@ -39,12 +44,23 @@ def create_api(service: Service) -> FastAPI:
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         service.ingest.start(get_running_loop())
+        housekeeping = create_task(Housekeeping(service.store, service.refusals).run())
         try:
             yield
         finally:
+            housekeeping.cancel()
+            with contextlib.suppress(CancelledError):
+                await housekeeping
             await run_in_threadpool(service.close)
 
-    api = FastAPI(title="LDPRecover", version=version("ldprecover"), docs_url=None, redoc_url=None, lifespan=lifespan)
+    api = FastAPI(
+        title="LDPRecover",
+        version=version("ldprecover"),
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=lifespan,
+    )
     api.state.service = service
     problems.install(api)
     openapi.install(api)

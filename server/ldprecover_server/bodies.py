@@ -1,5 +1,6 @@
 """Request bodies within bounds: sizes checked as bytes arrive, gzip undone as it streams."""
 
+import asyncio
 import threading
 import zlib
 
@@ -9,6 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ldprecover.wire import MEDIA_TYPE
 from ldprecover_server.errors import (
+    BodyTimeoutError,
     BodyTooLargeError,
     QueueFullError,
     ServiceError,
@@ -35,14 +37,18 @@ class BodyGuard:
     time, from their first byte to the end of their answer, stay within `max_held_bytes`; past it
     the answer is 503. So memory is bounded whatever is sent, by however many. Bodies of calls that
     are no submissions the framework decodes as they come: they count as what they may grow to, and
-    gzip may not make them larger than a body may be as sent.
+    gzip may not make them larger than a body may be as sent. A body that does not arrive within
+    `body_seconds` is refused, and what it held is free again.
     """
 
-    def __init__(self, app: ASGIApp, max_body_bytes: int, max_decoded_bytes: int, max_held_bytes: int) -> None:
+    def __init__(
+        self, app: ASGIApp, max_body_bytes: int, max_decoded_bytes: int, max_held_bytes: int, body_seconds: float = 30.0
+    ) -> None:
         self.app = app
         self.max_body_bytes = max_body_bytes
         self.max_decoded_bytes = max_decoded_bytes
         self.max_held_bytes = max_held_bytes
+        self.body_seconds = body_seconds
         self.held = 0
         self.lock = threading.Lock()  # gzip is undone in threads
 
@@ -79,7 +85,12 @@ class BodyGuard:
         encoding = headers.get("content-encoding", "identity").strip().lower()
         if encoding not in ("identity", "gzip"):
             raise UnsupportedMediaTypeError(f"Content-Encoding {encoding!r} is not read here; send gzip or none")
-        body = await self._receive(receive, hold)
+        try:
+            # What a stalled upload holds of the allowance it holds no longer than this.
+            async with asyncio.timeout(self.body_seconds):
+                body = await self._receive(receive, hold)
+        except TimeoutError:
+            raise BodyTimeoutError(f"the body did not arrive within {self.body_seconds:g} seconds") from None
         if not body:
             return body
         sent = media_type(headers)

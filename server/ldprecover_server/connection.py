@@ -1,13 +1,17 @@
 """HTTP connections that send each answer in one system call."""
 
 import asyncio
+import http
 from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from ldprecover_server import problems
 
-__all__ = ["Connection"]
+__all__ = ["HEAD_BYTES", "HEAD_SECONDS", "Connection"]
+
+HEAD_BYTES = 1 << 16
+HEAD_SECONDS = 10.0
 
 
 class Connection(HttpToolsProtocol):
@@ -15,17 +19,65 @@ class Connection(HttpToolsProtocol):
 
     uvicorn writes the head of an answer and its body apart. Sending is the dearest step of a small
     answer, and each send wakes the receiver; together they go in one.
+
+    A request's line and headers must arrive within HEAD_SECONDS and HEAD_BYTES, else the connection is
+    closed: uvicorn itself ends only connections that are idle after a request, and gathers headers without
+    end. Trailers are dropped.
     """
+
+    _in_head = True
+    """Whether the next request is due: its line and headers, after the connection or in part."""
+    _head_timer: asyncio.TimerHandle | None = None
+    _head_bytes = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         joined = _JoinedWrites(cast(asyncio.Transport, transport), self.loop)
         super().connection_made(cast(asyncio.Transport, joined))
+        self._head_timer = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_head_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if not self._in_head or self.transport.is_closing():
+            return
+        # Heads come whole but for slow clients, so a timer is started for those alone.
+        if self._head_timer is None:
+            self._head_timer = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+        self._head_bytes += len(data)
+        if self._head_bytes > HEAD_BYTES:
+            self._refuse(problems.HEAD_TOO_LARGE, f"request line and headers may be at most {HEAD_BYTES} bytes")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._in_head:
+            super().on_header(name, value)
+
+    def on_message_begin(self) -> None:
+        self._in_head = True
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        self._head_bytes = 0
+        self._stop_head_timer()
+        super().on_headers_complete()
+
+    def _stop_head_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is no HTTP with a problem too; no application sees it."""
-        response = problems.answer(problems.NOT_HTTP, msg, {"Connection": "close"})
+        self._refuse(problems.NOT_HTTP, msg)
+
+    def _refuse(self, problem: problems.Problem, detail: str) -> None:
+        response = problems.answer(problem, detail, {"Connection": "close"})
+        line = f"HTTP/1.1 {problem.status} {http.HTTPStatus(problem.status).phrase}\r\n".encode()
         head = b"".join(name + b": " + value + b"\r\n" for name, value in response.raw_headers)
-        self.transport.write(b"HTTP/1.1 400 Bad Request\r\n" + head + b"\r\n" + bytes(response.body))
+        self.transport.write(line + head + b"\r\n" + bytes(response.body))
         self.transport.close()
 
 

@@ -8,24 +8,31 @@ ServiceError
 │   ├── RoundClosedError, NameTakenError, KeyReusedError, NoReportsError
 ├── the caller's message cannot be read
 │   ├── BadRequestError, BodyTooLargeError, UnsupportedMediaTypeError
+│   └── BodyTimeoutError
 ├── the caller may not
-│   └── UnauthorizedError
+│   └── UnauthorizedError, ForbiddenError, ReportKeyNeededError, InvalidTicketError
 └── the service cannot at present
     ├── QueueFullError, StoreUnavailableError
     └── StorageFullError
 
 ConfigurationError      the operator's settings cannot work; the server does not start
+KeyNotFoundError        the operator names a key that is not there
 """
 
 __all__ = [
     "BadRequestError",
+    "BodyTimeoutError",
     "BodyTooLargeError",
     "ConfigurationError",
+    "ForbiddenError",
+    "InvalidTicketError",
+    "KeyNotFoundError",
     "KeyReusedError",
     "NameTakenError",
     "NoCurrentRoundError",
     "NoReportsError",
     "QueueFullError",
+    "ReportKeyNeededError",
     "RoundClosedError",
     "RoundNotFoundError",
     "ServiceError",
@@ -38,6 +45,10 @@ __all__ = [
 
 class ConfigurationError(Exception):
     """The settings cannot work; the message says what to change."""
+
+
+class KeyNotFoundError(Exception):
+    """No key that is not revoked has this name."""
 
 
 class ServiceError(Exception):
@@ -72,8 +83,12 @@ class BadRequestError(ServiceError):
     """A header or the body cannot be read."""
 
 
+class BodyTimeoutError(ServiceError):
+    """The body did not arrive in time."""
+
+
 class BodyTooLargeError(ServiceError):
-    """The body, or what it decompresses to, is over the limit."""
+    """The body, what it decompresses to, or its number of reports is over the limit."""
 
 
 class UnsupportedMediaTypeError(ServiceError):
@@ -81,7 +96,19 @@ class UnsupportedMediaTypeError(ServiceError):
 
 
 class UnauthorizedError(ServiceError):
-    """An admin key is needed, and none or a wrong one was sent."""
+    """A key is needed and none was sent, or one that is unknown or revoked."""
+
+
+class ForbiddenError(ServiceError):
+    """The key has another scope than this needs."""
+
+
+class ReportKeyNeededError(ServiceError):
+    """So many reports in one submission take a report key."""
+
+
+class InvalidTicketError(ServiceError):
+    """A ticket is needed, and none was sent or one that was not minted for this round."""
 
 
 class QueueFullError(ServiceError):

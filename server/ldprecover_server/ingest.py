@@ -19,8 +19,10 @@ from ldprecover_server.errors import (
     RoundClosedError,
     RoundNotFoundError,
     ServiceError,
+    StorageFullError,
     StoreUnavailableError,
 )
+from ldprecover_server.metrics import Metrics
 from ldprecover_server.store import Outcome, Sealed, Store
 
 __all__ = ["Ingest", "Submission"]
@@ -28,7 +30,7 @@ __all__ = ["Ingest", "Submission"]
 _log = logging.getLogger(__name__)
 
 _KEY_BYTES = 16
-_TRIES = 4
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds between the tries of one commit
 _GATHERED = 256  # submissions after which a group waits for no more
 
 
@@ -88,12 +90,27 @@ class Ingest:
 
     There is no timer: while one group commits, the next gathers, at most `group_bytes` of it. A
     submission is answered when the transaction that holds it is on disk. At most `max_waiting`
-    submissions wait. The event loop and the writer meet once a group, not once a submission:
+    submissions wait, each at most `request_seconds`; then it is answered that its outcome is not
+    known, and dropped if no group has it yet. A commit that fails for want of the database is tried
+    again for as long. The event loop and the writer meet once a group, not once a submission:
     every meeting costs a change of thread.
     """
 
-    def __init__(self, store: Store, *, max_waiting: int, group_bytes: int) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        max_waiting: int,
+        group_bytes: int,
+        request_seconds: float = 30.0,
+        metrics: Metrics | None = None,
+    ) -> None:
         self._store = store
+        self._request_seconds = request_seconds
+        self._metrics = metrics or Metrics()
+        self._stopping = threading.Event()
+        self.storage_full = False
+        """Whether the last commit found the disk full."""
         self._max_waiting = max_waiting
         self._group_bytes = group_bytes
         self._rng = np.random.default_rng()
@@ -112,8 +129,11 @@ class Ingest:
 
     def stop(self) -> None:
         """Stop the writer once the group it has is stored. Whoever still waits must have been answered."""
+        self._stopping.set()
         self._groups.put(None)
-        self._thread.join()
+        self._thread.join(self._request_seconds)
+        if self._thread.is_alive():  # nobody waits any more: whoever did has been answered that it is not known
+            _log.warning("the database has not answered the last commit; the process ends without its answer")
 
     async def submit(self, submission: Submission) -> bool:
         """Store a submission; return whether it was a duplicate of one stored before.
@@ -130,10 +150,24 @@ class Ingest:
         if not self._committing:
             self._committing = True
             self._loop.call_soon(self._gather, 0)
+        timer = self._loop.call_later(self._request_seconds, self._expire, submission)
         try:
-            return await submission.future
+            duplicate = await submission.future
         finally:
+            timer.cancel()
             self.waiting -= 1
+        if duplicate:
+            self._metrics.duplicates.inc()
+        return duplicate
+
+    def _expire(self, submission: Submission) -> None:
+        if submission.future is not None and not submission.future.done():
+            submission.future.set_exception(
+                StoreUnavailableError(f"the submission has waited {self._request_seconds:g} seconds for its commit")
+            )
+        # They wait in the order in which they came: whoever is answered stands first.
+        while self._gathering and self._gathering[0].future is not None and self._gathering[0].future.done():
+            self._gathering.popleft()
 
     def _gather(self, seen: int) -> None:
         """Hand over once a turn of the loop has brought nobody new: who comes together goes together."""
@@ -147,8 +181,12 @@ class Ingest:
         group: list[Submission] = []
         size = 0
         while self._gathering and size < self._group_bytes:
-            group.append(self._gathering.popleft())
-            size += len(group[-1].packed)
+            submission = self._gathering.popleft()
+            if submission.future is not None and submission.future.done():  # it waits no more
+                continue
+            group.append(submission)
+            size += len(submission.packed)
+        self._metrics.queue.set(len(self._gathering) + len(group))
         self._committing = bool(group)
         if group:
             self._groups.put(group)
@@ -160,6 +198,7 @@ class Ingest:
 
     def _deliver(self, group: list[Submission], outcomes: list[Outcome] | ServiceError) -> None:
         self._gather(0)
+        self._metrics.queue.set(max(0, self.waiting - len(group)))
         for i, submission in enumerate(group):
             future = submission.future
             if future is None or future.done():  # the request was cancelled
@@ -175,17 +214,23 @@ class Ingest:
         for submission in group:
             by_round.setdefault(submission.seq, _Batch(submission.seq)).submissions.append(submission)
         batches = list(by_round.values())
+        metrics = self._metrics
         try:
-            for batch in batches:
-                batch.count(self._rng)
-            outcomes = self._commit_surely(batches)
+            with metrics.counting_seconds.time():
+                for batch in batches:
+                    batch.count(self._rng)
+            with metrics.commit_seconds.time():
+                outcomes = self._commit_surely(batches)
+            self.storage_full = False
         except ServiceError as error:
+            self.storage_full = isinstance(error, StorageFullError)
             _log.warning("a group of %d submissions was not stored: %s", len(group), error)
             return error
         except Exception:  # noqa: BLE001
             # The writer must outlive a fault in one group: its submissions are answered, the next go on.
             _log.exception("a group of %d submissions failed", len(group))
             return StoreUnavailableError("the server failed to store the submission")
+        self._count(batches, outcomes)
         by_submission = {
             id(submission): outcome
             for batch, found in zip(batches, outcomes, strict=True)
@@ -193,15 +238,30 @@ class Ingest:
         }
         return [by_submission[id(submission)] for submission in group]
 
+    def _count(self, batches: list[_Batch], outcomes: list[list[Outcome]]) -> None:
+        self._metrics.commit_submissions.observe(sum(len(batch.submissions) for batch in batches))
+        stored = [
+            len(submission.packed) // submission.oracle.report_size
+            for batch, found in zip(batches, outcomes, strict=True)
+            for submission, outcome in zip(batch.submissions, found, strict=True)
+            if outcome is Outcome.STORED
+        ]
+        self._metrics.submissions.inc(len(stored))
+        self._metrics.reports.inc(sum(stored))
+
     def _commit_surely(self, batches: list[_Batch]) -> list[list[Outcome]]:
         """Commit; when the outcome is unknown run the same transaction again, which finds what was stored."""
-        for attempt in range(_TRIES - 1):
+        end = time.monotonic() + self._request_seconds
+        pause = _FIRST_PAUSE
+        while True:
             try:
                 return self._store.commit(batches)
             except StoreUnavailableError as error:
+                if time.monotonic() + pause > end or self._stopping.is_set():
+                    raise
                 _log.warning("commit is tried again: %s", error)
-                time.sleep(0.05 * 2**attempt)
-        return self._store.commit(batches)
+                self._stopping.wait(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
 
 
 def _refusal(outcome: Outcome | ServiceError) -> ServiceError:

@@ -6,21 +6,35 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from ldprecover.protocols import MAX_DOMAIN_SIZE, MAX_EPSILON, MAX_HASH_RANGE, MIN_EPSILON
+from ldprecover_server.retention import PATTERN
+from ldprecover_server.tickets import MAX_COUNT
 
 __all__ = [
     "Accepted",
+    "Export",
     "Frequencies",
     "NewRound",
+    "NewTickets",
     "Parameters",
     "ProblemDetails",
     "RecoverRequest",
     "Recovered",
     "Round",
     "Rounds",
+    "Stats",
     "Version",
 ]
 
 ROUND_NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
+
+Access = Literal["open", "key", "ticket"]
+ReadAccess = Literal["public", "key"]
+ACCESS = (
+    "Who may submit: anyone, one report a submission, and more with a report key; or report keys alone; or tickets "
+    "alone, one report each."
+)
+READ_ACCESS = "Who may read frequencies and recover: anyone, or analyst keys."
+RETENTION = 'How long packed reports are kept once counted: "forever", "none", or hours or days as "36h" or "7d".'
 
 
 class _Request(BaseModel):
@@ -46,6 +60,15 @@ class NewRound(_Request):
     hash_range: Annotated[
         int | None, Field(ge=2, le=MAX_HASH_RANGE, description="g, OLH only; default ceil(e^epsilon + 1).")
     ] = None
+    access: Annotated[Access, Field(description=ACCESS)] = "open"
+    read_access: Annotated[ReadAccess, Field(description=READ_ACCESS)] = "public"
+    retention: Annotated[str, Field(pattern=PATTERN, description=RETENTION, examples=["30d"])] = "forever"
+
+
+class NewTickets(_Request):
+    """How many tickets to mint."""
+
+    count: Annotated[int, Field(ge=1, le=MAX_COUNT, description="Each admits one report.")]
 
 
 class Parameters(BaseModel):
@@ -61,6 +84,9 @@ class Parameters(BaseModel):
     p: float
     q: float
     digest: Annotated[str, Field(description="SHA-256 over protocol, epsilon, hash range and items.")]
+    access: Annotated[Access, Field(description=ACCESS)]
+    read_access: Annotated[ReadAccess, Field(description=READ_ACCESS)]
+    retention: Annotated[str, Field(description=RETENTION)]
 
 
 class Round(Parameters):
@@ -100,6 +126,31 @@ class Frequencies(BaseModel):
     frequencies: list[float] | None
     standard_errors: list[float] | None
     sum: Annotated[float | None, Field(description="Sum of the frequencies; 1 expected of honest reports.")]
+
+
+class Stats(BaseModel):
+    """What came of a round's submissions; refusals are written every few seconds, and a crash loses the last."""
+
+    round: str
+    reports: Annotated[int, Field(description="Reports counted: n.")]
+    duplicates: Annotated[int, Field(description="Submissions that had been stored before.")]
+    refusals: Annotated[dict[str, int], Field(description="Submissions refused, by type of problem.")]
+
+
+class Export(BaseModel):
+    """A round on its own: enough to estimate and to recover without the server."""
+
+    format: Literal["ldprecover-export-1"]
+    round: str
+    name: str
+    protocol: str
+    epsilon: float
+    items: list[str]
+    hash_range: int | None
+    n: int
+    counts: list[int]
+    digest: Annotated[str, Field(description="Of the parameters, as in GET /rounds/{id}/parameters.")]
+    checksum: Annotated[str, Field(description="SHA-256 in hex over digest, n (u8) and counts (i8), little-endian.")]
 
 
 class RecoverRequest(_Request):

@@ -16,6 +16,7 @@ from them, and recovers them from poisoning with LDPRecover (ICDE 2024).
 
 `/reports`, `/frequencies` and `/recover` at the root mean the current round, the one opened last."""
 
+_REFUSALS = (401, 403, 404, 408, 409, 413, 415, 422, 503, 507)
 _UINT32 = {"type": "integer", "minimum": 0, "maximum": (1 << 32) - 1}
 _FORMS: dict[str, Any] = {
     "GrrReports": {
@@ -85,12 +86,20 @@ def _complete(document: dict[str, Any]) -> dict[str, Any]:
     for model in (Accepted, ProblemDetails):
         schemas[model.__name__] = model.model_json_schema()
     schemas |= _FORMS
+    document["components"]["securitySchemes"]["Ticket"] = {
+        "type": "apiKey",
+        "in": "header",
+        "name": "Authorization",
+        "description": "`Ticket TICKET`: a ticket of the round.",
+    }
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
     for prefix, what in (("", "the current round"), ("/rounds/{round}", "a round")):
         document["paths"][f"{prefix}/reports"] = {"post": _submission(what, prefix)}
     for path, operations in document["paths"].items():
         for operation in operations.values():
+            if path.endswith(("/frequencies", "/recover", "/stats", "/export")):
+                operation["security"] = [{}, {"HTTPBearer": []}]  # a key where the round's read_access wants one
             # Every validation error is a problem.
             if "422" in operation["responses"]:
                 operation["responses"]["422"] = problems(422)[422]
@@ -105,9 +114,12 @@ def _submission(what: str, prefix: str) -> dict[str, Any]:
         "tags": ["reports"],
         "summary": f"Submit reports to {what}",
         "description": "One submission of one or more reports: stored whole or not at all, counted exactly once. "
-        "Answered once it is on disk. Content-Encoding gzip is taken.",
+        "Answered once it is on disk. Content-Encoding gzip is taken. An open round takes one report a submission from "
+        "anyone, and more with a report key.",
         "operationId": f"submit_{'round' if prefix else 'current'}",
         "parameters": [_KEY],
+        # Without a key, one report a submission; with a report key more; with a ticket the one it admits.
+        "security": [{}, {"HTTPBearer": []}, {"Ticket": []}],
         "requestBody": {
             "required": True,
             "content": {
@@ -120,6 +132,6 @@ def _submission(what: str, prefix: str) -> dict[str, Any]:
                 "description": "Stored and counted",
                 "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Accepted"}}},
             },
-            **{str(status): answer for status, answer in problems(404, 409, 413, 415, 422, 503, 507).items()},
+            **{str(status): answer for status, answer in problems(*_REFUSALS).items()},
         },
     }

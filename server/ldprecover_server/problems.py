@@ -11,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match
+from starlette.types import Receive, Scope, Send
 
 from ldprecover.errors import LDPRecoverError, ParameterError, ReportError
 from ldprecover_server import errors
@@ -52,6 +53,9 @@ INVALID_REQUEST = Problem(
 NOT_HTTP = Problem(
     "invalid-http", 400, "Not a request", "What was sent is no HTTP request, or its method is none that HTTP knows."
 )
+HEAD_TOO_LARGE = Problem(
+    "head-too-large", 431, "The request's head is too large", "Send fewer or shorter headers, or a shorter path."
+)
 INTERNAL_ERROR = Problem(
     "internal-error",
     500,
@@ -59,7 +63,7 @@ INTERNAL_ERROR = Problem(
     "A fault of the server; its log has the traceback. A submission is safe to send again with the same key and bytes.",
 )
 
-STANDARD_PROBLEMS = (NOT_HTTP, NOT_FOUND, METHOD_NOT_ALLOWED, INVALID_REQUEST, INTERNAL_ERROR)
+STANDARD_PROBLEMS = (NOT_HTTP, HEAD_TOO_LARGE, NOT_FOUND, METHOD_NOT_ALLOWED, INVALID_REQUEST, INTERNAL_ERROR)
 """Problems that come from HTTP itself, not from an exception of ours."""
 
 PROBLEMS: dict[type[Exception], Problem] = {
@@ -94,11 +98,18 @@ PROBLEMS: dict[type[Exception], Problem] = {
     errors.BadRequestError: Problem(
         "invalid-header", 422, "A header cannot be read", "The detail names the header and its form."
     ),
+    errors.BodyTimeoutError: Problem(
+        "body-timeout",
+        408,
+        "The body did not arrive in time",
+        "Nothing was stored; send it again with the same key and the same bytes, or in smaller submissions.",
+    ),
     errors.BodyTooLargeError: Problem(
         "body-too-large",
         413,
         "The body is too large",
-        "Split the submission. The limits hold for the body as sent and for what it decompresses to.",
+        "Split the submission. The limits hold for the body as sent, for what it decompresses to, and for the number "
+        "of its reports.",
     ),
     errors.UnsupportedMediaTypeError: Problem(
         "unsupported-media-type",
@@ -110,9 +121,30 @@ PROBLEMS: dict[type[Exception], Problem] = {
     errors.UnauthorizedError: Problem(
         "unauthorized",
         401,
-        "An admin key is needed",
-        "Send the header Authorization: Bearer KEY.",
+        "A key is needed",
+        "Send the header Authorization: Bearer KEY with a key that is not revoked.",
         {"WWW-Authenticate": "Bearer"},
+    ),
+    errors.ForbiddenError: Problem(
+        "forbidden",
+        403,
+        "The key may not do this",
+        "A key of scope `report` submits reports, one of scope `analyst` reads, and one of scope `admin` does all.",
+    ),
+    errors.ReportKeyNeededError: Problem(
+        "report-key-needed",
+        403,
+        "So many reports take a report key",
+        "Without a key a submission to an open round holds one report (a setting), so that many reports take as many "
+        "submissions. With a key of scope `report` it may hold more.",
+    ),
+    errors.InvalidTicketError: Problem(
+        "invalid-ticket",
+        401,
+        "A ticket of this round is needed",
+        "Send the header Authorization: Ticket TICKET with a ticket that was minted for this round. Each admits one "
+        "report.",
+        {"WWW-Authenticate": "Ticket"},
     ),
     errors.QueueFullError: Problem(
         "queue-full",
@@ -159,12 +191,24 @@ def answer(
     body = {"type": problem.type, "title": problem.title, "status": problem.status}
     body |= {"detail": detail} if detail else {}
     body |= {name: value for name, value in extra.items() if value is not None}
-    return Response(
+    response = _Refusal(
         msgspec.json.encode(body),
         status_code=problem.status,
         media_type=MEDIA_TYPE,
         headers={**problem.headers, **(headers or {})},
     )
+    response.problem = problem.slug
+    return response
+
+
+class _Refusal(Response):
+    """A problem that tells whoever watches the request which one it is."""
+
+    problem: str
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["problem"] = self.problem
+        await super().__call__(scope, receive, send)
 
 
 def refuse(error: Exception) -> Response:

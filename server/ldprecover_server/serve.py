@@ -2,11 +2,13 @@
 
 import contextlib
 import gc
-import logging
+import multiprocessing
 import os
 import signal
 import socket
 import sys
+import threading
+from multiprocessing.process import BaseProcess
 from typing import NoReturn
 
 import uvicorn
@@ -14,14 +16,17 @@ from starlette.types import ASGIApp
 from uvicorn.supervisors import Multiprocess
 
 from ldprecover import kernels
+from ldprecover_server import logs
 from ldprecover_server.app import create_app
 from ldprecover_server.connection import Connection
 from ldprecover_server.errors import ConfigurationError
+from ldprecover_server.keys import AccessKey
+from ldprecover_server.metrics import shared_by_processes
 from ldprecover_server.service import Service
 from ldprecover_server.settings import Settings
 from ldprecover_server.store import Store
 
-__all__ = ["create_key", "migrate", "serve", "worker"]
+__all__ = ["create_key", "list_keys", "migrate", "revoke_key", "serve", "worker"]
 
 
 def serve(settings: Settings) -> None:
@@ -51,6 +56,7 @@ def serve(settings: Settings) -> None:
             factory=True,
             workers=settings.workers,
             http=Connection,
+            log_config=None,  # its loggers write where ours do
             access_log=False,  # it prints the addresses of those who report
             log_level="warning",
             server_header=False,
@@ -58,7 +64,9 @@ def serve(settings: Settings) -> None:
             timeout_graceful_shutdown=settings.shutdown_seconds,
         )
         if settings.workers > 1:
-            Multiprocess(config, sockets=[listener]).run()
+            logs.configure(settings.log_format)
+            with shared_by_processes():
+                _Supervisor(config, sockets=[listener]).run()
             return
         # uvicorn answers what is under way, then raises the signal that stopped it again: an end like any other.
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -68,9 +76,10 @@ def serve(settings: Settings) -> None:
 
 def worker() -> ASGIApp:
     """Return the application of one server process, over a store of its own."""
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
-    logging.getLogger("alembic").setLevel(logging.WARNING)  # its steps are no news
     settings = Settings()
+    if (supervisor := multiprocessing.parent_process()) is not None:
+        threading.Thread(target=_follow, args=(supervisor,), daemon=True).start()
+    logs.configure(settings.log_format)
     store = Store(settings.database_url)
     store.database.claim()
     store.prepare()
@@ -89,11 +98,41 @@ def migrate(settings: Settings) -> list[str]:
         return store.migrate()
 
 
-def create_key(settings: Settings) -> str:
-    """Make another admin key on the database and return it, this once."""
+def create_key(settings: Settings, *, scope: str = "admin", name: str | None = None) -> str:
+    """Make another key on the database and return it, this once. Raises NameTakenError or ParameterError."""
     with contextlib.closing(Store(settings.database_url)) as store:
         store.prepare()
-        return Service(store, settings).create_admin_key()
+        return Service(store, settings).create_key(scope, name)
+
+
+def list_keys(settings: Settings) -> list[AccessKey]:
+    """Return what is told of the database's keys, by name, the revoked ones too."""
+    with contextlib.closing(Store(settings.database_url)) as store:
+        store.prepare()
+        return store.access_keys()
+
+
+def revoke_key(settings: Settings, name: str) -> None:
+    """Revoke a key of the database, for good. Raises KeyNotFoundError."""
+    with contextlib.closing(Store(settings.database_url)) as store:
+        store.prepare()
+        store.revoke_key(name)
+
+
+class _Supervisor(Multiprocess):
+    """Starts the workers, and others in the place of those that die."""
+
+    def terminate_all(self) -> None:
+        # The workers close their ends: with this one nobody listens any more, and new clients are turned away.
+        for listener in self.sockets:
+            listener.close()
+        super().terminate_all()
+
+
+def _follow(supervisor: BaseProcess) -> None:
+    """End this worker in order when its supervisor is gone, who alone could have ended it."""
+    supervisor.join()
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _end(number: int, frame: object) -> NoReturn:

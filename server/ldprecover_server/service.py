@@ -1,19 +1,33 @@
 """What the server does, without HTTP and without SQL."""
 
 import contextlib
+import logging
+import re
 import secrets
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ldprecover import Estimates, FrequencyOracle, ParameterError, RoundParameters, Tally
 from ldprecover.recovery import Recovery, recover
 from ldprecover_server import keys
-from ldprecover_server.errors import NoReportsError, QueueFullError, RoundNotFoundError, UnauthorizedError
+from ldprecover_server.access import Access
+from ldprecover_server.errors import (
+    NoReportsError,
+    QueueFullError,
+    RoundNotFoundError,
+    ServiceError,
+    StorageFullError,
+)
 from ldprecover_server.ingest import Ingest, Submission
+from ldprecover_server.metrics import Metrics
+from ldprecover_server.refusals import Refusals
 from ldprecover_server.settings import Settings
 from ldprecover_server.store import Store, StoredRound
 
 __all__ = ["OpenRound", "Service", "target_indices"]
+
+_log = logging.getLogger(__name__)
 
 _CACHED_ROUNDS = 256
 
@@ -26,6 +40,8 @@ class OpenRound:
     id: str
     parameters: RoundParameters
     oracle: FrequencyOracle
+    access: str
+    read_access: str
 
 
 class Service:
@@ -33,53 +49,94 @@ class Service:
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self.store = store
-        self.ingest = Ingest(store, max_waiting=settings.queue_requests, group_bytes=settings.group_bytes)
+        self.metrics = Metrics()
+        self.refusals = Refusals(store)
+        store.watch_pool(self.metrics.pool.inc, self.metrics.pool.dec)
+        self.ingest = Ingest(
+            store,
+            max_waiting=settings.queue_requests,
+            group_bytes=settings.group_bytes,
+            request_seconds=settings.request_seconds,
+            metrics=self.metrics,
+        )
+        self.reports_per_submission = settings.reports_per_submission
+        self._max_domain_size = settings.max_domain_size
+        self._min_free_bytes = settings.min_free_bytes
         self._max_waiting = settings.queue_requests
-        self._settings_key = settings.admin_key.get_secret_value() if settings.admin_key else None
+        settings_key = settings.admin_key.get_secret_value() if settings.admin_key else None
+        self.access = Access(store, settings_key, open_reports=settings.open_reports)
         self._rounds: OrderedDict[str, OpenRound] = OrderedDict()
 
     def close(self) -> None:
-        """Stop the writer, once it has stored what it holds, and close the store."""
+        """Stop the writer, once it has stored what it holds, write what was refused, and close the store."""
         self.ingest.stop()
+        try:
+            self.refusals.flush()
+        except ServiceError as error:
+            _log.warning("refusals since the last flush are not in the stats: %s", error)
         self.store.close()
 
     def check_ready(self) -> None:
         """Raise a ServiceError unless a submission sent now could be stored."""
         if self.ingest.waiting >= self._max_waiting:
             raise QueueFullError(f"{self.ingest.waiting} submissions wait for their commit")
-        self.store.check_writable()
+        free = self.store.database.free_bytes()
+        if free is not None and free < self._min_free_bytes:
+            raise StorageFullError(f"the disk has {free} bytes free; below {self._min_free_bytes} is not ready")
+        if self.ingest.storage_full:
+            self.store.check_room()
+            self.ingest.storage_full = False
+        else:
+            self.store.check_writable()
 
     def ensure_admin_key(self) -> str | None:
         """Make an admin key when there is none; return it this once, for the operator to see."""
-        if self._settings_key is not None or self.store.key_hashes("admin"):
+        if self.access.has_settings_key or any(key.scope == "admin" for key in self.store.live_keys()):
             return None
-        return self.create_admin_key()
+        return self.create_key("admin")
 
-    def create_admin_key(self) -> str:
-        """Make another admin key and keep its hash."""
+    def create_key(self, scope: str, name: str | None = None) -> str:
+        """Make another key, keep its hash, and return it, this once. Raises NameTakenError or ParameterError."""
+        if scope not in keys.SCOPES:
+            raise ParameterError(f"scope: {scope!r} is none of {', '.join(keys.SCOPES)}")
+        if name is not None and not re.fullmatch(keys.NAME, name):
+            raise ParameterError(f"name: {name[:80]!r} is no name of 1 to 64 of a-z 0-9 . _ -, a letter or digit first")
         key = keys.make_key()
-        self.store.add_key(f"admin-{secrets.token_hex(4)}", "admin", keys.hash_key(key))
+        self.store.add_key(name or keys.make_name(scope), scope, keys.hash_key(key))
         return key
 
-    def require_admin(self, key: str | None) -> None:
-        """Raise UnauthorizedError unless this is an admin key."""
-        hashes = self.store.key_hashes("admin")
-        if self._settings_key is not None:
-            hashes.append(keys.hash_key(self._settings_key))
-        if key is None:
-            raise UnauthorizedError("this call needs the header Authorization: Bearer KEY")
-        if not keys.is_known(key, hashes):
-            raise UnauthorizedError("the key is not an admin key of this server")
+    def open_round(
+        self,
+        name: str | None,
+        parameters: RoundParameters,
+        *,
+        access: str = "open",
+        read_access: str = "public",
+        retention: int | None = None,
+    ) -> StoredRound:
+        """Open a round; without a name it is called after its protocol. Raises NameTakenError or ParameterError.
 
-    def open_round(self, name: str | None, parameters: RoundParameters) -> StoredRound:
-        """Open a round; without a name it is called after its protocol. Raises NameTakenError."""
+        `retention` is in hours, None for ever.
+        """
+        if len(parameters.items) > self._max_domain_size:
+            raise ParameterError(f"items: this server takes at most {self._max_domain_size} of a round")
         # Ids begin with a capital and names cannot, so the two are never taken for each other.
         id = f"R{secrets.token_hex(12)}"
-        return self.store.open_round(id, name or f"{parameters.protocol}-{secrets.token_hex(4)}", parameters)
+        name = name or f"{parameters.protocol}-{secrets.token_hex(4)}"
+        return self.store.open_round(id, name, parameters, access=access, read_access=read_access, retention=retention)
 
     def delete_round(self, identifier: str) -> None:
         """Delete a round and all its reports."""
         self._rounds.pop(self.store.delete_round(identifier).id, None)
+
+    def mint_tickets(self, identifier: str, count: int) -> Iterator[str]:
+        """Return new tickets of a round. Raises ParameterError where the round takes none."""
+        round = self.find_round(identifier)
+        if round.access != "ticket":
+            raise ParameterError(
+                f"access: the round's is {round.access!r}, and tickets are for rounds of access 'ticket'"
+            )
+        return self.access.mint(round.id, count)
 
     def known_round(self, identifier: str) -> OpenRound | None:
         """Return a round by its id from memory, or None; this is all a submission needs of it."""
@@ -102,7 +159,7 @@ class Service:
         found = self._rounds.get(stored.id)
         if found is None:
             parameters = self.store.parameters(stored.seq)
-            found = OpenRound(stored.seq, stored.id, parameters, parameters.oracle)
+            found = OpenRound(stored.seq, stored.id, parameters, parameters.oracle, stored.access, stored.read_access)
             self._rounds[stored.id] = found
             if len(self._rounds) > _CACHED_ROUNDS:
                 self._rounds.popitem(last=False)
@@ -116,16 +173,37 @@ class Service:
             self._rounds.pop(round.id, None)
             raise
 
-    def tally(self, identifier: str) -> tuple[OpenRound, Tally]:
-        """Return a round and the tally of every report answered before now."""
+    def tally(self, identifier: str, key: str | None = None) -> tuple[OpenRound, Tally]:
+        """Return a round and the tally of every report answered before now.
+
+        Raises UnauthorizedError or ForbiddenError where the round is read with an analyst key and this is none.
+        """
         round = self.find_round(identifier)
+        if round.read_access == "key":
+            self.access.require(key, "analyst")
         return round, self.store.tally(round.seq, round.oracle.domain_size)
 
+    def stats(self, identifier: str, key: str | None = None) -> tuple[OpenRound, Tally, dict[str, int]]:
+        """Return a round, its tally, and its submissions refused by reason. Raises as `tally` does."""
+        round, tally = self.tally(identifier, key)
+        try:
+            self.refusals.flush()
+        except ServiceError as error:  # what can be read is answered
+            _log.warning("refusals are not in the stats yet: %s", error)
+        return round, tally, self.store.refused(round.seq)
+
     def recover(
-        self, identifier: str, *, method: str, eta: float, targets: list[str | int], malicious_model: str
+        self,
+        identifier: str,
+        *,
+        method: str,
+        eta: float,
+        targets: list[str | int],
+        malicious_model: str,
+        key: str | None = None,
     ) -> tuple[OpenRound, Tally, Recovery]:
         """Recover a round's frequencies. Raises NoReportsError, or ParameterError for what does not fit."""
-        round, tally = self.tally(identifier)
+        round, tally = self.tally(identifier, key)
         indices = target_indices(round.parameters, targets)
         if not tally.n:
             raise NoReportsError("the round has no reports to recover from")

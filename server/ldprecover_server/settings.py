@@ -9,6 +9,9 @@ from typing import Annotated
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from ldprecover.protocols import MAX_DOMAIN_SIZE
+from ldprecover_server.logs import LogFormat
+
 __all__ = ["Settings"]
 
 MIB = 1 << 20
@@ -33,6 +36,9 @@ class Settings(BaseSettings):
             "start, prints it once and keeps only its hash.",
         ),
     ] = None
+    open_reports: Annotated[
+        int, Field(ge=1, description="Reports that a submission to an open round may hold without a report key.")
+    ] = 1
     max_body_bytes: Annotated[int, Field(ge=1024, description="Largest request body as sent, in bytes.")] = 16 * MIB
     max_decoded_bytes: Annotated[
         int, Field(ge=1024, description="Largest request body after decompression, in bytes.")
@@ -50,6 +56,30 @@ class Settings(BaseSettings):
     group_bytes: Annotated[
         int, Field(ge=1024, description="Decoded bytes after which one commit takes no further submission.")
     ] = 8 * MIB
+    reports_per_submission: Annotated[
+        int, Field(ge=1, description="Reports that one submission may hold; past it the answer is 413.")
+    ] = 1_000_000
+    max_domain_size: Annotated[int, Field(ge=2, le=MAX_DOMAIN_SIZE, description="Items that a round may have.")] = (
+        MAX_DOMAIN_SIZE
+    )
+    body_seconds: Annotated[
+        int, Field(ge=1, description="Time in which a request's body must arrive; past it the answer is 408.")
+    ] = 30
+    request_seconds: Annotated[
+        int,
+        Field(
+            ge=1,
+            description="Time that a submission waits for its commit, and that a commit is tried again; past it the "
+            "answer is 503 and a retry is safe.",
+        ),
+    ] = 30
+    min_free_bytes: Annotated[
+        int,
+        Field(ge=0, description="Free bytes on the disk of a SQLite file below which the server says it is not ready."),
+    ] = 64 * MIB
+    log_format: Annotated[LogFormat, Field(description="Form of the log on standard error: console or json.")] = (
+        "console"
+    )
     shutdown_seconds: Annotated[
         int, Field(ge=1, description="Time that requests under way get to finish after SIGTERM.")
     ] = 30

@@ -115,7 +115,7 @@ def test_without_a_key_and_with_a_wrong_one_it_says_where_keys_are(
     arguments = ("round", "open", "--epsilon", "1", "--domain-size", "4")
     wrong = on_server(*arguments, "--key", "a-wrong-key-of-some-length")
     assert wrong.code == 1
-    assert "does not know this admin key" in wrong.error
+    assert "does not know this key" in wrong.error
     assert "ldprecover key create" in wrong.error
     monkeypatch.delenv("LDPRECOVER_ADMIN_KEY")
     none = on_server(*arguments)

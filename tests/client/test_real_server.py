@@ -1,13 +1,16 @@
 """The client against a server process: the interface as it is, not as the collector has it."""
 
 import asyncio
+import sqlite3
 import threading
+from contextlib import closing
 
 import numpy as np
 import pytest
 
 from ldprecover import Tally
 from ldprecover_client import (
+    ArgumentError,
     AsyncReporter,
     ClientError,
     Ledger,
@@ -34,7 +37,7 @@ def test_a_population_is_counted_to_the_bit(admin, server, protocol):
     cities = load_dataset("cities")
     round_ = admin.open_round(protocol=protocol, epsilon=0.5, items=cities.items)
     users = Population.of(cities, 25_000, seed=1)
-    assert users.report_to(server.url, round_.id, batch_size=3000, progress=None) == 25_000
+    assert users.report_to(server.url, round_.id, key=server.admin_key, batch_size=3000, progress=None) == 25_000
     tally = Tally.of(round_.parameters.oracle, users.reports(round_.parameters.oracle))
     answer = admin.frequencies(round_.id)
     assert answer["n"] == admin.round(round_.id).n == 25_000
@@ -82,9 +85,9 @@ def test_a_submission_too_large_for_the_server_says_so(start_server):
         round_ = admin.open_round(protocol="grr", epsilon=1, domain_size=3)
     reports = Population([1, 1, 1], 1000, 0).reports(round_.parameters.oracle)
     with pytest.raises(RefusedError, match="1000 reports of 4000 bytes in one submission") as caught:
-        submit_reports(small.url, round_.id, reports)
+        submit_reports(small.url, round_.id, reports, key=small.admin_key)
     assert caught.value.status == 413
-    assert submit_reports(small.url, round_.id, reports, batch_size=256) == 1000
+    assert submit_reports(small.url, round_.id, reports, key=small.admin_key, batch_size=256) == 1000
 
 
 def test_reports_sent_while_a_server_is_killed_are_counted_once(start_server):
@@ -103,6 +106,7 @@ def test_reports_sent_while_a_server_is_killed_are_counted_once(start_server):
                 process.url,
                 round_.id,
                 reports,
+                key=process.admin_key,
                 batch_size=20,
                 progress=lambda done, total: some_are_in.set() if done > 2000 else None,
                 retries=Retries(attempts=1000, base=0.01, longest=0.05, total=60),
@@ -124,3 +128,43 @@ def test_reports_sent_while_a_server_is_killed_are_counted_once(start_server):
         answer = anyone.frequencies(round_.id)
     assert answer["n"] == 20_000
     assert answer["counts"] == Tally.of(round_.parameters.oracle, reports).counts.tolist()
+
+
+def test_a_ticket_admits_one_report_and_a_lost_answer_is_asked_for_again_under_it(admin, server, tmp_path):
+    round_ = admin.open_round(protocol="olh", epsilon=0.5, items=["a", "b", "c"], access="ticket")
+    assert (round_.access, round_.read_access) == ("ticket", "public")
+    first, second, third = admin.mint_tickets(round_.id, 3)
+    ledger = Ledger(tmp_path / "ledger")
+    assert Reporter(server.url, round_.id, ledger=ledger, ticket=first).report("b").state == "accepted"
+    (entry,) = ledger.entries()
+    assert entry.ticket == first
+    # The server has it, and the user's machine forgot that it was answered.
+    with closing(sqlite3.connect(ledger.path)) as db, db:
+        db.execute("UPDATE reports SET state = 'pending'")
+    (receipt,) = Reporter(server.url, ledger=ledger).resume()
+    assert (receipt.state, receipt.duplicate) == ("accepted", True)
+    other = AsyncReporter(server.url, round_.id, ledger=Ledger.in_memory(), ticket=second)
+    assert asyncio.run(other.report("b")).state == "accepted"
+    with pytest.raises(RefusedError) as caught:
+        Reporter(server.url, round_.id, ledger=Ledger.in_memory()).report("b")
+    assert (caught.value.status, caught.value.slug) == (401, "invalid-ticket")
+    assert admin.round(round_.id).n == 2
+    assert Reporter(server.url, round_.id, ledger=Ledger.in_memory(), ticket=third).report("a").state == "accepted"
+
+
+def test_what_cannot_be_a_ticket_is_refused_before_anything_is_perturbed(server):
+    with pytest.raises(ArgumentError, match="a ticket is"):
+        Reporter(server.url, ledger=Ledger.in_memory(), ticket="nonsense")
+
+
+def test_a_key_round_takes_a_reporter_with_a_key(admin, server):
+    round_ = admin.open_round(protocol="olh", epsilon=0.5, items=["a", "b"], access="key", read_access="key")
+    with pytest.raises(RefusedError) as caught:
+        Reporter(server.url, round_.id, ledger=Ledger.in_memory()).report("b")
+    assert caught.value.status == 401
+    keyed = Reporter(server.url, round_.id, ledger=Ledger.in_memory(), key=server.admin_key)
+    assert keyed.report("b").state == "accepted"
+    assert admin.frequencies(round_.id)["n"] == 1
+    with Server(server.url) as anyone, pytest.raises(RefusedError) as caught:
+        anyone.frequencies(round_.id)
+    assert caught.value.status == 401

@@ -536,3 +536,28 @@ def test_a_cancelled_report_stays_pending_and_is_resumed(collector):
     (receipt,) = Reporter(collector.URL, "r1", ledger=ledger, transport=httpx.MockTransport(collector)).resume()
     assert (receipt.state, receipt.duplicate) == ("accepted", True)
     assert len(set(collector.sent)) == 1
+
+
+def test_a_pending_report_goes_to_no_other_server_than_its_own(collector, reporter):
+    """A server that repeats another's round id would otherwise be handed the bytes and the key they travel under."""
+    collector.add()
+    collector.faults.extend([collector.request_lost] * 5)
+    ledger = Ledger.in_memory()
+    with pytest.raises(UnansweredError):
+        reporter("r1", ledger=ledger).report(0)
+    sent = len(collector.posts)
+    with pytest.raises(InconsistentRoundError, match=re.escape(collector.URL)):
+        reporter("r1", ledger=ledger, url="https://mirror.test").report(0)
+    assert len(collector.posts) == sent
+    assert [receipt.state for receipt in reporter("r1", ledger=ledger).resume()] == ["accepted"]
+
+
+@pytest.mark.parametrize("id_", ["x/y", "a b", "R\u00e9", "", "r" * 200])
+def test_an_id_no_path_can_hold_never_reaches_the_ledger(collector, reporter, id_):
+    """Or every later resume would stumble over it."""
+    collector.add()
+    collector.rounds["r1"]["id"] = id_
+    user = reporter("r1")
+    with pytest.raises(InvalidAnswerError):
+        user.report(0)
+    assert user.ledger.entries() == ()

@@ -3,13 +3,12 @@
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Iterator
-from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urldefrag, urljoin
 
 import httpx
 import pytest
-from tests.conftest import ADMIN_KEY
+from tests.conftest import ADMIN_KEY, NewDatabase, on_both_databases
 
 from ldprecover import FrequencyOracle, frequency_oracle
 from ldprecover_server import Settings, create_app
@@ -17,12 +16,13 @@ from ldprecover_server.store import Store
 
 T = TypeVar("T")
 
+pytest_generate_tests = on_both_databases
+
 
 class InProcess:
     """The whole ASGI application over a store on disk, called without sockets; its lifespan runs."""
 
-    def __init__(self, folder: Path, **settings: Any) -> None:
-        url = f"sqlite:///{folder / 'ldprecover.db'}"
+    def __init__(self, url: str, **settings: Any) -> None:
         self.admin = {"Authorization": f"Bearer {ADMIN_KEY}"}
         self.store = Store(url)
         self.store.prepare()
@@ -86,20 +86,21 @@ StartInProcess = Callable[..., InProcess]
 
 
 @pytest.fixture
-def start_in_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartInProcess]:
+def start_in_process(tmp_path_factory: pytest.TempPathFactory, new_database: NewDatabase) -> Iterator[StartInProcess]:
     """Start applications with settings by name; all are closed when the test ends."""
     with contextlib.ExitStack() as stack:
 
         def start(**settings: Any) -> InProcess:
-            return stack.enter_context(contextlib.closing(InProcess(tmp_path_factory.mktemp("app"), **settings)))
+            url = stack.enter_context(new_database(tmp_path_factory.mktemp("app")))
+            return stack.enter_context(contextlib.closing(InProcess(url, **settings)))
 
         yield start
 
 
 @pytest.fixture(scope="module")
-def in_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcess]:
+def in_process(tmp_path_factory: pytest.TempPathFactory, new_database: NewDatabase) -> Iterator[InProcess]:
     """One application with default settings for a module."""
-    with contextlib.closing(InProcess(tmp_path_factory.mktemp("app"))) as app:
+    with new_database(tmp_path_factory.mktemp("app")) as url, contextlib.closing(InProcess(url)) as app:
         yield app
 
 

@@ -10,17 +10,19 @@ import httpx
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from tests.conftest import PACKED
+from tests.conftest import ADMIN_KEY, PACKED
 from tests.server.conftest import InProcess, ProblemOf, StartInProcess
 
 from ldprecover_server.errors import StorageFullError, StoreUnavailableError
 
 Post = tuple[str, str, dict[str, Any]]
 
+ADMIN = {"Authorization": f"Bearer {ADMIN_KEY}"}  # who holds it may send several reports at once
+
 
 def post(id: str, items: Sequence[int], key: str | None = None) -> Post:
     """Return the request that submits these GRR reports."""
-    headers = PACKED | ({"Idempotency-Key": key} if key is not None else {})
+    headers = PACKED | ADMIN | ({"Idempotency-Key": key} if key is not None else {})
     packed = np.array(items, dtype="<u4").tobytes()
     return "POST", f"/rounds/{id}/reports", {"content": packed, "headers": headers}
 
@@ -124,10 +126,13 @@ def test_a_commit_whose_outcome_is_unknown_is_run_again_and_counts_once(
     assert app.get(f"/rounds/{id}").json()["n"] == 3
 
 
-def test_a_store_that_stays_away_is_a_503_and_the_retry_counts_once(
-    app: InProcess, id: str, commits: Commits, problem_of: ProblemOf
+def test_a_store_that_stays_away_for_a_requests_time_is_a_503_and_the_retry_counts_once(
+    start_in_process: StartInProcess, problem_of: ProblemOf
 ) -> None:
     """It stored the reports all the same: the user cannot know, and sends them again."""
+    app = start_in_process(request_seconds=1)
+    id = app.open_round("grr", domain_size=50)
+    commits = Commits(app)
     commits.after = [StoreUnavailableError("no answer") for _ in range(10)]
     (response,) = app.gather(post(id, [1], "a"))
     assert (response.status_code, problem_of(response)) == (503, "store-unavailable")

@@ -2,15 +2,14 @@
 
 import json
 import math
-import sqlite3
 import uuid
 from collections.abc import Callable
-from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 
 import httpx
 import pytest
+import sqlalchemy as sa
 from tests.conftest import ServerProcess
 from tests.server.conftest import ProblemOf, StartInProcess
 
@@ -41,7 +40,8 @@ def test_opening_answers_with_the_round_and_its_place(server: ServerProcess) -> 
     opened = response.json()
     assert opened | asked == opened
     assert set(opened) == {
-        *asked, "id", "state", "p", "q", "n", "opened_at", "closed_at", "digest", "domain_size",
+        *asked, "id", "state", "p", "q", "n", "opened_at", "closed_at", "digest", "domain_size", "access",
+        "read_access", "retention",
     }  # fmt: skip
     assert (opened["state"], opened["n"], opened["closed_at"], opened["domain_size"]) == ("open", 0, None, 2)
     assert before <= datetime.fromisoformat(opened["opened_at"]) <= datetime.now(UTC)
@@ -259,7 +259,7 @@ def test_rounds_are_listed_the_one_opened_last_first_page_by_page(start_in_proce
     assert app.get("/rounds").json() == {"rounds": []}
     opened = [app.open_round() for _ in range(5)]
     app.post(f"/rounds/{opened[1]}/close", headers=app.admin)
-    app.post(f"/rounds/{opened[4]}/reports", json={"reports": [1, 2]})
+    app.post(f"/rounds/{opened[4]}/reports", json={"reports": [1, 2]}, headers=app.admin)
     listed = app.get("/rounds").json()["rounds"]
     assert [r["id"] for r in listed] == opened[::-1]
     assert listed == [app.get(f"/rounds/{id}").json() for id in opened[::-1]]
@@ -358,7 +358,7 @@ def test_closing_again_is_answered_200_and_changes_nothing(server: ServerProcess
 
 def test_a_closed_round_is_still_read_and_still_the_current_one(server: ServerProcess) -> None:
     opened = server.open_round()
-    server.http.post("/reports", json={"reports": [1, 1]})
+    server.http.post("/reports", json={"reports": [1, 1]}, headers=server.admin)
     assert server.http.post("/rounds/current/close", headers=server.admin).json()["id"] == opened["id"]
     assert server.http.get("/rounds/current").json()["id"] == opened["id"]
     assert server.http.get("/frequencies").json()["counts"] == [0, 2, 0, 0]
@@ -376,14 +376,12 @@ def test_deleting_removes_the_round_and_all_its_reports(server: ServerProcess, p
         assert problem_of(server.submit(identifier, b"\1\0\0\0", "key")) == "round-not-found"
     assert server.http.delete(f"/rounds/{opened['id']}", headers=server.admin).status_code == 404
     assert server.frequencies(kept["id"])["counts"] == [0, 1, 0, 0]
-    with closing(sqlite3.connect(server.database)) as database:
+    with server.sql() as database:
         for table in ("keys", "segments", "tallies"):
             orphans = f"SELECT count(*) FROM {table} WHERE round NOT IN (SELECT seq FROM rounds)"
-            assert database.execute(orphans).fetchone() == (0,), table
-            (rows,) = database.execute(
-                f"SELECT count(*) FROM {table} WHERE round = (SELECT seq FROM rounds WHERE id = ?)", (kept["id"],)
-            ).fetchone()
-            assert rows == 1, table
+            assert database.scalar(sa.text(orphans)) == 0, table
+            there = f"SELECT count(*) FROM {table} WHERE round = (SELECT seq FROM rounds WHERE id = :id)"
+            assert database.scalar(sa.text(there), {"id": kept["id"]}) == 1, table
 
 
 def test_after_a_deletion_the_current_round_is_the_one_opened_last_of_those_left(

@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import event
+from tests.conftest import NewDatabase
 
 from ldprecover import RoundParameters, Tally
 from ldprecover_server.errors import (
@@ -28,20 +29,35 @@ from ldprecover_server.errors import (
 )
 from ldprecover_server.store import Outcome, Sealed, Store
 
-IMPATIENT = "PRAGMA busy_timeout=1"
+IMPATIENT = {"sqlite": "PRAGMA busy_timeout=1", "postgresql": "SET SESSION lock_timeout = 1"}
+HOLD = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT FROM rounds FOR UPDATE"}
 PARAMETERS = RoundParameters("grr", 1.0, tuple(map(str, range(6))))
 
 
-StoreAt = Callable[..., Store]
+OpenStore = Callable[..., Store]
 
 
 @pytest.fixture(scope="module")
-def store_at() -> Iterator[StoreAt]:
-    """Open stores at paths; all are closed at the end."""
+def url(new_database: NewDatabase, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A database for the module."""
+    with new_database(tmp_path_factory.mktemp("store")) as url:
+        yield url
+
+
+@pytest.fixture
+def fresh(new_database: NewDatabase, tmp_path: Path) -> Iterator[str]:
+    """A database of the test's own."""
+    with new_database(tmp_path) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def open_store() -> Iterator[OpenStore]:
+    """Open stores at URLs; all are closed at the end."""
     with ExitStack() as stack:
 
-        def open_at(path: Path, **options: Any) -> Store:
-            store = stack.enter_context(closing(Store(f"sqlite:///{path}", **options)))
+        def open_at(url: str, **options: Any) -> Store:
+            store = stack.enter_context(closing(Store(url, **options)))
             store.prepare()
             return store
 
@@ -49,8 +65,8 @@ def store_at() -> Iterator[StoreAt]:
 
 
 @pytest.fixture(scope="module")
-def store(store_at: StoreAt, tmp_path_factory: pytest.TempPathFactory) -> Store:
-    return store_at(tmp_path_factory.mktemp("store") / "ldprecover.db")
+def store(open_store: OpenStore, url: str) -> Store:
+    return open_store(url)
 
 
 @dataclass(frozen=True)
@@ -95,6 +111,7 @@ def stored(store: Store, seq: int) -> list[int]:
     return sorted(items)
 
 
+@pytest.mark.sqlite
 def test_every_connection_is_durable_and_waits_for_its_turn(store: Store) -> None:
     """PRAGMAs belong to connections, so they are read back from several at once, and from other threads."""
 
@@ -116,6 +133,7 @@ def test_every_connection_is_durable_and_waits_for_its_turn(store: Store) -> Non
         assert [c.exec_driver_sql("PRAGMA synchronous").scalar_one() for c in open_ones] == 6 * [full]
 
 
+@pytest.mark.sqlite
 def test_a_write_holds_the_lock_from_its_beginning(store: Store) -> None:
     """Or the state it reads could change before it writes."""
     with closing(sqlite3.connect(store.database.path, timeout=0, isolation_level=None)) as other:
@@ -185,12 +203,13 @@ def test_a_group_over_several_rounds_is_answered_in_its_own_order(store: Store) 
     assert [stored(store, seq) for seq in (first, second, closed)] == [[3], [1, 2], []]
 
 
-def test_a_group_of_all_that_may_wait_is_stored_and_found_again(store_at: StoreAt, tmp_path: Path) -> None:
+def test_a_group_of_all_that_may_wait_is_stored_and_found_again(open_store: OpenStore, fresh: str) -> None:
     """10,000 submissions, under the limit of variables in a statement that SQLite has by default."""
-    store = store_at(tmp_path / "ldprecover.db")
+    store = open_store(fresh)
     limit = sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER
-    event.listen(store.database.engine, "connect", lambda connection, record: connection.setlimit(limit, 32_766))
-    store.database.engine.dispose()
+    if store.database.dialect == "sqlite":
+        event.listen(store.database.engine, "connect", lambda connection, record: connection.setlimit(limit, 32_766))
+        store.database.engine.dispose()
     seq = open_round(store)
     group = Group(seq, [Submitted(i.to_bytes(16, "big"), (i % 6,)) for i in range(10_000)])
     assert set(store.commit([group])[0]) == {Outcome.STORED}
@@ -243,8 +262,8 @@ def test_any_history_of_a_round_is_that_of_a_dictionary(store: Store, steps: lis
         assert store.tally(seq, 6) == Tally.of(PARAMETERS.oracle, np.array(reports, dtype="<u4"))
 
 
-def test_tallies_of_several_processes_add(store_at: StoreAt, tmp_path: Path) -> None:
-    one, two = (store_at(tmp_path / "ldprecover.db") for _ in range(2))
+def test_tallies_of_several_processes_add(open_store: OpenStore, fresh: str) -> None:
+    one, two = (open_store(fresh) for _ in range(2))
     two.database.process = 1
     seq = open_round(one)
     assert one.commit([Group(seq, [Submitted(b"a", (1,))])]) == [[Outcome.STORED]]
@@ -264,28 +283,31 @@ def test_counts_are_stored_as_little_endian_64_bit_integers(store: Store) -> Non
     assert counts == bytes(40) + bytes([44, 1, 0, 0, 0, 0, 0, 0])
 
 
-def test_nothing_stored_tells_who_reported_what_or_when(store_at: StoreAt, tmp_path: Path) -> None:
+def test_nothing_stored_tells_who_reported_what_or_when(open_store: OpenStore, fresh: str) -> None:
     """Key rows hold neither time nor place; a segment's time is its hour."""
     moment = datetime(2024, 5, 13, 10, 59, 59, tzinfo=UTC)
-    store = store_at(tmp_path / "ldprecover.db", clock=lambda: moment)
+    store = open_store(fresh, clock=lambda: moment)
     store.commit([Group(open_round(store), [Submitted(b"b", (1,)), Submitted(b"a", (2,))])])
     with store.database.read() as connection:
         hours = connection.exec_driver_sql("SELECT hour FROM segments").scalars().all()
         assert hours == [datetime(2024, 5, 13, 10, tzinfo=UTC).timestamp() // 3600]
-        columns = connection.exec_driver_sql("PRAGMA table_info(keys)").all()
-        assert [column.name for column in columns] == ["round", "key", "digest"]
-        columns = connection.exec_driver_sql("PRAGMA table_info(segments)").all()
-        assert [column.name for column in columns] == ["id", "round", "hour", "n", "data"]
-        with pytest.raises(sa.exc.OperationalError, match="rowid"):
-            connection.exec_driver_sql("SELECT rowid FROM keys")
+        columns = {table: sa.inspect(connection).get_columns(table) for table in ("keys", "segments")}
+        assert [column["name"] for column in columns["keys"]] == ["round", "key", "digest"]
+        assert [column["name"] for column in columns["segments"]] == ["id", "round", "hour", "n", "data"]
 
 
-def test_rounds_are_found_as_opened_after_the_database_is_opened_again(store_at: StoreAt, tmp_path: Path) -> None:
+@pytest.mark.sqlite
+def test_key_rows_have_no_hidden_number_that_tells_their_order(store: Store) -> None:
+    with store.database.read() as connection, pytest.raises(sa.exc.OperationalError, match="rowid"):
+        connection.exec_driver_sql("SELECT rowid FROM keys")
+
+
+def test_rounds_are_found_as_opened_after_the_database_is_opened_again(open_store: OpenStore, fresh: str) -> None:
     parameters = RoundParameters("olh", 0.1 + 0.2, ("Łódź", "\U0001f600", "a\0b"), 7)
-    before = store_at(tmp_path / "ldprecover.db")
+    before = open_store(fresh)
     opened = before.open_round("R1", "one", parameters)
     before.close()
-    store = store_at(tmp_path / "ldprecover.db")
+    store = open_store(fresh)
     assert store.round("one") == store.round("R1") == store.round("current") == opened
     assert store.parameters(opened.seq) == parameters
     with pytest.raises(NameTakenError):
@@ -299,9 +321,9 @@ def test_rounds_are_found_as_opened_after_the_database_is_opened_again(store_at:
         store.round("current")
 
 
-def test_the_place_of_a_deleted_round_is_never_given_again(store_at: StoreAt, tmp_path: Path) -> None:
+def test_the_place_of_a_deleted_round_is_never_given_again(open_store: OpenStore, fresh: str) -> None:
     """Or a submission on its way to the one that is gone would land in the next."""
-    store = store_at(tmp_path / "ldprecover.db")
+    store = open_store(fresh)
     for _ in range(3):
         opened = store.open_round("R1", "one", PARAMETERS)
         store.delete_round("R1")
@@ -311,8 +333,8 @@ def test_the_place_of_a_deleted_round_is_never_given_again(store_at: StoreAt, tm
         store.delete_round("R1")
 
 
-def test_a_database_of_another_schema_is_refused_in_words_and_left_alone(store_at: StoreAt, tmp_path: Path) -> None:
-    store = store_at(tmp_path / "ldprecover.db")
+def test_a_database_of_another_schema_is_refused_in_words_and_left_alone(open_store: OpenStore, fresh: str) -> None:
+    store = open_store(fresh)
     store.prepare()
     with store.database.write() as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
@@ -322,11 +344,12 @@ def test_a_database_of_another_schema_is_refused_in_words_and_left_alone(store_a
         assert connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalars().all() == ["9999"]
 
 
-def test_a_file_that_is_no_database_is_refused_in_words(store_at: StoreAt, tmp_path: Path) -> None:
+@pytest.mark.sqlite
+def test_a_file_that_is_no_database_is_refused_in_words(open_store: OpenStore, tmp_path: Path) -> None:
     path = tmp_path / "ldprecover.db"
     path.write_bytes(b"item,count\n" * 1000)
     with pytest.raises(ConfigurationError, match="not a database"):
-        store_at(path)
+        open_store(f"sqlite:///{path}")
     assert path.read_bytes() == b"item,count\n" * 1000
 
 
@@ -345,15 +368,17 @@ def test_a_database_that_could_not_keep_the_promises_is_refused_in_words(url: st
         Store(url)
 
 
-def test_a_database_that_stays_locked_is_unavailable(store_at: StoreAt, tmp_path: Path) -> None:
-    store = store_at(tmp_path / "ldprecover.db")
+def test_a_database_that_stays_locked_is_unavailable(open_store: OpenStore, fresh: str) -> None:
+    store = open_store(fresh)
     seq = open_round(store)
-    event.listen(store.database.engine, "connect", lambda connection, record: connection.execute(IMPATIENT))
+    event.listen(store.database.engine, "connect", lambda c, record: c.execute(IMPATIENT[store.database.dialect]))
     store.database.engine.dispose()
     group = Group(seq, [Submitted(b"a", (1,))])
-    with closing(sqlite3.connect(store.database.path, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
+    # SQLite's transaction holds the whole file, Postgres's what closing a round holds.
+    holder = sa.create_engine(fresh, poolclass=sa.NullPool)
+    with holder.connect() as other:
+        other.exec_driver_sql(HOLD[store.database.dialect])
         with pytest.raises(StoreUnavailableError):
             store.commit([group])
-        other.execute("ROLLBACK")
+        other.rollback()
     assert store.commit([group]) == [[Outcome.STORED]]

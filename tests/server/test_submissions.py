@@ -51,7 +51,7 @@ def forms(oracle: FrequencyOracle, reports: np.ndarray) -> dict[str, tuple[dict[
 def test_every_form_is_counted_as_the_protocol_says(server: ServerProcess, oracle: FrequencyOracle) -> None:
     id, reports = open_for(server, oracle), some_reports(oracle)
     for sent, (headers, content) in enumerate(forms(oracle, reports).values(), start=1):
-        response = server.http.post(f"/rounds/{id}/reports", content=content, headers=headers)
+        response = server.http.post(f"/rounds/{id}/reports", content=content, headers=headers | server.admin)
         assert response.status_code == 202, response.text
         assert response.headers["content-type"] == "application/json"
         assert response.json() == {"round": id, "accepted": 60, "duplicate": False}
@@ -233,7 +233,9 @@ def test_a_refused_submission_does_not_use_up_its_key(server: ServerProcess, pro
 def test_of_a_field_given_twice_the_last_counts(server: ServerProcess) -> None:
     """JSON leaves it open (RFC 8259, section 4); the answer says how many reports were taken."""
     id = server.open_round()["id"]
-    answer = server.http.post(f"/rounds/{id}/reports", content='{"reports":[1],"reports":[2,3]}', headers=JSON)
+    answer = server.http.post(
+        f"/rounds/{id}/reports", content='{"reports":[1],"reports":[2,3]}', headers=JSON | server.admin
+    )
     assert answer.json()["accepted"] == 2
     assert server.frequencies(id)["counts"] == [0, 0, 1, 1]
 
@@ -325,7 +327,9 @@ def test_the_same_reports_in_any_form_under_one_key_are_one_submission(
     id = open_for(server, oracle)
     reports = some_reports(oracle)
     answers = [
-        server.http.post(f"/rounds/{id}/reports", content=content, headers={**headers, "Idempotency-Key": "k"})
+        server.http.post(
+            f"/rounds/{id}/reports", content=content, headers={**headers, **server.admin, "Idempotency-Key": "k"}
+        )
         for headers, content in forms(oracle, reports).values()
     ]
     assert [(r.status_code, r.json()["accepted"]) for r in answers] == [(202, 60)] * len(answers)
@@ -380,7 +384,9 @@ def post_together(server: ServerProcess, id: str, submissions: list[tuple[bytes,
         limits = httpx.Limits(max_connections=len(submissions))
         async with httpx.AsyncClient(base_url=server.url, limits=limits, timeout=60, trust_env=False) as http:
             calls = [
-                http.post(f"/rounds/{id}/reports", content=packed, headers={**PACKED, "Idempotency-Key": key})
+                http.post(
+                    f"/rounds/{id}/reports", content=packed, headers={**PACKED, **server.admin, "Idempotency-Key": key}
+                )
                 for packed, key in submissions
             ]
             return await asyncio.gather(*calls)

@@ -13,7 +13,9 @@ from typing import Any, Literal
 import httpx
 import numpy as np
 import pytest
-from tests.conftest import PACKED, ServerProcess
+from tests.conftest import PACKED, ServerProcess, on_both_databases
+
+pytest_generate_tests = on_both_databases
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ class Crowd:
             await self._reached.setdefault(answered, asyncio.Event()).wait()
 
     async def post(self, http: httpx.AsyncClient, submission: Submission) -> httpx.Response:
-        headers = {**PACKED, "Idempotency-Key": submission.key}
+        headers = {**PACKED, **self.server.admin, "Idempotency-Key": submission.key}
         return await http.post(f"/rounds/{self.round_id}/reports", content=submission.packed, headers=headers)
 
     def answered(self, status: int = 202) -> list[Submission]:
@@ -124,7 +126,12 @@ def new_crowd() -> NewCrowd:
 
 @contextlib.contextmanager
 def locked(server: ServerProcess) -> Iterator[None]:
-    """Hold the write lock of a server's database, so that no commit goes through."""
+    """Hold a lock on a server's database, so that no commit goes through, while reading goes on."""
+    if server.database_url.startswith("postgresql"):
+        with server.sql() as connection:
+            connection.exec_driver_sql("LOCK TABLE rounds IN EXCLUSIVE MODE")
+            yield
+        return
     with contextlib.closing(sqlite3.connect(server.database, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         yield

@@ -3,17 +3,16 @@
 import dataclasses
 import random
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import httpx
 import numpy as np
 import pytest
+import sqlalchemy as sa
 from tests.conftest import PACKED, ServerProcess, StartServer
 from tests.system.conftest import Crowd, NewCrowd, NewRelay, distinct_submissions, locked
 
@@ -22,9 +21,9 @@ from ldprecover_client import Ledger
 
 def stored_reports(server: ServerProcess, round_id: str) -> np.ndarray:
     """Return every GRR report in the round's segments, read past the server."""
-    with closing(sqlite3.connect(server.database)) as database:
-        query = "SELECT data FROM segments WHERE round = (SELECT seq FROM rounds WHERE id = ?)"
-        return np.frombuffer(b"".join(row[0] for row in database.execute(query, (round_id,))), dtype="<u4")
+    with server.sql() as database:
+        query = sa.text("SELECT data FROM segments WHERE round = (SELECT seq FROM rounds WHERE id = :id)")
+        return np.frombuffer(b"".join(database.scalars(query, {"id": round_id})), dtype="<u4")
 
 
 def whole_and_once(crowd: Crowd) -> None:

@@ -3,6 +3,7 @@
 import signal
 
 import httpx
+import pytest
 from tests.conftest import PACKED, StartServer
 
 ADDRESS = "127.0.0.2"
@@ -17,6 +18,7 @@ NEEDLES = {
 }
 
 
+@pytest.mark.sqlite
 def test_neither_address_nor_agent_nor_key_is_kept_or_logged(start_server: StartServer) -> None:
     """Reports taken, refused, repeated and broken, from an address of their own; then every byte on disk is read."""
     server = start_server(max_body_bytes=4_096)
@@ -43,6 +45,7 @@ def test_neither_address_nor_agent_nor_key_is_kept_or_logged(start_server: Start
     assert server.database.stat().st_size > 0
 
 
+@pytest.mark.sqlite
 def test_what_is_kept_of_a_report_is_only_its_bytes(start_server: StartServer) -> None:
     """The reports are in the file, so the search above would have found what it looked for."""
     server = start_server()

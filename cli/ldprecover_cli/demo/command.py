@@ -4,18 +4,33 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from ldprecover_cli.demo.settings import DemoSettings
-from ldprecover_cli.options import AttackName, Column, Json, Model, Protocol, Seed
+from ldprecover_cli.failures import UsageError
+from ldprecover_cli.options import (
+    DEFAULT_URL,
+    AttackName,
+    Column,
+    Json,
+    Key,
+    Model,
+    Protocol,
+    Seed,
+    Url,
+    connected,
+)
 from ldprecover_cli.output import console, note, print_json
 
 __all__ = ["add_to"]
 
 _DEFAULT = DemoSettings()
+
+Part = Literal["round", "users", "attacker", "analyst"]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -27,16 +42,30 @@ def demo(
     *,
     dataset: Annotated[
         str,
-        typer.Option(help="cities, fire, emoji, or a CSV file with the columns item and count.", metavar="NAME|FILE"),
+        typer.Option(
+            help="cities, fire, emoji, or a CSV file with the columns item and count.",
+            metavar="NAME|FILE",
+            envvar="LDPRECOVER_DEMO_DATASET",
+        ),
     ] = _DEFAULT.dataset,
     column: Column = None,
-    protocol: Annotated[Protocol, typer.Option(help="How users perturb their values.")] = "olh",
-    epsilon: Annotated[float, typer.Option(help="Privacy budget of one report, 0.01 to 10.")] = _DEFAULT.epsilon,
+    protocol: Annotated[
+        Protocol, typer.Option(help="How users perturb their values.", envvar="LDPRECOVER_DEMO_PROTOCOL")
+    ] = "olh",
+    epsilon: Annotated[
+        float, typer.Option(help="Privacy budget of one report, 0.01 to 10.", envvar="LDPRECOVER_DEMO_EPSILON")
+    ] = _DEFAULT.epsilon,
     users: Annotated[
-        int, typer.Option(min=1, help="Number of genuine users, n; the paper's by default.")
+        int,
+        typer.Option(min=1, help="Number of genuine users, n; the paper's by default.", envvar="LDPRECOVER_DEMO_USERS"),
     ] = _DEFAULT.users,
-    beta: Annotated[float, typer.Option(help="Malicious share of all users, 0 to 0.9.")] = _DEFAULT.beta,
-    attack: Annotated[AttackName, typer.Option(help="mga raises targets; manip and aa distort everything.")] = "mga",
+    beta: Annotated[
+        float, typer.Option(help="Malicious share of all users, 0 to 0.9.", envvar="LDPRECOVER_DEMO_BETA")
+    ] = _DEFAULT.beta,
+    attack: Annotated[
+        AttackName,
+        typer.Option(help="mga raises targets; manip and aa distort everything.", envvar="LDPRECOVER_DEMO_ATTACK"),
+    ] = "mga",
     model: Annotated[
         Model, typer.Option(help="How a malicious report is made: as strong as it can be, or the paper's encoded item.")
     ] = "crafted",
@@ -49,6 +78,15 @@ def demo(
     seed: Seed = 0,
     json: Json = False,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the server running until Ctrl-C.")] = False,
+    part: Annotated[
+        Part | None,
+        typer.Option(help="Play one part alone, on the server at --url: open a round, report, or compare at the end."),
+    ] = None,
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+    key_file: Annotated[
+        Path | None, typer.Option(help="File to read the key from, instead of --key.", metavar="FILE")
+    ] = None,
 ) -> None:
     """Play a poisoned round from end to end on a server of its own, and show what recovery makes of it.
 
@@ -57,8 +95,11 @@ def demo(
     Example: ldprecover demo --protocol grr --beta 0.1
 
     Example: ldprecover demo --dataset fire --attack manip --json
+
+    Example: ldprecover demo --part analyst --url http://127.0.0.1:8000
     """
     from ldprecover_cli.demo.local_server import local_server
+    from ldprecover_cli.demo.parts import play_part
     from ldprecover_cli.demo.picture import draw
     from ldprecover_cli.demo.play import Play
     from ldprecover_client import progress_bar
@@ -66,6 +107,16 @@ def demo(
     started = time.monotonic()
     settings = DemoSettings(dataset, column, protocol, epsilon, users, beta, attack, model, targets, eta, seed)
     play = Play(settings)
+    if part is not None:
+        if keep:
+            raise UsageError("--keep is for a server of the demo's own: a part has none")
+        with _ended_by_signals(), connected(url, key := _key(key, key_file), round="current") as server:
+            outcome = play_part(part, play, server, key, progress_bar)
+        if json:
+            print_json(outcome.as_json())
+        else:
+            outcome.draw(console())
+        return
     with _ended_by_signals(), local_server() as server:
         figures = play.on(server.url, server.key, progress_bar)
         if json:
@@ -77,6 +128,15 @@ def demo(
             note(f"The server stays at {server.url} until Ctrl-C; its admin key is {server.key}")
             with suppress(KeyboardInterrupt):
                 server.wait()
+
+
+def _key(key: str | None, file: Path | None) -> str | None:
+    if file is None:
+        return key
+    try:
+        return file.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        raise UsageError(f"{file} cannot be read, or holds no key") from None
 
 
 @contextmanager

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from ldprecover import RoundParameters
+from ldprecover import Estimates, RoundParameters, Tally
 from ldprecover.recovery.base import Knowledge
 from ldprecover_attacker import Attack, Campaign, make_attack
 from ldprecover_cli.attackers import draw_targets
 from ldprecover_cli.demo.figures import ESTIMATES, Figures, Vector
 from ldprecover_cli.demo.settings import DemoSettings
-from ldprecover_client import Dataset, Population, Server, load_dataset
+from ldprecover_client import Dataset, Population, RoundStatus, Server, load_dataset
 
 __all__ = ["Play", "Stage"]
 
@@ -30,6 +30,7 @@ class Play:
         self.settings = settings
         self.dataset: Dataset = load_dataset(settings.dataset, settings.column)
         items = self.dataset.items
+        self.population = Population.of(self.dataset, settings.users, settings.seed)
         self.parameters = RoundParameters(settings.protocol, settings.epsilon, items)
         self.targets = draw_targets(len(items), settings.targets, settings.seed) if settings.targeted else None
         self.attack: Attack = make_attack(settings.attack, model=settings.model, targets=self.targets).resolve(items)
@@ -37,31 +38,52 @@ class Play:
 
     def on(self, url: str, key: str, stage: Stage, *, name: str = "demo") -> Figures:
         """Play on the server at `url`, whose admin key this is, and return the figures. Raises ClientError."""
-        settings = self.settings
-        population = Population.of(self.dataset, settings.users, settings.seed)
         with Server(url, key=key) as server:
-            round_ = server.open_round(
-                name=name,
-                protocol=settings.protocol,
-                epsilon=settings.epsilon,
-                items=self.parameters.items,
-                hash_range=self.parameters.hash_range,
-            )
-            with stage("genuine users report") as progress:
-                population.report_to(url, round_.id, progress=progress)
-            genuine = server.frequencies(round_.id)["frequencies"]
-            with stage("malicious users report") as progress:
-                Campaign(url, round_.id, self.attack, settings.malicious_users, settings.seed).run(progress)
-            poisoned = server.frequencies(round_.id)["frequencies"]
+            round_ = self.open_round(server, name)
+            self.report_genuine(url, key, round_.id, stage)
+            genuine = np.asarray(server.frequencies(round_.id)["frequencies"], dtype=np.float64)
+            self.report_malicious(url, key, round_.id, stage)
+            return self.figures(server, round_.id, genuine)
 
-            def recovered(method: str, targets: tuple[int, ...] = ()) -> Any:
-                answer = server.recover(round_.id, method=method, eta=settings.eta, targets=list(targets))
-                return answer["recovered"]
+    def open_round(self, server: Server, name: str | None = None) -> RoundStatus:
+        """Open the round."""
+        parameters = self.parameters
+        return server.open_round(
+            name=name,
+            protocol=parameters.protocol,
+            epsilon=parameters.epsilon,
+            items=parameters.items,
+            hash_range=parameters.hash_range,
+        )
 
-            known = recovered("ldprecover", self.targets) if self.targets else None
-            columns = (genuine, poisoned, recovered("norm-sub"), recovered("ldprecover"), known)
+    def report_genuine(self, url: str, key: str | None, round: str, stage: Stage) -> int:
+        """Have the genuine users report; return how many reports were accepted."""
+        with stage("genuine users report") as progress:
+            return self.population.report_to(url, round, key=key, progress=progress)
+
+    def report_malicious(self, url: str, key: str | None, round: str, stage: Stage) -> int:
+        """Have the malicious users report; return how many reports were accepted."""
+        m, seed = self.settings.malicious_users, self.settings.seed
+        with stage("malicious users report") as progress:
+            return Campaign(url, round, self.attack, m, seed, key=key).run(progress).accepted
+
+    def genuine_estimate(self) -> Vector:
+        """Estimate f~_X~ without a server: the users' seed gives their reports again."""
+        oracle = self.parameters.oracle
+        return Estimates.of(oracle, Tally.of(oracle, self.population.reports(oracle))).frequencies
+
+    def figures(self, server: Server, round: str, genuine: Vector) -> Figures:
+        """Ask for what the poisoned round says and for each recovery of it."""
+        poisoned = server.frequencies(round)["frequencies"]
+
+        def recovered(method: str, targets: tuple[int, ...] = ()) -> Any:
+            answer = server.recover(round, method=method, eta=self.settings.eta, targets=list(targets))
+            return answer["recovered"]
+
+        known = recovered("ldprecover", self.targets) if self.targets else None
+        columns = (genuine, poisoned, recovered("norm-sub"), recovered("ldprecover"), known)
         estimates: dict[str, Vector | None] = {
             name: None if column is None else np.asarray(column, dtype=np.float64)
             for name, column in zip(ESTIMATES, columns, strict=True)
         }
-        return Figures(settings, self.parameters.items, self.targets, population.frequencies, estimates)
+        return Figures(self.settings, self.parameters.items, self.targets, self.population.frequencies, estimates)

@@ -14,9 +14,9 @@ from ldprecover_server.problems import MEDIA_TYPE
 from ldprecover_server.service import Service
 from ldprecover_server.store import CURRENT
 
-__all__ = ["Admin", "json", "problems", "round_in_path", "service_of"]
+__all__ = ["Admin", "BearerKey", "json", "problems", "round_in_path", "service_of"]
 
-_bearer = HTTPBearer(auto_error=False, description="The admin key.")
+_bearer = HTTPBearer(auto_error=False, description="A key, of the scope that the call needs.")
 
 
 def service_of(request: Request) -> Service:
@@ -31,11 +31,18 @@ def round_in_path(request: Request) -> str:
     return identifier
 
 
-async def _require_admin(
-    request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
-) -> None:
-    key = credentials.credentials if credentials else None
-    await run_in_threadpool(service_of(request).require_admin, key)
+async def _bearer_key(
+    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
+) -> str | None:
+    return credentials.credentials if credentials else None
+
+
+BearerKey = Annotated[str | None, Depends(_bearer_key)]
+"""The key a request came with; None for none."""
+
+
+async def _require_admin(request: Request, key: BearerKey) -> None:
+    await run_in_threadpool(service_of(request).access.require, key, "admin")
 
 
 Admin = Depends(_require_admin)

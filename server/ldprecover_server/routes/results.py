@@ -5,17 +5,17 @@ from starlette.responses import Response
 
 from ldprecover import Estimates
 from ldprecover_server.models import Frequencies, Recovered, RecoverRequest
-from ldprecover_server.routes.common import json, problems, round_in_path, service_of
+from ldprecover_server.routes.common import BearerKey, json, problems, round_in_path, service_of
 
 __all__ = ["router"]
 
 router = APIRouter(tags=["results"])
 
 
-@router.get("/frequencies", response_model=Frequencies, responses=problems(404))
-def frequencies(request: Request) -> Response:
+@router.get("/frequencies", response_model=Frequencies, responses=problems(401, 403, 404))
+def frequencies(request: Request, key: BearerKey) -> Response:
     """Unbiased, unclipped estimates with standard errors, of every report answered before."""
-    round, tally = service_of(request).tally(round_in_path(request))
+    round, tally = service_of(request).tally(round_in_path(request), key)
     oracle = round.oracle
     estimates = Estimates.of(oracle, tally) if tally.n else None
     return json(
@@ -35,8 +35,8 @@ def frequencies(request: Request) -> Response:
     )
 
 
-@router.post("/recover", response_model=Recovered, responses=problems(404, 409, 413, 415, 422))
-def recover(request: Request, wanted: RecoverRequest | None = None) -> Response:
+@router.post("/recover", response_model=Recovered, responses=problems(401, 403, 404, 409, 413, 415, 422))
+def recover(request: Request, key: BearerKey, wanted: RecoverRequest | None = None) -> Response:
     """Recover the frequencies from the stored, possibly poisoned, counts."""
     wanted = wanted or RecoverRequest()
     round, tally, recovery = service_of(request).recover(
@@ -45,6 +45,7 @@ def recover(request: Request, wanted: RecoverRequest | None = None) -> Response:
         eta=wanted.eta,
         targets=wanted.targets,
         malicious_model=wanted.malicious_model,
+        key=key,
     )
     return json(
         {

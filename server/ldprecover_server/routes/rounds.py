@@ -1,13 +1,17 @@
-"""Opening, reading, closing and deleting rounds."""
+"""Opening, reading, closing and deleting rounds, and minting their tickets."""
 
+import itertools
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from ldprecover import ParameterError, RoundParameters
-from ldprecover_server.models import NewRound, Parameters, Round, Rounds
-from ldprecover_server.routes.common import Admin, json, problems, round_in_path, service_of
+from ldprecover.export import RoundExport
+from ldprecover_server.models import Export, NewRound, NewTickets, Parameters, Round, Rounds, Stats
+from ldprecover_server.refusals import DUPLICATE
+from ldprecover_server.retention import hours, words
+from ldprecover_server.routes.common import Admin, BearerKey, json, problems, round_in_path, service_of
 from ldprecover_server.service import OpenRound
 from ldprecover_server.store import StoredRound
 
@@ -15,11 +19,12 @@ __all__ = ["router"]
 
 router = APIRouter(prefix="/rounds", tags=["rounds"])
 
+_TICKETS_A_PIECE = 1000
 _FOR_EVER = "public, max-age=31536000, immutable"
 
 
 @router.post(
-    "", status_code=201, response_model=Round, dependencies=[Admin], responses=problems(401, 409, 413, 415, 422)
+    "", status_code=201, response_model=Round, dependencies=[Admin], responses=problems(401, 403, 409, 413, 415, 422)
 )
 def open_round(request: Request, new: NewRound) -> Response:
     """Open a round; its parameters never change."""
@@ -29,7 +34,10 @@ def open_round(request: Request, new: NewRound) -> Response:
         raise ParameterError("name: 'current' means the round opened last and cannot be a name")
     items = tuple(new.items) if new.items is not None else tuple(map(str, range(new.domain_size or 0)))
     service = service_of(request)
-    stored = service.open_round(new.name, RoundParameters(new.protocol, new.epsilon, items, new.hash_range))
+    parameters = RoundParameters(new.protocol, new.epsilon, items, new.hash_range)
+    stored = service.open_round(
+        new.name, parameters, access=new.access, read_access=new.read_access, retention=hours(new.retention)
+    )
     return json(_round(stored, service.parameters_of(stored)), 201, {"Location": f"/rounds/{stored.id}"})
 
 
@@ -71,7 +79,7 @@ def get_parameters(request: Request) -> Response:
     return json(parameters, headers=headers)
 
 
-@router.post("/{round}/close", response_model=Round, dependencies=[Admin], responses=problems(401, 404))
+@router.post("/{round}/close", response_model=Round, dependencies=[Admin], responses=problems(401, 403, 404))
 def close_round(request: Request) -> Response:
     """Close a round: after the answer no report enters any more."""
     service = service_of(request)
@@ -79,11 +87,45 @@ def close_round(request: Request) -> Response:
     return json(_round(stored, service.parameters_of(stored)))
 
 
-@router.delete("/{round}", status_code=204, dependencies=[Admin], responses=problems(401, 404))
+@router.post(
+    "/{round}/tickets",
+    dependencies=[Admin],
+    response_class=PlainTextResponse,
+    responses={
+        200: {"description": "Tickets, one a line", "content": {"text/plain": {"schema": {"type": "string"}}}},
+        **problems(401, 403, 404, 413, 415, 422),
+    },
+)
+def mint_tickets(request: Request, new: NewTickets) -> Response:
+    """Mint single-use tickets; they are not stored, and not shown again."""
+    tickets = service_of(request).mint_tickets(round_in_path(request), new.count)
+    lines = (f"{ticket}\n" for ticket in tickets)
+    pieces = iter(lambda: "".join(itertools.islice(lines, _TICKETS_A_PIECE)), "")
+    return StreamingResponse(pieces, media_type="text/plain", headers={"Cache-Control": "no-store"})
+
+
+@router.delete("/{round}", status_code=204, dependencies=[Admin], responses=problems(401, 403, 404))
 def delete_round(request: Request) -> Response:
     """Delete a round and all its reports."""
     service_of(request).delete_round(round_in_path(request))
     return Response(status_code=204)
+
+
+@router.get("/{round}/stats", response_model=Stats, responses=problems(401, 403, 404))
+def get_stats(request: Request, key: BearerKey) -> Response:
+    """Return what came of a round's submissions: reports, duplicates, and refusals by reason."""
+    round, tally, refused = service_of(request).stats(round_in_path(request), key)
+    duplicates = refused.pop(DUPLICATE, 0)
+    return json({"round": round.id, "reports": tally.n, "duplicates": duplicates, "refusals": refused})
+
+
+@router.get("/{round}/export", response_model=Export, responses=problems(401, 403, 404))
+def get_export(request: Request, key: BearerKey) -> Response:
+    """Return a round's parameters, tally and checksum, to estimate and recover without the server."""
+    service = service_of(request)
+    round, tally = service.tally(round_in_path(request), key)
+    stored = service.store.round(round.id)
+    return json(RoundExport(round.id, stored.name, round.parameters, tally).to_dict())
 
 
 def _parameters(stored: StoredRound, round: OpenRound) -> dict[str, Any]:
@@ -99,6 +141,9 @@ def _parameters(stored: StoredRound, round: OpenRound) -> dict[str, Any]:
         "p": oracle.p,
         "q": oracle.q,
         "digest": parameters.digest,
+        "access": stored.access,
+        "read_access": stored.read_access,
+        "retention": words(stored.retention),
     }
 
 

@@ -16,8 +16,9 @@ from starlette.types import Receive, Scope, Send
 
 from ldprecover import FrequencyOracle, LDPRecoverError, ReportError, wire
 from ldprecover_server.bodies import BIG, media_type
-from ldprecover_server.errors import BadRequestError, ServiceError
+from ldprecover_server.errors import BadRequestError, BodyTooLargeError, ServiceError, UnauthorizedError
 from ldprecover_server.problems import INTERNAL_ERROR, METHOD_NOT_ALLOWED, answer, refuse
+from ldprecover_server.refusals import DUPLICATE
 from ldprecover_server.service import Service
 from ldprecover_server.store import CURRENT
 
@@ -43,6 +44,7 @@ class Submissions:
         return path.endswith("/reports") and _PATH.fullmatch(path) is not None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["route_path"] = "/reports" if scope["path"] == "/reports" else "/rounds/{round}/reports"
         if scope["method"] != "POST":
             await answer(METHOD_NOT_ALLOWED, f"{scope['method']} {scope['path']}", {"Allow": "POST"})(
                 scope, receive, send
@@ -68,17 +70,31 @@ class Submissions:
         round = service.known_round(identifier)
         if round is None:
             round = await to_thread.run_sync(service.find_round, identifier)
+        scope["round_seq"] = round.seq
         headers = Headers(scope=scope)
-        key = _idempotency_key(headers.getlist("idempotency-key"))
+        authorization = _authorization(headers.getlist("authorization"))
+        sender = await service.access.require_sender(round.id, round.access, authorization)
+        key = sender.submission_key or _idempotency_key(headers.getlist("idempotency-key"))
         packed = media_type(headers) == wire.MEDIA_TYPE
         body: bytes | bytearray = (await receive())["body"]
         if len(body) > BIG:
             reports = await to_thread.run_sync(_checked, round.oracle, body, packed, limiter=self._one_at_a_time)
         else:
             reports = _checked(round.oracle, body, packed)
-        duplicate = await service.submit(round, key, reports)
         accepted = len(reports) // round.oracle.report_size
+        if accepted > service.reports_per_submission:
+            raise BodyTooLargeError(f"a submission holds at most {service.reports_per_submission} reports")
+        service.access.check_number(sender, accepted)
+        duplicate = await service.submit(round, key, reports)
+        if duplicate:
+            service.refusals.count(round.seq, DUPLICATE)
         return msgspec.json.encode({"round": round.id, "accepted": accepted, "duplicate": duplicate})
+
+
+def _authorization(values: list[str]) -> str | None:
+    if len(values) > 1:
+        raise UnauthorizedError("the header Authorization is given once")
+    return values[0] if values else None
 
 
 def _idempotency_key(values: list[str]) -> str:

@@ -67,7 +67,8 @@ class Commit:
     def __init__(self, dialect: str) -> None:
         insert = upsert(dialect)
         # FOR SHARE holds a closing server back until this commit; SQLite's BEGIN IMMEDIATE already does.
-        self._state = sa.select(rounds.c.state).where(rounds.c.seq == sa.bindparam("seq")).with_for_update(read=True)
+        state = sa.select(rounds.c.state, rounds.c.retention)
+        self._state = state.where(rounds.c.seq == sa.bindparam("seq")).with_for_update(read=True)
         self._insert_rows = insert(keys).on_conflict_do_nothing().returning(keys.c.key)
         self._unnest = dialect == "postgresql"
         self._stored_keys = sa.select(keys.c.key, keys.c.digest).where(
@@ -95,15 +96,15 @@ class Commit:
         return [outcomes[batch.seq] for batch in batches]
 
     def _store(self, connection: sa.Connection, batch: Batch, process: int, hour: int) -> list[Outcome]:
-        state = connection.scalar(self._state, {"seq": batch.seq})
-        if state is None:
+        round = connection.execute(self._state, {"seq": batch.seq}).one_or_none()
+        if round is None:
             return [Outcome.GONE] * len(batch.submissions)
         # Of several submissions under one key in this group, the first one stands for the key.
         first: dict[bytes, int] = {}
         for i, submission in enumerate(batch.submissions):
             first.setdefault(submission.key, i)
         new: set[bytes] = set()
-        if state == "open":
+        if round.state == "open":
             new = self._insert_keys(
                 connection, batch.seq, [(key, batch.submissions[i].digest) for key, i in sorted(first.items())]
             )
@@ -123,7 +124,11 @@ class Commit:
             else:
                 outcomes.append(Outcome.DUPLICATE)
         if fresh := [i for i, outcome in enumerate(outcomes) if outcome is Outcome.STORED]:
-            self._add(connection, batch.seq, batch.seal(fresh), process, hour)
+            sealed = batch.seal(fresh)
+            if round.retention != 0:  # else what is counted is all that ever reaches the disk
+                segment = {"round": batch.seq, "hour": hour, "n": sealed.tally.n, "data": sealed.data}
+                connection.execute(self._insert_segment, segment)
+            self._add(connection, batch.seq, sealed.tally, process)
         return outcomes
 
     def _insert_keys(self, connection: sa.Connection, seq: int, wanted: list[tuple[bytes, bytes]]) -> set[bytes]:
@@ -134,17 +139,15 @@ class Commit:
         rows = [{"round": seq, "key": key, "digest": digest} for key, digest in wanted]
         return set(connection.scalars(self._insert_rows, rows))
 
-    def _add(self, connection: sa.Connection, seq: int, sealed: Sealed, process: int, hour: int) -> None:
-        segment = {"round": seq, "hour": hour, "n": sealed.tally.n, "data": sealed.data}
-        connection.execute(self._insert_segment, segment)
+    def _add(self, connection: sa.Connection, seq: int, added: Tally, process: int) -> None:
         mine = {"seq": seq, "number": process}
         row = connection.execute(self._tally, mine).one_or_none()
         if row is None:
-            first = {"round": seq, "process": process, "n": sealed.tally.n, "counts": sealed.tally.to_bytes()}
+            first = {"round": seq, "process": process, "n": added.n, "counts": added.to_bytes()}
             if connection.scalar(self._first_tally, first) is not None:
                 return
             row = connection.execute(self._tally, mine).one()
-        tally = Tally.from_bytes(row.counts, row.n) + sealed.tally
+        tally = Tally.from_bytes(row.counts, row.n) + added
         connection.execute(self._put_tally, {**mine, "new_n": tally.n, "new": tally.to_bytes()})
 
 

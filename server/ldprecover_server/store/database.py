@@ -2,7 +2,8 @@
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
 import sqlalchemy as sa
 
@@ -17,6 +18,7 @@ class Database(ABC):
     """An engine whose `write()` transactions are durable once they return, and `read()` consistent."""
 
     engine: sa.Engine
+    _read_options: ClassVar[Mapping[str, Any]] = {}
     process = 0
     """Number of this process among those that serve the database: the tally rows that it writes."""
 
@@ -38,13 +40,18 @@ class Database(ABC):
     def is_full(self, error: sa.exc.DBAPIError) -> bool:
         """Tell whether an error says that nothing more fits on the disk."""
 
+    def free_bytes(self) -> int | None:
+        """Return what is free on the database's disk, or None where that cannot be told."""
+        return None
+
     def forget(self) -> None:  # noqa: B027  most databases leave nothing to do
         """See that what a transaction deleted leaves the disk, as far as that is in our hands."""
 
     @contextlib.contextmanager
     def read(self) -> Iterator[sa.Connection]:
         """A read-only view. Raises StoreUnavailableError."""
-        with self._refusals(), self.engine.connect() as connection, connection.begin():
+        options = self._read_options
+        with self._refusals(), self.engine.connect().execution_options(**options) as connection, connection.begin():
             yield connection
 
     @contextlib.contextmanager

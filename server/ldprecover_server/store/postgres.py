@@ -1,6 +1,8 @@
 """A Postgres database: any number of server processes, each with tally rows of its own."""
 
 import contextlib
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import sqlalchemy as sa
 
@@ -15,11 +17,15 @@ _OPTIONS = "-c synchronous_commit=on -c statement_timeout=60s -c lock_timeout=30
 
 
 class Postgres(Database):
-    """READ COMMITTED, where unique indexes and row locks decide, and synchronous_commit on.
+    """Reads see one moment; writes are READ COMMITTED, where unique indexes and row locks decide.
+
+    Every commit is on disk when it returns: synchronous_commit is on.
 
     A process holds a session's advisory lock on its number, so that two do not contend for the same
     tally rows. Only speed hangs on that: a row is always locked before it is added to.
     """
+
+    _read_options: ClassVar[Mapping[str, Any]] = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
 
     def __init__(self, url: sa.URL, pool_size: int) -> None:
         self.engine = sa.create_engine(
@@ -27,6 +33,7 @@ class Postgres(Database):
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=10,
+            hide_parameters=True,  # an error that is logged tells no report and no key
             pool_pre_ping=True,  # after a restart of the database the first caller gets a live connection
             connect_args={"connect_timeout": 5, "options": _OPTIONS, "application_name": "ldprecover"},
         )

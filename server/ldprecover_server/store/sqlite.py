@@ -1,6 +1,7 @@
 """A SQLite file: one server process, durable to the last commit."""
 
 import fcntl
+import shutil
 import sqlite3
 from pathlib import Path
 from typing import Any, TextIO
@@ -37,7 +38,9 @@ class SQLite(Database):
         if not self.path.parent.is_dir():
             raise ConfigurationError(f"the folder of the database does not exist: {self.path.parent}")
         # Every connection is given back with its transaction ended: the pool need not end it again.
-        self.engine = sa.create_engine(url, pool_reset_on_return=None, connect_args={"timeout": _BUSY_MS / 1000})
+        self.engine = sa.create_engine(
+            url, pool_reset_on_return=None, hide_parameters=True, connect_args={"timeout": _BUSY_MS / 1000}
+        )
         sa.event.listen(self.engine, "connect", _on_connect)
         sa.event.listen(self.engine, "begin", _on_begin)
         self._lock: TextIO | None = None
@@ -63,6 +66,9 @@ class SQLite(Database):
 
     def is_full(self, error: sa.exc.DBAPIError) -> bool:
         return getattr(error.orig, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+
+    def free_bytes(self) -> int | None:
+        return shutil.disk_usage(self.path.parent).free
 
     def forget(self) -> None:
         # The write-ahead log still has the pages as they were before secure_delete overwrote them.

@@ -1,8 +1,10 @@
 """Rounds, reports and keys in the database: the one room that knows SQL."""
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from secrets import token_bytes
 from typing import Any
 
 import msgspec
@@ -14,11 +16,13 @@ from ldprecover.tally import Tally
 from ldprecover_server import migrations
 from ldprecover_server.errors import (
     ConfigurationError,
+    KeyNotFoundError,
     NameTakenError,
     NoCurrentRoundError,
     RoundNotFoundError,
     ServiceError,
 )
+from ldprecover_server.keys import AccessKey, HashedKey
 from ldprecover_server.store.commit import Batch, Commit, Outcome, upsert
 from ldprecover_server.store.opening import open_database
 from ldprecover_server.store.schema import (
@@ -26,6 +30,7 @@ from ldprecover_server.store.schema import (
     keys,
     refusals,
     rounds,
+    secrets,
     segments,
     tallies,
 )
@@ -33,6 +38,10 @@ from ldprecover_server.store.schema import (
 __all__ = ["CURRENT", "Store", "StoredRound"]
 
 CURRENT = "current"
+
+_TICKETS = "tickets"
+
+_PROBE_BYTES = 1 << 18
 
 Clock = Callable[[], datetime]
 
@@ -93,6 +102,18 @@ class Store:
         with self.database.write() as connection:
             connection.execute(sa.update(rounds).where(rounds.c.seq == 0).values(seq=0))
 
+    def check_room(self) -> None:
+        """Raise StorageFullError unless the database takes more bytes: it is given some, and they are deleted."""
+        probe = {"name": f"probe-{self.database.process}", "value": os.urandom(_PROBE_BYTES)}
+        with self.database.write() as connection:
+            connection.execute(sa.insert(secrets), probe)
+            connection.execute(sa.delete(secrets).where(secrets.c.name == probe["name"]))
+
+    def watch_pool(self, taken: Callable[[], None], given_back: Callable[[], None]) -> None:
+        """Call `taken` for each connection to the database that is taken from the pool, `given_back` at its return."""
+        sa.event.listen(self.database.engine, "checkout", lambda *connection: taken())
+        sa.event.listen(self.database.engine, "checkin", lambda *connection: given_back())
+
     def open_round(
         self,
         id: str,
@@ -151,13 +172,17 @@ class Store:
             found = _find(connection, identifier)
             if found.state == "open":
                 values = {"state": "closed", "closed_at": self._now()}
-                connection.execute(sa.update(rounds).where(rounds.c.seq == found.seq).values(values))
+                connection.execute(
+                    sa.update(rounds).where(rounds.c.seq == found.seq, rounds.c.state == "open").values(values)
+                )
             return _find(connection, found.id)
 
     def delete_round(self, identifier: str) -> StoredRound:
         """Delete a round with everything it holds, and return what it was."""
         with self.database.write() as connection:
             found = _find(connection, identifier)
+            # Held back until this has ended: whoever would add a row to the round.
+            connection.execute(sa.select(rounds.c.seq).where(rounds.c.seq == found.seq).with_for_update())
             for table in (segments, tallies, keys, refusals):
                 connection.execute(sa.delete(table).where(table.c.round == found.seq))
             connection.execute(sa.delete(rounds).where(rounds.c.seq == found.seq))
@@ -175,15 +200,65 @@ class Store:
 
     def commit(self, batches: Sequence[Batch]) -> list[list[Outcome]]:
         """Store submissions, durably, each exactly once; return the outcomes in the order given."""
-        hour = int(self.clock().timestamp()) // 3600
         with self.database.write() as connection:
-            return self._commit(connection, batches, self.database.process, hour)
+            return self._commit(connection, batches, self.database.process, self.hour())
 
-    def key_hashes(self, *scopes: str) -> list[bytes]:
-        """Return the SHA-256 hashes of the keys with these scopes that are not revoked."""
-        wanted = sa.and_(access_keys.c.scope.in_(scopes), access_keys.c.revoked_at.is_(None))
+    def hour(self) -> int:
+        """Return the hour it is, since the epoch."""
+        return int(self.clock().timestamp()) // 3600
+
+    def purge(self) -> int:
+        """Delete the segments that their round's retention has let go; return how many."""
+        # A segment's reports came during its hour: none is deleted before its time, none kept an hour longer.
+        over = segments.c.hour + rounds.c.retention < self.hour()
+        let_go = sa.select(segments.c.id).join(rounds, segments.c.round == rounds.c.seq)
+        with self.database.write() as connection:
+            deleted = connection.execute(sa.delete(segments).where(segments.c.id.in_(let_go.where(over)))).rowcount
+        if deleted:
+            self.database.forget()
+        return deleted
+
+    def add_refusals(self, counts: Mapping[tuple[int, str], int]) -> None:
+        """Add refusals by round (its place in the order of opening) and reason; of rounds that are gone, none."""
+        added = self._upsert(refusals)
+        with self.database.write() as connection:
+            for (seq, reason), n in sorted(counts.items()):
+                row = sa.select(
+                    rounds.c.seq, sa.literal(self.database.process), sa.literal(reason), sa.literal(n, sa.BigInteger)
+                )
+                there = row.where(rounds.c.seq == seq)
+                connection.execute(
+                    added.from_select(["round", "process", "reason", "n"], there).on_conflict_do_update(
+                        index_elements=["round", "process", "reason"], set_={"n": refusals.c.n + added.excluded.n}
+                    )
+                )
+
+    def refused(self, seq: int) -> dict[str, int]:
+        """Return how many submissions of a round were refused, by reason, as far as that has been written."""
+        total = sa.func.sum(refusals.c.n).label("total")
+        query = sa.select(refusals.c.reason, total).where(refusals.c.round == seq).group_by(refusals.c.reason)
         with self.database.read() as connection:
-            return list(connection.scalars(sa.select(access_keys.c.hash).where(wanted)))
+            return {row.reason: int(row.total) for row in connection.execute(query.order_by(refusals.c.reason))}
+
+    def live_keys(self) -> list[HashedKey]:
+        """Return the keys that are not revoked."""
+        query = sa.select(access_keys.c.name, access_keys.c.scope, access_keys.c.hash)
+        with self.database.read() as connection:
+            rows = connection.execute(query.where(access_keys.c.revoked_at.is_(None)))
+            return [HashedKey(row.name, row.scope, row.hash) for row in rows]
+
+    def access_keys(self) -> list[AccessKey]:
+        """Return all keys by name, the revoked ones too."""
+        with self.database.read() as connection:
+            rows = connection.execute(sa.select(access_keys).order_by(access_keys.c.name))
+            return [AccessKey(row.name, row.scope, row.created_at, row.revoked_at) for row in rows]
+
+    def revoke_key(self, name: str) -> None:
+        """Revoke a key, for good. Raises KeyNotFoundError when it is unknown or revoked."""
+        live = sa.and_(access_keys.c.name == name, access_keys.c.revoked_at.is_(None))
+        with self.database.write() as connection:
+            if not connection.execute(sa.update(access_keys).where(live).values(revoked_at=self._now())).rowcount:
+                raise KeyNotFoundError(f"no key that is not revoked is named {name[:80]!r}")
 
     def add_key(self, name: str, scope: str, hash: bytes) -> None:
         """Keep the hash of a key. Raises NameTakenError."""
@@ -192,6 +267,18 @@ class Store:
             statement = self._upsert(access_keys).on_conflict_do_nothing(index_elements=["name"])
             if connection.scalar(statement.returning(access_keys.c.name), row) is None:
                 raise NameTakenError(f"a key named {name!r} exists")
+
+    def ticket_secret(self) -> bytes:
+        """Return the secret under which tickets are made; the first call makes it."""
+        query = sa.select(secrets.c.value).where(secrets.c.name == _TICKETS)
+        with self.database.read() as connection:
+            found: bytes | None = connection.scalar(query)
+        if found is None:
+            row = {"name": _TICKETS, "value": token_bytes(32)}
+            with self.database.write() as connection:
+                connection.execute(self._upsert(secrets).on_conflict_do_nothing(index_elements=["name"]), row)
+                found = connection.scalars(query).one()
+        return found
 
     def _now(self) -> str:
         return self.clock().isoformat(timespec="seconds")
@@ -209,7 +296,8 @@ def _find(connection: sa.Connection, identifier: str) -> StoredRound:
             raise NoCurrentRoundError("no round has been opened")
         return _stored(row)
     match = sa.or_(rounds.c.id == identifier, rounds.c.name == identifier)
-    row = connection.execute(_query().where(match)).one_or_none()
+    # Postgres takes no text with a NUL in it, and no round has one.
+    row = None if "\0" in identifier else connection.execute(_query().where(match)).one_or_none()
     if row is None:
         raise RoundNotFoundError(f"no round has the id or name {identifier[:80]!r}")
     return _stored(row)

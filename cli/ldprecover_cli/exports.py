@@ -1,0 +1,108 @@
+"""`export` and `recompute`: a round as a file, and what its numbers say without the server."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ldprecover_cli.failures import UsageError, check_items
+from ldprecover_cli.options import DEFAULT_URL, Key, RoundArgument, Url, connected
+from ldprecover_cli.output import note, print_json
+
+if TYPE_CHECKING:
+    from ldprecover import RoundExport
+
+__all__ = ["add_to"]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command()(export)
+    app.command()(recompute)
+
+
+def export(
+    round: RoundArgument = "current",
+    *,
+    output: Annotated[Path | None, typer.Option(help="Write it to this new file.", metavar="FILE")] = None,
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+) -> None:
+    """Write a round's parameters, tally and checksum as one JSON file.
+
+    Example: ldprecover export cities --output cities.json
+    """
+    with connected(url, key, round=round) as server:
+        answer = server.export(round)
+    if output is None:
+        print_json(answer)
+        return
+    import json
+
+    try:
+        with output.open("x", encoding="utf-8") as file:
+            json.dump(answer, file, ensure_ascii=False, allow_nan=False)
+            file.write("\n")
+    except OSError as error:
+        raise UsageError(f"cannot write {output}: {error.strerror}") from error
+    note(f"{answer['n']:,} reports of round {answer['name']} are in {output}; `ldprecover recompute` reads it")
+
+
+def recompute(
+    file: Annotated[Path, typer.Argument(help="What `ldprecover export` wrote.", metavar="FILE")],
+    *,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(help="An item known to be attacked; give it once for each. With any, it is LDPRecover*."),
+    ] = None,
+    eta: Annotated[float, typer.Option(help="Assumed malicious users per genuine one, m/n, 0 to 10.")] = 0.2,
+    method: Annotated[str, typer.Option(help="ldprecover, or norm-sub: projection alone.")] = "ldprecover",
+    malicious_model: Annotated[
+        str, typer.Option(help="With targets: paper, or exact for the corrected algebra.")
+    ] = "paper",
+) -> None:
+    """Estimate and recover an exported round without a server, and print the columns as JSON.
+
+    The checksum is verified first; the numbers are the server's, to the last bit.
+
+    Example: ldprecover recompute cities.json --eta 0.1
+    """
+    from ldprecover import ParameterError, RoundExport
+
+    try:
+        exported = RoundExport.from_json(file.read_bytes())
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror}") from error
+    except ParameterError as error:
+        raise UsageError(f"{file}: {error}") from error
+    print_json(_columns(exported, target or [], eta, method, malicious_model))
+
+
+def _columns(
+    exported: "RoundExport", target: list[str], eta: float, method: str, malicious_model: str
+) -> dict[str, Any]:
+    items = exported.parameters.items
+    answer: dict[str, Any] = {
+        "round": exported.round,
+        "n": exported.tally.n,
+        "items": items,
+        "counts": exported.tally.counts.tolist(),
+    }
+    if not exported.tally.n:
+        return answer
+    check_items(target, items)
+    estimates = exported.estimates()
+    recovery = exported.recover(
+        method=method, eta=eta, targets=[items.index(label) for label in target], malicious_model=malicious_model
+    )
+    return answer | {
+        "frequencies": estimates.frequencies.tolist(),
+        "standard_errors": estimates.standard_errors.tolist(),
+        "method": recovery.method,
+        "eta": recovery.eta,
+        "targets": list(recovery.targets),
+        "malicious": recovery.malicious.tolist(),
+        "genuine": recovery.genuine.tolist(),
+        "recovered": recovery.recovered.tolist(),
+        "notes": list(recovery.notes),
+    }

@@ -1,0 +1,36 @@
+"""`ticket`: mint the tickets of a round."""
+
+from typing import Annotated
+
+import typer
+
+from ldprecover_cli.options import DEFAULT_URL, Key, RoundArgument, Url, connected
+
+__all__ = ["app"]
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.callback()
+def tickets() -> None:
+    """Mint tickets for rounds that were opened with --access ticket. Each admits one report.
+
+    Example: ldprecover ticket mint cities --count 1000
+    """
+
+
+@app.command("mint")
+def mint(
+    round: RoundArgument,
+    *,
+    count: Annotated[int, typer.Option(min=1, max=1_000_000, help="Number of tickets.")],
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+) -> None:
+    """Mint tickets and print them, one a line, this once: the server does not store them.
+
+    Example: ldprecover ticket mint cities --count 1000
+    """
+    with connected(url, key, round=round) as server:
+        for ticket in server.mint_tickets(round, count):
+            typer.echo(ticket)

@@ -1,0 +1,123 @@
+"""A round as one JSON file: parameters, tally and checksum; estimated and recovered without any server."""
+
+import hashlib
+import json
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ldprecover.errors import ParameterError
+from ldprecover.estimates import Estimates
+from ldprecover.parameters import RoundParameters
+from ldprecover.recovery import DEFAULT_ETA, Recovery, recover
+from ldprecover.tally import Tally
+
+__all__ = ["FORMAT", "RoundExport"]
+
+FORMAT = "ldprecover-export-1"
+
+_FIELDS: dict[str, type | tuple[type, ...]] = {
+    "format": str,
+    "round": str,
+    "name": str,
+    "protocol": str,
+    "epsilon": (int, float),
+    "items": list,
+    "hash_range": (int, type(None)),
+    "n": int,
+    "counts": list,
+    "digest": str,
+    "checksum": str,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class RoundExport:
+    """Id, name, parameters and tally of a round. Raises ParameterError where the tally is over other items."""
+
+    round: str
+    name: str
+    parameters: RoundParameters
+    tally: Tally
+
+    def __post_init__(self) -> None:
+        if self.tally.counts.size != len(self.parameters.items):
+            raise ParameterError(f"counts must be of the {len(self.parameters.items)} items")
+
+    @property
+    def checksum(self) -> str:
+        """SHA-256 in hex over the parameters' digest in ASCII, n as u8, and the counts as i8; little-endian."""
+        sha = hashlib.sha256(self.parameters.digest.encode("ascii"))
+        sha.update(struct.pack("<Q", self.tally.n) + self.tally.to_bytes())
+        return sha.hexdigest()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what the file holds."""
+        parameters = self.parameters
+        return {
+            "format": FORMAT,
+            "round": self.round,
+            "name": self.name,
+            "protocol": parameters.protocol,
+            "epsilon": parameters.epsilon,
+            "items": list(parameters.items),
+            "hash_range": parameters.hash_range,
+            "n": self.tally.n,
+            "counts": self.tally.counts.tolist(),
+            "digest": parameters.digest,
+            "checksum": self.checksum,
+        }
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "RoundExport":
+        """Read a file. Raises ParameterError where it is none, or is not as it was written."""
+        try:
+            given = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise ParameterError(f"the export is not JSON: {error}") from None
+        return cls.from_dict(given)
+
+    @classmethod
+    def from_dict(cls, given: object) -> "RoundExport":
+        """Read what `to_dict` returned. Raises ParameterError where it is not as it was written."""
+        if not isinstance(given, dict) or given.get("format") != FORMAT:
+            raise ParameterError(f"the file is no export of a round: its format must be {FORMAT!r}")
+        for field, kind in _FIELDS.items():
+            if not isinstance(given.get(field), kind) or isinstance(given[field], bool):
+                raise ParameterError(f"the export's {field} is missing or of another type")
+        if not all(type(count) is int and 0 <= count < 1 << 63 for count in given["counts"]):
+            raise ParameterError("the export's counts must be integers from 0")
+        parameters = RoundParameters(
+            given["protocol"], given["epsilon"], tuple(given["items"]), hash_range=given["hash_range"]
+        )
+        tally = Tally(np.array(given["counts"], dtype="<i8"), given["n"])
+        export = cls(given["round"], given["name"], parameters, tally)
+        if (given["digest"], given["checksum"]) != (parameters.digest, export.checksum):
+            raise ParameterError("the export is damaged or was changed: its checksum is another")
+        return export
+
+    def estimates(self) -> Estimates:
+        """Return the unbiased estimates that the server answers with. Raises ParameterError with no reports."""
+        return Estimates.of(self.parameters.oracle, self.tally)
+
+    def recover(
+        self,
+        *,
+        method: str = "ldprecover",
+        eta: float = DEFAULT_ETA,
+        targets: Iterable[int] = (),
+        malicious_model: str = "paper",
+    ) -> Recovery:
+        """Return the recovery that the server answers with; `targets` are indices. Raises ParameterError."""
+        frequencies = self.estimates().frequencies
+        return recover(
+            self.parameters.oracle,
+            frequencies,
+            method=method,
+            eta=eta,
+            targets=targets,
+            malicious_model=malicious_model,
+        )

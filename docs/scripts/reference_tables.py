@@ -1,0 +1,35 @@
+"""Print the table of a page that is made from the server's own: `settings` or `metrics`.
+
+python docs/scripts/reference_tables.py settings
+"""
+
+import sys
+
+from pydantic import SecretStr
+
+from ldprecover_server.metrics import MANIFEST
+from ldprecover_server.settings import Settings
+
+__all__ = ["metrics_table", "settings_table"]
+
+
+def settings_table() -> str:
+    """Return every setting: its environment variable, its default and what it says."""
+    rows = ["| setting | default | what it says |", "|---|---|---|"]
+    for name, field in Settings.model_fields.items():
+        default = "none" if field.default is None or isinstance(field.default, SecretStr) else f"`{field.default}`"
+        rows.append(f"| `LDPRECOVER_{name.upper()}` | {default} | {field.description} |")
+    return "\n".join(rows) + "\n"
+
+
+def metrics_table() -> str:
+    """Return every metric: its name, kind, labels and what it says."""
+    rows = ["| metric | kind | labels | what it says |", "|---|---|---|---|"]
+    for metric in MANIFEST:
+        labels = ", ".join(metric.labels) or "none"
+        rows.append(f"| `{metric.name}` | {metric.kind} | {labels} | {metric.help} |")
+    return "\n".join(rows) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write({"settings": settings_table, "metrics": metrics_table}[sys.argv[1]]())

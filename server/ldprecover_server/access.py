@@ -1,0 +1,139 @@
+"""Who may do what: keys looked up, their scopes checked, and which reports a round takes from whom."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from anyio import to_thread
+
+from ldprecover import ReportError
+from ldprecover_server import tickets
+from ldprecover_server.errors import ForbiddenError, InvalidTicketError, ReportKeyNeededError, UnauthorizedError
+from ldprecover_server.keys import HashedKey, allows, find_key, hash_key
+from ldprecover_server.store import Store
+
+__all__ = ["CACHE_SECONDS", "Access", "Sender"]
+
+CACHE_SECONDS = 1.0
+"""How long submissions go by the keys read last: so long may a revoked `report` key live on."""
+
+_SETTINGS_KEY = "settings"
+
+
+@dataclass(frozen=True)
+class Sender:
+    """Who submits: the holder of a key, or of a ticket, whose submission has its key by that, or anyone."""
+
+    key: HashedKey | None = None
+    submission_key: str | None = None
+
+
+class Access:
+    """The keys of a server: those in its database, and the admin key of its settings.
+
+    Calls but submissions read the keys from the database each time, so that a revocation holds at
+    once in every process. Submissions go by a copy of at most `CACHE_SECONDS`; a key that is not in
+    it is looked for in the database before it is refused.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        settings_key: str | None,
+        *,
+        open_reports: int = 1,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._store = store
+        self._settings = [HashedKey(_SETTINGS_KEY, "admin", hash_key(settings_key))] if settings_key else []
+        self._open_reports = open_reports
+        self._clock = clock
+        self._ticket_secret: bytes | None = None
+        self._copy: list[HashedKey] = []
+        self._read_at = -CACHE_SECONDS
+        self._reading = asyncio.Lock()
+
+    @property
+    def has_settings_key(self) -> bool:
+        """Whether the settings give an admin key."""
+        return bool(self._settings)
+
+    def require(self, key: str | None, scope: str) -> HashedKey:
+        """Return the key if it has this scope. Raises UnauthorizedError or ForbiddenError."""
+        return _checked(key, scope, self._known())
+
+    async def require_sender(self, round_id: str, access: str, authorization: str | None) -> Sender:
+        """Return who submits to a round, by the value of the header Authorization.
+
+        Raises UnauthorizedError for a key that is unknown or revoked, also where none is needed,
+        ForbiddenError for one that may not submit, and InvalidTicketError for what is no ticket of
+        the round, where it takes tickets.
+        """
+        if authorization is None and access == "open":
+            return Sender()
+        scheme, _, value = (authorization or "").partition(" ")
+        value = value.strip()
+        if access == "ticket":
+            if scheme.lower() != "ticket":
+                raise InvalidTicketError(
+                    "this round takes reports with tickets alone: send Authorization: Ticket TICKET"
+                )
+            return Sender(submission_key=tickets.submission_key(await self._ticket_key(round_id), value))
+        if scheme.lower() == "ticket":
+            raise InvalidTicketError("this round takes no tickets")
+        if scheme.lower() != "bearer" or not value:
+            raise UnauthorizedError("this submission needs the header Authorization: Bearer KEY with a report key")
+        return Sender(key=await self._report_key(value))
+
+    def mint(self, round_id: str, count: int) -> Iterator[str]:
+        """Return new tickets of a round."""
+        return tickets.mint(tickets.round_key(self._store.ticket_secret(), round_id), count)
+
+    async def _ticket_key(self, round_id: str) -> bytes:
+        if self._ticket_secret is None:
+            self._ticket_secret = await to_thread.run_sync(self._store.ticket_secret)
+        return tickets.round_key(self._ticket_secret, round_id)
+
+    async def _report_key(self, key: str) -> HashedKey:
+        if self._clock() - self._read_at >= CACHE_SECONDS:
+            await self._refresh(self._read_at)
+        if find_key(key, self._copy) is None:
+            await self._refresh(self._read_at)
+        return _checked(key, "report", self._copy)
+
+    def check_number(self, sender: Sender, reports: int) -> None:
+        """Raise ReportKeyNeededError for more reports than a submission without a key may hold, ReportError
+
+        for a second one under one ticket.
+        """
+        if sender.submission_key is not None:
+            if reports > 1:
+                raise ReportError(f"a ticket admits one report, and this submission has {reports}", 1)
+        elif sender.key is None and reports > self._open_reports:
+            raise ReportKeyNeededError(
+                f"without a report key a submission holds at most {self._open_reports} "
+                f"report{'s' * (self._open_reports > 1)}, and this one has {reports}: send one submission for each "
+                "user, or the header Authorization: Bearer KEY with a report key"
+            )
+
+    async def _refresh(self, seen: float) -> None:
+        async with self._reading:
+            if self._read_at == seen:  # else another request has read them while this one waited
+                began = self._clock()
+                self._copy = await to_thread.run_sync(self._known)
+                self._read_at = began
+
+    def _known(self) -> list[HashedKey]:
+        return self._settings + self._store.live_keys()
+
+
+def _checked(key: str | None, scope: str, known: list[HashedKey]) -> HashedKey:
+    if key is None:
+        raise UnauthorizedError("this call needs the header Authorization: Bearer KEY")
+    found = find_key(key, known)
+    if found is None:
+        raise UnauthorizedError("the server does not know this key, or it was revoked")
+    if not allows(found.scope, scope):
+        raise ForbiddenError(f"this needs a key of scope {scope}, and the key's scope is {found.scope}")
+    return found

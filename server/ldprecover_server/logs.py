@@ -1,0 +1,54 @@
+"""The process's log: one line an event, as words or as JSON, with the id of the request it belongs to.
+
+No report, key or address is ever written: nothing logs them, the access log is off, and the
+database's errors come without their parameters.
+"""
+
+import logging
+import sys
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import Literal
+
+import msgspec
+
+__all__ = ["LogFormat", "configure", "request_id"]
+
+LogFormat = Literal["console", "json"]
+
+request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
+"""Id of the request that is being answered; None outside of one."""
+
+
+def configure(format: LogFormat) -> None:
+    """Write what this process logs, uvicorn's loggers included, to standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Json() if format == "json" else _Console())
+    logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # its steps are no news
+
+
+class _Console(logging.Formatter):
+    def __init__(self) -> None:
+        super().__init__("%(levelname)s %(name)s: %(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        id = request_id.get()
+        line = super().format(record)
+        return line if id is None else f"{line} [request {id}]"
+
+
+class _Json(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        time = datetime.fromtimestamp(record.created, UTC)
+        event = {
+            "time": time.isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if (id := request_id.get()) is not None:
+            event["request_id"] = id
+        if record.exc_info:
+            event["exception"] = self.formatException(record.exc_info)
+        return msgspec.json.encode(event).decode()

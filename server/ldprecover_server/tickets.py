@@ -1,0 +1,69 @@
+"""Tickets: each admits one report to one round, and can be checked without having been stored.
+
+A ticket is `id.mac`: 128 random bits, and the first 128 bits of their HMAC-SHA256 under the round's
+key, both in base64url. The round's key is derived from the server's secret and the round's id (HKDF,
+RFC 5869), so that a ticket is worth nothing in another round, or on another server.
+"""
+
+import base64
+import functools
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Iterator
+
+from ldprecover_server.errors import InvalidTicketError
+
+__all__ = ["MAX_COUNT", "hkdf", "mint", "round_key", "submission_key"]
+
+MAX_COUNT = 1_000_000
+"""Tickets that are minted at one time."""
+
+_BYTES = 16
+_TICKET = re.compile(r"([A-Za-z0-9_-]{22})\.([A-Za-z0-9_-]{22})")
+_CONTEXT = b"ldprecover ticket 1\0"
+
+
+def hkdf(secret: bytes, *, salt: bytes, info: bytes, length: int) -> bytes:
+    """Return `length` bytes derived from a secret by HKDF with SHA-256 (RFC 5869)."""
+    pseudorandom = hmac.digest(salt or bytes(32), secret, hashlib.sha256)
+    derived = block = b""
+    for counter in range(1, -(-length // 32) + 1):
+        block = hmac.digest(pseudorandom, block + info + bytes([counter]), hashlib.sha256)
+        derived += block
+    return derived[:length]
+
+
+@functools.lru_cache(maxsize=256)
+def round_key(secret: bytes, round_id: str) -> bytes:
+    """Return the key under which a round's tickets are made."""
+    return hkdf(secret, salt=b"", info=_CONTEXT + round_id.encode(), length=32)
+
+
+def mint(key: bytes, count: int) -> Iterator[str]:
+    """Yield new tickets under a round's key."""
+    for _ in range(count):
+        id = _text(secrets.token_bytes(_BYTES))
+        yield f"{id}.{_mac(key, id)}"
+
+
+def submission_key(key: bytes, ticket: str) -> str:
+    """Return the idempotency key of the one submission that a ticket admits. Raises InvalidTicketError.
+
+    It has a space in it, which no key that a client may choose has, so the two never meet.
+    """
+    parts = _TICKET.fullmatch(ticket)
+    id, mac = parts.groups() if parts else ("", "")
+    if not hmac.compare_digest(mac, _mac(key, id)):
+        raise InvalidTicketError("the ticket is not one of this round")
+    return f"ticket {id}"
+
+
+def _mac(key: bytes, id: str) -> str:
+    # Over the text: two ways to write the same bits would be two ids.
+    return _text(hmac.digest(key, id.encode(), hashlib.sha256)[:_BYTES])
+
+
+def _text(value: bytes) -> str:
+    return base64.urlsafe_b64encode(value).rstrip(b"=").decode()

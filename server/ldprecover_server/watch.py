@@ -1,0 +1,77 @@
+"""Around every request: its id, and what became of it."""
+
+import re
+import secrets
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ldprecover_server import logs
+from ldprecover_server.service import Service
+
+__all__ = ["Watch"]
+
+_ID = re.compile(rb"[A-Za-z0-9._-]{8,64}")
+_METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
+
+
+class Watch:
+    """ASGI middleware: names each request in its answer and in the log, and counts it.
+
+    The id is the client's where X-Request-ID holds 8 to 64 letters, digits, dots, underscores and
+    hyphens, else random. What answers says in the scope which route took the request (`route`), with
+    which problem it was refused (`problem`), and of a submission which round it was for (`round_seq`).
+    """
+
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self._app = app
+        self._service = service
+        self._requests: dict[tuple[str, str, int], Any] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        id = _given_id(scope) or secrets.token_hex(8).encode()
+        logs.request_id.set(id.decode())
+        code = 500  # of a request whose answer never began
+
+        async def send_named(message: Message) -> None:
+            nonlocal code
+            if message["type"] == "http.response.start":
+                code = message["status"]
+                message["headers"] = [*message["headers"], (b"x-request-id", id)]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_named)
+        finally:
+            self._count(scope, code)
+
+    def _count(self, scope: Scope, code: int) -> None:
+        method = scope["method"] if scope["method"] in _METHODS else "other"
+        key = (method, _template(scope), code)
+        counter = self._requests.get(key)
+        if counter is None:
+            counter = self._requests[key] = self._service.metrics.requests.labels(*map(str, key))
+        counter.inc()
+        if (problem := scope.get("problem")) is not None:
+            self._service.metrics.refusals.labels(problem).inc()
+            if (seq := scope.get("round_seq")) is not None:
+                self._service.refusals.count(seq, problem)
+
+
+def _template(scope: Scope) -> str:
+    path: str | None = scope.get("route_path") or getattr(scope.get("route"), "path", None)
+    if path is None:
+        return "none"
+    # A route of a router that is included under a prefix knows only its own part of the path.
+    prefix = "/rounds/{round}" if "round" in scope.get("path_params", ()) and "{round}" not in path else ""
+    return prefix + path
+
+
+def _given_id(scope: Scope) -> bytes | None:
+    for name, value in scope["headers"]:
+        if name == b"x-request-id":
+            return value if _ID.fullmatch(value) else None
+    return None

@@ -1,0 +1,80 @@
+"""A round as a file: read back as it was, refused when it was changed."""
+
+import copy
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ldprecover import Estimates, ParameterError, RoundExport, RoundParameters, Tally, recover
+
+
+@pytest.fixture(params=["grr", "oue", "olh"])
+def export(request: pytest.FixtureRequest) -> RoundExport:
+    parameters = RoundParameters(request.param, 1.3, ("a", "b", "é", "d"))
+    return RoundExport("R1", "letters", parameters, Tally(np.array([5, 0, 2, 3]), 10))
+
+
+def test_a_file_reads_back_to_the_same_round(export: RoundExport) -> None:
+    again = RoundExport.from_json(json.dumps(export.to_dict()))
+    assert (again.round, again.name, again.parameters) == (export.round, export.name, export.parameters)
+    assert again.tally == export.tally
+    assert again.to_dict() == export.to_dict()
+
+
+def test_the_numbers_are_those_of_the_tally_itself(export: RoundExport) -> None:
+    oracle = export.parameters.oracle
+    expected = Estimates.of(oracle, export.tally)
+    assert export.estimates().frequencies.tolist() == expected.frequencies.tolist()
+    recovered = export.recover(eta=0.3, targets=[2])
+    assert (
+        recovered.recovered.tolist() == recover(oracle, expected.frequencies, eta=0.3, targets=[2]).recovered.tolist()
+    )
+
+
+CHANGES: list[tuple[str, Any]] = [
+    ("n", 11),
+    ("counts", [4, 0, 2, 3]),
+    ("counts", [0, 5, 2, 3]),
+    ("epsilon", 1.4),
+    ("items", ["a", "b", "e", "d"]),
+    ("checksum", "0" * 64),
+    ("digest", "0" * 64),
+]
+
+
+@pytest.mark.parametrize(("field", "value"), CHANGES)
+def test_a_changed_number_or_label_is_found_by_the_checksum(export: RoundExport, field: str, value: object) -> None:
+    changed = export.to_dict() | {field: value}
+    with pytest.raises(ParameterError, match="checksum"):
+        RoundExport.from_dict(changed)
+
+
+@pytest.mark.parametrize("field", ["format", "round", "items", "n", "counts", "checksum", "hash_range"])
+@pytest.mark.parametrize("value", [None, True, 1.5, {}, "x", [1.5], [-1]])
+def test_what_is_no_export_is_refused_in_words(export: RoundExport, field: str, value: object) -> None:
+    given = copy.deepcopy(export.to_dict())
+    if field == "round" and value == "x":
+        given["round"] = None
+    elif field == "hash_range" and value is None:
+        del given["counts"]
+    else:
+        given[field] = value
+    with pytest.raises(ParameterError):
+        RoundExport.from_dict(given)
+
+
+@pytest.mark.parametrize("text", ["", "[", "[]", "null", '"x"', "[" * 100_000, b"\xff"])
+def test_what_is_not_json_or_no_object_is_refused(text: str | bytes) -> None:
+    with pytest.raises(ParameterError):
+        RoundExport.from_json(text)
+
+
+def test_the_checksum_is_what_any_language_can_compute() -> None:
+    """Worked out apart: SHA-256 over the digest's 64 letters, n as u8 and the counts as i8."""
+    import hashlib
+
+    export = RoundExport("R1", "x", RoundParameters("grr", 1.0, ("a", "b")), Tally(np.array([1, 2]), 3))
+    message = export.parameters.digest.encode() + b"".join(n.to_bytes(8, "little") for n in (3, 1, 2))
+    assert export.checksum == hashlib.sha256(message).hexdigest()

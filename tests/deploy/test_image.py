@@ -1,0 +1,92 @@
+"""The image as its Dockerfile describes it."""
+
+import ast
+import re
+from pathlib import Path
+
+from ldprecover_cli.app import app
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+
+
+def instructions() -> list[tuple[str, str]]:
+    """Return each instruction of the Dockerfile with its arguments on one line."""
+    lines = "\n".join(line for line in TEXT.splitlines() if not line.startswith("#")).replace("\\\n", " ")
+    split = (line.split(maxsplit=1) for line in lines.splitlines() if line.strip())
+    return [(name, " ".join(arguments.split())) for name, arguments in split]
+
+
+def given(name: str) -> list[str]:
+    return [arguments for instruction, arguments in instructions() if instruction == name]
+
+
+def final_stage() -> list[tuple[str, str]]:
+    every = instructions()
+    return every[max(i for i, (name, _) in enumerate(every) if name == "FROM") :]
+
+
+def test_every_stage_stands_on_the_one_base_that_an_argument_replaces() -> None:
+    assert instructions()[0] == ("ARG", "BASE=python:3.12-slim")
+    assert [stage.split(" AS ")[0] for stage in given("FROM")] == ["${BASE}"] * 3
+
+
+def test_it_runs_as_nobody_in_particular() -> None:
+    users = [arguments for name, arguments in final_stage() if name == "USER"]
+    assert len(users) == 1
+    assert re.fullmatch(r"[1-9]\d{4}:[1-9]\d{4}", users[0])
+    after = [name for name, _ in final_stage()][[name for name, _ in final_stage()].index("USER") :]
+    assert not {"RUN", "COPY", "ADD"} & set(after)
+
+
+def test_every_version_is_the_lock_s() -> None:
+    installs = [run for run in given("RUN") if " install " in run]
+    assert len(installs) == 1
+    assert "--constraint /wheels/requirements.lock" in installs[0]
+    pins = [line.split(";")[0].strip() for line in (ROOT / "requirements.lock").read_text().splitlines()]
+    assert pins
+    assert all(re.fullmatch(r"[a-z0-9-]+==\S+", pin) for pin in pins)
+
+
+def test_the_final_stage_takes_the_environment_and_none_of_the_tools_that_made_it() -> None:
+    copies = [arguments for name, arguments in final_stage() if name == "COPY"]
+    assert copies == ["--from=environment /opt/ldprecover /opt/ldprecover"]
+    assert not any("pip" in arguments for name, arguments in final_stage() if name == "RUN")
+
+
+def test_any_builder_can_build_it() -> None:
+    """The classic builder knows neither mounts, nor here-documents, nor --chmod and --link of COPY."""
+    for name, arguments in instructions():
+        assert not re.search(r"--(mount|chmod|link|security|network)\b|<<", arguments), f"{name} {arguments}"
+
+
+def test_no_address_and_no_secret_is_in_it() -> None:
+    assert set(re.findall(r"https?://[^/'\"\s]+", TEXT)) == {"http://127.0.0.1:8000"}
+    names = [word.partition("=")[0] for name in ("ENV", "ARG") for words in given(name) for word in words.split()]
+    assert not any(re.search(r"KEY|PASSWORD|SECRET|TOKEN|INDEX", name) for name in names)
+
+
+def test_the_health_check_is_python_that_asks_for_the_process() -> None:
+    (check,) = given("HEALTHCHECK")
+    command = ast.literal_eval(check[check.index("[") :])
+    assert command[:2] == ["python", "-c"]
+    ast.parse(command[2])
+    assert "/healthz" in command[2]
+
+
+def test_it_starts_a_server_that_other_containers_reach() -> None:
+    assert [ast.literal_eval(given(name)[-1]) for name in ("ENTRYPOINT", "CMD")] == [
+        ["ldprecover"],
+        ["serve", "--host", "0.0.0.0"],
+    ]
+    assert "serve" in {command.name or command.callback.__name__ for command in app.registered_commands}
+
+
+def test_what_is_sent_to_the_builder_is_what_the_wheel_is_made_of() -> None:
+    lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    rules = [line for line in lines if line and not line.startswith("#")]
+    assert rules[0] == "*"
+    packages = re.findall(r'^    "(\w+)/ldprecover\w*",$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    assert len(packages) == 5
+    wanted = {*packages, "pyproject.toml", "requirements.lock", "README.md", "LICENSE"}
+    assert {rule[1:] for rule in rules if rule.startswith("!")} == wanted

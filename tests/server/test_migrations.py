@@ -1,0 +1,73 @@
+"""The schema's history leads to the schema of the code, on both databases, and never changes."""
+
+import hashlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from tests.postgres import Cluster
+
+import ldprecover_server
+from ldprecover_server.errors import ConfigurationError
+from ldprecover_server.store import Store
+from ldprecover_server.store.schema import metadata
+
+VERSIONS = Path(ldprecover_server.__file__).parent / "migrations" / "versions"
+
+
+@pytest.fixture
+def empty(dialect: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The URL of a database without a table."""
+    with ExitStack() as stack:
+        if dialect == "sqlite":
+            yield f"sqlite:///{tmp_path / 'ldprecover.db'}"
+        else:
+            cluster: Cluster = request.getfixturevalue("cluster")
+            name = cluster.create_empty()
+            stack.callback(cluster.drop, name)
+            yield cluster.url(name)
+
+
+def test_a_migrated_database_has_exactly_the_tables_of_the_code(empty: str) -> None:
+    with closing(Store(empty)) as store:
+        assert store.migrate()[0] == "0001"
+        with store.database.read() as connection:
+            assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+        store.prepare()
+
+
+def test_migrating_again_does_nothing(empty: str) -> None:
+    with closing(Store(empty)) as store:
+        assert store.migrate() != []
+        assert store.migrate() == []
+
+
+def test_of_two_who_migrate_at_once_one_does_it(empty: str) -> None:
+    def migrate(_: int) -> list[str]:
+        with closing(Store(empty)) as store:
+            return store.migrate()
+
+    with ThreadPoolExecutor(2) as pool:
+        went_through = sorted(pool.map(migrate, range(2)))
+    assert went_through[0] == []
+    assert went_through[1] != []
+
+
+@pytest.mark.postgres
+def test_a_postgres_that_is_not_migrated_is_refused_with_the_command_to_run(empty: str) -> None:
+    with closing(Store(empty)) as store, pytest.raises(ConfigurationError, match="run: ldprecover migrate"):
+        store.prepare()
+
+
+def test_a_migration_never_changes() -> None:
+    """Databases that went through it would not be what it now says: write the next one instead.
+
+    A new migration adds its line: sha256sum *.py > CHECKSUMS, in the folder of the versions.
+    """
+    listed = dict(line.split()[::-1] for line in (VERSIONS / "CHECKSUMS").read_text().splitlines())
+    found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in VERSIONS.glob("*.py")}
+    assert found == listed

@@ -1,0 +1,406 @@
+"""What an operator sees of the server, and what it does on bad days."""
+
+import json
+import logging
+import os
+import re
+import socket
+import subprocess
+import sys
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from prometheus_client.parser import text_string_to_metric_families
+from tests.conftest import PACKED, ServerProcess, StartServer
+from tests.server.conftest import InProcess, ProblemOf, StartInProcess
+
+from ldprecover import ParameterError, RoundExport, RoundParameters, Tally
+from ldprecover_server import logs, retention
+from ldprecover_server.errors import StorageFullError
+from ldprecover_server.housekeeping import Housekeeping
+from ldprecover_server.metrics import MANIFEST, shared_by_processes
+from ldprecover_server.refusals import Refusals
+from ldprecover_server.store import Sealed, Store
+
+ONE = b"\1\0\0\0"
+
+
+def submit(app: InProcess, round: str, packed: bytes, key: str, **headers: str) -> Any:
+    sent = {**PACKED, **app.admin, "Idempotency-Key": key, **headers}
+    return app.post(f"/rounds/{round}/reports", content=packed, headers=sent)
+
+
+def scraped(app: InProcess) -> dict[tuple[str, ...], float]:
+    """Return every sample as {(name, values of the labels of the manifest ...): value}."""
+    labels = {metric.name: metric.labels for metric in MANIFEST}
+    families = text_string_to_metric_families(app.get("/metrics").text)
+    samples = [sample for family in families for sample in family.samples]
+    return {(s.name, *(s.labels[label] for label in labels.get(s.name, ()))): s.value for s in samples}
+
+
+def test_metrics_count_what_was_answered(start_in_process: StartInProcess) -> None:
+    app = start_in_process()
+    round = app.open_round()
+    assert submit(app, round, 3 * ONE, "a").status_code == 202
+    assert submit(app, round, 3 * ONE, "a").json()["duplicate"]
+    assert submit(app, round, ONE, "a").status_code == 409
+    assert submit(app, round, b"\x09\0\0\0", "b").status_code == 422
+    assert app.get(f"/rounds/{round}/frequencies").status_code == 200
+    assert app.get("/nowhere").status_code == 404
+    samples = scraped(app)
+    assert samples["ldprecover_submissions_total",] == 1
+    assert samples["ldprecover_reports_total",] == 3
+    assert samples["ldprecover_duplicates_total",] == 1
+    assert samples["ldprecover_refusals_total", "idempotency-key-reused"] == 1
+    assert samples["ldprecover_refusals_total", "invalid-report"] == 1
+    assert samples["ldprecover_requests_total", "POST", "/rounds/{round}/reports", "202"] == 2
+    assert samples["ldprecover_requests_total", "POST", "/rounds", "201"] == 1
+    assert samples["ldprecover_requests_total", "GET", "/rounds/{round}/frequencies", "200"] == 1
+    assert samples["ldprecover_requests_total", "GET", "none", "404"] == 1
+    assert samples["ldprecover_commit_submissions_sum",] == 3
+    assert samples["ldprecover_commit_seconds_count",] == samples["ldprecover_counting_seconds_count",] == 3
+    assert samples["ldprecover_pool_connections",] == 0
+    assert not any(round in part for name in samples for part in name)
+
+
+def test_every_metric_of_the_manifest_is_there_and_no_other(in_process: InProcess) -> None:
+    text = in_process.get("/metrics").text
+    types = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
+    made = {name: kind for name, kind in types.items() if not name.endswith("_created")}
+    assert made == {metric.name: metric.kind for metric in MANIFEST}
+
+
+_PROCESS = """
+from ldprecover_server.metrics import Metrics
+metrics = Metrics()
+metrics.reports.inc(2)
+metrics.queue.set(5)
+print(metrics.render().decode())
+"""
+
+
+def test_processes_of_one_server_answer_for_all_and_forget_the_gauges_of_the_dead() -> None:
+    with shared_by_processes():
+        for reports in (2.0, 4.0):
+            done = subprocess.run([sys.executable, "-c", _PROCESS], check=True, text=True, capture_output=True)
+            samples = {s.name: s.value for f in text_string_to_metric_families(done.stdout) for s in f.samples}
+            assert samples["ldprecover_reports_total"] == reports
+            assert samples["ldprecover_queue_submissions"] == 5
+        folder = Path(os.environ["PROMETHEUS_MULTIPROC_DIR"])
+        assert folder.is_dir()
+    assert not folder.exists()
+
+
+@pytest.mark.postgres
+def test_two_workers_answer_with_the_counts_of_both(start_server: StartServer) -> None:
+    """Each request comes on a connection of its own, so that both workers get some."""
+    server = start_server(workers=2)
+    round = server.open_round()["id"]
+    for i in range(40):
+        answer = httpx.post(
+            f"{server.url}/rounds/{round}/reports", content=ONE, headers=PACKED | {"Idempotency-Key": f"key-{i}"},
+            trust_env=False, timeout=60,
+        )  # fmt: skip
+        assert answer.status_code == 202
+    for _ in range(5):
+        text = httpx.get(f"{server.url}/metrics", trust_env=False, timeout=60).text
+        samples = {s.name: s.value for family in text_string_to_metric_families(text) for s in family.samples}
+        assert samples["ldprecover_reports_total"] == samples["ldprecover_submissions_total"] == 40
+
+
+def test_stats_say_what_came_of_a_rounds_submissions(start_in_process: StartInProcess) -> None:
+    app = start_in_process()
+    round, other = app.open_round(), app.open_round()
+    submit(app, round, 2 * ONE, "a")
+    submit(app, round, 2 * ONE, "a")
+    for _ in range(2):
+        submit(app, round, b"\x09\0\0\0", "b")
+    submit(app, round, ONE, "a")
+    expected = {"reports": 2, "duplicates": 1, "refusals": {"idempotency-key-reused": 1, "invalid-report": 2}}
+    assert app.get(f"/rounds/{round}/stats").json() == {"round": round, **expected}
+    submit(app, round, ONE, "a")
+    assert app.get(f"/rounds/{round}/stats").json()["refusals"]["idempotency-key-reused"] == 2
+    assert app.get(f"/rounds/{other}/stats").json()["refusals"] == {}
+
+
+@pytest.mark.sqlite
+def test_refusals_outlive_a_server_that_is_stopped(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'ldprecover.db'}"
+    with closing(InProcess(url)) as app:
+        round = app.open_round()
+        submit(app, round, b"\x09\0\0\0", "a")
+    with closing(InProcess(url)) as app:
+        assert app.get(f"/rounds/{round}/stats").json()["refusals"] == {"invalid-report": 1}
+
+
+@pytest.mark.sqlite
+def test_refusals_that_cannot_be_written_stay_counted_and_those_of_a_deleted_round_are_dropped(
+    start_in_process: StartInProcess,
+) -> None:
+    app = start_in_process()
+    kept, gone = app.open_round(), app.open_round()
+    refusals = Refusals(app.store)
+    for round in (kept, gone):
+        refusals.count(app.store.round(round).seq, "round-closed")
+    app.store.delete_round(gone)
+    for i in range(500):  # more than there is room for on the last page
+        refusals.count(app.store.round(kept).seq, f"reason-{i:030}")
+    with Full(app.store), pytest.raises(StorageFullError):
+        refusals.flush()
+    refusals.flush()
+    refused = app.store.refused(app.store.round(kept).seq)
+    assert len(refused) == 501
+    assert set(refused.values()) == {1}
+
+
+def test_every_answer_has_an_id_of_its_own_or_the_one_it_was_given(in_process: InProcess) -> None:
+    ids = {in_process.get("/healthz").headers["x-request-id"] for _ in range(5)}
+    assert len(ids) == 5
+    assert in_process.get("/nowhere", headers={"X-Request-ID": "trace-0123.a_B"}).headers["x-request-id"] == (
+        "trace-0123.a_B"
+    )
+    for invalid in ("short", "x" * 65, 'line"break{}', "with space"):
+        assert in_process.get("/healthz", headers={"X-Request-ID": invalid}).headers["x-request-id"] != invalid
+
+
+def test_a_submission_of_too_many_reports_is_refused_whole(
+    start_in_process: StartInProcess, problem_of: ProblemOf
+) -> None:
+    app = start_in_process(reports_per_submission=3)
+    round = app.open_round()
+    assert submit(app, round, 3 * ONE, "a").status_code == 202
+    refused = submit(app, round, 4 * ONE, "b")
+    assert (refused.status_code, problem_of(refused)) == (413, "body-too-large")
+    assert app.get(f"/rounds/{round}").json()["n"] == 3
+
+
+def test_a_round_of_too_many_items_is_refused(start_in_process: StartInProcess, problem_of: ProblemOf) -> None:
+    app = start_in_process(max_domain_size=5)
+    app.open_round(domain_size=5)
+    body = {"protocol": "grr", "epsilon": 1.0, "domain_size": 6}
+    assert problem_of(app.post("/rounds", json=body, headers=app.admin)) == "invalid-parameter"
+
+
+class Full:
+    """A database that takes not one page more, as on a full disk."""
+
+    def __init__(self, store: Store) -> None:
+        self._engine = store.database.engine
+
+    def __enter__(self) -> None:
+        sa.event.listen(self._engine, "checkout", self._shut)
+
+    def __exit__(self, *error: object) -> None:
+        sa.event.remove(self._engine, "checkout", self._shut)
+        sa.event.listen(self._engine, "checkout", _open)
+
+    @staticmethod
+    def _shut(connection: Any, *more: object) -> None:
+        # Set to less than there is, SQLite takes what there is.
+        connection.execute("PRAGMA max_page_count=1")
+
+
+def _open(connection: Any, *more: object) -> None:
+    connection.execute("PRAGMA max_page_count=1073741823")
+
+
+@pytest.mark.sqlite
+def test_a_full_disk_answers_507_and_unready_and_recovers_by_itself(
+    start_in_process: StartInProcess, problem_of: ProblemOf
+) -> None:
+    app = start_in_process()
+    round = app.open_round()
+    assert submit(app, round, 2 * ONE, "before").status_code == 202
+    with Full(app.store):
+        refused = submit(app, round, 100_000 * ONE, "after")
+        assert (refused.status_code, problem_of(refused)) == (507, "storage-full")
+        assert problem_of(app.get("/readyz")) == "storage-full"
+        assert app.get(f"/rounds/{round}/frequencies").json()["n"] == 2
+    assert app.get("/readyz").status_code == 200
+    assert submit(app, round, 100_000 * ONE, "after").json()["duplicate"] is False
+    assert app.get(f"/rounds/{round}/frequencies").json()["n"] == 100_002
+
+
+@pytest.mark.sqlite
+def test_a_disk_below_its_mark_is_not_ready(start_in_process: StartInProcess, problem_of: ProblemOf) -> None:
+    app = start_in_process(min_free_bytes=1 << 62)
+    answer = app.get("/readyz")
+    assert (answer.status_code, problem_of(answer)) == (507, "storage-full")
+
+
+@pytest.mark.parametrize(
+    ("words", "hours"), [("forever", None), ("none", 0), ("1h", 1), ("36h", 36), ("7d", 168), ("99999d", 2_399_976)]
+)
+def test_a_retention_reads_as_it_was_written(words: str, hours: int | None) -> None:
+    assert retention.hours(words) == hours
+    assert retention.words(hours) == words
+
+
+def test_whole_days_are_written_as_days() -> None:
+    assert retention.words(retention.hours("48h")) == "2d"
+
+
+@pytest.mark.parametrize("words", ["", "0h", "1", "h", "1w", "-1h", "1.5d", "100000h", "²h", "None"])
+def test_what_is_no_retention_is_refused(words: str, in_process: InProcess, problem_of: ProblemOf) -> None:
+    with pytest.raises(ParameterError):
+        retention.hours(words)
+    body = {"protocol": "grr", "epsilon": 1.0, "domain_size": 4, "retention": words}
+    assert problem_of(in_process.post("/rounds", json=body, headers=in_process.admin)) == "invalid-request"
+
+
+def on_disk(store: Store) -> bytes:
+    """Return every byte of the database and its write-ahead log."""
+    path = Path(store.database.name)
+    return b"".join(file.read_bytes() for file in path.parent.glob(f"{path.name}*"))
+
+
+def secret_report(d: int) -> bytes:
+    """Return an OUE report that no file has by chance."""
+    return np.packbits(np.random.default_rng(5).integers(0, 2, d, dtype=np.uint8), bitorder="little").tobytes()
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("words", ["forever", "none"])
+def test_reports_reach_the_disk_unless_the_round_retains_none(start_in_process: StartInProcess, words: str) -> None:
+    app = start_in_process()
+    round = app.open_round("oue", domain_size=800, retention=words)
+    assert app.get(f"/rounds/{round}").json()["retention"] == words
+    report = secret_report(800)
+    assert submit(app, round, report, "a").status_code == 202
+    assert submit(app, round, report, "a").json()["duplicate"]
+    counts = app.get(f"/rounds/{round}/frequencies").json()["counts"]
+    assert counts == np.unpackbits(np.frombuffer(report, np.uint8), bitorder="little").tolist()
+    assert (report in on_disk(app.store)) is (words == "forever")
+
+
+@pytest.mark.sqlite
+def test_deleting_a_round_leaves_no_report_on_the_disk(start_in_process: StartInProcess) -> None:
+    app = start_in_process()
+    round = app.open_round("oue", domain_size=800)
+    report = secret_report(800)
+    assert submit(app, round, report, "a").status_code == 202
+    assert report in on_disk(app.store)
+    assert app.request("DELETE", f"/rounds/{round}", headers=app.admin).status_code == 204
+    assert report not in on_disk(app.store)
+
+
+class _Batch:
+    def __init__(self, seq: int, key: bytes, data: bytes) -> None:
+        self.seq, self.key, self.digest, self.data = seq, key, key, data
+        self.submissions = [self]
+
+    def seal(self, fresh: object) -> Sealed:
+        return Sealed(self.data, Tally(np.array([0, 1, 0, 0]), 1))
+
+
+def test_segments_are_purged_once_their_time_is_over_and_their_bytes_are_gone(tmp_path: Path) -> None:
+    """Two days: a segment of the hour from 10 to 11 is there at 10:59 two days later, and gone at 11:00."""
+    now = datetime(2026, 1, 1, 10, 30, tzinfo=UTC)
+    with closing(Store(f"sqlite:///{tmp_path / 'ldprecover.db'}", clock=lambda: now)) as store:
+        store.prepare()
+        parameters = RoundParameters("grr", 1.0, ("a", "b", "c", "d"))
+        data = {hours: bytes(np.random.default_rng(hours).bytes(64)) for hours in (48, 72)}
+        data[0] = np.random.default_rng(9).bytes(64)
+        rounds = {hours: store.open_round(f"R{hours}", f"r{hours}", parameters, retention=hours) for hours in (48, 72)}
+        rounds[0] = store.open_round("R0", "r0", parameters, retention=None)
+        store.commit([_Batch(rounds[hours].seq, bytes(16), data[hours]) for hours in data])
+        keeper = Housekeeping(store, Refusals(store))
+        now += timedelta(days=2, minutes=29)
+        keeper.once()
+        assert all(kept in on_disk(store) for kept in data.values())
+        now += timedelta(minutes=1)
+        keeper.once()
+        assert data[48] not in on_disk(store)
+        assert data[72] in on_disk(store)
+        now += timedelta(days=3650)
+        keeper.once()
+        assert data[72] not in on_disk(store)
+        assert data[0] in on_disk(store)
+        assert [store.tally(round.seq, 4).n for round in rounds.values()] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
+def test_an_export_recomputes_to_the_bytes_of_the_servers_answers(in_process: InProcess, protocol: str) -> None:
+    round = in_process.open_round(protocol, domain_size=37)
+    oracle = in_process.store.parameters(in_process.store.round(round).seq).oracle
+    rng = np.random.default_rng(1)
+    assert submit(in_process, round, oracle.perturb(rng.integers(0, 37, 500), rng).tobytes(), "a").status_code == 202
+    export = RoundExport.from_json(in_process.get(f"/rounds/{round}/export").content)
+    frequencies = in_process.get(f"/rounds/{round}/frequencies").content
+    recovered = in_process.post(f"/rounds/{round}/recover", json={"targets": [3], "eta": 0.1}).content
+    estimates, recovery = export.estimates(), export.recover(targets=[3], eta=0.1)
+    for column in (estimates.frequencies, estimates.standard_errors, export.tally.counts):
+        assert msgspec.json.encode(column.tolist()) in frequencies
+    for column in (recovery.poisoned, recovery.malicious, recovery.genuine, recovery.recovered):
+        assert msgspec.json.encode(column.tolist()) in recovered
+
+
+def test_an_empty_round_exports_too(in_process: InProcess) -> None:
+    export = RoundExport.from_json(in_process.get(f"/rounds/{in_process.open_round()}/export").content)
+    assert export.tally == Tally.empty(4)
+
+
+@pytest.fixture
+def root_logger() -> Any:
+    """Put the root logger back as it was."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield root
+    root.handlers[:], root.level = handlers, level
+
+
+def test_json_logs_are_one_object_a_line_with_the_requests_id(
+    capsys: pytest.CaptureFixture[str], root_logger: logging.Logger
+) -> None:
+    logs.configure("json")
+    token = logs.request_id.set("id-of-the-request")
+    try:
+        raise ValueError("two\nlines")
+    except ValueError:
+        logging.getLogger("some.where").exception("it %s", "failed")
+    logs.request_id.reset(token)
+    logging.getLogger("some.where").warning("outside")
+    logging.getLogger("alembic.runtime").info("a step")
+    first, second = map(json.loads, capsys.readouterr().err.splitlines())
+    assert (first["level"], first["logger"], first["message"]) == ("ERROR", "some.where", "it failed")
+    assert first["request_id"] == "id-of-the-request"
+    assert first["exception"].endswith("two\nlines")
+    assert second["message"] == "outside"
+    assert "request_id" not in second
+
+
+def test_the_servers_log_is_json_whoever_writes_it_and_tells_no_report_key_or_address(
+    start_server: StartServer,
+) -> None:
+    server = start_server(log_format="json")
+    round = server.open_round()["id"]
+    key = "an-idempotency-key-to-look-for"
+    server.submit(round, ONE, key)
+    server.submit(round, b"\x09\0\0\0", key)
+    with socket.create_connection((server.http.base_url.host, server.http.base_url.port), timeout=30) as connection:
+        connection.sendall(b"no request\r\n\r\n")
+        assert connection.recv(100).startswith(b"HTTP/1.1 400")
+    server.kill()
+    lines = server.log.read_text().splitlines()
+    assert "uvicorn.error" in [json.loads(line)["logger"] for line in lines]
+    assert key not in server.log.read_text()
+    assert "127.0.0.1" not in server.log.read_text()
+
+
+def test_errors_of_the_database_are_logged_without_their_parameters(tmp_path: Path) -> None:
+    with closing(Store(f"sqlite:///{tmp_path / 'x.db'}")) as store:
+        with pytest.raises(sa.exc.DBAPIError) as caught, store.database.engine.connect() as connection:
+            connection.execute(sa.text("INSERT INTO nowhere VALUES (:report)"), {"report": "a-report"})
+        assert "a-report" not in str(caught.value)
+
+
+def test_the_address_of_metrics_is_in_the_api_reference(server: ServerProcess) -> None:
+    paths = server.http.get("/openapi.json").json()["paths"]
+    assert {"/metrics", "/rounds/{round}/stats", "/rounds/{round}/export"} <= set(paths)

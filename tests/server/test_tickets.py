@@ -1,0 +1,204 @@
+"""Tickets: one report each, for one round, however often they are sent."""
+
+from collections.abc import Callable
+from contextlib import closing
+
+import httpx
+import pytest
+import sqlalchemy as sa
+from tests.conftest import PACKED
+from tests.server.conftest import InProcess, ProblemOf, StartInProcess
+
+from ldprecover_server import tickets
+from ldprecover_server.errors import InvalidTicketError
+from ldprecover_server.store import Store
+from ldprecover_server.store.schema import metadata
+
+# RFC 5869, appendix A: the test cases with SHA-256. Secret, salt, info, derived.
+RFC_5869 = {
+    "A.1, basic": (
+        "0b" * 22,
+        "000102030405060708090a0b0c",
+        "f0f1f2f3f4f5f6f7f8f9",
+        "3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf34007208d5b887185865",
+    ),
+    "A.2, longer": (
+        bytes(range(0x50)).hex(),
+        bytes(range(0x60, 0xB0)).hex(),
+        bytes(range(0xB0, 0x100)).hex(),
+        (
+            "b11e398dc80327a1c8e7f78c596a49344f012eda2d4efad8a050cc4c19afa97c59045a99cac7827271cb41c65e590e09"
+            "da3275600c2f09b8367793a9aca3db71cc30c58179ec3e87c14c01d5c1f3434f1d87"
+        ),
+    ),
+    "A.3, no salt and no info": (
+        "0b" * 22,
+        "",
+        "",
+        "8da4e775a563c18f715f802a063c5a31b8a11f5c5ee1879ec3454e5f3c738d2d9d201395faa4b61a96c8",
+    ),
+}
+
+
+@pytest.mark.parametrize(("secret", "salt", "info", "derived"), RFC_5869.values(), ids=RFC_5869.keys())
+def test_keys_are_derived_as_the_rfc_says(secret: str, salt: str, info: str, derived: str) -> None:
+    wanted = bytes.fromhex(derived)
+    found = tickets.hkdf(bytes.fromhex(secret), salt=bytes.fromhex(salt), info=bytes.fromhex(info), length=len(wanted))
+    assert found == wanted
+
+
+def mint(app: InProcess, id: str, count: int) -> list[str]:
+    response = app.post(f"/rounds/{id}/tickets", json={"count": count}, headers=app.admin)
+    assert response.status_code == 200, response.text
+    assert response.headers["content-type"].startswith("text/plain")
+    assert response.headers["cache-control"] == "no-store"
+    return response.text.splitlines()
+
+
+def submit(app: InProcess, id: str, ticket: str, packed: bytes = b"\1\0\0\0", **headers: str) -> httpx.Response:
+    sent = {**PACKED, "Authorization": f"Ticket {ticket}", **headers}
+    return app.post(f"/rounds/{id}/reports", content=packed, headers=sent)
+
+
+def counts(app: InProcess, id: str) -> list[int]:
+    found: list[int] = app.get(f"/rounds/{id}/frequencies").json()["counts"]
+    return found
+
+
+def test_each_ticket_admits_one_report(in_process: InProcess) -> None:
+    id = in_process.open_round(access="ticket")
+    minted = mint(in_process, id, 1234)
+    assert len(set(minted)) == 1234
+    for ticket in minted[:10]:
+        answer = submit(in_process, id, ticket)
+        assert (answer.status_code, answer.json()) == (202, {"round": id, "accepted": 1, "duplicate": False})
+    assert counts(in_process, id) == [0, 10, 0, 0]
+
+
+def test_a_ticket_sent_again_is_a_duplicate_and_with_other_bytes_a_409(
+    in_process: InProcess, problem_of: ProblemOf
+) -> None:
+    """The ticket is its own idempotency key; one in a header changes nothing."""
+    id = in_process.open_round(access="ticket")
+    (ticket,) = mint(in_process, id, 1)
+    assert not submit(in_process, id, ticket).json()["duplicate"]
+    assert submit(in_process, id, ticket).json()["duplicate"]
+    assert submit(in_process, id, ticket, **{"Idempotency-Key": "another"}).json()["duplicate"]
+    other = submit(in_process, id, ticket, b"\2\0\0\0", **{"Idempotency-Key": "another"})
+    assert (other.status_code, problem_of(other)) == (409, "idempotency-key-reused")
+    assert counts(in_process, id) == [0, 1, 0, 0]
+
+
+def test_a_ticket_sent_ten_times_at_once_counts_once(in_process: InProcess) -> None:
+    id = in_process.open_round(access="ticket")
+    (ticket,) = mint(in_process, id, 1)
+    headers = PACKED | {"Authorization": f"Ticket {ticket}"}
+    request = ("POST", f"/rounds/{id}/reports", {"content": b"\1\0\0\0", "headers": headers})
+    answers = in_process.gather(*(10 * [request]))
+    assert [a.status_code for a in answers] == 10 * [202]
+    assert sorted(a.json()["duplicate"] for a in answers) == [False, *(9 * [True])]
+    assert counts(in_process, id) == [0, 1, 0, 0]
+
+
+def test_a_ticket_admits_no_second_report_in_its_submission(in_process: InProcess, problem_of: ProblemOf) -> None:
+    id = in_process.open_round(access="ticket")
+    (ticket,) = mint(in_process, id, 1)
+    response = submit(in_process, id, ticket, 2 * b"\1\0\0\0")
+    assert (response.status_code, problem_of(response)) == (422, "invalid-report")
+    assert response.json()["position"] == 1
+    assert counts(in_process, id) == 4 * [0]
+    assert submit(in_process, id, ticket).status_code == 202  # it is not used up
+
+
+def flipped(ticket: str, at: int) -> str:
+    return ticket[:at] + ("A" if ticket[at] != "A" else "B") + ticket[at + 1 :]
+
+
+FORGED: dict[str, Callable[[str], str]] = {
+    "another id": lambda ticket: flipped(ticket, 0),
+    "the last letter of the id": lambda ticket: flipped(ticket, 21),
+    "the first letter of the mac": lambda ticket: flipped(ticket, 23),
+    "the last letter of the mac": lambda ticket: flipped(ticket, 44),
+    "cut off": lambda ticket: ticket[:-1],
+    "more after it": lambda ticket: ticket + "A",
+    "no mac": lambda ticket: ticket[:23],
+    "the id alone": lambda ticket: ticket[:22],
+    "two dots": lambda ticket: ticket.replace(".", ".."),
+    "with padding": lambda ticket: ticket + "==",
+    "nothing": lambda ticket: "",
+}
+
+
+@pytest.mark.parametrize("forge", FORGED.values(), ids=FORGED.keys())
+def test_a_forged_ticket_is_refused(in_process: InProcess, problem_of: ProblemOf, forge: Callable[[str], str]) -> None:
+    id = in_process.open_round(access="ticket")
+    (ticket,) = mint(in_process, id, 1)
+    response = submit(in_process, id, forge(ticket))
+    assert (response.status_code, problem_of(response)) == (401, "invalid-ticket")
+    assert response.headers["www-authenticate"] == "Ticket"
+    assert counts(in_process, id) == 4 * [0]
+
+
+def test_a_ticket_of_another_round_or_server_is_refused(
+    in_process: InProcess, start_in_process: StartInProcess, problem_of: ProblemOf
+) -> None:
+    id, other = in_process.open_round(access="ticket"), in_process.open_round(access="ticket")
+    foreign = [*mint(in_process, other, 1)]
+    elsewhere = start_in_process()
+    foreign += mint(elsewhere, elsewhere.open_round(access="ticket"), 1)
+    for ticket in foreign:
+        response = submit(in_process, id, ticket)
+        assert (response.status_code, problem_of(response)) == (401, "invalid-ticket")
+    assert counts(in_process, id) == 4 * [0]
+
+
+def test_a_ticket_round_takes_neither_keys_nor_nothing(in_process: InProcess, problem_of: ProblemOf) -> None:
+    """Not the admin's either: the number of tickets is then the most that anyone can have sent."""
+    id = in_process.open_round(access="ticket")
+    for headers in ({}, in_process.admin):
+        response = in_process.post(f"/rounds/{id}/reports", content=b"\1\0\0\0", headers=PACKED | headers)
+        assert (response.status_code, problem_of(response)) == (401, "invalid-ticket")
+    assert counts(in_process, id) == 4 * [0]
+
+
+def test_a_clients_own_key_never_meets_a_tickets() -> None:
+    key = tickets.round_key(bytes(32), "R1")
+    (ticket,) = tickets.mint(key, 1)
+    assert " " in tickets.submission_key(key, ticket)
+    with pytest.raises(InvalidTicketError):
+        tickets.submission_key(tickets.round_key(bytes(32), "R2"), ticket)
+
+
+@pytest.mark.parametrize("access", ["open", "key"])
+def test_other_rounds_have_no_tickets(in_process: InProcess, problem_of: ProblemOf, access: str) -> None:
+    id = in_process.open_round(access=access)
+    response = in_process.post(f"/rounds/{id}/tickets", json={"count": 1}, headers=in_process.admin)
+    assert (response.status_code, problem_of(response)) == (422, "invalid-parameter")
+
+
+@pytest.mark.parametrize("count", [0, -1, 1_000_001, "5", True, 1.5, None])
+def test_a_count_outside_its_range_is_refused(in_process: InProcess, problem_of: ProblemOf, count: object) -> None:
+    id = in_process.open_round(access="ticket")
+    response = in_process.post(f"/rounds/{id}/tickets", json={"count": count}, headers=in_process.admin)
+    assert (response.status_code, problem_of(response)) == (422, "invalid-request")
+
+
+def test_nobody_but_an_admin_mints(in_process: InProcess, problem_of: ProblemOf) -> None:
+    id = in_process.open_round(access="ticket")
+    response = in_process.post(f"/rounds/{id}/tickets", json={"count": 1})
+    assert (response.status_code, problem_of(response)) == (401, "unauthorized")
+
+
+def test_minting_stores_nothing_of_the_tickets_and_they_outlive_the_server(start_in_process: StartInProcess) -> None:
+    """The secret they are made under is made once, and another process on the database finds it."""
+    app = start_in_process()
+    id = app.open_round(access="ticket")
+    (ticket,) = mint(app, id, 1)
+    with closing(Store(app.store.database.engine.url.render_as_string(hide_password=False))) as other:
+        secret = other.ticket_secret()
+        assert secret == app.store.ticket_secret()
+        assert len(secret) == 32
+    assert tickets.submission_key(tickets.round_key(secret, id), ticket)
+    with app.store.database.read() as database:
+        rows = {name: database.scalar(sa.select(sa.func.count()).select_from(t)) for name, t in metadata.tables.items()}
+    assert {name for name, n in rows.items() if n} == {"rounds", "secrets"}

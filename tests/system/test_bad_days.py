@@ -1,0 +1,83 @@
+"""Slow clients and a database that does not answer: each costs its own time, and nothing is lost."""
+
+import asyncio
+import json
+import socket
+from typing import Any
+
+import pytest
+import uvicorn
+from tests.conftest import PACKED, ServerProcess, StartServer
+from tests.system.conftest import locked
+from uvicorn.server import ServerState
+
+from ldprecover_server import connection
+
+
+def connected(server: ServerProcess) -> socket.socket:
+    return socket.create_connection((server.http.base_url.host, server.http.base_url.port), timeout=60)
+
+
+def test_a_stalled_upload_is_answered_408_and_gives_back_what_it_held(start_server: StartServer) -> None:
+    """While it stalls it holds all bytes there are; the next submission waits for it no longer than its time."""
+    server = start_server(body_seconds=1, queue_bytes=4_000, open_reports=1_000)
+    round = server.open_round()["id"]
+    head = f"POST /rounds/{round}/reports HTTP/1.1\r\nHost: x\r\nContent-Type: {PACKED['Content-Type']}\r\n"
+    with connected(server) as stalled:
+        stalled.sendall(f"{head}Content-Length: 4000\r\n\r\n".encode() + 3_999 * b"\0")
+        answer = b"".join(iter(lambda: stalled.recv(65536), b""))
+    status, _, rest = answer.partition(b"\r\n")
+    assert status == b"HTTP/1.1 408 Request Timeout"
+    assert json.loads(rest.partition(b"\r\n\r\n")[2])["type"].endswith("#body-timeout")
+    assert server.submit(round, 900 * b"\1\0\0\0").status_code == 202
+    assert server.frequencies(round)["n"] == 900
+
+
+def test_a_submission_waits_its_time_for_the_database_and_a_retry_counts_once(start_server: StartServer) -> None:
+    server = start_server(request_seconds=1)
+    round = server.open_round()["id"]
+    with locked(server):
+        refused = server.submit(round, b"\1\0\0\0", "a")
+        assert refused.status_code == 503
+        assert refused.json()["type"].endswith("#store-unavailable")
+        assert int(refused.headers["retry-after"]) >= 1
+    assert server.submit(round, b"\1\0\0\0", "a").status_code == 202
+    assert server.frequencies(round)["counts"] == [0, 1, 0, 0]
+
+
+async def _app(scope: Any, receive: Any, send: Any) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    await send({"type": "http.response.body", "body": b"ok"})
+
+
+@pytest.mark.parametrize("before", [b"", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"], ids=["first", "second"])
+@pytest.mark.parametrize("part", [b"G", b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow:"])
+def test_a_head_that_does_not_arrive_in_time_ends_its_connection(
+    monkeypatch: pytest.MonkeyPatch, before: bytes, part: bytes
+) -> None:
+    monkeypatch.setattr(connection, "HEAD_SECONDS", 0.2)
+
+    async def slow_client() -> bytes:
+        config = uvicorn.Config(_app, lifespan="off", log_config=None)
+        config.load()
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(
+            lambda: connection.Connection(config, ServerState(), {}), host="127.0.0.1", port=0
+        )
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(before)
+        answered = await reader.readuntil(b"ok") if before else b""
+        writer.write(part)
+        rest = await asyncio.wait_for(reader.read(), 30)
+        writer.close()
+        await writer.wait_closed()
+        server.close()
+        await server.wait_closed()
+        assert rest == b""
+        return answered
+
+    assert asyncio.run(slow_client()).startswith(b"HTTP/1.1 200" if before else b"")
+
+
+def test_a_connection_that_says_nothing_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    test_a_head_that_does_not_arrive_in_time_ends_its_connection(monkeypatch, b"", b"")

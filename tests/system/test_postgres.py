@@ -1,0 +1,337 @@
+"""Several server processes on one Postgres; what of them is killed, and what is lost on the way, counts once."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import numpy as np
+import psutil
+import pytest
+from tests.conftest import ServerProcess, StartServer
+from tests.postgres import Cluster
+from tests.system.conftest import Crowd, Submission, distinct_submissions
+
+pytestmark = pytest.mark.postgres
+
+SUBMISSIONS = distinct_submissions(900, 2_000)
+REPORTS = sum(len(submission.items) for submission in SUBMISSIONS)
+
+
+@pytest.fixture(scope="module")
+def mortal() -> Iterator[Cluster]:
+    """A Postgres that these tests may kill."""
+    with Cluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def url(mortal: Cluster) -> Iterator[str]:
+    """A migrated database of the test's own."""
+    with mortal.database() as name:
+        yield mortal.url(name)
+
+
+def resend_until_answered(crowd: Crowd, submissions: list[Submission]) -> None:
+    """Send again, in rounds of all who lack an answer, as clients do: with the same key and bytes."""
+    for _ in range(50):
+        answered = {submission.key for submission in crowd.answered()}
+        if not (missing := [submission for submission in submissions if submission.key not in answered]):
+            return
+        crowd.submit(missing)
+    pytest.fail("there is no end of refusals")
+
+
+def check_every_report_once(crowd: Crowd) -> None:
+    """All 900 submissions are counted, by the tallies and in the segments, and no report twice."""
+    expected = np.zeros(2_000, dtype=np.int64)
+    expected[:REPORTS] = 1
+    assert np.array_equal(crowd.counts, expected)
+    with crowd.server.sql() as database:
+        data = database.exec_driver_sql("SELECT data FROM segments").scalars().all()
+    stored = np.frombuffer(b"".join(data), dtype="<u4")
+    assert np.array_equal(np.sort(stored), np.arange(REPORTS))
+
+
+def workers_of(server: ServerProcess) -> list[psutil.Process]:
+    """Return the processes that serve; the others among its children are Python's own."""
+    children = psutil.Process(server.pid).children()
+    return [child for child in children if any("spawn_main" in word for word in child.cmdline())]
+
+
+def submit_through(crowds: list[Crowd], submissions: list[Submission]) -> None:
+    """Send all the submissions through each of the crowds, at the same time."""
+    with ThreadPoolExecutor(len(crowds)) as pool:
+        for sent in [pool.submit(crowd.submit, list(submissions)) for crowd in crowds]:
+            sent.result()
+
+
+def test_what_is_sent_to_two_servers_at_once_counts_once(start_server: StartServer, url: str) -> None:
+    """Each submission goes to both: one of the two says duplicate, however the two race."""
+    servers = [start_server(url) for _ in range(2)]
+    id = servers[0].open_round(domain_size=2_000)["id"]
+    crowds = [Crowd(server, id, connections=16) for server in servers]
+    submit_through(crowds, SUBMISSIONS)
+    for submission in SUBMISSIONS:
+        answers = [crowd.answers[submission.key] for crowd in crowds]
+        assert [answer.status_code for answer in answers] == [202, 202]
+        assert sorted(answer.json()["duplicate"] for answer in answers) == [False, True]
+    check_every_report_once(crowds[0])
+    assert np.array_equal(crowds[0].counts, crowds[1].counts)
+    with servers[0].sql() as database:
+        numbers = database.exec_driver_sql("SELECT process FROM tallies ORDER BY process").scalars().all()
+    assert numbers == [0, 1], "each process has a tally of its own"
+
+
+def test_two_workers_count_every_report_once(start_server: StartServer, url: str) -> None:
+    server = start_server(url, workers=2)
+    crowd = Crowd(server, server.open_round(domain_size=2_000)["id"], connections=32)
+    crowd.submit(list(SUBMISSIONS))
+    assert len(crowd.answered()) == len(SUBMISSIONS)
+    assert not any(answer.json()["duplicate"] for answer in crowd.answers.values())
+    check_every_report_once(crowd)
+    assert len(workers_of(server)) == 2
+
+
+def test_one_of_two_servers_killed_under_load_loses_nothing(start_server: StartServer, url: str) -> None:
+    """Its clients go to the other with what they have no answer for."""
+    servers = [start_server(url) for _ in range(2)]
+    id = servers[0].open_round(domain_size=2_000)["id"]
+    dying, other = (Crowd(server, id, connections=16) for server in servers)
+
+    def kill(answered: int) -> None:
+        if answered == 100:
+            servers[0].signal(signal.SIGKILL)
+
+    with ThreadPoolExecutor(2) as pool:
+        sent = [
+            pool.submit(dying.submit, SUBMISSIONS[:500], on_answer=kill),
+            pool.submit(other.submit, SUBMISSIONS[500:]),
+        ]
+        for future in sent:
+            future.result()
+    assert 100 <= len(dying.answers) < 500
+    counts = other.counts
+    assert all(counts[item] == 1 for submission in dying.answered() for item in submission.items), "a loss"
+    resend_until_answered(other, SUBMISSIONS)
+    assert all(other.answers[submission.key].json()["duplicate"] for submission in dying.answered())
+    check_every_report_once(other)
+
+
+def test_a_worker_killed_under_load_is_replaced_and_loses_nothing(start_server: StartServer, url: str) -> None:
+    server = start_server(url, workers=2)
+    crowd = Crowd(server, server.open_round(domain_size=2_000)["id"], connections=32)
+    victim = workers_of(server)[0]
+
+    def kill(answered: int) -> None:
+        if answered == 100:
+            victim.send_signal(signal.SIGKILL)
+
+    crowd.submit(list(SUBMISSIONS), on_answer=kill)
+    resend_until_answered(crowd, SUBMISSIONS)
+    check_every_report_once(crowd)
+    while len(alive := workers_of(server)) < 2:
+        victim.wait()
+    assert victim.pid not in [process.pid for process in alive]
+    assert server.http.get("/readyz").status_code == 200
+
+
+def test_a_database_killed_under_load_loses_nothing(start_server: StartServer, url: str, mortal: Cluster) -> None:
+    """It comes back meanwhile; whoever was refused or cut off sends the same again."""
+    servers = [start_server(url) for _ in range(2)]
+    id = servers[0].open_round(domain_size=2_000)["id"]
+    crowds = [Crowd(server, id, connections=16) for server in servers]
+    reached = threading.Event()
+
+    def tell(answered: int) -> None:
+        if answered == 100:
+            reached.set()
+
+    with ThreadPoolExecutor(2) as pool:
+        sent = [
+            pool.submit(crowd.submit, part, on_answer=tell)
+            for crowd, part in zip(crowds, (SUBMISSIONS[:450], SUBMISSIONS[450:]), strict=True)
+        ]
+        assert reached.wait(60)
+        mortal.restart()
+        for future in sent:
+            future.result()
+    for crowd in crowds:
+        assert {answer.status_code for answer in crowd.answers.values()} <= {202, 503}
+        counts = crowd.counts
+        assert all(counts[item] == 1 for submission in crowd.answered() for item in submission.items), "a loss"
+    for crowd, others in ((crowds[0], crowds[1]), (crowds[1], crowds[0])):
+        resend_until_answered(crowd, others.sent)
+    check_every_report_once(crowds[0])
+
+
+class DatabaseRelay:
+    """A TCP way to a Postgres that loses a COMMIT, or the answer to one, and the connection with it."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._lose: str | None = None
+        self.lost = 0
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self._ends: list[socket.socket] = []
+        self._threads = [threading.Thread(target=self._accept)]
+        self._threads[0].start()
+
+    def lose(self, what: str) -> None:
+        """Lose the next COMMIT (`commit`), or what is answered to it (`answer`)."""
+        self._lose = what
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):  # closed
+            while True:
+                client, _ = self._listener.accept()
+                upstream = socket.socket(socket.AF_UNIX)
+                upstream.connect(str(self._cluster.socket))
+                self._ends += [client, upstream]
+                committing = threading.Event()
+                for pump in (self._requests, self._answers):
+                    thread = threading.Thread(target=pump, args=(client, upstream, committing))
+                    self._threads.append(thread)
+                    thread.start()
+
+    def _requests(self, client: socket.socket, upstream: socket.socket, committing: threading.Event) -> None:
+        with contextlib.suppress(OSError):  # one end is gone
+            while data := client.recv(65536):
+                if b"COMMIT\0" in data and self._lose is not None:
+                    lose, self._lose = self._lose, None
+                    self.lost += 1
+                    if lose == "commit":
+                        break
+                    committing.set()
+                upstream.sendall(data)
+        _cut(client, upstream)
+
+    def _answers(self, client: socket.socket, upstream: socket.socket, committing: threading.Event) -> None:
+        with contextlib.suppress(OSError):  # one end is gone
+            while data := upstream.recv(65536):
+                if committing.is_set():
+                    break
+                client.sendall(data)
+        _cut(client, upstream)
+
+    def close(self) -> None:
+        _cut(self._listener, *self._ends)
+        for thread in self._threads:
+            thread.join()
+        for end in (self._listener, *self._ends):
+            end.close()
+
+
+def _cut(*ends: socket.socket) -> None:
+    for end in ends:
+        with contextlib.suppress(OSError):
+            end.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize("lost", ["commit", "answer"])
+def test_a_commit_whose_outcome_is_unknown_is_run_again_and_counts_once(
+    start_server: StartServer, mortal: Cluster, lost: str
+) -> None:
+    """The connection breaks when COMMIT is on its way, or has been done: the server cannot tell which."""
+    with mortal.database() as name, contextlib.closing(DatabaseRelay(mortal)) as relay:
+        server = start_server(mortal.url(name, host="127.0.0.1", port=relay.port))
+        id = server.open_round(domain_size=20)["id"]
+        assert server.submit(id, np.array([10], dtype="<u4").tobytes()).status_code == 202  # the server knows the round
+        for item in range(10):
+            relay.lose(lost)
+            answer = server.submit(id, np.array([item], dtype="<u4").tobytes(), f"key-{item}")
+            assert answer.status_code == 202
+            assert relay.lost == item + 1
+            assert answer.json()["duplicate"] is (lost == "answer")
+        assert server.frequencies(id)["counts"] == 11 * [1] + 9 * [0]
+        server.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+def test_workers_that_are_asked_to_stop_store_and_answer_what_waits(
+    start_server: StartServer, url: str, number: signal.Signals
+) -> None:
+    """A commit is held until nobody listens any more."""
+    server = start_server(url, workers=2)
+    crowd = Crowd(server, server.open_round(domain_size=2_000)["id"], connections=10)
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+
+    async def stop(http: httpx.AsyncClient) -> None:
+        with server.sql() as watcher:
+            while not watcher.exec_driver_sql(waiting).scalar_one():
+                await asyncio.sleep(0.001)
+        server.signal(number)
+        while _accepts(server):
+            await asyncio.sleep(0.001)
+        lock.close()
+
+    with contextlib.ExitStack() as lock:
+        connection = lock.enter_context(server.sql())
+        connection.exec_driver_sql("LOCK TABLE rounds IN EXCLUSIVE MODE")
+        crowd.submit(SUBMISSIONS[:10], stop)
+    assert server.wait() == 0
+    assert "Traceback" not in server.log.read_text()
+    assert len(crowd.answered()) > 0
+    server.start()
+    counted = {item for submission in crowd.answered() for item in submission.items}
+    assert counted <= set(crowd.counts.nonzero()[0].tolist())
+    resend_until_answered(crowd, SUBMISSIONS[:10])
+    assert crowd.counts.max() == 1
+
+
+def _accepts(server: ServerProcess) -> bool:
+    try:
+        socket.create_connection((server.http.base_url.host, server.http.base_url.port), timeout=10).close()
+    except ConnectionError:
+        return False
+    return True
+
+
+def test_workers_end_when_their_supervisor_is_killed(start_server: StartServer, url: str) -> None:
+    """Or the next server would find its port taken."""
+    server = start_server(url, workers=2)
+    server.open_round()
+    workers = workers_of(server)
+    assert len(workers) == 2
+    os.kill(server.pid, signal.SIGKILL)
+    assert psutil.wait_procs(workers, timeout=60)[1] == []
+    server.kill()
+
+
+@pytest.mark.parametrize("after", [0, 40, 150])
+def test_no_report_enters_a_round_after_its_close_was_answered_by_another_server(
+    start_server: StartServer, url: str, after: int
+) -> None:
+    """What was answered 202 is counted, what was answered 409 is not, whichever process answered."""
+    servers = [start_server(url) for _ in range(2)]
+    id = servers[0].open_round(domain_size=2_000)["id"]
+    crowd = Crowd(servers[0], id, connections=24)
+    n_at_close: list[int] = []
+
+    async def close(http: httpx.AsyncClient) -> None:
+        await crowd.until(after)
+        async with httpx.AsyncClient(base_url=servers[1].url, timeout=60, trust_env=False) as other:
+            answer = await other.post(f"/rounds/{id}/close", headers=servers[1].admin)
+        assert answer.status_code == 200
+        n_at_close.append(answer.json()["n"])
+
+    def submissions() -> Iterator[Submission]:
+        for submission in SUBMISSIONS:
+            yield submission
+            if len(crowd.answered(409)) >= 40:
+                return
+
+    crowd.submit(submissions(), close)
+    assert len(crowd.answered(202)) + len(crowd.answered(409)) == len(crowd.answers)
+    assert len(crowd.answered(409)) > 0
+    expected = np.zeros(2_000, dtype=np.int64)
+    for submission in crowd.answered(202):
+        expected[list(submission.items)] = 1
+    assert np.array_equal(crowd.counts, expected)
+    assert n_at_close == [expected.sum()]
