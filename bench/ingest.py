@@ -41,6 +41,7 @@ class Load:
     body: Path
     content_type: str
     reports: int
+    key: str | None = None  # several reports in one submission need one
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ def wrk(load: Load, seconds: int, rate: float = 0.0) -> Run:
     began = time.perf_counter()
     command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}", "--timeout", "20s", "-s", str(_LUA), load.url]
     command += ["--", str(load.body), load.content_type, str(rate / CONNECTIONS)]
+    command += [load.key] if load.key else []
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     took = time.perf_counter() - began
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -131,7 +133,7 @@ def packed_load(url: str, protocol: str, d: int, n: int, folder: Path) -> Load:
     rng = np.random.default_rng(1)
     body = folder / f"{protocol}-{d}-{n}.bin"
     body.write_bytes(wire.pack(oracle.perturb(rng.integers(0, d, n), rng)))
-    return Load(open_round(url, protocol, d), body, wire.MEDIA_TYPE, n)
+    return Load(open_round(url, protocol, d), body, wire.MEDIA_TYPE, n, _KEY)
 
 
 def single_load(url: str, folder: Path) -> Load:
