@@ -22,6 +22,8 @@ __all__ = ["MEDIA_TYPE", "from_json", "pack", "to_json", "unpack"]
 
 MEDIA_TYPE = "application/vnd.ldprecover.reports"
 
+_SEEDS = 1 << 32
+
 
 def pack(reports: Reports) -> bytes:
     """Return the packed bytes of reports."""
@@ -66,23 +68,15 @@ def from_json(oracle: FrequencyOracle, body: Any) -> Reports:
         raise ReportError("the body must be a JSON object")
     if isinstance(oracle, OLH):
         seeds, buckets = _columns(body, "seeds", "buckets")
-        faults = [
-            (_first_bad(seeds, 1 << 32), "the seed must be an integer from 0 to 4294967295"),
-            (
-                _first_bad(buckets, oracle.hash_range),
-                f"the bucket must be an integer from 0 to {oracle.hash_range - 1}",
-            ),
-        ]
-        if len(seeds) != len(buckets):
-            reason = f"seeds and buckets must be of equal length, not {len(seeds)} and {len(buckets)}"
-            faults.append((min(len(seeds), len(buckets)), reason))
-        _refuse_first(faults)
+        if not (_within(seeds, _SEEDS) and _within(buckets, oracle.hash_range) and len(seeds) == len(buckets)):
+            raise _column_fault(oracle, seeds, buckets)
         return oracle.reports(np.array(seeds, dtype=np.uint32), np.array(buckets, dtype=np.uint16))
     (rows,) = _columns(body, "reports")
     if isinstance(oracle, OUE):
         return _bit_strings(oracle, rows)
     limit = oracle.domain_size
-    _refuse_first([(_first_bad(rows, limit), f"the item must be an integer from 0 to {limit - 1}")])
+    if not _within(rows, limit):
+        raise ReportError(f"the item must be an integer from 0 to {limit - 1}", position=_first_bad(rows, limit))
     return np.array(rows, dtype="<u4")
 
 
@@ -101,18 +95,28 @@ def _columns(body: dict[str, Any], *names: str) -> list[list[Any]]:
     return columns
 
 
-def _first_bad(values: list[Any], limit: int) -> int | None:
-    """Return the position of the first value that is no integer in 0..limit-1."""
-    if set(map(type, values)) <= {int} and (not values or (min(values) >= 0 and max(values) < limit)):
-        return None
-    return next(i for i, value in enumerate(values) if type(value) is not int or not 0 <= value < limit)
+def _within(values: list[Any], limit: int) -> bool:
+    """Tell whether every value is an integer in 0..limit-1."""
+    return set(map(type, values)) == {int} and min(values) >= 0 and max(values) < limit
 
 
-def _refuse_first(faults: list[tuple[int | None, str]]) -> None:
-    found = [(position, reason) for position, reason in faults if position is not None]
-    if found:
-        position, reason = min(found, key=lambda fault: fault[0])
-        raise ReportError(reason, position=position)
+def _first_bad(values: list[Any], limit: int) -> int:
+    """Return the position of the first value that is no integer in 0..limit-1; the length if there is none."""
+    bad = (i for i, value in enumerate(values) if type(value) is not int or not 0 <= value < limit)
+    return next(bad, len(values))
+
+
+def _column_fault(oracle: OLH, seeds: list[Any], buckets: list[Any]) -> ReportError:
+    found = []
+    for name, values, limit in (("seed", seeds, _SEEDS), ("bucket", buckets, oracle.hash_range)):
+        position = _first_bad(values, limit)
+        if position < len(values):
+            found.append((position, f"the {name} must be an integer from 0 to {limit - 1}"))
+    if len(seeds) != len(buckets):
+        unequal = f"seeds and buckets must be of equal length, not {len(seeds)} and {len(buckets)}"
+        found.append((min(len(seeds), len(buckets)), unequal))
+    position, reason = min(found, key=lambda fault: fault[0])
+    return ReportError(reason, position=position)
 
 
 def _bit_strings(oracle: OUE, rows: list[Any]) -> Reports:

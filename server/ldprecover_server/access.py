@@ -13,7 +13,7 @@ from ldprecover_server.errors import ForbiddenError, InvalidTicketError, ReportK
 from ldprecover_server.keys import HashedKey, allows, find_key, hash_key
 from ldprecover_server.store import Store
 
-__all__ = ["CACHE_SECONDS", "Access", "Sender"]
+__all__ = ["ANYONE", "CACHE_SECONDS", "Access", "Sender"]
 
 CACHE_SECONDS = 1.0
 """How long submissions go by the keys read last: so long may a revoked `report` key live on."""
@@ -27,6 +27,10 @@ class Sender:
 
     key: HashedKey | None = None
     submission_key: str | None = None
+
+
+ANYONE = Sender()
+"""Who submits to an open round without a key."""
 
 
 class Access:
@@ -71,7 +75,7 @@ class Access:
         the round, where it takes tickets.
         """
         if authorization is None and access == "open":
-            return Sender()
+            return ANYONE
         scheme, _, value = (authorization or "").partition(" ")
         value = value.strip()
         if access == "ticket":

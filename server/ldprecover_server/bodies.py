@@ -3,12 +3,13 @@
 import asyncio
 import threading
 import zlib
+from collections.abc import Mapping
 
 from anyio import to_thread
-from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ldprecover.wire import MEDIA_TYPE
+from ldprecover_server.deadlines import Deadlines
 from ldprecover_server.errors import (
     BodyTimeoutError,
     BodyTooLargeError,
@@ -48,7 +49,7 @@ class BodyGuard:
         self.max_body_bytes = max_body_bytes
         self.max_decoded_bytes = max_decoded_bytes
         self.max_held_bytes = max_held_bytes
-        self.body_seconds = body_seconds
+        self.deadlines = Deadlines(body_seconds)
         self.held = 0
         self.lock = threading.Lock()  # gzip is undone in threads
 
@@ -59,11 +60,12 @@ class BodyGuard:
         hold = _Hold(self)
         try:
             try:
+                headers = dict(scope["headers"])
                 if scope["path"].endswith("/reports"):
-                    body = await self._read(Headers(scope=scope), receive, hold, self.max_decoded_bytes)
+                    body = await self._read(headers, receive, hold, self.max_decoded_bytes)
                 else:
                     limit = min(self.max_body_bytes, self.max_decoded_bytes)
-                    body = await self._read(Headers(scope=scope), receive, hold, limit)
+                    body = await self._read(headers, receive, hold, limit)
                     hold.take(min(_DECODED * len(body or b""), self.max_held_bytes - hold.bytes))
             except ServiceError as error:
                 response = refuse(error)
@@ -77,20 +79,15 @@ class BodyGuard:
             hold.release()
 
     async def _read(
-        self, headers: Headers, receive: Receive, hold: "_Hold", max_decoded: int
+        self, headers: Mapping[bytes, bytes], receive: Receive, hold: "_Hold", max_decoded: int
     ) -> bytes | bytearray | None:
-        length = headers.get("content-length", "0")
+        length = headers.get(b"content-length", b"0")
         if length.isdigit() and int(length) > self.max_body_bytes:
             raise _too_large(self.max_body_bytes, "as sent")
-        encoding = headers.get("content-encoding", "identity").strip().lower()
+        encoding = headers.get(b"content-encoding", b"identity").decode("latin-1").strip().lower()
         if encoding not in ("identity", "gzip"):
             raise UnsupportedMediaTypeError(f"Content-Encoding {encoding!r} is not read here; send gzip or none")
-        try:
-            # What a stalled upload holds of the allowance it holds no longer than this.
-            async with asyncio.timeout(self.body_seconds):
-                body = await self._receive(receive, hold)
-        except TimeoutError:
-            raise BodyTimeoutError(f"the body did not arrive within {self.body_seconds:g} seconds") from None
+        body = await self._receive_in_time(receive, hold)
         if not body:
             return body
         sent = media_type(headers)
@@ -104,6 +101,28 @@ class BodyGuard:
         if len(body) > _PIECE:
             return await to_thread.run_sync(self._gunzip, body, hold, max_decoded)
         return self._gunzip(body, hold, max_decoded)
+
+    async def _receive_in_time(self, receive: Receive, hold: "_Hold") -> bytes | bytearray | None:
+        task = asyncio.current_task(self.deadlines.loop)
+        assert task is not None
+        late = False
+
+        def expire() -> None:
+            nonlocal late
+            late = True
+            task.cancel()
+
+        number = self.deadlines.add(expire)
+        try:
+            return await self._receive(receive, hold)
+        except asyncio.CancelledError:
+            if late and task.uncancel() == 0:
+                # What a stalled upload holds of the allowance it holds no longer.
+                late_by = f"the body did not arrive within {self.deadlines.seconds:g} seconds"
+                raise BodyTimeoutError(late_by) from None
+            raise
+        finally:
+            self.deadlines.remove(number)
 
     async def _receive(self, receive: Receive, hold: "_Hold") -> bytes | bytearray | None:
         body: bytes | bytearray = b""
@@ -184,9 +203,9 @@ def _grow(decoded: bytearray, piece: bytes, hold: _Hold, limit: int) -> None:
     decoded += piece
 
 
-def media_type(headers: Headers) -> str:
+def media_type(headers: Mapping[bytes, bytes]) -> str:
     """Return the Content-Type without its parameters."""
-    return headers.get("content-type", "").partition(";")[0].strip().lower()
+    return headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
 
 
 def _too_large(limit: int, what: str) -> BodyTooLargeError:

@@ -2,6 +2,7 @@
 
 import asyncio
 import collections
+import functools
 import hashlib
 import logging
 import queue
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ldprecover import FrequencyOracle, Tally, wire
+from ldprecover_server.deadlines import Deadlines
 from ldprecover_server.errors import (
     KeyReusedError,
     QueueFullError,
@@ -31,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 _KEY_BYTES = 16
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds between the tries of one commit
-_GATHERED = 256  # submissions after which a group waits for no more
+_GATHERED = 256
 
 
 class Submission:
@@ -107,6 +109,7 @@ class Ingest:
     ) -> None:
         self._store = store
         self._request_seconds = request_seconds
+        self._deadlines = Deadlines(request_seconds)
         self._metrics = metrics or Metrics()
         self._stopping = threading.Event()
         self.storage_full = False
@@ -150,11 +153,11 @@ class Ingest:
         if not self._committing:
             self._committing = True
             self._loop.call_soon(self._gather, 0)
-        timer = self._loop.call_later(self._request_seconds, self._expire, submission)
+        deadline = self._deadlines.add(functools.partial(self._expire, submission))
         try:
             duplicate = await submission.future
         finally:
-            timer.cancel()
+            self._deadlines.remove(deadline)
             self.waiting -= 1
         if duplicate:
             self._metrics.duplicates.inc()

@@ -73,8 +73,12 @@ def store(open_store: OpenStore, url: str) -> Store:
 class Submitted:
     """A GRR submission under a key."""
 
-    key: bytes
+    name: bytes
     items: tuple[int, ...]
+
+    @property
+    def key(self) -> bytes:
+        return self.name.ljust(16, b".")
 
     @property
     def digest(self) -> bytes:
@@ -221,7 +225,7 @@ groups_of_submissions = st.lists(
     st.lists(
         st.builds(
             Submitted,
-            key=st.sampled_from([b"a", b"b", b"c", b"d"]),
+            name=st.sampled_from([b"a", b"b", b"c", b"d"]),
             items=st.sampled_from([(0,), (1,), (1, 2), (2, 1), (5, 5, 5)]),
         ),
         min_size=1,

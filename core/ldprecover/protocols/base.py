@@ -1,5 +1,6 @@
 """The one contract of every frequency oracle."""
 
+import functools
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
@@ -58,7 +59,7 @@ class FrequencyOracle(ABC):
     def report_dtype(self) -> np.dtype:
         """Type of one report: its packed bytes, little-endian."""
 
-    @property
+    @functools.cached_property
     def report_size(self) -> int:
         """Packed bytes of one report."""
         return self.report_dtype.itemsize

@@ -16,6 +16,8 @@ __all__ = ["MAX_HASH_RANGE", "OLH", "default_hash_range"]
 
 MAX_HASH_RANGE = 65_536
 
+_REPORT = np.dtype([("seed", "<u4"), ("bucket", "<u2")])
+
 
 def default_hash_range(epsilon: float) -> int:
     """Return g = ceil(e^eps + 1), the paper's choice (III-B)."""
@@ -55,7 +57,7 @@ class OLH(FrequencyOracle):
 
     @property
     def report_dtype(self) -> np.dtype:
-        return np.dtype([("seed", "<u4"), ("bucket", "<u2")])
+        return _REPORT
 
     def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
         reports = self.encode(items, rng)

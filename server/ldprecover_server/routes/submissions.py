@@ -8,15 +8,16 @@ describes it by hand (`openapi`).
 import logging
 import re
 import secrets
+from collections.abc import Mapping
 
 import msgspec
 from anyio import CapacityLimiter, to_thread
-from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from ldprecover import FrequencyOracle, LDPRecoverError, ReportError, wire
+from ldprecover_server.access import ANYONE
 from ldprecover_server.bodies import BIG, media_type
-from ldprecover_server.errors import BadRequestError, BodyTooLargeError, ServiceError, UnauthorizedError
+from ldprecover_server.errors import BadRequestError, BodyTooLargeError, ServiceError
 from ldprecover_server.problems import INTERNAL_ERROR, METHOD_NOT_ALLOWED, answer, refuse
 from ldprecover_server.refusals import DUPLICATE
 from ldprecover_server.service import Service
@@ -71,10 +72,12 @@ class Submissions:
         if round is None:
             round = await to_thread.run_sync(service.find_round, identifier)
         scope["round_seq"] = round.seq
-        headers = Headers(scope=scope)
-        authorization = _authorization(headers.getlist("authorization"))
-        sender = await service.access.require_sender(round.id, round.access, authorization)
-        key = sender.submission_key or _idempotency_key(headers.getlist("idempotency-key"))
+        headers = dict(scope["headers"])
+        authorization = _given_once(scope, headers, b"authorization")
+        sender = ANYONE
+        if authorization is not None or round.access != "open":
+            sender = await service.access.require_sender(round.id, round.access, authorization)
+        key = sender.submission_key or _idempotency_key(_given_once(scope, headers, b"idempotency-key"))
         packed = media_type(headers) == wire.MEDIA_TYPE
         body: bytes | bytearray = (await receive())["body"]
         if len(body) > BIG:
@@ -91,18 +94,21 @@ class Submissions:
         return msgspec.json.encode({"round": round.id, "accepted": accepted, "duplicate": duplicate})
 
 
-def _authorization(values: list[str]) -> str | None:
-    if len(values) > 1:
-        raise UnauthorizedError("the header Authorization is given once")
-    return values[0] if values else None
+def _given_once(scope: Scope, headers: Mapping[bytes, bytes], name: bytes) -> str | None:
+    value = headers.get(name)
+    if value is None:
+        return None
+    if len(headers) < len(scope["headers"]) and sum(name == given for given, _ in scope["headers"]) > 1:
+        raise BadRequestError(f"the header {name.decode().title()} must be given once")
+    return value.decode("latin-1")
 
 
-def _idempotency_key(values: list[str]) -> str:
-    if not values:
+def _idempotency_key(value: str | None) -> str:
+    if value is None:
         return secrets.token_hex(16)
-    if len(values) > 1 or not _IDEMPOTENCY_KEY.fullmatch(values[0]):
-        raise BadRequestError("Idempotency-Key must be given once, of 1 to 64 visible ASCII characters")
-    return values[0]
+    if not _IDEMPOTENCY_KEY.fullmatch(value):
+        raise BadRequestError("Idempotency-Key must be of 1 to 64 visible ASCII characters")
+    return value
 
 
 def _checked(oracle: FrequencyOracle, body: bytes | bytearray, packed: bool) -> bytes | bytearray:

@@ -40,6 +40,13 @@ class Database(ABC):
     def is_full(self, error: sa.exc.DBAPIError) -> bool:
         """Tell whether an error says that nothing more fits on the disk."""
 
+    @abstractmethod
+    def insert_keys(self, connection: sa.Connection, round: int, wanted: Mapping[bytes, bytes]) -> set[bytes]:
+        """Insert idempotency keys of a round, with their digests, unless they are there; return those inserted.
+
+        They are taken in the order given.
+        """
+
     def free_bytes(self) -> int | None:
         """Return what is free on the database's disk, or None where that cannot be told."""
         return None

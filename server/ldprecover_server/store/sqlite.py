@@ -3,6 +3,7 @@
 import fcntl
 import shutil
 import sqlite3
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -21,8 +22,23 @@ _PRAGMAS = (
     "wal_autocheckpoint=8000",  # 32 MiB: idempotency keys are random, so few of their pages come twice in less
     f"busy_timeout={_BUSY_MS}",
     "foreign_keys=ON",
+    "cache_size=-65536",  # 64 MiB
+    "temp_store=MEMORY",  # nothing of a report goes to other files
     "secure_delete=ON",  # what is deleted is overwritten
 )
+
+# All keys in one step of a statement whose text never changes. In a step the interpreter's lock is free, and after
+# each the writer has to win it back from the event loop: with a step a key that was most of a commit's time.
+_THERE = """
+WITH RECURSIVE each (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM each WHERE i + 1 < ?2)
+SELECT key FROM each JOIN keys ON round = ?1 AND key = substr(?3, 16 * i + 1, 16)
+"""
+# OR IGNORE: a statement that may fail midway would first copy every page that it changes.
+_INSERT_KEYS = """
+WITH RECURSIVE each (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM each WHERE i + 1 < ?2)
+INSERT OR IGNORE INTO keys (round, key, digest)
+SELECT ?1, substr(?3, 16 * i + 1, 16), substr(?4, 16 * i + 1, 16) FROM each
+"""
 
 
 class SQLite(Database):
@@ -66,6 +82,14 @@ class SQLite(Database):
 
     def is_full(self, error: sa.exc.DBAPIError) -> bool:
         return getattr(error.orig, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+
+    def insert_keys(self, connection: sa.Connection, round: int, wanted: Mapping[bytes, bytes]) -> set[bytes]:
+        there = set(connection.exec_driver_sql(_THERE, (round, len(wanted), b"".join(wanted))).scalars())
+        fresh = {key: digest for key, digest in wanted.items() if key not in there} if there else wanted
+        if fresh:
+            columns = (b"".join(fresh), b"".join(fresh.values()))
+            connection.exec_driver_sql(_INSERT_KEYS, (round, len(fresh), *columns))
+        return set(fresh)
 
     def free_bytes(self) -> int | None:
         return shutil.disk_usage(self.path.parent).free

@@ -71,7 +71,7 @@ class Store:
         self.database = open_database(url, pool_size=pool_size)
         self.clock = clock
         self._upsert = upsert(self.database.dialect)
-        self._commit = Commit(self.database.dialect)
+        self._commit = Commit(self.database)
 
     def prepare(self) -> None:
         """See that the schema is this version's; a SQLite file is migrated on the way.
@@ -201,7 +201,7 @@ class Store:
     def commit(self, batches: Sequence[Batch]) -> list[list[Outcome]]:
         """Store submissions, durably, each exactly once; return the outcomes in the order given."""
         with self.database.write() as connection:
-            return self._commit(connection, batches, self.database.process, self.hour())
+            return self._commit(connection, batches, self.hour())
 
     def hour(self) -> int:
         """Return the hour it is, since the epoch."""
