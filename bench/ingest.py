@@ -23,6 +23,8 @@ from pathlib import Path
 
 import httpx
 import numpy as np
+import psutil
+from tests.postgres import Cluster
 
 from ldprecover import frequency_oracle, wire
 
@@ -53,14 +55,15 @@ class Run:
     p50_ms: float
     p99_ms: float
     wrk_cpu: float  # cores
+    answered: int
 
 
-def wrk(load: Load, seconds: int, rate: float = 0.0) -> Run:
+def wrk(load: Load, seconds: int, rate: float = 0.0, connections: int = CONNECTIONS) -> Run:
     """Run wrk; with a rate (requests/s in all) at that rate, else as fast as answers come."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.perf_counter()
-    command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}", "--timeout", "20s", "-s", str(_LUA), load.url]
-    command += ["--", str(load.body), load.content_type, str(rate / CONNECTIONS)]
+    command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}", "--timeout", "20s", "-s", str(_LUA), load.url]
+    command += ["--", str(load.body), load.content_type, str(rate / connections)]
     command += [load.key] if load.key else []
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     took = time.perf_counter() - began
@@ -70,7 +73,7 @@ def wrk(load: Load, seconds: int, rate: float = 0.0) -> Run:
     if figures["refused"] or figures["broken"]:
         raise SystemExit(f"{load.url}: {figures['refused']} refused, {figures['broken']} broken requests")
     per_second = figures["requests"] / figures["seconds"]
-    return Run(per_second, per_second * load.reports, figures["p50_ms"], figures["p99_ms"], cpu)
+    return Run(per_second, per_second * load.reports, figures["p50_ms"], figures["p99_ms"], cpu, figures["requests"])
 
 
 def free_port() -> int:
@@ -101,22 +104,30 @@ def process(command: list[str], url: str, **environment: str) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def floor(kind: str, folder: Path) -> Iterator[str]:
+def bare_floor(workers: int = 1) -> Iterator[str]:
     port = free_port()
-    command = [sys.executable, "-m", "bench.ingest_floors", kind, str(port), str(folder / f"{kind}.db")]
+    command = [sys.executable, "-m", "bench.ingest_floors", "bare", str(port), str(workers)]
     with process(command, f"http://127.0.0.1:{port}") as url:
         yield f"{url}/reports"
 
 
 @contextlib.contextmanager
-def server(folder: Path, kernels: str) -> Iterator[str]:
+def transaction_floor(folder: Path) -> Iterator[str]:
     port = free_port()
-    database = folder / f"{kernels}-{port}.db"
-    command = [sys.executable, "-m", "ldprecover_cli", "serve", "--port", str(port)]
+    command = [sys.executable, "-m", "bench.ingest_floors", "transaction", str(port), str(folder / "floor.db")]
+    with process(command, f"http://127.0.0.1:{port}") as url:
+        yield f"{url}/reports"
+
+
+@contextlib.contextmanager
+def server(database: Path | str, kernels: str, workers: int = 1) -> Iterator[str]:
+    """Run the server on a SQLite file of its own in a folder, or on a database's URL."""
+    port = free_port()
+    command = [sys.executable, "-m", "ldprecover_cli", "serve", "--port", str(port), "--workers", str(workers)]
     environment = {
         "LDPRECOVER_KERNELS": kernels,
         "LDPRECOVER_ADMIN_KEY": _KEY,
-        "LDPRECOVER_DATABASE_URL": f"sqlite:///{database}",
+        "LDPRECOVER_DATABASE_URL": f"sqlite:///{database}/{port}.db" if isinstance(database, Path) else database,
     }
     with process(command, f"http://127.0.0.1:{port}/readyz", **environment):
         yield f"http://127.0.0.1:{port}"
@@ -142,12 +153,12 @@ def single_load(url: str, folder: Path) -> Load:
     return Load(url, body, "application/json", 1)
 
 
-def abba(a: Load, b: Load, pairs: int, seconds: int) -> tuple[list[Run], list[Run]]:
+def abba(a: Load, b: Load, pairs: int, seconds: int, connections: int = CONNECTIONS) -> tuple[list[Run], list[Run]]:
     """Measure a and b in the order a b b a, a b b a, ...; return the runs of each, paired."""
     runs: tuple[list[Run], list[Run]] = ([], [])
     for pair in range(pairs):
         for which in (0, 1) if pair % 2 == 0 else (1, 0):
-            runs[which].append(wrk((a, b)[which], seconds))
+            runs[which].append(wrk((a, b)[which], seconds, connections=connections))
     return runs
 
 
@@ -160,7 +171,7 @@ def median(runs: list[Run], field: str) -> float:
 
 
 def singles(folder: Path, pairs: int, seconds: int) -> None:
-    with server(folder, "numba") as url, floor("bare", folder) as bare, floor("transaction", folder) as plain:
+    with server(folder, "numba") as url, bare_floor() as bare, transaction_floor(folder) as plain:
         ours = single_load(open_round(url, "olh", 102), folder)
         for other, name, wanted in ((bare, "bare FastAPI route", 0.9), (plain, "a transaction a request", 5.0)):
             theirs = single_load(other, folder)
@@ -207,17 +218,54 @@ def packed(folder: Path, pairs: int, seconds: int) -> None:
             )
 
 
+def postgres(folder: Path, pairs: int, seconds: int) -> None:
+    """Single reports on Postgres, by one process and by two, from 32 connections; counts are checked."""
+    with Cluster(fsync=True) as cluster:
+        for workers in (1, 2):
+            with (
+                cluster.database() as name,
+                server(cluster.url(name), "numba", workers) as url,
+                bare_floor(workers) as bare,
+            ):
+                ours = single_load(open_round(url, "olh", 102), folder)
+                before = cpu_seconds()
+                began = time.perf_counter()
+                a, b = abba(ours, single_load(bare, folder), pairs, seconds, connections=32)
+                used = cpu_seconds() - before
+                took = time.perf_counter() - began
+                print(
+                    f"Postgres, {workers} process{'es' * (workers > 1)}: {median(a, 'requests_per_second'):8.0f}/s, "
+                    f"bare FastAPI route in as many {median(b, 'requests_per_second'):8.0f}/s, "
+                    f"ratio {median_ratio(a, b):5.2f}; Postgres took {used / took * 2:.2f} cores while it was asked, "
+                    f"wrk {median(a, 'wrk_cpu'):.2f} and {median(b, 'wrk_cpu'):.2f}"
+                )
+                counted = httpx.get(f"{url}/rounds/current").raise_for_status().json()["n"]
+                answered = sum(run.answered for run in a)
+                # wrk stops without waiting for the last answer of each connection.
+                if not answered <= counted <= answered + 32 * len(a):
+                    raise SystemExit(f"{counted} reports counted of {answered} answered")
+
+
+def cpu_seconds() -> float:
+    """Return what every Postgres process alive has used."""
+    used = 0.0
+    for process in psutil.process_iter(["name", "cpu_times"]):
+        if process.info["name"] == "postgres" and process.info["cpu_times"]:
+            used += process.info["cpu_times"].user + process.info["cpu_times"].system
+    return used
+
+
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.ingest", description=__doc__)
     parser.add_argument("--pairs", type=int, default=6)
     parser.add_argument("--seconds", type=int, default=5)
-    parser.add_argument("--only", choices=["singles", "packed"])
+    parser.add_argument("--only", choices=["singles", "packed", "postgres"])
     chosen = parser.parse_args(arguments)
     if shutil.which("wrk") is None:
         print("ingest: skipped, wrk is not installed")
         return
     print(f"ingest, {os.cpu_count()} cores, {CONNECTIONS} connections, {chosen.pairs} pairs of {chosen.seconds:g} s")
-    for name, part in (("singles", singles), ("packed", packed)):
+    for name, part in (("singles", singles), ("packed", packed), ("postgres", postgres)):
         if chosen.only in (None, name):
             with tempfile.TemporaryDirectory() as folder:
                 part(Path(folder), chosen.pairs, chosen.seconds)

@@ -1,6 +1,6 @@
 """The floors that ingest is measured against: what the same machine can do with less, or with the plain way.
 
-python -m bench.ingest_floors bare PORT             a FastAPI route that reads the body and answers
+python -m bench.ingest_floors bare PORT WORKERS     a FastAPI route that reads the body and answers
 python -m bench.ingest_floors transaction PORT DB   the same, with one durable SQLite transaction a request
 """
 
@@ -45,5 +45,9 @@ def transaction(path: str) -> FastAPI:
 
 
 if __name__ == "__main__":
-    app = bare() if sys.argv[1] == "bare" else transaction(sys.argv[3])
-    uvicorn.run(app, port=int(sys.argv[2]), access_log=False, log_level="warning")
+    kind, port, third = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    if kind == "bare":
+        workers = int(third)
+        uvicorn.run("bench.ingest_floors:bare", factory=True, port=port, workers=workers, access_log=False)
+    else:
+        uvicorn.run(transaction(third), port=port, access_log=False, log_level="warning")

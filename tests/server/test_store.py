@@ -279,6 +279,33 @@ def test_tallies_of_several_processes_add(open_store: OpenStore, fresh: str) -> 
     assert [tuple(row) for row in rows] == [(0, 1), (1, 2)]
 
 
+def test_processes_that_have_one_number_by_mistake_still_count_everything(open_store: OpenStore, fresh: str) -> None:
+    """What a process remembers of the row that it wrote is no longer so."""
+    stores = [open_store(fresh) for _ in range(2)]
+    seq = open_round(stores[0])
+    for i in range(12):
+        submitted = Submitted(b"%d" % i, (i % 6,))
+        assert stores[i % 5 % 2].commit([Group(seq, [submitted])]) == [[Outcome.STORED]]
+    assert stores[0].tally(seq, 6).counts.tolist() == 6 * [2]
+    with stores[0].database.read() as connection:
+        assert connection.exec_driver_sql("SELECT process, n FROM tallies").all() == [(0, 12)]
+
+
+def test_what_a_failed_commit_would_have_written_is_not_remembered(store: Store) -> None:
+    class Torn(Group):
+        def seal(self, fresh: Sequence[int]) -> Sealed:
+            raise ZeroDivisionError
+
+    first, second = open_round(store), open_round(store)
+    store.commit([Group(first, [Submitted(b"a", (1,))])])
+    with pytest.raises(ZeroDivisionError):
+        store.commit([Group(first, [Submitted(b"b", (2,))]), Torn(second, [Submitted(b"b", (2,))])])
+    # As many reports as the torn commit would have written, but others.
+    store.commit([Group(first, [Submitted(b"c", (3,))])])
+    store.commit([Group(first, [Submitted(b"d", (4,))])])
+    assert store.tally(first, 6).counts.tolist() == [0, 1, 0, 1, 1, 0]
+
+
 def test_counts_are_stored_as_little_endian_64_bit_integers(store: Store) -> None:
     seq = open_round(store)
     store.commit([Group(seq, [Submitted(b"a", 300 * (5,))])])

@@ -69,27 +69,38 @@ class Commit:
         )
         self._insert_segment = sa.insert(segments)
         mine = sa.and_(tallies.c.round == sa.bindparam("seq"), tallies.c.process == sa.bindparam("number"))
-        # Locked before it is added to: should two processes ever have one number, both still count.
+        # Locked before it is read: should two processes ever have one number, both still count.
         self._tally = sa.select(tallies.c.n, tallies.c.counts).where(mine).with_for_update()
         self._first_tally = insert(tallies).on_conflict_do_nothing().returning(tallies.c.n)
-        self._put_tally = sa.update(tallies).where(mine).values(n=sa.bindparam("new_n"), counts=sa.bindparam("new"))
+        as_read = sa.and_(mine, tallies.c.n == sa.bindparam("old_n"))
+        self._put_tally = sa.update(tallies).where(as_read).values(n=sa.bindparam("new_n"), counts=sa.bindparam("new"))
+        self._written: dict[int, Tally] = {}
 
-    def __call__(self, connection: sa.Connection, batches: Sequence[Batch], hour: int) -> list[list[Outcome]]:
-        """Store the batches within the caller's transaction; return each submission's outcome.
+    def __call__(self, batches: Sequence[Batch], hour: int) -> list[list[Outcome]]:
+        """Store the batches in one transaction; return each submission's outcome.
 
         Run again after an unknown outcome it is harmless: what had been stored is found as
         duplicates. Rounds and keys are taken in sorted order, so that writers in several
         processes cannot deadlock.
         """
+        # What this process wrote last stands in the database unless n says otherwise: n only grows, and only what
+        # was certainly committed is remembered. So the row is mostly added to without being read.
+        written, self._written = self._written, {}
+        totals: dict[int, Tally] = {}
         outcomes: dict[int, list[Outcome]] = {}
-        for batch in sorted(batches, key=lambda batch: batch.seq):
-            outcomes[batch.seq] = self._store(connection, batch, hour)
+        with self._database.write() as connection:
+            for batch in sorted(batches, key=lambda batch: batch.seq):
+                outcomes[batch.seq], sealed = self._store(connection, batch, hour)
+                if sealed is not None:
+                    totals[batch.seq] = self._add(connection, batch.seq, sealed.tally, written.get(batch.seq))
+        self._written = totals
         return [outcomes[batch.seq] for batch in batches]
 
-    def _store(self, connection: sa.Connection, batch: Batch, hour: int) -> list[Outcome]:
+    def _store(self, connection: sa.Connection, batch: Batch, hour: int) -> tuple[list[Outcome], Sealed | None]:
+        """Store keys and segment; return outcomes, and what is to be added to the tally."""
         round = connection.execute(self._state, {"seq": batch.seq}).one_or_none()
         if round is None:
-            return [Outcome.GONE] * len(batch.submissions)
+            return [Outcome.GONE] * len(batch.submissions), None
         # Of several submissions under one key in this group, the first one stands for the key.
         first: dict[bytes, int] = {}
         for i, submission in enumerate(batch.submissions):
@@ -113,24 +124,36 @@ class Commit:
                 outcomes.append(Outcome.STORED)
             else:
                 outcomes.append(Outcome.DUPLICATE)
-        if fresh := [i for i, outcome in enumerate(outcomes) if outcome is Outcome.STORED]:
-            sealed = batch.seal(fresh)
-            if round.retention != 0:  # else what is counted is all that ever reaches the disk
-                segment = {"round": batch.seq, "hour": hour, "n": sealed.tally.n, "data": sealed.data}
-                connection.execute(self._insert_segment, segment)
-            self._add(connection, batch.seq, sealed.tally)
-        return outcomes
+        fresh = [i for i, outcome in enumerate(outcomes) if outcome is Outcome.STORED]
+        if not fresh:
+            return outcomes, None
+        sealed = batch.seal(fresh)
+        if round.retention != 0:  # else what is counted is all that ever reaches the disk
+            segment = {"round": batch.seq, "hour": hour, "n": sealed.tally.n, "data": sealed.data}
+            connection.execute(self._insert_segment, segment)
+        return outcomes, sealed
 
-    def _add(self, connection: sa.Connection, seq: int, added: Tally) -> None:
+    def _add(self, connection: sa.Connection, seq: int, added: Tally, written: Tally | None) -> Tally:
+        """Add to this process's tally of a round, and return it."""
+        if written is not None and (total := self._put(connection, seq, written, added)) is not None:
+            return total
         mine = {"seq": seq, "number": self._database.process}
         row = connection.execute(self._tally, mine).one_or_none()
         if row is None:
             first = {"round": seq, "process": self._database.process, "n": added.n, "counts": added.to_bytes()}
             if connection.scalar(self._first_tally, first) is not None:
-                return
+                return added
             row = connection.execute(self._tally, mine).one()
-        tally = Tally.from_bytes(row.counts, row.n) + added
-        connection.execute(self._put_tally, {**mine, "new_n": tally.n, "new": tally.to_bytes()})
+        total = self._put(connection, seq, Tally.from_bytes(row.counts, row.n), added)
+        assert total is not None  # the row is locked
+        return total
+
+    def _put(self, connection: sa.Connection, seq: int, there: Tally, added: Tally) -> Tally | None:
+        """Write the sum of two tallies where the first one stands, and return it; None where another stands."""
+        total = there + added
+        mine = {"seq": seq, "number": self._database.process}
+        values = {**mine, "old_n": there.n, "new_n": total.n, "new": total.to_bytes()}
+        return total if connection.execute(self._put_tally, values).rowcount == 1 else None
 
 
 def upsert(dialect: str) -> Callable[[sa.Table], postgresql.Insert | sqlite.Insert]:

@@ -200,8 +200,7 @@ class Store:
 
     def commit(self, batches: Sequence[Batch]) -> list[list[Outcome]]:
         """Store submissions, durably, each exactly once; return the outcomes in the order given."""
-        with self.database.write() as connection:
-            return self._commit(connection, batches, self.hour())
+        return self._commit(batches, self.hour())
 
     def hour(self) -> int:
         """Return the hour it is, since the epoch."""
