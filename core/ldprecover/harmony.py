@@ -1,0 +1,80 @@
+"""Harmony: the mean of numbers in [-1, 1], as frequencies of two items (Nguyen et al., 2016; paper, VII-A).
+
+A user's number becomes -1 or 1 at random, so that its mean stays what it was, and is then perturbed by
+GRR over these two items. So a round for numbers is a GRR round over ITEMS: its reports, store and
+recovery are those of every round, and its mean is the difference of its two frequencies.
+"""
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ldprecover._types import Int64Array
+from ldprecover.errors import ParameterError
+from ldprecover.parameters import RoundParameters
+from ldprecover.protocols import FrequencyOracle
+from ldprecover.sampling import words_from
+from ldprecover.tally import Tally
+
+__all__ = ["ITEMS", "Mean", "is_for_numbers", "round_numbers"]
+
+ITEMS = ("-1", "1")
+"""The items of a round for numbers, in this order."""
+
+
+def is_for_numbers(parameters: RoundParameters) -> bool:
+    """Tell whether a round is one for numbers: GRR over ITEMS."""
+    return parameters.protocol == "grr" and parameters.items == ITEMS
+
+
+def round_numbers(numbers: ArrayLike, rng: np.random.Generator | None = None) -> Int64Array:
+    """Return for each number x in [-1, 1] the index of 1 with probability (1 + x)/2, else that of -1.
+
+    The result is an item for GRR to perturb; by itself it protects nothing. `rng` None draws from the
+    operating system. Raises ParameterError for what is no vector of numbers in [-1, 1].
+    """
+    try:
+        values = np.asarray(numbers, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.array(math.nan)
+    if values.ndim != 1 or not (np.abs(values) <= 1).all():
+        raise ParameterError("numbers must be a one-dimensional array of numbers from -1 to 1")
+    uniform = (words_from(rng)(values.size) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return (uniform < (1 + values) / 2).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The unbiased mean of n users' numbers, never clipped, and its standard error.
+
+    The error is that of rounding and perturbing: sqrt((c^2 - mean^2)/n) with c = 1/(p - q), a little
+    too large unless all numbers are equal, since they are not known one by one.
+    """
+
+    value: float
+    standard_error: float
+    n: int
+
+    @classmethod
+    def of(cls, oracle: FrequencyOracle, tally: Tally) -> "Mean":
+        """Estimate from the tally of a round for numbers.
+
+        Raises ParameterError for another domain than two items, or no report.
+        """
+        if oracle.domain_size != len(ITEMS) or tally.counts.size != len(ITEMS):
+            raise ParameterError(f"a mean needs the {len(ITEMS)} items {' and '.join(ITEMS)}")
+        minus, plus = oracle.estimate(tally.counts, tally.n)
+        value = float(plus - minus)
+        scale = 1 / (oracle.p - oracle.q)
+        within = min(abs(value), 1.0)
+        return cls(value, math.sqrt((scale**2 - within**2) / tally.n), tally.n)
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Return (low, high), the normal interval at this two-sided confidence."""
+        if not 0 < confidence < 1:
+            raise ParameterError("confidence must be between 0 and 1")
+        half = NormalDist().inv_cdf((1 + confidence) / 2) * self.standard_error
+        return self.value - half, self.value + half

@@ -1,0 +1,89 @@
+"""Items that rose since earlier rounds by more than their noise: whom to suspect as targets (paper, V-D).
+
+LDPRecover* needs the targets. Where earlier rounds asked honest users for the same items, a target shows as
+an outlier: its estimate has risen by many standard errors of the difference. A true trend rises too: what
+follows is evidence, to be looked at before it is used.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ldprecover._types import FloatArray
+from ldprecover.errors import ParameterError
+from ldprecover.estimates import Estimates
+from ldprecover.protocols import FrequencyOracle
+from ldprecover.tally import Tally
+
+__all__ = ["DEFAULT_RATE", "Suspects", "suspects"]
+
+DEFAULT_RATE = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Suspects:
+    """Which items rose, and by how much. Vectors are of the d items.
+
+    `before` are the frequencies of the earlier rounds pooled, `now` those of the round, `z` the rise in
+    standard errors of the difference, `p_values` the one-sided probabilities of such a rise by noise
+    alone. `items` are the suspected ones, the largest z first: those whose rise the
+    Benjamini-Hochberg rule takes for real, at a false-discovery rate of `rate`.
+    """
+
+    before: FloatArray
+    now: FloatArray
+    z: FloatArray
+    p_values: FloatArray
+    items: tuple[int, ...]
+    rate: float
+
+
+def suspects(
+    oracle: FrequencyOracle,
+    tally: Tally,
+    earlier: Sequence[tuple[FrequencyOracle, Tally]],
+    *,
+    rate: float = DEFAULT_RATE,
+    drift: float = 0.0,
+) -> Suspects:
+    """Return the items whose frequency rose since the earlier rounds by more than LDP noise explains.
+
+    Earlier rounds over the same items, in any protocol and at any epsilon, are pooled with weights inverse to
+    their noise, the variance of Lemma 2 at frequency 0, which is the same for every item. Differences are
+    standardised with Lemma 2's variance at the pooled estimates, so z is standard normal for an item that
+    did not change. `drift`, in units of frequency, is the standard deviation that an item's true frequency
+    is allowed to change by; 0 suspects every real trend. `rate` bounds the expected share of false
+    suspicions (Benjamini and Hochberg 1995).
+
+    Raises ParameterError without an earlier round or report, or for rounds of another number of items.
+    """
+    if not earlier:
+        raise ParameterError("suspects need an earlier round over the same items")
+    if not 0 < rate < 1:
+        raise ParameterError(f"rate must be between 0 and 1, not {rate}")
+    if not drift >= 0:
+        raise ParameterError(f"drift must be at least 0, not {drift}")
+    if any(other.domain_size != oracle.domain_size for other, _ in earlier):
+        raise ParameterError("the earlier rounds must be over the same items")
+    now = Estimates.of(oracle, tally).frequencies
+    estimates = np.array([Estimates.of(other, its).frequencies for other, its in earlier])
+    weights = np.array([1 / other.variance(0.0, its.n) for other, its in earlier])
+    weights /= weights.sum()
+    before = weights @ estimates
+    likely = np.clip(before, 0.0, 1.0)
+    variance = oracle.variance(likely, tally.n) + drift**2
+    for weight, (other, its) in zip(weights, earlier, strict=True):
+        variance = variance + weight**2 * other.variance(likely, its.n)
+    z = (now - before) / np.sqrt(variance)
+    p_values = np.array([math.erfc(value / math.sqrt(2)) / 2 for value in z.tolist()])
+    order = np.argsort(-z, kind="stable")  # not by the p-values: the least of them are all 0
+    return Suspects(before, now, z, p_values, tuple(order[: _discoveries(p_values[order], rate)].tolist()), rate)
+
+
+def _discoveries(p_values: FloatArray, rate: float) -> int:
+    """Return how many of the sorted p-values the Benjamini-Hochberg rule rejects."""
+    limits = rate * np.arange(1, p_values.size + 1) / p_values.size
+    passed = np.flatnonzero(p_values <= limits)
+    return int(passed[-1]) + 1 if passed.size else 0
