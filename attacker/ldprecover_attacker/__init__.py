@@ -1,29 +1,48 @@
 """Poisoning attacks on frequency estimation under local differential privacy: what malicious users report.
 
-Every attack is one contract, `Attack.reports(oracle, m, rng)`; a `Campaign` posts them to a round
-through the door that genuine users use.
+Every attack is one contract: `Attack.reports(oracle, m, rng)`, and what to expect of them, `support`,
+`support_sum` and `gain`; a `Campaign` posts them to a round through the door that genuine users use.
 """
 
 from ldprecover_attacker.adaptive import AA
-from ldprecover_attacker.base import MODELS, Attack, ItemAttack
+from ldprecover_attacker.apa import APA
+from ldprecover_attacker.apa2 import APA2
+from ldprecover_attacker.base import MODELS, Attack, ItemAttack, ModelledAttack, Plan
 from ldprecover_attacker.campaign import Campaign, CampaignResult
-from ldprecover_attacker.catalogue import ATTACKS, make_attack
+from ldprecover_attacker.catalogue import ATTACKS, attack_options, make_attack
 from ldprecover_attacker.input_poisoning import InputPoisoning
 from ldprecover_attacker.manip import Manip
 from ldprecover_attacker.mga import MGA
+from ldprecover_attacker.mga_a import MGAA
+from ldprecover_attacker.mla import AGAINST, MLA
+from ldprecover_attacker.ria import RIA
+from ldprecover_attacker.rpa import RPA
 from ldprecover_attacker.several import Several
+from ldprecover_attacker.targets import SubsetAttack, TargetedAttack
 
 __all__ = [
     "AA",
+    "AGAINST",
+    "APA",
+    "APA2",
     "ATTACKS",
     "MGA",
+    "MGAA",
+    "MLA",
     "MODELS",
+    "RIA",
+    "RPA",
     "Attack",
     "Campaign",
     "CampaignResult",
     "InputPoisoning",
     "ItemAttack",
     "Manip",
+    "ModelledAttack",
+    "Plan",
     "Several",
+    "SubsetAttack",
+    "TargetedAttack",
+    "attack_options",
     "make_attack",
 ]

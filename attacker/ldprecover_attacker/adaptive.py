@@ -8,7 +8,7 @@ import numpy as np
 
 from ldprecover import ParameterError
 from ldprecover._types import FloatArray
-from ldprecover_attacker.base import ItemAttack
+from ldprecover_attacker.base import ModelledAttack
 from ldprecover_attacker.sizes import check_size, fitting_size
 
 __all__ = ["AA"]
@@ -18,7 +18,7 @@ _PEAKED_SIZE = 10
 
 
 @dataclass(frozen=True)
-class AA(ItemAttack):
+class AA(ModelledAttack):
     """Sends items drawn from a random attacker-designed distribution P (paper, V-C and VI-A).
 
     The paper only says that P is randomly generated. Two ways:
@@ -30,6 +30,10 @@ class AA(ItemAttack):
 
     Crafted, a report is made for the one item its user drew. For GRR and OLH that is the sampled
     report; an OUE report gets the ones of an honest report's size in place of a single one.
+
+    S is that of MGA for sampled reports; crafted, 1 for GRR, (L - qd)/(p-q) for OUE with L = floor(p + (d-1)q),
+    and (1-q)/(p-q) for OLH. The gain on any items is beta(sum_T (pi(t) - q)/(p-q) - f_T), with pi = P under
+    GRR and sampled OUE, P + (1-P)q under OLH and P + (1-P)(L-1)/(d-1) under crafted OUE.
 
     Raises ParameterError for another kind, a size outside its range, or a size with "diffuse".
     """
@@ -61,7 +65,7 @@ class AA(ItemAttack):
         return weights
 
     def _size(self, d: int) -> int:
-        return fitting_size(self.size, default=_PEAKED_SIZE, d=d)
+        return fitting_size(self.size, default=_PEAKED_SIZE, most=d)
 
 
 def _positive_uniform(n: int, rng: np.random.Generator) -> FloatArray:

@@ -1,17 +1,18 @@
 """The one contract of every attack."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ldprecover import FrequencyOracle, ParameterError
+from ldprecover import OLH, FrequencyOracle, ParameterError
 from ldprecover._types import FloatArray, Int64Array, Reports
-from ldprecover_attacker.crafting import craft
+from ldprecover_attacker.crafting import craft, expected_hits, wanted_support
 
-__all__ = ["MODELS", "Attack", "ItemAttack"]
+__all__ = ["MODELS", "Attack", "ItemAttack", "ModelledAttack", "Plan", "draw_items"]
 
 MODELS = ("crafted", "sampled")
 
@@ -21,12 +22,25 @@ _ONE_HOT = (
 )
 
 
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """An attack on one oracle once its secrets are drawn: the reports are independent and alike from here on.
+
+    `send(m, rng)` returns m reports; `support(m)` returns pi, for each of the d items the expected
+    fraction of m reports that support it.
+    """
+
+    send: Callable[[int, np.random.Generator], Reports]
+    support: Callable[[int], FloatArray]
+
+
 @dataclass(frozen=True)
 class Attack(ABC):
     """What m malicious users send: a protocol, m and a seeded generator in, m reports out.
 
     An attack is a value: the same attack, oracle, m and generator state give the same reports. What
-    an attacker draws once and keeps secret (Manip's H, AA's distribution) is drawn anew by each call.
+    an attacker draws once and keeps secret (Manip's H, AA's distribution) is drawn anew by each call,
+    before anything else: a generator in the same state gives `support` the secret that `reports` had.
     """
 
     name: ClassVar[str]
@@ -36,9 +50,59 @@ class Attack(ABC):
 
         Raises ParameterError when m is negative or the attack does not fit the oracle's domain.
         """
-        if isinstance(m, bool) or not isinstance(m, int | np.integer) or m < 0:
-            raise ParameterError(f"m, the number of malicious users, must be an integer from 0, not {m!r}")
-        return self._reports(oracle, int(m), rng)
+        _check_number(m, least=0)
+        return self.plan(oracle, rng).send(int(m), rng)
+
+    def support(self, oracle: FrequencyOracle, rng: np.random.Generator | None = None, *, m: int = 1) -> FloatArray:
+        """Return pi: pi(v) is the expected fraction of malicious reports that support v, for each of d items.
+
+        Given the attacker's secrets, which `rng` draws as it does for `reports` (None: some others), and
+        exact, for OLH under an ideal hash. The number of users m matters to an exhaustive search for
+        seeds alone, whose good seeds run out.
+        """
+        _check_number(m, least=1)
+        return self.plan(oracle, np.random.default_rng() if rng is None else rng).support(int(m))
+
+    def support_sum(self, oracle: FrequencyOracle, rng: np.random.Generator | None = None, *, m: int = 1) -> float:
+        """Return S, the expected sum of f~_Y over all items: (k - qd)/(p - q) if a report supports k on average."""
+        mean_size = float(self.support(oracle, rng, m=m).sum())
+        return (mean_size - oracle.q * oracle.domain_size) / (oracle.p - oracle.q)
+
+    def gain(
+        self,
+        oracle: FrequencyOracle,
+        frequencies: ArrayLike,
+        beta: float,
+        *,
+        targets: Sequence[int] | None = None,
+        rng: np.random.Generator | None = None,
+        m: int = 1,
+    ) -> float:
+        """Return G, how far the attack is expected to raise the estimates of the targets together.
+
+        G = beta (sum_T (pi(t) - q)/(p - q) - f_T), where f are the true frequencies of the genuine users,
+        beta = m/(n + m) is the malicious share, and T are item indices: the attack's own unless given
+        (Cao et al., USENIX Security 2021). `rng` and `m` as for `support`.
+
+        Raises ParameterError when the attack has no targets and none are given, and for targets, frequencies
+        or a beta that do not fit.
+        """
+        d = oracle.domain_size
+        chosen = self.target_indices(d) if targets is None else np.unique(np.asarray(targets, dtype=np.int64))
+        f = np.asarray(frequencies, dtype=np.float64)
+        if chosen.size and not 0 <= chosen.min() <= chosen.max() < d:
+            raise ParameterError(f"targets must be from 0 to {d - 1}")
+        if f.shape != (d,):
+            raise ParameterError(f"frequencies must be of the {d} items, not of shape {f.shape}")
+        if not 0 <= beta <= 1:
+            raise ParameterError(f"beta, the share of malicious users, must be from 0 to 1, not {beta}")
+        pi = self.support(oracle, rng, m=m)[chosen]
+        f_t = float(f[chosen].sum())
+        return beta * (float((pi - oracle.q).sum()) / (oracle.p - oracle.q) - f_t)
+
+    def target_indices(self, d: int) -> Int64Array:
+        """Return the items, of d, that the attack raises. Raises ParameterError when it has none in view."""
+        raise ParameterError(f"{self.name} has no targets: say which items are meant")
 
     @abstractmethod
     def resolve(self, items: Sequence[str]) -> Self:
@@ -49,12 +113,24 @@ class Attack(ABC):
         """
 
     @abstractmethod
-    def _reports(self, oracle: FrequencyOracle, m: int, rng: np.random.Generator) -> Reports:
-        """Return m reports; m has been checked."""
+    def plan(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:
+        """Draw the attacker's secrets and return what its users do with them."""
 
 
 @dataclass(frozen=True)
 class ItemAttack(Attack):
+    """An attack with a distribution P over items: of what its users' reports are made, or what they lie about."""
+
+    @abstractmethod
+    def distribution(self, d: int, rng: np.random.Generator) -> FloatArray:
+        """Return P(v) over d items, non-negative and of sum one, drawing whatever is random in it.
+
+        `reports` draws it first: a generator in the same state shows the P that was used.
+        """
+
+
+@dataclass(frozen=True)
+class ModelledAttack(ItemAttack):
     """An attack whose malicious users each draw an item from the attacker's distribution P (paper, V-C).
 
     `model` says what a user makes of its item:
@@ -77,22 +153,29 @@ class ItemAttack(Attack):
             hint = f"; {_ONE_HOT}" if "hot" in str(self.model) else ""
             raise ParameterError(f"model must be one of {', '.join(MODELS)}, not {self.model!r}{hint}")
 
-    @abstractmethod
-    def distribution(self, d: int, rng: np.random.Generator) -> FloatArray:
-        """Return P(v) over d items, non-negative and of sum one, drawing whatever is random in it.
+    def plan(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:
+        weights = self.distribution(oracle.domain_size, rng)
+        if self.model == "crafted":
+            return self._crafted(oracle, weights)
+        others = (oracle.domain_size - 1) * oracle.q if isinstance(oracle, OLH) else 0.0
+        return Plan(
+            send=lambda m, rng: oracle.encode(draw_items(weights, m, rng), rng),
+            support=lambda m: wanted_support(weights, 1, 1.0, others),
+        )
 
-        `reports` draws it first: a generator in the same state shows the P that was used.
-        """
-
-    def draw_items(self, d: int, m: int, rng: np.random.Generator) -> Int64Array:
-        """Return the items of m malicious users, drawn independently from P."""
-        return rng.choice(d, size=m, p=self.distribution(d, rng))
-
-    def _reports(self, oracle: FrequencyOracle, m: int, rng: np.random.Generator) -> Reports:
-        if self.model == "sampled":
-            return oracle.encode(self.draw_items(oracle.domain_size, m, rng), rng)
-        return self._crafted(oracle, m, rng)
-
-    def _crafted(self, oracle: FrequencyOracle, m: int, rng: np.random.Generator) -> Reports:
+    def _crafted(self, oracle: FrequencyOracle, weights: FloatArray) -> Plan:
         """Craft each report for the one item it drew, so that its support size looks honest."""
-        return craft(oracle, self.draw_items(oracle.domain_size, m, rng)[:, None], rng)
+        return Plan(
+            send=lambda m, rng: craft(oracle, draw_items(weights, m, rng)[:, None], rng),
+            support=lambda m: wanted_support(weights, 1, *expected_hits(oracle, 1)),
+        )
+
+
+def draw_items(weights: FloatArray, m: int, rng: np.random.Generator) -> Int64Array:
+    """Return the items of m malicious users, drawn independently from the distribution P."""
+    return rng.choice(weights.size, size=m, p=weights)
+
+
+def _check_number(m: object, *, least: int) -> None:
+    if isinstance(m, bool) or not isinstance(m, int | np.integer) or m < least:
+        raise ParameterError(f"m, the number of malicious users, must be an integer from {least}, not {m!r}")

@@ -71,7 +71,7 @@ class Campaign:
     def run(self, progress: Progress | Literal["bar"] | None = None) -> CampaignResult:
         """Fetch the round's parameters, make the m reports, post them.
 
-        `progress` is called with reports accepted and m; "bar" shows a bar on standard error. Raises
+        `progress` is called with reports accepted and m; "bar" shows a bar on a terminal's standard error. Raises
         ParameterError when the attack does not fit the round, and what `submit_reports` raises.
         """
         with Server(

@@ -1,21 +1,37 @@
 """The attacks by name, for command lines and forms."""
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import Any, Literal
 
 from ldprecover import ParameterError
 from ldprecover_attacker.adaptive import AA
+from ldprecover_attacker.apa import APA
+from ldprecover_attacker.apa2 import APA2
 from ldprecover_attacker.base import Attack, ItemAttack
 from ldprecover_attacker.input_poisoning import InputPoisoning
 from ldprecover_attacker.manip import Manip
 from ldprecover_attacker.mga import MGA
+from ldprecover_attacker.mga_a import MGAA
+from ldprecover_attacker.mla import MLA
+from ldprecover_attacker.ria import RIA
+from ldprecover_attacker.rpa import RPA
 from ldprecover_attacker.several import Several
 
-__all__ = ["ATTACKS", "make_attack"]
+__all__ = ["ATTACKS", "attack_options", "make_attack"]
 
-ATTACKS: dict[str, type[Attack]] = {attack.name: attack for attack in (AA, Manip, MGA)}
+ATTACKS: dict[str, type[ItemAttack]] = {
+    attack.name: attack for attack in (AA, APA, APA2, MGA, MGAA, MLA, Manip, RIA, RPA)
+}
 """Name to class."""
+
+_OF_REPORTS = ("each", "model", "rate", "search")
+"""Options that say how a report is made, which input poisoning leaves to the protocol."""
+
+
+def attack_options(name: str) -> dict[str, bool]:
+    """Return the options of an attack, and of each whether it must be given."""
+    return {field.name: field.default is MISSING for field in fields(ATTACKS[name])}
 
 
 def make_attack(
@@ -26,6 +42,10 @@ def make_attack(
     search: int | Literal["exhaustive"] | None = None,
     kind: str | None = None,
     size: int | None = None,
+    each: int | None = None,
+    rate: float | None = None,
+    item: int | str | None = None,
+    against: str | None = None,
     input_poisoning: bool = False,
     attackers: int = 1,
 ) -> Attack:
@@ -39,24 +59,34 @@ def make_attack(
     """
     if name not in ATTACKS:
         raise ParameterError(f"attack must be one of {', '.join(sorted(ATTACKS))}, not {name!r}")
-    cls = ATTACKS[name]
-    options: dict[str, Any] = {"targets": targets, "model": model, "search": search, "kind": kind, "size": size}
+    options: dict[str, Any] = {
+        "targets": targets,
+        "model": model,
+        "search": search,
+        "kind": kind,
+        "size": size,
+        "each": each,
+        "rate": rate,
+        "item": item,
+        "against": against,
+    }
     options = {option: value for option, value in options.items() if value is not None}
-    known = {field.name for field in fields(cls)}
-    stray = sorted(set(options) - known)
+    known = attack_options(name)
+    stray = sorted(options.keys() - known)
     if stray:
-        raise ParameterError(f"{stray[0]} does not belong to {name}; its options are {', '.join(sorted(known))}")
-    if "targets" in known and "targets" not in options:
-        raise ParameterError(f"{name} needs targets")
-    if input_poisoning and not options.keys().isdisjoint({"model", "search"}):
-        raise ParameterError("input poisoning perturbs honestly: it has neither model nor search")
+        its = f"its options are {', '.join(sorted(known))}" if known else "it has no options"
+        raise ParameterError(f"{stray[0]} does not belong to {name}; {its}")
+    missing = [option for option, needed in known.items() if needed and option not in options]
+    if missing:
+        raise ParameterError(f"{name} needs {missing[0]}")
+    idle = sorted(options.keys() & _OF_REPORTS)
+    if input_poisoning and idle:
+        raise ParameterError(f"input poisoning perturbs honestly: it has neither model nor search, so no {idle[0]}")
     if options.get("model") == "sampled" and "search" in options:
         raise ParameterError("search belongs to the crafted model: a sampled report has a random seed")
     if isinstance(attackers, bool) or not isinstance(attackers, int) or attackers < 1:
         raise ParameterError(f"attackers must be an integer from 1, not {attackers!r}")
-    attack = cls(**options)
+    attack: Attack = ATTACKS[name](**options)
     if input_poisoning:
-        if not isinstance(attack, ItemAttack):
-            raise ParameterError(f"{name} draws no items, so it has no input poisoning")
-        attack = InputPoisoning(attack)
+        attack = InputPoisoning(ATTACKS[name](**options))
     return attack if attackers == 1 else Several([attack] * attackers)

@@ -7,18 +7,19 @@ from typing import Self
 import numpy as np
 
 from ldprecover import FrequencyOracle, ParameterError
-from ldprecover._types import Reports
-from ldprecover_attacker.base import Attack, ItemAttack
+from ldprecover._types import FloatArray, Int64Array
+from ldprecover_attacker.base import Attack, ItemAttack, Plan, draw_items
 
-__all__ = ["InputPoisoning"]
+__all__ = ["InputPoisoning", "honest_plan"]
 
 
 @dataclass(frozen=True)
 class InputPoisoning(Attack):
     """The items of another attack, perturbed honestly (paper, VII-B: MGA-IPA is InputPoisoning(MGA(...))).
 
-    E f~_Y(v) = P(v), so S = 1 and the gain on targets is at most beta(1 - f_T). No report can be told
-    from an honest one. The inner attack's report model plays no part.
+    pi(v) = q + P(v)(p - q), so E f~_Y(v) = P(v), S = 1 and the gain on targets is beta(P(T) - f_T), at
+    most beta(1 - f_T). No report can be told from an honest one. Of the inner attack its distribution of
+    items matters alone: its report model plays no part, nor how it chooses subsets or sizes.
 
     Raises ParameterError for an attack that draws no items.
     """
@@ -34,5 +35,17 @@ class InputPoisoning(Attack):
     def resolve(self, items: Sequence[str]) -> Self:
         return replace(self, attack=self.attack.resolve(items))
 
-    def _reports(self, oracle: FrequencyOracle, m: int, rng: np.random.Generator) -> Reports:
-        return oracle.perturb(self.attack.draw_items(oracle.domain_size, m, rng), rng)
+    def target_indices(self, d: int) -> Int64Array:
+        return self.attack.target_indices(d)
+
+    def plan(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:
+        return honest_plan(oracle, self.attack.distribution(oracle.domain_size, rng))
+
+
+def honest_plan(oracle: FrequencyOracle, weights: FloatArray) -> Plan:
+    """Return the plan to draw items from P and to report them as an honest user does."""
+    p, q = oracle.p, oracle.q
+    return Plan(
+        send=lambda m, rng: oracle.perturb(draw_items(weights, m, rng), rng),
+        support=lambda m: q + weights * (p - q),
+    )

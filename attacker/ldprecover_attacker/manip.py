@@ -7,14 +7,14 @@ from typing import Self
 import numpy as np
 
 from ldprecover._types import FloatArray
-from ldprecover_attacker.base import ItemAttack
+from ldprecover_attacker.base import ModelledAttack
 from ldprecover_attacker.sizes import check_size, fitting_size
 
 __all__ = ["Manip"]
 
 
 @dataclass(frozen=True)
-class Manip(ItemAttack):
+class Manip(ModelledAttack):
     """Distorts all frequencies: users share a secret random set H of items (Cheu et al., IEEE S&P 2021; paper, VI-A).
 
     P is uniform on H. `size` is |H|, 1 to d. The paper does not say how large H is; the default is
@@ -22,6 +22,8 @@ class Manip(ItemAttack):
 
     Crafted, a report is made for the one item its user drew. For GRR and OLH that is the sampled
     report; an OUE report gets the ones of an honest report's size in place of a single one.
+
+    S and gain as for `AA`, with its own P.
 
     Raises ParameterError for a size outside its range.
     """
@@ -44,4 +46,4 @@ class Manip(ItemAttack):
         return weights
 
     def _size(self, d: int) -> int:
-        return fitting_size(self.size, default=(d + 1) // 2, d=d)
+        return fitting_size(self.size, default=(d + 1) // 2, most=d)

@@ -1,13 +1,14 @@
 """Searching hash seeds: those that put many chosen items into one bucket (Cao et al., USENIX Security 2021)."""
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
 from ldprecover import kernels
 from ldprecover._types import UInt32Array
 
-__all__ = ["SEEDS", "exhaustive_seeds", "fullest_buckets", "most_hits", "sampled_seeds"]
+__all__ = ["SEEDS", "exhaustive_seeds", "fullest_buckets", "most_hits", "sampled_seeds", "tried_seeds"]
 
 SEEDS = 1 << 32
 """Number of seeds of the hash."""
@@ -49,15 +50,19 @@ def sampled_seeds(wanted: UInt32Array, g: int, budget: int, rng: np.random.Gener
 
     A perfect seed, one bucket for all r items, has probability g^(1-r) a draw.
     """
-    m = len(wanted)
-    found = np.empty(m, dtype=np.uint32)
+    found = np.empty(len(wanted), dtype=np.uint32)
+    for users, seeds in tried_seeds(len(wanted), budget, rng):
+        best = most_hits(seeds, wanted[users], g).argmax(axis=1)
+        found[users] = seeds[np.arange(len(seeds)), best]
+    return found
+
+
+def tried_seeds(m: int, budget: int, rng: np.random.Generator) -> Iterator[tuple[slice, UInt32Array]]:
+    """Yield, some users at a time, which of the m they are and the `budget` random seeds that each of them tries."""
     step = max(1, _BLOCK // budget)
     for start in range(0, m, step):
-        block = wanted[start : start + step]
-        seeds = rng.integers(0, SEEDS, size=(len(block), budget), dtype=np.uint32)
-        best = most_hits(seeds, block, g).argmax(axis=1)
-        found[start : start + step] = seeds[np.arange(len(block)), best]
-    return found
+        users = slice(start, min(start + step, m))
+        yield users, rng.integers(0, SEEDS, size=(users.stop - start, budget), dtype=np.uint32)
 
 
 def exhaustive_seeds(

@@ -6,17 +6,19 @@ from ldprecover import ParameterError
 
 __all__ = ["check_size", "fitting_size"]
 
+_ITEMS = "size, a number of items"
 
-def check_size(size: object) -> None:
+
+def check_size(size: object, what: str = _ITEMS) -> None:
     """Refuse a number of items that fits no domain."""
     if size is not None and (isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1):
-        raise ParameterError(f"size, a number of items, must be an integer from 1, not {size!r}")
+        raise ParameterError(f"{what}, must be an integer from 1, not {size!r}")
 
 
-def fitting_size(size: int | None, *, default: int, d: int) -> int:
-    """Return the size, or its default, refusing one greater than the domain."""
+def fitting_size(size: int | None, *, default: int, most: int, what: str = _ITEMS) -> int:
+    """Return the size, or its default, refusing one greater than `most`."""
     if size is None:
-        return min(default, d)
-    if size > d:
-        raise ParameterError(f"size, a number of items, must be from 1 to {d}, not {size}")
+        return min(default, most)
+    if size > most:
+        raise ParameterError(f"{what}, must be from 1 to {most}, not {size}")
     return int(size)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle
-from ldprecover_attacker import AA, MGA, Attack, InputPoisoning, Manip, Several
+from ldprecover_attacker import AA, APA, APA2, MGA, MGAA, MLA, RIA, RPA, Attack, InputPoisoning, Manip, Several
 
 ORACLES = [GRR(0.5, 21), OUE(0.5, 21), OLH(0.5, 21, 3), OLH(2.0, 21, 300), GRR(1.0, 5), OUE(1.0, 5), OLH(1.0, 5, 2)]
 
@@ -27,18 +27,43 @@ ATTACKS = {
     "manip input poisoning": InputPoisoning(Manip()),
     "aa input poisoning": InputPoisoning(AA()),
     "five diffuse attackers": Several([AA()] * 5),
+    "rpa": RPA(),
+    "ria": RIA([3, 0, 4]),
+    "mga-a": MGAA([3, 0, 4], search=50),
+    "mga-a, one target": MGAA([2], search=50),
+    "apa": APA([1, 4], 1, search=50),
+    "apa2": APA2([3, 0], search=50),
+    "mla": MLA(search=50),
+    "mla, raw, on an item": MLA(2, against="raw", search=50),
+    "mla input poisoning": InputPoisoning(MLA()),
+    "five of all": Several([RPA(), RIA([1]), MGAA([0, 1], search=20), MLA(search=20), AA()]),
     "a mixture": Several([MGA([0, 1], model="sampled"), InputPoisoning(Manip(3)), Several([MGA([2, 3])])]),
 }
 
 
-@pytest.fixture(params=ORACLES, ids=repr)
-def oracle(request: pytest.FixtureRequest) -> FrequencyOracle:
+NO_ROOM = OLH(2.0, 21, 300)  # an honest report supports 0.09 items
+REFUSED = {("apa", NO_ROOM), ("apa2", NO_ROOM)} | {("apa2", oracle) for oracle in ORACLES if isinstance(oracle, GRR)}
+CASES = {
+    f"{name}-{oracle}": (oracle, attack)
+    for name, attack in ATTACKS.items()
+    for oracle in ORACLES
+    if (name, oracle) not in REFUSED
+}
+
+
+@pytest.fixture(params=CASES.values(), ids=CASES.keys())
+def case(request: pytest.FixtureRequest) -> tuple[FrequencyOracle, Attack]:
     return request.param
 
 
-@pytest.fixture(params=ATTACKS.values(), ids=ATTACKS.keys())
-def attack(request: pytest.FixtureRequest) -> Attack:
-    return request.param
+@pytest.fixture
+def oracle(case: tuple[FrequencyOracle, Attack]) -> FrequencyOracle:
+    return case[0]
+
+
+@pytest.fixture
+def attack(case: tuple[FrequencyOracle, Attack]) -> Attack:
+    return case[1]
 
 
 BestHits = Callable[[int, int, int], tuple[float, float]]

@@ -1,6 +1,7 @@
 """Campaigns through the HTTP door, against a round that unpacks and counts what it is sent."""
 
 import json
+import sys
 import threading
 from collections.abc import Callable
 
@@ -123,7 +124,8 @@ def test_progress_counts_up_to_m() -> None:
     assert seen[-1] == (250, 250)
 
 
-def test_a_bar_may_show_the_progress(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bar_may_show_the_progress(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     assert Campaign(URL, "cities", AA(), 250, 1, transport=Round("grr")).run("bar").accepted == 250
     assert "malicious users report" in capsys.readouterr().err
 

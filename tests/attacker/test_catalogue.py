@@ -6,7 +6,23 @@ import pytest
 
 import ldprecover_attacker
 from ldprecover import ParameterError
-from ldprecover_attacker import AA, ATTACKS, MGA, Attack, InputPoisoning, Manip, Several, make_attack
+from ldprecover_attacker import (
+    AA,
+    APA,
+    APA2,
+    ATTACKS,
+    MGA,
+    MGAA,
+    MLA,
+    RIA,
+    RPA,
+    Attack,
+    InputPoisoning,
+    Manip,
+    Several,
+    attack_options,
+    make_attack,
+)
 
 
 @pytest.mark.parametrize(
@@ -21,6 +37,15 @@ from ldprecover_attacker import AA, ATTACKS, MGA, Attack, InputPoisoning, Manip,
         ("aa", {}, AA()),
         ("aa", {"kind": "peaked", "size": 3}, AA("peaked", 3)),
         ("aa", {"attackers": 5}, Several([AA()] * 5)),
+        ("rpa", {}, RPA()),
+        ("rpa", {"input_poisoning": True}, InputPoisoning(RPA())),
+        ("ria", {"targets": [2]}, RIA([2])),
+        ("mga-a", {"targets": [1, 2], "each": 1, "search": 7}, MGAA([1, 2], 1, search=7)),
+        ("apa", {"targets": [1, 2]}, APA([1, 2])),
+        ("apa", {"targets": [1, 2], "input_poisoning": True}, InputPoisoning(APA([1, 2]))),
+        ("apa2", {"targets": [1, 2], "rate": 0.4}, APA2([1, 2], rate=0.4)),
+        ("mla", {}, MLA()),
+        ("mla", {"item": "b", "against": "raw"}, MLA("b", against="raw")),
         ("manip", {"attackers": 2, "input_poisoning": True}, Several([InputPoisoning(Manip())] * 2)),
     ],
 )
@@ -31,7 +56,7 @@ def test_a_name_and_options_make_the_attack(name: str, options: dict[str, Any], 
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("mpa", {}, "attack must be one of aa, manip, mga, not 'mpa'"),
+        ("mpa", {}, "attack must be one of aa, apa, apa2, manip, mga, mga-a, mla, ria, rpa, not 'mpa'"),
         ("mga", {}, "mga needs targets"),
         ("mga", {"targets": [1], "size": 4}, "size does not belong to mga; its options are model, search, targets"),
         ("manip", {"targets": [1]}, "targets does not belong to manip"),
@@ -41,6 +66,14 @@ def test_a_name_and_options_make_the_attack(name: str, options: dict[str, Any], 
         ("mga", {"targets": [1], "model": "sampled", "input_poisoning": True}, "neither model nor search"),
         ("mga", {"targets": [1], "search": 9, "input_poisoning": True}, "neither model nor search"),
         ("mga", {"targets": [1], "search": 9, "model": "sampled"}, "search belongs to the crafted model"),
+        ("rpa", {"size": 3}, "size does not belong to rpa; it has no options"),
+        ("apa", {}, "apa needs targets"),
+        ("apa", {"targets": [1], "each": 2, "model": "sampled"}, "model does not belong to apa"),
+        ("apa", {"targets": [1], "search": "exhaustive"}, "a number of seeds from 1 to 1000000, not 'exhaustive'"),
+        ("apa2", {"targets": [1], "rate": 1.0}, "rate, the probability to support a target, must be between 0 and 1"),
+        ("apa2", {"targets": [1], "rate": 0.3, "input_poisoning": True}, "neither model nor search, so no rate"),
+        ("mla", {"against": "nobody"}, "against must be one of projected, raw"),
+        ("mla", {"item": -1}, "a target must be an item index"),
         ("aa", {"attackers": 0}, "attackers must be an integer from 1"),
         ("aa", {"attackers": True}, "attackers must be an integer from 1"),
         ("mga", {"targets": [1], "model": "one-hot"}, "one-hot OLH report cannot travel"),
@@ -49,6 +82,12 @@ def test_a_name_and_options_make_the_attack(name: str, options: dict[str, Any], 
 def test_what_does_not_belong_is_refused(name: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         make_attack(name, **options)
+
+
+def test_the_options_of_an_attack_are_known_and_whether_they_must_be_given() -> None:
+    assert attack_options("rpa") == {}
+    assert attack_options("ria") == {"targets": True}
+    assert attack_options("apa2") == {"targets": True, "rate": False, "search": False}
 
 
 def test_every_attack_with_a_name_is_public() -> None:

@@ -1,24 +1,28 @@
 """What holds for every attack, report model and protocol."""
 
+import copy
 import dataclasses
 
 import numpy as np
 import pytest
 
-from ldprecover import OLH, OUE, FrequencyOracle, ParameterError, Tally, wire
-from ldprecover_attacker import MGA, Attack
+from ldprecover import OLH, FrequencyOracle, ParameterError, Tally, wire
+from ldprecover_attacker import Attack
 
 
 def rng(seed: int = 7) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def leaves_nothing_to_chance(attack: Attack, oracle: FrequencyOracle) -> bool:
-    """Whether every report is the same: one target under GRR, or targets enough to fill an OUE report."""
-    if not isinstance(attack, MGA) or isinstance(oracle, OLH):
-        return False
-    full = isinstance(oracle, OUE) and attack.model == "crafted" and len(attack.targets) >= oracle.honest_support_size
-    return full or (len(attack.targets) == 1 and not (isinstance(oracle, OUE) and oracle.honest_support_size >= 2))
+def send(oracle: FrequencyOracle, attack: Attack, generator: np.random.Generator) -> tuple[bytes, bytes | None]:
+    """Return 200 reports, and the support they all have where nothing but a hash seed can tell them apart."""
+    pi = attack.support(oracle, copy.deepcopy(generator))
+    certain = np.isin(pi, (0, 1)).all() and not isinstance(oracle, OLH)
+    return attack.reports(oracle, 200, generator).tobytes(), pi.tobytes() if certain else None
+
+
+def are_bound_to_agree(one: bytes | None, other: bytes | None) -> bool:
+    return one is not None and one == other
 
 
 @pytest.mark.parametrize("m", [0, 1, 333])
@@ -42,14 +46,14 @@ def test_the_same_seed_gives_the_same_bytes(attack: Attack, oracle: FrequencyOra
 
 
 def test_another_seed_gives_other_reports(attack: Attack, oracle: FrequencyOracle) -> None:
-    one, other = (attack.reports(oracle, 200, rng(seed)) for seed in (7, 8))
-    assert (one.tobytes() == other.tobytes()) is leaves_nothing_to_chance(attack, oracle)
+    (one, always), (other, ever) = (send(oracle, attack, rng(seed)) for seed in (7, 8))
+    assert (one == other) is are_bound_to_agree(always, ever)
 
 
 def test_one_generator_gives_two_calls_different_reports(attack: Attack, oracle: FrequencyOracle) -> None:
     generator = rng()
-    one, other = (attack.reports(oracle, 200, generator) for _ in range(2))
-    assert (one.tobytes() == other.tobytes()) is leaves_nothing_to_chance(attack, oracle)
+    (one, always), (other, ever) = (send(oracle, attack, generator) for _ in range(2))
+    assert (one == other) is are_bound_to_agree(always, ever)
 
 
 def test_the_global_generator_is_left_alone(attack: Attack, oracle: FrequencyOracle) -> None:
@@ -71,6 +75,23 @@ def test_resolving_changes_no_report(attack: Attack, oracle: FrequencyOracle) ->
     assert type(resolved) is type(attack)
     assert resolved.resolve(items) == resolved
     assert resolved.reports(oracle, 100, rng()).tobytes() == attack.reports(oracle, 100, rng()).tobytes()
+
+
+def test_support_is_a_share_of_reports_for_each_item(attack: Attack, oracle: FrequencyOracle) -> None:
+    pi = attack.support(oracle, rng(), m=100)
+    assert pi.shape == (oracle.domain_size,)
+    assert pi.min() >= 0
+    assert pi.max() <= 1 + 1e-12
+    assert attack.resolve([str(v) for v in range(pi.size)]).support(oracle, rng(), m=100) == pytest.approx(pi)
+    assert attack.support_sum(oracle, rng(), m=100) == pytest.approx(
+        (pi.sum() - oracle.q * pi.size) / (oracle.p - oracle.q)
+    )
+
+
+def test_expecting_needs_a_number_of_users(attack: Attack, oracle: FrequencyOracle) -> None:
+    for m in (0, 2.0, True, None):
+        with pytest.raises(ParameterError, match="must be an integer from 1"):
+            attack.support(oracle, rng(), m=m)  # type: ignore[arg-type]
 
 
 def test_an_attack_is_a_value(attack: Attack) -> None:

@@ -1,0 +1,121 @@
+"""What a search for hash seeds finds, exactly, under an ideal hash.
+
+A user hashes the d items under `budget` random seeds. A bucket of a seed is a cell (h, o): it holds h
+of the r items the user wants, and o of the d - r others. The user takes a best cell, by an order that
+it has of them. Under an ideal hash each item falls into one of g buckets independently and uniformly,
+so the cells of one seed's g buckets are pairs of Poisson(r/g) and Poisson((d-r)/g) variables, each kind
+conditioned on its sum. With w(h, o) the Poisson probabilities of the cells from the k-th best down,
+P(the best of a seed is no better than the k-th) is the coefficient of x^r y^(d-r) in W(x, y)^g, over
+that of the law of all cells; and of the best of `budget` independent seeds, its power `budget`.
+"""
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldprecover._types import FloatArray, Int64Array
+from ldprecover_attacker.honest_sizes import binomial
+from ldprecover_attacker.seed_search import SEEDS
+from ldprecover_attacker.size_search import worth
+
+__all__ = ["exhaustive_hits", "hits_near", "most_hits_law", "sized_law"]
+
+_NEGLIGIBLE = 1e-13
+
+Complex = NDArray[np.complex128]
+
+
+@lru_cache(maxsize=256)
+def most_hits_law(r: int, g: int, budget: int) -> FloatArray:
+    """Return P(h) for h from 0 to r, where h is the wanted items in the fullest bucket of the best seed."""
+    order = np.arange(r, 0, -1)
+    law = _best(order, np.zeros(r, dtype=np.int64), r, 0, g, budget)[:, 0]
+    law.flags.writeable = False  # every caller gets this one
+    return law
+
+
+def exhaustive_hits(r: int, g: int, m: int) -> float:
+    """Return the mean hits of the m best of all 2^32 seeds: r until the perfect seeds run out."""
+    at_least = np.cumsum(most_hits_law(r, g, 1)[::-1])[::-1]
+    return float(np.minimum(1.0, at_least[1:] * (SEEDS / m)).sum())
+
+
+@lru_cache(maxsize=4096)
+def sized_law(r: int, d: int, g: int, budget: int, size: int, exact: bool) -> tuple[float, float]:
+    """Return E h and E o of the cell that is worth most, by `ldprecover_attacker.size_search.worth`.
+
+    Some dozen transforms of r·d values, 10 ms at d = 490; few seeds, or an unlikely size, take more.
+    """
+    h, o = np.meshgrid(np.arange(1, r + 1), np.arange(d - r + 1), indexing="ij")
+    order = np.argsort(-worth(h, h + o, size, exact=exact), axis=None)
+    law = _best(h.ravel()[order], o.ravel()[order], r, d - r, g, budget)
+    return float(np.arange(r + 1) @ law.sum(axis=1)), float(law.sum(axis=0) @ np.arange(d - r + 1))
+
+
+def hits_near(r: int, g: int, budget: int, wish: int) -> float:
+    """Return the mean of the value nearest to `wish` among `budget` Binomial(r, 1/g) ones; ties to the smaller."""
+    hits = np.arange(r + 1)
+    order = np.argsort(2 * np.abs(hits - wish) + (hits > wish))
+    beyond = np.clip(1.0 - np.cumsum(binomial(r, 1 / g)[order]), 0.0, 1.0)  # P(one value is further than this one)
+    best = -np.diff(beyond**budget, prepend=1.0)
+    return float(best @ hits[order])
+
+
+def _best(h: Int64Array, o: Int64Array, r: int, rest: int, g: int, budget: int) -> FloatArray:
+    """Return the law of the best of budget·g cells, where cells (h[k], o[k]) stand from best to worst.
+
+    Shape (r + 1, rest + 1). With rest = 0 the others play no part.
+    """
+    wanted, others = _poisson(r, g), _poisson(rest, g)
+    n_h, n_o = _length(r, g), _length(rest, g)
+    w: Complex = np.outer(np.fft.fft(wanted, n_h), np.fft.fft(others, n_o))
+    read = np.outer(_turn(n_h, -r), _turn(n_o, -rest))  # reads the coefficient of x^r y^rest off a transform
+    total = float((_power(w, g) * read).real.sum())
+    law = np.zeros((r + 1, rest + 1))
+    above = 1.0
+    for hits, more in zip(h.tolist(), o.tolist(), strict=True):
+        w -= np.outer(wanted[hits] * others[more] * _turn(n_h, hits), _turn(n_o, more))
+        below = min(above, max(0.0, float((_power(w, g) * read).real.sum()) / total))
+        law[hits, more] = above**budget - below**budget
+        above = below
+        if above**budget < _NEGLIGIBLE:
+            break
+    law /= law.sum()
+    return law
+
+
+def _turn(n: int, k: int) -> Complex:
+    """Return the transform of length n of x^k."""
+    turned: Complex = np.exp((-2j * np.pi / n) * (np.arange(n) * k % n))
+    return turned
+
+
+def _poisson(n: int, g: int) -> FloatArray:
+    """Return the Poisson(n/g) probabilities of 0 to n."""
+    rate = n / g
+    k = np.arange(n + 1)
+    log_factorial = np.concatenate([[0.0], np.cumsum(np.log(k[1:]))])
+    law: FloatArray = np.exp(k * math.log(rate) - rate - log_factorial) if n else np.ones(1)
+    return law
+
+
+def _length(n: int, g: int) -> int:
+    """Return a transform's length under which no power beyond x^n folds onto it, but ones of probability < 1e-17.
+
+    The g-th power has degree gn, and mass P(Poisson(n) >= n + length) from n + length on.
+    """
+    return min((g - 1) * n + 1, max(n + 1, math.ceil(10 * math.sqrt(n) + 40)))
+
+
+def _power(w: Complex, g: int) -> Complex:
+    result = None
+    while True:
+        if g & 1:
+            result = w if result is None else result * w
+        g >>= 1
+        if not g:
+            assert result is not None
+            return result
+        w = w * w

@@ -1,0 +1,95 @@
+"""Searching hash seeds for a bucket that holds many chosen items and is of a wanted size."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldprecover import kernels
+from ldprecover._types import Int64Array, UInt32Array
+from ldprecover.kernels.xxhash32 import bucket_ranges, hash_items
+from ldprecover_attacker.seed_search import tried_seeds
+
+__all__ = ["sized_seeds", "worth"]
+
+_CELLS = 1 << 15  # (seed, item) pairs hashed at once while buckets are measured
+
+
+def worth(hits: Int64Array | int, sizes: Int64Array, aim: Int64Array | int, *, exact: bool) -> Int64Array:
+    """Return a number that is greater for a better bucket, and different for different (hits, size).
+
+    - exact: the size nearest to the aim, the smaller of two as near; then most hits.
+    - else: the greatest hits - |aim - size|; then most hits; then the smaller size.
+    """
+    scale = 1 << 20  # above any number of items
+    miss, over = np.abs(sizes - aim), sizes > aim
+    value: Int64Array = hits - (2 * miss + over) * scale if exact else 2 * ((hits - miss) * scale + hits) - over
+    return value
+
+
+def sized_seeds(
+    wanted: UInt32Array,
+    aims: Int64Array,
+    d: int,
+    g: int,
+    budget: int,
+    rng: np.random.Generator,
+    *,
+    exact: bool,
+) -> tuple[UInt32Array, UInt32Array]:
+    """Return for each user a seed, of `budget` random ones of its own, and its bucket that is worth most.
+
+    `wanted` is (m, r), `aims` (m,): the bucket sizes wished for, among all d items. A bucket holds at
+    least one wanted item. Buckets are measured from the most hits down, and a user is done when no
+    bucket of fewer hits could be worth more: some dozen of them, so that the d items are hashed under
+    those seeds alone.
+    """
+    m = len(wanted)
+    seeds, buckets = np.empty(m, dtype=np.uint32), np.empty(m, dtype=np.uint32)
+    for users, tried in tried_seeds(m, budget, rng):
+        seeds[users], buckets[users] = _best_of(tried, wanted[users], aims[users], d, g, exact=exact)
+    return seeds, buckets
+
+
+def _best_of(
+    tried: UInt32Array, wanted: UInt32Array, aims: Int64Array, d: int, g: int, *, exact: bool
+) -> tuple[UInt32Array, UInt32Array]:
+    """Return the best of the seeds (m, s) for wanted items (m, r), and its bucket."""
+    r = wanted.shape[1]
+    small = np.min_scalar_type(g - 1)
+    places = np.stack([kernels.olh_buckets(tried, wanted[:, j : j + 1], g).astype(small) for j in range(r)])
+    hits = _hits(places)
+    best = np.full(len(tried), np.iinfo(np.int64).min)
+    seeds, buckets = np.empty(len(tried), dtype=np.uint32), np.empty(len(tried), dtype=np.uint32)
+    for level in range(r, 0, -1):
+        unsettled = best < worth(level, aims, aims, exact=exact)
+        if not unsettled.any():
+            break
+        j, user, s = np.nonzero((hits == level) & unsettled[None, :, None])
+        found, bucket = tried[user, s], places[j, user, s].astype(np.uint32)
+        value = worth(level, _sizes(found, bucket, d, g), aims[user], exact=exact)
+        np.maximum.at(best, user, value)
+        taken = value == best[user]
+        seeds[user[taken]], buckets[user[taken]] = found[taken], bucket[taken]
+    return seeds, buckets
+
+
+def _hits(places: NDArray[np.unsignedinteger]) -> NDArray[np.unsignedinteger]:
+    """Return, for each item's bucket, how many of the items it holds; 0 where an earlier item stands for it."""
+    hits = np.zeros(places.shape, dtype=np.min_scalar_type(len(places)))
+    for j, place in enumerate(places):
+        together = places == place
+        hits[j] = together.sum(axis=0)
+        hits[j][together[:j].any(axis=0)] = 0
+    return hits
+
+
+def _sizes(seeds: UInt32Array, buckets: UInt32Array, d: int, g: int) -> Int64Array:
+    """Return how many of the d items each seed hashes to its bucket."""
+    sizes = np.empty(len(seeds), dtype=np.int64)
+    items = np.arange(d, dtype=np.uint32)
+    step = max(1, _CELLS // d)
+    for start in range(0, len(seeds), step):
+        block = slice(start, start + step)
+        lo, width = bucket_ranges(buckets[block].astype(np.uint16), g)
+        hit = hash_items(seeds[block, None], items) - lo[:, None] < width[:, None]
+        sizes[block] = np.count_nonzero(hit, axis=1)
+    return sizes

@@ -1,0 +1,155 @@
+"""Measure what every attack gains and which alarm sees it, and print the tables of docs/attacks.md.
+
+    python docs/scripts/attack_table.py
+
+One round for each attack and protocol, in this process: the genuine users perturb, the malicious users make
+the reports that would travel, both are counted. A gain is the rise of the targets' estimates by the malicious
+reports; beside it stands what the attack's own formula says.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ldprecover import Estimates, FrequencyOracle, ParameterError, Tally, frequency_oracle
+from ldprecover.alarms import raise_alarms
+from ldprecover.recovery.reports import ReportSource
+from ldprecover_attacker import AA, APA, APA2, MGA, MGAA, MLA, RIA, RPA, Attack, InputPoisoning, Manip
+from ldprecover_client import DATASETS, Population, load_dataset
+
+PROTOCOLS = ("grr", "oue", "olh")
+ONLY_OUE = {"Manip, crafted", "AA diffuse, crafted", "AA peaked, crafted"}
+"""Attacks whose crafted reports are the sampled ones under GRR and OLH."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the rounds have in common; the paper's by default (VI-A), but for the data."""
+
+    dataset: str = "cities"
+    users: int = 389_894
+    epsilon: float = 0.5
+    beta: float = 0.05
+    targets: int = 10
+    seed: int = 1
+    rate: float = 1e-6
+
+    @property
+    def malicious(self) -> int:
+        """m, such that m/(n + m) is beta."""
+        return round(self.users * self.beta / (1 - self.beta))
+
+
+def attacks(targets: list[int]) -> dict[str, Attack | None]:
+    """Return the attacks by what the tables call them."""
+    return {
+        "nobody": None,
+        "RPA": RPA(),
+        "RIA": RIA(targets),
+        "MGA, sampled": MGA(targets, model="sampled"),
+        "MGA, crafted": MGA(targets),
+        "MGA, exhaustive": MGA(targets, search="exhaustive"),
+        "MGA-A, r' = 5": MGAA(targets, 5),
+        "APA, r' = 5": APA(targets, 5),
+        "APA2": APA2(targets),
+        "MLA, projected": MLA(),
+        "MLA, raw": MLA(against="raw"),
+        "Manip, sampled": Manip(model="sampled"),
+        "Manip, crafted": Manip(),
+        "AA diffuse, sampled": AA(model="sampled"),
+        "AA diffuse, crafted": AA(),
+        "AA peaked, sampled": AA("peaked", model="sampled"),
+        "AA peaked, crafted": AA("peaked"),
+        "MGA, input poisoning": InputPoisoning(MGA(targets)),
+    }
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one attack did to one protocol's round."""
+
+    expected_sum: float
+    expected_gain: float
+    gain: float
+    alarms: tuple[str, ...]
+
+
+class Round:
+    """The genuine half of one protocol's rounds, and what attacks make of it."""
+
+    def __init__(self, setting: Setting, protocol: str) -> None:
+        dataset = load_dataset(setting.dataset)
+        population = Population.of(dataset, setting.users, setting.seed, draw="apportioned")
+        self.setting = setting
+        self.frequencies = population.frequencies
+        self.oracle: FrequencyOracle = frequency_oracle(protocol, setting.epsilon, len(dataset.items))
+        self.reports = population.reports(self.oracle)
+        self.tally = Tally.of(self.oracle, self.reports)
+        self.targets = targets_of(setting, len(dataset.items))
+
+    def under(self, attack: Attack | None) -> Outcome | str:
+        """Return what the attack did, or why it cannot be made."""
+        setting, oracle, m = self.setting, self.oracle, self.setting.malicious
+        if attack is None:
+            return Outcome(1.0, 0.0, 0.0, self._alarms(self.tally, [self.reports]))
+        try:
+            malicious = attack.reports(oracle, m, np.random.default_rng(setting.seed))
+        except ParameterError as error:
+            return str(error)
+        tally = self.tally + Tally.of(oracle, malicious)
+        after, before = (Estimates.of(oracle, t).frequencies[self.targets].sum() for t in (tally, self.tally))
+        same = {"rng": np.random.default_rng(setting.seed), "m": m}
+        gain = attack.gain(oracle, self.frequencies, m / (m + setting.users), targets=self.targets, **same)
+        total = attack.support_sum(oracle, np.random.default_rng(setting.seed), m=m)
+        return Outcome(total, gain, float(after - before), self._alarms(tally, [self.reports, malicious]))
+
+    def _alarms(self, tally: Tally, reports: list[np.ndarray]) -> tuple[str, ...]:
+        source = ReportSource(self.oracle, lambda: iter(reports))
+        alarms = raise_alarms(self.oracle, tally, source, rate=self.setting.rate)
+        return tuple(alarm.name for alarm in alarms if alarm.raised)
+
+
+def targets_of(setting: Setting, d: int) -> list[int]:
+    """Return targets spread evenly over the items, which are in order of frequency."""
+    return list(range(5, d, d // setting.targets))[: setting.targets]
+
+
+def tables(setting: Setting) -> Iterator[str]:
+    """Yield a table in Markdown for each protocol."""
+    for protocol in PROTOCOLS:
+        round_ = Round(setting, protocol)
+        rows = [_line([protocol.upper(), "S", "G expected", "G measured", "seen by"]), _line(["---"] * 5)]
+        for name, attack in attacks(round_.targets).items():
+            if protocol == "oue" or name not in ONLY_OUE:
+                rows.append(_line([name, *_cells(round_.under(attack))]))
+        yield "\n".join(rows)
+
+
+def _cells(outcome: Outcome | str) -> Iterable[str]:
+    if isinstance(outcome, str):
+        return ("refused", "", "", "")
+    gains = (f"{gain:+.2f}".replace("-0.00", "+0.00") for gain in (outcome.expected_gain, outcome.gain))
+    return (f"{outcome.expected_sum + 0.0:.2f}", *gains, ", ".join(outcome.alarms) or "none")
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dataset", choices=sorted(DATASETS), default=Setting.dataset)
+    parser.add_argument("--users", type=int, default=Setting.users)
+    parser.add_argument("--epsilon", type=float, default=Setting.epsilon)
+    parser.add_argument("--beta", type=float, default=Setting.beta)
+    parser.add_argument("--seed", type=int, default=Setting.seed)
+    for table in tables(Setting(**vars(parser.parse_args()))):
+        sys.stdout.write(table + "\n\n")
+
+
+if __name__ == "__main__":
+    main()

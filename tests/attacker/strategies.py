@@ -1,0 +1,67 @@
+"""Any protocol, and any attack on d items."""
+
+from hypothesis import strategies as st
+
+from ldprecover import GRR, OLH, OUE, FrequencyOracle
+from ldprecover_attacker import (
+    AA,
+    AGAINST,
+    APA,
+    APA2,
+    MGA,
+    MGAA,
+    MLA,
+    MODELS,
+    RIA,
+    RPA,
+    Attack,
+    InputPoisoning,
+    ItemAttack,
+    Manip,
+    Several,
+)
+
+__all__ = ["attacks", "oracles"]
+
+epsilons = st.floats(0.01, 10)
+searches = st.integers(1, 30)
+models = st.sampled_from(MODELS)
+
+
+@st.composite
+def oracles(draw: st.DrawFn, max_size: int = 40) -> FrequencyOracle:
+    """A protocol on 2 to `max_size` items."""
+    epsilon, d = draw(epsilons), draw(st.integers(2, max_size))
+    return draw(
+        st.sampled_from([GRR(epsilon, d), OUE(epsilon, d), OLH(epsilon, d, draw(st.integers(2, 12) | st.just(65_536)))])
+    )
+
+
+@st.composite
+def item_attacks(draw: st.DrawFn, d: int) -> ItemAttack:
+    targets = draw(st.lists(st.integers(0, d - 1), min_size=1, max_size=d, unique=True))
+    each, size = (draw(st.none() | st.integers(1, most)) for most in (len(targets), d))
+    search = draw(searches)
+    return draw(
+        st.sampled_from(
+            [
+                RPA(),
+                RIA(targets),
+                MGA(targets, model="sampled"),
+                MGA(targets, search=search),
+                MGAA(targets, each, search=search),
+                APA(targets, each, search=search),
+                APA2(targets, rate=draw(st.floats(0.01, 0.99)), search=search),
+                MLA(draw(st.none() | st.integers(0, d - 1)), against=draw(st.sampled_from(AGAINST)), search=search),
+                Manip(size, model=draw(models)),
+                AA(model=draw(models)),
+                AA("peaked", size, model=draw(models)),
+            ]
+        )
+    )
+
+
+def attacks(d: int) -> st.SearchStrategy[Attack]:
+    """An attack on d items: one, its input poisoning, or several of these at once."""
+    one = item_attacks(d) | item_attacks(d).map(InputPoisoning)
+    return one | st.lists(one, min_size=1, max_size=3).map(Several)

@@ -1,0 +1,140 @@
+"""MGA-A, APA and APA2: subsets of the targets, honest sizes, coins."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError
+from ldprecover.alarms import support_size_law
+from ldprecover_attacker import APA, APA2, MGAA, SubsetAttack
+
+TARGETS = tuple(range(5, 105, 10))
+GRR_, OUE_, OLH_ = GRR(0.5, 102), OUE(0.5, 102), OLH(0.5, 102, 3)
+
+
+def rng(seed: int = 9) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def chi_square(observed: np.ndarray, law: np.ndarray) -> tuple[float, float]:
+    """Return the statistic over values expected 10 times and more, and its 1 - 1e-9 quantile."""
+    common = law * observed.sum() >= 10
+    expected = law[common] * observed.sum()
+    return float(((observed[common] - expected) ** 2 / expected).sum()), float(stats.chi2.isf(1e-9, common.sum()))
+
+
+@pytest.mark.parametrize("make", [MGAA, APA])
+def test_half_the_targets_are_promoted_by_each_user_unless_told(make: type[SubsetAttack]) -> None:
+    labels = [str(i) for i in range(102)]
+    assert [make(TARGETS[:r]).resolve(labels).each for r in (1, 2, 3, 10)] == [1, 1, 2, 5]
+    assert make(["5", "7"], 2).resolve(labels) == make([5, 7], 2)
+
+
+@pytest.mark.parametrize("make", [MGAA, APA])
+def test_more_targets_for_each_user_than_there_are_are_refused(make: type[SubsetAttack]) -> None:
+    with pytest.raises(ParameterError, match="each, a number of targets, must be from 1 to 10, not 11"):
+        make(TARGETS, 11).reports(OUE_, 5, rng())
+    with pytest.raises(ParameterError, match="each, a number of targets, must be an integer from 1, not 0"):
+        make(TARGETS, 0)
+
+
+@pytest.mark.parametrize("make", [MGAA, APA])
+def test_targets_outside_the_domain_and_labels_are_refused(make: type[SubsetAttack]) -> None:
+    for attack, reason in ((make([102]), "from 0 to 101, not 102"), (make(["Faro"]), "is a label")):
+        with pytest.raises(ParameterError, match=reason):
+            attack.reports(OLH_, 5, rng())
+
+
+def test_subsets_are_uniform() -> None:
+    """Each of C(5, 2) = 10 subsets has a tenth of 20,000 users, to 6 sd (2e-8 in all)."""
+    subsets = np.sort(MGAA([8, 3, 5, 1, 9], 2).subsets(20, 20_000, rng()), axis=1)
+    kinds, counts = np.unique(subsets, axis=0, return_counts=True)
+    assert len(kinds) == 10
+    assert set(kinds.ravel().tolist()) == {1, 3, 5, 8, 9}
+    assert np.abs(counts - 2_000).max() <= 6 * (20_000 * 0.09) ** 0.5
+
+
+@pytest.mark.parametrize("make", [MGAA, APA])
+def test_a_grr_report_is_a_uniform_target(make: type[SubsetAttack]) -> None:
+    """Each of three targets in a third of 30,000 reports, to 6 sd (6e-9)."""
+    counts = GRR_.support_counts(make([7, 50, 3], 2).reports(GRR_, 30_000, rng()))
+    assert np.flatnonzero(counts).tolist() == [3, 7, 50]
+    assert np.abs(counts[[3, 7, 50]] - 10_000).max() <= 6 * (30_000 * 2 / 9) ** 0.5
+
+
+def test_an_oue_report_of_mga_a_has_its_subset_and_an_honest_number_of_ones() -> None:
+    supports = OUE_.supports(MGAA(TARGETS, 4).reports(OUE_, 3_000, rng()))
+    assert (supports.sum(axis=1) == 38).all()
+    assert supports[:, TARGETS].sum(axis=1).min() == 4
+
+
+def test_targets_are_together_in_fewer_reports_than_under_mga() -> None:
+    """Four targets in all of them together: in P(hypergeometric) of 20,000 reports, to 6 sd (2e-9); MGA: in all."""
+    m = 20_000
+    supports = OUE_.supports(MGAA(TARGETS, 2).reports(OUE_, m, rng()))[:, TARGETS[:4]].all(axis=1)
+    # Of four given targets h are in the subset of 2 and the rest among the 36 of 100 others.
+    probability = sum(stats.hypergeom(10, 4, 2).pmf(h) * stats.hypergeom(100, 4 - h, 36).pmf(4 - h) for h in range(3))
+    assert probability < 0.06
+    assert abs(supports.sum() - m * probability) <= 6 * (m * probability * (1 - probability)) ** 0.5
+
+
+@pytest.mark.parametrize("oracle", [OUE_, OLH_, OUE(1.0, 490)], ids=repr)
+def test_reports_of_apa_have_the_sizes_of_honest_ones(oracle: FrequencyOracle) -> None:
+    """20,000 reports, chi-square: 1e-9. A search of 300 OLH seeds finds all but the rarest sizes."""
+    sizes = oracle.supports(APA(TARGETS, search=300).reports(oracle, 20_000, rng())).sum(axis=1)
+    statistic, quantile = chi_square(np.bincount(sizes, minlength=oracle.domain_size + 1), support_size_law(oracle))
+    assert statistic <= quantile
+
+
+def test_reports_of_mga_a_have_not() -> None:
+    """Aiming at one size, a search meets it more often than chance does."""
+    sizes = OLH_.supports(MGAA(TARGETS).reports(OLH_, 2_000, rng())).sum(axis=1)
+    statistic, quantile = chi_square(np.bincount(sizes, minlength=103), support_size_law(OLH_))
+    assert statistic > 10 * quantile
+
+
+def test_a_report_too_small_for_its_targets_has_some_of_them() -> None:
+    oracle = OUE(2.0, 21)  # 2.9 items on average
+    supports = oracle.supports(APA([0, 1], 2).reports(oracle, 2_000, rng()))
+    sizes, hits = supports.sum(axis=1), supports[:, :2].sum(axis=1)
+    assert (hits[sizes < 2] == sizes[sizes < 2]).all()
+    assert (hits[sizes >= 2] == 2).all()
+    assert {0, 1} <= set(sizes.tolist())
+
+
+@pytest.mark.parametrize("oracle", [OUE(2.0, 21), OLH(2.0, 21, 9)], ids=repr)
+def test_more_targets_than_an_honest_report_has_room_for_are_refused(oracle: FrequencyOracle) -> None:
+    with pytest.raises(ParameterError, match=r"apa cannot hide 3 targets .* each must be at most 2"):
+        APA([0, 1, 2], 3).reports(oracle, 5, rng())
+
+
+def test_more_coins_than_an_honest_oue_report_has_room_for_are_refused() -> None:
+    with pytest.raises(ParameterError, match=r"apa2 cannot hide 3\.5 targets"):
+        APA2(range(7)).reports(OUE(2.0, 21), 5, rng())
+    OLH(2.0, 21, 9).check(APA2(range(7)).reports(OLH(2.0, 21, 9), 5, rng()))
+
+
+@pytest.mark.parametrize(("oracle", "rate"), [(OUE_, 0.5), (OUE_, 0.42), (OLH_, 0.5)], ids=repr)
+def test_targets_of_apa2_are_supported_by_independent_coins(oracle: FrequencyOracle, rate: float) -> None:
+    """How many targets 20,000 reports support is Binomial(10, rate): chi-square, 1e-9 a case.
+
+    Eight and more together: of 2,000 OLH buckets none may hold the nine or ten that were wished for.
+    """
+    supports = oracle.supports(APA2(TARGETS, rate=rate, search=2_000).reports(oracle, 20_000, rng()))
+    hits = np.bincount(np.minimum(supports[:, TARGETS].sum(axis=1), 8), minlength=9)
+    law = stats.binom(10, rate).pmf(np.arange(9))
+    law[8] = stats.binom(10, rate).sf(7)
+    statistic, quantile = chi_square(hits, law)
+    assert statistic <= quantile
+
+
+def test_oue_reports_of_apa2_have_the_sizes_of_honest_ones() -> None:
+    """20,000 reports, chi-square: 1e-9."""
+    sizes = OUE_.supports(APA2(TARGETS).reports(OUE_, 20_000, rng())).sum(axis=1)
+    statistic, quantile = chi_square(np.bincount(sizes, minlength=103), support_size_law(OUE_))
+    assert statistic <= quantile
+
+
+def test_a_grr_report_tosses_no_coins() -> None:
+    with pytest.raises(ParameterError, match="a grr report supports one item: use mga"):
+        APA2(TARGETS).reports(GRR_, 5, rng())

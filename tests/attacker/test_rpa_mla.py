@@ -1,0 +1,109 @@
+"""RPA sends anything that can be sent; MLA has everybody send one report."""
+
+import numpy as np
+import pytest
+
+from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError
+from ldprecover_attacker import MLA, RPA
+
+ORACLES = [GRR(0.5, 102), OUE(0.5, 102), OLH(0.5, 102, 3)]
+each_oracle = pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: oracle.protocol)
+
+
+def rng(seed: int = 10) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def test_oue_reports_at_random_are_fair_coins() -> None:
+    """Each bit in half of 20,000 reports, each pair together in a quarter, to 7 sd (2e-8 in all)."""
+    m = 20_000
+    bits = OUE(0.5, 45).supports(RPA().reports(OUE(0.5, 45), m, rng())).astype(np.float64)
+    pairs = bits.T @ bits
+    assert np.abs(np.diag(pairs) - m / 2).max() <= 7 * (m / 4) ** 0.5
+    assert np.abs(pairs[~np.eye(45, dtype=bool)] - m / 4).max() <= 7 * (m * 3 / 16) ** 0.5
+
+
+def test_olh_reports_at_random_have_any_seed_and_any_bucket() -> None:
+    """Sixteenths of the seeds and three buckets have their share of 30,000 reports, to 6 sd (4e-8 in all)."""
+    m = 30_000
+    reports = RPA().reports(OLH(0.5, 102, 3), m, rng())
+    for values, k in ((reports["seed"] >> np.uint32(28), 16), (reports["bucket"], 3)):
+        assert np.abs(np.bincount(values, minlength=k) - m / k).max() <= 6 * (m / k * (1 - 1 / k)) ** 0.5
+
+
+@each_oracle
+@pytest.mark.parametrize("against", ["raw", "projected"])
+def test_all_malicious_users_send_one_report(oracle: FrequencyOracle, against: str) -> None:
+    reports = MLA(against=against).reports(oracle, 500, rng())
+    assert np.unique(reports, axis=0).shape[0] == 1
+    others = MLA(against=against).reports(oracle, 500, rng(11))
+    everything = isinstance(oracle, OUE) and against == "raw"
+    assert (reports.tobytes() == others.tobytes()) is everything
+
+
+def test_an_oue_report_supports_all_items_or_half_of_them() -> None:
+    for against, ones in (("raw", 102), ("projected", 51)):
+        assert MLA(against=against).support(ORACLES[1], rng()).sum() == ones
+
+
+def test_an_olh_report_is_the_best_of_its_seeds() -> None:
+    """Among the buckets of the seeds that the generator gives: the fullest, or the one of nearest to d/2 items."""
+    oracle = OLH(1.0, 102, 4)
+    seeds = rng().integers(0, 1 << 32, size=1_000, dtype=np.uint32)
+    places = oracle.buckets(seeds[:, None], np.arange(102))
+    sizes = np.stack([(places == bucket).sum(axis=1) for bucket in range(4)])
+    raw, projected = (MLA(against=against).support(oracle, rng()).sum() for against in ("raw", "projected"))
+    assert raw == sizes.max()
+    assert abs(projected - 51) == np.abs(sizes - 51).min()
+
+
+def test_a_search_in_pieces_is_one_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    oracle = ORACLES[2]
+    whole = MLA().reports(oracle, 3, rng())
+    monkeypatch.setattr("ldprecover_attacker.mla._CELLS", 5_000)
+    assert np.array_equal(MLA().reports(oracle, 3, rng()), whole)
+
+
+def test_the_item_may_be_named() -> None:
+    labels = ["a", "b", "c"]
+    assert MLA("b").resolve(labels) == MLA(1)
+    assert MLA().resolve(labels) == MLA()
+    assert GRR(1.0, 3).support_counts(MLA(1).reports(GRR(1.0, 3), 9, rng())).tolist() == [0, 9, 0]
+    for wrong, reason in ((MLA("d"), "'d' is no item"), (MLA(3), "from 0 to 2, not 3")):
+        with pytest.raises(ParameterError, match=reason):
+            wrong.resolve(labels)
+    with pytest.raises(ParameterError, match="'b' is a label"):
+        MLA("b").reports(GRR(1.0, 3), 9, rng())
+
+
+@each_oracle
+def test_no_report_loses_more_than_the_one_against_raw_estimates(oracle: FrequencyOracle) -> None:
+    """beta^2 sum ((pi - q)/(p - q) - f)^2 of MLA, against the reports of 300 honest and 300 random users."""
+    f = np.arange(102.0, 0, -1)
+    f /= f.sum()
+    lost = 101 if isinstance(oracle, GRR) else None
+
+    def loss(support: np.ndarray) -> float:
+        return float((((support - oracle.q) / (oracle.p - oracle.q) - f) ** 2).sum())
+
+    most = loss(MLA(lost, against="raw").support(oracle, rng()))
+    honest = oracle.perturb(rng().integers(0, 102, 300), rng())
+    for reports in (honest, RPA().reports(oracle, 300, rng())):
+        assert max(map(loss, oracle.supports(reports).astype(float))) <= most
+
+
+def test_the_loss_under_grr_is_the_known_one() -> None:
+    """beta^2 [(1-q)^2 + (d-1)q^2]/(d(p-q)^2), as far as f is small beside it: 1 %."""
+    oracle, beta = GRR(0.5, 490), 0.05
+    p, q, d = oracle.p, oracle.q, 490
+    pi = MLA(3).support(oracle)
+    exact = beta**2 * (((pi - q) / (p - q) - 1 / d) ** 2).mean()
+    assert exact == pytest.approx(beta**2 * ((1 - q) ** 2 + (d - 1) * q**2) / (d * (p - q) ** 2), rel=0.01)
+
+
+def test_against_projection_a_half_loses_more_than_everything() -> None:
+    """What all items have in common is erased: all ones lose nothing, half of them (d/4) ((p - q)^-2)."""
+    oracle = ORACLES[1]
+    for against, expected in (("raw", 0.0), ("projected", 102 / 4 / (oracle.p - oracle.q) ** 2)):
+        y = (MLA(against=against).support(oracle, rng()) - oracle.q) / (oracle.p - oracle.q)
+        assert ((y - y.mean()) ** 2).sum() == pytest.approx(expected)

@@ -1,0 +1,145 @@
+"""What a search for seeds finds, against every outcome of an ideal hash counted one by one."""
+
+from collections import Counter
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ldprecover import GRR, OLH, OUE, FrequencyOracle
+from ldprecover.alarms import support_size_law
+from ldprecover_attacker.honest_sizes import binomial, draw_sizes
+from ldprecover_attacker.seed_law import exhaustive_hits, hits_near, most_hits_law, sized_law
+from ldprecover_attacker.seed_search import SEEDS
+from ldprecover_attacker.size_search import sized_seeds, worth
+
+Cell = tuple[int, int]
+
+
+def best_cells(r: int, d: int, g: int, size: int, exact: bool) -> Counter[Cell]:
+    """Return how many of the g^d ways to place d items have each (hits, size) as their best bucket's."""
+    found: Counter[Cell] = Counter()
+    for places in product(range(g), repeat=d):
+        cells = {(places[:r].count(b), places.count(b)) for b in range(g)} - {(0, places.count(b)) for b in range(g)}
+        found[max(cells, key=lambda cell: int(worth(cell[0], np.int64(cell[1]), size, exact=exact)))] += 1
+    return found
+
+
+def best_of_many(found: Counter[Cell], budget: int, size: int, exact: bool) -> tuple[float, float]:
+    """Return mean hits and mean others of the best of `budget` independent draws from these cells."""
+    order = sorted(found, key=lambda cell: int(worth(cell[0], np.int64(cell[1]), size, exact=exact)))
+    share = np.cumsum([found[cell] for cell in order]) / found.total()
+    law = np.diff(share**budget, prepend=0.0)
+    hits, sizes = np.array(order).T
+    return float(law @ hits), float(law @ (sizes - hits))
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("budget", [1, 2, 50])
+@pytest.mark.parametrize(("r", "d", "g"), [(2, 5, 3), (3, 7, 2), (1, 4, 5), (4, 4, 3), (2, 6, 4)])
+def test_the_law_of_a_sized_search_is_that_of_all_outcomes(r: int, d: int, g: int, budget: int, exact: bool) -> None:
+    """For every size aimed at, to 1e-9. No chance in it."""
+    for size in range(d + 1):
+        expected = best_of_many(best_cells(r, d, g, size, exact), budget, size, exact)
+        assert sized_law(r, d, g, budget, size, exact) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("budget", [1, 3, 1_000])
+@pytest.mark.parametrize(("r", "g"), [(1, 2), (4, 3), (5, 4), (6, 2), (3, 20)])
+def test_the_law_of_a_plain_search_is_that_of_all_outcomes(r: int, g: int, budget: int) -> None:
+    fullest = Counter(max(Counter(places).values()) for places in product(range(g), repeat=r))
+    share = np.cumsum([fullest[h] for h in range(r + 1)]) / g**r
+    assert most_hits_law(r, g, budget) == pytest.approx(np.diff(share**budget, prepend=0.0), abs=1e-10)
+
+
+@pytest.mark.parametrize(("r", "g", "budget"), [(10, 3, 1_000), (10, 4, 1_000), (30, 3, 1_000), (10, 65_536, 10)])
+def test_the_law_of_a_plain_search_agrees_with_its_other_form(best_hits, r: int, g: int, budget: int) -> None:
+    """The convolution of the suite, term by term, against the transform."""
+    law = most_hits_law(r, g, budget)
+    mean = float(law @ np.arange(r + 1))
+    if g < 100:
+        assert mean == pytest.approx(best_hits(r, g, budget)[0], abs=1e-8)
+    assert law.sum() == pytest.approx(1)
+    assert 1 <= mean <= r
+
+
+def test_the_known_mean_hits_come_out() -> None:
+    """Ten targets, 1,000 seeds: 8.71 for g = 3 and 7.93 for g = 4; one seed: 4.93 and 4.20."""
+    means = [float(most_hits_law(10, g, budget) @ np.arange(11)) for g in (3, 4) for budget in (1_000, 1)]
+    assert means == pytest.approx([8.71, 4.93, 7.93, 4.20], abs=0.005)
+
+
+def test_perfect_seeds_of_an_exhaustive_search_run_out() -> None:
+    """2^32 g^(1-r) perfect seeds are expected: 218,000 for ten items and g = 3, 16,384 for g = 4."""
+    assert exhaustive_hits(10, 3, 20_520) == pytest.approx(10)
+    assert exhaustive_hits(10, 3, 2 * SEEDS // 3**9) == pytest.approx(9.5, abs=1e-4)
+    assert 9 < exhaustive_hits(10, 4, 20_520) < 10
+    assert exhaustive_hits(10, 4, 16_384) == pytest.approx(10, abs=1e-6)
+
+
+@pytest.mark.parametrize("budget", [1, 2, 7])
+def test_the_number_of_hits_nearest_to_a_wish_has_the_law_of_all_outcomes(budget: int) -> None:
+    r, g = 3, 3
+    weights = dict.fromkeys(product(range(r + 1), repeat=budget), 1.0)
+    law = binomial(r, 1 / g)
+    for values in weights:
+        weights[values] = float(np.prod(law[list(values)]))
+    for wish in range(r + 1):
+        nearest = {values: min(values, key=lambda h: (abs(h - wish), h)) for values in weights}
+        expected = sum(weights[values] * nearest[values] for values in weights)
+        assert hits_near(r, g, budget, wish) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_search_finds_the_bucket_that_is_worth_most(exact: bool) -> None:
+    """Against every bucket of every seed that the generator gives."""
+    d, g, budget, m = 30, 4, 25, 60
+    rng = np.random.default_rng(3)
+    wanted = np.stack([rng.choice(d, 4, replace=False) for _ in range(m)]).astype(np.uint32)
+    aims = rng.integers(0, d, m)
+    tried = np.random.default_rng(8).integers(0, SEEDS, size=(m, budget), dtype=np.uint32)
+    seeds, buckets = sized_seeds(wanted, aims, d, g, budget, np.random.default_rng(8), exact=exact)
+    oracle = OLH(1.0, d, g)
+    places = oracle.buckets(tried[:, :, None], np.arange(d))
+    for i in range(m):
+        cells = {
+            (int(tried[i, s]), b): (int((place[wanted[i]] == b).sum()), int((place == b).sum()))
+            for s, place in enumerate(places[i])
+            for b in range(g)
+        }
+        value = {
+            cell: int(worth(hits, np.int64(size), int(aims[i]), exact=exact))
+            for cell, (hits, size) in cells.items()
+            if hits
+        }
+        assert value[int(seeds[i]), int(buckets[i])] == max(value.values())
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_no_two_kinds_of_bucket_are_worth_the_same(exact: bool) -> None:
+    hits, sizes = np.meshgrid(np.arange(1, 11), np.arange(103))
+    for aim in (0, 34, 102):
+        assert np.unique(worth(hits, sizes, aim, exact=exact)).size == hits.size
+
+
+def test_a_grr_report_supports_one_item() -> None:
+    assert draw_sizes(GRR(0.5, 30), 3, np.random.default_rng(1)).tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(("n", "p"), [(1, 0.5), (101, 0.3775), (489, 1 / 3), (5, 0.001)])
+def test_a_binomial_law_is_one(n: int, p: float) -> None:
+    assert binomial(n, p) == pytest.approx(stats.binom(n, p).pmf(np.arange(n + 1)), abs=1e-12)
+
+
+@pytest.mark.parametrize("oracle", [OUE(0.5, 102), OLH(0.5, 102, 3)], ids=repr)
+def test_sizes_are_drawn_as_honest_reports_have_them(oracle: FrequencyOracle) -> None:
+    """Draws, and honest reports, of 40,000 users each: chi-square over common sizes below its 1 - 1e-9 quantile."""
+    m, rng = 40_000, np.random.default_rng(2)
+    law = support_size_law(oracle)
+    common = law * m >= 10
+    honest = oracle.supports(oracle.perturb(rng.integers(0, 102, m), rng)).sum(axis=1)
+    for sizes in (draw_sizes(oracle, m, rng), honest):
+        counts = np.bincount(sizes, minlength=law.size)[common]
+        statistic = ((counts - m * law[common]) ** 2 / (m * law[common])).sum()
+        assert statistic <= stats.chi2.isf(1e-9, common.sum())
