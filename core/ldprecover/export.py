@@ -107,7 +107,7 @@ class RoundExport:
         self,
         *,
         method: str = "ldprecover",
-        eta: float = DEFAULT_ETA,
+        eta: float | str = DEFAULT_ETA,
         targets: Iterable[int] = (),
         malicious_model: str = "paper",
     ) -> Recovery:
@@ -120,4 +120,5 @@ class RoundExport:
             eta=eta,
             targets=targets,
             malicious_model=malicious_model,
+            n=self.tally.n,
         )

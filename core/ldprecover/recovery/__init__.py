@@ -1,30 +1,61 @@
 """Recovery from poisoning: one module a method, one contract, one table."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ldprecover._checks import finite_vector
+from ldprecover._types import Reports
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery import ldprecover, norm_sub
-from ldprecover.recovery.base import DEFAULT_ETA, MAX_ETA, Knowledge, Method, Recovery
+from ldprecover.recovery import (
+    conditional,
+    detection,
+    diffstats,
+    fiad,
+    kmeans,
+    ldprecover,
+    likelihood,
+    post_processing,
+)
+from ldprecover.recovery.base import AUTO, DEFAULT_ETA, MAX_ETA, NEEDS, Knowledge, Method, Option, Recovery
 from ldprecover.recovery.malicious import MALICIOUS_MODELS
+from ldprecover.recovery.reports import ReportSource
+from ldprecover.recovery.share import MaliciousShare, estimate_share
 from ldprecover.recovery.simplex import project_simplex
 
 __all__ = [
+    "AUTO",
     "DEFAULT_ETA",
     "MALICIOUS_MODELS",
     "MAX_ETA",
     "METHODS",
+    "NEEDS",
     "Knowledge",
+    "MaliciousShare",
     "Method",
+    "Option",
     "Recovery",
+    "ReportSource",
+    "estimate_share",
     "project_simplex",
     "recover",
 ]
 
-METHODS: dict[str, Method] = {method.name: method for method in (ldprecover.METHOD, norm_sub.METHOD)}
+METHODS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        ldprecover.METHOD,
+        *post_processing.METHODS,
+        *detection.METHODS,
+        conditional.METHOD,
+        diffstats.METHOD,
+        fiad.METHOD,
+        *kmeans.METHODS,
+        *likelihood.METHODS,
+    )
+}
 
 
 def recover(
@@ -32,17 +63,38 @@ def recover(
     frequencies: ArrayLike,
     *,
     method: str = "ldprecover",
-    eta: float = DEFAULT_ETA,
+    eta: float | str = DEFAULT_ETA,
     targets: Iterable[int] = (),
     malicious_model: str = "paper",
+    n: int | None = None,
+    reports: "Reports | Callable[[], Iterable[Reports]] | None" = None,
+    support: ArrayLike | None = None,
+    options: Mapping[str, object] | None = None,
 ) -> Recovery:
     """Return what `method` recovers from poisoned, unbiased and unclipped frequencies of the d items.
 
-    `eta`, `targets` and `malicious_model` are assumptions about the attack, explained at
-    `Knowledge`; a method that does not use one checks it and says so in its notes. Every result is
-    a probability distribution. O(d log d). Raises ParameterError.
+    `eta`, `targets`, `malicious_model` and `support` are assumptions about the attack, explained at
+    `Knowledge`; a method that does not use one checks it and says so in its notes. `n` is the number
+    of reports, `reports` the reports themselves, packed: an array, or a function that returns an
+    iterator over arrays and is called for each pass (see `ReportSource`). `options` are the method's own.
+    What is needed, promised and paid is in METHODS. Raises ParameterError, with the reason, for
+    what a method cannot do.
     """
     if method not in METHODS:
         raise ParameterError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
-    knowledge = Knowledge(oracle, np.asarray(frequencies), eta, tuple(targets), malicious_model)
-    return METHODS[method].recover(knowledge)
+    chosen = METHODS[method]
+    knowledge = Knowledge(
+        oracle,
+        np.asarray(frequencies),
+        eta,
+        tuple(targets),
+        malicious_model,
+        n=n,
+        reports=None if reports is None else ReportSource(oracle, reports),
+        support=None if support is None else finite_vector(support, "support"),
+        options=chosen.checked(options or {}),
+    )
+    refusal = chosen.refusal(oracle, knowledge.gives)
+    if refusal is not None:
+        raise ParameterError(refusal)
+    return chosen.recover(knowledge)

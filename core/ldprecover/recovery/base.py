@@ -1,17 +1,27 @@
 """The one contract of every recovery method: from what is known of a poisoned round to a recovery."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
 
 from ldprecover._checks import finite_vector, target_indices
 from ldprecover._types import FloatArray
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.malicious import MALICIOUS_MODELS
+from ldprecover.recovery.reports import ReportSource
 
-__all__ = ["DEFAULT_ETA", "MAX_ETA", "Knowledge", "Method", "Recovery"]
+__all__ = ["AUTO", "DEFAULT_ETA", "MAX_ETA", "NEEDS", "Knowledge", "Method", "Option", "Recovery"]
 
 DEFAULT_ETA, MAX_ETA = 0.2, 10.0
+AUTO = "auto"
+"""The eta that is estimated from the counts instead of being assumed."""
+
+NEEDS = ("counts", "n", "reports", "targets")
+"""What a method can need: the frequencies, the number of reports, the reports themselves, the attacked items."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,28 +29,37 @@ class Knowledge:
     """What a server knows of a poisoned round, and what it assumes of the attack.
 
     `poisoned` are the unbiased, unclipped frequencies f~_Z of the d items. `eta`, from 0 to 10, is
-    the assumed ratio m/n of malicious to genuine users. `targets` are the items known to be
-    attacked, as indices: kept sorted and once each, never all d of them. `malicious_model` names
-    one of MALICIOUS_MODELS. Everything is checked, whether or not a method uses it.
+    the assumed ratio m/n of malicious to genuine users, or "auto". `targets` are the items known to
+    be attacked, as indices: kept sorted and once each, never all d of them. `malicious_model` names
+    one of MALICIOUS_MODELS; `support` is the pi of the model custom: pi(v) is the share of malicious
+    reports that support v. `n` is the number of reports behind the frequencies, `reports` the
+    reports. `options` are of the method alone, by name. Everything is checked, whether or not a
+    method uses it.
 
     Raises ParameterError.
     """
 
     oracle: FrequencyOracle
     poisoned: FloatArray
-    eta: float = DEFAULT_ETA
+    eta: float | str = DEFAULT_ETA
     targets: tuple[int, ...] = ()
     malicious_model: str = "paper"
+    n: int | None = None
+    reports: ReportSource | None = None
+    support: FloatArray | None = None
+    options: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         d = self.oracle.domain_size
         poisoned = finite_vector(self.poisoned, "frequencies")
         if poisoned.size != d:
             raise ParameterError(f"frequencies must be of the {d} items, not {poisoned.size}")
-        if isinstance(self.eta, bool) or not isinstance(self.eta, int | float):
-            raise ParameterError("eta must be a number")
-        if not 0 <= self.eta <= MAX_ETA:
-            raise ParameterError(f"eta must be from 0 to {MAX_ETA:g}, not {self.eta}")
+        if self.eta != AUTO:
+            if isinstance(self.eta, bool) or not isinstance(self.eta, int | float):
+                raise ParameterError(f"eta must be a number, or {AUTO}")
+            if not 0 <= self.eta <= MAX_ETA:
+                raise ParameterError(f"eta must be from 0 to {MAX_ETA:g}, not {self.eta}")
+            object.__setattr__(self, "eta", float(self.eta))
         targets = target_indices(self.targets, d)
         if len(targets) == d:
             raise ParameterError(f"targets must leave out at least one of the {d} items")
@@ -48,9 +67,27 @@ class Knowledge:
             raise ParameterError(
                 f"malicious_model must be one of {', '.join(MALICIOUS_MODELS)}, not {self.malicious_model!r}"
             )
+        if self.n is not None and (isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1):
+            raise ParameterError("n, the number of reports, must be an integer of at least 1")
+        if self.support is not None:
+            support = finite_vector(self.support, "support")
+            if support.size != d or not ((support >= 0) & (support <= 1)).all():
+                raise ParameterError(f"support must be of the {d} items, each from 0 to 1")
+            object.__setattr__(self, "support", support)
         object.__setattr__(self, "poisoned", poisoned)
-        object.__setattr__(self, "eta", float(self.eta))
         object.__setattr__(self, "targets", targets)
+
+    @property
+    def gives(self) -> frozenset[str]:
+        """Those of NEEDS that are known."""
+        known = {"counts"}
+        if self.n is not None:
+            known.add("n")
+        if self.reports is not None:
+            known |= {"reports", "n"}
+        if self.targets:
+            known.add("targets")
+        return frozenset(known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +96,9 @@ class Recovery:
 
     `eta` and `targets` are what the method used: 0 and none where it uses neither. `malicious_sum`
     is S = (1 - qd)/(p - q). `malicious` is the assumed f~_Y, `genuine` the estimate
-    (1 + eta) f~_Z - eta f~_Y before refining, `recovered` the result. `notes` are sentences in
+    (1 + eta) f~_Z - eta f~_Y before refining, `recovered` the result. A method that drops reports
+    has as `malicious` what the dropped ones estimate, as `genuine` what the kept ones do, and as
+    `eta` their ratio: by the paper's Equation 1 the same relation. `notes` are sentences in
     which the method says what it assumed and what came of it.
     """
 
@@ -75,10 +114,66 @@ class Recovery:
 
 
 @dataclass(frozen=True)
+class Option:
+    """A number that one method alone takes: its default and range, both ends allowed."""
+
+    name: str
+    default: float
+    low: float
+    high: float
+    meaning: str
+
+    def check(self, value: object) -> float:
+        """Return the value as the type of the default. Raises ParameterError outside the range."""
+        whole = isinstance(self.default, int)
+        kinds = (int, np.integer) if whole else (int, float, np.number)
+        if isinstance(value, bool) or not isinstance(value, kinds) or not self.low <= value <= self.high:
+            kind = "an integer" if whole else "a number"
+            raise ParameterError(f"{self.name} must be {kind} from {self.low:g} to {self.high:g}, not {value!r:.40}")
+        return type(self.default)(value)
+
+
+def _no_reason(_: FrequencyOracle) -> str | None:
+    return None
+
+
+@dataclass(frozen=True)
 class Method:
-    """A recovery method: its name, one line on it, the fields of Knowledge it uses beside f~_Z, and itself."""
+    """A recovery method: its name, one line on it, what it takes and gives, and itself.
+
+    `uses` are the fields of Knowledge that change its result where they are given, `needs` those
+    of NEEDS it cannot do without. `gives` says what `recovered` is: a `distribution` (not negative,
+    sums to one), `sum-one` (sums to one, may be negative) or `frequencies` (neither promised).
+    `cost` is one line. `unfit` returns why the method cannot work under a protocol, or None.
+    """
 
     name: str
     summary: str
     uses: frozenset[str]
     recover: Callable[[Knowledge], Recovery]
+    needs: frozenset[str] = frozenset({"counts"})
+    gives: Literal["distribution", "sum-one", "frequencies"] = "distribution"
+    cost: str = "O(d log d)"
+    options: tuple[Option, ...] = ()
+    unfit: Callable[[FrequencyOracle], str | None] = _no_reason
+
+    def refusal(self, oracle: FrequencyOracle, known: frozenset[str]) -> str | None:
+        """Return why the method can say nothing under this protocol from what is `known` of NEEDS; None if it can.
+
+        What the numbers themselves may make impossible shows only when it recovers.
+        """
+        reason = self.unfit(oracle)
+        if reason is not None:
+            return f"{self.name}: {reason}"
+        words = {"n": "the number of reports", "reports": "the reports themselves", "targets": "the attacked items"}
+        missing = [words[need] for need in NEEDS if need in self.needs and need not in known]
+        return f"{self.name} needs {' and '.join(missing)}" if missing else None
+
+    def checked(self, options: Mapping[str, object]) -> Mapping[str, float]:
+        """Return all the method's options, the defaults where none is given. Raises ParameterError."""
+        known = {option.name: option for option in self.options}
+        for name in options:
+            if name not in known:
+                takes = f"its options are {', '.join(known)}" if known else "it has none"
+                raise ParameterError(f"{self.name} has no option {name!r:.40}; {takes}")
+        return MappingProxyType({name: o.check(options.get(name, o.default)) for name, o in known.items()})

@@ -3,27 +3,37 @@
 import numpy as np
 
 from ldprecover._types import FloatArray
+from ldprecover.errors import ParameterError
 from ldprecover.recovery.base import Knowledge, Method, Recovery
-from ldprecover.recovery.malicious import MALICIOUS_MODELS, untargeted
+from ldprecover.recovery.malicious import MALICIOUS_MODELS, SEARCH, custom, exact_targeted, untargeted
+from ldprecover.recovery.share import eta_of
 from ldprecover.recovery.simplex import project_simplex
 
-__all__ = ["METHOD"]
+__all__ = ["METHOD", "subtract"]
 
 _SAME = 1e-9  # frequencies closer than this are told apart by rounding alone
+_WITHOUT_TARGETS = ("paper", "exact")
 
 
 def _recover(knowledge: Knowledge) -> Recovery:
     """Return Algorithm 1's answer (paper, V-D): subtract the assumed malicious frequencies, then refine."""
-    oracle, poisoned, eta, targets = knowledge.oracle, knowledge.poisoned, knowledge.eta, knowledge.targets
-    if targets:
-        malicious = MALICIOUS_MODELS[knowledge.malicious_model](oracle, targets)
-    else:
-        malicious = untargeted(oracle, poisoned)
+    oracle, targets = knowledge.oracle, knowledge.targets
+    malicious, notes = _malicious(knowledge)
+    # What the model sums to; the printed S for f'_Y, which is 0 where no estimate is positive.
+    total = float(malicious.sum()) if malicious.any() else oracle.malicious_sum
+    eta, eta_notes = eta_of(knowledge, total)
+    return subtract(METHOD.name, knowledge, eta, malicious, targets, notes + eta_notes)
+
+
+def subtract(
+    name: str, knowledge: Knowledge, eta: float, malicious: FloatArray, targets: tuple[int, ...], notes: list[str]
+) -> Recovery:
+    """Return the projection of (1 + eta) f~_Z - eta f~_Y on the simplex, saying where f~_Y took no part in it."""
+    poisoned, notes = knowledge.poisoned, list(notes)
     with np.errstate(over="ignore"):  # the projection refuses what is not finite
         scaled = (1 + eta) * poisoned
         genuine = scaled - eta * malicious  # f~_X~ = (1 + eta) f~_Z - eta f~_Y
     recovered = project_simplex(genuine)
-    notes = _targeted_notes(knowledge) if targets else _untargeted_notes(knowledge)
     # Without targets it is so for GRR always, and for OUE and OLH (but over tiny domains, where S > 0)
     # unless the attack leaves the positive estimates a sum below 1/(1 + eta): D0 is projected to
     # zero either way, and on D1 the two vectors differ by a constant. It is compared, not inferred.
@@ -33,16 +43,30 @@ def _recover(knowledge: Knowledge) -> Recovery:
             "the assumed malicious frequencies took no part in it, and no malicious mass was removed."
         )
     return Recovery(
-        method=METHOD.name,
+        method=name,
         eta=eta,
         targets=targets,
-        malicious_sum=oracle.malicious_sum,
+        malicious_sum=knowledge.oracle.malicious_sum,
         poisoned=poisoned,
         malicious=malicious,
         genuine=genuine,
         recovered=recovered,
         notes=tuple(notes),
     )
+
+
+def _malicious(knowledge: Knowledge) -> tuple[FloatArray, list[str]]:
+    oracle, targets, name = knowledge.oracle, knowledge.targets, knowledge.malicious_model
+    model = MALICIOUS_MODELS[name]
+    if model is None:
+        return custom(oracle, knowledge.support), [
+            "Malicious model custom: each item is taken to be supported by the given share of the malicious reports."
+        ]
+    if targets:
+        return model(oracle, targets), _targeted_notes(knowledge)
+    if name not in _WITHOUT_TARGETS:
+        raise ParameterError(f"malicious_model {name} needs targets")
+    return untargeted(oracle, knowledge.poisoned), _untargeted_notes(knowledge)
 
 
 def _untargeted_notes(knowledge: Knowledge) -> list[str]:
@@ -56,15 +80,24 @@ def _untargeted_notes(knowledge: Knowledge) -> list[str]:
     else:
         notes.append("Without targets, and no estimate is positive: the malicious frequencies are taken as zero.")
     if knowledge.malicious_model != "paper":
-        notes.append(f"Without targets the malicious models {' and '.join(MALICIOUS_MODELS)} are the same.")
+        notes.append(f"Without targets the malicious models {' and '.join(_WITHOUT_TARGETS)} are the same.")
     return notes
 
 
+_REPORTS = {
+    "paper": "each malicious report is taken to support one target alone",
+    "exact": "each malicious report is taken to support one target alone",
+    "padded": "each malicious report is taken to support all targets, and random others up to an honest report's size",
+    "searched": f"each malicious report is taken to be the best of {SEARCH} random seeds for the targets",
+}
+
+
 def _targeted_notes(knowledge: Knowledge) -> list[str]:
-    oracle, targets, model = knowledge.oracle, knowledge.targets, knowledge.malicious_model
-    notes = [f"LDPRecover*, malicious model {model}: each malicious report is taken to support one target alone."]
-    if model == "paper":
-        excess = _gap(MALICIOUS_MODELS["paper"](oracle, targets)) / _gap(MALICIOUS_MODELS["exact"](oracle, targets))
+    oracle, targets, name = knowledge.oracle, knowledge.targets, knowledge.malicious_model
+    notes = [f"LDPRecover*, malicious model {name}: {_REPORTS[name]}."]
+    model = MALICIOUS_MODELS[name]
+    if name == "paper" and model is not None:
+        excess = _gap(model(oracle, targets)) / _gap(exact_targeted(oracle, targets))
         notes.append(
             f"The printed equations lower the targets against the other items {excess:.3g} times as far as "
             "such reports raise them; the model exact lowers them as far."
@@ -80,6 +113,6 @@ def _gap(malicious: FloatArray) -> float:
 METHOD = Method(
     name="ldprecover",
     summary="LDPRecover (paper, Algorithm 1); with targets, LDPRecover*",
-    uses=frozenset({"eta", "targets", "malicious_model"}),
+    uses=frozenset({"eta", "targets", "malicious_model", "support", "n"}),
     recover=_recover,
 )

@@ -1,0 +1,229 @@
+"""Alarms: tests of a round for reports that honest users would not have sent.
+
+Each has a null law that holds whatever the honest users' values are, so its false-alarm rate is known. An alarm
+says that something is wrong, not what the frequencies are without it; silence proves nothing: malicious
+users who lie about their value alone and perturb it honestly raise none of these.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from ldprecover._types import FloatArray, Int64Array
+from ldprecover.errors import ParameterError
+from ldprecover.protocols import GRR, OLH, OUE, FrequencyOracle
+from ldprecover.recovery.reports import ReportSource
+from ldprecover.recovery.simplex import project_simplex
+from ldprecover.tally import Tally
+
+__all__ = ["ALARMS", "DEFAULT_RATE", "Alarm", "AlarmKind", "raise_alarms", "support_size_law"]
+
+DEFAULT_RATE = 1e-3
+_SIMULATED = 200  # honest rounds behind the excess alarm's threshold
+_LEAST_EXPECTED = 10.0  # reports in a bin of the chi-squared test
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """What a test found: it is raised when the statistic exceeds the threshold.
+
+    `rate` is the probability that a round of honest reports raises it. `meaning` says what the statistic is.
+    """
+
+    name: str
+    statistic: float
+    threshold: float
+    rate: float
+    meaning: str
+
+    @property
+    def raised(self) -> bool:
+        """Whether honest users would hardly have given this."""
+        return self.statistic > self.threshold
+
+
+@dataclass(frozen=True)
+class AlarmKind:
+    """A test: its name, one line on it, the protocols it is for, whether it reads reports, and itself."""
+
+    name: str
+    summary: str
+    protocols: tuple[type[FrequencyOracle], ...]
+    needs_reports: bool
+    run: Callable[[FrequencyOracle, Tally, ReportSource | None, float], Alarm]
+
+
+def raise_alarms(
+    oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None = None, *, rate: float = DEFAULT_RATE
+) -> tuple[Alarm, ...]:
+    """Run every test that is for this protocol, those that read reports where `reports` are given.
+
+    `rate` is the false-alarm rate of each; of k tests together it is at most k times that. Raises
+    ParameterError for a rate outside (0, 1/2) or a tally without a report.
+    """
+    if not 0 < rate < 0.5:
+        raise ParameterError(f"rate must be between 0 and 0.5, not {rate}")
+    if tally.n < 1:
+        raise ParameterError("alarms need at least one report")
+    kinds = [kind for kind in ALARMS.values() if isinstance(oracle, kind.protocols)]
+    return tuple(
+        kind.run(oracle, tally, reports, rate) for kind in kinds if reports is not None or not kind.needs_reports
+    )
+
+
+def support_size_law(oracle: FrequencyOracle) -> FloatArray:
+    """Return P(k) for k = 0..d: the law of the number of items that an honest report supports.
+
+    Its own item with probability p and each other one with probability q, independently: for OUE exactly, for
+    OLH over an ideal hash. A GRR report supports one.
+    """
+    d, p, q = oracle.domain_size, oracle.p, oracle.q
+    law = np.zeros(d + 1)
+    if isinstance(oracle, GRR):
+        law[1] = 1.0
+        return law
+    others = np.exp(_log_binomial(d - 1, q))
+    law[:d] += (1 - p) * others
+    law[1:] += p * others
+    return law
+
+
+def _log_binomial(n: int, q: float) -> FloatArray:
+    k = np.arange(n + 1)
+    log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
+    result: FloatArray = (
+        log_factorial[n] - log_factorial[k] - log_factorial[n - k] + k * math.log(q) + (n - k) * math.log1p(-q)
+    )
+    return result
+
+
+def _sum_drift(oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, rate: float) -> Alarm:
+    """|sum of f~ - 1| in standard deviations: a test of the mean support size, from the counts alone."""
+    p, q, d = oracle.p, oracle.q, oracle.domain_size
+    deviation = math.sqrt((p * (1 - p) + (d - 1) * q * (1 - q)) / tally.n) / (p - q)
+    total = float(oracle.estimate(tally.counts, tally.n).sum())
+    return Alarm(
+        "sum-drift",
+        abs(total - 1) / deviation,
+        NormalDist().inv_cdf(1 - rate / 2),
+        rate,
+        f"the estimates sum to {total:.6g}; of honest reports to 1 within {deviation:.3g}, one standard deviation",
+    )
+
+
+def _excess(oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, rate: float) -> Alarm:
+    """The sum of the estimates that stand out from the noise: frequencies cannot sum to more than one.
+
+    After the attack statistic of Li et al. (CCS 2025), who compare it with one. On concentrated data that sum is one,
+    and noise alone takes it above every other time, so the threshold adds what noise does, in rounds simulated from
+    the estimates' projection on the simplex.
+    """
+    n, d = tally.n, oracle.domain_size
+    noise = math.sqrt(float(oracle.variance(0.0, n)))
+    estimates = oracle.estimate(tally.counts, n)
+    least = NormalDist().inv_cdf(1 - 1 / (2 * max(d, 10))) * noise
+
+    def statistic(values: FloatArray) -> float:
+        shifted = values + (1 - values.sum()) / d
+        return float(shifted[shifted > least].sum())
+
+    honest = project_simplex(estimates)
+    deviations = np.sqrt(oracle.variance(honest, n))
+    rng = np.random.default_rng(n)  # the same answer to the same round
+    simulated = np.array([statistic(honest + deviations * rng.standard_normal(d)) for _ in range(_SIMULATED)])
+    # A normal quantile over the simulated moments, with what so many simulations leave open of them.
+    wide = NormalDist().inv_cdf(1 - rate) + 3 / math.sqrt(_SIMULATED)
+    # Items that stand out may have all the mass, also what the projection has put on noise.
+    noise_mean = simulated.mean() - honest[honest > least].sum()
+    threshold = 1 + noise_mean + wide * simulated.std(ddof=1) * (1 + 3 / math.sqrt(2 * _SIMULATED))
+    return Alarm(
+        "excess",
+        statistic(estimates),
+        float(threshold),
+        rate,
+        f"the sum of the estimates above {least:.3g}, shifted to sum to one over all items",
+    )
+
+
+def _support_sizes(oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, rate: float) -> Alarm:
+    """Pearson's chi-squared of the reports' support sizes against their law."""
+    assert reports is not None
+    sizes = np.zeros(oracle.domain_size + 1, dtype=np.int64)
+    for block in reports.blocks():
+        sizes += np.bincount(oracle.supports(block).sum(axis=1), minlength=sizes.size)
+    observed, expected = _bins(sizes, support_size_law(oracle) * sizes.sum())
+    statistic = float(((observed - expected) ** 2 / expected).sum())
+    freedom = max(1, expected.size - 1)
+    return Alarm(
+        "support-size",
+        statistic,
+        _chi_squared_quantile(1 - rate, freedom),
+        rate,
+        f"chi-squared of how many items each report supports, {freedom} degrees of freedom",
+    )
+
+
+def _bins(observed: Int64Array, expected: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Join neighbouring sizes until each bin expects enough; the rarest go to the bins at the ends."""
+    edges, waiting = [0], 0.0
+    for k, value in enumerate(expected):
+        waiting += value
+        if waiting >= _LEAST_EXPECTED:
+            edges.append(k + 1)
+            waiting = 0.0
+    starts = edges[:-1] if len(edges) > 1 else [0]  # what is left over belongs to the last bin
+    return np.add.reduceat(observed, starts).astype(np.float64), np.add.reduceat(expected, starts)
+
+
+def _chi_squared_quantile(level: float, freedom: int) -> float:
+    """Return the quantile by Wilson and Hilferty (1931): near, or else too large: by 7 % at 3 degrees and 1 - 1e-6."""
+    part = 2 / (9 * freedom)
+    return float(freedom * (1 - part + NormalDist().inv_cdf(level) * math.sqrt(part)) ** 3)
+
+
+def _duplicate_seeds(oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, rate: float) -> Alarm:
+    """Pairs of reports with one hash seed, of which honest reports have about n^2/2^33 (a Poisson number)."""
+    assert reports is not None
+    seeds = np.sort(np.concatenate([block["seed"] for block in _some(reports)]))
+    starts = np.flatnonzero(np.concatenate([[True], seeds[1:] != seeds[:-1]]))
+    times = np.diff(np.append(starts, seeds.size))
+    pairs = int((times * (times - 1) // 2).sum())
+    expected = seeds.size * (seeds.size - 1) / 2**33
+    return Alarm(
+        "duplicate-seeds",
+        float(pairs),
+        float(_poisson_quantile(1 - rate, expected)),
+        rate,
+        f"pairs of reports that share their hash seed; honest ones have {expected:.3g} on average",
+    )
+
+
+def _some(reports: ReportSource) -> Iterator[np.ndarray]:
+    yield np.empty(0, dtype=[("seed", "<u4"), ("bucket", "<u2")])
+    yield from reports.blocks()
+
+
+def _poisson_quantile(level: float, mean: float) -> int:
+    """Return the least k with P(Poisson(mean) <= k) >= level."""
+    log_term, total, k = -mean, 0.0, 0
+    while True:
+        total += math.exp(log_term)
+        if total >= level or k > mean + 40 * math.sqrt(mean) + 40:
+            return k
+        k += 1
+        log_term += math.log(mean / k) if mean > 0 else -math.inf
+
+
+ALARMS: dict[str, AlarmKind] = {
+    kind.name: kind
+    for kind in (
+        AlarmKind("sum-drift", "Sum of the estimates against one", (OUE, OLH), False, _sum_drift),
+        AlarmKind("excess", "Sum of the estimates that stand out of the noise", (GRR, OUE, OLH), False, _excess),
+        AlarmKind("support-size", "Law of the number of items a report supports", (OUE, OLH), True, _support_sizes),
+        AlarmKind("duplicate-seeds", "Reports that share their hash seed", (OLH,), True, _duplicate_seeds),
+    )
+}
+"""Name to test."""

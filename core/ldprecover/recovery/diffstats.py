@@ -1,0 +1,190 @@
+"""Diffstats: drop reports of suspicious sizes, so that the sizes of the rest follow the law of honest reports."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldprecover._types import BoolArray, FloatArray, Int64Array, Reports
+from ldprecover.protocols import GRR, OLH, OUE, FrequencyOracle
+from ldprecover.recovery.base import Knowledge, Method, Recovery
+from ldprecover.recovery.detection import drop
+from ldprecover.recovery.reports import ReportSource, supported
+
+__all__ = ["METHOD", "honest_sizes", "support_sizes"]
+
+Int32Array = NDArray[np.int32]
+
+_THRESHOLDS = 10  # candidate thresholds: the largest differences
+_ITEMS = 6  # items of which a removed report supports one
+_ALARM = 4.75  # normal quantile of the chi-squared test that lets it drop anything: one clean round in 1e6
+_PASSED = 2.0  # normal quantile below which the sizes left are those of honest reports
+_EXPECTED = 5.0  # reports that a cell of the chi-squared test must be expected to hold
+
+
+def support_sizes(oracle: FrequencyOracle, reports: Reports) -> Int64Array:
+    """Return |S(z)|, the number of items that each report supports."""
+    if isinstance(oracle, OUE):
+        ones: Int64Array = np.bitwise_count(reports).sum(axis=1, dtype=np.int64)
+        return ones
+    return np.asarray(np.count_nonzero(oracle.supports(reports), axis=1), dtype=np.int64)
+
+
+def honest_sizes(oracle: FrequencyOracle) -> FloatArray:
+    """Return P(|S(z)| = k) of an honest OUE or OLH report, k = 0..d: Bernoulli(p) + Binomial(d-1, q)."""
+    others = _binomial(oracle.domain_size - 1, oracle.q)
+    law: FloatArray = (1 - oracle.p) * np.append(others, 0.0) + oracle.p * np.append(0.0, others)
+    return law
+
+
+def _recover(knowledge: Knowledge) -> Recovery:
+    """Return the estimate from what Diffstats keeps (Li et al., CCS 2025).
+
+    Candidates are the sizes whose shares differ most from theory; among the reports of such sizes
+    the six most supported items; and every combination of these. Removed are the reports of those sizes
+    that support an item of the combination. Of all removals that leave the sizes as honest reports
+    have them, by chi-squared, the smallest is taken, or the one nearest to theory where none does.
+
+    Theory here is the exact law, and a removal is expected to take the honest reports along that
+    support one of the items too. Nothing is dropped where the sizes of all reports pass the test.
+    """
+    oracle, source = knowledge.oracle, knowledge.reports
+    assert source is not None  # the contract asks for them
+    law = honest_sizes(oracle)
+    of_block = [support_sizes(oracle, block).astype(np.int32) for block in source.blocks()]
+    observed = np.bincount(np.concatenate([np.empty(0, np.int32), *of_block]), minlength=law.size)
+    n = int(observed.sum())
+    score, cells = _chi_squared(observed, np.ones(law.size), law)
+    if _normal(score, cells) < _ALARM:
+        note = (
+            f"The sizes of the {n} reports follow the law of honest reports (chi-squared {score:.4g}, {cells} cells)."
+        )
+        return drop(METHOD.name, knowledge, lambda reports: np.zeros(len(reports), np.bool_), [note])
+
+    difference = np.abs(observed / n - law)
+    difference[observed == 0] = 0
+    ranked = np.argsort(-difference, kind="stable")[: _THRESHOLDS - 1]
+    row = np.full(law.size, -1)  # of the size, in what is counted for each
+    row[ranked] = np.arange(ranked.size)
+    best = _Removal(math.inf, n, score, ranked[:0], ranked[:0])
+    by_size = _supports_by_size(oracle, source, of_block, ranked)
+    for flagged in range(1, ranked.size + 1):
+        sizes = ranked[:flagged]
+        items = np.sort(np.argsort(-by_size[:flagged].sum(axis=0), kind="stable")[:_ITEMS])
+        patterns = _patterns(oracle, source, of_block, np.where(row < flagged, row, -1), items)
+        for chosen in range(1, 1 << items.size):
+            number = chosen.bit_count()
+            removed = patterns[:flagged, (np.arange(patterns.shape[1]) & chosen) != 0].sum(axis=1)
+            left, share = observed.astype(np.float64), np.ones(law.size)
+            left[sizes] -= removed
+            share[sizes] = _supports_none(law.size - 1, sizes, number)
+            tried, of = _chi_squared(left, share, law)
+            failed = max(_normal(tried, of) - _PASSED, 0.0)
+            picked = items[(chosen >> np.arange(items.size) & 1) != 0]
+            best = min(best, _Removal(failed, int(removed.sum()), tried, sizes, picked), key=lambda r: r[:2])
+
+    flagged_sizes = np.zeros(law.size, np.bool_)
+    flagged_sizes[best.sizes] = True
+    of_next = iter(of_block)
+
+    def suspicious(reports: Reports) -> BoolArray:
+        bad: BoolArray = flagged_sizes[next(of_next)]
+        bad[bad] = supported(oracle, reports[bad], best.items).any(axis=1)
+        return bad
+
+    note = (
+        f"Reports that support {', '.join(map(str, np.sort(best.sizes)))} items, one of items "
+        f"{', '.join(map(str, best.items))} among them, are taken as malicious: it brings chi-squared from "
+        f"{score:.4g} to {best.score:.4g} over {cells} sizes. Honest reports like these go too, "
+        "which lowers those items."
+    )
+    return drop(METHOD.name, knowledge, suspicious, [note])
+
+
+class _Removal(NamedTuple):
+    """By how much a removal fails the test (0 if it passes), how many reports it takes, chi-squared, and of which."""
+
+    failed: float
+    removed: int
+    score: float
+    sizes: Int64Array
+    items: Int64Array
+
+
+def _supports_by_size(
+    oracle: FrequencyOracle, source: ReportSource, of_block: list[Int32Array], sizes: Int64Array
+) -> Int64Array:
+    """Return, for each of the sizes, the support counts of the reports of that size."""
+    counts = np.zeros((sizes.size, oracle.domain_size), np.int64)
+    for block, found in zip(source.blocks(), of_block, strict=True):
+        for i, size in enumerate(sizes):
+            counts[i] += oracle.support_counts(block[found == size])
+    return counts
+
+
+def _patterns(
+    oracle: FrequencyOracle, source: ReportSource, of_block: list[Int32Array], row: Int64Array, items: Int64Array
+) -> Int64Array:
+    """Return how many reports of the size of each row support exactly each combination of the items, a bit mask."""
+    counts = np.zeros((int(row.max()) + 1) << items.size, np.int64)
+    bits = 1 << np.arange(items.size)
+    for block, found in zip(source.blocks(), of_block, strict=True):
+        rows = row[found]
+        pattern = supported(oracle, block[rows >= 0], items) @ bits
+        counts += np.bincount((rows[rows >= 0] << items.size) + pattern, minlength=counts.size)
+    return counts.reshape(-1, 1 << items.size)
+
+
+def _chi_squared(left: FloatArray | Int64Array, share: FloatArray, law: FloatArray) -> tuple[float, int]:
+    """Return chi-squared of the sizes left, of which honest ones leave a share, and the number of cells."""
+    weights = law * share
+    expected = weights * (left.sum() / weights.sum())
+    enough = expected >= _EXPECTED
+    cells = np.append(left[enough], left[~enough].sum()), np.append(expected[enough], expected[~enough].sum())
+    used = cells[1] > 0
+    return float(((cells[0] - cells[1])[used] ** 2 / cells[1][used]).sum()), int(used.sum())
+
+
+def _normal(score: float, cells: int) -> float:
+    """Return chi-squared with cells - 1 degrees of freedom as a normal quantile (Wilson and Hilferty 1931)."""
+    degrees = max(cells - 1, 1)
+    return float((np.cbrt(score / degrees) - (1 - 2 / (9 * degrees))) / np.sqrt(2 / (9 * degrees)))
+
+
+def _supports_none(d: int, sizes: Int64Array, number: int) -> FloatArray:
+    """Return P(a report of that size supports none of so many items), its items drawn evenly."""
+    none = np.ones(sizes.size)
+    for i in range(number):
+        none *= np.maximum(d - sizes - i, 0) / (d - i)
+    return none
+
+
+def _binomial(n: int, q: float) -> FloatArray:
+    """Return the probabilities of 0..n successes."""
+    k = np.arange(n + 1)
+    factorials = np.append(0.0, np.cumsum(np.log(np.arange(1, n + 1))))
+    log = factorials[n] - factorials[k] - factorials[n - k] + k * math.log(q) + (n - k) * math.log1p(-q)
+    law: FloatArray = np.exp(log)
+    return law
+
+
+def _unfit(oracle: FrequencyOracle) -> str | None:
+    if isinstance(oracle, GRR):
+        return "every grr report supports one item, so sizes tell nothing"
+    if not isinstance(oracle, OUE | OLH):
+        return f"the sizes of honest {oracle.protocol} reports are not known to it"
+    if oracle.domain_size < _ITEMS + 2:
+        return f"it needs at least {_ITEMS + 2} items"
+    return None
+
+
+METHOD = Method(
+    name="diffstats",
+    summary="Drop reports whose sizes are too frequent and that share items (Li et al., CCS 2025)",
+    uses=frozenset({"reports"}),
+    recover=_recover,
+    needs=frozenset({"reports"}),
+    cost="O(nd), a dozen passes over the reports; four bytes a report are held",
+    unfit=_unfit,
+)

@@ -1,0 +1,134 @@
+"""Estimates of random subsets of the reports, in two clusters: the subset defence, and LDPRecover-KM."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ldprecover._types import BoolArray, FloatArray
+from ldprecover.errors import ParameterError
+from ldprecover.recovery.base import AUTO, Knowledge, Method, Option, Recovery
+from ldprecover.recovery.ldprecover import subtract
+from ldprecover.recovery.simplex import project_simplex
+
+__all__ = ["METHODS", "two_means"]
+
+_OPTIONS = (
+    Option("subsets", 30, 2, 200, "G, the number of random subsets"),
+    Option("rate", 0.5, 0.001, 1.0, "xi, the probability with which a subset holds each report"),
+    Option("seed", 0, 0, 2**32 - 1, "Of the generator that draws the subsets"),
+)
+_MAX_STEPS = 100
+
+_COST = "O(subsets * rate * nd), one pass over the reports"
+
+
+class _Clusters(NamedTuple):
+    """Mean estimates of the larger cluster of subsets and the smaller one, and how many subsets each holds."""
+
+    larger: FloatArray
+    smaller: FloatArray
+    sizes: tuple[int, int]
+
+
+def two_means(points: FloatArray) -> BoolArray:
+    """Return which of the points (rows) are in the second of two clusters (Lloyd's algorithm).
+
+    It starts from the two points farthest apart, so that it depends on no chance; the first point is in the first.
+    """
+    centred = points - points.mean(axis=0)
+    squares = (centred**2).sum(axis=1)
+    distances = squares[:, None] + squares - 2 * centred @ centred.T
+    first, second = np.unravel_index(int(distances.argmax()), distances.shape)
+    centres = centred[[first, second]]
+    labels = np.zeros(len(points), np.bool_)
+    for _ in range(_MAX_STEPS):
+        # |x - a|^2 - |x - b|^2 > 0
+        nearer = (2 * centred @ (centres[1] - centres[0]) + (centres[0] ** 2).sum() - (centres[1] ** 2).sum()) > 0
+        if (nearer == labels).all() or nearer.all() or not nearer.any():
+            break
+        labels = nearer
+        centres = np.stack([centred[~labels].mean(axis=0), centred[labels].mean(axis=0)])
+    in_second: BoolArray = labels != labels[0]
+    return in_second
+
+
+def _clusters(name: str, knowledge: Knowledge) -> _Clusters:
+    """Return the clusters of the estimates of random subsets (Li et al., USENIX Security 2023)."""
+    oracle, source, options = knowledge.oracle, knowledge.reports, knowledge.options
+    assert source is not None  # the contract asks for them
+    subsets, rate = int(options["subsets"]), options["rate"]
+    # A generator for each subset: it draws the same whatever blocks the reports come in.
+    rngs = [np.random.default_rng([int(options["seed"]), i]) for i in range(subsets)]
+    counts = np.zeros((subsets, oracle.domain_size), np.int64)
+    sizes = np.zeros(subsets, np.int64)
+    for block in source.blocks():
+        for i, rng in enumerate(rngs):
+            chosen = block[rng.random(len(block)) < rate]
+            counts[i] += oracle.support_counts(chosen)
+            sizes[i] += len(chosen)
+    if not sizes.all():
+        raise ParameterError(f"{name}: a random subset holds no report; take a higher rate")
+    estimates = (counts / sizes[:, None] - oracle.q) / (oracle.p - oracle.q)
+    second = two_means(estimates)
+    if not second.any():
+        raise ParameterError(f"{name}: the estimates of all subsets are the same, there are no two clusters")
+    if second.sum() * 2 > subsets:
+        second = ~second
+    return _Clusters(
+        estimates[~second].mean(axis=0), estimates[second].mean(axis=0), (int((~second).sum()), int(second.sum()))
+    )
+
+
+def _note(found: _Clusters) -> str:
+    return (
+        f"Of {sum(found.sizes)} random subsets {found.sizes[0]} are in the larger cluster, taken as genuine. "
+        "Every random subset holds malicious reports in the same proportion but for chance: what the clusters "
+        "tell apart is mostly the noise of sampling."
+    )
+
+
+def _k_means(knowledge: Knowledge) -> Recovery:
+    """Return the mean estimate of the larger cluster, projected."""
+    found = _clusters("k-means", knowledge)
+    return Recovery(
+        method="k-means",
+        eta=0.0,
+        targets=(),
+        malicious_sum=knowledge.oracle.malicious_sum,
+        poisoned=knowledge.poisoned,
+        malicious=np.zeros_like(found.larger),
+        genuine=found.larger,
+        recovered=project_simplex(found.larger),
+        notes=(_note(found),),
+    )
+
+
+def _ldprecover_km(knowledge: Knowledge) -> Recovery:
+    """Return LDPRecover with the mean estimate of the smaller cluster as malicious frequencies (paper, VII-B)."""
+    if knowledge.eta == AUTO:
+        raise ParameterError("ldprecover-km needs eta as a number: its malicious frequencies are no model with a sum")
+    found = _clusters("ldprecover-km", knowledge)
+    note = f"{_note(found)} The smaller cluster's estimate is subtracted as the malicious frequencies."
+    return subtract("ldprecover-km", knowledge, float(knowledge.eta), found.smaller, (), [note])
+
+
+METHODS = (
+    Method(
+        name="k-means",
+        summary="Mean estimate of the larger of two clusters of random subsets, projected (Li et al.)",
+        uses=frozenset({"reports"}),
+        recover=_k_means,
+        needs=frozenset({"reports"}),
+        cost=_COST,
+        options=_OPTIONS,
+    ),
+    Method(
+        name="ldprecover-km",
+        summary="LDPRecover-KM: the smaller cluster's estimate as the malicious frequencies (paper, VII-B)",
+        uses=frozenset({"eta", "reports"}),
+        recover=_ldprecover_km,
+        needs=frozenset({"reports"}),
+        cost=_COST,
+        options=_OPTIONS,
+    ),
+)

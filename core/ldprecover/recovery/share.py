@@ -1,0 +1,77 @@
+"""The share of malicious reports, read off what all estimates sum to."""
+
+import math
+from dataclasses import dataclass
+
+from ldprecover._types import FloatArray
+from ldprecover.errors import ParameterError
+from ldprecover.protocols import FrequencyOracle
+from ldprecover.recovery.base import AUTO, MAX_ETA, Knowledge
+
+__all__ = ["MaliciousShare", "estimate_share", "eta_of"]
+
+_SEEN = 4.0  # standard errors that an estimate must differ from what it is told apart from
+_COARSEST = 0.025  # standard error of beta: at _SEEN of them, a tenth of all reports can be told from none
+
+
+@dataclass(frozen=True)
+class MaliciousShare:
+    """beta = m/(n+m) as the estimates' sum has it, which may be negative, and its standard error without an attack."""
+
+    beta: float
+    standard_error: float
+
+    @property
+    def eta(self) -> float:
+        """m/n; 0 where beta is not above 0."""
+        return max(self.beta, 0.0) / (1 - self.beta)
+
+
+def estimate_share(oracle: FrequencyOracle, poisoned: FloatArray, n: int, malicious_sum: float) -> MaliciousShare:
+    """Return beta = (1 - sum f~_Z)/(1 - S), where malicious reports alone would sum to S.
+
+    Honest reports sum to 1 in expectation, so that E sum f~_Z = 1 + beta(S - 1) exactly. Without an attack
+    its standard error is sqrt(p(1-p) + (d-1)q(1-q))/((p-q) sqrt(n) |1-S|).
+
+    Raises ParameterError where the sum says nothing: S = 1, as it always is for GRR, or so near 1
+    that noise hides a tenth of all reports.
+    """
+    p, q, d = oracle.p, oracle.q, oracle.domain_size
+    gap = abs(1 - malicious_sum)
+    if gap < 1e-9 * d:
+        raise ParameterError(
+            f"eta cannot be estimated: {oracle.protocol} estimates sum to 1 with and without such malicious reports"
+        )
+    error = math.sqrt((p * (1 - p) + (d - 1) * q * (1 - q)) / n) / ((p - q) * gap)
+    if error > _COARSEST:
+        raise ParameterError(
+            f"eta cannot be estimated: malicious reports sum to {malicious_sum:.4g} in this model, so near the "
+            f"1 of honest ones that the share would have a standard error of {error:.2g} from {n} reports"
+        )
+    return MaliciousShare(float((1 - poisoned.sum()) / (1 - malicious_sum)), error)
+
+
+def eta_of(knowledge: Knowledge, malicious_sum: float) -> tuple[float, list[str]]:
+    """Return the eta to use and what to note of it: the assumed one, or for "auto" the estimated one.
+
+    Raises ParameterError where it cannot be estimated, or comes out as no share of reports can.
+    """
+    if knowledge.eta != AUTO:
+        return float(knowledge.eta), []
+    if knowledge.n is None:
+        raise ParameterError("eta auto needs the number of reports")
+    share = estimate_share(knowledge.oracle, knowledge.poisoned, knowledge.n, malicious_sum)
+    total = float(knowledge.poisoned.sum())
+    if share.beta < -_SEEN * share.standard_error or share.beta > MAX_ETA / (1 + MAX_ETA):
+        raise ParameterError(
+            f"eta cannot be estimated: the estimates sum to {total:.4g}, which no share of malicious reports "
+            f"that alone would sum to {malicious_sum:.4g} explains; the reports are not those of the malicious model"
+        )
+    seen = share.beta > _SEEN * share.standard_error
+    verdict = "" if seen else f", within {_SEEN:g} standard errors of no malicious report"
+    note = (
+        f"eta = {share.eta:.4g} is estimated: the estimates sum to {total:.4g}, malicious reports alone would to "
+        f"{malicious_sum:.4g}, so a share {share.beta:.4g} of all reports is malicious, with standard error "
+        f"{share.standard_error:.2g}{verdict}. It is right only if the malicious model is."
+    )
+    return share.eta, [note]

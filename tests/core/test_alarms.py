@@ -1,0 +1,110 @@
+"""Alarms: silent on honest rounds up to their rate, raised by the attacks that they are for."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ldprecover import ParameterError, Tally, frequency_oracle
+from ldprecover.alarms import ALARMS, _chi_squared_quantile, _poisson_quantile, raise_alarms, support_size_law
+from ldprecover.protocols import FrequencyOracle
+from ldprecover.recovery.reports import ReportSource
+
+D = 60
+SPREAD = 1 / np.arange(1, D + 1) / (1 / np.arange(1, D + 1)).sum()
+CONCENTRATED = np.concatenate([[0.6, 0.4], np.zeros(D - 2)])
+PROTOCOLS = ["grr", "oue", "olh"]
+
+
+def honest(oracle: FrequencyOracle, n: int, rng: np.random.Generator, frequencies: np.ndarray = SPREAD) -> np.ndarray:
+    return oracle.perturb(rng.choice(oracle.domain_size, n, p=frequencies), rng)
+
+
+def found(oracle: FrequencyOracle, reports: np.ndarray, rate: float = 1e-3) -> dict[str, bool]:
+    alarms = raise_alarms(oracle, Tally.of(oracle, reports), ReportSource(oracle, reports), rate=rate)
+    return {alarm.name: alarm.raised for alarm in alarms}
+
+
+@pytest.mark.parametrize("frequencies", [SPREAD, CONCENTRATED], ids=["spread", "concentrated"])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_honest_rounds_raise_each_alarm_at_no_more_than_its_rate(protocol: str, frequencies: np.ndarray) -> None:
+    """200 rounds at a rate of .02: more than 16 of one kind have probability below 2e-6 (binomial)."""
+    oracle = frequency_oracle(protocol, 0.5, D)
+    rng = np.random.default_rng(1)
+    raised: dict[str, int] = {}
+    for _ in range(200):
+        for name, is_raised in found(oracle, honest(oracle, 4_000, rng, frequencies), rate=0.02).items():
+            raised[name] = raised.get(name, 0) + is_raised
+    assert set(raised) == {name for name, kind in ALARMS.items() if isinstance(oracle, kind.protocols)}
+    assert max(raised.values()) <= 16
+
+
+def test_each_attack_raises_the_alarm_that_is_for_it() -> None:
+    """Every one is far beyond its threshold: 10 standard deviations or more."""
+    rng = np.random.default_rng(2)
+    n, m = 40_000, 4_000
+    targets = np.arange(10, 20)
+
+    grr = frequency_oracle("grr", 0.5, D)
+    one_of_ten = rng.choice(targets, m).astype("<u4")
+    assert found(grr, np.concatenate([honest(grr, n, rng), one_of_ten])) == {"excess": True}
+
+    oue = frequency_oracle("oue", 0.5, D)
+    assert found(oue, np.concatenate([honest(oue, n, rng), oue.encode(rng.choice(targets, m))]))["sum-drift"]
+    bits = np.zeros((m, D), dtype=np.uint8)
+    bits[:, targets] = 1
+    bits[:, 20:33] = 1  # as many ones as an honest report has on average, and never more or fewer
+    padded = np.concatenate([honest(oue, n, rng), np.packbits(bits, axis=1, bitorder="little")])
+    assert found(oue, padded, rate=1e-6) == {"sum-drift": False, "excess": True, "support-size": True}
+
+    olh = frequency_oracle("olh", 0.5, D)
+    same = olh.reports(np.full(m, 12345, dtype=np.uint32), np.ones(m, dtype=np.uint16))
+    assert found(olh, np.concatenate([honest(olh, n, rng), same]))["duplicate-seeds"]
+
+
+@pytest.mark.parametrize("protocol", ["oue", "olh"])
+def test_users_who_only_lie_about_their_item_raise_none(protocol: str) -> None:
+    """Perturbed honestly, reports for one item look like any others to all but the excess alarm."""
+    oracle = frequency_oracle(protocol, 0.5, D)
+    rng = np.random.default_rng(3)
+    liars = oracle.perturb(np.full(4_000, 30), rng)
+    alarms = found(oracle, np.concatenate([honest(oracle, 40_000, rng), liars]), rate=1e-6)
+    assert not any(alarms.values())
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_law_of_support_sizes_is_that_of_honest_reports(protocol: str) -> None:
+    """Total variation to 100,000 reports' sizes below 6 sqrt(bins/n): false alarm far below 1e-6."""
+    oracle = frequency_oracle(protocol, 1.0, 12)
+    law = support_size_law(oracle)
+    assert law.sum() == pytest.approx(1)
+    assert np.arange(13) @ law == pytest.approx(oracle.honest_support_size)
+    rng = np.random.default_rng(4)
+    sizes = oracle.supports(oracle.perturb(rng.integers(0, 12, 100_000), rng)).sum(axis=1)
+    assert np.abs(np.bincount(sizes, minlength=13) / 100_000 - law).sum() < 6 * np.sqrt(13 / 100_000)
+
+
+def test_counts_alone_give_the_alarms_that_need_no_reports() -> None:
+    oracle = frequency_oracle("olh", 0.5, D)
+    tally = Tally.of(oracle, honest(oracle, 1_000, np.random.default_rng(5)))
+    assert [alarm.name for alarm in raise_alarms(oracle, tally)] == ["sum-drift", "excess"]
+
+
+@pytest.mark.parametrize("mean", [0.0, 0.01, 1.0, 19.6, 900.0])
+@pytest.mark.parametrize("level", [0.9, 0.999, 1 - 1e-6])
+def test_the_poisson_quantile_is_that_of_scipy(mean: float, level: float) -> None:
+    assert _poisson_quantile(level, mean) == (stats.poisson.ppf(level, mean) if mean else 0)
+
+
+@pytest.mark.parametrize("freedom", [3, 10, 40, 400])
+@pytest.mark.parametrize("level", [0.9, 0.999, 1 - 1e-6])
+def test_the_chi_squared_quantile_is_close_and_errs_towards_silence(freedom: int, level: float) -> None:
+    assert 0.99 < _chi_squared_quantile(level, freedom) / stats.chi2.ppf(level, freedom) < 1.08
+
+
+def test_what_cannot_be_tested_is_refused() -> None:
+    oracle = frequency_oracle("grr", 0.5, D)
+    with pytest.raises(ParameterError, match="at least one report"):
+        raise_alarms(oracle, Tally.empty(D))
+    for rate in (0.0, 0.5, float("nan")):
+        with pytest.raises(ParameterError, match="rate"):
+            raise_alarms(oracle, Tally(np.ones(D, dtype=np.int64), D), rate=rate)

@@ -1,0 +1,163 @@
+"""Models of the malicious frequencies, and the share of malicious reports read off the estimates' sum."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError, recover
+from ldprecover.recovery import estimate_share
+from ldprecover.recovery.malicious import expected_hits
+
+D = 102
+TARGETS = range(10)
+
+
+def subtracted(oracle: FrequencyOracle, model: str, **fields: object) -> np.ndarray:
+    """Return f~_Y of a model, without the estimates having a part in it."""
+    d = oracle.domain_size
+    return recover(oracle, np.full(d, 1 / d), targets=TARGETS, malicious_model=model, **fields).malicious  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("r", "g", "search"), [(3, 2, 1), (4, 3, 1), (4, 3, 7), (5, 4, 50), (1, 9, 3)])
+def test_expected_hits_are_those_of_all_ways_to_hash(r: int, g: int, search: int) -> None:
+    """All g^r equally likely ways counted; the best of s seeds is at most k with P(one is at most k)^s."""
+    best = np.array([np.bincount(way).max() for way in itertools.product(range(g), repeat=r)])
+    at_most = np.array([(best <= k).mean() ** search for k in range(r + 1)])
+    assert expected_hits(r, g, search) == pytest.approx(
+        (np.arange(r + 1) * np.diff(at_most, prepend=0)).sum(), rel=1e-9
+    )
+
+
+@pytest.mark.parametrize(("g", "hits", "total"), [(3, 8.71, 45.3), (4, 7.91, 24.0)])
+def test_the_best_of_a_thousand_seeds_at_the_papers_setting(g: int, hits: float, total: float) -> None:
+    """r = 10: c = 8.71 at epsilon 0.5 and 7.9 at 1, as simulated; f~_Y sums to (c - rq)/(p - q)."""
+    oracle = OLH({3: 0.5, 4: 1.0}[g], D, g)
+    assert expected_hits(10, g, 1000) == pytest.approx(hits, abs=0.03)
+    malicious = subtracted(oracle, "searched")
+    assert malicious.sum() == pytest.approx(total, rel=0.01)
+    assert not malicious[10:].any()
+
+
+@pytest.mark.parametrize(("epsilon", "d", "total"), [(0.5, 102, -4.16), (1.0, 102, -1.87), (0.5, 490, 0.04)])
+def test_padded_reports_sum_to_less_than_honest_ones_by_what_the_floor_takes(
+    epsilon: float, d: int, total: float
+) -> None:
+    """1 - frac(p + (d-1)q)/(p - q); all targets are in each report."""
+    oracle = OUE(epsilon, d)
+    malicious = subtracted(oracle, "padded")
+    frac = oracle.honest_support_size - math.floor(oracle.honest_support_size)
+    assert malicious.sum() == pytest.approx(1 - frac / (oracle.p - oracle.q), abs=1e-9)
+    assert malicious.sum() == pytest.approx(total, abs=0.01)
+    assert malicious[:10] == pytest.approx((1 - oracle.q) / (oracle.p - oracle.q))
+
+
+def test_more_targets_than_ones_leave_none_for_padding() -> None:
+    oracle = OUE(0.5, 12)  # 4.65 ones in an honest report
+    malicious = recover(oracle, np.zeros(12), targets=range(8), malicious_model="padded").malicious
+    assert malicious[8:] == pytest.approx(-oracle.q / (oracle.p - oracle.q))
+
+
+def test_custom_is_the_given_support() -> None:
+    """pi(v) = 1/r on T is the model exact, with or without naming T."""
+    oracle = OUE(0.5, D)
+    pi = np.zeros(D)
+    pi[:10] = 0.1
+    f_z = np.linspace(-0.2, 0.3, D)
+    exact = recover(oracle, f_z, targets=TARGETS, malicious_model="exact")
+    given = recover(oracle, f_z, malicious_model="custom", support=pi)
+    np.testing.assert_allclose(given.malicious, exact.malicious, rtol=1e-12)
+    np.testing.assert_allclose(given.recovered, exact.recovered, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("oracle", "model", "fields", "reason"),
+    [
+        (GRR(0.5, D), "padded", {}, "of oue reports; grr"),
+        (OLH(0.5, D, 3), "padded", {}, "of oue reports; olh"),
+        (GRR(0.5, D), "searched", {}, "of olh reports; grr"),
+        (OUE(0.5, D), "searched", {}, "of olh reports; oue"),
+        (OUE(0.5, D), "custom", {}, "needs support"),
+        (OUE(0.5, D), "custom", {"support": [0.1] * 3}, "support must be of the 102 items"),
+        (OUE(0.5, D), "custom", {"support": [1.1] * D}, "each from 0 to 1"),
+        (GRR(0.5, D), "custom", {"support": [0.1] * D}, "support must sum to 1, for a grr report supports one item"),
+        (OUE(0.5, D), "padded", {"targets": ()}, "padded needs targets"),
+        (OLH(0.5, 300, 3), "searched", {"targets": range(201)}, "at most 200 targets, not 201"),
+    ],
+)
+def test_a_model_says_what_it_does_not_fit(
+    oracle: FrequencyOracle, model: str, fields: dict[str, object], reason: str
+) -> None:
+    with pytest.raises(ParameterError, match=reason):
+        recover(oracle, np.zeros(oracle.domain_size), malicious_model=model, **({"targets": TARGETS} | fields))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("oracle", "model"),
+    [(OUE(0.5, D), "exact"), (OUE(0.5, D), "padded"), (OLH(0.5, D, 3), "searched"), (OLH(0.5, D, 3), "exact")],
+    ids=lambda value: getattr(value, "protocol", value),
+)
+def test_eta_comes_back_from_a_noiseless_attack_and_with_it_the_genuine_frequencies(
+    oracle: FrequencyOracle, model: str
+) -> None:
+    f = 1 / np.arange(1, D + 1)
+    f /= f.sum()
+    f_y = subtracted(oracle, model)
+    result = recover(oracle, (f + 0.08 * f_y) / 1.08, eta="auto", n=10**8, targets=TARGETS, malicious_model=model)
+    assert result.eta == pytest.approx(0.08)
+    np.testing.assert_allclose(result.recovered, f, rtol=0, atol=1e-9)
+    assert any("eta = 0.08 is estimated" in note for note in result.notes)
+
+
+def test_without_targets_eta_is_estimated_from_the_printed_sum() -> None:
+    """sum f~_Z = 1 + beta(S - 1): S = -306.3 and beta = 1/10 make it -29.73."""
+    oracle = OUE(0.5, D)
+    total = 1 + 0.1 * (oracle.malicious_sum - 1)
+    result = recover(oracle, np.full(D, total / D), eta="auto", n=400_000)
+    assert result.eta == pytest.approx(1 / 9)
+
+
+def test_the_standard_error_of_the_share_at_the_papers_setting() -> None:
+    """OUE, d = 102, epsilon 0.5, N = 410,415: 0.0624/307 = 2.0e-4."""
+    oracle = OUE(0.5, D)
+    share = estimate_share(oracle, np.full(D, 1 / D), 410_415, oracle.malicious_sum)
+    assert share.beta == pytest.approx(0, abs=1e-12)
+    assert share.eta == pytest.approx(0, abs=1e-12)
+    assert share.standard_error == pytest.approx(0.0624 / 307.3, rel=0.005)
+
+
+def test_a_sum_that_noise_explains_is_no_attack() -> None:
+    """Above 1 by a little: eta is 0, which is projection, and it is said how little that proves."""
+    oracle = OUE(0.5, D)
+    result = recover(oracle, np.full(D, 1.05 / D), eta="auto", n=400_000)
+    assert result.eta == 0
+    assert any("within 4 standard errors of no malicious report" in note for note in result.notes)
+
+
+@pytest.mark.parametrize(
+    ("oracle", "total", "n", "reason"),
+    [
+        (GRR(0.5, D), 1.0, 400_000, "grr estimates sum to 1 with and without"),
+        (OUE(0.5, D), 2.0, 400_000, "no share of malicious reports"),
+        (OUE(0.5, D), -400.0, 400_000, "no share of malicious reports"),
+        (OUE(0.5, D), 1.0, 4, "standard error"),
+        (OUE(0.5, D), 1.0, None, "needs the number of reports"),
+    ],
+)
+def test_eta_that_the_sum_does_not_tell_is_refused(
+    oracle: FrequencyOracle, total: float, n: int | None, reason: str
+) -> None:
+    with pytest.raises(ParameterError, match=reason):
+        recover(oracle, np.full(D, total / D), eta="auto", n=n)
+
+
+def test_eta_of_padded_reports_is_refused_where_they_sum_to_what_honest_ones_do() -> None:
+    """d = 490: they alone would sum to 0.04, and 1 - 0.04 is small against the noise."""
+    with pytest.raises(ParameterError, match="so near the 1 of honest ones"):
+        recover(OUE(0.5, 490), np.zeros(490), eta="auto", n=400_000, targets=TARGETS, malicious_model="padded")
+
+
+def test_eta_is_only_a_number_or_auto() -> None:
+    with pytest.raises(ParameterError, match="eta must be a number, or auto"):
+        recover(OUE(0.5, D), np.zeros(D), eta="automatic")

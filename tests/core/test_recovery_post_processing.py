@@ -1,0 +1,180 @@
+"""The post-processings, derived again from their definitions, and by a solver where they solve a problem."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.optimize import LinearConstraint, minimize
+
+from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError, recover
+
+D, N = 12, 1000
+ORACLE = OUE(0.5, D)
+vectors = st.lists(st.floats(-2, 2), min_size=D, max_size=D).map(np.array)
+
+
+def processed(name: str, f: np.ndarray, **options: float) -> np.ndarray:
+    return recover(ORACLE, f, method=name, n=N, options=options).recovered
+
+
+def norm(f: list[float]) -> list[float]:
+    """Wang et al. (NDSS 2020): add delta so that the sum is 1."""
+    delta = (1 - sum(f)) / len(f)
+    return [x + delta for x in f]
+
+
+def norm_mul(f: list[float]) -> list[float]:
+    """Negative estimates to 0, a factor gamma so that the sum is 1."""
+    positive = [max(x, 0.0) for x in f]
+    return [x / sum(positive) for x in positive]
+
+
+def norm_cut(f: list[float]) -> list[float]:
+    """Negative to 0; from the largest down until the total passes 1; the rest 0."""
+    result, total = [0.0] * len(f), 0.0
+    for v in sorted(range(len(f)), key=lambda v: -f[v]):
+        if total >= 1 or f[v] <= 0:
+            break
+        result[v] = f[v]
+        total += f[v]
+    return result
+
+
+def base_cut(f: list[float], alpha: float = 2) -> list[float]:
+    """0 below T = Phi^-1(1 - alpha/d) sqrt(q(1-q)/n)/(p-q)."""
+    p, q = ORACLE.p, ORACLE.q
+    t = stats.norm.isf(alpha / len(f)) * np.sqrt(q * (1 - q) / N) / (p - q)
+    return [x if x >= t else 0.0 for x in f]
+
+
+def normalization(f: list[float]) -> list[float]:
+    """(f - min)/sum(f - min) (Cao et al.)."""
+    least = min(f)
+    return [(x - least) / sum(y - least for y in f) for x in f]
+
+
+def rsn(f: list[float]) -> list[float]:
+    """Shift to sum 1; while one is negative, zero those, and take as much evenly from those in (0, 3 sigma_0)."""
+    p, q = ORACLE.p, ORACLE.q
+    small = 3 * np.sqrt(q * (1 - q) / N) / (p - q)
+    values = norm(f)
+    while any(x < 0 for x in values):
+        excess = -sum(x for x in values if x < 0)
+        values = [max(x, 0.0) for x in values]
+        segment = [v for v, x in enumerate(values) if 0 < x < small]
+        if not segment:
+            break
+        for v in segment:
+            values[v] -= excess / len(segment)
+    return [x / sum(values) for x in values]
+
+
+@pytest.mark.parametrize(
+    "definition", [norm, norm_mul, norm_cut, base_cut, normalization, rsn], ids=lambda f: f.__name__
+)
+@given(seed=st.integers(0, 2**32), scale=st.sampled_from([0.01, 0.1, 1]), mean=st.sampled_from([-0.1, 0, 1 / D, 0.5]))
+def test_a_post_processing_is_its_definition(
+    definition: Callable[[list[float]], list[float]], seed: int, scale: float, mean: float
+) -> None:
+    """On random vectors: without ties, which rounding would break."""
+    f = np.random.default_rng(seed).normal(mean, scale, D)
+    f[0] = abs(f[0]) + 1e-3  # one is positive
+    name = definition.__name__.replace("_", "-")
+    np.testing.assert_allclose(processed(name, f), definition(f.tolist()), rtol=0, atol=1e-9)
+
+
+@given(f=vectors)
+def test_norm_is_the_nearest_vector_that_sums_to_one(f: np.ndarray) -> None:
+    """No solver finds a nearer one on the hyperplane."""
+    mine = processed("norm", f)
+    solved = minimize(
+        lambda y: ((y - f) ** 2).sum(),
+        np.full(D, 1 / D),
+        jac=lambda y: 2 * (y - f),
+        constraints=LinearConstraint(np.ones(D), 1, 1),
+        method="SLSQP",
+        options={"ftol": 1e-15},
+    )
+    assert ((mine - f) ** 2).sum() <= solved.fun * (1 + 1e-9) + 1e-9
+    np.testing.assert_allclose(mine, solved.x, atol=1e-5)
+
+
+@given(f=vectors.filter(lambda f: (f > 0).any()))
+def test_norm_sub_has_the_one_threshold_that_its_definition_asks_for(f: np.ndarray) -> None:
+    """Delta with sum max(f + delta, 0) = 1, found by halving."""
+    low, high = -3.0, 3.0
+    for _ in range(200):
+        delta = (low + high) / 2
+        low, high = (low, delta) if np.maximum(f + delta, 0).sum() > 1 else (delta, high)
+    np.testing.assert_allclose(processed("norm-sub", f), np.maximum(f + delta, 0), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("shift", [-3.0, 0.25, 40.0])
+def test_rsn_forgets_what_is_added_to_all_items_alike(shift: float) -> None:
+    f = np.random.default_rng(3).normal(1 / D, 0.3, D)
+    np.testing.assert_allclose(processed("rsn", f + shift), processed("rsn", f), rtol=0, atol=1e-9)
+
+
+def test_equal_estimates_stay_or_go_together_in_norm_cut() -> None:
+    f = np.zeros(D)
+    f[:4] = 0.4
+    assert processed("norm-cut", f).tolist() == f.tolist()
+
+
+def test_equal_estimates_are_normalized_to_the_uniform_distribution() -> None:
+    assert processed("normalization", np.full(D, -0.3)) == pytest.approx(np.full(D, 1 / D))
+
+
+def test_nothing_positive_is_nothing_to_scale() -> None:
+    with pytest.raises(ParameterError, match="norm-mul: no estimate is positive"):
+        processed("norm-mul", np.full(D, -0.1))
+    assert not processed("norm-cut", np.full(D, -0.1)).any()
+
+
+def test_the_noise_that_base_cut_allows_for_is_an_option() -> None:
+    """Alpha items of frequency 0 are expected to stay: fewer where alpha is smaller."""
+    f = np.linspace(-1, 1, D)
+    kept = [np.count_nonzero(processed("base-cut", f, alpha=alpha)) for alpha in (0.001, 2.0, 11.0)]
+    assert kept == sorted(kept)
+    assert processed("base-cut", f, alpha=0.5) == pytest.approx(base_cut(f.tolist(), 0.5))
+    with pytest.raises(ParameterError, match="alpha must be below the number of items, 12"):
+        processed("base-cut", f, alpha=12.0)
+
+
+@pytest.mark.parametrize("name", ["norm", "norm-mul", "norm-cut", "normalization", "rsn", "mle"])
+def test_huge_estimates_are_refused_or_processed_but_never_overflow(name: str) -> None:
+    f = np.zeros(D)
+    f[:3] = 1.7e308, 1.7e308, -1.7e308
+    try:
+        result = processed(name, f)
+    except ParameterError:
+        return
+    assert np.isfinite(result).all()
+
+
+@pytest.mark.parametrize("oracle", [GRR(0.5, 5), OUE(0.5, 5), OLH(0.5, 5, 3)], ids=lambda o: o.protocol)
+@given(seed=st.integers(0, 2**32))
+def test_no_solver_finds_more_likely_frequencies(oracle: FrequencyOracle, seed: int) -> None:
+    """SLSQP over the simplex, on the log-likelihood as it is written."""
+    rng = np.random.default_rng(seed)
+    reports = oracle.perturb(rng.choice(5, 400, p=rng.dirichlet(np.ones(5))), rng)
+    c = oracle.support_counts(reports) / 400
+    p, q = oracle.p, oracle.q
+
+    def cost(f: np.ndarray) -> float:
+        s = np.clip(q + (p - q) * f, 1e-12, 1 - 1e-12)
+        return -float((c * np.log(s) + (0 if oracle.protocol == "grr" else (1 - c) * np.log(1 - s))).sum())
+
+    mine = recover(oracle, oracle.estimate(c * 400, 400), method="mle").recovered
+    solved = minimize(
+        cost,
+        np.full(5, 0.2),
+        bounds=[(0, 1)] * 5,
+        constraints={"type": "eq", "fun": lambda f: f.sum() - 1},
+        method="SLSQP",
+        options={"ftol": 1e-14, "maxiter": 500},
+    )
+    assert cost(mine) <= solved.fun + 1e-9

@@ -1,0 +1,249 @@
+"""Methods that look at each report: what they take out of a round whose malicious reports are known."""
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError, Tally, project_simplex, recover
+from ldprecover.metrics import mse
+from ldprecover.recovery import ReportSource
+from ldprecover.recovery.diffstats import honest_sizes, support_sizes
+from ldprecover.recovery.fiad import abnormal_itemsets, threshold
+from ldprecover.recovery.kmeans import two_means
+from ldprecover.recovery.likelihood import expectation_maximisation
+from ldprecover.recovery.reports import supported
+from ldprecover_attacker import MGA
+
+D, N, M = 60, 20_000, 1_500
+TARGETS = (7, 19, 22, 31, 40, 51)
+SAMPLED = pytest.mark.parametrize("oracle", [GRR(1, D), OUE(1, D), OLH(1, D, 4)], ids=lambda o: o.protocol)
+UNARY = pytest.mark.parametrize("oracle", [OUE(1, D), OLH(1, D, 4)], ids=lambda o: o.protocol)
+
+
+class Round(NamedTuple):
+    """A poisoned round whose truth is known."""
+
+    truth: np.ndarray
+    genuine: np.ndarray
+    malicious: np.ndarray
+    reports: np.ndarray
+    f_z: np.ndarray
+
+
+def poisoned(oracle: FrequencyOracle, targets: tuple[int, ...] = TARGETS, m: int = M) -> Round:
+    """Return N honest reports and m crafted ones, shuffled. Seeded: no chance in what follows."""
+    rng = np.random.default_rng(11)
+    truth = 1 / np.arange(1, D + 1)
+    truth /= truth.sum()
+    genuine = oracle.perturb(rng.choice(D, N, p=truth), rng)
+    malicious = MGA(targets).reports(oracle, m, rng)
+    reports = np.concatenate([genuine, malicious])
+    rng.shuffle(reports)
+    tally = Tally.of(oracle, reports)
+    return Round(truth, genuine, malicious, reports, oracle.estimate(tally.counts, tally.n))
+
+
+@SAMPLED
+def test_some_items_are_tested_as_all_are(oracle: FrequencyOracle) -> None:
+    reports = poisoned(oracle).reports[:500]
+    items = np.array([0, 9, 8, 59])
+    np.testing.assert_array_equal(supported(oracle, reports, items), oracle.supports(reports)[:, items])
+
+
+@SAMPLED
+def test_a_source_counts_what_the_oracle_counts_block_by_block(oracle: FrequencyOracle) -> None:
+    reports = poisoned(oracle).reports
+    source = ReportSource(oracle, lambda: (reports[i : i + 777] for i in range(0, len(reports), 777)))
+    assert source.tally() == source.tally() == Tally.of(oracle, reports)
+
+
+@SAMPLED
+@pytest.mark.parametrize("reading", ["any", "all"])
+def test_detection_drops_exactly_the_reports_that_match(oracle: FrequencyOracle, reading: str) -> None:
+    """Re-estimated from the rows that an explicit comparison leaves; projected, and not."""
+    r = poisoned(oracle)
+    targets = TARGETS if reading == "any" or oracle.protocol != "grr" else TARGETS[:1]
+    hits = oracle.supports(r.reports)[:, list(targets)].sum(axis=1)
+    kept = r.reports[hits == 0] if reading == "any" else r.reports[hits < len(targets)]
+    expected = oracle.estimate(oracle.support_counts(kept), len(kept))
+    name = f"detection-{reading}"
+    plain = recover(oracle, r.f_z, method=name, targets=targets, reports=r.reports)
+    raw = recover(oracle, r.f_z, method=f"{name}-unprojected", targets=targets, reports=r.reports)
+    np.testing.assert_allclose(raw.recovered, expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(plain.recovered, project_simplex(expected), rtol=1e-12, atol=1e-12)
+    assert plain.targets == targets
+    assert any(f"Dropped {len(r.reports) - len(kept)} of {len(r.reports)}" in note for note in plain.notes)
+    # Equation 1 holds between what is kept and what is dropped.
+    np.testing.assert_allclose(raw.genuine, (1 + raw.eta) * r.f_z - raw.eta * raw.malicious, rtol=0, atol=1e-9)
+
+
+def test_detection_by_all_targets_is_nothing_for_reports_of_one_item() -> None:
+    r = poisoned(GRR(1, D))
+    with pytest.raises(ParameterError, match="a grr report supports one item, so none matches all 6 targets"):
+        recover(GRR(1, D), r.f_z, method="detection-all", targets=TARGETS, reports=r.reports)
+
+
+def test_where_every_report_would_be_dropped_nothing_is_left_to_estimate_from() -> None:
+    oracle = GRR(1, 4)
+    with pytest.raises(ParameterError, match="all 9 reports would be dropped"):
+        recover(oracle, [1, 0, 0, 0], method="detection-any", targets=[0], reports=np.zeros(9, "<u4"))
+
+
+@UNARY
+def test_sizes_and_their_law_are_those_of_honest_reports(oracle: FrequencyOracle) -> None:
+    """Chi-squared over the sizes expected five times; passes but once in 1e9, and seeded."""
+    genuine = poisoned(oracle).genuine
+    sizes = support_sizes(oracle, genuine)
+    np.testing.assert_array_equal(sizes, oracle.supports(genuine).sum(axis=1))
+    law = honest_sizes(oracle)
+    k = np.arange(D + 1)
+    by_scipy = (1 - oracle.p) * stats.binom.pmf(k, D - 1, oracle.q) + oracle.p * stats.binom.pmf(k - 1, D - 1, oracle.q)
+    np.testing.assert_allclose(law, by_scipy, rtol=1e-9, atol=1e-300)
+    expected = law * N
+    enough = expected >= 5
+    score = ((np.bincount(sizes, minlength=D + 1) - expected)[enough] ** 2 / expected[enough]).sum()
+    assert score < stats.chi2.isf(1e-9, enough.sum() - 1)
+
+
+def test_diffstats_finds_padded_reports_by_their_size() -> None:
+    """All crafted reports have L = 16 ones and the targets; honest ones of that size with a target go too."""
+    oracle = OUE(1, D)
+    r = poisoned(oracle)
+    result = recover(oracle, r.f_z, method="diffstats", reports=r.reports)
+    assert any("support 16 items" in note for note in result.notes)
+    honest = recover(oracle, r.f_z, method="diffstats", reports=r.genuine)
+    assert any("follow the law of honest reports" in note for note in honest.notes)
+    assert mse(result.recovered, r.truth) < mse(project_simplex(r.f_z), r.truth) / 4
+    dropped = result.eta / (1 + result.eta) * len(r.reports)
+    assert M <= dropped <= M + 0.12 * N
+
+
+@pytest.mark.parametrize("z", [2, 4, 6, 10])
+@pytest.mark.parametrize("rate", [0.01, 1e-6])
+def test_the_thresholds_of_itemsets(z: int, rate: float) -> None:
+    """OUE: Chebyshev's bound is met at tau and not before. OLH: the binomial tail, by scipy."""
+    n, oue, olh = 100_000, OUE(1, D), OLH(1, D, 4)
+    w = oue.p * oue.q ** (z - 1)
+    tau = threshold(oue, n, z, rate)
+    assert n * w * (1 - w) / (tau - n * w) ** 2 <= rate < n * w * (1 - w) / (tau - 1 - n * w) ** 2
+    tau = threshold(olh, n, z, rate)
+    law = stats.binom(n, olh.q ** (z - 1))
+    assert law.sf(tau - 1) <= rate < law.sf(tau - 2)
+
+
+def test_abnormal_itemsets_are_found_largest_first_and_only_they() -> None:
+    """Patterns by hand: 10 random items, and a tenth of the reports holds items 2, 3, 5, 7, 9 besides."""
+    oracle, rng = OUE(1, D), np.random.default_rng(2)
+    bits = rng.random((50_000, 10)) < oracle.q
+    assert abnormal_itemsets(oracle, bits @ (1 << np.arange(10)), least=4, rate=0.01) == []
+    bits[:5_000, [2, 3, 5, 7, 9]] = True
+    found = abnormal_itemsets(oracle, bits @ (1 << np.arange(10)), least=4, rate=0.01)
+    assert found == [sum(1 << i for i in (2, 3, 5, 7, 9))]
+
+
+@UNARY
+def test_fiad_drops_the_crafted_reports_and_hardly_an_honest_one(oracle: FrequencyOracle) -> None:
+    r = poisoned(oracle)
+    result = recover(oracle, r.f_z, method="fiad", reports=r.reports)
+    assert any("7, 19, 22, 31, 40, 51." in note for note in result.notes)
+    assert result.eta / (1 + result.eta) == pytest.approx(M / (N + M), rel=0.25)
+    honest = recover(oracle, r.f_z, method="fiad", reports=r.genuine)
+    assert honest.eta == 0
+    assert mse(result.recovered, r.truth) < mse(project_simplex(r.f_z), r.truth) / 4
+
+
+def test_the_conditional_probability_is_bayes_rule() -> None:
+    """Each report's two probabilities, worked out from the definitions of crafted and honest OUE reports."""
+    oracle, target, eta = OUE(1, D), 22, 0.075
+    r = poisoned(oracle, (target,))
+    f, p, q = project_simplex(r.f_z), oracle.p, oracle.q
+    bits = oracle.supports(r.reports)
+    ones = int(p + (D - 1) * q)
+    crafted = np.where((bits.sum(axis=1) == ones) & bits[:, target], 1 / _choose(D - 1, ones - 1), 0)
+    honest = np.zeros(len(bits))
+    for v in range(D):
+        probability = np.full(D, q)
+        probability[v] = p
+        honest += f[v] * np.where(bits, probability, 1 - probability).prod(axis=1)
+    dropped = eta * crafted > honest
+    kept = r.reports[~dropped]
+    result = recover(oracle, r.f_z, method="conditional-probability", targets=[target], eta=eta, reports=r.reports)
+    np.testing.assert_allclose(result.genuine, oracle.estimate(oracle.support_counts(kept), len(kept)), atol=1e-12)
+    assert dropped.sum() >= M
+    assert recover(
+        oracle, r.f_z, method="conditional-probability", targets=[target], eta=0, reports=r.reports
+    ).genuine == pytest.approx(r.f_z)
+
+
+def _choose(n: int, k: int) -> float:
+    return float(np.prod([(n - i) / (k - i) for i in range(k)]))
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"), [({"targets": [1, 2]}, "one target, not 2"), ({"targets": [1], "eta": "auto"}, "as a number")]
+)
+def test_the_conditional_probability_needs_one_target_and_a_number(fields: dict[str, object], reason: str) -> None:
+    oracle = OUE(1, D)
+    r = poisoned(oracle)
+    with pytest.raises(ParameterError, match=reason):
+        recover(oracle, r.f_z, method="conditional-probability", reports=r.reports, **fields)  # type: ignore[arg-type]
+
+
+def test_two_clusters_that_are_apart_are_told_apart() -> None:
+    rng = np.random.default_rng(3)
+    points = rng.normal(0, 1, (30, 5))
+    second = np.arange(30) % 3 == 1
+    points[second] += 20
+    np.testing.assert_array_equal(two_means(points), second)
+    np.testing.assert_array_equal(two_means(points[::-1]) ^ two_means(points[::-1])[-1], second[::-1])
+    assert not two_means(np.ones((4, 5))).any()
+
+
+@SAMPLED
+def test_the_subset_defence_and_ldprecover_km_use_the_two_clusters(oracle: FrequencyOracle) -> None:
+    """The larger cluster's mean is near all reports'; KM subtracts the smaller one's; the seed decides the subsets."""
+    r = poisoned(oracle)
+    fields = {"reports": r.reports, "options": {"subsets": 12, "rate": 0.5, "seed": 4}}
+    mean = recover(oracle, r.f_z, method="k-means", **fields)
+    np.testing.assert_array_equal(mean.recovered, project_simplex(mean.genuine))
+    error = 6 * oracle.standard_errors(r.f_z, N + M)
+    assert (np.abs(mean.genuine - r.f_z) < error).all()
+    km = recover(oracle, r.f_z, method="ldprecover-km", eta=0.1, **fields)
+    np.testing.assert_allclose(km.genuine, 1.1 * r.f_z - 0.1 * km.malicious, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(km.recovered, project_simplex(km.genuine))
+    assert (km.malicious != mean.genuine).all()
+    assert recover(oracle, r.f_z, method="ldprecover-km", eta=0.1, **fields).recovered.tolist() == km.recovered.tolist()
+    with pytest.raises(ParameterError, match="as a number"):
+        recover(oracle, r.f_z, method="ldprecover-km", eta="auto", **fields)
+
+
+@UNARY
+def test_no_step_of_em_makes_the_reports_less_likely_and_it_nears_the_most_likely(oracle: FrequencyOracle) -> None:
+    """The likelihood sum_z log(1 + (e^eps - 1) f(S(z))), and at its maximum the slopes of positive items are equal."""
+    r = poisoned(oracle)
+    rows = oracle.supports(r.genuine[:3000])
+    lift = np.expm1(oracle.epsilon)
+
+    def likelihood(f: np.ndarray) -> float:
+        return float(np.log1p(lift * (rows @ f)).sum())
+
+    packed, start = [np.packbits(rows, axis=1)], np.full(D, 1 / D)
+    steps = [
+        expectation_maximisation(oracle, packed, start, iterations=i, tolerance=0.0)[0] for i in (1, 2, 5, 20, 100)
+    ]
+    scores = [likelihood(f) for f in [start, *steps]]
+    assert all(later >= earlier - 1e-3 for earlier, later in itertools.pairwise(scores))
+    f, taken = expectation_maximisation(oracle, packed, start, iterations=3000, tolerance=1e-8)
+    slopes = (rows / (1 + lift * (rows @ f))[:, None]).sum(axis=0)
+    assert taken <= 3000
+    assert np.ptp(slopes[f > 0.01]) < 0.01 * slopes.max()
+    assert slopes.max() < slopes[f > 0.01].max() * 1.02
+
+
+def test_of_grr_the_counts_say_all_that_the_reports_do() -> None:
+    r = poisoned(GRR(1, D))
+    with pytest.raises(ParameterError, match="mle is their exact likelihood"):
+        recover(GRR(1, D), r.f_z, method="em", reports=r.reports)
