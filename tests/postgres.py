@@ -91,6 +91,22 @@ class Cluster:
             (self._data / "postmaster.pid").unlink()
             self.socket.with_name(f"{self.socket.name}.lock").unlink()
 
+    @contextlib.contextmanager
+    def hung(self) -> Iterator[None]:
+        """Stop every process of it for a while: connections stay, and nothing is answered."""
+        postmaster = psutil.Process(int((self._data / "postmaster.pid").read_text().split()[0]))
+        postmaster.suspend()  # first: it starts no other while these are stopped
+        stopped = [postmaster, *postmaster.children(recursive=True)]
+        for process in stopped[1:]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.suspend()
+        try:
+            yield
+        finally:
+            for process in stopped:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.resume()
+
     def restart(self) -> None:
         """Kill it and start it again."""
         self.kill()

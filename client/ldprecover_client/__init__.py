@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ldprecover_client.answers import Round, RoundStatus
+    from ldprecover_client.answers import Round, RoundStatus, RoundSummary
     from ldprecover_client.bulk import submit_reports
     from ldprecover_client.datasets import DATASETS, Dataset, load_dataset
     from ldprecover_client.errors import (
@@ -61,6 +61,7 @@ __all__ = [
     "Retries",
     "Round",
     "RoundStatus",
+    "RoundSummary",
     "Server",
     "ServerError",
     "UnansweredError",
@@ -71,7 +72,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "answers": ("Round", "RoundStatus"),
+    "answers": ("Round", "RoundStatus", "RoundSummary"),
     "bulk": ("submit_reports",),
     "datasets": ("DATASETS", "Dataset", "load_dataset"),
     "http": ("AsyncServer", "Server"),

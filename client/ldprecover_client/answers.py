@@ -7,8 +7,8 @@ or at odds with the rest is an InvalidAnswerError that names it, whatever the se
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any, TypedDict
 
 from ldprecover import ParameterError, RoundExport, RoundParameters
@@ -18,16 +18,20 @@ __all__ = [
     "Answer",
     "Round",
     "RoundStatus",
+    "RoundSummary",
     "Submitted",
     "problem_in",
+    "read_alarms",
     "read_export",
     "read_frequencies",
+    "read_methods",
     "read_nothing",
     "read_recovery",
     "read_round",
     "read_rounds",
     "read_status",
     "read_submitted",
+    "read_suspects",
     "read_tickets",
     "read_version",
 ]
@@ -35,9 +39,13 @@ __all__ = [
 _PROBLEM = "application/problem+json"
 _TOLERANCE = 1e-9  # of p and q: another language's exp may differ in the last bits, never by this much
 _SHOWN = 300  # characters of a stranger's text that are shown
+_MOST_FIELDS = 20  # of a problem that are kept
 
 REFERENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]{0,127}")
 """What a round may be named by in a path."""
+
+TICKET = re.compile(r"[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{22}")
+"""The form of a ticket."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +63,7 @@ class Round:
 
     Raises InconsistentRoundError where p, q or digest are not those of the parameters: the server
     then counts by other rules than the ones a user would perturb by. `access` says who may submit,
-    `read_access` who may read the results.
+    `read_access` who may read the results, `retention` how long reports are kept once counted.
     """
 
     id: str
@@ -66,6 +74,7 @@ class Round:
     digest: str
     access: str = field(default="open", kw_only=True)
     read_access: str = field(default="public", kw_only=True)
+    retention: str = field(default="forever", kw_only=True)
 
     def __post_init__(self) -> None:
         oracle = self.parameters.oracle
@@ -79,6 +88,28 @@ class Round:
 
 
 @dataclass(frozen=True)
+class RoundSummary:
+    """A round without its items, as a list of rounds has it; p, q and digest are as stated, unchecked."""
+
+    id: str
+    name: str
+    state: str
+    n: int
+    protocol: str
+    epsilon: float
+    domain_size: int
+    hash_range: int | None
+    p: float
+    q: float
+    digest: str
+    access: str
+    read_access: str
+    retention: str
+    opened_at: str
+    closed_at: str | None
+
+
+@dataclass(frozen=True)
 class RoundStatus(Round):
     """A round with its state ("open" or "closed"), the number n of reports counted, and its times (ISO 8601)."""
 
@@ -86,6 +117,18 @@ class RoundStatus(Round):
     n: int
     opened_at: str
     closed_at: str | None
+
+    @property
+    def summary(self) -> RoundSummary:
+        """The same without the items."""
+        parameters, shared = self.parameters, {field.name for field in fields(RoundSummary)} & vars(self).keys()
+        return RoundSummary(
+            protocol=parameters.protocol,
+            epsilon=parameters.epsilon,
+            domain_size=len(parameters.items),
+            hash_range=parameters.hash_range,
+            **{name: getattr(self, name) for name in shared},
+        )
 
 
 class Submitted(TypedDict):
@@ -112,7 +155,15 @@ def problem_in(answer: Answer) -> RefusedError | None:
         text.get("detail"),
         text.get("type", "about:blank"),
         position if type(position) is int else None,
+        _fields(body),
     )
+
+
+def _fields(body: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Return the fields a problem names, each with its reason; whatever is none of that is left out."""
+    found = body.get("errors")
+    pairs = [(e.get("field"), e.get("reason")) for e in found if isinstance(e, dict)] if isinstance(found, list) else []
+    return tuple((_plain(f), _plain(r)) for f, r in pairs[:_MOST_FIELDS] if isinstance(f, str) and isinstance(r, str))
 
 
 def read_nothing(answer: Answer) -> None:
@@ -136,12 +187,12 @@ def read_status(answer: Answer) -> RoundStatus:
     return _status(_object(answer))
 
 
-def read_rounds(answer: Answer) -> tuple[RoundStatus, ...]:
+def read_rounds(answer: Answer) -> tuple[RoundSummary, ...]:
     """Read GET /rounds: {"rounds": [...]}."""
     rounds = _list(_object(answer), "rounds")
     if not all(isinstance(row, dict) for row in rounds):
         raise InvalidAnswerError("rounds is no array of objects")
-    return tuple(_status(row) for row in rounds)
+    return tuple(_summary(row) for row in rounds)
 
 
 def read_submitted(answer: Answer) -> Submitted:
@@ -158,6 +209,8 @@ def read_tickets(answer: Answer, count: int) -> tuple[str, ...]:
         tickets = tuple(answer.body.decode("ascii").split())
     except UnicodeDecodeError:
         raise InvalidAnswerError("the tickets are not ASCII") from None
+    if not all(map(TICKET.fullmatch, tickets)):
+        raise InvalidAnswerError("what came is no list of tickets")
     if len(set(tickets)) != count:
         raise InvalidAnswerError(f"{len(set(tickets))} tickets came for the {count} that were asked for")
     return tickets
@@ -205,6 +258,34 @@ def read_recovery(answer: Answer) -> dict[str, Any]:
     return body
 
 
+def read_methods(answer: Answer) -> dict[str, Any]:
+    """Read GET /rounds/{id}/methods."""
+    return _rows(answer, "methods", texts=("name", "summary"))
+
+
+def read_alarms(answer: Answer) -> dict[str, Any]:
+    """Read GET /rounds/{id}/alarms."""
+    return _rows(answer, "alarms", texts=("name", "meaning"), numbers=("statistic", "threshold", "rate"))
+
+
+def read_suspects(answer: Answer) -> dict[str, Any]:
+    """Read GET /rounds/{id}/suspects."""
+    return _rows(answer, "suspects", texts=("label",), numbers=("before", "now", "z", "p_value"))
+
+
+def _rows(answer: Answer, field: str, *, texts: Sequence[str], numbers: Sequence[str] = ()) -> dict[str, Any]:
+    body = _object(answer)
+    _text(body, "round")
+    for row in _list(body, field):
+        if not isinstance(row, dict):
+            raise InvalidAnswerError(f"{field} is no array of objects")
+        for name in texts:
+            _text(row, name)
+        for name in numbers:
+            _number(row, name)
+    return body
+
+
 def _object(answer: Answer) -> dict[str, Any]:
     def refuse(constant: str) -> None:
         raise ValueError(f"{constant} is no JSON")
@@ -234,27 +315,45 @@ def _immutable(body: dict[str, Any]) -> dict[str, Any]:
         parameters = RoundParameters(protocol, epsilon, tuple(items), hash_range)
     except ParameterError as error:
         raise InconsistentRoundError(f"the parameters are those of no round: {_plain(str(error))}") from None
+    return {"parameters": parameters, **_stated(body)}
+
+
+def _stated(body: dict[str, Any]) -> dict[str, Any]:
     return {
         "id": _reference(body, "id"),
         "name": _text(body, "name"),
-        "parameters": parameters,
         "p": _number(body, "p"),
         "q": _number(body, "q"),
         "digest": _text(body, "digest"),
         "access": _text({"access": "open"} | body, "access"),
         "read_access": _text({"read_access": "public"} | body, "read_access"),
+        "retention": _text({"retention": "forever"} | body, "retention"),
+    }
+
+
+def _mutable(body: dict[str, Any]) -> dict[str, Any]:
+    if body.get("state") not in ("open", "closed"):
+        raise InvalidAnswerError('state is neither "open" nor "closed"')
+    return {
+        "state": body["state"],
+        "n": _integer(body, "n", 0),
+        "opened_at": _text(body, "opened_at"),
+        "closed_at": None if body.get("closed_at") is None else _text(body, "closed_at"),
     }
 
 
 def _status(body: dict[str, Any]) -> RoundStatus:
-    if body.get("state") not in ("open", "closed"):
-        raise InvalidAnswerError('state is neither "open" nor "closed"')
-    return RoundStatus(
-        **_immutable(body),
-        state=body["state"],
-        n=_integer(body, "n", 0),
-        opened_at=_text(body, "opened_at"),
-        closed_at=None if body.get("closed_at") is None else _text(body, "closed_at"),
+    return RoundStatus(**_immutable(body), **_mutable(body))
+
+
+def _summary(body: dict[str, Any]) -> RoundSummary:
+    return RoundSummary(
+        protocol=_text(body, "protocol"),
+        epsilon=_number(body, "epsilon"),
+        domain_size=_integer(body, "domain_size", 2),
+        hash_range=None if body.get("hash_range") is None else _integer(body, "hash_range", 2),
+        **_stated(body),
+        **_mutable(body),
     )
 
 

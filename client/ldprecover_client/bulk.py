@@ -8,19 +8,23 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from ldprecover.protocols import MAX_DOMAIN_SIZE
 from ldprecover.wire import pack
 from ldprecover_client.errors import ArgumentError, InvalidAnswerError, RefusedError, UnansweredError
 from ldprecover_client.http import Server, Transport
 from ldprecover_client.progress import Progress
 from ldprecover_client.retry import Retries
 
-__all__ = ["BATCH_SIZE", "MAX_BODY_BYTES", "submit_reports"]
+__all__ = ["BATCH_SIZE", "MAX_BODY_BYTES", "MAX_CELLS", "submit_reports"]
 
 BATCH_SIZE = 10_000
 """Reports in one submission, unless told otherwise."""
 
 MAX_BODY_BYTES = 16 << 20
 """No submission is made larger than what a server takes by default; wide OUE reports reach it first."""
+
+MAX_CELLS = 1 << 31
+"""Reports times items of one submission to an OLH round that a server takes by default."""
 
 _MAX_CONNECTIONS = 64
 
@@ -42,11 +46,12 @@ def submit_reports(
 ) -> int:
     """Post reports, rows of the round's `report_dtype`, and return how many were accepted: all of them.
 
-    They go as packed submissions of at most `batch_size` reports, over this many keep-alive
-    connections at a time, each under a random idempotency key that its retries keep, so that none
-    is counted twice. `key` is a report key, without which an open round takes one report a submission;
-    with `tickets` each report is a submission of its own, under its own ticket. `compress` gzips the
-    bodies. `progress` is called from the caller's thread after each submission.
+    They go as packed submissions of at most `batch_size` reports, and no more than a server takes by
+    default, over this many keep-alive connections at a time, each under a random idempotency key that
+    its retries keep, so that none is counted twice. `key` is a report key, without which an open round
+    takes one report a submission; where the server limits its rate, all wait for it. With `tickets` each
+    report is a submission of its own, under its own ticket. `compress` gzips the bodies. `progress`
+    is called from the caller's thread after each submission.
 
     Raises what `Server.submit` raises for the first submission that fails, with a note that says
     how many reports had been accepted; a 413 says which batch size was too large. Once it raises,
@@ -61,7 +66,7 @@ def submit_reports(
         return 0
     if tickets is not None and len(tickets) < n:
         raise ArgumentError(f"{n} reports need as many tickets, and there are {len(tickets)}")
-    size = 1 if tickets is not None else min(batch_size, max(1, MAX_BODY_BYTES // len(pack(reports[:1]))))
+    size = 1 if tickets is not None else min(batch_size, _most(reports))
     stop = threading.Event()
     stored: list[int] = []
     accepted = 0
@@ -73,14 +78,23 @@ def submit_reports(
 
     def send(server: Server, start: int) -> int:
         batch = reports[start : start + size]
+        ticket = None if tickets is None else tickets[start]
+        submission_key = secrets.token_hex(16)
         try:
-            ticket = None if tickets is None else tickets[start]
-            answer = server.submit(round_id, pack(batch), secrets.token_hex(16), compress=compress, ticket=ticket)
+            while True:
+                before = len(stored)
+                try:
+                    answer = server.submit(round_id, pack(batch), submission_key, compress=compress, ticket=ticket)
+                    break
+                except UnansweredError as error:
+                    # All wait for one key's rate; while others of them get through, this one's turn will come.
+                    if error.status != 429 or len(stored) == before:
+                        raise
         except RefusedError as error:
             if error.status != 413:
                 raise
             hint = f"{len(batch)} reports of {batch.nbytes} bytes in one submission; take a smaller batch_size"
-            raise RefusedError(413, error.title, hint, error.type) from error
+            raise RefusedError(413, error.title, f"{hint} ({error.detail})", error.type) from error
         if answer["accepted"] != len(batch):
             raise InvalidAnswerError(f"the server accepted {answer['accepted']} of a submission of {len(batch)}")
         stored.append(len(batch))
@@ -110,3 +124,10 @@ def submit_reports(
             error.add_note(f"{sum(stored)} of {n} reports were accepted")
             raise
     return accepted
+
+
+def _most(reports: NDArray[Any]) -> int:
+    """Return how many of these reports one submission may hold on any server with default limits."""
+    fit = max(1, MAX_BODY_BYTES // len(pack(reports[:1])))
+    is_olh = reports.dtype.names is not None  # seed and bucket: the server hashes every item for each
+    return min(fit, MAX_CELLS // MAX_DOMAIN_SIZE) if is_olh else fit

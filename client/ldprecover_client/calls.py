@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,16 +10,18 @@ from typing import Any, Generic, TypeVar
 
 from ldprecover.wire import MEDIA_TYPE
 from ldprecover_client import answers
-from ldprecover_client.answers import Answer, Round, RoundStatus, Submitted
+from ldprecover_client.answers import Answer, Round, RoundStatus, RoundSummary, Submitted
 from ldprecover_client.errors import ArgumentError, InconsistentRoundError, InvalidAnswerError
 
 __all__ = [
     "Call",
+    "alarms",
     "checked_ticket",
     "close_round",
     "delete_round",
     "export",
     "frequencies",
+    "methods",
     "mint_tickets",
     "open_round",
     "parameters",
@@ -27,13 +30,13 @@ __all__ = [
     "round_",
     "rounds",
     "submit",
+    "suspects",
     "version",
 ]
 
 T = TypeVar("T")
 
 _KEY = re.compile(r"[\x21-\x7e]{1,64}")
-_TICKET = re.compile(r"[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{22}")
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ class Call(Generic[T]):
 def _what_else(answer: Answer) -> str:
     if 300 <= answer.status < 400:
         return f"the server redirects (status {answer.status}); give the URL it redirects to"
-    return f"status {answer.status} without a problem: is there an LDPRecover server at this URL?"
+    return f"status {answer.status} without a problem, which is no answer of an LDPRecover server"
 
 
 def open_round(fields: Mapping[str, Any]) -> Call[RoundStatus]:
@@ -84,7 +87,7 @@ def open_round(fields: Mapping[str, Any]) -> Call[RoundStatus]:
     return _post("/rounds", answers.read_status, body, status=201, repeatable=False)
 
 
-def rounds(before: str | None = None) -> Call[tuple[RoundStatus, ...]]:
+def rounds(before: str | None = None) -> Call[tuple[RoundSummary, ...]]:
     """GET /rounds, or the page of it after the round with this id."""
     page = "" if before is None else f"?before={_reference(before)}"
     return Call("GET", f"/rounds{page}", answers.read_rounds)
@@ -128,7 +131,7 @@ def submit(
 
 def checked_ticket(ticket: str) -> str:
     """Return a ticket. Raises ArgumentError for what cannot be one."""
-    if not _TICKET.fullmatch(ticket):
+    if not answers.TICKET.fullmatch(ticket):
         raise ArgumentError("a ticket is 22 characters, a dot, and 22 more, from A-Z a-z 0-9 _ -")
     return ticket
 
@@ -151,6 +154,21 @@ def export(reference: str) -> Call[dict[str, Any]]:
 def recover(reference: str, fields: Mapping[str, Any]) -> Call[dict[str, Any]]:
     """POST /rounds/{id}/recover. It changes nothing, so it is repeatable."""
     return _post(_path(reference, "/recover"), answers.read_recovery, fields)
+
+
+def methods(reference: str) -> Call[dict[str, Any]]:
+    """GET /rounds/{id}/methods."""
+    return Call("GET", _path(reference, "/methods"), answers.read_methods)
+
+
+def alarms(reference: str, rate: float) -> Call[dict[str, Any]]:
+    """GET /rounds/{id}/alarms."""
+    return Call("GET", _path(reference, f"/alarms?rate={rate!r}"), answers.read_alarms)
+
+
+def suspects(reference: str, rate: float, drift: float) -> Call[dict[str, Any]]:
+    """GET /rounds/{id}/suspects."""
+    return Call("GET", _path(reference, f"/suspects?rate={rate!r}&drift={drift!r}"), answers.read_suspects)
 
 
 def version() -> Call[dict[str, Any]]:
@@ -181,6 +199,9 @@ def _post(
     status: int = 200,
     repeatable: bool = True,
 ) -> Call[T]:
+    for name, value in fields.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ArgumentError(f"{name} must be a finite number, not {value}: JSON has no others")
     try:
         content = json.dumps(fields, allow_nan=False).encode()
     except (TypeError, ValueError) as error:

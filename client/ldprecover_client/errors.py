@@ -82,24 +82,41 @@ class RefusedError(ClientError):
     """The server refused a request with a problem (RFC 9457).
 
     `status` is the HTTP status, `type` and `title` the kind of problem, `detail` its reason in words
-    or None, `position` the index of the first bad report or None.
+    or None, `position` the index of the first bad report or None, `fields` each field of the request
+    that does not fit the interface, with the reason.
     """
 
     def __init__(
-        self, status: int, title: str, detail: str | None = None, type: str = "about:blank", position: int | None = None
+        self,
+        status: int,
+        title: str,
+        detail: str | None = None,
+        type: str = "about:blank",
+        position: int | None = None,
+        fields: tuple[tuple[str, str], ...] = (),
     ) -> None:
         self.status = status
         self.title = title
         self.detail = detail
         self.type = type
         self.position = position
+        self.fields = fields
         where = f" (report {position})" if position is not None else ""
-        super().__init__(f"{title}{where}: {detail}" if detail else f"{title}{where}")
+        super().__init__(f"{title}{where}{_after(title, detail)}")
 
     @property
     def slug(self) -> str:
         """The heading that `type` points to, such as "round-closed"; empty without one."""
         return self.type.rpartition("#")[2] if "#" in self.type else ""
+
+
+def _after(title: str, detail: str | None) -> str:
+    """Return what follows a title: its detail, without the title's own words where it begins with them."""
+    if not detail:
+        return ""
+    if detail.casefold().startswith(title.casefold()) and not detail[len(title) : len(title) + 1].isalnum():
+        return detail[len(title) :]
+    return f": {detail}"
 
 
 class ServerError(ClientError):

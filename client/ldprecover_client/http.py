@@ -17,8 +17,9 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from ldprecover_client import calls
-from ldprecover_client.answers import Answer, Round, RoundStatus, Submitted, problem_in
+from ldprecover_client.answers import Answer, Round, RoundStatus, RoundSummary, Submitted, problem_in
 from ldprecover_client.calls import Call
+from ldprecover_client.deadline import Deadline
 from ldprecover_client.errors import ArgumentError, InvalidAnswerError, UnansweredError
 from ldprecover_client.retry import Backoff, Retries, is_passing, retry_after_seconds
 
@@ -160,7 +161,8 @@ class _Body:
 class Server(_Caller):
     """A server of reports. A context manager; it may be shared between threads.
 
-    `key` is an access key, for the calls that need one; `timeout` the seconds to wait for each step
+    `key` is an access key, for the calls that need one; `deadline` the seconds that a request may take
+    in all, however its answer trickles in; `timeout` the seconds to wait for each step
     of a request; `transport` an httpx transport to use instead of the network; `sleep`, `clock` and
     `rng` the waiting, time and randomness of retries.
 
@@ -175,6 +177,7 @@ class Server(_Caller):
         *,
         key: str | None = None,
         timeout: float = 30.0,
+        deadline: float = 300.0,
         retries: Retries | None = None,
         transport: Transport | None = None,
         sleep: Callable[[float], object] = time.sleep,
@@ -184,6 +187,12 @@ class Server(_Caller):
         super().__init__(url, key, retries, clock, rng)
         self._sleep = sleep
         self._client = httpx.Client(transport=transport, **self._settings(timeout))
+        self._seconds = deadline
+        self._deadline = Deadline()
+        for carrier in (self._client._transport, *self._client._mounts.values()):
+            if isinstance(carrier, httpx.HTTPTransport):
+                # The library has no public way to its connections, and a head that trickles in is seen nowhere else.
+                carrier._pool._network_backend = self._deadline
 
     def __enter__(self) -> Self:
         return self
@@ -208,20 +217,25 @@ class Server(_Caller):
         hash_range: int | None = None,
         access: str | None = None,
         read_access: str | None = None,
+        retention: str | None = None,
+        series: str | None = None,
     ) -> RoundStatus:
         """Open a round over these items, or over "0" to "d-1" for a domain size (admin).
 
         `access` says who may submit: "open", the default, anyone, one report at a time; "key", holders
         of a report key; "ticket", holders of a ticket. `read_access` is "public", the default, or
-        "key": holders of an analyst key.
+        "key": holders of an analyst key. `retention` is how long reports are kept once counted: "forever",
+        the default, "none", or hours or days, as "36h" or "7d".
+        `series` names the rounds over the same items that this one is compared with.
         """
         fields: dict[str, Any] = {"name": name, "protocol": protocol, "epsilon": epsilon, "domain_size": domain_size}
         labels = None if items is None else list(items)
         fields |= {"items": labels, "hash_range": hash_range, "access": access, "read_access": read_access}
+        fields |= {"retention": retention, "series": series}
         return self._call(calls.open_round(fields))
 
-    def rounds(self, before: str | None = None) -> tuple[RoundStatus, ...]:
-        """Return rounds, the one opened last first, as many as the server gives at once.
+    def rounds(self, before: str | None = None) -> tuple[RoundSummary, ...]:
+        """Return rounds without their items, the one opened last first, as many as the server gives at once.
 
         `before` is the id of the last round of one page, and gives the next.
         """
@@ -262,8 +276,20 @@ class Server(_Caller):
         """Return the round's unbiased estimates, as columns."""
         return self._call(calls.frequencies(reference))
 
+    def methods(self, reference: str) -> dict[str, Any]:
+        """Return the recovery methods, and which of them this round can give."""
+        return self._call(calls.methods(reference))
+
+    def alarms(self, reference: str, *, rate: float = 1e-3) -> dict[str, Any]:
+        """Return the tests of the round, each at this false-alarm rate."""
+        return self._call(calls.alarms(reference, rate))
+
+    def suspects(self, reference: str, *, rate: float = 0.05, drift: float = 0.0) -> dict[str, Any]:
+        """Return the items that rose since the earlier rounds of the series, at this false-discovery rate."""
+        return self._call(calls.suspects(reference, rate, drift))
+
     def recover(self, reference: str, **fields: Any) -> dict[str, Any]:
-        """Return the round's recovery; fields are eta, targets, method and malicious_model, each optional."""
+        """Return the round's recovery; fields are those of POST /rounds/{id}/recover, each optional."""
         return self._call(calls.recover(reference, fields))
 
     def export(self, reference: str) -> dict[str, Any]:
@@ -296,7 +322,7 @@ class Server(_Caller):
             self._sleep(delay)
 
     def _send(self, call: Call[Any]) -> Answer:
-        with self._client.stream(**self._request(call)) as response:
+        with self._deadline.within(self._seconds), self._client.stream(**self._request(call)) as response:
             body = _Body(call, response)
             for piece in response.iter_bytes():
                 body.add(piece)
@@ -312,6 +338,7 @@ class AsyncServer(_Caller):
         *,
         key: str | None = None,
         timeout: float = 30.0,
+        deadline: float = 300.0,
         retries: Retries | None = None,
         transport: AsyncTransport | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
@@ -321,6 +348,7 @@ class AsyncServer(_Caller):
         super().__init__(url, key, retries, clock, rng)
         self._sleep = sleep
         self._client = httpx.AsyncClient(transport=transport, **self._settings(timeout))
+        self._seconds = deadline
 
     async def __aenter__(self) -> Self:
         return self
@@ -359,8 +387,11 @@ class AsyncServer(_Caller):
             await self._sleep(delay)
 
     async def _send(self, call: Call[Any]) -> Answer:
-        async with self._client.stream(**self._request(call)) as response:
-            body = _Body(call, response)
-            async for piece in response.aiter_bytes():
-                body.add(piece)
+        try:
+            async with asyncio.timeout(self._seconds), self._client.stream(**self._request(call)) as response:
+                body = _Body(call, response)
+                async for piece in response.aiter_bytes():
+                    body.add(piece)
+        except TimeoutError:
+            raise httpx.ReadTimeout(f"no whole answer in {self._seconds:g} seconds") from None
         return body.answer()

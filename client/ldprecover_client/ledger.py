@@ -13,6 +13,7 @@ was answered. The user's value is not in it.
 import os
 import secrets
 import sqlite3
+import stat
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -36,6 +37,8 @@ for even odds can at most become 98 % sure. A larger total promises little to an
 _IN_MEMORY = ":memory:"
 _TICKET = "ticket:"  # before a key that is a ticket
 _APPLICATION_ID = 0x4C445052  # "LDPR": tells a ledger from any other SQLite file
+_SQLITE = b"SQLite format 3\0"
+_HEAD = 100  # bytes of an SQLite file's header
 _SCHEMA_VERSION = 1
 _SCHEMA = """
 CREATE TABLE reports (
@@ -142,9 +145,10 @@ class Ledger:
                 return found[0], False
             spent = _spent(db)
             if spent + _decimal(epsilon) > _decimal(self.max_total_epsilon):
+                total = spent + _decimal(epsilon)
                 raise EpsilonSpentError(
                     f"epsilon {epsilon:g} would take the total of this ledger from {float(spent):g} "
-                    f"above its limit of {self.max_total_epsilon:g}"
+                    f"to {float(total):g}, above its limit of {self.max_total_epsilon:g}"
                 )
             # 128 random bits: nobody can guess, and so claim, another user's key.
             key = secrets.token_hex(16) if ticket is None else _TICKET + ticket
@@ -234,14 +238,29 @@ class Ledger:
 
 
 def _make_private(path: Path) -> None:
-    """Make the file, and its folder, if they are not there; nobody else may read either."""
+    """Make the file, and its folder, if they are not there; nobody else may read either.
+
+    Raises LedgerError for a file that is there and is no ledger, which stays as it is.
+    """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        if os.fstat(descriptor).st_mode & 0o077:
-            path.chmod(0o600)
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise LedgerError(f"{path} is no file that a ledger could be in")
+        head = os.read(descriptor, _HEAD)
+        # With a journal beside it the file may be half written: SQLite puts it right, and is asked what it is.
+        if head and not _is_ours(head) and not path.with_name(f"{path.name}-journal").exists():
+            raise LedgerError(f"{path} is no ledger of reports")
+        if found.st_mode & 0o077:
+            os.fchmod(descriptor, 0o600)
     finally:
         os.close(descriptor)
+
+
+def _is_ours(head: bytes) -> bool:
+    """Return whether a file's first bytes are those of an SQLite file with a ledger's application id."""
+    return head.startswith(_SQLITE) and head[68:72] == _APPLICATION_ID.to_bytes(4, "big")
 
 
 def _pragma(db: sqlite3.Connection, name: str) -> int:

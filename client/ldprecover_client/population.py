@@ -115,7 +115,7 @@ class Population:
     ) -> int:
         """Have every user report to a round; return how many reports were accepted.
 
-        `progress` "bar" shows a progress bar on standard error; see `submit_reports` for the rest.
+        `progress` "bar" shows a bar on standard error, if that is a terminal; see `submit_reports` for the rest.
         Raises ArgumentError when the round is over other items, and what `submit_reports` raises.
         """
         with Server(url, key=key, timeout=timeout, retries=retries, transport=transport) as server:

@@ -1,5 +1,6 @@
 """How far a long submission is."""
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -11,7 +12,13 @@ Progress = Callable[[int, int], None]
 
 @contextmanager
 def progress_bar(description: str) -> Iterator[Progress]:
-    """Show a bar on standard error while the block runs; call what it yields to move it on."""
+    """Show a bar on standard error while the block runs; call what it yields to move it on.
+
+    Where standard error is no terminal nothing is shown: a bar in a file is noise.
+    """
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar

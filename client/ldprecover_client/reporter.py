@@ -1,10 +1,13 @@
 """One user's report of one value: perturbed once, written down, sent until it is answered."""
 
 import asyncio
+import math
 import operator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ldprecover import ParameterError, RoundParameters
+from ldprecover.harmony import is_for_numbers, round_numbers
 from ldprecover.wire import pack
 from ldprecover_client.answers import Round, Submitted
 from ldprecover_client.calls import checked_ticket
@@ -31,7 +34,7 @@ MAX_EPSILON = 2.0
 e^2 = 7.4: whoever held the value for even odds can at most become 88 % sure from the report.
 """
 
-Value = str | int
+Value = str | int | float
 _Failure = RefusedError | ServerError | UnansweredError
 _FAILURES = (RefusedError, ServerError, UnansweredError)
 
@@ -79,7 +82,7 @@ class _Desk:
             raise EpsilonTooHighError(
                 f"the round asks for epsilon {parameters.epsilon:g}, above your limit of {self.max_epsilon:g}"
             )
-        item = _item(parameters.items, value)
+        item = _item(parameters, value)
         entry, new = self.ledger.claim(
             server_url=self.url,
             round_id=round_.id,
@@ -122,23 +125,36 @@ def _is_final(error: RefusedError) -> bool:
     return error.status in (409, 410, 422) or (error.status == 404 and error.slug not in ("", "not-found"))
 
 
-def _item(items: tuple[str, ...], value: Value) -> int:
+def _item(parameters: RoundParameters, value: Value) -> int:
     """Return the index of a value: a str is always a label, an int always an index.
 
-    So "3" is the item labelled 3, wherever it stands, and 3 the item at index 3, however labelled.
+    So "3" is the item labelled 3, wherever it stands, and 3 the item at index 3, however labelled. In a round for
+    numbers (`ldprecover.harmony`) all three are the number itself.
     """
+    items = parameters.items
+    if is_for_numbers(parameters):
+        return _number_item(value)
     if isinstance(value, str):
         try:
             return items.index(value)
         except ValueError:
             raise UnknownItemError(f"the value is none of the round's {len(items)} items") from None
     try:
-        index = operator.index(value)
+        index = -1 if isinstance(value, float) else operator.index(value)
     except TypeError:
         raise UnknownItemError("a value is an item's label (str) or its index (int)") from None
     if isinstance(value, bool) or not 0 <= index < len(items):
         raise UnknownItemError(f"an item's index is an integer from 0 to {len(items) - 1}")
     return index
+
+
+def _number_item(value: Value) -> int:
+    """Return the item that a number from -1 to 1 becomes, by the operating system's randomness."""
+    try:
+        number = math.nan if isinstance(value, bool) else float(value)
+        return int(round_numbers([number])[0])
+    except (ValueError, TypeError, ParameterError):  # which would show the value
+        raise UnknownItemError("in this round a value is a number from -1 to 1") from None
 
 
 class Reporter:
@@ -179,6 +195,8 @@ class Reporter:
 
     def report(self, value: Value) -> Receipt:
         """Report a value: an item's label (a str, always) or its index (an int, always).
+
+        In a round for numbers it is the number, from -1 to 1, and is rounded at random to an item first.
 
         If the round's report was made before and not answered, that one is sent again, and the value
         given now is checked to be an item and otherwise ignored. Raises, having perturbed nothing:

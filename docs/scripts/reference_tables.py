@@ -17,7 +17,8 @@ def settings_table() -> str:
     """Return every setting: its environment variable, its default and what it says."""
     rows = ["| setting | default | what it says |", "|---|---|---|"]
     for name, field in Settings.model_fields.items():
-        default = "none" if field.default is None or isinstance(field.default, SecretStr) else f"`{field.default}`"
+        none = field.default in (None, ()) or isinstance(field.default, SecretStr)
+        default = "none" if none else f"`{field.default}`"
         rows.append(f"| `LDPRECOVER_{name.upper()}` | {default} | {field.description} |")
     return "\n".join(rows) + "\n"
 

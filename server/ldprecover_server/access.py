@@ -11,6 +11,7 @@ from ldprecover import ReportError
 from ldprecover_server import tickets
 from ldprecover_server.errors import ForbiddenError, InvalidTicketError, ReportKeyNeededError, UnauthorizedError
 from ldprecover_server.keys import HashedKey, allows, find_key, hash_key
+from ldprecover_server.limits import ReportLimits
 from ldprecover_server.store import Store
 
 __all__ = ["ANYONE", "CACHE_SECONDS", "Access", "Sender"]
@@ -47,11 +48,13 @@ class Access:
         settings_key: str | None,
         *,
         open_reports: int = 1,
+        limits: ReportLimits | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
         self._settings = [HashedKey(_SETTINGS_KEY, "admin", hash_key(settings_key))] if settings_key else []
         self._open_reports = open_reports
+        self._limits = limits
         self._clock = clock
         self._ticket_secret: bytes | None = None
         self._copy: list[HashedKey] = []
@@ -106,15 +109,19 @@ class Access:
             await self._refresh(self._read_at)
         return _checked(key, "report", self._copy)
 
-    def check_number(self, sender: Sender, reports: int) -> None:
-        """Raise ReportKeyNeededError for more reports than a submission without a key may hold, ReportError
+    def admit(self, sender: Sender, reports: int) -> None:
+        """Take a submission of this many reports, or say why not.
 
-        for a second one under one ticket.
+        Raises ReportKeyNeededError for more than one without a key may hold, RateLimitedError for more than
+        its key may bring by now, and ReportError for a second one under one ticket.
         """
         if sender.submission_key is not None:
             if reports > 1:
                 raise ReportError(f"a ticket admits one report, and this submission has {reports}", 1)
-        elif sender.key is None and reports > self._open_reports:
+        elif sender.key is not None:
+            if self._limits is not None:
+                self._limits.take(sender.key.hash, reports)
+        elif reports > self._open_reports:
             raise ReportKeyNeededError(
                 f"without a report key a submission holds at most {self._open_reports} "
                 f"report{'s' * (self._open_reports > 1)}, and this one has {reports}: send one submission for each "

@@ -7,12 +7,14 @@ from importlib.metadata import version
 
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ldprecover_server import openapi, problems
+from ldprecover_server.analysis import Analysis
 from ldprecover_server.bodies import BodyGuard
+from ldprecover_server.cors import Cors
 from ldprecover_server.housekeeping import Housekeeping
-from ldprecover_server.routes import operation, reference, results, rounds
+from ldprecover_server.routes import analysis, operation, reference, results, rounds
 from ldprecover_server.routes.submissions import Submissions
 from ldprecover_server.service import Service
 from ldprecover_server.settings import Settings
@@ -29,13 +31,32 @@ def create_app(settings: Settings, store: Store) -> ASGIApp:
     submissions = Submissions(service)
 
     async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
-        hot = scope["type"] == "http" and submissions.takes(scope["path"])
-        await (submissions if hot else api)(scope, receive, send)
+        if scope["type"] == "http" and submissions.takes(scope["path"]):
+            await submissions(scope, receive, send)
+        elif scope["type"] == "http" and scope["method"] == "HEAD":
+            await _head(api, scope, receive, send)
+        else:
+            await api(scope, receive, send)
 
-    guard = BodyGuard(
+    app: ASGIApp = BodyGuard(
         dispatch, settings.max_body_bytes, settings.max_decoded_bytes, settings.queue_bytes, settings.body_seconds
     )
-    return Watch(guard, service)
+    if settings.cors_origins:
+        app = Cors(app, settings.cors_origins)
+    return Watch(app, service)
+
+
+async def _head(api: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer as GET would, without the body; the framework would answer 405."""
+    as_get = {**scope, "method": "GET"}
+
+    async def send_head(message: Message) -> None:
+        await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
+
+    try:
+        await api(as_get, receive, send_head)
+    finally:
+        scope.update(as_get, method="HEAD")  # whoever watches sees which route took it
 
 
 def create_api(service: Service) -> FastAPI:
@@ -62,11 +83,13 @@ def create_api(service: Service) -> FastAPI:
         lifespan=lifespan,
     )
     api.state.service = service
+    api.state.analysis = Analysis(service)
     problems.install(api)
     openapi.install(api)
     # Under /rounds/{round} the round that the path names; at the root the current one.
     api.include_router(results.router, prefix="/rounds/{round}")
     api.include_router(results.router)
+    api.include_router(analysis.router, prefix="/rounds/{round}")
     api.include_router(rounds.router)
     api.include_router(operation.router)
     reference.install(api)

@@ -16,6 +16,7 @@ from ldprecover_server.errors import (
     QueueFullError,
     ServiceError,
     UnsupportedMediaTypeError,
+    UnsupportedTransferEncodingError,
 )
 from ldprecover_server.problems import refuse
 
@@ -62,10 +63,10 @@ class BodyGuard:
             try:
                 headers = dict(scope["headers"])
                 if scope["path"].endswith("/reports"):
-                    body = await self._read(headers, receive, hold, self.max_decoded_bytes)
+                    body = await self._read(scope, headers, receive, hold, self.max_decoded_bytes)
                 else:
                     limit = min(self.max_body_bytes, self.max_decoded_bytes)
-                    body = await self._read(headers, receive, hold, limit)
+                    body = await self._read(scope, headers, receive, hold, limit)
                     hold.take(min(_DECODED * len(body or b""), self.max_held_bytes - hold.bytes))
             except ServiceError as error:
                 response = refuse(error)
@@ -79,11 +80,13 @@ class BodyGuard:
             hold.release()
 
     async def _read(
-        self, headers: Mapping[bytes, bytes], receive: Receive, hold: "_Hold", max_decoded: int
+        self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, hold: "_Hold", max_decoded: int
     ) -> bytes | bytearray | None:
         length = headers.get(b"content-length", b"0")
         if length.isdigit() and int(length) > self.max_body_bytes:
             raise _too_large(self.max_body_bytes, "as sent")
+        if b"transfer-encoding" in headers:
+            _check_transfer(scope)
         encoding = headers.get(b"content-encoding", b"identity").decode("latin-1").strip().lower()
         if encoding not in ("identity", "gzip"):
             raise UnsupportedMediaTypeError(f"Content-Encoding {encoding!r} is not read here; send gzip or none")
@@ -201,6 +204,15 @@ def _grow(decoded: bytearray, piece: bytes, hold: _Hold, limit: int) -> None:
         raise _too_large(limit, "decompressed")
     hold.take(len(piece))
     decoded += piece
+
+
+def _check_transfer(scope: Scope) -> None:
+    codings = [value.strip().lower() for name, value in scope["headers"] if name == b"transfer-encoding"]
+    if codings != [b"chunked"]:  # the parser takes chunks apart, and passes on what else was done to the body
+        given = b", ".join(codings).decode("latin-1")
+        raise UnsupportedTransferEncodingError(
+            f"Transfer-Encoding {given!r} is not understood here; send chunked or none"
+        )
 
 
 def media_type(headers: Mapping[bytes, bytes]) -> str:

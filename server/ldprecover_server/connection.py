@@ -4,6 +4,7 @@ import asyncio
 import http
 from typing import Any, cast
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from ldprecover_server import problems
@@ -23,6 +24,10 @@ class Connection(HttpToolsProtocol):
     A request's line and headers must arrive within HEAD_SECONDS and HEAD_BYTES, else the connection is
     closed: uvicorn itself ends only connections that are idle after a request, and gathers headers without
     end. Trailers are dropped.
+
+    A request that offers to change to another protocol (Upgrade: h2c, as some clients do with every first
+    request) is answered in this one. The parser takes what follows its head for the other protocol already, so
+    it is given the request again, without the offer.
     """
 
     _in_head = True
@@ -40,7 +45,19 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        while data:
+            try:
+                self.parser.feed_data(data)
+                break
+            except httptools.HttpParserError:
+                self.logger.warning("Invalid HTTP request received.")
+                self.send_400_response("Invalid HTTP request received.")
+                return
+            except httptools.HttpParserUpgrade as offer:
+                if not self._should_upgrade():
+                    return
+                data = self._without_offer() + data[offer.args[0] :]
         if not self._in_head or self.transport.is_closing():
             return
         # Heads come whole but for slow clients, so a timer is started for those alone.
@@ -63,6 +80,21 @@ class Connection(HttpToolsProtocol):
         self._head_bytes = 0
         self._stop_head_timer()
         super().on_headers_complete()
+
+    def _should_upgrade(self) -> bool:
+        # Then uvicorn leaves the request to who handles the upgrade. CONNECT has nothing that could be left out.
+        return bool(self.parser.get_method() != b"CONNECT")
+
+    def _without_offer(self) -> bytes:
+        """Return the head of the request again, for a fresh parser, without what changes the protocol."""
+        method, version = self.parser.get_method(), self.parser.get_http_version().encode()
+        lines = [method + b" " + self.url + b" HTTP/" + version]
+        for name, value in self.headers:
+            tokens = value.split(b",") if name == b"connection" else [value]
+            lines.append(name + b": " + b",".join(token for token in tokens if token.strip().lower() != b"upgrade"))
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn's own
+        return b"\r\n".join([*lines, b"", b""])
 
     def _stop_head_timer(self) -> None:
         if self._head_timer is not None:
@@ -102,7 +134,8 @@ class _JoinedWrites:
         if self._pieces:
             data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
             self._pieces.clear()
-            self._transport.write(data)
+            if not self._transport.is_closing():  # else nobody reads any more, and writing would fail
+                self._transport.write(data)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)

@@ -6,14 +6,15 @@ ServiceError
 │   └── NoCurrentRoundError
 ├── the caller asks for what the state forbids
 │   ├── RoundClosedError, NameTakenError, KeyReusedError, NoReportsError
+│   └── SeriesMismatchError, ReportsGoneError
 ├── the caller's message cannot be read
-│   ├── BadRequestError, BodyTooLargeError, UnsupportedMediaTypeError
-│   └── BodyTimeoutError
+│   ├── BadRequestError, BodyTooLargeError, TooManyReportsError
+│   └── UnsupportedMediaTypeError, UnsupportedTransferEncodingError, BodyTimeoutError
 ├── the caller may not
-│   └── UnauthorizedError, ForbiddenError, ReportKeyNeededError, InvalidTicketError
+│   └── UnauthorizedError, ForbiddenError, ReportKeyNeededError, InvalidTicketError, RateLimitedError
 └── the service cannot at present
     ├── QueueFullError, StoreUnavailableError
-    └── StorageFullError
+    └── StorageFullError, DatabaseGoneError
 
 ConfigurationError      the operator's settings cannot work; the server does not start
 KeyNotFoundError        the operator names a key that is not there
@@ -24,6 +25,7 @@ __all__ = [
     "BodyTimeoutError",
     "BodyTooLargeError",
     "ConfigurationError",
+    "DatabaseGoneError",
     "ForbiddenError",
     "InvalidTicketError",
     "KeyNotFoundError",
@@ -32,14 +34,19 @@ __all__ = [
     "NoCurrentRoundError",
     "NoReportsError",
     "QueueFullError",
+    "RateLimitedError",
     "ReportKeyNeededError",
+    "ReportsGoneError",
     "RoundClosedError",
     "RoundNotFoundError",
+    "SeriesMismatchError",
     "ServiceError",
     "StorageFullError",
     "StoreUnavailableError",
+    "TooManyReportsError",
     "UnauthorizedError",
     "UnsupportedMediaTypeError",
+    "UnsupportedTransferEncodingError",
 ]
 
 
@@ -71,6 +78,14 @@ class NameTakenError(ServiceError):
     """Another round has this name."""
 
 
+class SeriesMismatchError(ServiceError):
+    """The rounds of this series are over other items."""
+
+
+class ReportsGoneError(ServiceError):
+    """The round's reports are not kept, or not all of them."""
+
+
 class KeyReusedError(ServiceError):
     """The idempotency key belongs to a submission with other bytes."""
 
@@ -88,11 +103,19 @@ class BodyTimeoutError(ServiceError):
 
 
 class BodyTooLargeError(ServiceError):
-    """The body, what it decompresses to, or its number of reports is over the limit."""
+    """The body, or what it decompresses to, is over the limit."""
+
+
+class TooManyReportsError(ServiceError):
+    """The submission has more reports than one to its round may hold."""
 
 
 class UnsupportedMediaTypeError(ServiceError):
     """Content-Type or Content-Encoding is none the server reads."""
+
+
+class UnsupportedTransferEncodingError(ServiceError):
+    """Transfer-Encoding is not chunked alone."""
 
 
 class UnauthorizedError(ServiceError):
@@ -111,6 +134,14 @@ class InvalidTicketError(ServiceError):
     """A ticket is needed, and none was sent or one that was not minted for this round."""
 
 
+class RateLimitedError(ServiceError):
+    """The key has brought as many reports as it may for now; `seconds` from now it may bring these."""
+
+    def __init__(self, message: str, seconds: float = 1.0) -> None:
+        self.seconds = seconds
+        super().__init__(message)
+
+
 class QueueFullError(ServiceError):
     """Too many submissions wait; nothing of this one was stored."""
 
@@ -121,3 +152,7 @@ class StoreUnavailableError(ServiceError):
 
 class StorageFullError(ServiceError):
     """The disk is full."""
+
+
+class DatabaseGoneError(ServiceError):
+    """The database's file was removed or replaced under the running server."""

@@ -27,7 +27,12 @@ class Housekeeping:
     async def run(self) -> None:
         """Do the work at once, and again every few seconds, until cancelled."""
         while True:
-            await run_in_threadpool(self.once)
+            work = asyncio.ensure_future(run_in_threadpool(self.once))
+            try:
+                await asyncio.shield(work)
+            except asyncio.CancelledError:
+                await work  # whoever ends this closes the database next
+                raise
             await asyncio.sleep(_PERIOD)
 
     def once(self) -> None:

@@ -43,13 +43,16 @@ class Submission:
     that is salted with the key itself: without the key, neither tells anything of the report.
     """
 
-    __slots__ = ("digest", "future", "key", "oracle", "packed", "seq")
+    __slots__ = ("cells", "digest", "future", "key", "oracle", "packed", "seq")
 
     def __init__(self, seq: int, oracle: FrequencyOracle, idempotency_key: str, packed: bytes | bytearray) -> None:
         key = idempotency_key.encode("ascii")
         self.seq = seq
         self.oracle = oracle
         self.packed = packed
+        # What counting hashes: every item for every report of OLH.
+        hashed = len(packed) // oracle.report_size if oracle.protocol == "olh" else 0
+        self.cells = hashed * oracle.domain_size
         self.key = hashlib.sha256(key).digest()[:_KEY_BYTES]
         digest = hashlib.sha256(key + b"\0")
         digest.update(packed)
@@ -90,7 +93,8 @@ class _Batch:
 class Ingest:
     """Stores submissions in groups: one writer a process, one group at a time.
 
-    There is no timer: while one group commits, the next gathers, at most `group_bytes` of it. A
+    There is no timer: while one group commits, the next gathers, at most `group_bytes` of it, and of OLH at
+    most `group_cells` reports times items, so that none is counted for long. A
     submission is answered when the transaction that holds it is on disk. At most `max_waiting`
     submissions wait, each at most `request_seconds`; then it is answered that its outcome is not
     known, and dropped if no group has it yet. A commit that fails for want of the database is tried
@@ -104,6 +108,7 @@ class Ingest:
         *,
         max_waiting: int,
         group_bytes: int,
+        group_cells: int = 1 << 31,
         request_seconds: float = 30.0,
         metrics: Metrics | None = None,
     ) -> None:
@@ -116,6 +121,7 @@ class Ingest:
         """Whether the last commit found the disk full."""
         self._max_waiting = max_waiting
         self._group_bytes = group_bytes
+        self._group_cells = group_cells
         self._rng = np.random.default_rng()
         self._groups: queue.SimpleQueue[list[Submission] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="ldprecover-writer", daemon=True)
@@ -182,13 +188,14 @@ class Ingest:
 
     def _hand_over(self) -> None:
         group: list[Submission] = []
-        size = 0
-        while self._gathering and size < self._group_bytes:
+        size = cells = 0
+        while self._gathering and size < self._group_bytes and cells < self._group_cells:
             submission = self._gathering.popleft()
             if submission.future is not None and submission.future.done():  # it waits no more
                 continue
             group.append(submission)
             size += len(submission.packed)
+            cells += submission.cells
         self._metrics.queue.set(len(self._gathering) + len(group))
         self._committing = bool(group)
         if group:

@@ -11,8 +11,10 @@ from ldprecover_server.tickets import MAX_COUNT
 
 __all__ = [
     "Accepted",
+    "Alarms",
     "Export",
     "Frequencies",
+    "Methods",
     "NewRound",
     "NewTickets",
     "Parameters",
@@ -22,6 +24,7 @@ __all__ = [
     "Round",
     "Rounds",
     "Stats",
+    "Suspected",
     "Version",
 ]
 
@@ -35,6 +38,8 @@ ACCESS = (
 )
 READ_ACCESS = "Who may read frequencies and recover: anyone, or analyst keys."
 RETENTION = 'How long packed reports are kept once counted: "forever", "none", or hours or days as "36h" or "7d".'
+
+SERIES = "The series of rounds over the same items, in the same order, that this one is compared with; or none."
 
 
 class _Request(BaseModel):
@@ -63,6 +68,7 @@ class NewRound(_Request):
     access: Annotated[Access, Field(description=ACCESS)] = "open"
     read_access: Annotated[ReadAccess, Field(description=READ_ACCESS)] = "public"
     retention: Annotated[str, Field(pattern=PATTERN, description=RETENTION, examples=["30d"])] = "forever"
+    series: Annotated[str | None, Field(pattern=ROUND_NAME, description=SERIES, examples=["weekly"])] = None
 
 
 class NewTickets(_Request):
@@ -71,15 +77,12 @@ class NewTickets(_Request):
     count: Annotated[int, Field(ge=1, le=MAX_COUNT, description="Each admits one report.")]
 
 
-class Parameters(BaseModel):
-    """What never changes in a round, and the digest by which clients can compare it."""
-
+class _Brief(BaseModel):
     id: str
     name: str
     protocol: str
     epsilon: float
-    items: list[str]
-    domain_size: int
+    domain_size: Annotated[int, Field(description="Number of items, d.")]
     hash_range: int | None
     p: float
     q: float
@@ -87,21 +90,34 @@ class Parameters(BaseModel):
     access: Annotated[Access, Field(description=ACCESS)]
     read_access: Annotated[ReadAccess, Field(description=READ_ACCESS)]
     retention: Annotated[str, Field(description=RETENTION)]
+    series: Annotated[str | None, Field(description=SERIES)]
 
 
-class Round(Parameters):
-    """A round, its state and the number of reports counted."""
-
+class _State(BaseModel):
     state: Literal["open", "closed"]
-    n: int
+    n: Annotated[int, Field(description="Reports counted.")]
     opened_at: datetime
     closed_at: datetime | None
+
+
+class Parameters(_Brief):
+    """What never changes in a round, and the digest by which clients can compare it."""
+
+    items: Annotated[list[str], Field(description="Labels; item i is the i-th.")]
+
+
+class RoundSummary(_Brief, _State):
+    """A round, its state and the number of reports counted, without its items."""
+
+
+class Round(Parameters, _State):
+    """A round, its items, its state and the number of reports counted."""
 
 
 class Rounds(BaseModel):
     """Rounds, the one opened last first."""
 
-    rounds: list[Round]
+    rounds: list[RoundSummary]
 
 
 class Accepted(BaseModel):
@@ -110,6 +126,15 @@ class Accepted(BaseModel):
     round: str
     accepted: Annotated[int, Field(description="Reports of this submission.")]
     duplicate: Annotated[bool, Field(description="It had been stored before, under the same key.")]
+
+
+class MeanOfNumbers(BaseModel):
+    """The unbiased mean of users' numbers from -1 to 1, and its normal interval at 95 %."""
+
+    value: float
+    standard_error: float
+    low: float
+    high: float
 
 
 class Frequencies(BaseModel):
@@ -126,6 +151,9 @@ class Frequencies(BaseModel):
     frequencies: list[float] | None
     standard_errors: list[float] | None
     sum: Annotated[float | None, Field(description="Sum of the frequencies; 1 expected of honest reports.")]
+    mean: Annotated[
+        MeanOfNumbers | None, Field(description='Of a round for numbers, GRR over the items "-1" and "1"; else absent.')
+    ] = None
 
 
 class Stats(BaseModel):
@@ -156,15 +184,104 @@ class Export(BaseModel):
 class RecoverRequest(_Request):
     """How to recover; every field is optional."""
 
-    eta: Annotated[float, Field(ge=0, le=10, description="Assumed malicious users per genuine one, m/n.")] = 0.2
+    eta: Annotated[
+        Annotated[float, Field(ge=0, le=10)] | Literal["auto"],
+        Field(description="Assumed malicious users per genuine one, m/n; auto estimates it where the counts allow."),
+    ] = 0.2
     targets: Annotated[
-        list[str | int],
-        Field(description="Known target items, labels or indices; with any, the method is LDPRecover*."),
+        list[str | int] | Literal["infer"],
+        Field(
+            description="Known target items, labels or indices; with any, the method is LDPRecover*. infer takes the "
+            "suspects of GET /rounds/{id}/suspects."
+        ),
     ] = []
-    method: Annotated[str, Field(description="Recovery method.")] = "ldprecover"
+    method: Annotated[str, Field(description="Recovery method: see GET /rounds/{id}/methods.")] = "ldprecover"
     malicious_model: Annotated[
-        Literal["paper", "exact"], Field(description="LDPRecover*'s printed equations, or the corrected algebra.")
+        Literal["paper", "exact", "padded", "searched", "custom"],
+        Field(
+            description="LDPRecover*'s printed equations, or the corrected algebra; reports padded to an honest "
+            "size (OUE) or of searched seeds (OLH); or the shares in `support`."
+        ),
     ] = "paper"
+    support: Annotated[
+        list[Annotated[float, Field(ge=0, le=1)]] | None,
+        Field(description="For custom: the share of malicious reports that support each item."),
+    ] = None
+    options: Annotated[dict[str, float], Field(description="The method's own options.")] = {}
+
+
+class MethodOption(BaseModel):
+    """A number that one method takes."""
+
+    name: str
+    default: float
+    low: float
+    high: float
+    meaning: str
+
+
+class MethodSummary(BaseModel):
+    """A recovery method, and whether a round can give it."""
+
+    name: str
+    summary: str
+    needs: Annotated[list[str], Field(description="Of counts, n, reports, targets: what it cannot do without.")]
+    uses: Annotated[list[str], Field(description="Fields of the request that change its result.")]
+    gives: Annotated[
+        Literal["distribution", "sum-one", "frequencies"],
+        Field(description="What `recovered` is: a distribution, of sum one but perhaps negative, or neither."),
+    ]
+    cost: str
+    options: list[MethodOption]
+    available: Annotated[bool, Field(description="Whether this round can give it, with targets where it needs them.")]
+    reason: Annotated[str | None, Field(description="Why not.")]
+
+
+class Methods(BaseModel):
+    """Every recovery method."""
+
+    round: str
+    methods: list[MethodSummary]
+
+
+class AlarmRaised(BaseModel):
+    """A test of the round's reports; raised when the statistic is above the threshold."""
+
+    name: str
+    raised: bool
+    statistic: float
+    threshold: float
+    rate: Annotated[float, Field(description="Probability that honest reports raise it.")]
+    meaning: str
+
+
+class Alarms(BaseModel):
+    """What the tests for a round's protocol say."""
+
+    round: str
+    n: int
+    reports_read: Annotated[bool, Field(description="Whether every report is kept, so that all tests ran.")]
+    alarms: list[AlarmRaised]
+
+
+class Suspect(BaseModel):
+    """An item whose frequency rose by more than its noise."""
+
+    item: Annotated[int, Field(description="Index.")]
+    label: str
+    before: Annotated[float, Field(description="Frequency in the earlier rounds, pooled.")]
+    now: float
+    z: Annotated[float, Field(description="The rise in standard errors of the difference.")]
+    p_value: float
+
+
+class Suspected(BaseModel):
+    """The suspects of a round, the largest rise in z first."""
+
+    round: str
+    earlier: Annotated[list[str], Field(description="The rounds compared with, the last one first.")]
+    rate: float
+    suspects: list[Suspect]
 
 
 class Recovered(BaseModel):
@@ -181,7 +298,7 @@ class Recovered(BaseModel):
     poisoned: list[float]
     malicious: Annotated[list[float], Field(description="The malicious frequencies that were assumed.")]
     genuine: Annotated[list[float], Field(description="The estimate before refining.")]
-    recovered: Annotated[list[float], Field(description="Non-negative, summing to one.")]
+    recovered: Annotated[list[float], Field(description="The result: see the method's `gives`.")]
     notes: Annotated[list[str], Field(description="What the method says about this result.")]
 
 

@@ -16,7 +16,7 @@ from them, and recovers them from poisoning with LDPRecover (ICDE 2024).
 
 `/reports`, `/frequencies` and `/recover` at the root mean the current round, the one opened last."""
 
-_REFUSALS = (401, 403, 404, 408, 409, 413, 415, 422, 503, 507)
+_REFUSALS = (401, 403, 404, 408, 409, 413, 415, 422, 429, 501, 503, 507)
 _UINT32 = {"type": "integer", "minimum": 0, "maximum": (1 << 32) - 1}
 _FORMS: dict[str, Any] = {
     "GrrReports": {
@@ -115,7 +115,7 @@ def _submission(what: str, prefix: str) -> dict[str, Any]:
         "summary": f"Submit reports to {what}",
         "description": "One submission of one or more reports: stored whole or not at all, counted exactly once. "
         "Answered once it is on disk. Content-Encoding gzip is taken. An open round takes one report a submission from "
-        "anyone, and more with a report key.",
+        "anyone, and more with a report key, whose rate may be limited.",
         "operationId": f"submit_{'round' if prefix else 'current'}",
         "parameters": [_KEY],
         # Without a key, one report a submission; with a report key more; with a ticket the one it admits.

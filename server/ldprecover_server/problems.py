@@ -1,6 +1,7 @@
 """One table from exception to problem type (RFC 9457), and the handlers that answer with it."""
 
 import http
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -63,7 +64,23 @@ INTERNAL_ERROR = Problem(
     "A fault of the server; its log has the traceback. A submission is safe to send again with the same key and bytes.",
 )
 
-STANDARD_PROBLEMS = (NOT_HTTP, HEAD_TOO_LARGE, NOT_FOUND, METHOD_NOT_ALLOWED, INVALID_REQUEST, INTERNAL_ERROR)
+CROSS_ORIGIN = Problem(
+    "cross-origin-refused",
+    400,
+    "A page of this origin may not send this",
+    "A browser asked before it sent a request of a web page. The operator lists the origins of pages that may, in "
+    "LDPRECOVER_CORS_ORIGINS.",
+)
+
+STANDARD_PROBLEMS = (
+    NOT_HTTP,
+    HEAD_TOO_LARGE,
+    NOT_FOUND,
+    METHOD_NOT_ALLOWED,
+    INVALID_REQUEST,
+    CROSS_ORIGIN,
+    INTERNAL_ERROR,
+)
 """Problems that come from HTTP itself, not from an exception of ours."""
 
 PROBLEMS: dict[type[Exception], Problem] = {
@@ -85,6 +102,19 @@ PROBLEMS: dict[type[Exception], Problem] = {
     ),
     errors.NameTakenError: Problem(
         "name-taken", 409, "The name is taken", "Names of rounds are unique; choose another or delete the round."
+    ),
+    errors.SeriesMismatchError: Problem(
+        "series-mismatch",
+        409,
+        "The series has other items",
+        "All rounds of a series are over the same items in the same order; name another series, or none.",
+    ),
+    errors.ReportsGoneError: Problem(
+        "reports-not-kept",
+        409,
+        "The round's reports are not kept",
+        "What was asked for reads every report, and the round's retention has let them go; ask for what needs counts "
+        "alone (GET /rounds/{id}/methods).",
     ),
     errors.KeyReusedError: Problem(
         "idempotency-key-reused",
@@ -108,8 +138,14 @@ PROBLEMS: dict[type[Exception], Problem] = {
         "body-too-large",
         413,
         "The body is too large",
-        "Split the submission. The limits hold for the body as sent, for what it decompresses to, and for the number "
-        "of its reports.",
+        "Split the submission. The limits hold for the body as sent, and for what it decompresses to.",
+    ),
+    errors.TooManyReportsError: Problem(
+        "too-many-reports",
+        413,
+        "More reports than one submission may hold",
+        "Split the submission; the detail says how many reports fit. Counting takes time, for OLH in proportion to "
+        "reports times items, and holds up everyone, so one submission may take only so much of it.",
     ),
     errors.UnsupportedMediaTypeError: Problem(
         "unsupported-media-type",
@@ -117,6 +153,12 @@ PROBLEMS: dict[type[Exception], Problem] = {
         "The body is in a form the server does not read",
         "Content-Type is application/json, or application/vnd.ldprecover.reports for packed reports; "
         "Content-Encoding is absent or gzip.",
+    ),
+    errors.UnsupportedTransferEncodingError: Problem(
+        "unsupported-transfer-encoding",
+        501,
+        "Transfer-Encoding is not understood",
+        "Transfer-Encoding is absent or chunked. A compressed body says so in Content-Encoding: gzip.",
     ),
     errors.UnauthorizedError: Problem(
         "unauthorized",
@@ -146,6 +188,13 @@ PROBLEMS: dict[type[Exception], Problem] = {
         "report.",
         {"WWW-Authenticate": "Ticket"},
     ),
+    errors.RateLimitedError: Problem(
+        "rate-limited",
+        429,
+        "The key brings reports too fast",
+        "Nothing was stored; send it again after the time in Retry-After with the same idempotency key and the same "
+        "bytes.",
+    ),
     errors.QueueFullError: Problem(
         "queue-full",
         503,
@@ -166,6 +215,14 @@ PROBLEMS: dict[type[Exception], Problem] = {
         "The disk is full",
         "Nothing was stored; try again later with the same key and the same bytes.",
         {"Retry-After": "10"},
+    ),
+    errors.DatabaseGoneError: Problem(
+        "database-gone",
+        503,
+        "The database is not there",
+        "Its file was removed or replaced while the server ran, so nothing is stored until the operator has put it "
+        "back or restarted the server. Keep the submission, and try again later with the same key and the same bytes.",
+        {"Retry-After": "30"},
     ),
     ReportError: Problem(
         "invalid-report",
@@ -215,7 +272,8 @@ def refuse(error: Exception) -> Response:
     """Return the answer to a refusal of the service or of the mathematics."""
     if isinstance(error, ReportError):
         return answer(problem_of(error), error.reason, position=error.position)
-    return answer(problem_of(error), str(error))
+    headers = {"Retry-After": str(math.ceil(error.seconds))} if isinstance(error, errors.RateLimitedError) else None
+    return answer(problem_of(error), str(error), headers)
 
 
 def install(app: FastAPI) -> None:
@@ -256,8 +314,8 @@ def _methods_of_path(request: Request) -> str:
     routes = request.app.router.routes
     scopes = [{**request.scope, "method": method} for method in ("DELETE", "GET", "PATCH", "POST", "PUT")]
     allowed = [s["method"] for s in scopes if any(route.matches(s)[0] is Match.FULL for route in routes)]
-    return ", ".join(allowed)
+    return ", ".join([*allowed, "HEAD"] if "GET" in allowed else allowed)
 
 
 def _pointer(location: tuple[int | str, ...]) -> str:
-    return ".".join(str(part) for part in location if part != "body") or "body"
+    return ".".join(map(str, location[1:])) or str(location[0])  # which begins with body, query or path

@@ -1,6 +1,7 @@
 """Running the server: one process, one socket, its own first lines."""
 
 import contextlib
+import errno
 import gc
 import multiprocessing
 import os
@@ -56,6 +57,7 @@ def serve(settings: Settings) -> None:
             factory=True,
             workers=settings.workers,
             http=Connection,
+            ws="none",
             log_config=None,  # its loggers write where ours do
             access_log=False,  # it prints the addresses of those who report
             log_level="warning",
@@ -80,7 +82,7 @@ def worker() -> ASGIApp:
     if (supervisor := multiprocessing.parent_process()) is not None:
         threading.Thread(target=_follow, args=(supervisor,), daemon=True).start()
     logs.configure(settings.log_format)
-    store = Store(settings.database_url)
+    store = Store(settings.database_url, answer_seconds=settings.request_seconds)
     store.database.claim()
     store.prepare()
     kernels.warm_up()
@@ -144,7 +146,11 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
-        raise ConfigurationError(f"cannot listen on {host} port {port}: {error.strerror}; try --port 0") from error
+        reason = str(error.strerror or error).partition(" (while")[0]  # the address is named once
+        there = ", or use the server that is there already" if error.errno == errno.EADDRINUSE else ""
+        raise ConfigurationError(
+            f"cannot listen on {host} port {port}: {reason}; try --port 0, which takes a free one{there}"
+        ) from error
 
 
 def _url(listener: socket.socket) -> str:

@@ -2,30 +2,30 @@
 
 import contextlib
 import logging
+import math
 import re
 import secrets
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ldprecover import Estimates, FrequencyOracle, ParameterError, RoundParameters, Tally
-from ldprecover.recovery import Recovery, recover
+from ldprecover import FrequencyOracle, ParameterError, RoundParameters, Tally
 from ldprecover_server import keys
 from ldprecover_server.access import Access
 from ldprecover_server.errors import (
-    NoReportsError,
     QueueFullError,
     RoundNotFoundError,
     ServiceError,
     StorageFullError,
 )
 from ldprecover_server.ingest import Ingest, Submission
+from ldprecover_server.limits import ReportLimits
 from ldprecover_server.metrics import Metrics
 from ldprecover_server.refusals import Refusals
 from ldprecover_server.settings import Settings
 from ldprecover_server.store import Store, StoredRound
 
-__all__ = ["OpenRound", "Service", "target_indices"]
+__all__ = ["OpenRound", "Service"]
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +42,8 @@ class OpenRound:
     oracle: FrequencyOracle
     access: str
     read_access: str
+    max_reports: int
+    """Of one submission."""
 
 
 class Service:
@@ -56,15 +58,18 @@ class Service:
             store,
             max_waiting=settings.queue_requests,
             group_bytes=settings.group_bytes,
+            group_cells=settings.submission_cells,
             request_seconds=settings.request_seconds,
             metrics=self.metrics,
         )
-        self.reports_per_submission = settings.reports_per_submission
+        self._reports_per_submission = settings.reports_per_submission
+        self._submission_cells = settings.submission_cells
         self._max_domain_size = settings.max_domain_size
         self._min_free_bytes = settings.min_free_bytes
         self._max_waiting = settings.queue_requests
         settings_key = settings.admin_key.get_secret_value() if settings.admin_key else None
-        self.access = Access(store, settings_key, open_reports=settings.open_reports)
+        limits = ReportLimits(settings.report_rate, settings.report_burst) if settings.report_rate else None
+        self.access = Access(store, settings_key, open_reports=settings.open_reports, limits=limits)
         self._rounds: OrderedDict[str, OpenRound] = OrderedDict()
 
     def close(self) -> None:
@@ -113,17 +118,20 @@ class Service:
         access: str = "open",
         read_access: str = "public",
         retention: int | None = None,
+        series: str | None = None,
     ) -> StoredRound:
-        """Open a round; without a name it is called after its protocol. Raises NameTakenError or ParameterError.
+        """Open a round; without a name it is called after its protocol. `retention` is in hours, None for ever.
 
-        `retention` is in hours, None for ever.
+        Raises NameTakenError, SeriesMismatchError or ParameterError.
         """
         if len(parameters.items) > self._max_domain_size:
             raise ParameterError(f"items: this server takes at most {self._max_domain_size} of a round")
         # Ids begin with a capital and names cannot, so the two are never taken for each other.
         id = f"R{secrets.token_hex(12)}"
         name = name or f"{parameters.protocol}-{secrets.token_hex(4)}"
-        return self.store.open_round(id, name, parameters, access=access, read_access=read_access, retention=retention)
+        return self.store.open_round(
+            id, name, parameters, access=access, read_access=read_access, retention=retention, series=series
+        )
 
     def delete_round(self, identifier: str) -> None:
         """Delete a round and all its reports."""
@@ -159,11 +167,17 @@ class Service:
         found = self._rounds.get(stored.id)
         if found is None:
             parameters = self.store.parameters(stored.seq)
-            found = OpenRound(stored.seq, stored.id, parameters, parameters.oracle, stored.access, stored.read_access)
+            oracle, access = parameters.oracle, (stored.access, stored.read_access)
+            found = OpenRound(stored.seq, stored.id, parameters, oracle, *access, self._max_reports(oracle))
             self._rounds[stored.id] = found
             if len(self._rounds) > _CACHED_ROUNDS:
                 self._rounds.popitem(last=False)
         return found
+
+    def _max_reports(self, oracle: FrequencyOracle) -> int:
+        # Only OLH hashes every item for every report: the others are counted as fast as their bytes are read.
+        cells = self._submission_cells if oracle.protocol == "olh" else math.inf
+        return int(max(1, min(self._reports_per_submission, cells // oracle.domain_size)))
 
     async def submit(self, round: OpenRound, idempotency_key: str, packed: bytes | bytearray) -> bool:
         """Store checked, packed reports durably; return whether they had been stored before."""
@@ -173,14 +187,23 @@ class Service:
             self._rounds.pop(round.id, None)
             raise
 
-    def tally(self, identifier: str, key: str | None = None) -> tuple[OpenRound, Tally]:
-        """Return a round and the tally of every report answered before now.
+    def readable_round(self, identifier: str, key: str | None) -> OpenRound:
+        """Return a round that this key, or none, may read.
 
-        Raises UnauthorizedError or ForbiddenError where the round is read with an analyst key and this is none.
+        Raises RoundNotFoundError, UnauthorizedError or ForbiddenError.
         """
         round = self.find_round(identifier)
         if round.read_access == "key":
             self.access.require(key, "analyst")
+        return round
+
+    def tally(self, identifier: str, key: str | None = None) -> tuple[OpenRound, Tally]:
+        """Return a round and the tally of every report answered before now.
+
+        Raises UnauthorizedError or ForbiddenError where the round is read with an analyst key and this is none,
+        RoundNotFoundError also for a round that is deleted meanwhile.
+        """
+        round = self.readable_round(identifier, key)
         return round, self.store.tally(round.seq, round.oracle.domain_size)
 
     def stats(self, identifier: str, key: str | None = None) -> tuple[OpenRound, Tally, dict[str, int]]:
@@ -191,42 +214,3 @@ class Service:
         except ServiceError as error:  # what can be read is answered
             _log.warning("refusals are not in the stats yet: %s", error)
         return round, tally, self.store.refused(round.seq)
-
-    def recover(
-        self,
-        identifier: str,
-        *,
-        method: str,
-        eta: float,
-        targets: list[str | int],
-        malicious_model: str,
-        key: str | None = None,
-    ) -> tuple[OpenRound, Tally, Recovery]:
-        """Recover a round's frequencies. Raises NoReportsError, or ParameterError for what does not fit."""
-        round, tally = self.tally(identifier, key)
-        indices = target_indices(round.parameters, targets)
-        if not tally.n:
-            raise NoReportsError("the round has no reports to recover from")
-        poisoned = Estimates.of(round.oracle, tally).frequencies
-        recovery = recover(
-            round.oracle, poisoned, method=method, eta=eta, targets=indices, malicious_model=malicious_model
-        )
-        return round, tally, recovery
-
-
-def target_indices(parameters: RoundParameters, targets: list[str | int]) -> list[int]:
-    """Return the indices of targets given as labels or indices. Raises ParameterError."""
-    if not targets:
-        return []
-    index = {label: i for i, label in enumerate(parameters.items)}
-    found = []
-    for target in targets:
-        if isinstance(target, str):
-            if target not in index:
-                raise ParameterError(f"targets: no item is labelled {target[:80]!r}")
-            found.append(index[target])
-        else:
-            if not 0 <= target < len(parameters.items):
-                raise ParameterError(f"targets: {target} is no index from 0 to {len(parameters.items) - 1}")
-            found.append(target)
-    return found

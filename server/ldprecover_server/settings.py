@@ -4,10 +4,12 @@ Every one is an environment variable LDPRECOVER_<NAME>; `ldprecover serve --help
 made from this table.
 """
 
-from typing import Annotated
+import json
+import re
+from typing import Annotated, Any
 
-from pydantic import Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from ldprecover.protocols import MAX_DOMAIN_SIZE
 from ldprecover_server.logs import LogFormat
@@ -15,6 +17,25 @@ from ldprecover_server.logs import LogFormat
 __all__ = ["Settings"]
 
 MIB = 1 << 20
+
+_ORIGIN = re.compile(r"\*|https?://(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?")
+
+
+def _listed(value: Any) -> Any:
+    """Return a list given as text: in JSON, or with commas."""
+    if not isinstance(value, str):
+        return value
+    return (
+        json.loads(value)
+        if value.lstrip().startswith("[")
+        else [each.strip() for each in value.split(",") if each.strip()]
+    )
+
+
+def _origin(value: str) -> str:
+    if not _ORIGIN.fullmatch(value):  # browsers send it in exactly this form, and it is compared as it is
+        raise ValueError(f"{value[:80]!r} is no origin: https://example.org, in small letters and nothing behind, or *")
+    return value
 
 
 class Settings(BaseSettings):
@@ -59,6 +80,35 @@ class Settings(BaseSettings):
     reports_per_submission: Annotated[
         int, Field(ge=1, description="Reports that one submission may hold; past it the answer is 413.")
     ] = 1_000_000
+    submission_cells: Annotated[
+        int,
+        Field(
+            ge=1,
+            description="Reports times items of one submission to an OLH round, which counting takes its time for; "
+            "past it the answer is 413. One commit takes no further submission after as many.",
+        ),
+    ] = 1 << 31
+    report_rate: Annotated[
+        float,
+        Field(
+            ge=0,
+            allow_inf_nan=False,
+            description="Reports a second that each report or admin key may bring to each process; past it the answer "
+            "is 429. 0 is any number.",
+        ),
+    ] = 0.0
+    report_burst: Annotated[
+        int, Field(ge=1, description="Reports that a key may bring at once, if it brought none for a while.")
+    ] = 10_000
+    cors_origins: Annotated[
+        tuple[Annotated[str, AfterValidator(_origin)], ...],
+        NoDecode,
+        BeforeValidator(_listed),
+        Field(
+            description="Origins whose web pages may call the server from a browser, as https://example.org, with "
+            "commas or as a JSON list; * is any.",
+        ),
+    ] = ()
     max_domain_size: Annotated[int, Field(ge=2, le=MAX_DOMAIN_SIZE, description="Items that a round may have.")] = (
         MAX_DOMAIN_SIZE
     )
@@ -69,8 +119,8 @@ class Settings(BaseSettings):
         int,
         Field(
             ge=1,
-            description="Time that a submission waits for its commit, and that a commit is tried again; past it the "
-            "answer is 503 and a retry is safe.",
+            description="Time that a submission waits for its commit, that a commit is tried again, and that Postgres "
+            "may leave a statement without an answer; past it the answer is 503 and a retry is safe.",
         ),
     ] = 30
     min_free_bytes: Annotated[
@@ -87,8 +137,10 @@ class Settings(BaseSettings):
     def environment(self) -> dict[str, str]:
         """Return these settings as environment variables."""
         values = {name: getattr(self, name) for name in type(self).model_fields}
-        return {
-            f"LDPRECOVER_{name.upper()}": value.get_secret_value() if isinstance(value, SecretStr) else str(value)
-            for name, value in values.items()
-            if value is not None
-        }
+        return {f"LDPRECOVER_{name.upper()}": _written(value) for name, value in values.items() if value is not None}
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    return ",".join(value) if isinstance(value, tuple) else str(value)

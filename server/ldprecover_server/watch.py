@@ -1,5 +1,6 @@
 """Around every request: its id, and what became of it."""
 
+import asyncio
 import random
 import re
 from typing import Any
@@ -7,6 +8,8 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ldprecover_server import logs
+from ldprecover_server.errors import StoreUnavailableError
+from ldprecover_server.problems import refuse
 from ldprecover_server.service import Service
 
 __all__ = ["Watch"]
@@ -34,7 +37,7 @@ class Watch:
             return
         id = _given_id(scope) or b"%016x" % random.getrandbits(64)  # it is no secret
         logs.request_id.set(id.decode())
-        code = 500  # of a request whose answer never began
+        code = 0
 
         async def send_named(message: Message) -> None:
             nonlocal code
@@ -45,8 +48,13 @@ class Watch:
 
         try:
             await self._app(scope, receive, send_named)
+        except asyncio.CancelledError:
+            # The grace time after SIGTERM is over, and uvicorn would answer 500.
+            if code:
+                raise
+            await refuse(StoreUnavailableError("the server stops and has no answer yet"))(scope, receive, send_named)
         finally:
-            self._count(scope, code)
+            self._count(scope, code or 500)  # 500: the answer never began
 
     def _count(self, scope: Scope, code: int) -> None:
         method = scope["method"] if scope["method"] in _METHODS else "other"

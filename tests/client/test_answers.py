@@ -18,6 +18,7 @@ from ldprecover_client.answers import (
     read_rounds,
     read_status,
     read_submitted,
+    read_tickets,
     read_version,
 )
 
@@ -45,6 +46,12 @@ def a_round(of="olh", **changes):
         "closed_at": None,
         **changes,
     }
+
+
+def a_summary(of="olh", **changes):
+    round_ = a_round(of, domain_size=3, **changes)
+    del round_["items"]
+    return round_
 
 
 FREQUENCIES = {
@@ -76,7 +83,7 @@ RECOVERY = {
 READERS = [
     (read_round, a_round()),
     (read_status, a_round()),
-    (read_rounds, {"rounds": [a_round(), a_round("grr")]}),
+    (read_rounds, {"rounds": [a_summary(), a_summary("grr")]}),
     (read_submitted, {"round": "r1", "accepted": 3, "duplicate": False}),
     (read_frequencies, FREQUENCIES),
     (read_recovery, RECOVERY),
@@ -102,6 +109,14 @@ def test_a_round_is_read_with_its_parameters(protocol):
 def test_a_round_with_its_state_is_read():
     status = read_status(answer(a_round(state="closed", closed_at="2024-05-02T12:00:00Z")))
     assert (status.state, status.n, status.closed_at) == ("closed", 7, "2024-05-02T12:00:00Z")
+
+
+@pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
+def test_a_list_has_of_each_round_what_the_round_says_itself_without_its_items(protocol):
+    whole = read_status(answer(a_round(protocol, access="key", retention="7d")))
+    (listed,) = read_rounds(answer({"rounds": [a_summary(protocol, access="key", retention="7d")]}))
+    assert listed == whole.summary
+    assert (listed.domain_size, listed.access, listed.retention) == (3, "key", "7d")
 
 
 @pytest.mark.parametrize(("reader", "body"), READERS)
@@ -277,3 +292,24 @@ def test_only_a_problem_is_a_problem(content_type):
 
 def test_a_problem_that_is_not_json_is_none():
     assert problem_in(answer(b"<html>", 404, "application/problem+json")) is None
+
+
+def test_a_problem_names_the_fields_that_do_not_fit_and_nothing_else():
+    good = {"field": "epsilon", "reason": "too \x1b high"}
+    body = {"title": "t", "errors": [good, {"field": 3, "reason": "x"}, "text", {"field": "name"}] + [good] * 40}
+    found = problem_in(Answer(422, {"content-type": "application/problem+json"}, json.dumps(body).encode()))
+    assert found.fields[0] == ("epsilon", "too \N{REPLACEMENT CHARACTER} high")
+    assert set(found.fields) == {found.fields[0]}
+    assert len(found.fields) <= 20
+
+
+@pytest.mark.parametrize("errors", [None, "text", {"field": "x"}, []])
+def test_a_problem_without_fields_has_none(errors):
+    body = json.dumps({"title": "t", "errors": errors}).encode()
+    assert problem_in(Answer(422, {"content-type": "application/problem+json"}, body)).fields == ()
+
+
+@pytest.mark.parametrize("body", [b"<h1>\n", b"a" * 45, b"A" * 22 + b"." + b"A" * 21])
+def test_what_is_no_ticket_is_not_taken_for_one(body):
+    with pytest.raises(InvalidAnswerError, match="no list of tickets"):
+        read_tickets(Answer(200, {}, body), 1)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ldprecover import GRR, OLH, OUE, RoundParameters
+from ldprecover.protocols import MAX_DOMAIN_SIZE
 from ldprecover.wire import pack
 from ldprecover_client import ArgumentError, InvalidAnswerError, RefusedError, UnansweredError, bulk, submit_reports
 
@@ -101,6 +102,45 @@ def test_a_submission_that_is_too_large_says_which(collector, submit):
     collector.faults.append(lambda send: collector.problem(413, "body-too-large"))
     with pytest.raises(RefusedError, match="500 reports of 3000 bytes in one submission; take a smaller batch_size"):
         submit(reports, batch_size=500, connections=1)
+
+
+def test_a_submission_stays_below_what_a_server_counts_at_once(collector, submit, monkeypatch):
+    """Of OLH, as if the round had as many items as one may have: the reports do not say how many it has."""
+    monkeypatch.setattr(bulk, "MAX_CELLS", 100 * MAX_DOMAIN_SIZE)
+    assert submit(reports_of(collector)) == 1000
+    assert len(collector.stored) == 10
+    collector.stored.clear()
+    assert submit(reports_of(collector, "grr")) == 1000
+    assert len(collector.stored) == 1
+
+
+def test_while_others_get_through_a_limited_key_a_submission_waits_for_its_turn(collector, submit):
+    """It is refused as often as it may try, and another was taken meanwhile: it begins again, under its key."""
+    reports = reports_of(collector)
+    first = pack(reports[:500])
+    taken = threading.Event()
+    keys = []
+
+    def answer(request):
+        if request.content != first or len(keys) == 3:
+            return collector(request)
+        keys.append(request.headers["Idempotency-Key"])
+        if len(keys) == 3:
+            taken.wait(60)
+        return collector.problem(429, "rate-limited", **{"Retry-After": "0"})
+
+    options = {"transport": httpx.MockTransport(answer), "retries": bulk.Retries(attempts=3, base=0, longest=0)}
+    submitted = submit(reports, batch_size=500, connections=2, progress=lambda done, total: taken.set(), **options)
+    assert submitted == 1000
+    assert collector.stored[keys[0]] == first
+    assert len(set(keys)) == 1
+    assert len(collector.stored) == 2
+
+
+def test_a_limited_key_that_nobody_gets_through_is_given_up(collector, submit):
+    collector.faults.extend([collector.busy(429)] * 1000)
+    with pytest.raises(UnansweredError, match="429"):
+        submit(reports_of(collector), batch_size=500)
 
 
 def test_a_refusal_stops_the_rest_and_tells_how_far_it_came(collector, submit):

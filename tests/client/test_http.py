@@ -329,7 +329,7 @@ def test_each_call_is_the_one_of_the_interface():
     recovery |= {name: [1, 0, 0] for name in ("poisoned", "malicious", "genuine", "recovered")}
     answers = {
         ("POST", "/rounds"): httpx.Response(201, json=round_),
-        ("GET", "/rounds"): httpx.Response(200, json={"rounds": [round_]}),
+        ("GET", "/rounds"): httpx.Response(200, json={"rounds": [round_ | {"domain_size": 3}]}),
         ("GET", "/rounds/letters"): httpx.Response(200, json=round_),
         ("GET", "/rounds/r1/parameters"): httpx.Response(200, json=round_),
         ("POST", "/rounds/r1/close"): httpx.Response(200, json=round_ | {"state": "closed"}),

@@ -1,4 +1,5 @@
 import math
+import os
 import sqlite3
 import stat
 import threading
@@ -95,7 +96,7 @@ def test_the_total_over_rounds_is_limited(path):
     ledger = Ledger(path, max_total_epsilon=1.2)
     claim(ledger, "r1", 0.5)
     claim(ledger, "r2", 0.5)
-    with pytest.raises(EpsilonSpentError, match=r"from 1 above its limit of 1\.2"):
+    with pytest.raises(EpsilonSpentError, match=r"from 1 to 1\.3, above its limit of 1\.2"):
         claim(ledger, "r3", 0.3)
     assert ledger.spent == 1.0
     claim(ledger, "r3", 0.2)
@@ -301,24 +302,53 @@ def a_directory(path):
     path.mkdir(parents=True)
 
 
+def readable_by_all(path):
+    path.parent.mkdir(parents=True)
+    path.write_text("notes of mine")
+    path.chmod(0o644)
+
+
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
         (damaged, "malformed|damaged"),
-        (text, "not a database"),
+        (text, "is no ledger"),
         (truncated, "malformed|damaged"),
         (another_database, "is no ledger"),
         (newer, "has form 99"),
         (a_directory, "directory"),
+        (readable_by_all, "is no ledger"),
     ],
 )
 def test_a_file_that_is_no_sound_ledger_is_refused_in_words_and_left_alone(path, spoil, words):
     spoil(path)
-    before = path.read_bytes() if path.is_file() else None
+    before = (path.stat().st_mode, path.read_bytes() if path.is_file() else None)
     with pytest.raises(LedgerError, match=words) as caught:
         Ledger(path)
     assert str(path) in str(caught.value)
-    assert (path.read_bytes() if path.is_file() else None) == before
+    assert (path.stat().st_mode, path.read_bytes() if path.is_file() else None) == before
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+def test_what_is_no_file_is_refused_and_not_made_private(tmp_path):
+    """As root it would otherwise take /dev/null from everybody."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe, 0o644)
+    with pytest.raises(LedgerError, match="no file that a ledger could be in"):
+        Ledger(pipe)
+    assert stat.S_IMODE(pipe.stat().st_mode) == 0o644
+
+
+def test_a_ledger_whose_making_was_cut_short_is_made_again(path):
+    """A crash in the midst of the first commit: the first page is torn, and the journal knows it was empty."""
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"\0" * 4096)
+    journal = path.with_name(path.name + "-journal")
+    # A hot journal of no page: the header's magic, no records, a nonce, 0 pages before, sectors of 512, pages of 4096.
+    head = bytes.fromhex("d9d505f920a163d7") + b"".join(n.to_bytes(4, "big") for n in (0, 7, 0, 512, 4096))
+    journal.write_bytes(head.ljust(512, b"\0"))
+    assert Ledger(path).entries() == ()
+    assert not journal.exists()
 
 
 def test_a_ledger_cannot_be_made_below_a_file(tmp_path):

@@ -1,4 +1,5 @@
 import math
+import sys
 
 import httpx
 import numpy as np
@@ -166,12 +167,24 @@ def test_users_without_a_round_do_not_report(collector):
         Population(WEIGHTS, 10, 9).report_to(collector.URL, transport=httpx.MockTransport(collector))
 
 
-def test_a_bar_shows_how_far_they_are(collector, capsys):
+def test_a_bar_on_a_terminal_shows_how_far_they_are(collector, capsys, monkeypatch):
     collector.add()
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     Population(WEIGHTS, 100, 9).report_to(collector.URL, transport=httpx.MockTransport(collector))
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "100/100" in captured.err
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_there_is_no_bar_where_standard_error_is_no_terminal(collector, capsys, monkeypatch, closed):
+    collector.add()
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    if closed:
+        monkeypatch.setattr(sys, "stderr", None)
+    users = Population(WEIGHTS, 100, 9)
+    assert users.report_to(collector.URL, transport=httpx.MockTransport(collector)) == 100
+    assert capsys.readouterr() == ("", "")
 
 
 def test_progress_may_be_the_callers_own(collector, capsys):

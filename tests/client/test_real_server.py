@@ -3,12 +3,14 @@
 import asyncio
 import sqlite3
 import threading
+import time
 from contextlib import closing
 
 import numpy as np
 import pytest
 
 from ldprecover import Tally
+from ldprecover.wire import pack
 from ldprecover_client import (
     ArgumentError,
     AsyncReporter,
@@ -65,8 +67,8 @@ def test_users_report_and_are_refused_once_the_round_is_closed(admin, server, pr
 def test_rounds_are_opened_listed_and_deleted(admin):
     round_ = admin.open_round(protocol="grr", epsilon=1, domain_size=3)
     assert (round_.parameters.items, round_.state, round_.n) == (("0", "1", "2"), "open", 0)
-    assert admin.rounds()[0] == round_
-    assert round_ not in admin.rounds(before=round_.id)
+    assert admin.rounds()[0] == round_.summary
+    assert round_.summary not in admin.rounds(before=round_.id)
     assert admin.frequencies(round_.id)["sum"] is None
     admin.delete_round(round_.id)
     with pytest.raises(RefusedError, match="No such round"):
@@ -168,3 +170,44 @@ def test_a_key_round_takes_a_reporter_with_a_key(admin, server):
     with Server(server.url) as anyone, pytest.raises(RefusedError) as caught:
         anyone.frequencies(round_.id)
     assert caught.value.status == 401
+
+
+def test_a_population_through_a_key_of_limited_rate_is_counted_once(start_server):
+    """A submission larger than the burst goes into debt, so the second one is refused, and waits as it is told."""
+    limited = start_server(report_rate=2000, report_burst=1000)
+    with Server(limited.url, key=limited.admin_key) as admin:
+        round_ = admin.open_round(protocol="grr", epsilon=1, domain_size=3)
+        users = Population([1, 1, 1], 5000, 0)
+        assert users.report_to(limited.url, round_.id, key=limited.admin_key, batch_size=2500, progress=None) == 5000
+        tally = Tally.of(round_.parameters.oracle, users.reports(round_.parameters.oracle))
+        assert admin.frequencies(round_.id)["counts"] == tally.counts.tolist()
+        refused = limited.http.get(f"/rounds/{round_.id}/stats").json()["refusals"]
+        assert refused.keys() == {"rate-limited"}
+
+
+def test_a_retry_past_the_rate_waits_and_is_counted_once(start_server):
+    limited = start_server(report_rate=1, report_burst=1)
+    waits = []
+
+    def wait(seconds):
+        waits.append(seconds)
+        time.sleep(seconds)
+
+    with Server(limited.url, key=limited.admin_key, sleep=wait, retries=Retries(base=0)) as admin:
+        round_ = admin.open_round(protocol="grr", epsilon=1, domain_size=3)
+        packed = pack(Population([1, 1, 1], 3, 0).reports(round_.parameters.oracle))
+        assert admin.submit(round_.id, packed, "k")["duplicate"] is False
+        assert admin.submit(round_.id, packed, "k")["duplicate"] is True
+        assert admin.round(round_.id).n == 3
+    assert len(waits) == 1
+    assert 1 <= waits[0] <= 3
+
+
+def test_a_submission_past_what_may_be_counted_at_once_says_how_many_fit(start_server):
+    small = start_server(submission_cells=300)
+    with Server(small.url, key=small.admin_key) as admin:
+        round_ = admin.open_round(protocol="olh", epsilon=1, domain_size=3)
+    reports = Population([1, 1, 1], 1000, 0).reports(round_.parameters.oracle)
+    with pytest.raises(RefusedError, match=r"take a smaller batch_size \(a submission to this round holds at most 100"):
+        submit_reports(small.url, round_.id, reports, key=small.admin_key)
+    assert submit_reports(small.url, round_.id, reports, key=small.admin_key, batch_size=100) == 1000

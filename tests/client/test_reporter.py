@@ -187,6 +187,24 @@ def test_text_is_a_label_and_a_number_an_index(collector, reporter, monkeypatch)
     assert seen == {"label": expected[1], "index": expected[2], "numpy index": expected[2], "numpy label": expected[1]}
 
 
+@pytest.mark.parametrize(("value", "item"), [(-1.0, 0), (1, 1), ("-1", 0), ("1.0", 1), (0.0, None), ("0.25", None)])
+def test_in_a_round_for_numbers_a_value_is_the_number(collector, reporter, monkeypatch, value, item):
+    """At the ends it is one item; in between either, so that only the form is checked."""
+    collector.add("grr", 0.5, items=("-1", "1"))
+    monkeypatch.setattr(os, "urandom", lambda n: bytes(n))  # a word of zeros keeps the item, and rounds up
+    assert reporter().report(value).state == "accepted"
+    ((_, packed),) = collector.stored.items()
+    assert int.from_bytes(packed, "little") == (1 if item is None else item)
+
+
+@pytest.mark.parametrize("value", [1.01, -2, "x", "nan", math.inf, True, None, ""])
+def test_what_is_no_number_is_refused_in_a_round_for_numbers(collector, reporter, value):
+    collector.add("grr", 0.5, items=("-1", "1"))
+    with pytest.raises(UnknownItemError, match="in this round a value is a number from -1 to 1"):
+        reporter().report(value)
+    assert collector.posts == []
+
+
 def test_a_second_value_in_the_same_round_is_refused(collector, reporter):
     collector.add()
     user = reporter()

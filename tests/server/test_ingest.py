@@ -231,6 +231,19 @@ def test_a_group_takes_no_more_bytes_than_it_may(start_in_process: StartInProces
     assert counts(app, id) == 12 * [128] + 38 * [0]
 
 
+def test_a_group_takes_no_more_to_hash_than_it_may(start_in_process: StartInProcess) -> None:
+    """Each submission has half of a group's reports times items: no more than two go together."""
+    app = start_in_process(submission_cells=2 * 10 * 50)
+    id = app.open_round("olh", domain_size=50)
+    commits = Commits(app)
+    body = {"seeds": list(range(10)), "buckets": 10 * [0]}
+    path = f"/rounds/{id}/reports"
+    answers = app.gather(*(("POST", path, {"json": body, "headers": app.admin}) for _ in range(12)))
+    assert [r.status_code for r in answers] == 12 * [202]
+    assert max(commits.sizes) == 2
+    assert app.get(f"/rounds/{id}").json()["n"] == 120
+
+
 def test_reports_lie_shuffled_in_their_segment(app: InProcess, id: str) -> None:
     """In order by chance once in 50! times."""
     (response,) = app.gather(post(id, range(50)))

@@ -6,12 +6,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
 
+import numpy as np
 import pytest
+import sqlalchemy as sa
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from tests.postgres import Cluster
 
 import ldprecover_server
+from ldprecover_server import migrations
 from ldprecover_server.errors import ConfigurationError
 from ldprecover_server.store import Store
 from ldprecover_server.store.schema import metadata
@@ -38,6 +42,30 @@ def test_a_migrated_database_has_exactly_the_tables_of_the_code(empty: str) -> N
         with store.database.read() as connection:
             assert compare_metadata(MigrationContext.configure(connection), metadata) == []
         store.prepare()
+
+
+def test_a_database_of_the_first_schema_keeps_its_rounds_and_reports(empty: str) -> None:
+    """Written by the statements of its day."""
+    with closing(Store(empty)) as store:
+        with store.database.write() as connection:
+            config = migrations._config()
+            config.attributes["connection"] = connection
+            command.upgrade(config, "0001")
+            connection.execute(
+                sa.text(
+                    "INSERT INTO rounds (id, name, protocol, epsilon, items, access, read_access, state, opened_at) "
+                    "VALUES ('R1', 'old', 'grr', 1, :items, 'open', 'public', 'closed', '2024-01-01T00:00:00+00:00')"
+                ),
+                {"items": b'["a","b"]'},
+            )
+            counts = np.array([2, 1], dtype="<i8").tobytes()
+            connection.execute(
+                sa.text("INSERT INTO tallies (round, process, n, counts) VALUES (1, 0, 3, :counts)"), {"counts": counts}
+            )
+        assert store.migrate() == ["0002"]
+        old = store.round("old")
+        assert (old.n, old.series, old.state) == (3, None, "closed")
+        assert store.tally(old.seq, 2).counts.tolist() == [2, 1]
 
 
 def test_migrating_again_does_nothing(empty: str) -> None:

@@ -1,5 +1,6 @@
 """What an operator sees of the server, and what it does on bad days."""
 
+import asyncio
 import json
 import logging
 import os
@@ -7,6 +8,7 @@ import re
 import socket
 import subprocess
 import sys
+import threading
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,7 +24,9 @@ from tests.conftest import PACKED, ServerProcess, StartServer
 from tests.server.conftest import InProcess, ProblemOf, StartInProcess
 
 from ldprecover import ParameterError, RoundExport, RoundParameters, Tally
-from ldprecover_server import logs, retention
+from ldprecover.protocols import MAX_DOMAIN_SIZE
+from ldprecover_client import bulk
+from ldprecover_server import Settings, logs, retention
 from ldprecover_server.errors import StorageFullError
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.metrics import MANIFEST, shared_by_processes
@@ -177,8 +181,34 @@ def test_a_submission_of_too_many_reports_is_refused_whole(
     round = app.open_round()
     assert submit(app, round, 3 * ONE, "a").status_code == 202
     refused = submit(app, round, 4 * ONE, "b")
-    assert (refused.status_code, problem_of(refused)) == (413, "body-too-large")
+    assert (refused.status_code, problem_of(refused)) == (413, "too-many-reports")
     assert app.get(f"/rounds/{round}").json()["n"] == 3
+
+
+@pytest.mark.parametrize(("protocol", "size", "fit"), [("olh", 6, 12), ("oue", 1, 1000), ("grr", 4, 1000)])
+def test_a_submission_may_take_only_so_much_counting(
+    start_in_process: StartInProcess, problem_of: ProblemOf, protocol: str, size: int, fit: int
+) -> None:
+    """OLH hashes every item for every report; the others are counted as fast as they are read."""
+    app = start_in_process(submission_cells=99, reports_per_submission=1000)
+    round = app.open_round(protocol, domain_size=8)
+    refused = submit(app, round, bytes((fit + 1) * size), "a")
+    assert (refused.status_code, problem_of(refused)) == (413, "too-many-reports")
+    assert f"at most {fit} reports" in refused.json()["detail"]
+    assert app.get(f"/rounds/{round}").json()["n"] == 0
+    assert app.get(f"/rounds/{round}/stats").json()["refusals"] == {"too-many-reports": 1}
+    assert submit(app, round, bytes(fit * size), "a").json()["accepted"] == fit
+
+
+def test_one_report_always_fits(start_in_process: StartInProcess) -> None:
+    app = start_in_process(submission_cells=1)
+    assert submit(app, app.open_round("olh", domain_size=8), bytes(6), "a").status_code == 202
+
+
+def test_the_clients_batches_fit_a_servers_default() -> None:
+    """Of OLH over the largest domain too."""
+    assert Settings.model_fields["submission_cells"].default == bulk.MAX_CELLS
+    assert bulk.BATCH_SIZE * MAX_DOMAIN_SIZE <= bulk.MAX_CELLS
 
 
 def test_a_round_of_too_many_items_is_refused(start_in_process: StartInProcess, problem_of: ProblemOf) -> None:
@@ -324,6 +354,30 @@ def test_segments_are_purged_once_their_time_is_over_and_their_bytes_are_gone(tm
         assert data[72] not in on_disk(store)
         assert data[0] in on_disk(store)
         assert [store.tally(round.seq, 4).n for round in rounds.values()] == [1, 1, 1]
+
+
+def test_whoever_ends_the_housekeeping_waits_for_what_it_has_begun(in_process: InProcess) -> None:
+    """The database is closed next, and nobody may hold a connection to it then."""
+    begun, go_on, ended = threading.Event(), threading.Event(), threading.Event()
+
+    class Slow(Housekeeping):
+        def once(self) -> None:
+            begun.set()
+            assert go_on.wait(30)
+            ended.set()
+
+    async def end() -> None:
+        task = asyncio.create_task(Slow(in_process.store, Refusals(in_process.store)).run())
+        assert await asyncio.to_thread(begun.wait, 30)
+        task.cancel()
+        await asyncio.wait([task], timeout=0)
+        assert not task.done()
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert ended.is_set()
+
+    in_process.run(end())
 
 
 @pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])

@@ -70,6 +70,9 @@ def provoke(server: ServerProcess) -> dict[str, httpx.Response]:
     closed = server.open_round()["id"]
     http.post(f"/rounds/{closed}/close", headers=admin)
     http.post(f"{path}/reports", json={"reports": [1]}, headers={"Idempotency-Key": "taken"})
+    pair = {"protocol": "oue", "epsilon": 1, "domain_size": 8, "series": "pairs", "retention": "none"}
+    pairs = http.post("/rounds", json=pair, headers=admin).json()["id"]
+    http.post(f"/rounds/{pairs}/reports", json={"reports": ["01000000"]})
     return {
         "not-found": http.get("/nothing/here"),
         "method-not-allowed": http.put(path),
@@ -79,6 +82,8 @@ def provoke(server: ServerProcess) -> dict[str, httpx.Response]:
         "name-taken": http.post(
             "/rounds", json={"protocol": "grr", "epsilon": 1, "domain_size": 4, "name": opened["name"]}, headers=admin
         ),
+        "series-mismatch": http.post("/rounds", json=pair | {"domain_size": 3}, headers=admin),
+        "reports-not-kept": http.post(f"/rounds/{pairs}/recover", json={"method": "diffstats"}),
         "idempotency-key-reused": http.post(
             f"{path}/reports", json={"reports": [2]}, headers={"Idempotency-Key": "taken"}
         ),
@@ -105,7 +110,10 @@ def test_every_error_a_caller_can_make_is_a_problem_with_its_own_type(
     # The other problems are the server's own trouble, or need a server with no round, a slow body, or no request.
     healthy = {p.slug for p in (*PROBLEMS.values(), *STANDARD_PROBLEMS)} - set(answers)
     trouble = {"forbidden", "invalid-ticket", "queue-full", "store-unavailable", "storage-full", "internal-error"}
-    assert healthy == trouble | {"no-current-round", "invalid-http", "head-too-large", "body-timeout"}
+    trouble |= {"database-gone"}
+    elsewhere = {"no-current-round", "invalid-http", "head-too-large", "body-timeout", "unsupported-transfer-encoding"}
+    settings = {"cross-origin-refused", "rate-limited", "too-many-reports"}
+    assert healthy == trouble | elsewhere | settings
 
 
 NO_REQUEST = {
@@ -196,10 +204,10 @@ def test_a_damaged_database_is_the_servers_fault_and_the_server_goes_on(
     id = server.open_round()["id"]
     assert server.submit(id, b"\1\0\0\0").status_code == 202
 
-    def swap_counts(counts: bytes) -> bytes:
+    def swap_counts(counts: bytes, n: int = 2) -> bytes:
         with server.sql() as database:
             old = database.scalar(sa.text("SELECT counts FROM tallies"))
-            database.execute(sa.text("UPDATE tallies SET counts = :counts"), {"counts": counts})
+            database.execute(sa.text("UPDATE tallies SET counts = :counts, n = :n"), {"counts": counts, "n": n})
             return bytes(old)
 
     whole = swap_counts(bytes(3))
@@ -213,7 +221,7 @@ def test_a_damaged_database_is_the_servers_fault_and_the_server_goes_on(
         assert problem_of(submitted) in ("internal-error", "store-unavailable")
     assert "Traceback" in server.log.read_text()
     assert server.http.get("/healthz").json() == {"status": "ok"}
-    swap_counts(whole)
+    swap_counts(whole, 1)
     assert server.submit(id, b"\2\0\0\0", "key").json() == {"round": id, "accepted": 1, "duplicate": False}
     assert server.frequencies(id)["counts"] == [0, 1, 1, 0]
 

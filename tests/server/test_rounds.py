@@ -41,7 +41,7 @@ def test_opening_answers_with_the_round_and_its_place(server: ServerProcess) -> 
     assert opened | asked == opened
     assert set(opened) == {
         *asked, "id", "state", "p", "q", "n", "opened_at", "closed_at", "digest", "domain_size", "access",
-        "read_access", "retention",
+        "read_access", "retention", "series",
     }  # fmt: skip
     assert (opened["state"], opened["n"], opened["closed_at"], opened["domain_size"]) == ("open", 0, None, 2)
     assert before <= datetime.fromisoformat(opened["opened_at"]) <= datetime.now(UTC)
@@ -262,7 +262,8 @@ def test_rounds_are_listed_the_one_opened_last_first_page_by_page(start_in_proce
     app.post(f"/rounds/{opened[4]}/reports", json={"reports": [1, 2]}, headers=app.admin)
     listed = app.get("/rounds").json()["rounds"]
     assert [r["id"] for r in listed] == opened[::-1]
-    assert listed == [app.get(f"/rounds/{id}").json() for id in opened[::-1]]
+    whole = [app.get(f"/rounds/{id}").json() for id in opened[::-1]]
+    assert listed == [{name: value for name, value in each.items() if name != "items"} for each in whole]
     assert [(r["state"], r["n"]) for r in listed] == [("open", 2), *2 * [("open", 0)], ("closed", 0), ("open", 0)]
     first = app.get("/rounds", params={"limit": 2}).json()["rounds"]
     second = app.get("/rounds", params={"limit": 10, "before": first[-1]["id"]}).json()["rounds"]
@@ -286,7 +287,28 @@ def test_a_round_deleted_while_the_list_is_made_is_left_out(
     assert [r["id"] for r in app.get("/rounds").json()["rounds"]] == [first]
 
 
-@pytest.mark.parametrize("query", ["limit=0", "limit=-1", "limit=x", "limit=1e400", "limit=1001", "limit="])
+def test_a_round_deleted_between_its_finding_and_its_counts_has_no_frequencies_of_zero(
+    start_in_process: StartInProcess, problem_of: ProblemOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = start_in_process()
+    parameters = RoundParameters("grr", 1.0, ("a", "b"))
+    find = app.store.round
+
+    def then_deleted(identifier: str) -> StoredRound:
+        found = find(identifier)
+        app.store.delete_round(identifier)
+        return found
+
+    for method, path in (("GET", "frequencies"), ("POST", "recover"), ("GET", "stats"), ("GET", "export")):
+        app.store.open_round(f"R{path}", path, parameters)
+        assert app.get(f"/rounds/R{path}/frequencies").json()["counts"] == [0, 0], "and it is known in memory"
+        with monkeypatch.context() as patch:
+            patch.setattr(app.store, "round", then_deleted)
+            response = app.request(method, f"/rounds/R{path}/{path}")
+        assert (response.status_code, problem_of(response)) == (404, "round-not-found"), path
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=-1", "limit=x", "limit=1e400", "limit=201", "limit="])
 def test_a_page_that_is_no_page_is_refused(server: ServerProcess, query: str, problem_of: ProblemOf) -> None:
     response = server.http.get(f"/rounds?{query}")
     assert (response.status_code, problem_of(response)) == (422, "invalid-request")

@@ -24,6 +24,7 @@ from ldprecover_server.errors import (
     ConfigurationError,
     NameTakenError,
     NoCurrentRoundError,
+    ReportsGoneError,
     RoundNotFoundError,
     StoreUnavailableError,
 )
@@ -306,6 +307,31 @@ def test_what_a_failed_commit_would_have_written_is_not_remembered(store: Store)
     assert store.tally(first, 6).counts.tolist() == [0, 1, 0, 1, 1, 0]
 
 
+def test_the_reports_of_a_round_come_back_in_one_order_with_their_tally(store: Store) -> None:
+    seq = open_round(store)
+    for i in range(150):
+        store.commit([Group(seq, [Submitted(b"%d" % i, (i % 6, 5))])])
+    tally, reports = store.tally_and_reports(seq, 6)
+    store.commit([Group(seq, [Submitted(b"later", (0,))])])
+    first = b"".join(reports)
+    assert first == b"".join(reports)
+    assert reports.n == tally.n == 300
+    assert Tally.of(PARAMETERS.oracle, np.frombuffer(first, dtype="<u4")) == tally
+
+
+def test_reports_that_are_deleted_while_they_are_read_are_missed(store: Store) -> None:
+    seq = open_round(store)
+    for i in range(70):
+        store.commit([Group(seq, [Submitted(b"%d" % i, (1,))])])
+    with store.database.read() as connection:
+        name = connection.scalar(sa.text("SELECT name FROM rounds WHERE seq = :seq"), {"seq": seq})
+    pieces = iter(store.tally_and_reports(seq, 6)[1])
+    next(pieces)
+    store.delete_round(str(name))
+    with pytest.raises(ReportsGoneError):
+        list(pieces)
+
+
 def test_counts_are_stored_as_little_endian_64_bit_integers(store: Store) -> None:
     seq = open_round(store)
     store.commit([Group(seq, [Submitted(b"a", 300 * (5,))])])
@@ -379,7 +405,7 @@ def test_a_database_of_another_schema_is_refused_in_words_and_left_alone(open_st
 def test_a_file_that_is_no_database_is_refused_in_words(open_store: OpenStore, tmp_path: Path) -> None:
     path = tmp_path / "ldprecover.db"
     path.write_bytes(b"item,count\n" * 1000)
-    with pytest.raises(ConfigurationError, match="not a database"):
+    with pytest.raises(ConfigurationError, match="not a database of SQLite"):
         open_store(f"sqlite:///{path}")
     assert path.read_bytes() == b"item,count\n" * 1000
 

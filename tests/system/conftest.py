@@ -13,6 +13,7 @@ from typing import Any, Literal
 import httpx
 import numpy as np
 import pytest
+import sqlalchemy as sa
 from tests.conftest import PACKED, ServerProcess, on_both_databases
 
 pytest_generate_tests = on_both_databases
@@ -122,6 +123,13 @@ def new_crowd() -> NewCrowd:
         return Crowd(server, server.open_round("grr", domain_size=domain_size)["id"], connections)
 
     return gather
+
+
+def stored_reports(server: ServerProcess, round_id: str) -> np.ndarray:
+    """Return every GRR report in the round's segments, read past the server."""
+    with server.sql() as database:
+        query = sa.text("SELECT data FROM segments WHERE round = (SELECT seq FROM rounds WHERE id = :id)")
+        return np.frombuffer(b"".join(database.scalars(query, {"id": round_id})), dtype="<u4")
 
 
 @contextlib.contextmanager

@@ -1,7 +1,6 @@
 """Whatever is killed, and when: an answered report is there, and every report counts once."""
 
 import dataclasses
-import random
 import signal
 import subprocess
 import sys
@@ -12,18 +11,10 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
-import sqlalchemy as sa
 from tests.conftest import PACKED, ServerProcess, StartServer
-from tests.system.conftest import Crowd, NewCrowd, NewRelay, distinct_submissions, locked
+from tests.system.conftest import Crowd, NewCrowd, NewRelay, distinct_submissions, locked, stored_reports
 
 from ldprecover_client import Ledger
-
-
-def stored_reports(server: ServerProcess, round_id: str) -> np.ndarray:
-    """Return every GRR report in the round's segments, read past the server."""
-    with server.sql() as database:
-        query = sa.text("SELECT data FROM segments WHERE round = (SELECT seq FROM rounds WHERE id = :id)")
-        return np.frombuffer(b"".join(database.scalars(query, {"id": round_id})), dtype="<u4")
 
 
 def whole_and_once(crowd: Crowd) -> None:
@@ -34,38 +25,6 @@ def whole_and_once(crowd: Crowd) -> None:
     assert all(len({int(counts[item]) for item in submission.items}) == 1 for submission in crowd.sent)
     stored = stored_reports(crowd.server, crowd.round_id)
     assert np.array_equal(np.bincount(stored, minlength=counts.size), counts)
-
-
-def test_no_answered_report_is_lost_and_none_counts_twice_however_often_the_server_is_killed(
-    start_server: StartServer, new_crowd: NewCrowd
-) -> None:
-    """Every item is reported once at most: a count of 2 is a report counted twice, a 0 one that was lost."""
-    server = start_server()
-    crowd = new_crowd(server, domain_size=6_000)
-    submissions = iter(distinct_submissions(3_000, 6_000))
-    moments = random.Random(9)
-    for _ in range(3):
-        kill_after = len(crowd.answers) + moments.randrange(30, 250)
-
-        def maybe_kill(answered: int, moment: int = kill_after) -> None:
-            if answered == moment:
-                server.signal(signal.SIGKILL)
-
-        crowd.submit(submissions, on_answer=maybe_kill)
-        assert len(crowd.answers) >= kill_after
-        assert len(crowd.sent) > len(crowd.answers), "somebody was cut off"
-        server.restart()
-        counts = crowd.counts
-        assert all(counts[item] == 1 for submission in crowd.answered() for item in submission.items), "a loss"
-        whole_and_once(crowd)
-        # All who got no answer send the same again, and so do all the others.
-        again = Crowd(server, crowd.round_id)
-        again.submit(list(crowd.sent))
-        assert len(again.answered()) == len(crowd.sent)
-        assert all(again.answers[submission.key].json()["duplicate"] for submission in crowd.answered())
-        whole_and_once(crowd)
-        assert crowd.counts.sum() == sum(len(submission.items) for submission in crowd.sent)
-        crowd.answers = again.answers
 
 
 def test_a_report_committed_but_not_answered_is_counted_once_when_sent_again(

@@ -98,31 +98,6 @@ def test_two_workers_count_every_report_once(start_server: StartServer, url: str
     assert len(workers_of(server)) == 2
 
 
-def test_one_of_two_servers_killed_under_load_loses_nothing(start_server: StartServer, url: str) -> None:
-    """Its clients go to the other with what they have no answer for."""
-    servers = [start_server(url) for _ in range(2)]
-    id = servers[0].open_round(domain_size=2_000)["id"]
-    dying, other = (Crowd(server, id, connections=16) for server in servers)
-
-    def kill(answered: int) -> None:
-        if answered == 100:
-            servers[0].signal(signal.SIGKILL)
-
-    with ThreadPoolExecutor(2) as pool:
-        sent = [
-            pool.submit(dying.submit, SUBMISSIONS[:500], on_answer=kill),
-            pool.submit(other.submit, SUBMISSIONS[500:]),
-        ]
-        for future in sent:
-            future.result()
-    assert 100 <= len(dying.answers) < 500
-    counts = other.counts
-    assert all(counts[item] == 1 for submission in dying.answered() for item in submission.items), "a loss"
-    resend_until_answered(other, SUBMISSIONS)
-    assert all(other.answers[submission.key].json()["duplicate"] for submission in dying.answered())
-    check_every_report_once(other)
-
-
 def test_a_worker_killed_under_load_is_replaced_and_loses_nothing(start_server: StartServer, url: str) -> None:
     server = start_server(url, workers=2)
     crowd = Crowd(server, server.open_round(domain_size=2_000)["id"], connections=32)
@@ -139,35 +114,6 @@ def test_a_worker_killed_under_load_is_replaced_and_loses_nothing(start_server: 
         victim.wait()
     assert victim.pid not in [process.pid for process in alive]
     assert server.http.get("/readyz").status_code == 200
-
-
-def test_a_database_killed_under_load_loses_nothing(start_server: StartServer, url: str, mortal: Cluster) -> None:
-    """It comes back meanwhile; whoever was refused or cut off sends the same again."""
-    servers = [start_server(url) for _ in range(2)]
-    id = servers[0].open_round(domain_size=2_000)["id"]
-    crowds = [Crowd(server, id, connections=16) for server in servers]
-    reached = threading.Event()
-
-    def tell(answered: int) -> None:
-        if answered == 100:
-            reached.set()
-
-    with ThreadPoolExecutor(2) as pool:
-        sent = [
-            pool.submit(crowd.submit, part, on_answer=tell)
-            for crowd, part in zip(crowds, (SUBMISSIONS[:450], SUBMISSIONS[450:]), strict=True)
-        ]
-        assert reached.wait(60)
-        mortal.restart()
-        for future in sent:
-            future.result()
-    for crowd in crowds:
-        assert {answer.status_code for answer in crowd.answers.values()} <= {202, 503}
-        counts = crowd.counts
-        assert all(counts[item] == 1 for submission in crowd.answered() for item in submission.items), "a loss"
-    for crowd, others in ((crowds[0], crowds[1]), (crowds[1], crowds[0])):
-        resend_until_answered(crowd, others.sent)
-    check_every_report_once(crowds[0])
 
 
 class DatabaseRelay:

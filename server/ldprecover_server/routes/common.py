@@ -9,12 +9,13 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
+from ldprecover_server.analysis import Analysis
 from ldprecover_server.models import ProblemDetails
 from ldprecover_server.problems import MEDIA_TYPE
 from ldprecover_server.service import Service
 from ldprecover_server.store import CURRENT
 
-__all__ = ["Admin", "BearerKey", "json", "problems", "round_in_path", "service_of"]
+__all__ = ["Admin", "BearerKey", "analysis_of", "json", "problems", "round_in_path", "service_of"]
 
 _bearer = HTTPBearer(auto_error=False, description="A key, of the scope that the call needs.")
 
@@ -23,6 +24,12 @@ def service_of(request: Request) -> Service:
     """Return the service this app serves."""
     service: Service = request.app.state.service
     return service
+
+
+def analysis_of(request: Request) -> Analysis:
+    """Return what analyses the rounds of this app."""
+    analysis: Analysis = request.app.state.analysis
+    return analysis
 
 
 def round_in_path(request: Request) -> str:

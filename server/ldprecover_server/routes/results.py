@@ -1,11 +1,15 @@
 """What a round's reports say, and what recovery makes of them."""
 
+from typing import Any
+
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from ldprecover import Estimates
+from ldprecover import Estimates, Tally
+from ldprecover.harmony import Mean, is_for_numbers
 from ldprecover_server.models import Frequencies, Recovered, RecoverRequest
-from ldprecover_server.routes.common import BearerKey, json, problems, round_in_path, service_of
+from ldprecover_server.routes.common import BearerKey, analysis_of, json, problems, round_in_path, service_of
+from ldprecover_server.service import OpenRound
 
 __all__ = ["router"]
 
@@ -32,19 +36,33 @@ def frequencies(request: Request, key: BearerKey) -> Response:
             "standard_errors": estimates and estimates.standard_errors.tolist(),
             "sum": estimates and estimates.sum,
         }
+        | _mean(round, tally)
     )
 
 
-@router.post("/recover", response_model=Recovered, responses=problems(401, 403, 404, 409, 413, 415, 422))
+def _mean(round: OpenRound, tally: Tally) -> dict[str, Any]:
+    """Return the mean of a round for numbers; nothing for any other round."""
+    if not is_for_numbers(round.parameters):
+        return {}
+    if not tally.n:
+        return {"mean": None}
+    mean = Mean.of(round.oracle, tally)
+    low, high = mean.interval()
+    return {"mean": {"value": mean.value, "standard_error": mean.standard_error, "low": low, "high": high}}
+
+
+@router.post("/recover", response_model=Recovered, responses=problems(401, 403, 404, 409, 413, 415, 422, 503))
 def recover(request: Request, key: BearerKey, wanted: RecoverRequest | None = None) -> Response:
     """Recover the frequencies from the stored, possibly poisoned, counts."""
     wanted = wanted or RecoverRequest()
-    round, tally, recovery = service_of(request).recover(
+    round, tally, recovery = analysis_of(request).recover(
         round_in_path(request),
         method=wanted.method,
         eta=wanted.eta,
         targets=wanted.targets,
         malicious_model=wanted.malicious_model,
+        support=wanted.support,
+        options=wanted.options,
         key=key,
     )
     return json(

@@ -36,7 +36,12 @@ def open_round(request: Request, new: NewRound) -> Response:
     service = service_of(request)
     parameters = RoundParameters(new.protocol, new.epsilon, items, new.hash_range)
     stored = service.open_round(
-        new.name, parameters, access=new.access, read_access=new.read_access, retention=hours(new.retention)
+        new.name,
+        parameters,
+        access=new.access,
+        read_access=new.read_access,
+        retention=hours(new.retention),
+        series=new.series,
     )
     return json(_round(stored, service.parameters_of(stored)), 201, {"Location": f"/rounds/{stored.id}"})
 
@@ -44,11 +49,14 @@ def open_round(request: Request, new: NewRound) -> Response:
 @router.get("", response_model=Rounds, responses=problems(404, 422))
 def list_rounds(
     request: Request,
-    limit: Annotated[int, Query(ge=1, le=1000, description="Rounds at most.")] = 100,
+    limit: Annotated[int, Query(ge=1, le=200, description="Rounds at most.")] = 100,
     before: Annotated[str | None, Query(description="Id of the round after which the page starts.")] = None,
 ) -> Response:
-    """List rounds, the one opened last first."""
-    return json({"rounds": [_round(stored, known) for stored, known in service_of(request).list_rounds(limit, before)]})
+    """List rounds, the one opened last first, without their items."""
+    found = [_round(stored, known) for stored, known in service_of(request).list_rounds(limit, before)]
+    for each in found:
+        del each["items"]  # up to 100,000 labels a round; whoever wants them asks for the round
+    return json({"rounds": found})
 
 
 @router.get("/{round}", response_model=Round, responses=problems(404))
@@ -144,6 +152,7 @@ def _parameters(stored: StoredRound, round: OpenRound) -> dict[str, Any]:
         "access": stored.access,
         "read_access": stored.read_access,
         "retention": words(stored.retention),
+        "series": stored.series,
     }
 
 

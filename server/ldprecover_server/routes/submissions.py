@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from ldprecover import FrequencyOracle, LDPRecoverError, ReportError, wire
 from ldprecover_server.access import ANYONE
 from ldprecover_server.bodies import BIG, media_type
-from ldprecover_server.errors import BadRequestError, BodyTooLargeError, ServiceError
+from ldprecover_server.errors import BadRequestError, ServiceError, TooManyReportsError
 from ldprecover_server.problems import INTERNAL_ERROR, METHOD_NOT_ALLOWED, answer, refuse
 from ldprecover_server.refusals import DUPLICATE
 from ldprecover_server.service import Service
@@ -85,9 +85,11 @@ class Submissions:
         else:
             reports = _checked(round.oracle, body, packed)
         accepted = len(reports) // round.oracle.report_size
-        if accepted > service.reports_per_submission:
-            raise BodyTooLargeError(f"a submission holds at most {service.reports_per_submission} reports")
-        service.access.check_number(sender, accepted)
+        if accepted > round.max_reports:
+            raise TooManyReportsError(
+                f"a submission to this round holds at most {round.max_reports} reports, and this one has {accepted}"
+            )
+        service.access.admit(sender, accepted)
         duplicate = await service.submit(round, key, reports)
         if duplicate:
             service.refusals.count(round.seq, DUPLICATE)

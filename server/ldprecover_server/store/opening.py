@@ -11,9 +11,10 @@ from ldprecover_server.store.sqlite import SQLite
 __all__ = ["open_database"]
 
 
-def open_database(url: str, *, pool_size: int = 10) -> Database:
+def open_database(url: str, *, pool_size: int = 10, answer_seconds: float | None = None) -> Database:
     """Return the database at a URL, sqlite:///FILE or postgresql+psycopg://...; it connects when first used.
 
+    A Postgres that leaves a statement without an answer for `answer_seconds` counts as one that does not answer.
     Raises ConfigurationError for a URL that is none, or of another kind of database.
     """
     try:
@@ -24,7 +25,7 @@ def open_database(url: str, *, pool_size: int = 10) -> Database:
         return SQLite(parsed)
     if parsed.drivername == "postgresql+psycopg":
         try:
-            return Postgres(parsed, pool_size)
+            return Postgres(parsed, pool_size, answer_seconds)
         except ImportError as error:
             raise ConfigurationError("Postgres needs the extra: pip install 'ldprecover[postgres]'") from error
     raise ConfigurationError(

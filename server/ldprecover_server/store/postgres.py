@@ -39,15 +39,23 @@ class Postgres(Database):
 
     _read_options: ClassVar[Mapping[str, Any]] = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
 
-    def __init__(self, url: sa.URL, pool_size: int) -> None:
+    def __init__(self, url: sa.URL, pool_size: int, answer_seconds: float | None = None) -> None:
+        from ldprecover_server.store import sessions  # psycopg is an extra
+
         self.engine = sa.create_engine(
             url,
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=10,
             hide_parameters=True,  # an error that is logged tells no report and no key
-            connect_args={"connect_timeout": 5, "options": _OPTIONS, "application_name": "ldprecover"},
+            connect_args={
+                "connect_timeout": int(sessions.PING_SECONDS),
+                "options": _OPTIONS,
+                "application_name": "ldprecover",
+            },
         )
+        if answer_seconds is not None:
+            sessions.bound(self.engine, answer_seconds)
         sa.event.listen(self.engine, "checkin", self._on_checkin)
         sa.event.listen(self.engine, "checkout", self._on_checkout)
         self._claim: sa.Connection | None = None

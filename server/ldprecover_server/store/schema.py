@@ -31,6 +31,7 @@ rounds = sa.Table(
     sa.Column("access", sa.String(8), nullable=False),  # who may submit: open, key, ticket
     sa.Column("read_access", sa.String(8), nullable=False),  # who may read: public, key
     sa.Column("retention", sa.Integer),  # hours that segments are kept; null for ever, 0 not at all
+    sa.Column("series", sa.String(64), index=True),  # rounds over the same items, for comparison; or none
     sa.Column("state", sa.String(8), nullable=False),
     sa.Column("opened_at", sa.String(32), nullable=False),
     sa.Column("closed_at", sa.String(32)),

@@ -1,16 +1,18 @@
 """A SQLite file: one server process, durable to the last commit."""
 
+import contextlib
 import fcntl
+import os
 import shutil
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
 import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import DBAPIConnection
 
-from ldprecover_server.errors import ConfigurationError
+from ldprecover_server.errors import ConfigurationError, DatabaseGoneError
 from ldprecover_server.store.database import Database, is_write
 
 __all__ = ["SQLite"]
@@ -26,6 +28,8 @@ _PRAGMAS = (
     "temp_store=MEMORY",  # nothing of a report goes to other files
     "secure_delete=ON",  # what is deleted is overwritten
 )
+
+_MAGIC = b"SQLite format 3\0"
 
 # All keys in one step of a statement whose text never changes. In a step the interpreter's lock is free, and after
 # each the writer has to win it back from the event loop: with a step a key that was most of a commit's time.
@@ -44,7 +48,8 @@ SELECT ?1, substr(?3, 16 * i + 1, 16), substr(?4, 16 * i + 1, 16) FROM each
 class SQLite(Database):
     """WAL with synchronous=FULL; writes begin IMMEDIATE, so that what they read still holds when they write.
 
-    A lock file beside the database keeps a second server away.
+    A lock file beside the database keeps a second server away. The file is made for its owner alone, once: if
+    it is removed or replaced while it is open, nothing more is read or written, and none is made in its place.
     """
 
     def __init__(self, url: sa.URL) -> None:
@@ -57,28 +62,71 @@ class SQLite(Database):
         self.engine = sa.create_engine(
             url, pool_reset_on_return=None, hide_parameters=True, connect_args={"timeout": _BUSY_MS / 1000}
         )
+        sa.event.listen(self.engine, "do_connect", self._on_do_connect)
         sa.event.listen(self.engine, "connect", _on_connect)
         sa.event.listen(self.engine, "begin", _on_begin)
         self._lock: TextIO | None = None
+        self._opened: tuple[int, int] | None = None
+        """Which file this is, from the first connection on: its device and its number there."""
 
     @property
     def name(self) -> str:
         return str(self.path)
 
     def claim(self) -> None:
-        path = self.path.with_name(self.path.name + ".lock")
+        while self._lock is None:
+            try:
+                file = self._lock_path.open("a")
+            except OSError as error:
+                raise ConfigurationError(f"cannot write {self._lock_path}: {error.strerror}") from error
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                file.close()
+                raise ConfigurationError(
+                    f"another server has {self.path} open; a SQLite file serves one server process at a time"
+                ) from error
+            # Whoever held it before may have removed it as we opened it: then it locks nothing.
+            if _identity(self._lock_path) == _identity(file.fileno()):
+                self._lock = file
+            else:
+                file.close()
+
+    @property
+    def _lock_path(self) -> Path:
+        return self.path.with_name(self.path.name + ".lock")
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[sa.Connection]:
+        with super().read() as connection:
+            self._check_same()
+            yield connection
+
+    @contextlib.contextmanager
+    def write(self) -> Iterator[sa.Connection]:
+        with super().write() as connection:
+            self._check_same()
+            yield connection
+        self._check_same()  # else the commit went into a file that nobody will ever read
+
+    def _check_same(self) -> None:
+        if _identity(self.path) != self._opened:
+            raise DatabaseGoneError(f"the file {self.path.name} was removed or replaced while the server had it open")
+
+    def _on_do_connect(self, *arguments: Any) -> None:
+        if self._opened is None:
+            self._open()
+        self._check_same()  # SQLite would make a new file, silently
+
+    def _open(self) -> None:
+        """Make the file if there is none; refuse one that is another program's, before anything is changed in it."""
         try:
-            file = path.open("a")
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        except FileExistsError:
+            _check_ours(self.path)
         except OSError as error:
-            raise ConfigurationError(f"cannot write {path}: {error.strerror}") from error
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            file.close()
-            raise ConfigurationError(
-                f"another server has {self.path} open; a SQLite file serves one server process at a time"
-            ) from error
-        self._lock = file
+            raise ConfigurationError(f"cannot make {self.path}: {error.strerror}") from error
+        self._opened = _identity(self.path)
 
     def is_full(self, error: sa.exc.DBAPIError) -> bool:
         return getattr(error.orig, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
@@ -104,8 +152,28 @@ class SQLite(Database):
     def close(self) -> None:
         super().close()
         if self._lock is not None:
+            self._lock_path.unlink(missing_ok=True)  # while it is ours: who opens it next makes another
             self._lock.close()
             self._lock = None
+
+
+def _identity(file: Path | int) -> tuple[int, int] | None:
+    try:
+        found = os.fstat(file) if isinstance(file, int) else file.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _check_ours(path: Path) -> None:
+    with path.open("rb") as file:
+        start = file.read(len(_MAGIC))
+    if start not in (b"", _MAGIC):  # SQLite itself would write over a file shorter than a page
+        raise ConfigurationError(f"{path} is not a database of SQLite; nothing in it was changed")
+    with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if tables and not {"alembic_version", "rounds"} <= tables:
+        raise ConfigurationError(f"{path} is a database of another program; nothing in it was changed")
 
 
 def _on_connect(connection: DBAPIConnection, record: Any) -> None:

@@ -20,11 +20,13 @@ from ldprecover_server.errors import (
     NameTakenError,
     NoCurrentRoundError,
     RoundNotFoundError,
+    SeriesMismatchError,
     ServiceError,
 )
 from ldprecover_server.keys import AccessKey, HashedKey
 from ldprecover_server.store.commit import Batch, Commit, Outcome, upsert
 from ldprecover_server.store.opening import open_database
+from ldprecover_server.store.reports import StoredReports
 from ldprecover_server.store.schema import (
     access_keys,
     keys,
@@ -61,14 +63,22 @@ class StoredRound:
     access: str
     read_access: str
     retention: int | None
+    series: str | None
     n: int
 
 
 class Store:
     """Everything the service keeps. Methods are safe to call from several threads."""
 
-    def __init__(self, url: str, *, pool_size: int = 10, clock: Clock = lambda: datetime.now(UTC)) -> None:
-        self.database = open_database(url, pool_size=pool_size)
+    def __init__(
+        self,
+        url: str,
+        *,
+        pool_size: int = 10,
+        answer_seconds: float | None = None,
+        clock: Clock = lambda: datetime.now(UTC),
+    ) -> None:
+        self.database = open_database(url, pool_size=pool_size, answer_seconds=answer_seconds)
         self.clock = clock
         self._upsert = upsert(self.database.dialect)
         self._commit = Commit(self.database)
@@ -123,22 +133,31 @@ class Store:
         access: str = "open",
         read_access: str = "public",
         retention: int | None = None,
+        series: str | None = None,
     ) -> StoredRound:
-        """Open a round. `retention` is in hours, None for ever. Raises NameTakenError."""
+        """Open a round. `retention` is in hours, None for ever.
+
+        Raises NameTakenError, and SeriesMismatchError for a series whose rounds have other items.
+        """
+        items = msgspec.json.encode(parameters.items)
         row: dict[str, Any] = {
             "id": id,
             "name": name,
             "protocol": parameters.protocol,
             "epsilon": parameters.epsilon,
             "hash_range": parameters.hash_range,
-            "items": msgspec.json.encode(parameters.items),
+            "items": items,
             "access": access,
             "read_access": read_access,
             "retention": retention,
+            "series": series,
             "state": "open",
             "opened_at": self._now(),
         }
+        others = sa.select(rounds.c["items"]).where(rounds.c.series == series).limit(1)
         with self.database.write() as connection:
+            if series is not None and connection.scalar(others) not in (None, items):
+                raise SeriesMismatchError(f"the rounds of the series {series!r} have other items")
             statement = self._upsert(rounds).on_conflict_do_nothing(index_elements=["name"])
             if connection.scalar(statement.returning(rounds.c.seq), row) is None:
                 raise NameTakenError(f"a round named {name!r} exists")
@@ -190,13 +209,24 @@ class Store:
         return found
 
     def tally(self, seq: int, d: int) -> Tally:
-        """Return the sum of every process's tally of a round over d items."""
+        """Return the sum of every process's tally of a round over d items. Raises RoundNotFoundError."""
         with self.database.read() as connection:
-            rows = connection.execute(sa.select(tallies.c.n, tallies.c.counts).where(tallies.c.round == seq)).all()
-        try:
-            return sum((Tally.from_bytes(row.counts, row.n) for row in rows), Tally.empty(d))
-        except ParameterError as error:  # no fault of the caller's parameters
-            raise RuntimeError("the stored counts do not fit the round: the database is damaged") from error
+            return _tally(connection, seq, d)
+
+    def tally_and_reports(self, seq: int, d: int) -> tuple[Tally, StoredReports]:
+        """Return a round's tally, and its reports of the same moment, as far as they are kept."""
+        with self.database.read() as connection:
+            tally = _tally(connection, seq, d)
+            query = sa.select(segments.c.id, segments.c.n).where(segments.c.round == seq).order_by(segments.c.id)
+            rows = connection.execute(query).all()
+        return tally, StoredReports(self.database, [row.id for row in rows], sum(row.n for row in rows))
+
+    def earlier(self, seq: int) -> list[StoredRound]:
+        """Return the closed rounds of a round's series that were opened before it, the last one first."""
+        this = sa.select(rounds.c.series).where(rounds.c.seq == seq).scalar_subquery()
+        before = sa.and_(rounds.c.series == this, rounds.c.seq < seq, rounds.c.state == "closed")
+        with self.database.read() as connection:
+            return [_stored(row) for row in connection.execute(_query().where(before).order_by(rounds.c.seq.desc()))]
 
     def commit(self, batches: Sequence[Batch]) -> list[list[Outcome]]:
         """Store submissions, durably, each exactly once; return the outcomes in the order given."""
@@ -283,6 +313,17 @@ class Store:
         return self.clock().isoformat(timespec="seconds")
 
 
+def _tally(connection: sa.Connection, seq: int, d: int) -> Tally:
+    # In the same view as its tallies: a round that was deleted since it was found has none.
+    if connection.scalar(sa.select(rounds.c.seq).where(rounds.c.seq == seq)) is None:
+        raise RoundNotFoundError("the round was deleted")
+    rows = connection.execute(sa.select(tallies.c.n, tallies.c.counts).where(tallies.c.round == seq)).all()
+    try:
+        return sum((Tally.from_bytes(row.counts, row.n) for row in rows), Tally.empty(d))
+    except ParameterError as error:  # no fault of the caller's parameters
+        raise RuntimeError("the stored counts do not fit the round: the database is damaged") from error
+
+
 def _query() -> sa.Select[Any]:
     total = sa.select(sa.func.coalesce(sa.func.sum(tallies.c.n), 0)).where(tallies.c.round == rounds.c.seq)
     return sa.select(*_BRIEF, total.scalar_subquery().label("total"))
@@ -313,5 +354,6 @@ def _stored(row: Any) -> StoredRound:
         row.access,
         row.read_access,
         row.retention,
+        row.series,
         int(row.total),
     )

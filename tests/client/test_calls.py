@@ -1,0 +1,26 @@
+"""What is refused before it is sent, and what is said of answers that are none."""
+
+import math
+
+import pytest
+
+from ldprecover_client import ArgumentError, InvalidAnswerError
+from ldprecover_client.answers import Answer
+from ldprecover_client.calls import open_round, recover, rounds
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_a_number_that_is_not_finite_is_refused_by_its_name(value: float) -> None:
+    with pytest.raises(ArgumentError, match=f"epsilon must be a finite number, not {value}"):
+        open_round({"name": None, "epsilon": value})
+    with pytest.raises(ArgumentError, match="eta must be"):
+        recover("current", {"eta": value})
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [(404, "status 404 without a problem, which is no answer of an LDP"), (301, "give the URL it redirects to")],
+)
+def test_an_answer_of_somebody_else_says_so(status: int, said: str) -> None:
+    with pytest.raises(InvalidAnswerError, match=f"GET /rounds: .*{said}"):
+        rounds().take(Answer(status, {"content-type": "text/html"}, b"<h1>"))

@@ -1,0 +1,74 @@
+"""A server that never stops answering, a byte at a time: each byte is in time, the whole is not."""
+
+import asyncio
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from ldprecover_client import AsyncServer, Retries, Server, UnansweredError
+
+HEAD = b"HTTP/1.1 202 Accepted\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n"
+
+
+@contextlib.contextmanager
+def trickling(whole: bytes, trickled: bytes) -> Iterator[str]:
+    """Answer one request with the first bytes at once and others one by one, for ever; yield the URL."""
+    stop = threading.Event()
+
+    def answer(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection, contextlib.suppress(OSError):  # the client hangs up
+            connection.recv(65536)
+            connection.sendall(whole)
+            while not stop.wait(0.01):
+                connection.sendall(trickled)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=answer, args=(listener,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            stop.set()
+            thread.join()
+
+
+def submit(url: str) -> None:
+    with Server(url, deadline=0.3, retries=Retries(attempts=1)) as server:
+        server.submit("r1", b"\1\0\0\0", "key")
+
+
+def submit_async(url: str) -> None:
+    async def run() -> None:
+        async with AsyncServer(url, deadline=0.3, retries=Retries(attempts=1)) as server:
+            await server.submit("r1", b"\1\0\0\0", "key")
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("call", [submit, submit_async], ids=["sync", "async"])
+@pytest.mark.parametrize(
+    ("whole", "trickled"),
+    [(HEAD, b" "), (b"HTTP/1.1 202 Accepted\r\nX: ", b"x"), (b"", b"H")],
+    ids=["body", "head", "all"],
+)
+def test_an_answer_that_trickles_in_is_given_up_at_the_deadline(
+    call: Callable[[str], None], whole: bytes, trickled: bytes
+) -> None:
+    """Bytes come every 10 ms, far within the 30 s that each may take; the answer would take hours."""
+    with trickling(whole, trickled) as url, pytest.raises(UnansweredError, match=r"no whole answer in 0\.3 seconds"):
+        call(url)
+
+
+def test_a_deadline_is_of_one_request_alone(collector: object) -> None:
+    """The next request on the same connection has all of its time."""
+    collector.add()  # type: ignore[attr-defined]
+    with collector.listening() as url, Server(url, deadline=30.0) as server:  # type: ignore[attr-defined]
+        for i in range(3):
+            assert server.submit("r1", bytes(6), f"key-{i}")["accepted"] == 1
+        assert server._deadline.left(None) is None
+        assert server._deadline.left(5.0) == 5.0
+    assert len(collector.connections) == 1  # type: ignore[attr-defined]

@@ -1,0 +1,200 @@
+"""Methods, alarms, suspects and inferred targets over HTTP, from counts and from stored reports."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.conftest import PACKED
+from tests.server.conftest import InProcess, ProblemOf, StartInProcess
+
+from ldprecover import Estimates, FrequencyOracle, Tally, frequency_oracle, recover, wire
+from ldprecover.harmony import ITEMS, Mean, round_numbers
+from ldprecover.recovery import METHODS
+
+D = 24
+FREQUENCIES = 1 / np.arange(1, D + 1) / (1 / np.arange(1, D + 1)).sum()
+TARGETS = [15, 20]
+
+
+def honest(oracle: FrequencyOracle, n: int, seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return oracle.perturb(rng.choice(D, n, p=FREQUENCIES), rng)
+
+
+def padded_oue(m: int) -> np.ndarray:
+    """Return OUE reports that support both targets and seven other items: as many as an honest one on average."""
+    bits = np.zeros((m, D), dtype=np.uint8)
+    bits[:, [*TARGETS, *range(3, 10)]] = 1
+    return np.packbits(bits, axis=1, bitorder="little")
+
+
+def send(app: InProcess, round: str, reports: np.ndarray, pieces: int = 3) -> None:
+    for piece in np.array_split(reports, pieces):
+        response = app.post(f"/rounds/{round}/reports", content=wire.pack(piece), headers=PACKED | app.admin)
+        assert response.status_code == 202, response.text
+
+
+def listed(app: InProcess, round: str) -> dict[str, dict[str, Any]]:
+    answer = app.get(f"/rounds/{round}/methods").json()
+    assert answer["round"] == round
+    return {method["name"]: method for method in answer["methods"]}
+
+
+@pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
+def test_every_method_that_a_round_is_said_to_give_it_gives_and_no_other(in_process: InProcess, protocol: str) -> None:
+    round = in_process.open_round(protocol, 1.0, domain_size=D)
+    reports = honest(frequency_oracle(protocol, 1.0, D), 600, 1)
+    send(in_process, round, reports)
+    methods = listed(in_process, round)
+    assert set(methods) == set(METHODS)
+    for name, method in methods.items():
+        wanted = {"method": name, "targets": TARGETS[:1] if "targets" in method["needs"] else []}
+        answer = in_process.post(f"/rounds/{round}/recover", json=wanted)
+        if method["available"]:
+            assert answer.status_code == 200, (name, answer.text)
+            recovered = answer.json()["recovered"]
+            if method["gives"] != "frequencies":
+                assert sum(recovered) == pytest.approx(1)
+            if method["gives"] == "distribution":
+                assert min(recovered) >= 0
+        else:
+            assert answer.status_code == 422, name
+            assert method["reason"] in answer.json()["detail"]
+
+
+def test_a_method_that_reads_reports_gets_those_that_were_sent(in_process: InProcess) -> None:
+    """Diffstats over the stored segments is Diffstats over the reports themselves."""
+    round = in_process.open_round("oue", 1.0, domain_size=D)
+    oracle = frequency_oracle("oue", 1.0, D)
+    reports = np.concatenate([honest(oracle, 2_000, 2), padded_oue(200)])
+    send(in_process, round, reports, pieces=5)
+    answer = in_process.post(f"/rounds/{round}/recover", json={"method": "diffstats"}).json()
+    estimates = Estimates.of(oracle, Tally.of(oracle, reports)).frequencies
+    expected = recover(oracle, estimates, method="diffstats", n=len(reports), reports=reports)
+    assert answer["recovered"] == pytest.approx(expected.recovered.tolist(), abs=1e-12)
+    assert answer["notes"] == list(expected.notes)
+
+
+def test_where_reports_are_not_kept_the_counts_still_serve(in_process: InProcess, problem_of: ProblemOf) -> None:
+    round = in_process.open_round("oue", 1.0, domain_size=D, retention="none")
+    send(in_process, round, honest(frequency_oracle("oue", 1.0, D), 300, 3))
+    method = listed(in_process, round)["diffstats"]
+    assert (method["available"], method["reason"]) == (False, "diffstats needs the reports themselves")
+    refused = in_process.post(f"/rounds/{round}/recover", json={"method": "diffstats"})
+    assert (refused.status_code, problem_of(refused)) == (409, "reports-not-kept")
+    alarms = in_process.get(f"/rounds/{round}/alarms").json()
+    assert alarms["reports_read"] is False
+    assert [alarm["name"] for alarm in alarms["alarms"]] == ["sum-drift", "excess"]
+
+
+def test_alarms_are_silent_on_honest_reports_and_raised_by_an_attack(in_process: InProcess) -> None:
+    """At a rate of 1e-6 each; the attack is far beyond every threshold that is for it."""
+    oracle = frequency_oracle("oue", 1.0, D)
+    raised = []
+    for malicious in (0, 2_000):
+        round = in_process.open_round("oue", 1.0, domain_size=D)
+        send(in_process, round, np.concatenate([honest(oracle, 8_000, 4), padded_oue(malicious)]))
+        answer = in_process.get(f"/rounds/{round}/alarms", params={"rate": 1e-6}).json()
+        assert (answer["n"], answer["reports_read"]) == (8_000 + malicious, True)
+        assert all(alarm["raised"] == (alarm["statistic"] > alarm["threshold"]) for alarm in answer["alarms"])
+        raised.append({alarm["name"] for alarm in answer["alarms"] if alarm["raised"]})
+    assert raised[0] == set()
+    assert {"excess", "support-size"} <= raised[1]
+
+
+def test_suspects_are_what_rose_in_the_series_and_can_be_taken_for_targets(in_process: InProcess) -> None:
+    oracle = frequency_oracle("oue", 2.0, D)
+    items = [f"item {i}" for i in range(D)]
+    rounds = []
+    for week in range(3):
+        round = in_process.open_round("oue", 2.0, items=items, series="weekly", name=f"week-{week}")
+        malicious = padded_oue(600)[:, :] if week == 2 else padded_oue(0)
+        send(in_process, round, np.concatenate([honest(oracle, 6_000, 10 + week), malicious]))
+        rounds.append(round)
+        if week < 2:
+            in_process.post(f"/rounds/{round}/close", headers=in_process.admin)
+    assert in_process.get(f"/rounds/{rounds[2]}").json()["series"] == "weekly"
+    found = in_process.get("/rounds/week-2/suspects", params={"rate": 0.001}).json()
+    assert found["earlier"] == [rounds[1], rounds[0]]
+    labels = {suspect["label"] for suspect in found["suspects"]}
+    assert {"item 15", "item 20"} <= labels
+    assert all(suspect["now"] > suspect["before"] and suspect["z"] > 3 for suspect in found["suspects"])
+    wanted = {"targets": "infer", "malicious_model": "exact"}
+    inferred = in_process.post("/rounds/week-2/recover", json=wanted).json()["targets"]
+    assert set(TARGETS) <= set(inferred)
+    quiet = in_process.get("/rounds/week-2/suspects", params={"drift": 1}).json()
+    assert quiet["suspects"] == []
+
+
+def test_suspects_need_an_earlier_closed_round_of_the_series(in_process: InProcess, problem_of: ProblemOf) -> None:
+    oracle = frequency_oracle("grr", 1.0, D)
+    first = in_process.open_round("grr", 1.0, domain_size=D, series="alone")
+    send(in_process, first, honest(oracle, 100, 5))
+    second = in_process.open_round("grr", 1.0, domain_size=D, series="alone")
+    send(in_process, second, honest(oracle, 100, 6))
+    for path in (f"/rounds/{first}/suspects", f"/rounds/{second}/suspects"):  # the first is open still
+        response = in_process.get(path)
+        assert (response.status_code, problem_of(response)) == (422, "invalid-parameter")
+    assert in_process.post(f"/rounds/{second}/recover", json={"targets": "infer"}).status_code == 422
+
+
+def test_a_series_holds_rounds_over_the_same_items_alone(in_process: InProcess, problem_of: ProblemOf) -> None:
+    in_process.open_round("grr", 1.0, items=["a", "b"], series="pair")
+    in_process.open_round("oue", 0.5, items=["a", "b"], series="pair")
+    body = {"protocol": "grr", "epsilon": 1.0, "items": ["b", "a"], "series": "pair"}
+    response = in_process.post("/rounds", json=body, headers=in_process.admin)
+    assert (response.status_code, problem_of(response)) == (409, "series-mismatch")
+
+
+def test_rounds_that_are_read_with_a_key_are_analysed_with_a_key(in_process: InProcess) -> None:
+    round = in_process.open_round("grr", 1.0, domain_size=D, read_access="key")
+    send(in_process, round, honest(frequency_oracle("grr", 1.0, D), 50, 7))
+    for path in ("methods", "alarms", "suspects"):
+        assert in_process.get(f"/rounds/{round}/{path}").status_code == 401
+    assert in_process.get(f"/rounds/{round}/methods", headers=in_process.admin).status_code == 200
+
+
+def test_a_round_for_numbers_answers_with_their_mean(in_process: InProcess) -> None:
+    round = in_process.open_round("grr", 1.0, items=list(ITEMS))
+    assert in_process.get(f"/rounds/{round}/frequencies").json()["mean"] is None
+    oracle = frequency_oracle("grr", 1.0, 2)
+    rng = np.random.default_rng(8)
+    reports = oracle.perturb(round_numbers(rng.uniform(-1, 1, 500), rng), rng)
+    send(in_process, round, reports)
+    expected = Mean.of(oracle, Tally.of(oracle, reports))
+    low, high = expected.interval()
+    assert in_process.get(f"/rounds/{round}/frequencies").json()["mean"] == {
+        "value": expected.value,
+        "standard_error": expected.standard_error,
+        "low": low,
+        "high": high,
+    }
+    assert "mean" not in in_process.get(f"/rounds/{in_process.open_round('grr', 1.0)}/frequencies").json()
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"eta": "guess"},
+        {"targets": "all"},
+        {"malicious_model": "custom"},
+        {"malicious_model": "custom", "support": [0.5]},
+        {"support": [2.0]},
+        {"options": {"nothing": 1}},
+        {"method": "magic"},
+        {"eta": "auto"},  # GRR: every report supports one item, so the counts do not tell
+    ],
+)
+def test_what_does_not_fit_is_refused_in_words(in_process: InProcess, problem_of: ProblemOf, wanted: Any) -> None:
+    round = in_process.open_round("grr", 1.0)
+    in_process.post(f"/rounds/{round}/reports", json={"reports": [1]})
+    response = in_process.post(f"/rounds/{round}/recover", json=wanted)
+    assert response.status_code == 422, response.text
+    problem_of(response)
+
+
+def test_a_round_without_reports_gives_no_method_and_no_alarm(start_in_process: StartInProcess) -> None:
+    app = start_in_process()
+    round = app.open_round()
+    assert {method["reason"] for method in listed(app, round).values()} == {"the round has no reports"}
+    assert app.get(f"/rounds/{round}/alarms").status_code == 409

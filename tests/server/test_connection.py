@@ -1,0 +1,150 @@
+"""What of HTTP itself a server has to get right: HEAD, transfer codings, and offers of other protocols."""
+
+import json
+import socket
+from contextlib import closing
+
+import httpx
+import pytest
+from tests.conftest import ServerProcess
+from tests.server.conftest import InProcess, ProblemOf
+
+REPORT = b'{"reports": [1]}'
+CHUNKED = b"10\r\n" + REPORT + b"\r\n0\r\n\r\n"
+
+
+def talk(server: ServerProcess, *pieces: bytes, answers: int = 1) -> list[tuple[int, dict[str, str], bytes]]:
+    """Send pieces over one connection, and return so many answers: status, headers, body."""
+    address = server.http.base_url.host, server.http.base_url.port
+    found = []
+    with closing(socket.create_connection(address, timeout=30)) as connection, connection.makefile("rb") as stream:
+        for piece in pieces:
+            connection.sendall(piece)
+        for _ in range(answers):
+            status = int(stream.readline().split()[1])
+            lines = iter(stream.readline, b"\r\n")
+            headers = {
+                name.lower(): value.strip() for name, _, value in (line.decode().partition(":") for line in lines)
+            }
+            found.append((status, headers, stream.read(int(headers["content-length"]))))
+    return found
+
+
+def post(id: str, *headers: str) -> bytes:
+    lines = [f"POST /rounds/{id}/reports HTTP/1.1", "Host: test", "Content-Type: application/json", *headers]
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+PATHS = [
+    "/rounds",
+    "/rounds/current",
+    "/rounds/current/parameters",
+    "/rounds/current/frequencies",
+    "/rounds/current/stats",
+    "/rounds/current/export",
+    "/frequencies",
+    "/healthz",
+    "/readyz",
+    "/version",
+    "/docs",
+    "/docs/errors",
+    "/openapi.json",
+    "/static/swagger-ui/swagger-ui.css",
+    "/",
+    "/rounds/nothing",
+    "/nowhere",
+]
+
+
+def but(headers: httpx.Headers) -> dict[str, str]:
+    """Headers without those that differ from one answer to the next."""
+    return {name: value for name, value in headers.items() if name not in ("date", "x-request-id")}
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_head_answers_as_get_without_the_body(server: ServerProcess, path: str) -> None:
+    server.open_round()
+    get, head = server.http.get(path), server.http.head(path)
+    assert (head.status_code, but(head.headers)) == (get.status_code, but(get.headers))
+    assert get.content or get.is_redirect
+    assert head.content == b""
+    assert server.http.get("/healthz").json() == {"status": "ok"}, "nothing was left on the connection"
+
+
+def test_head_sends_no_byte_of_the_body_whatever_server_it_runs_in(in_process: InProcess) -> None:
+    """The application itself leaves it out, and says which route it was."""
+    response = in_process.request("HEAD", "/version")
+    assert (response.status_code, response.content) == (200, b"")
+    assert int(response.headers["content-length"]) > 10
+    assert 'ldprecover_requests_total{code="200",method="HEAD",route="/version"}' in in_process.get("/metrics").text
+
+
+@pytest.mark.parametrize("path", ["/reports", "/recover", "/rounds/current/close"])
+def test_head_is_not_allowed_where_get_is_not(server: ServerProcess, path: str) -> None:
+    server.open_round()
+    response = server.http.head(path)
+    assert response.status_code == 405
+    assert "HEAD" not in response.headers["allow"]
+
+
+def test_a_405_says_that_head_is_allowed_where_get_is(server: ServerProcess) -> None:
+    assert server.http.put("/healthz").headers["allow"] == "GET, HEAD"
+
+
+@pytest.mark.parametrize(
+    "coding", ["gzip, chunked", "gzip\r\nTransfer-Encoding: chunked", "deflate,chunked", "x, chunked"]
+)
+def test_a_transfer_coding_that_is_not_understood_is_refused(server: ServerProcess, coding: str) -> None:
+    id = server.open_round()["id"]
+    ((status, headers, body),) = talk(server, post(id, f"Transfer-Encoding: {coding}"), CHUNKED)
+    assert (status, headers["content-type"]) == (501, "application/problem+json")
+    assert json.loads(body)["type"] == "/docs/errors#unsupported-transfer-encoding"
+    assert headers["connection"] == "close"
+    assert server.http.get(f"/rounds/{id}").json()["n"] == 0
+
+
+def test_chunks_are_understood(server: ServerProcess) -> None:
+    id = server.open_round()["id"]
+    ((status, _, _),) = talk(server, post(id, "Transfer-Encoding: Chunked"), CHUNKED)
+    assert status == 202
+
+
+OFFER = ("Upgrade: {}", "HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA")
+FORMS = {
+    "with a length": (f"Content-Length: {len(REPORT)}", REPORT),
+    "in chunks": ("Transfer-Encoding: chunked", CHUNKED),
+}
+
+
+@pytest.mark.parametrize("protocol", ["h2c", "websocket", "TLS/1.0"])
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
+@pytest.mark.parametrize("size", [1, 100, 10_000])
+def test_an_offer_of_another_protocol_is_passed_over_and_the_body_is_read(
+    server: ServerProcess, protocol: str, form: tuple[str, bytes], size: int
+) -> None:
+    """Some clients make the offer with every first request, and may send it in pieces of any size."""
+    id = server.open_round()["id"]
+    offer = [line.format(protocol) for line in OFFER]
+    sent = post(id, "Connection: Upgrade, HTTP2-Settings", *offer, form[0]) + form[1]
+    sent += post(id, form[0]) + form[1]
+    pieces = [sent[i : i + size] for i in range(0, len(sent), size)]
+    assert [status for status, _, _ in talk(server, *pieces, answers=2)] == [202, 202]
+    assert server.frequencies(id)["counts"] == [0, 2, 0, 0]
+
+
+def test_many_offers_on_one_connection_are_each_answered(server: ServerProcess) -> None:
+    one = b"GET /healthz HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
+    answers = talk(server, 2000 * one, answers=2000)
+    assert [(status, body) for status, _, body in answers] == 2000 * [(200, b'{"status":"ok"}')]
+
+
+def test_an_offer_does_not_keep_a_connection_open_that_is_to_be_closed(server: ServerProcess) -> None:
+    sent = b"GET /healthz HTTP/1.1\r\nHost: test\r\nConnection: close, Upgrade\r\nUpgrade: h2c\r\n\r\n"
+    ((status, headers, _),) = talk(server, sent)
+    assert (status, headers["connection"]) == (200, "close")
+
+
+def test_connect_is_no_method_of_any_path(server: ServerProcess, problem_of: ProblemOf) -> None:
+    ((status, headers, body),) = talk(server, b"CONNECT / HTTP/1.1\r\nHost: test\r\n\r\n")
+    assert (status, headers["content-type"]) == (405, "application/problem+json")
+    assert json.loads(body)["type"] == "/docs/errors#method-not-allowed"

@@ -1,0 +1,188 @@
+"""How fast a key may bring reports: the bucket by itself, and what a submission meets of it."""
+
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
+from tests.conftest import PACKED
+from tests.server.conftest import InProcess, ProblemOf, StartInProcess
+
+from ldprecover_server.errors import RateLimitedError
+from ldprecover_server.keys import hash_key, make_key
+from ldprecover_server.limits import ReportLimits
+
+ONE = b"\1\0\0\0"
+
+
+class Clock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def refused(limits: ReportLimits, reports: int, key: bytes = b"k") -> float:
+    """Return the seconds a bucket asks to wait, 0 where it takes the reports."""
+    try:
+        limits.take(key, reports)
+    except RateLimitedError as error:
+        return error.seconds
+    return 0.0
+
+
+def test_a_bucket_gives_its_burst_at_once_and_then_its_rate() -> None:
+    clock = Clock()
+    limits = ReportLimits(10, 100, clock=clock)
+    assert refused(limits, 60) == refused(limits, 40) == 0
+    assert refused(limits, 1) == pytest.approx(0.1)
+    clock.now += 5
+    assert refused(limits, 51) == pytest.approx(0.1)
+    assert refused(limits, 50) == 0
+
+
+def test_what_is_refused_takes_nothing() -> None:
+    limits = ReportLimits(1, 10, clock=Clock())
+    assert [refused(limits, 11) == 0, *(refused(limits, 1) > 0 for _ in range(5))] == 6 * [True]
+    limits = ReportLimits(1, 10, clock=Clock())
+    assert refused(limits, 8) == 0
+    assert [refused(limits, 3) > 0 for _ in range(5)] == 5 * [True]
+    assert refused(limits, 2) == 0
+
+
+def test_a_submission_larger_than_the_burst_is_taken_when_the_bucket_is_full_and_paid_for_after() -> None:
+    clock = Clock()
+    limits = ReportLimits(10, 100, clock=clock)
+    assert refused(limits, 1) == 0
+    assert refused(limits, 250) == pytest.approx(0.1)
+    clock.now += 0.1
+    assert refused(limits, 250) == 0
+    assert refused(limits, 1) == pytest.approx(15.1), "150 of debt, and one more"
+    clock.now += 15.1
+    assert refused(limits, 1) == 0
+
+
+def test_a_full_bucket_does_not_fill_further() -> None:
+    clock = Clock()
+    limits = ReportLimits(10, 100, clock=clock)
+    assert refused(limits, 100) == 0
+    clock.now += 1e6
+    assert refused(limits, 100) == 0
+    assert refused(limits, 1) > 0
+
+
+def test_each_key_has_a_bucket_of_its_own() -> None:
+    limits = ReportLimits(1, 10, clock=Clock())
+    assert refused(limits, 10, b"one") == refused(limits, 10, b"two") == 0
+    assert refused(limits, 1, b"one") > 0
+
+
+@given(
+    st.floats(0.01, 1e6),
+    st.integers(1, 1000),
+    st.lists(st.tuples(st.integers(1, 3000), st.floats(0, 100)), min_size=1, max_size=40),
+)
+def test_no_key_brings_more_than_burst_and_rate_allow_and_who_waits_as_told_is_taken(
+    rate: float, burst: int, sent: list[tuple[int, float]]
+) -> None:
+    """Over any time: at most the burst, the rate, and the last submission where that is larger than the burst."""
+    clock = Clock()
+    limits = ReportLimits(rate, burst, clock=clock)
+    taken = 0
+    for reports, pause in sent:
+        clock.now += pause
+        if wait := refused(limits, reports):
+            clock.now += wait * (1 + 1e-9) + 1e-9
+            assert refused(limits, reports) == 0
+        taken += reports
+        allowed = max(burst, reports) + rate * (clock.now - 1000)
+        assert taken <= allowed * (1 + 1e-6) + 1e-6 * rate
+
+
+def report_key(app: InProcess, name: str = "crowd") -> dict[str, str]:
+    key = make_key()
+    app.store.add_key(name, "report", hash_key(key))
+    return {"Authorization": f"Bearer {key}"}
+
+
+def submit(app: InProcess, id: str, reports: int, headers: dict[str, str], key: str | None = None) -> httpx.Response:
+    headers = PACKED | headers | ({"Idempotency-Key": key} if key else {})
+    return app.post(f"/rounds/{id}/reports", content=reports * ONE, headers=headers)
+
+
+def refusals(app: InProcess) -> float:
+    families = text_string_to_metric_families(app.get("/metrics").text)
+    samples = [sample for family in families for sample in family.samples]
+    return sum(s.value for s in samples if s.name.endswith("refusals_total") and s.labels["reason"] == "rate-limited")
+
+
+# So slow that no test lives to see one more token.
+SLOW: dict[str, Any] = {"report_rate": 1e-3, "report_burst": 10}
+
+
+def test_a_key_past_its_rate_is_refused_with_an_honest_time_and_nothing_is_stored(
+    start_in_process: StartInProcess, problem_of: ProblemOf
+) -> None:
+    app = start_in_process(**SLOW)
+    id, headers = app.open_round(), report_key(app)
+    assert submit(app, id, 7, headers).status_code == 202
+    late = submit(app, id, 6, headers)
+    assert (late.status_code, problem_of(late)) == (429, "rate-limited")
+    assert 2990 < int(late.headers["retry-after"]) <= 3000, "three tokens, a thousand seconds each"
+    assert app.get(f"/rounds/{id}/frequencies").json()["counts"] == [0, 7, 0, 0]
+    assert refusals(app) == 1
+    assert app.get(f"/rounds/{id}/stats").json()["refusals"] == {"rate-limited": 1}
+    assert submit(app, id, 3, headers).status_code == 202
+
+
+def test_keys_are_limited_each_by_itself_and_the_admins_too(start_in_process: StartInProcess) -> None:
+    app = start_in_process(**SLOW)
+    id, one, two = app.open_round(access="key"), report_key(app, "one"), report_key(app, "two")
+    assert [submit(app, id, 10, headers).status_code for headers in (one, two, app.admin)] == 3 * [202]
+    assert [submit(app, id, 1, headers).status_code for headers in (one, two, app.admin)] == 3 * [429]
+
+
+def test_whoever_has_no_key_or_a_ticket_is_not_limited(start_in_process: StartInProcess) -> None:
+    app = start_in_process(**SLOW | {"report_burst": 1})
+    id = app.open_round()
+    assert [submit(app, id, 1, {}).status_code for _ in range(5)] == 5 * [202]
+    ticketed = app.open_round(access="ticket")
+    tickets = app.post(f"/rounds/{ticketed}/tickets", json={"count": 5}, headers=app.admin).text.split()
+    answers = [submit(app, ticketed, 1, {"Authorization": f"Ticket {ticket}"}) for ticket in tickets]
+    assert [answer.status_code for answer in answers] == 5 * [202]
+
+
+def test_a_submission_larger_than_the_burst_is_possible(start_in_process: StartInProcess) -> None:
+    app = start_in_process(**SLOW)
+    id, headers = app.open_round(), report_key(app)
+    assert submit(app, id, 500, headers).json()["accepted"] == 500
+    assert submit(app, id, 1, headers).status_code == 429
+
+
+def test_what_is_refused_for_another_reason_takes_no_token(start_in_process: StartInProcess) -> None:
+    app = start_in_process(**SLOW)
+    id, headers = app.open_round(), report_key(app)
+    malformed = [app.post(f"/rounds/{id}/reports", json={"reports": 10 * [9]}, headers=headers) for _ in range(3)]
+    assert [answer.status_code for answer in malformed] == 3 * [422]
+    assert submit(app, id, 10, headers).status_code == 202
+
+
+def test_a_retry_that_was_refused_is_counted_once_when_it_is_taken(start_in_process: StartInProcess) -> None:
+    """It takes its tokens again: the server knows only at the commit that it has it."""
+    app = start_in_process(**SLOW | {"report_burst": 4})
+    id, first, second = app.open_round(), report_key(app, "one"), report_key(app, "two")
+    assert submit(app, id, 4, first, "k").json()["duplicate"] is False
+    assert submit(app, id, 4, first, "k").status_code == 429
+    assert submit(app, id, 4, second, "k").json() == {"round": id, "accepted": 4, "duplicate": True}
+    assert submit(app, id, 1, second).status_code == 429
+    assert app.get(f"/rounds/{id}").json()["n"] == 4
+
+
+def test_without_the_setting_nobody_is_limited(in_process: InProcess) -> None:
+    id = in_process.open_round()
+    assert [submit(in_process, id, 20_000, in_process.admin).status_code for _ in range(3)] == 3 * [202]

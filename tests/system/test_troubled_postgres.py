@@ -1,0 +1,177 @@
+"""A Postgres that deadlocks, hangs or ends a session: the same transaction is run again, and counts once."""
+
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import numpy as np
+import psycopg
+import pytest
+from tests.conftest import PACKED, ServerProcess, StartServer
+from tests.postgres import Cluster
+from tests.system.conftest import Crowd, distinct_submissions
+
+pytestmark = pytest.mark.postgres
+
+WAITS = "SELECT pid FROM pg_stat_activity WHERE application_name = 'ldprecover' AND wait_event_type = 'Lock'"
+
+
+@pytest.fixture(scope="module")
+def troubled() -> Iterator[Cluster]:
+    """A Postgres that these tests may stop."""
+    with Cluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def database(troubled: Cluster) -> Iterator[str]:
+    """A migrated database of the test's own."""
+    with troubled.database() as name:
+        yield name
+
+
+def packed(*items: int) -> bytes:
+    return np.array(items, dtype="<u4").tobytes()
+
+
+def one_that_waits(watcher: psycopg.Connection) -> int:
+    """Wait until a server waits for a lock, and return its backend."""
+    while True:
+        if found := watcher.execute(WAITS).fetchone():
+            return int(found[0])
+
+
+def tries_again(server: ServerProcess) -> int:
+    return server.log.read_text().count("commit is tried again")
+
+
+def test_a_commit_that_dies_in_a_deadlock_is_run_again_and_counts_once(
+    start_server: StartServer, troubled: Cluster, database: str
+) -> None:
+    """Another session takes the tally and then wants the round, which the commit locked before the tally."""
+    server = start_server(troubled.url(database))
+    id = server.open_round()["id"]
+    assert server.submit(id, packed(0), "first").status_code == 202  # there is a tally row now
+    with ThreadPoolExecutor() as pool, troubled.connect(database) as other, troubled.connect(database) as watcher:
+        # The session that waits longest without a check is not the one that is ended.
+        other.execute("SET deadlock_timeout = '60s'")
+        with other.transaction():
+            other.execute("SELECT FROM tallies FOR UPDATE")
+            answer = pool.submit(server.submit, id, packed(1, 1), "second")
+            one_that_waits(watcher)
+            other.execute("UPDATE rounds SET state = state")
+        assert answer.result().json() == {"round": id, "accepted": 2, "duplicate": False}
+    assert "deadlock detected" in server.log.read_text()
+    assert tries_again(server) >= 1
+    assert server.frequencies(id)["counts"] == [1, 2, 0, 0]
+
+
+def test_a_commit_that_cannot_be_serialised_is_run_again_and_counts_once(
+    start_server: StartServer, troubled: Cluster, database: str
+) -> None:
+    """SQLSTATE 40001, as a server of another default isolation or a proxy would give it."""
+    with troubled.connect(database) as other:
+        other.execute("CREATE SEQUENCE commits")
+        other.execute(
+            "CREATE FUNCTION give_up() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+            " IF nextval('commits') <= 3 THEN RAISE EXCEPTION 'not now' USING ERRCODE = '40001'; END IF;"
+            " RETURN NULL; END $$"
+        )
+        # Deferred: it is COMMIT itself that fails.
+        other.execute(
+            "CREATE CONSTRAINT TRIGGER give_up AFTER INSERT ON segments DEFERRABLE INITIALLY DEFERRED"
+            " FOR EACH ROW EXECUTE FUNCTION give_up()"
+        )
+    server = start_server(troubled.url(database))
+    id = server.open_round()["id"]
+    assert server.submit(id, packed(1), "key").json() == {"round": id, "accepted": 1, "duplicate": False}
+    assert tries_again(server) == 3
+    assert server.frequencies(id)["counts"] == [0, 1, 0, 0]
+
+
+def test_a_session_ended_in_the_middle_of_its_commit_is_replaced_and_counts_once(
+    start_server: StartServer, troubled: Cluster, database: str
+) -> None:
+    """As an administrator's pg_terminate_backend or a failover does."""
+    server = start_server(troubled.url(database))
+    id = server.open_round()["id"]
+    assert server.submit(id, packed(0), "first").status_code == 202
+    with ThreadPoolExecutor() as pool, troubled.connect(database) as other, troubled.connect(database) as watcher:
+        with other.transaction():
+            other.execute("SELECT FROM tallies FOR UPDATE")
+            answer = pool.submit(server.submit, id, packed(1), "second")
+            for _ in range(3):
+                before = tries_again(server)
+                watcher.execute("SELECT pg_terminate_backend(%s)", [one_that_waits(watcher)])
+                while tries_again(server) == before:
+                    pass
+        assert answer.result().json() == {"round": id, "accepted": 1, "duplicate": False}
+    assert server.frequencies(id)["counts"] == [1, 1, 0, 0]
+
+
+def test_while_the_database_hangs_everybody_is_answered_503_and_then_counts_once(
+    start_server: StartServer, troubled: Cluster, database: str
+) -> None:
+    """It is stopped until all have their answers: those who submit, and those who read."""
+    server = start_server(troubled.url(database), request_seconds=2)
+    crowd = Crowd(server, server.open_round(domain_size=100)["id"], connections=12)
+    submissions = distinct_submissions(24, 100)
+    crowd.submit(submissions[:12])
+
+    async def read(http: httpx.AsyncClient) -> None:
+        for path in (f"/rounds/{crowd.round_id}/frequencies", "/rounds", "/readyz"):
+            answer = await http.get(path)
+            assert (answer.status_code, answer.headers["content-type"]) == (503, "application/problem+json"), path
+            assert int(answer.headers["retry-after"]) >= 1
+        assert (await http.get("/healthz")).status_code == 200
+
+    with troubled.hung():
+        crowd.submit(submissions[12:], read, read)
+        assert len(crowd.answered(503)) == 12
+        assert all(int(crowd.answers[s.key].headers["retry-after"]) >= 1 for s in crowd.answered(503))
+    again = Crowd(server, crowd.round_id, connections=12)
+    again.submit(submissions)
+    assert len(again.answered(202)) == 24
+    expected = np.zeros(100, dtype=np.int64)
+    expected[: sum(len(submission.items) for submission in submissions)] = 1
+    assert np.array_equal(crowd.counts, expected)
+    assert server.http.get("/readyz").status_code == 200
+
+
+def test_a_server_that_is_asked_to_stop_while_its_database_hangs_ends_in_its_time(
+    start_server: StartServer, troubled: Cluster, database: str
+) -> None:
+    """Its writer holds a group, others wait, somebody reads, and a refusal is to be written down."""
+    server = start_server(troubled.url(database), request_seconds=3, shutdown_seconds=3)
+    id = server.open_round()["id"]
+    assert server.submit(id, packed(0), "first").status_code == 202
+    assert server.submit(id, packed(9), "refused").status_code == 422
+    url, path = server.url, f"/rounds/{id}"
+    reports = [(url, "POST", f"{path}/reports", packed(1), {**PACKED, "Idempotency-Key": f"key-{i}"}) for i in range(4)]
+    reads = [(url, "GET", f"{path}/frequencies")] * 2
+    with ThreadPoolExecutor() as pool, troubled.hung():
+        waiting = [pool.submit(status_of, *request) for request in (*reports, *reads)]
+        while "ldprecover_queue_submissions 0" in server.http.get("/metrics").text:
+            pass  # the writer has none of them yet
+        server.signal(signal.SIGTERM)
+        assert server.wait() == 0
+        statuses = {status.result() for status in waiting}
+    assert statuses <= {503, None}, "none is a connection that came too late"
+    assert 503 in statuses
+    assert "Traceback" not in server.log.read_text()
+    server.start()
+    for i in range(4):
+        assert server.submit(id, packed(1), f"key-{i}").status_code == 202
+    assert server.frequencies(id)["counts"] == [1, 4, 0, 0]
+
+
+def status_of(
+    url: str, method: str, path: str, content: bytes = b"", headers: dict[str, str] | None = None
+) -> int | None:
+    """Return the status of an answer, or None if there is none."""
+    try:
+        answer = httpx.request(method, url + path, content=content, headers=headers, timeout=60, trust_env=False)
+    except httpx.TransportError:
+        return None
+    return answer.status_code
