@@ -1,5 +1,6 @@
 """The command `ldprecover`: serve a round, open it, report to it, attack it, read it, recover it."""
 
+import io
 import sys
 
 __all__ = ["main"]
@@ -11,7 +12,10 @@ def main() -> None:
         from ldprecover_cli.app import run
 
         for stream in (sys.stdout, sys.stderr):
-            stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a terminal without UTF-8 shows ? for it
+            if isinstance(stream, io.TextIOWrapper):  # None where the shell closed it
+                stream.reconfigure(errors="replace")  # a terminal without UTF-8 shows ? for what it has not
         sys.exit(run(sys.argv[1:]))
     except KeyboardInterrupt:  # before the first command could handle it, or after the last
+        if sys.stderr is not None:
+            sys.stderr.write("Interrupted.\n")
         sys.exit(130)

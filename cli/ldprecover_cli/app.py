@@ -10,10 +10,11 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from ldprecover_cli import exports, keys, reports, results, rounds, tickets
+from ldprecover_cli import analysis, crowds, exports, keys, reports, results, rounds, tickets
 from ldprecover_cli.demo import command as demo
-from ldprecover_cli.failures import explain
+from ldprecover_cli.failures import explain, reworded, with_notes
 from ldprecover_cli.output import fail, note
+from ldprecover_cli.reproduce import command as reproduce
 
 __all__ = ["app", "run"]
 
@@ -36,6 +37,13 @@ class _Commands(TyperGroup):
             signal.signal(signal.SIGINT, signal.SIG_DFL)
         return name, _serve_command() if name == "serve" else command, rest
 
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stopped:
+            note(with_notes("Interrupted.", stopped))
+            raise typer.Exit(130) from None
+
 
 app = typer.Typer(cls=_Commands, no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
 
@@ -46,11 +54,12 @@ def run(arguments: list[str]) -> int:
     try:
         # Not standalone: otherwise typer would draw a box around each error and exit by itself.
         code = get_command(app).main(arguments, prog_name="ldprecover", standalone_mode=False, obj=state)
-    except typer.Abort:
+    except typer.Abort:  # at a question
+        note("Interrupted.")
         return 130
     except typer.TyperException as error:
-        if error.format_message():  # empty where the help has been shown instead
-            fail(f"{error.format_message()} {_try_help(error)}")
+        if said := error.format_message():  # empty where the help has been shown instead
+            fail(f"{reworded(said)} {_try_help(error)}")
         return error.exit_code
     except Exception as error:  # noqa: BLE001  the outermost boundary: a line for the person, always
         if state.debug:
@@ -138,8 +147,11 @@ def _serve_command() -> Any:
 
 
 reports.add_to(app)
+crowds.add_to(app)
 results.add_to(app)
+analysis.add_to(app)
 exports.add_to(app)
+reproduce.add_to(app)
 app.add_typer(rounds.app, name="round")
 app.add_typer(keys.app, name="key")
 app.add_typer(tickets.app, name="ticket")

@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ldprecover_cli.failures import UsageError, check_items
-from ldprecover_cli.options import DEFAULT_URL, Key, RoundArgument, Url, connected
+from ldprecover_cli.options import (
+    DEFAULT_URL,
+    Eta,
+    Key,
+    MaliciousModel,
+    RecoveryMethod,
+    RoundArgument,
+    Url,
+    connected,
+    eta_of,
+)
 from ldprecover_cli.output import note, print_json
 
 if TYPE_CHECKING:
@@ -55,11 +65,9 @@ def recompute(
         list[str] | None,
         typer.Option(help="An item known to be attacked; give it once for each. With any, it is LDPRecover*."),
     ] = None,
-    eta: Annotated[float, typer.Option(help="Assumed malicious users per genuine one, m/n, 0 to 10.")] = 0.2,
-    method: Annotated[str, typer.Option(help="ldprecover, or norm-sub: projection alone.")] = "ldprecover",
-    malicious_model: Annotated[
-        str, typer.Option(help="With targets: paper, or exact for the corrected algebra.")
-    ] = "paper",
+    eta: Eta = "0.2",
+    method: RecoveryMethod = "ldprecover",
+    malicious_model: MaliciousModel = "paper",
 ) -> None:
     """Estimate and recover an exported round without a server, and print the columns as JSON.
 
@@ -75,11 +83,11 @@ def recompute(
         raise UsageError(f"cannot read {file}: {error.strerror}") from error
     except ParameterError as error:
         raise UsageError(f"{file}: {error}") from error
-    print_json(_columns(exported, target or [], eta, method, malicious_model))
+    print_json(_columns(exported, target or [], eta_of(eta), method, malicious_model))
 
 
 def _columns(
-    exported: "RoundExport", target: list[str], eta: float, method: str, malicious_model: str
+    exported: "RoundExport", target: list[str], eta: float | str, method: str, malicious_model: str
 ) -> dict[str, Any]:
     items = exported.parameters.items
     answer: dict[str, Any] = {

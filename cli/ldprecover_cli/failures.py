@@ -3,17 +3,25 @@
 1    the server, the network, the ledger or a limit said no
 2    what was asked for cannot be done: an option outside its range, a file that cannot be read
 130  Ctrl-C
+
+With 1, and without a word, a command also ends when nobody reads what it writes, as before `| head`.
 """
 
+import re
 from collections.abc import Sequence
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
-__all__ = ["CommandError", "UsageError", "check_items", "close_to", "explain"]
+if TYPE_CHECKING:
+    from ldprecover_client.errors import RefusedError
+
+__all__ = ["CommandError", "UsageError", "check_items", "close_to", "explain", "reworded", "with_notes"]
 
 _SLUG_HINTS = {
     "forbidden": "`ldprecover key create --scope` makes another key",
     "invalid-ticket": "give a ticket of this round with --ticket; `ldprecover ticket mint` makes them",
     "name-taken": "choose another, or see `ldprecover round list`",
+    "not-found": "check --url, which is the server's address and nothing behind it",
     "no-current-round": "open one with `ldprecover round open`",
     "no-reports": "`ldprecover simulate` makes some",
     "round-closed": "open another with `ldprecover round open`",
@@ -21,6 +29,56 @@ _SLUG_HINTS = {
     "report-key-needed": "give one with --key; `ldprecover key create --scope report` makes one",
     "unauthorized": "give a key of the server with --key or LDPRECOVER_ADMIN_KEY",
 }
+
+
+_USAGE_SLUGS = {"invalid-parameter", "invalid-request"}
+"""Problems of what was asked for, not of the round's or the server's state."""
+
+_OPTIONS = {
+    "access": "--access",
+    "against": "--against",
+    "attackers": "--attackers",
+    "domain_size": "--domain-size",
+    "each": "--each",
+    "epsilon": "--epsilon",
+    "eta": "--eta",
+    "hash_range": "--hash-range",
+    "item": "--item",
+    "items": "the items",
+    "kind": "--kind",
+    "malicious_model": "--malicious-model",
+    "max_epsilon": "--max-epsilon",
+    "max_total_epsilon": "--max-total-epsilon",
+    "method": "--method",
+    "model": "--model",
+    "name": "NAME",
+    "protocol": "--protocol",
+    "rate": "--rate",
+    "read_access": "--read-access",
+    "retention": "--retention",
+    "search": "--search",
+    "size": "--size",
+    "targets": "--target",
+}
+"""What a person gave, by the name that the interface and the mathematics have for it."""
+
+_FORMS = {
+    "name": "must be 1 to 64 small letters, digits, dots, underscores and hyphens, a letter or digit first",
+    "retention": "must be forever, none, or hours or days, as 36h or 7d",
+}
+"""What the interface states as a pattern, in words."""
+
+_PHRASES = (
+    (r"\b(Input|List|String|Value) should ", "must "),
+    (r" after validation\b", ""),
+    (r"\bgreater than or equal to\b", "at least"),
+    (r"\bless than or equal to\b", "at most"),
+    (r"\bgreater than\b", "above"),
+    (r"\bless than\b", "below"),
+    (r"\ba valid integer(, unable to .*?)?(?=$| \()", "an integer"),
+    (r"\ba valid number(, unable to .*?)?(?=$| \()", "a number"),
+    (r"\bValue error, ", ""),
+)
 
 
 class CommandError(Exception):
@@ -38,17 +96,52 @@ class UsageError(CommandError):
 def explain(error: Exception) -> tuple[str, int] | None:
     """Return the line and the exit code for an error of this project or the system; None for a fault of ours."""
     from ldprecover.errors import LDPRecoverError, ReportError
-    from ldprecover_client.errors import AlreadyReportedError, CallerError, ClientError
+    from ldprecover_client.errors import AlreadyReportedError, CallerError, ClientError, RefusedError
 
     if isinstance(error, CommandError):
-        return str(error), error.exit_code
+        return with_notes(str(error), error.__cause__), error.exit_code
     if isinstance(error, OSError):
-        return str(error), 1
+        named = f"{error.filename}: " if error.filename is not None else ""
+        return f"{named}{error.strerror or error}", 1
     if isinstance(error, ReportError) or not isinstance(error, ClientError | LDPRecoverError):
         return None
+    if isinstance(error, RefusedError) and error.slug in _USAGE_SLUGS:
+        return _what_is_asked(error), 2
     usage = isinstance(error, CallerError | LDPRecoverError) and not isinstance(error, AlreadyReportedError)
+    said = with_notes(_with_option(str(error)) if usage else str(error), error)
     hint = _hint(error)
-    return f"{error}; {hint}" if hint else str(error), 2 if usage else 1
+    return f"{said}; {hint}" if hint else said, 2 if usage else 1
+
+
+def reworded(reason: str) -> str:
+    """Return what a checker of types says of a value, as a person would say it."""
+    for pattern, words in _PHRASES:
+        reason = re.sub(pattern, words, reason)
+    return reason
+
+
+def with_notes(said: str, error: BaseException | None) -> str:
+    """Return a line with what was noted on its error: how many reports had been accepted before it."""
+    notes = getattr(error, "__notes__", ())
+    return f"{said} ({'; '.join(notes)})" if notes else said
+
+
+def _what_is_asked(error: "RefusedError") -> str:
+    """Return in one line which options a server refuses, and why."""
+    said: dict[str, str] = {}
+    for field, reason in error.fields[:3]:
+        name, _, rest = field.partition(".")
+        where = _OPTIONS.get(name, name) + (f": item {int(rest) + 1}" if rest.isdecimal() else "")
+        why = _FORMS[name] if name in _FORMS and "match pattern" in reason else reworded(reason)
+        # What may be one thing or another has a reason for each.
+        said[where] = f"{said[where]}, or {why}" if where in said else f"{where} {why}"
+    return "; ".join(said.values()) or _with_option(error.detail or error.title)
+
+
+def _with_option(said: str) -> str:
+    """Return a sentence that begins with a parameter's name, such as "hash_range must", with its option instead."""
+    found = re.match(r"[a-z_]+(?=:? )", said)
+    return _OPTIONS[found[0]] + said[found.end() :] if found and found[0] in _OPTIONS else said
 
 
 def close_to(wanted: str, known: Sequence[str]) -> str:
@@ -80,11 +173,25 @@ def _hint(error: Exception) -> str:
     if isinstance(error, RefusedError):
         return _SLUG_HINTS.get(error.slug, "")
     if isinstance(error, UnansweredError) and error.status is None:
-        return "start a server with `ldprecover serve`, or name yours with --url or LDPRECOVER_URL"
+        return _HINT_OF_TLS if _is_of_tls(error) else _HINT_OF_NO_ANSWER
     if isinstance(error, InvalidAnswerError):
         return "check --url"
     if isinstance(error, EpsilonTooHighError):
-        return "--max-epsilon raises the limit"
+        return "--max-epsilon raises the limit, and what your report may tell of you"
     if isinstance(error, EpsilonSpentError):
-        return "--max-total-epsilon raises the limit"
+        return "leave this round out, or raise the limit with --max-total-epsilon, and what all rounds may tell of you"
     return ""
+
+
+_HINT_OF_NO_ANSWER = "start a server with `ldprecover serve`, or name yours with --url or LDPRECOVER_URL"
+_HINT_OF_TLS = "a server without TLS has a URL with http://; one with it needs a certificate that this machine trusts"
+
+
+def _is_of_tls(error: BaseException | None) -> bool:
+    import ssl
+
+    while error is not None:
+        if isinstance(error, ssl.SSLError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False

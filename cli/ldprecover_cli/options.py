@@ -1,5 +1,6 @@
 """Options that several commands share, and the server they name."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -16,21 +17,25 @@ __all__ = [
     "AttackName",
     "Column",
     "DatasetName",
+    "Eta",
     "Json",
     "Key",
+    "MaliciousModel",
     "Model",
     "Protocol",
+    "RecoveryMethod",
     "RoundArgument",
     "RoundOption",
     "Seed",
     "Url",
     "connected",
+    "eta_of",
     "quick_retries",
 ]
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 
-AttackName = Literal["aa", "manip", "mga"]
+AttackName = Literal["aa", "apa", "apa2", "manip", "mga", "mga-a", "mla", "ria", "rpa"]
 Model = Literal["crafted", "sampled"]
 Protocol = Literal["grr", "oue", "olh"]
 
@@ -57,7 +62,26 @@ Column = Annotated[
     str | None,
     typer.Option("--column", help="Column to count in a CSV file of one row a user.", metavar="NAME"),
 ]
+Eta = Annotated[
+    str, typer.Option(help="Assumed malicious users per genuine one, m/n, 0 to 10; or auto.", metavar="NUMBER")
+]
+RecoveryMethod = Annotated[str, typer.Option("--method", help="One of those that `ldprecover methods` lists.")]
+MaliciousModel = Annotated[
+    str,
+    typer.Option(
+        "--malicious-model", help="With targets: paper, exact for the corrected algebra, padded, or searched."
+    ),
+]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of all that is random here.")]
+
+
+def eta_of(text: str) -> float | str:
+    """Return an eta as it is sent: a number, or the word that the server reads or refuses."""
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return number if math.isfinite(number) else text
 
 
 def quick_retries() -> "Retries":
@@ -70,7 +94,7 @@ def quick_retries() -> "Retries":
 @contextmanager
 def connected(url: str, key: str | None = None, *, round: str | None = None) -> Iterator["Server"]:
     """Yield the server, for calls about `round`; raise a CommandError in words where it refuses one."""
-    from ldprecover_client import RefusedError, Server
+    from ldprecover_client import InvalidAnswerError, RefusedError, Server
 
     with Server(url, key=key, retries=quick_retries()) as server:
         try:
@@ -84,6 +108,8 @@ def connected(url: str, key: str | None = None, *, round: str | None = None) -> 
                     f"no round is called {round!r}: {near or '`ldprecover round list` shows the rounds there are'}"
                 ) from error
             raise
+        except InvalidAnswerError as error:
+            raise CommandError(f"{server.url}: {error}; check --url") from error
 
 
 _WHERE_KEYS_ARE = "the server printed one at its first start, and `ldprecover key create` on its database makes another"

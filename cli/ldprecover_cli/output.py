@@ -22,7 +22,7 @@ def console(*, stderr: bool = False) -> Console:
     As wide as the terminal; for a file or a pipe 100 columns, unless COLUMNS says otherwise.
     """
     file = sys.stderr if stderr else sys.stdout
-    fixed = file.isatty() or "COLUMNS" in os.environ
+    fixed = (file is not None and file.isatty()) or "COLUMNS" in os.environ
     width = None if fixed else _WIDTH_OF_A_FILE
     return Console(stderr=stderr, markup=False, emoji=False, highlight=False, width=width)
 

@@ -1,4 +1,4 @@
-"""`report`, `simulate` and `attack`: one user's report, many genuine ones, many malicious ones."""
+"""`report`: one real user's report of one value."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,23 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ldprecover_cli.attackers import draw_targets, malicious_users, search_budget
 from ldprecover_cli.failures import CommandError, UsageError, check_items
-from ldprecover_cli.options import (
-    DEFAULT_URL,
-    AttackName,
-    Column,
-    DatasetName,
-    Json,
-    Key,
-    Model,
-    RoundOption,
-    Seed,
-    Url,
-    connected,
-    quick_retries,
-)
-from ldprecover_cli.output import console, counted, plain, print_json
+from ldprecover_cli.options import DEFAULT_URL, Json, RoundOption, Url, connected, quick_retries
+from ldprecover_cli.output import console, plain, print_json
 
 if TYPE_CHECKING:
     from ldprecover_client import Receipt
@@ -31,15 +17,14 @@ __all__ = ["add_to"]
 
 
 def add_to(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add the command."""
     app.command()(report)
-    app.command()(simulate)
-    app.command()(attack)
 
 
 def report(
     value: Annotated[
-        str | None, typer.Argument(help="The item you hold, as the round calls it.", metavar="VALUE")
+        str | None,
+        typer.Argument(help="The item you hold, as the round calls it; or your number, from -1 to 1.", metavar="VALUE"),
     ] = None,
     *,
     round: RoundOption = "current",
@@ -67,7 +52,10 @@ def report(
     It is perturbed here, once, and only the perturbed report leaves this machine.
 
     Example: ldprecover report "Denver, CO" --round cities
+
+    Example: ldprecover report --round moods -- -0.25
     """
+    from ldprecover.harmony import is_for_numbers
     from ldprecover_client import Ledger, Reporter, UnansweredError, UnknownItemError
 
     if (value is None) is not resume:
@@ -86,7 +74,9 @@ def report(
         try:
             receipt = reporter.report(value)
         except UnknownItemError:
-            check_items([value], server.parameters(round).parameters.items)
+            parameters = server.parameters(round).parameters
+            if not is_for_numbers(parameters):
+                check_items([value], parameters.items)
             raise
         except UnansweredError as error:
             if not reporter.ledger.pending():
@@ -102,123 +92,6 @@ def report(
         f"Accepted by round {plain(receipt.round_id)}: one perturbed report at epsilon {receipt.epsilon:g}.{again} "
         f"Your ledger has spent {reporter.ledger.spent:g} in all."
     )
-
-
-def simulate(
-    *,
-    users: Annotated[int, typer.Option(min=1, help="Number of genuine users, n.")],
-    dataset: DatasetName = None,
-    column: Column = None,
-    seed: Seed = 0,
-    round: RoundOption = "current",
-    url: Url = DEFAULT_URL,
-    key: Key = None,
-    json: Json = False,
-) -> None:
-    """Have simulated genuine users report.
-
-    Their values follow a data set; without one all items are as likely.
-
-    Example: ldprecover simulate --round cities --dataset cities --users 100000
-    """
-    from ldprecover_client import Population, load_dataset
-
-    with connected(url, key, round=round) as server:
-        found = server.parameters(round)
-        if dataset is not None:
-            population = Population.of(load_dataset(dataset, column), users, seed)
-        elif column is not None:
-            raise UsageError("--column belongs to --dataset")
-        else:
-            population = Population([1] * len(found.parameters.items), users, seed)
-        accepted = population.report_to(url, found.id, key=key, retries=quick_retries())
-    if json:
-        counts = population.counts.tolist()
-        print_json({"round": found.id, "accepted": accepted, "seed": seed, "true_counts": counts})
-    else:
-        console().print(f"{counted(accepted, 'genuine user')} reported to {plain(found.name)}.")
-
-
-def attack(
-    name: Annotated[
-        AttackName, typer.Argument(help="mga raises targets; manip and aa distort everything.", metavar="ATTACK")
-    ] = "mga",
-    *,
-    users: Annotated[int | None, typer.Option(min=1, help="Number of malicious users, m.")] = None,
-    beta: Annotated[
-        float | None, typer.Option(help="Their share m/(n+m) instead, of the n reports already in the round.")
-    ] = None,
-    target: Annotated[list[str] | None, typer.Option(help="mga: an item to raise; give it once for each.")] = None,
-    targets: Annotated[
-        int | None, typer.Option(min=1, help="mga: this many items instead, drawn with the seed.")
-    ] = None,
-    model: Annotated[
-        Model | None, typer.Option(help="How a report is made: as strong as it can be, or the paper's encoded item.")
-    ] = None,
-    search: Annotated[
-        str | None, typer.Option(help="mga on olh: seeds each user tries, or exhaustive; 1000 when absent.")
-    ] = None,
-    kind: Annotated[str | None, typer.Option(help="aa: diffuse or peaked.")] = None,
-    size: Annotated[int | None, typer.Option(help="manip, and aa when peaked: number of items.")] = None,
-    input_poisoning: Annotated[
-        bool, typer.Option("--input-poisoning", help="Perturb the attack's items honestly.")
-    ] = False,
-    attackers: Annotated[
-        int, typer.Option(help="Attackers that share the malicious users, each with its own plan.")
-    ] = 1,
-    seed: Seed = 0,
-    round: RoundOption = "current",
-    url: Url = DEFAULT_URL,
-    key: Key = None,
-    json: Json = False,
-) -> None:
-    """Have malicious users send crafted reports, through the same door as everyone.
-
-    For testing your own rounds.
-
-    Example: ldprecover attack mga --beta 0.05 --target "Denver, CO" --target "Reno, NV"
-
-    Example: ldprecover attack manip --users 5000 --input-poisoning
-    """
-    from ldprecover_attacker import Campaign, make_attack
-
-    if (users is None) is (beta is None):
-        raise UsageError("say how many malicious users there are, with --users or with --beta")
-    with connected(url, key, round=round) as server:
-        status = server.round(round)
-        labels = status.parameters.items
-        if target and targets is not None:
-            raise UsageError("give either --target or --targets")
-        if target:
-            check_items(target, labels)
-        elif targets is not None:
-            target = [labels[i] for i in draw_targets(len(labels), targets, seed)]
-        plan = make_attack(
-            name,
-            targets=target or None,
-            model=model,
-            search=search_budget(search),
-            kind=kind,
-            size=size,
-            input_poisoning=input_poisoning,
-            attackers=attackers,
-        )
-        m = users if users is not None else malicious_users(status.n, beta or 0.0)
-        sent = Campaign(url, status.id, plan, m, seed, key=key, retries=quick_retries()).run(progress="bar")
-    if json:
-        print_json(
-            {
-                "round": status.id,
-                "accepted": sent.accepted,
-                "attack": name,
-                "targets": target or None,
-                "beta": sent.accepted / (status.n + sent.accepted) if sent.accepted else 0.0,
-                "seed": seed,
-            }
-        )
-        return
-    raised = f" to raise: {'; '.join(map(plain, target))}" if target else ""
-    console().print(f"{counted(sent.accepted, 'malicious user')} reported to {plain(status.name)}{raised}")
 
 
 def _fields(receipt: "Receipt") -> dict[str, Any]:

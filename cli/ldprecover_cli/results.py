@@ -1,13 +1,27 @@
 """`frequencies` and `recover`: what a round's reports say, and what recovery makes of them."""
 
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ldprecover_cli.failures import check_items
-from ldprecover_cli.options import DEFAULT_URL, Json, Key, RoundOption, Url, connected
+from ldprecover_cli.options import (
+    DEFAULT_URL,
+    Eta,
+    Json,
+    Key,
+    MaliciousModel,
+    RecoveryMethod,
+    RoundOption,
+    Url,
+    connected,
+    eta_of,
+)
 from ldprecover_cli.output import bar, console, counted, plain, plain_table, print_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 __all__ = ["add_to"]
 
@@ -46,10 +60,12 @@ def frequencies(
         return
     shares = answer["frequencies"]
     table = plain_table("item", "", "percent", "± s.e.", numbers=2)
-    for i in _largest(shares, top):
-        drawn = bar(shares[i], max(shares), _BAR, ascii_only=out.options.ascii_only)
+    chosen = _largest(shares, top)
+    width = _bar_width(out, [answer["items"][i] for i in chosen], beside=19)
+    for i in chosen:
+        drawn = bar(shares[i], max(shares), width, ascii_only=out.options.ascii_only)
         error = answer["standard_errors"][i]
-        table.add_row(plain(answer["items"][i]), f"{drawn:<{_BAR}}", f"{100 * shares[i]:.2f}", f"{100 * error:.2f}")
+        table.add_row(plain(answer["items"][i]), f"{drawn:<{width}}", f"{100 * shares[i]:.2f}", f"{100 * error:.2f}")
     out.print(table)
     _count_the_rest(out, len(shares), top)
     out.print(f"Sum of all estimates: {answer['sum']:.3f}; 1 is expected of honest reports.")
@@ -62,11 +78,12 @@ def recover(
         list[str] | None,
         typer.Option(help="An item known to be attacked; give it once for each. With any, it is LDPRecover*."),
     ] = None,
-    eta: Annotated[float, typer.Option(help="Assumed malicious users per genuine one, m/n, 0 to 10.")] = 0.2,
-    method: Annotated[str, typer.Option(help="ldprecover, or norm-sub: projection alone.")] = "ldprecover",
-    malicious_model: Annotated[
-        str, typer.Option(help="With targets: paper, or exact for the corrected algebra.")
-    ] = "paper",
+    infer_targets: Annotated[
+        bool, typer.Option("--infer-targets", help="Take for targets what `ldprecover suspects` shows.")
+    ] = False,
+    eta: Eta = "0.2",
+    method: RecoveryMethod = "ldprecover",
+    malicious_model: MaliciousModel = "paper",
     top: Top = 20,
     url: Url = DEFAULT_URL,
     key: Key = None,
@@ -81,7 +98,13 @@ def recover(
     with connected(url, key, round=round) as server:
         if target:
             check_items(target, server.parameters(round).parameters.items)
-        answer = server.recover(round, eta=eta, targets=target or [], method=method, malicious_model=malicious_model)
+        answer = server.recover(
+            round,
+            eta=eta_of(eta),
+            targets="infer" if infer_targets else target or [],
+            method=method,
+            malicious_model=malicious_model,
+        )
     if json:
         print_json(answer)
         return
@@ -91,14 +114,21 @@ def recover(
     poisoned, recovered, targets = answer["poisoned"], answer["recovered"], set(answer["targets"])
     table = plain_table("item", "", "recovered, %", "poisoned, %", numbers=2)
     chosen = _largest(recovered, top)
-    for i in [*chosen, *sorted(targets.difference(chosen))]:
-        drawn = bar(recovered[i], max(recovered), _BAR, ascii_only=out.options.ascii_only)
-        name = f"{answer['items'][i]} (target)" if i in targets else answer["items"][i]
-        table.add_row(plain(name), f"{drawn:<{_BAR}}", f"{100 * recovered[i]:.2f}", f"{100 * poisoned[i]:.2f}")
+    chosen += sorted(targets.difference(chosen))
+    names = {i: f"{answer['items'][i]} (target)" if i in targets else answer["items"][i] for i in chosen}
+    width = _bar_width(out, names.values(), beside=29)
+    for i, name in names.items():
+        drawn = bar(recovered[i], max(recovered), width, ascii_only=out.options.ascii_only)
+        table.add_row(plain(name), f"{drawn:<{width}}", f"{100 * recovered[i]:.2f}", f"{100 * poisoned[i]:.2f}")
     out.print(table)
     _count_the_rest(out, len(recovered), top)
     for said in answer.get("notes") or []:
         out.print(f"Note: {plain(str(said))}")
+
+
+def _bar_width(out: "Console", names: Iterable[str], *, beside: int) -> int:
+    """Return how wide bars can be between names and what is `beside` them; 0 where a terminal is too narrow."""
+    return max(0, min(_BAR, out.width - max(map(len, names)) - 2 - beside))
 
 
 def _largest(values: Sequence[float], top: int) -> list[int]:

@@ -1,6 +1,7 @@
 """`round`: open, list, show, close and delete rounds."""
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from ldprecover_client import RoundStatus
 
 __all__ = ["app"]
+
+_BESIDE_NAMES = 68  # characters that the other columns of a list take
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -61,6 +64,16 @@ def open_round(
     read_access: Annotated[
         Literal["public", "key"], typer.Option(help="Who may read the results: anyone, or holders of an analyst key.")
     ] = "public",
+    retention: Annotated[
+        str,
+        typer.Option(
+            help="How long reports are kept once counted: forever, none, or hours or days, as 36h or 7d. Counts stay.",
+            metavar="TIME",
+        ),
+    ] = "forever",
+    series: Annotated[
+        str | None, typer.Option(help="Series of rounds over the same items, for `ldprecover suspects` to compare.")
+    ] = None,
     url: Url = DEFAULT_URL,
     key: Key = None,
     json: Json = False,
@@ -72,6 +85,8 @@ def open_round(
     Example: ldprecover round open lunch --epsilon 1 --item soup --item salad
 
     Example: ldprecover round open cities --epsilon 0.5 --dataset cities
+
+    Example: ldprecover round open staff --epsilon 1 --items staff.txt --access ticket --read-access key --retention 30d
     """
     labels = _labels(item, items, dataset, column, domain_size)
     with connected(url, key) as server:
@@ -84,6 +99,8 @@ def open_round(
             hash_range=hash_range,
             access=access,
             read_access=read_access,
+            retention=retention,
+            series=series,
         )
     _show(opened, json=json)
 
@@ -99,19 +116,24 @@ def list_rounds(*, url: Url = DEFAULT_URL, json: Json = False) -> None:
     with connected(url) as server:
         found = server.rounds()
     if json:
-        print_json({"rounds": [_fields(status, items=False) for status in found]})
+        print_json({"rounds": [asdict(round) for round in found]})
         return
     if not found:
         console().print("No rounds yet. Open one with: ldprecover round open")
         return
-    table = plain_table("name", "state", "protocol", "opened", "epsilon", "items", "reports", numbers=3)
+    out = console()
+    dated = max(len(round.name) for round in found) + _BESIDE_NAMES <= out.width
+    table = plain_table(
+        "name", "state", "protocol", *(["opened"] if dated else []), "epsilon", "items", "reports", numbers=3
+    )
     table.columns[0].no_wrap = True  # a name is there to be copied
-    for status in found:
-        size = len(status.parameters.items)
-        opened = status.opened_at.replace("+00:00", "Z")
-        row = (status.name, status.state, status.parameters.protocol, opened)
-        table.add_row(*map(plain, row), f"{status.parameters.epsilon:g}", f"{size:,}", f"{status.n:,}")
-    console().print(table)
+    for round in found:
+        opened = [f"{round.opened_at[:16].replace('T', ' ')}Z"] if dated else []
+        row = map(plain, (round.name, round.state, round.protocol, *opened))
+        table.add_row(*row, f"{round.epsilon:g}", f"{round.domain_size:,}", f"{round.n:,}")
+    out.print(table)
+    if not dated:
+        out.print("A wider terminal shows when each was opened.")
 
 
 @app.command("show")
@@ -187,26 +209,8 @@ def _labels(
     return item or None
 
 
-def _fields(status: "RoundStatus", *, items: bool = True) -> dict[str, Any]:
-    parameters, oracle = status.parameters, status.parameters.oracle
-    fields: dict[str, Any] = {
-        "id": status.id,
-        "name": status.name,
-        "state": status.state,
-        "n": status.n,
-        "protocol": parameters.protocol,
-        "epsilon": parameters.epsilon,
-        "domain_size": oracle.domain_size,
-        "hash_range": parameters.hash_range,
-        "p": status.p,
-        "q": status.q,
-        "digest": status.digest,
-        "access": status.access,
-        "read_access": status.read_access,
-        "opened_at": status.opened_at,
-        "closed_at": status.closed_at,
-    }
-    return {**fields, "items": list(parameters.items)} if items else fields
+def _fields(status: "RoundStatus") -> dict[str, Any]:
+    return {**asdict(status.summary), "items": list(status.parameters.items)}
 
 
 def _show(status: "RoundStatus", *, json: bool) -> None:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from ldprecover.errors import ParameterError
-from ldprecover_cli.failures import CommandError, UsageError
+from ldprecover_cli.failures import CommandError, UsageError, reworded
 from ldprecover_server import ConfigurationError, Settings, create_key, list_keys, migrate, revoke_key, serve
 from ldprecover_server.errors import KeyNotFoundError, ServiceError
 from ldprecover_server.keys import AccessKey
@@ -41,16 +41,17 @@ def run_server(**given: Any) -> None:
 def new_key(*, scope: str, name: str | None, **given: Any) -> tuple[str, str]:
     """Return another key of the database in these settings, and words on which database that is."""
     with _in_words():
-        settings = _settings(given)
-        where = _where(settings.database_url)
+        settings = _of_a_server(given)
+        file = _file(settings)
         a = "A" if scope == "report" else "An"
-        return create_key(settings, scope=scope, name=name), f"{a} {scope} key of {where}"
+        made = create_key(settings, scope=scope, name=name)
+        return made, f"{a} {scope} key of {'the database' if file is None else file}"
 
 
 def all_keys(**given: Any) -> list[AccessKey]:
     """Return what is told of the keys of the database in these settings."""
     with _in_words():
-        return list_keys(_settings(given))
+        return list_keys(_of_a_server(given))
 
 
 def migrate_database(**given: Any) -> list[str]:
@@ -62,15 +63,25 @@ def migrate_database(**given: Any) -> list[str]:
 def end_key(name: str, **given: Any) -> None:
     """Revoke a key of the database in these settings."""
     with _in_words():
-        revoke_key(_settings(given), name)
+        revoke_key(_of_a_server(given), name)
 
 
-def _where(database_url: str) -> str:
-    if not database_url.startswith("sqlite:///"):
-        return "the database"
-    file = Path(database_url.removeprefix("sqlite:///"))
-    new = "" if file.exists() else ", which did not exist before: is this the folder your server runs in?"
-    return f"{file.absolute()}{new}"
+def _of_a_server(given: dict[str, Any]) -> Settings:
+    """Return settings whose database is there. Raises UsageError: keys of a new one would open no server's door."""
+    settings = _settings(given)
+    file = _file(settings)
+    if file is not None and not (file.is_file() and file.stat().st_size):
+        raise UsageError(
+            f"there is no database {file}: run this in the folder your server runs in, or name its database with "
+            "--database-url or LDPRECOVER_DATABASE_URL; `ldprecover serve` or `ldprecover migrate` makes a new one"
+        )
+    return settings
+
+
+def _file(settings: Settings) -> Path | None:
+    """Return the file that the database is in; None where it is none, or the URL is none."""
+    scheme, _, file = settings.database_url.partition(":///")
+    return Path(file).absolute() if scheme in ("sqlite", "sqlite+pysqlite") and file not in ("", ":memory:") else None
 
 
 def _settings(given: dict[str, Any]) -> Settings:
@@ -78,13 +89,15 @@ def _settings(given: dict[str, Any]) -> Settings:
 
 
 def _option(name: str, field: FieldInfo) -> Parameter:
-    kind = field.annotation if field.annotation in (int, str) else str
+    kind = field.annotation if field.annotation in (int, float, str) else str
+    default = None if field.default == () else field.default
     option = typer.Option(
         f"--{name.replace('_', '-')}",
         envvar=f"{_PREFIX}{name.upper()}",
         help=field.description,
+        metavar="TEXT" if kind is str else "N",  # short, so that no variable's name is cut at 80 columns
     )
-    return Parameter(name, Parameter.KEYWORD_ONLY, default=field.default, annotation=Annotated[kind | None, option])
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind | None, option])
 
 
 @contextmanager
@@ -100,7 +113,12 @@ def _in_words() -> Iterator[None]:
     except ValidationError as error:
         # The value itself is left out: it may be a key.
         wrong = error.errors(include_input=False, include_url=False, include_context=False)
-        raise UsageError("; ".join(f"{_named(e['loc'])}: {e['msg']}" for e in wrong)) from None
+        raise UsageError("; ".join(f"{_named(e['loc'])} {_reason(e['msg'])}" for e in wrong)) from None
+
+
+def _reason(message: str) -> str:
+    # What has a length among the settings is a key, whose items are characters.
+    return reworded(message).replace(" items,", " characters,")
 
 
 def _named(place: tuple[int | str, ...]) -> str:

@@ -1,7 +1,12 @@
 """The command line, run in this process against a real server."""
 
+import contextlib
 import json
+import os
+import pty
 import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,6 +74,58 @@ def on_server(run: Run, server: Any, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setenv("LDPRECOVER_URL", server.url)
     monkeypatch.setenv("LDPRECOVER_ADMIN_KEY", server.admin_key)
     return run
+
+
+class Watched:
+    """A command line in a process of its own whose standard error is a terminal."""
+
+    def __init__(self, *arguments: str) -> None:
+        self._terminal, theirs = pty.openpty()
+        self.shown = ""
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "ldprecover_cli", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=theirs,
+            text=True,
+        )
+        os.close(theirs)
+
+    def watch(self, until: str = "") -> bool:
+        """Read the terminal until a text is on it; without one, until the end. Tell whether it came."""
+        while not until or until not in self.shown:
+            try:
+                piece = os.read(self._terminal, 65536)
+            except OSError:  # nobody has the terminal open any more
+                return False
+            self.shown += piece.decode(errors="replace")
+        return True
+
+    def ended(self) -> tuple[int, str]:
+        """Wait for the end and return the exit code and standard output."""
+        self.watch()
+        out, _ = self.process.communicate()
+        return self.process.returncode, out
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        os.close(self._terminal)
+
+
+@pytest.fixture
+def watched() -> Iterator[Callable[..., Watched]]:
+    """Start command lines on a terminal; whatever still runs at the end is killed."""
+    with contextlib.ExitStack() as stack:
+
+        def start(*arguments: str) -> Watched:
+            command = Watched(*arguments)
+            stack.callback(command.close)
+            return command
+
+        yield start
 
 
 @pytest.fixture

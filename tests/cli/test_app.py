@@ -5,6 +5,7 @@ import shlex
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -12,7 +13,7 @@ from typer.main import get_command
 
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_attacker import ATTACKS, MODELS
-from ldprecover_cli import app, options, reports
+from ldprecover_cli import app, crowds, options
 from ldprecover_client.ledger import MAX_TOTAL_EPSILON
 from ldprecover_client.reporter import MAX_EPSILON
 
@@ -93,7 +94,7 @@ def test_an_unforeseen_error_is_one_line_and_debug_shows_where(run: Any, monkeyp
     def fail(*args: object, **options: object) -> None:
         raise ZeroDivisionError("two\nlines")
 
-    monkeypatch.setattr(reports, "connected", fail)
+    monkeypatch.setattr(crowds, "connected", fail)
     result = run("simulate", "--users", "3")
     assert result.code == 1
     assert result.error.startswith("ZeroDivisionError: two lines")
@@ -139,6 +140,62 @@ def test_a_terminal_without_unicode_is_no_reason_to_fail() -> None:
     )
     assert b"Example: ldprecover demo" in done.stdout
     assert done.stderr == b""
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("round", "list"), ("round", "list", "--json")], ids=" ".join)
+def test_what_nobody_reads_ends_without_a_word(server: Any, arguments: tuple[str, ...]) -> None:
+    """As before `| head`: whoever read is gone before the first line."""
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "ldprecover_cli", *arguments],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"LDPRECOVER_URL": server.url},
+        check=False,
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+def test_closed_streams_are_no_reason_to_fail(server: Any, nowhere: str) -> None:
+    command = f"{sys.executable} -m ldprecover_cli round list --url"
+    closed = subprocess.run(["sh", "-c", f"{command} {server.url} >&- 2>&-"], check=False)
+    assert closed.returncode == 0
+    refused = subprocess.run(["sh", "-c", f"{command} {nowhere} 2>&-"], capture_output=True, check=False)
+    assert (refused.returncode, refused.stdout) == (1, b"")
+
+
+def test_a_shell_completes_commands_and_options() -> None:
+    """What the script of `--show-completion` asks for, and its answers."""
+    for words, position, answer in (
+        ("ldprecover fr", 1, "frequencies"),
+        ("ldprecover round open --acc", 3, "--access"),
+    ):
+        asked = {"_LDPRECOVER_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(position)}
+        done = subprocess.run(
+            ["ldprecover"],
+            executable=Path(sys.executable).with_name("ldprecover"),
+            capture_output=True,
+            text=True,
+            env=os.environ | asked,
+            check=True,
+        )
+        assert done.stdout.split() == [answer]
+
+
+def test_the_program_and_the_module_are_one() -> None:
+    program = subprocess.run([Path(sys.executable).with_name("ldprecover"), "--help"], capture_output=True, check=True)
+    module = subprocess.run([sys.executable, "-m", "ldprecover_cli", "--help"], capture_output=True, check=True)
+    assert program.stdout == module.stdout
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_help_fits_a_terminal_of_80_columns(run: Any, path: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run(*path, "--help").out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert not [line for line in lines if "…" in line and '"1", …' not in line]  # nothing is cut off
 
 
 def test_no_colour_codes_and_no_endless_lines_when_not_a_terminal(run: Any) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from ldprecover import ParameterError, ReportError
-from ldprecover_cli.failures import CommandError, UsageError, check_items, close_to, explain
+from ldprecover_cli.failures import CommandError, UsageError, check_items, close_to, explain, reworded
 from ldprecover_client import (
     AlreadyReportedError,
     ArgumentError,
@@ -34,6 +34,90 @@ from ldprecover_client import (
 )
 def test_the_exit_code_tells_usage_from_refusal(error: Exception, code: int) -> None:
     assert explain(error) == ("x", code)
+
+
+def _refused(detail: str | None = None, slug: str = "invalid-request", *fields: tuple[str, str]) -> RefusedError:
+    return RefusedError(422, "The request does not fit", detail, f"/docs/errors#{slug}", fields=fields)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            _refused("x", "invalid-request", ("epsilon", "Input should be less than or equal to 10")),
+            "--epsilon must be at most 10",
+        ),
+        (
+            _refused("x", "invalid-request", ("domain_size", "Input should be a valid integer")),
+            "--domain-size must be an integer",
+        ),
+        (
+            _refused("x", "invalid-request", ("name", "String should match pattern '^a'")),
+            "NAME must be 1 to 64 small letters",
+        ),
+        (
+            _refused("x", "invalid-request", ("items.2", "String should have at least 1 character")),
+            "the items: item 3 must have",
+        ),
+        (_refused("x", "invalid-request", ("body", "Field required")), "body Field required"),
+        (_refused("hash_range is for olh alone", "invalid-parameter"), "--hash-range is for olh alone"),
+        (_refused("targets: no item is labelled 'x'", "invalid-parameter"), "--target: no item is labelled 'x'"),
+        (_refused(None, "invalid-parameter"), "The request does not fit"),
+        (ParameterError("items must be distinct"), "the items must be distinct"),
+        (ArgumentError("max_epsilon must be above 0"), "--max-epsilon must be above 0"),
+        (ArgumentError("a key is printable"), "a key is printable"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_an_option_outside_its_range_is_named_as_it_was_given(error: Exception, said: str) -> None:
+    known = explain(error)
+    assert known is not None
+    assert known[0].startswith(said)
+    assert known[1] == 2
+
+
+def test_only_so_many_fields_are_named() -> None:
+    known = explain(_refused("x", "invalid-request", *[(name, "Input should be 1") for name in "abcde"]))
+    assert known == ("a must be 1; b must be 1; c must be 1", 2)
+
+
+def test_what_may_be_one_thing_or_another_is_said_once() -> None:
+    reasons = (("eta.float", "Input should be less than or equal to 10"), ("eta.literal", "Input should be 'auto'"))
+    assert explain(_refused("x", "invalid-request", *reasons)) == ("--eta must be at most 10, or must be 'auto'", 2)
+
+
+def test_what_was_noted_on_an_error_is_said() -> None:
+    error = RefusedError(409, "Closed", type="/docs/errors#round-closed")
+    error.add_note("5 of 9 reports were accepted")
+    assert explain(error) == ("Closed (5 of 9 reports were accepted); open another with `ldprecover round open`", 1)
+    other = CommandError("no key")
+    other.__cause__ = error
+    assert explain(other) == ("no key (5 of 9 reports were accepted)", 1)
+
+
+def test_an_error_of_the_system_names_its_file_and_no_number() -> None:
+    assert explain(FileNotFoundError(2, "No such file or directory", "a.csv")) == (
+        "a.csv: No such file or directory",
+        1,
+    )
+    assert explain(OSError(28, "No space left on device")) == ("No space left on device", 1)
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        (
+            "Invalid value for '--users': Input should be a valid integer, unable to parse string as an integer",
+            "an integer",
+        ),
+        ("Input should be a valid number, unable to parse string as a number", "must be a number"),
+        ("List should have at least 2 items after validation, not 1", "must have at least 2 items, not 1"),
+        ("Value error, 'bribe' is not one of 'aa'", "'bribe' is not one of 'aa'"),
+        ("Missing option '--epsilon'.", "Missing option '--epsilon'."),
+    ],
+)
+def test_the_words_of_a_checker_of_types_become_a_persons(reason: str, said: str) -> None:
+    assert reworded(reason).endswith(said)
 
 
 @pytest.mark.parametrize(

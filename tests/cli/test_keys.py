@@ -12,6 +12,7 @@ DATABASE = "sqlite:///keys.db"
 @pytest.fixture
 def key(run: Any) -> Any:
     """Run a `key` command on a database of its own."""
+    assert run("migrate", "--database-url", DATABASE).code == 0
     return lambda *arguments: run("key", *arguments, "--database-url", DATABASE)
 
 
@@ -58,6 +59,27 @@ def test_a_key_that_cannot_be_made_leaves_no_file(key: Any, tmp_path: Path) -> N
     key("create", "crowd")
     assert key("create", "crowd", "--output", "secret.key").code == 1
     assert not (tmp_path / "secret.key").exists()
+
+
+@pytest.mark.parametrize("arguments", [("create",), ("list",), ("list", "--json"), ("revoke", "crowd")], ids=" ".join)
+@pytest.mark.parametrize("empty", [False, True])
+def test_where_no_database_is_none_is_made(run: Any, tmp_path: Path, arguments: tuple[str, ...], empty: bool) -> None:
+    if empty:
+        (tmp_path / "ldprecover.db").touch()
+    before = sorted(tmp_path.rglob("*"))
+    result = run("key", *arguments)
+    assert result.code == 2
+    assert f"there is no database {tmp_path / 'ldprecover.db'}" in result.error
+    for way in ("--database-url", "LDPRECOVER_DATABASE_URL", "ldprecover serve", "ldprecover migrate"):
+        assert way in result.error
+    assert sorted(tmp_path.rglob("*")) == before
+    assert not empty or (tmp_path / "ldprecover.db").stat().st_size == 0
+
+
+def test_where_no_database_is_no_file_for_a_key_is_left(run: Any, tmp_path: Path) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    assert run("key", "create", "--output", "secret.key").code == 2
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 @pytest.mark.parametrize("arguments", [("No", "such"), ("Crowd",), ("-x",), ("--scope", "root")])

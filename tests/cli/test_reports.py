@@ -1,13 +1,16 @@
-"""Reporting, simulating and attacking on a real server."""
+"""Reporting one value on a real server, and where there is none."""
 
+import contextlib
+import signal
+import socket
+import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from ldprecover_cli.attackers import draw_targets
-from ldprecover_client import Ledger, Population, load_dataset
+from ldprecover_client import Ledger, load_dataset
 
 
 @pytest.fixture
@@ -93,114 +96,52 @@ def test_report_wants_a_value_or_resume(run: Any) -> None:
     assert "--resume" in run("report", "soup", "--resume").error
 
 
-def test_genuine_users_follow_the_data_set_and_the_seed(on_server: Any, cities: Any, server: Any) -> None:
-    arguments = ("simulate", "--round", cities["name"], "--dataset", "cities", "--users", "5000", "--seed", "4")
-    answer = on_server(*arguments, "--json").json
-    population = Population.of(load_dataset("cities"), 5000, 4)
-    assert answer == {"round": cities["id"], "accepted": 5000, "seed": 4, "true_counts": population.counts.tolist()}
-    assert server.frequencies(cities["id"])["n"] == 5000
-    said = on_server(*arguments)
-    assert said.out == f"5,000 genuine users reported to {cities['name']}.\n"
+def test_a_file_that_is_no_ledger_stays_as_it_is(on_server: Any, lunch: Any, tmp_path: Path) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("soup on Monday\n")
+    notes.chmod(0o644)
+    result = on_server("report", "soup", "--round", lunch["name"], "--ledger", str(notes))
+    assert result.code == 1
+    assert f"{notes} is no ledger of reports" in result.error
+    assert (notes.read_text(), stat.S_IMODE(notes.stat().st_mode)) == ("soup on Monday\n", 0o644)
 
 
-def test_without_a_data_set_every_item_is_as_likely(on_server: Any, lunch: Any) -> None:
-    answer = on_server("simulate", "--round", lunch["name"], "--users", "30000", "--json").json
-    # Multinomial: sd of each count sqrt(30000 * 2/9) = 81.6; 8 sd is passed with probability 4e-15.
-    assert np.abs(np.array(answer["true_counts"]) - 10_000).max() < 653
+class Stranger:
+    """Something that listens where a server was meant to be; what it does with a caller is `meet`'s affair."""
 
+    def __init__(self, meet: Callable[[socket.socket], None], calls: int) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._met: list[socket.socket] = []
+        self._meet = meet
+        self._calls = calls
 
-@pytest.mark.parametrize(
-    ("options", "word"),
-    [
-        (("--dataset", "fire"), "items"),
-        (("--dataset", "no-such.csv"), "no-such.csv"),
-        (("--column", "x"), "--dataset"),
-        (("--dataset", "bad.csv"), "row 3"),
-    ],
-)
-def test_data_that_do_not_fit_are_refused(
-    on_server: Any, cities: Any, tmp_path: Path, options: tuple[str, ...], word: str
-) -> None:
-    (tmp_path / "bad.csv").write_text("item,count\na,1\nb,-2\n")
-    result = on_server("simulate", "--round", cities["name"], "--users", "10", *options)
-    assert result.code == 2
-    assert word in result.error
+    def wait(self) -> None:
+        """Meet so many callers; their connections stay open."""
+        for _ in range(self._calls):
+            caller, _ = self._listener.accept()
+            self._met.append(caller)
+            self._meet(caller)
 
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("mga", "--target", "Denver, CO", "--target", "Reno, NV"),
-        ("mga", "--target", "Denver, CO", "--model", "sampled"),
-        ("mga", "--target", "Denver, CO", "--input-poisoning"),
-        ("manip", "--size", "4"),
-        ("aa", "--kind", "peaked", "--attackers", "5"),
-    ],
-    ids=" ".join,
-)
-def test_every_attack_sends_its_reports(on_server: Any, cities: Any, server: Any, arguments: tuple[str, ...]) -> None:
-    result = on_server("attack", *arguments, "--users", "300", "--round", cities["name"])
-    assert result.code == 0, result.err
-    assert "300 malicious users" in result.out
-    assert server.frequencies(cities["id"])["n"] == 300
-
-
-def test_a_search_budget_is_mga_s_on_olh(on_server: Any, server: Any) -> None:
-    olh = server.open_round("olh", 0.5, domain_size=20)
-    arguments = ("attack", "--target", "3", "--target", "4", "--users", "50", "--round", olh["name"])
-    assert on_server(*arguments, "--search", "50").code == 0
-    frequencies = server.frequencies(olh["id"])
-    assert [frequencies["counts"][i] for i in (3, 4)] == [50, 50]
-
-
-def test_a_share_counts_on_the_reports_already_there_and_targets_are_the_seed_s(
-    on_server: Any, cities: Any, server: Any
-) -> None:
-    on_server("simulate", "--round", cities["name"], "--users", "1900")
-    arguments = ("attack", "--beta", "0.05", "--targets", "3", "--seed", "9", "--round", cities["name"], "--json")
-    answer = on_server(*arguments).json
-    targets = [cities["items"][i] for i in draw_targets(102, 3, 9)]
-    assert answer == {
-        "round": cities["id"],
-        "accepted": 100,
-        "attack": "mga",
-        "targets": targets,
-        "beta": 0.05,
-        "seed": 9,
-    }
-    frequencies = server.frequencies(cities["id"])
-    assert frequencies["n"] == 2000
+    def close(self) -> None:
+        for each in (*self._met, self._listener):
+            each.close()
 
 
 @pytest.mark.parametrize(
-    ("options", "word"),
-    [
-        ((), "--users"),
-        (("--users", "5", "--beta", "0.1"), "--beta"),
-        (("manip", "--beta", "1"), "beta"),
-        (("--users", "5"), "targets"),
-        (("--users", "5", "--targets", "3", "--target", "Reno, NV"), "--targets"),
-        (("--users", "5", "--targets", "102"), "101"),
-        (("--users", "5", "--target", "reno"), "Reno, NV"),
-        (("--users", "5", "--target", "Reno, NV", "--search", "all"), "exhaustive"),
-        (("--users", "5", "--target", "Reno, NV", "--size", "3"), "size"),
-        (("aa", "--users", "5", "--kind", "round"), "diffuse"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+    ("meet", "calls"),
+    [(lambda caller: None, 1), (lambda caller: caller.close(), 2)],
+    ids=["says nothing", "hangs up, and is called again"],
 )
-def test_an_attack_that_makes_no_sense_is_refused(
-    on_server: Any, cities: Any, server: Any, options: tuple[str, ...], word: str
+@pytest.mark.parametrize(
+    "arguments", [("report", "soup"), ("simulate", "--users", "5"), ("frequencies",)], ids=" ".join
+)
+def test_ctrl_c_while_the_server_is_away_is_one_line(
+    watched: Any, meet: Callable[[socket.socket], None], calls: int, arguments: tuple[str, ...]
 ) -> None:
-    result = on_server("attack", *options, "--round", cities["name"])
-    assert result.code == 2
-    assert word in result.error
-    assert server.frequencies(cities["id"])["n"] == 0
-
-
-def test_a_closed_round_takes_nothing(on_server: Any, cities: Any) -> None:
-    on_server("round", "close", cities["name"])
-    for arguments in (("report", "Reno, NV"), ("simulate", "--users", "3"), ("attack", "manip", "--users", "3")):
-        result = on_server(*arguments, "--round", cities["name"])
-        assert result.code == 1
-        assert "closed" in result.err.splitlines()[-1]
-        assert "Traceback" not in result.err
+    with contextlib.closing(Stranger(meet, calls)) as stranger:
+        command = watched(*arguments, "--url", stranger.url)
+        stranger.wait()
+        command.process.send_signal(signal.SIGINT)
+        assert command.ended() == (130, "")
+        assert command.shown.splitlines() == ["Interrupted."]

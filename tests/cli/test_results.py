@@ -42,6 +42,20 @@ def test_frequencies_in_words_show_the_most_frequent_first(on_server: Any, poiso
     assert "\x1b" not in result.out
 
 
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_no_row_is_folded_where_the_terminal_is_narrow(
+    on_server: Any, poisoned: Any, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bars give way to names and numbers; below 60 columns a recovery's names may take two lines."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    for command in [("frequencies",), ("recover", "--target", "Reno, NV")][: 1 if width < 60 else 2]:
+        lines = on_server(*command, "--round", poisoned["name"], "--top", "5").out.splitlines()
+        assert max(map(len, lines)) <= width
+        rows = lines[2 : next(i for i, line in enumerate(lines) if line.startswith("…"))]
+        assert len(rows) in (5, 6)
+        assert all(row[-1].isdigit() for row in rows)
+
+
 def test_a_recovery_in_words_marks_targets_and_has_the_notes(on_server: Any, poisoned: Any) -> None:
     result = on_server("recover", "--round", poisoned["name"], "--top", "2", "--target", "Reno, NV")
     assert result.out.startswith("5,000 reports, ldprecover*, eta 0.2")
@@ -65,9 +79,10 @@ def test_a_round_without_reports_has_no_estimates(on_server: Any, server: Any) -
     ("options", "code", "word"),
     [
         (("--target", "reno"), 2, "did you mean 'Reno, NV'"),
-        (("--method", "magic"), 1, "norm-sub"),
-        (("--eta", "11"), 1, "eta"),
-        (("--malicious-model", "fuzzy"), 1, "paper"),
+        (("--method", "magic"), 2, "--method must be one of ldprecover, norm-sub"),
+        (("--eta", "11"), 2, "--eta must be at most 10"),
+        (("--eta", "nan"), 2, "--eta must be a"),
+        (("--malicious-model", "fuzzy"), 2, "--malicious-model must be 'paper', 'exact'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

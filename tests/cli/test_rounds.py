@@ -1,7 +1,11 @@
 """Opening, listing, showing, closing and deleting rounds on a real server."""
 
 import io
+import re
+import threading
 import uuid
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +35,17 @@ def test_a_round_s_life(on_server: Any, name: str) -> None:
     assert on_server("round", "show", name).code == 1
 
 
-def test_a_round_s_life_in_words(on_server: Any, name: str) -> None:
+def test_a_round_s_life_in_words(on_server: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = on_server("round", "open", name, "--epsilon", "0.5", "--protocol", "oue", "--dataset", "cities")
     assert opened.code == 0
     for word in (name, "oue", "0.5", "102", "New York, NY", "(94 more)"):
         assert word in opened.out
-    assert f"{name}  open" in on_server("round", "list").out
+    assert re.search(rf"^{name} +open ", on_server("round", "list").out, re.MULTILINE)
+    monkeypatch.setenv("COLUMNS", "60")
+    narrow = on_server("round", "list").out.splitlines()
+    assert max(map(len, narrow)) <= 60
+    assert narrow[1].startswith(name)
+    assert narrow[-1] == "A wider terminal shows when each was opened."
     assert "closed" in on_server("round", "close", name).out
     deleted = on_server("round", "delete", name, "-y")
     assert deleted.out == f"Deleted {name} and its 0 reports.\n"
@@ -77,17 +86,39 @@ def test_items_from_nowhere_or_two_places_are_refused(on_server: Any, options: t
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        (("Capital", "--epsilon", "1", "--domain-size", "4"), "name"),
-        (("--epsilon", "11", "--domain-size", "4"), "epsilon"),
-        (("--epsilon", "1", "--domain-size", "1"), "domain_size"),
-        (("--epsilon", "1", "--domain-size", "4", "--protocol", "grr", "--hash-range", "3"), "hash_range"),
+        (("Capital", "--epsilon", "1", "--domain-size", "4"), "NAME must be 1 to 64 small letters, digits, dots,"),
+        (("current", "--epsilon", "1", "--domain-size", "4"), "NAME: 'current' means the round opened last"),
+        (("--epsilon", "11", "--domain-size", "4"), "--epsilon must be at most 10"),
+        (("--epsilon", "nan", "--domain-size", "4"), "--epsilon must be a finite number"),
+        (("--epsilon", "1", "--domain-size", "1"), "--domain-size must be at least 2"),
+        (("--epsilon", "1", "--item", "a"), "the items must have at least 2 items, not 1"),
+        (("--epsilon", "1", "--item", "a", "--item", ""), "the items: item 2 must have at least 1 character"),
+        (("--epsilon", "1", "--item", "a", "--item", "a"), "the items must be distinct"),
+        (("--epsilon", "1", "--domain-size", "4", "--protocol", "grr", "--hash-range", "3"), "--hash-range"),
+        (("--epsilon", "1", "--domain-size", "4", "--retention", "1w"), "--retention must be forever, none, or hours"),
+        (("--epsilon", "0", "--domain-size", "0"), "--epsilon must be at least 0.01; --domain-size must be at least 2"),
     ],
-    ids=lambda value: value if isinstance(value, str) else "",
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_what_the_server_refuses_is_said_in_one_line(on_server: Any, options: tuple[str, ...], word: str) -> None:
+def test_what_the_server_refuses_is_said_in_one_line_that_names_the_option(
+    on_server: Any, options: tuple[str, ...], word: str
+) -> None:
     result = on_server("round", "open", *options)
-    assert result.code == 1
-    assert word in result.error
+    assert result.code == 2
+    assert result.error.startswith(word)
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"), [((), "forever"), (("--retention", "none"), "none"), (("--retention", "48h"), "2d")]
+)
+def test_who_may_report_and_read_and_how_long_reports_are_kept_is_shown(
+    on_server: Any, given: tuple[str, ...], kept: str
+) -> None:
+    access = ("--access", "key", "--read-access", "key")
+    opened = on_server("round", "open", "--epsilon", "1", "--domain-size", "4", *access, *given, "--json").json
+    assert (opened["access"], opened["read_access"], opened["retention"]) == ("key", "key", kept)
+    assert on_server("round", "list", "--json").json["rounds"][0]["retention"] == kept
+    assert f"retention    {kept}" in on_server("round", "show", opened["id"]).out
 
 
 def test_a_name_that_is_taken_is_refused(on_server: Any, name: str) -> None:
@@ -150,6 +181,75 @@ def test_where_no_server_listens_it_says_how_to_start_one(run: Any, nowhere: str
         assert result.code == 1
         assert nowhere in result.error
         assert "ldprecover serve" in result.error
+
+
+class OtherServer(BaseHTTPRequestHandler):
+    """Some web server that knows nothing of rounds, and has a page for everything below /page."""
+
+    def do_GET(self) -> None:
+        status = 200 if self.path.startswith("/page") else 404
+        self.send_response(status)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", "4")
+        self.end_headers()
+        self.wfile.write(b"<h1>")
+
+    do_POST = do_GET  # noqa: N815
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def other_server() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), OtherServer) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
+EVERY_CALL = [
+    ("round", "list"),
+    ("round", "open", "--epsilon", "1", "--domain-size", "4"),
+    ("round", "show"),
+    ("frequencies",),
+    ("recover",),
+    ("export",),
+    ("report", "a"),
+    ("simulate", "--users", "1"),
+    ("attack", "rpa", "--users", "1"),
+    ("ticket", "mint", "current", "--count", "1"),
+    ("demo", "--part", "users"),
+]
+
+
+@pytest.mark.parametrize("arguments", EVERY_CALL, ids=" ".join)
+@pytest.mark.parametrize(("path", "said"), [("", "status 404 without a problem, which is no answer of"), ("/page", "")])
+def test_another_web_server_is_one_line_that_names_the_url(
+    run: Any, other_server: str, path: str, said: str, arguments: tuple[str, ...]
+) -> None:
+    url = other_server + path
+    result = run(*arguments, "--url", url)
+    assert result.code == 1
+    assert result.error.startswith(f"{url}: ")
+    assert said in result.error
+    assert result.error.endswith("; check --url")
+
+
+@pytest.mark.parametrize("arguments", EVERY_CALL, ids=" ".join)
+def test_a_server_without_tls_asked_for_it_is_one_line(run: Any, server: Any, arguments: tuple[str, ...]) -> None:
+    result = run(*arguments, "--url", server.url.replace("http:", "https:"))
+    assert result.code == 1
+    assert "http://" in result.error
+    assert "ldprecover serve" not in result.error
+
+
+def test_a_path_behind_the_servers_address_is_one_line(run: Any, server: Any) -> None:
+    result = run("round", "list", "--url", f"{server.url}/docs")
+    assert result.code == 1
+    assert result.error.startswith("Nothing at this path: GET /docs/rounds; check --url")
 
 
 def test_a_url_that_is_none_is_refused(run: Any) -> None:

@@ -9,13 +9,6 @@ from tests.conftest import ADMIN_KEY, ServerProcess, StartServer
 from tests.docs.markdown import PAGES, Page
 from tests.docs.session import Session, has_tools, matches
 
-from ldprecover_client import Server, load_dataset
-
-
-def printed_key(server: ServerProcess) -> str:
-    """Return the admin key that a server without one in its settings makes and prints."""
-    return next(line.split()[-1] for line in server.lines if line.startswith("Admin key"))
-
 
 @pytest.mark.skipif(not has_tools(), reason="the pages' commands need bash and curl")
 @pytest.mark.parametrize("page", [page for page in PAGES if page.blocks], ids=lambda page: page.name)
@@ -26,10 +19,6 @@ def test_what_a_page_shows_is_what_happens(page: Page, start_server: StartServer
     key = (chosen and chosen[1]) if starts else ADMIN_KEY
     server = start_server(admin_key=key)
     variables = {} if starts else {"LDPRECOVER_ADMIN_KEY": ADMIN_KEY}
-    if page.name == "README.md":
-        # Its example reports to a round that somebody has opened.
-        with Server(server.url, key=printed_key(server)) as admin:
-            admin.open_round(protocol="olh", epsilon=0.5, items=load_dataset("cities").items)
     Session(page, server, server.folder, variables).run()
 
 

@@ -64,13 +64,17 @@ def demo(
     ] = _DEFAULT.beta,
     attack: Annotated[
         AttackName,
-        typer.Option(help="mga raises targets; manip and aa distort everything.", envvar="LDPRECOVER_DEMO_ATTACK"),
+        typer.Option(
+            help="mga, mga-a, apa, apa2 and ria raise targets; aa, manip, mla and rpa distort everything.",
+            envvar="LDPRECOVER_DEMO_ATTACK",
+        ),
     ] = "mga",
     model: Annotated[
-        Model, typer.Option(help="How a malicious report is made: as strong as it can be, or the paper's encoded item.")
+        Model,
+        typer.Option(help="aa, manip, mga: a report as strong as it can be, or the paper's encoded item."),
     ] = "crafted",
     targets: Annotated[
-        int, typer.Option(min=1, help="mga: number of targets, drawn with the seed.")
+        int, typer.Option(min=1, help="Number of targets, where the attack has them, drawn with the seed.")
     ] = _DEFAULT.targets,
     eta: Annotated[
         float, typer.Option(help="What recovery assumes of m/n, malicious users per genuine one.")
@@ -101,9 +105,10 @@ def demo(
     from ldprecover_cli.demo.local_server import local_server
     from ldprecover_cli.demo.parts import play_part
     from ldprecover_cli.demo.picture import draw
-    from ldprecover_cli.demo.play import Play
+    from ldprecover_cli.demo.play import Play, unseen
     from ldprecover_client import progress_bar
 
+    stage = unseen if json else progress_bar
     started = time.monotonic()
     settings = DemoSettings(dataset, column, protocol, epsilon, users, beta, attack, model, targets, eta, seed)
     play = Play(settings)
@@ -111,14 +116,14 @@ def demo(
         if keep:
             raise UsageError("--keep is for a server of the demo's own: a part has none")
         with _ended_by_signals(), connected(url, key := _key(key, key_file), round="current") as server:
-            outcome = play_part(part, play, server, key, progress_bar)
+            outcome = play_part(part, play, server, key, stage)
         if json:
             print_json(outcome.as_json())
         else:
             outcome.draw(console())
         return
     with _ended_by_signals(), local_server() as server:
-        figures = play.on(server.url, server.key, progress_bar)
+        figures = play.on(server.url, server.key, stage)
         if json:
             print_json(figures.as_json())
         else:

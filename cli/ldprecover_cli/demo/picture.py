@@ -5,7 +5,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ldprecover_cli.demo.figures import ESTIMATES, Figures
+from ldprecover_cli.demo.figures import ESTIMATES, Figures, Vector
 from ldprecover_cli.demo.words import sentences
 from ldprecover_cli.output import bar, counted, plain
 
@@ -14,8 +14,11 @@ __all__ = ["draw"]
 _TOP = 5
 _MOST_TARGETS = 12
 _LONGEST_LABEL = 16
+_SHORTEST_LABEL = 6
+_NARROWEST_BAR = 3
 _STYLES = ("", "blue", "red", "yellow", "magenta", "green")
 _NAMES = ("true", "genuine", "poisoned", "projected only", "recovered", "recovered*")
+_SPARED = ("genuine", "projected only", "recovered")  # the first first, where the terminal is too narrow for all
 
 
 def draw(figures: Figures, out: Console) -> None:
@@ -33,14 +36,15 @@ def draw(figures: Figures, out: Console) -> None:
 def _headline(figures: Figures) -> str:
     s = figures.settings
     users = f"{counted(s.users, 'genuine user')}, then {counted(s.malicious_users, 'malicious one')}"
-    attack = f"beta {s.beta:g}, {s.attack}, {s.model}" + (f", {counted(s.targets, 'target')}" if s.targeted else "")
+    attack = f"beta {s.beta:g}, {s.attack}" + (f", {s.model}" if s.modelled else "")
+    attack += f", {counted(s.targets, 'target')}" if s.targeted else ""
     return f"{len(figures.items)} items of {plain(s.dataset)}, {s.protocol}, epsilon {s.epsilon:g}: {users} ({attack})."
 
 
 def _shares(figures: Figures, out: Console) -> Table:
-    columns = {
-        name: f for name, f in zip(_NAMES, (figures.true, *figures.estimates.values()), strict=True) if f is not None
-    }
+    known = zip(_NAMES, (figures.true, *figures.estimates.values()), strict=True)
+    columns = {name: f for name, f in known if f is not None}
+    spared = _spare(columns, out.width)
     targets = set(figures.targets or ())
     by_share = np.argsort(-figures.true, kind="stable").tolist()
     shown = by_share[:_TOP] + [i for i in by_share[_TOP:] if i in targets][:_MOST_TARGETS]
@@ -48,12 +52,16 @@ def _shares(figures: Figures, out: Console) -> Table:
 
     full = max(float(f[shown].max()) for f in columns.values())
     # Beside the labels each column has a number of 5 characters, a bar, and a space after both.
-    width = min(10, max(3, (out.width - _LONGEST_LABEL - 3) // len(columns) - 7))
+    width = min(10, (out.width - _LONGEST_LABEL - 3) // len(columns) - 7)
+    width = width if width >= _NARROWEST_BAR else 0
+    label_width = min(_LONGEST_LABEL, out.width - 3 - sum(_needed(name, width) for name in columns))
     caption = "Percent of all users; > marks a target" + (f", {left_out} more targets not shown" if left_out else "")
+    caption += f"; a wider terminal shows {', '.join(spared)} too" if spared else ""
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, title=caption, title_justify="left", title_style="")
-    table.add_column("item", no_wrap=True, overflow="ellipsis", max_width=_LONGEST_LABEL + 2)
+    label_width = max(_SHORTEST_LABEL, label_width) + 2
+    table.add_column("item", no_wrap=True, overflow="ellipsis", min_width=label_width, max_width=label_width)
     for name in columns:
-        table.add_column(name, header_style=_style(name), justify="left", min_width=width + 6)
+        table.add_column(name, header_style=_style(name), justify="left", min_width=_needed(name, width) - 1)
     for i in shown:
         if i == (shown[_TOP:] or [None])[0]:
             table.add_row()
@@ -66,16 +74,34 @@ def _shares(figures: Figures, out: Console) -> Table:
     return table
 
 
+def _needed(name: str, bar_width: int) -> int:
+    """Return what a column takes, the space after it too: its number and bar, or the longest word of its name."""
+    return 1 + max(6 + bar_width, *map(len, name.split()))
+
+
+def _spare(columns: dict[str, Vector], width: int) -> list[str]:
+    """Take columns out until the others fit beside whole labels with a bar each, and return their names."""
+    spared = []
+    for name in _SPARED if "recovered*" in columns else _SPARED[:-1]:
+        if _LONGEST_LABEL + 3 + sum(_needed(left, _NARROWEST_BAR) for left in columns) <= width:
+            break
+        del columns[name]
+        spared.append(name)
+    return spared
+
+
 def _errors(figures: Figures, out: Console) -> Table:
     mse, fg = figures.mse, figures.fg
     worst = max(error for error in mse.values() if error is not None)
     most = max((gain for gain in fg.values() if gain is not None), default=0.0) if fg else 0.0
-    width = min(24, max(8, (out.width - 40) // 2))
+    # Names of 14 characters, MSE of 8, FG of 7, spaces between them, and what is left for two bars.
+    width = min(24, (out.width - 37) // 2)
+    width = width if width >= _NARROWEST_BAR else 0
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    table.add_column("")
-    table.add_column("MSE against the truth", no_wrap=True, min_width=width + 9)
+    table.add_column("", no_wrap=True)
+    table.add_column("MSE against the truth", width=width + 9)
     if fg is not None:
-        table.add_column("FG, gain of the targets", no_wrap=True, min_width=width + 8)
+        table.add_column("FG, gain of the targets", width=width + 8)
     for key, name in zip(ESTIMATES, _NAMES[1:], strict=True):
         error, gain = mse[key], fg[key] if fg else None
         if error is None:

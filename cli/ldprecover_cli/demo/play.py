@@ -1,7 +1,7 @@
 """Playing a demo: one round on a running server, from opening it to its last recovery. Draws nothing."""
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,15 @@ from ldprecover_cli.demo.figures import ESTIMATES, Figures, Vector
 from ldprecover_cli.demo.settings import DemoSettings
 from ldprecover_client import Dataset, Population, RoundStatus, Server, load_dataset
 
-__all__ = ["Play", "Stage"]
+__all__ = ["Play", "Stage", "unseen"]
 
 Stage = Callable[[str], AbstractContextManager[Callable[[int, int], None]]]
 """Shows how far a stage of the demo is: its title in, a context manager of "done, of all" out."""
+
+
+def unseen(title: str) -> AbstractContextManager[Callable[[int, int], None]]:
+    """Show nothing of a stage."""
+    return nullcontext(lambda done, total: None)
 
 
 class Play:
@@ -33,7 +38,9 @@ class Play:
         self.population = Population.of(self.dataset, settings.users, settings.seed)
         self.parameters = RoundParameters(settings.protocol, settings.epsilon, items)
         self.targets = draw_targets(len(items), settings.targets, settings.seed) if settings.targeted else None
-        self.attack: Attack = make_attack(settings.attack, model=settings.model, targets=self.targets).resolve(items)
+        model = settings.model if settings.modelled else None
+        self.attack: Attack = make_attack(settings.attack, model=model, targets=self.targets).resolve(items)
+        self.attack.reports(self.parameters.oracle, 1, np.random.default_rng(0))  # refuses a protocol it is not for
         Knowledge(self.parameters.oracle, np.zeros(len(items)), settings.eta)  # refuses an eta outside its range
 
     def on(self, url: str, key: str, stage: Stage, *, name: str = "demo") -> Figures:
@@ -64,6 +71,8 @@ class Play:
     def report_malicious(self, url: str, key: str | None, round: str, stage: Stage) -> int:
         """Have the malicious users report; return how many reports were accepted."""
         m, seed = self.settings.malicious_users, self.settings.seed
+        if not m:
+            return 0
         with stage("malicious users report") as progress:
             return Campaign(url, round, self.attack, m, seed, key=key).run(progress).accepted
 

@@ -45,9 +45,20 @@ class DemoSettings:
     @property
     def targeted(self) -> bool:
         """Whether the attack has targets."""
-        return self.attack == "mga"
+        return self._takes("targets")
+
+    @property
+    def modelled(self) -> bool:
+        """Whether the attack makes its reports in the one or the other model."""
+        return self._takes("model")
+
+    def _takes(self, option: str) -> bool:
+        from ldprecover_attacker import ATTACKS, attack_options  # not for every command's help: it loads numpy
+
+        return self.attack in ATTACKS and option in attack_options(self.attack)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the settings; `targets`, the number of them, is None for an attack without any."""
+        """Return the settings; `targets`, the number of them, and `model` are None for an attack without any."""
         settings = asdict(self) | {"malicious_users": self.malicious_users}
-        return settings if self.targeted else settings | {"targets": None}
+        idle = {"targets": self.targeted, "model": self.modelled}
+        return settings | {name: None for name, belongs in idle.items() if not belongs}

@@ -144,19 +144,36 @@ def test_ended_while_its_server_starts_it_leaves_nothing(
     process.send_signal(number)
     out, err = process.communicate()
     assert process.returncode == (130 if number == signal.SIGINT else 128 + number)
-    assert (out, err) == ("", "")
+    assert (out, err) == ("", "Interrupted.\n" if number == signal.SIGINT else "")
     _assert_nothing_is_left(temporary)
 
 
-def test_ctrl_c_in_the_midst_of_it_leaves_nothing(start_demo: StartDemo, temporary: Path) -> None:
+def test_ctrl_c_in_the_midst_of_it_leaves_nothing(watched: Any, temporary: Path) -> None:
     """When the genuine users are through the attackers still search their seeds: 50,000 users, 1,000 seeds each."""
-    process = start_demo("--users", "50000", "--beta", "0.5")
-    _wait_for_line(process, "genuine users report")
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate()
-    assert process.returncode == 130
-    assert out == ""
-    assert "Traceback" not in err
+    demo = watched("demo", "--users", "50000", "--beta", "0.5")
+    assert demo.watch(until="50000/50000")
+    demo.process.send_signal(signal.SIGINT)
+    assert demo.ended() == (130, "")
+    assert demo.shown.endswith("Interrupted.\r\n")
+    assert "Traceback" not in demo.shown
+    _assert_nothing_is_left(temporary)
+
+
+def test_json_comes_without_bars_even_on_a_terminal(watched: Any, temporary: Path) -> None:
+    demo = watched("demo", "--users", "2000", "--json")
+    code, out = demo.ended()
+    assert (code, demo.shown) == (0, "")
+    assert json.loads(out)["settings"]["users"] == 2000
+    _assert_nothing_is_left(temporary)
+
+
+def test_a_picture_that_nobody_reads_leaves_nothing(start_demo: StartDemo, temporary: Path) -> None:
+    process = start_demo("--users", "2000")
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.wait() == 1
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
     _assert_nothing_is_left(temporary)
 
 

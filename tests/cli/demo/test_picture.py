@@ -57,6 +57,32 @@ def test_the_picture_shows_every_column_and_fits(figures: Figures, width: int) -
     assert [word for word in row.split()[3:] if word[0].isdigit()] == ["50.0", "49.9", "40.0", "45.0", "46.0", "49.0"]
 
 
+@pytest.mark.parametrize(
+    ("width", "shown", "spared", "bars"),
+    [
+        (79, ["poisoned", "projected", "recovered", "recovered*"], "genuine", True),
+        (60, ["poisoned", "recovered", "recovered*"], "genuine, projected only", True),
+        (40, ["poisoned", "recovered*"], "genuine, projected only, recovered", False),
+    ],
+)
+def test_a_narrow_terminal_gets_fewer_columns_whole_and_is_told(
+    figures: Figures, width: int, shown: list[str], spared: str, bars: bool
+) -> None:
+    drawn = _drawn(figures, width)
+    assert max(map(len, drawn.splitlines())) <= width
+    assert f"a wider terminal shows {spared} too" in " ".join(drawn.split())
+    shares, errors = drawn.split("\n\n")[1], drawn.split("\n\n")[2]
+    header = next(line for line in shares.splitlines() if line.startswith("item"))
+    row = next(line for line in shares.splitlines() if "New" in line)
+    assert header.replace("only", "projected").split()[1:] == ["true", *shown]  # its first word is on the line above
+    percent = {"true": 50.0, "poisoned": 40.0, "projected": 45.0, "recovered": 46.0, "recovered*": 49.0}
+    assert [float(word) for word in row.split() if word[0].isdigit()] == [percent[name] for name in ("true", *shown)]
+    assert ("█" in row) is bars
+    for name, mse in figures.mse.items():  # none is left out here
+        line = next(line for line in errors.splitlines() if f"{mse:.2e}" in line)
+        assert line.startswith(name.split("_")[0])
+
+
 def test_targets_are_marked_and_shown_though_they_are_rare(figures: Figures) -> None:
     drawn = _drawn(figures)
     assert sum(line.startswith("> ") for line in drawn.splitlines()) == 1

@@ -1,8 +1,8 @@
 """A demo's round on a real server: its figures against theory, for every protocol and kind of attack."""
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +11,12 @@ import pytest
 
 from ldprecover import ParameterError, project_simplex
 from ldprecover_cli.demo.figures import ESTIMATES, Figures
-from ldprecover_cli.demo.play import Play
+from ldprecover_cli.demo.play import Play, unseen
 from ldprecover_cli.demo.settings import DemoSettings
 from ldprecover_cli.failures import UsageError
 from ldprecover_client import DatasetError, Population, load_dataset
 
 PlayOn = Callable[..., Figures]
-
-
-@contextmanager
-def unseen(title: str) -> Iterator[Callable[[int, int], None]]:
-    """A stage that nobody watches."""
-    yield lambda done, total: None
 
 
 @pytest.fixture
@@ -31,7 +25,7 @@ def play(server: Any) -> PlayOn:
 
     def on_server(**settings: Any) -> Figures:
         demo = Play(DemoSettings(**{"users": 5000, "targets": 3, **settings}))
-        name = f"demo-{len(server.http.get('/rounds', params={'limit': 1000}).json()['rounds'])}"
+        name = f"demo-{uuid.uuid4().hex[:20]}"
         return demo.on(server.url, server.admin_key, unseen, name=name)
 
     return on_server
@@ -87,12 +81,13 @@ def test_without_an_attacker_poisoned_is_genuine(play: PlayOn) -> None:
     assert np.array_equal(figures.estimate("poisoned"), figures.estimate("genuine"))
 
 
-@pytest.mark.parametrize("attack", ["manip", "aa"])
+@pytest.mark.parametrize("attack", ["manip", "aa", "mla", "rpa"])
 def test_an_attack_without_targets_has_no_gain(play: PlayOn, attack: str) -> None:
     figures = play(attack=attack, protocol="grr", model="sampled", beta=0.2)
     assert (figures.targets, figures.fg, figures.mse["recovered_targets"]) == (None, None, None)
     written = figures.as_json()
     assert (written["targets"], written["fg"], written["settings"]["targets"]) == (None, None, None)
+    assert written["settings"]["model"] == ("sampled" if attack in ("manip", "aa") else None)
     assert math.isfinite(written["mse"]["recovered"])
 
 
@@ -118,6 +113,7 @@ def test_one_s_own_file_is_played_like_a_shipped_one(play: PlayOn, tmp_path: Pat
         ({"protocol": "rappor"}, ParameterError),
         ({"epsilon": 11.0}, ParameterError),
         ({"attack": "bribe"}, ParameterError),
+        ({"attack": "apa2", "protocol": "grr"}, ParameterError),
         ({"model": "one-hot"}, ParameterError),
         ({"eta": 11.0}, ParameterError),
         ({"eta": math.nan}, ParameterError),

@@ -1,0 +1,106 @@
+"""The paper's tables and figures, each as the cells it is made of."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+from ldprecover_cli.reproduce.cells import BETA, Cell
+
+__all__ = ["EXPERIMENTS", "HASH_ONLY", "PROTOCOLS", "Experiment", "Kind", "Name", "cells_of"]
+
+PROTOCOLS = ("grr", "oue", "olh")
+HASH_ONLY = "olh-hash-only"
+"""OLH without its randomised response: what the paper's Table I has for OLH."""
+
+Name = Literal["table1", "mse", "fg", "malicious", "sweep-beta", "sweep-epsilon", "sweep-eta", "ipa", "km", "multi"]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """An attack in a report model, under some protocols."""
+
+    attack: str
+    model: str = "one-hot"
+    protocols: tuple[str, ...] = PROTOCOLS
+    beta: float = BETA
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One table or figure: the kinds of attack in it, and the parameter that it varies, if it does."""
+
+    name: Name
+    where: str
+    shows: str
+    kinds: tuple[Kind, ...]
+    varied: Literal["beta", "epsilon", "eta", "xi"] | None = None
+    values: tuple[float, ...] = ()
+
+    def cells(self, data: str, trials: int) -> Iterator[Cell]:
+        """Yield the cells over one data set, the trials of a setting together."""
+        for kind in self.kinds:
+            for protocol in kind.protocols:
+                cell = Cell(data, protocol, kind.attack, kind.model, kind.beta)
+                for values in self._values():
+                    yield from (replace(cell, **values, trial=trial) for trial in range(trials))
+
+    def _values(self) -> list[dict[str, Any]]:
+        return [{self.varied: value} for value in self.values] if self.varied else [{}]
+
+
+_AA = (Kind("aa-peaked"), Kind("aa-diffuse"))
+_ATTACKS = (
+    Kind("manip"),
+    Kind("mga"),
+    *_AA,
+    Kind("mga", "crafted", ("oue", "olh")),
+    Kind("mga", "sampled", ("olh",)),
+)
+_BETAS = (0.0, 0.001, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1)
+_WIDE_BETAS = (0.01, 0.05, 0.1, 0.15, 0.2, 0.25)
+_EPSILONS = (0.1, 0.2, 0.4, 0.5, 0.8, 1.2, 1.6)
+_XIS = (0.1, 0.3, 0.5, 0.7, 0.9)
+_ETAS = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4)
+
+_TABLE = (
+    Experiment(
+        "table1",
+        "Table I",
+        "recovery of unpoisoned frequencies",
+        (
+            Kind("none", "none", (*PROTOCOLS, HASH_ONLY), 0.0),
+            # A share beta more users, all honest: N = n/(1 - beta), as if the attack had been switched off.
+            Kind("honest", "input", (*PROTOCOLS, HASH_ONLY)),
+        ),
+    ),
+    Experiment("mse", "VI-C", "mean squared error under each attack", _ATTACKS),
+    Experiment("fg", "VI-C", "frequency gain of the targets", tuple(k for k in _ATTACKS if k.attack == "mga")),
+    Experiment("malicious", "VI-C", "error of the assumed malicious frequencies", (Kind("mga"),), "beta", _BETAS[1:]),
+    Experiment("sweep-beta", "VI-D", "error over the malicious share beta", _AA, "beta", _BETAS),
+    Experiment("sweep-epsilon", "VI-D", "error over the privacy budget epsilon", _AA, "epsilon", _EPSILONS),
+    Experiment("sweep-eta", "VI-D", "error over the assumed eta", _AA, "eta", _ETAS),
+    Experiment(
+        "ipa", "VII-B", "MGA against the same lies reported honestly", (Kind("mga"), Kind("mga", "input")),
+        "beta", _WIDE_BETAS,
+    ),
+    Experiment("km", "VII-B", "k-means over random subsets of users", (Kind("mga", "input"),), "xi", _XIS),
+    Experiment(
+        "multi", "VII-C", "five attackers at once", (Kind("aa-diffuse-x5"), Kind("aa-peaked-x5")), "beta", _WIDE_BETAS
+    ),
+)  # fmt: skip
+
+EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _TABLE}
+"""Name to experiment, in the paper's order."""
+
+assert tuple(EXPERIMENTS) == get_args(Name)
+
+
+def cells_of(names: Iterable[str], data: Iterable[str], trials: int) -> list[Cell]:
+    """Return the cells of some experiments over some data sets, each once: experiments share many."""
+    each = [
+        cell
+        for name in data
+        for experiment in map(EXPERIMENTS.__getitem__, names)
+        for cell in experiment.cells(name, trials)
+    ]
+    return list(dict.fromkeys(each))

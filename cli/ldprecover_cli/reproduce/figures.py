@@ -1,0 +1,174 @@
+"""The figures, arranged as the paper arranges its own, as PNG and SVG: the same means give the same bytes."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ldprecover_cli.output import plain
+from ldprecover_cli.reproduce.cells import Cell
+from ldprecover_cli.reproduce.experiments import EXPERIMENTS, PROTOCOLS, Experiment
+from ldprecover_cli.reproduce.methods import LABELS
+from ldprecover_cli.reproduce.results import replaced
+from ldprecover_cli.reproduce.summary import Summary, label_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["draw_figures"]
+
+_BARS = ("poisoned", "norm-sub", "ldprecover", "ldprecover-star", "detection", "detection-projected")
+_LINES = ("poisoned", "norm-sub", "ldprecover", "ldprecover-star", "oracle")
+_PAPER_KM = ("k-means-raw", "k-means", "ldprecover-km", "norm-sub")
+_COLOURS = dict(
+    zip(
+        ("poisoned", "norm-sub", "ldprecover", "ldprecover-star", "detection", "detection-projected", "oracle"),
+        ("#7f7f7f", "#1f77b4", "#ff7f0e", "#2ca02c", "#9467bd", "#c5b0d5", "#17becf"),
+        strict=True,
+    )
+) | {"k-means-raw": "#8c564b", "k-means": "#d62728", "ldprecover-km": "#ff7f0e"}
+_AXES = {"beta": "β", "epsilon": "ε", "eta": "η", "xi": "ξ"}
+_LOOK: dict[Any, Any] = {
+    "svg.hashsalt": "ldprecover",
+    "font.size": 8.0,
+    "axes.titlesize": 8.0,
+    "legend.fontsize": 8.0,
+}
+
+
+@dataclass(frozen=True)
+class _Line:
+    """One line of a panel: of which cells, which method's which number, and how it is drawn."""
+
+    cells: tuple[Cell, ...]
+    method: str
+    label: str
+    colour: str
+    number: str = "mse"
+    style: str = "-"
+
+
+def draw_figures(names: Sequence[str], data: Sequence[str], summary: Summary, folder: Path) -> list[Path]:
+    """Draw the figures of the named experiments into a folder, and return the files."""
+    import matplotlib as mpl
+
+    files = []
+    with mpl.rc_context(_LOOK):
+        for name, figure in _figures(names, data, summary):
+            handles, labels = _entries(figure)
+            columns = max(1, int(figure.get_figwidth() / (0.55 + 0.065 * max(map(len, labels)))))  # inches
+            figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
+            for suffix, options in (("png", {"dpi": 150}), ("svg", {"metadata": {"Date": None}})):
+                picture = BytesIO()
+                figure.savefig(picture, format=suffix, **options)
+                files.append(folder / f"{name}.{suffix}")
+                replaced(files[-1], picture.getvalue())
+    return files
+
+
+def _figures(names: Sequence[str], data: Sequence[str], summary: Summary) -> Iterator[tuple[str, "Figure"]]:
+    for name in ("mse", "fg"):
+        if name in names:
+            yield name, _bars(EXPERIMENTS[name], data, summary)
+    for name in ("malicious", "ipa", "km", "multi"):
+        if name in names:
+            figure, axes = _grid(len(data), len(PROTOCOLS))
+            for row, source in zip(axes, data, strict=True):
+                for panel, protocol in zip(row, PROTOCOLS, strict=True):
+                    _draw(panel, EXPERIMENTS[name], source, protocol, None, summary)
+                row[0].set_ylabel("MSE")
+            yield name, figure
+    sweeps = [name for name in names if name.startswith("sweep-")]
+    for source in data if sweeps else ():
+        for attack in ("aa-peaked", "aa-diffuse"):
+            figure, axes = _grid(len(PROTOCOLS), len(sweeps))
+            for row, protocol in zip(axes, PROTOCOLS, strict=True):
+                for panel, name in zip(row, sweeps, strict=True):
+                    _draw(panel, EXPERIMENTS[name], source, protocol, attack, summary)
+                row[0].set_ylabel("MSE")
+            yield f"sweeps-{re.sub(r'[^A-Za-z0-9]+', '-', source)}-{attack}", figure
+
+
+def _bars(experiment: Experiment, data: Sequence[str], summary: Summary) -> "Figure":
+    figure, axes = _grid(len(data), len(PROTOCOLS), width=4.0)
+    number = "fg" if experiment.name == "fg" else "mse"
+    for row, source in zip(axes, data, strict=True):
+        for panel, protocol in zip(row, PROTOCOLS, strict=True):
+            cells = [cell for cell in experiment.cells(source, 1) if cell.protocol == protocol]
+            for i, method in enumerate(_BARS):
+                places = [(at, summary.get(cell.group, {}).get(method)) for at, cell in enumerate(cells)]
+                known = [(at + 0.13 * (i - 2.5), getattr(mean, number)) for at, mean in places if mean is not None]
+                if known:
+                    at, heights = zip(*known, strict=True)
+                    panel.bar(at, heights, 0.13, label=LABELS[method], color=_COLOURS[method])
+            panel.set_xticks(range(len(cells)), [re.sub("[ -]", "\n", label_of(cell)) for cell in cells], fontsize=6)
+            panel.set_title(f"{_plain(source)}, {protocol.upper()}")
+            if number == "mse":
+                panel.set_yscale("log")
+            else:
+                panel.set_yscale("symlog", linthresh=0.1)
+                panel.axhline(0, color="black", linewidth=0.6)
+        row[0].set_ylabel(number.upper())
+    return figure
+
+
+def _draw(
+    panel: "Axes", experiment: Experiment, source: str, protocol: str, attack: str | None, summary: Summary
+) -> None:
+    varied = experiment.varied
+    assert varied is not None, experiment.name
+    cells = [cell for cell in experiment.cells(source, 1) if cell.protocol == protocol]
+    for line in _lines(experiment, [cell for cell in cells if attack in (None, cell.attack)]):
+        points = [(getattr(cell, varied), summary.get(cell.group, {}).get(line.method)) for cell in line.cells]
+        known = [(x, y) for x, mean in points if mean is not None and (y := getattr(mean, line.number)) is not None]
+        if known:
+            x, y = zip(*known, strict=True)
+            panel.plot(x, y, line.style, label=line.label, color=line.colour, marker=".", linewidth=1)
+    panel.set_yscale("log")
+    panel.set_xlabel(_AXES[varied])
+    panel.set_title(f"{_plain(source)}, {protocol.upper()}" + (f", {attack}" if attack else ""))
+
+
+def _lines(experiment: Experiment, cells: Sequence[Cell]) -> Iterator[_Line]:
+    """Yield the lines of one panel."""
+    if experiment.name == "malicious":
+        for method in ("ldprecover", "ldprecover-star", "ldprecover-star-exact"):
+            colour = _COLOURS.get(method, "#d62728")
+            yield _Line(tuple(cells), method, LABELS[method], colour, number="malicious_mse")
+        return
+    if experiment.name == "km":
+        for method in _PAPER_KM:
+            yield _Line(tuple(cells), method, LABELS[method], _COLOURS[method])
+        return
+    methods = ("poisoned", "norm-sub") if experiment.name == "ipa" else _LINES
+    for i, (attack, model) in enumerate(dict.fromkeys((cell.attack, cell.model) for cell in cells)):
+        of_kind = tuple(cell for cell in cells if (cell.attack, cell.model) == (attack, model))
+        several = len({(cell.attack, cell.model) for cell in cells}) > 1
+        for method in methods:
+            label = f"{LABELS[method]}, {label_of(of_kind[0])}" if several else LABELS[method]
+            yield _Line(of_kind, method, label, _COLOURS[method], style=("-", "--", ":")[i])
+
+
+def _grid(rows: int, columns: int, width: float = 2.8) -> tuple["Figure", Any]:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width * columns, 2.1 * rows + 0.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, figure.subplots(rows, columns, squeeze=False, sharey="row")
+
+
+def _plain(name: str) -> str:
+    """Return a stranger's name without what a figure would read as mathematics or as a line's end."""
+    return plain(name.replace("\n", " ")).replace("$", r"\$")
+
+
+def _entries(figure: "Figure") -> tuple[list[Any], list[str]]:
+    """Return each labelled line or bar of all panels once."""
+    found = {
+        label: handle for axes in figure.axes for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    return list(found.values()), list(found)

@@ -1,0 +1,126 @@
+"""The results file: one row for a cell and a method, appended as cells are done, so that a run can be resumed."""
+
+import csv
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+
+from ldprecover_cli.failures import UsageError
+from ldprecover_cli.reproduce.cells import Cell
+from ldprecover_cli.reproduce.methods import Outcome
+
+__all__ = ["COLUMNS", "Results", "Run", "replaced"]
+
+COLUMNS = (
+    *("data", "digest", "n", "protocol", "attack", "model", "beta", "epsilon", "eta", "xi", "trial", "seed", "door"),
+    *("method", "mse", "fg", "malicious_mse", "seconds", "methods"),
+)
+"""Of the file: what was simulated, where, and what came out. `methods` is the number of rows of the cell."""
+
+_KEY = len(COLUMNS) - 6
+
+
+@dataclass(frozen=True)
+class Run:
+    """What all cells of a run share: digest and number of users by data set, the seed, and the door they used."""
+
+    crowds: dict[str, tuple[str, int]]
+    seed: int
+    door: str
+
+    def key(self, cell: Cell) -> tuple[str, ...]:
+        """Return what identifies a cell in the file."""
+        digest, n = self.crowds[cell.data]
+        values = (cell.data, digest, n, cell.protocol, cell.attack, cell.model)
+        return tuple(map(str, (*values, cell.beta, cell.epsilon, cell.eta, cell.xi, cell.trial, self.seed, self.door)))
+
+
+class Results:
+    """The file of a folder, read when opened. What a broken-off write left of a cell is dropped.
+
+    Cells of other runs stay in the file and are not touched. Raises UsageError for a file that is
+    no results file.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self._found: dict[tuple[str, ...], list[Outcome]] = {}
+        if file.exists():
+            self._read()
+        else:
+            replaced(file, _line(COLUMNS))
+
+    def of(self, run: Run, cell: Cell) -> list[Outcome] | None:
+        """Return what is known of a cell, None where it has not been run."""
+        return self._found.get(run.key(cell))
+
+    def add(self, run: Run, cells: Iterable[tuple[Cell, list[Outcome]]]) -> None:
+        """Append cells that are done, in one write that is on the disk when this returns."""
+        text = StringIO()
+        for cell, outcomes in cells:
+            key = run.key(cell)
+            self._found[key] = outcomes
+            for o in outcomes:
+                text.write(_line((*key, o.method, o.mse, o.fg, o.malicious_mse, f"{o.seconds:.3g}", len(outcomes))))
+        with self.file.open("ab") as file:
+            file.write(text.getvalue().encode())
+            file.flush()
+            os.fsync(file.fileno())
+
+    def rows(self) -> Iterator[tuple[dict[str, str], Outcome]]:
+        """Yield the key, by column, and the outcome of every row."""
+        for key, outcomes in self._found.items():
+            for outcome in outcomes:
+                yield dict(zip(COLUMNS, key, strict=False)), outcome
+
+    def _read(self) -> None:
+        whole = self.file.read_bytes()
+        text = whole[: whole.rfind(b"\n") + 1].decode("utf-8", errors="replace")  # a torn last line is no line
+        rows = list(csv.reader(StringIO(text, newline="")))
+        if not rows or tuple(rows[0]) != COLUMNS:
+            raise UsageError(f"{self.file} is not a results file of this version: name another folder with --out")
+        found: dict[tuple[str, ...], list[list[str]]] = defaultdict(list)
+        for row in rows[1:]:
+            found[tuple(row[:_KEY])].append(row)
+        broken = False
+        for key, of_cell in found.items():
+            try:
+                outcomes = [_outcome(row) for row in of_cell]
+                whole_cell = len(outcomes) == int(of_cell[0][-1])
+            except ValueError:  # too few columns, or no number where one should be
+                whole_cell = False
+            if whole_cell:
+                self._found[key] = outcomes
+            broken = broken or not whole_cell
+        if broken or len(text.encode()) != len(whole):
+            kept = [_line(row) for key, of_cell in found.items() if key in self._found for row in of_cell]
+            replaced(self.file, "".join([_line(COLUMNS), *kept]))
+
+
+def replaced(file: Path, content: str | bytes) -> None:
+    """Write a file so that at every moment it is either the old one or the new one."""
+    beside = file.with_name(f".{file.name}.new")
+    data = content.encode() if isinstance(content, str) else content
+    with beside.open("wb") as new:
+        new.write(data)
+        new.flush()
+        os.fsync(new.fileno())
+    beside.replace(file)
+
+
+def _line(values: Sequence[object]) -> str:
+    text = StringIO()
+    csv.writer(text, lineterminator="\n").writerow(["" if value is None else value for value in values])
+    return text.getvalue()
+
+
+def _outcome(row: Sequence[str]) -> Outcome:
+    method, mse, fg, malicious_mse, seconds, _ = row[_KEY:]
+    return Outcome(method, float(mse), _number(fg), _number(malicious_mse), float(seconds))
+
+
+def _number(text: str) -> float | None:
+    return float(text) if text else None

@@ -1,0 +1,184 @@
+"""Simulating and attacking on a real server."""
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ldprecover_cli.attackers import draw_targets
+from ldprecover_client import Population, load_dataset
+
+
+@pytest.fixture
+def lunch(server: Any) -> Any:
+    return server.open_round("grr", 1.0, items=["soup", "salad", "fish [and] chips"])
+
+
+@pytest.fixture
+def cities(server: Any) -> Any:
+    return server.open_round("grr", 0.5, items=list(load_dataset("cities").items))
+
+
+def test_genuine_users_follow_the_data_set_and_the_seed(on_server: Any, cities: Any, server: Any) -> None:
+    arguments = ("simulate", "--round", cities["name"], "--dataset", "cities", "--users", "5000", "--seed", "4")
+    answer = on_server(*arguments, "--json").json
+    population = Population.of(load_dataset("cities"), 5000, 4)
+    assert answer == {"round": cities["id"], "accepted": 5000, "seed": 4, "true_counts": population.counts.tolist()}
+    assert server.frequencies(cities["id"])["n"] == 5000
+    said = on_server(*arguments)
+    assert said.out == f"5,000 genuine users reported to {cities['name']}.\n"
+
+
+def test_without_a_data_set_every_item_is_as_likely(on_server: Any, lunch: Any) -> None:
+    answer = on_server("simulate", "--round", lunch["name"], "--users", "30000", "--json").json
+    # Multinomial: sd of each count sqrt(30000 * 2/9) = 81.6; 8 sd is passed with probability 4e-15.
+    assert np.abs(np.array(answer["true_counts"]) - 10_000).max() < 653
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (("--dataset", "fire"), "items"),
+        (("--dataset", "no-such.csv"), "no-such.csv"),
+        (("--column", "x"), "--dataset"),
+        (("--dataset", "bad.csv"), "row 3"),
+    ],
+)
+def test_data_that_do_not_fit_are_refused(
+    on_server: Any, cities: Any, tmp_path: Path, options: tuple[str, ...], word: str
+) -> None:
+    (tmp_path / "bad.csv").write_text("item,count\na,1\nb,-2\n")
+    result = on_server("simulate", "--round", cities["name"], "--users", "10", *options)
+    assert result.code == 2
+    assert word in result.error
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("mga", "--target", "Denver, CO", "--target", "Reno, NV"),
+        ("mga", "--target", "Denver, CO", "--model", "sampled"),
+        ("mga", "--target", "Denver, CO", "--input-poisoning"),
+        ("manip", "--size", "4"),
+        ("aa", "--kind", "peaked", "--attackers", "5"),
+        ("apa", "--targets", "4", "--each", "1"),
+        ("mga-a", "--target", "Denver, CO", "--target", "Reno, NV", "--each", "2"),
+        ("mla", "--against", "raw", "--item", "Reno, NV"),
+        ("ria", "--targets", "3"),
+        ("rpa",),
+    ],
+    ids=" ".join,
+)
+def test_every_attack_sends_its_reports(on_server: Any, cities: Any, server: Any, arguments: tuple[str, ...]) -> None:
+    result = on_server("attack", *arguments, "--users", "300", "--round", cities["name"])
+    assert result.code == 0, result.err
+    assert "300 malicious users" in result.out
+    assert server.frequencies(cities["id"])["n"] == 300
+
+
+def test_a_search_budget_is_mga_s_on_olh(on_server: Any, server: Any) -> None:
+    olh = server.open_round("olh", 0.5, domain_size=20)
+    arguments = ("attack", "--target", "3", "--target", "4", "--users", "50", "--round", olh["name"])
+    assert on_server(*arguments, "--search", "50").code == 0
+    frequencies = server.frequencies(olh["id"])
+    assert [frequencies["counts"][i] for i in (3, 4)] == [50, 50]
+
+
+def test_a_share_counts_on_the_reports_already_there_and_targets_are_the_seed_s(
+    on_server: Any, cities: Any, server: Any
+) -> None:
+    on_server("simulate", "--round", cities["name"], "--users", "1900")
+    arguments = ("attack", "--beta", "0.05", "--targets", "3", "--seed", "9", "--round", cities["name"], "--json")
+    answer = on_server(*arguments).json
+    targets = [cities["items"][i] for i in draw_targets(102, 3, 9)]
+    assert answer == {
+        "round": cities["id"],
+        "accepted": 100,
+        "attack": "mga",
+        "targets": targets,
+        "beta": 0.05,
+        "seed": 9,
+    }
+    frequencies = server.frequencies(cities["id"])
+    assert frequencies["n"] == 2000
+
+
+@pytest.mark.parametrize("beta", ["0", "0.05"])
+def test_a_share_that_is_nobody_is_refused_in_words(on_server: Any, cities: Any, server: Any, beta: str) -> None:
+    on_server("report", "Reno, NV", "--round", cities["name"])
+    result = on_server("attack", "--beta", beta, "--target", "Reno, NV", "--round", cities["name"])
+    assert result.code == 2
+    assert f"a beta of {beta} is no malicious user for 1 report" in result.error
+    assert "--users" in result.error
+    assert server.frequencies(cities["id"])["n"] == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ((), "--users"),
+        (("--users", "5", "--beta", "0.1"), "--beta"),
+        (("manip", "--beta", "1"), "beta"),
+        (("--users", "5"), "mga needs targets: name them with --target, or say how many with --targets"),
+        (("apa", "--users", "5"), "apa needs targets: name them with --target"),
+        (("mla", "--users", "5", "--item", "reno"), "did you mean 'Reno, NV'"),
+        (("apa2", "--users", "5", "--target", "Reno, NV"), "grr"),
+        (("rpa", "--users", "5", "--targets", "2"), "does not belong to rpa"),
+        (("--users", "5", "--targets", "3", "--target", "Reno, NV"), "--targets"),
+        (("--users", "5", "--targets", "102"), "101"),
+        (("--users", "5", "--target", "reno"), "Reno, NV"),
+        (("--users", "5", "--target", "Reno, NV", "--search", "all"), "exhaustive"),
+        (("--users", "5", "--target", "Reno, NV", "--size", "3"), "size"),
+        (("aa", "--users", "5", "--kind", "round"), "diffuse"),
+        (("aa", "--users", "many"), "must be an integer"),
+        (("--users", "0"), "must be at least 1"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_an_attack_that_makes_no_sense_is_refused(
+    on_server: Any, cities: Any, server: Any, options: tuple[str, ...], word: str
+) -> None:
+    result = on_server("attack", *options, "--round", cities["name"])
+    assert result.code == 2
+    assert word in result.error
+    assert server.frequencies(cities["id"])["n"] == 0
+
+
+def test_a_closed_round_takes_nothing(on_server: Any, cities: Any) -> None:
+    on_server("round", "close", cities["name"])
+    for arguments, note in (
+        (("report", "Reno, NV"), ""),
+        (("simulate", "--users", "3"), " (0 of 3 reports were accepted)"),
+        (("attack", "manip", "--users", "3"), " (0 of 3 reports were accepted)"),
+    ):
+        result = on_server(*arguments, "--round", cities["name"])
+        assert result.code == 1
+        assert result.error == (
+            f"The round is closed; nothing of this submission is stored{note}; "
+            "open another with `ldprecover round open`"
+        )
+
+
+@pytest.mark.parametrize("command", [("simulate",), ("attack", "manip")], ids=" ".join)
+def test_json_comes_without_bars_even_on_a_terminal(on_server: Any, lunch: Any, watched: Any, command: Any) -> None:
+    shown = watched(*command, "--users", "50", "--round", lunch["name"], "--json")
+    code, out = shown.ended()
+    assert (code, shown.shown) == (0, "")
+    assert json.loads(out)["accepted"] == 50
+
+
+@pytest.mark.parametrize("command", [("simulate",), ("attack", "manip")], ids=" ".join)
+def test_ctrl_c_in_the_midst_of_them_says_how_many_were_accepted(
+    on_server: Any, lunch: Any, server: Any, watched: Any, command: Any
+) -> None:
+    crowd = watched(*command, "--users", "6000000", "--round", lunch["name"])
+    assert crowd.watch(until="/6000000")
+    crowd.process.send_signal(signal.SIGINT)
+    assert crowd.ended() == (130, "")
+    accepted = server.frequencies(lunch["id"])["n"]
+    assert 0 < accepted < 6_000_000
+    assert crowd.shown.endswith(f"Interrupted. ({accepted} of 6000000 reports were accepted)\r\n")
+    assert "Traceback" not in crowd.shown
