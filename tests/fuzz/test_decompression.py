@@ -1,0 +1,146 @@
+"""Bodies in any pieces and any compression, against gzip itself: handed on whole, or refused, and never kept."""
+
+import asyncio
+import gzip
+import json
+import zlib
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from tests.fuzzing import SECONDS, property_settings, repeat, tried
+
+from ldprecover.wire import MEDIA_TYPE
+from ldprecover_server.bodies import BodyGuard
+
+SENT, DECODED, HELD = 1_000, 2_500, 10_000
+"""What one body may have as sent and decoded, and all together."""
+
+
+def gunzipped(body: bytes) -> bytes | None:
+    """Return what one whole gzip member holds; None if the bytes are anything else."""
+    try:
+        member = zlib.decompressobj(wbits=31)
+        decoded = member.decompress(body)
+    except zlib.error:
+        return None
+    return decoded if member.eof and not member.unused_data else None
+
+
+def zipped(data: bytes, level: int) -> bytes:
+    return gzip.compress(data, level, mtime=0)
+
+
+plain = st.binary(max_size=200) | st.builds(
+    lambda byte, n: bytes([byte]) * n, st.integers(0, 255), st.integers(0, 3_000)
+)
+members = st.builds(zipped, plain, st.integers(0, 9))
+
+
+@st.composite
+def bodies(draw: st.DrawFn) -> bytes:
+    """Return gzip members, whole, cut, joined or with bytes changed; or no gzip at all."""
+    body = bytearray(draw(members | members | plain))
+    how = draw(st.sampled_from(["whole", "whole", "cut", "joined", "changed", "trailed"]))
+    if how == "cut":
+        del body[draw(st.integers(0, len(body))) :]
+    elif how == "joined":
+        body += draw(members)
+    elif how == "trailed":
+        body += draw(st.binary(min_size=1, max_size=8))
+    elif how == "changed" and body:
+        for _ in range(draw(st.integers(1, 4))):
+            body[draw(st.integers(0, len(body) - 1))] = draw(st.integers(0, 255))
+    return bytes(body)
+
+
+@st.composite
+def pieces(draw: st.DrawFn) -> list[bytes]:
+    """Return a body in the pieces in which it arrives, empty ones among them."""
+    body = draw(bodies())
+    cuts = sorted(draw(st.lists(st.integers(0, len(body)), max_size=5)))
+    return [body[start:end] for start, end in zip([0, *cuts], [*cuts, len(body)], strict=True)]
+
+
+encodings = st.sampled_from(
+    [b"gzip", b"gzip", b"gzip", b"GZIP ", b"identity", None, b"deflate", b"gzip, gzip", b"\xff"]
+)
+types = st.sampled_from(
+    [MEDIA_TYPE.encode(), MEDIA_TYPE.encode(), b"application/json; charset=utf-8", b"text/plain", None]
+)
+lengths = st.sampled_from([None, None, b"0", b"1000", b"1001", b"-1", b"9" * 30, b"\xb2", b"x"])
+
+
+class Guarded:
+    """A guard before an application that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.guard = BodyGuard(self._app, SENT, DECODED, HELD)
+        self.given: bytes | None = None
+
+    async def _app(self, scope: Any, receive: Any, send: Any) -> None:
+        message = await receive()
+        assert not message["more_body"]
+        self.given = bytes(message["body"])
+        assert self.guard.held <= HELD
+
+    async def status(self, path: str, headers: list[tuple[bytes, bytes]], parts: list[bytes | None]) -> int | None:
+        """Send a body in parts, None for a client that goes away; return the refusal's status."""
+        messages = iter(
+            {"type": "http.disconnect"}
+            if part is None
+            else {"type": "http.request", "body": part, "more_body": i < len(parts) - 1}
+            for i, part in enumerate(parts)
+        )
+        answers: list[Any] = []
+
+        async def receive() -> Any:
+            return next(messages)
+
+        async def send(message: Any) -> None:
+            answers.append(message)
+
+        await self.guard({"type": "http", "method": "POST", "path": path, "headers": headers}, receive, send)
+        if not answers:
+            return None
+        start, body = answers
+        assert json.loads(body["body"])["status"] == start["status"]
+        return int(start["status"])
+
+
+@pytest.mark.timeout(300 + 2 * SECONDS)
+def test_any_body_is_handed_on_whole_or_refused_and_nothing_of_it_stays_held() -> None:
+    guarded = Guarded()
+
+    @property_settings(800)
+    @given(st.sampled_from(["/reports", "/recover"]), pieces(), encodings, types, lengths, st.booleans())
+    @example("/reports", [zipped(bytes(2_500), 9)], b"gzip", b"application/json", None, False)
+    @example("/reports", [zipped(bytes(2_501), 9)], b"gzip", b"application/json", None, False)
+    @example("/recover", [zipped(bytes(1_001), 9)], b"gzip", b"application/json", None, False)
+    @example("/reports", [zipped(bytes(10_000_000), 9)[:900]], b"gzip", b"application/json", None, False)
+    def check(
+        path: str,
+        parts: list[bytes],
+        encoding: bytes | None,
+        media_type: bytes | None,
+        length: bytes | None,
+        gone: bool,
+    ) -> None:
+        named = {b"content-encoding": encoding, b"content-type": media_type, b"content-length": length}
+        headers = [(name, value) for name, value in named.items() if value is not None]
+        guarded.given = None
+        arriving: list[bytes | None] = [*parts[:-1], None] if gone else list(parts)
+        status = asyncio.run(guarded.status(path, headers, arriving))
+        tried["bodies"][str(status or ("handed on" if guarded.given is not None else "gone"))] += 1
+        assert guarded.guard.held == 0
+        assert (status is None) == (guarded.given is not None) or (gone and status is guarded.given is None)
+        assert status in (None, 413, 415)
+        if guarded.given is not None:
+            whole = b"".join(parts)
+            zipped_body = encoding is not None and encoding.strip().lower() == b"gzip" and whole
+            assert guarded.given == (gunzipped(whole) if zipped_body else whole)
+            assert len(whole) <= SENT
+            assert len(guarded.given) <= (DECODED if path == "/reports" else SENT)
+
+    repeat(check)

@@ -1,0 +1,88 @@
+"""A real server against its own OpenAPI document: no failure of the server, and every answer as declared."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.errors import Unsatisfiable
+from schemathesis import Case, GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.core.parameters import ParameterLocation
+from schemathesis.specs.openapi.checks import (
+    allow_header_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+    unsupported_method,
+)
+from tests.conftest import ADMIN_KEY, ServerProcess, StartServer
+from tests.fuzzing import SECONDS, property_settings, repeat, tried
+
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    allow_header_conformance,
+    unsupported_method,
+]
+ROUNDS: list[dict[str, Any]] = [
+    {"protocol": "grr"},
+    {"protocol": "oue", "access": "key"},
+    {"protocol": "olh", "read_access": "key"},
+    {"protocol": "olh", "access": "ticket", "retention": "none"},
+    {"protocol": "oue"},
+]
+CHANGED = {"POST /rounds/{round}/close", "DELETE /rounds/{round}"}
+
+
+def operations(server: ServerProcess) -> Iterator[Any]:
+    schema = schemathesis.openapi.from_url(f"{server.url}/openapi.json")
+    for found in schema.get_all_operations():
+        yield found.ok()
+
+
+def is_body_wrong(case: Case) -> bool:
+    """Tell whether the body does not fit the reference; the rest of the request is replaced here."""
+    body = case.meta.components.get(ParameterLocation.BODY) if case.meta else None
+    return body is not None and body.mode is GenerationMode.NEGATIVE
+
+
+@pytest.mark.timeout(300 + 2 * SECONDS)
+@pytest.mark.parametrize("mode", GenerationMode)
+def test_every_answer_is_as_the_api_reference_declares(start_server: StartServer, mode: GenerationMode) -> None:
+    """On requests that fit the reference and on such that do not; with a key, a wrong one, or none."""
+    server = start_server()
+    known = [server.open_round(**round)["id"] for round in ROUNDS]
+    server.http.post(f"/rounds/{known[-1]}/close", headers=server.admin)
+    keys = st.sampled_from([f"Bearer {ADMIN_KEY}", f"Bearer {ADMIN_KEY}", f"Bearer {ADMIN_KEY}x", "Ticket x.y", None])
+
+    def check_operation(operation: Any) -> None:
+        @property_settings(24)
+        @given(operation.as_strategy(generation_mode=mode), st.sampled_from([*known, "current", None]), keys)
+        def check(case: Case, round: str | None, key: str | None) -> None:
+            if round is not None and "round" in (case.path_parameters or {}):
+                case.path_parameters["round"] = server.open_round()["id"] if operation.label in CHANGED else round
+            case.headers.pop("Authorization", None)
+            response = case.call(headers={"Authorization": key} if key else None, timeout=60)
+            tried[f"schemathesis, {mode.value}"][f"{operation.label} {response.status_code}"] += 1
+            case.validate_response(response, checks=CHECKS)
+
+        check()
+
+    def check_all() -> None:
+        for operation in operations(server):
+            with contextlib.suppress(Unsatisfiable):  # a call without parameters cannot be made wrongly
+                check_operation(operation)
+                checked.add(operation.label)
+
+    checked: set[str] = set()
+    repeat(check_all)
+    assert len(checked) >= 8
+    assert "Traceback" not in server.log.read_text()
