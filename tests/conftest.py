@@ -141,6 +141,8 @@ StartServer = Callable[..., ServerProcess]
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Whoever was started in the background of a shell ignores Ctrl-C, and so does every process it starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for name, database in (("sqlite", "SQLite"), ("postgres", "Postgres")):
         config.addinivalue_line("markers", f"{name}: a test of what only {database} does; it runs on that one alone")
 

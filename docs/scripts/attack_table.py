@@ -7,40 +7,25 @@ the reports that would travel, both are counted. A gain is the rise of the targe
 reports; beside it stands what the attack's own formula says.
 """
 
-import argparse
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from setting import PROTOCOLS, Setting, asked_for
 
 from ldprecover import Estimates, FrequencyOracle, ParameterError, Tally, frequency_oracle
 from ldprecover.alarms import raise_alarms
 from ldprecover.recovery.reports import ReportSource
 from ldprecover_attacker import AA, APA, APA2, MGA, MGAA, MLA, RIA, RPA, Attack, InputPoisoning, Manip
-from ldprecover_client import DATASETS, Population, load_dataset
+from ldprecover_client import Population, load_dataset
 
-PROTOCOLS = ("grr", "oue", "olh")
 ONLY_OUE = {"Manip, crafted", "AA diffuse, crafted", "AA peaked, crafted"}
 """Attacks whose crafted reports are the sampled ones under GRR and OLH."""
 
-
-@dataclass(frozen=True)
-class Setting:
-    """What the rounds have in common; the paper's by default (VI-A), but for the data."""
-
-    dataset: str = "cities"
-    users: int = 389_894
-    epsilon: float = 0.5
-    beta: float = 0.05
-    targets: int = 10
-    seed: int = 1
-    rate: float = 1e-6
-
-    @property
-    def malicious(self) -> int:
-        """m, such that m/(n + m) is beta."""
-        return round(self.users * self.beta / (1 - self.beta))
+DEFAULT = Setting()
+RATE = 1e-6
+"""False-alarm rate of each alarm."""
 
 
 def attacks(targets: list[int]) -> dict[str, Attack | None]:
@@ -108,7 +93,7 @@ class Round:
 
     def _alarms(self, tally: Tally, reports: list[np.ndarray]) -> tuple[str, ...]:
         source = ReportSource(self.oracle, lambda: iter(reports))
-        alarms = raise_alarms(self.oracle, tally, source, rate=self.setting.rate)
+        alarms = raise_alarms(self.oracle, tally, source, rate=RATE)
         return tuple(alarm.name for alarm in alarms if alarm.raised)
 
 
@@ -128,6 +113,34 @@ def tables(setting: Setting) -> Iterator[str]:
         yield "\n".join(rows)
 
 
+AIMS = {
+    "the highest gain, seen or not": {"sum-drift", "excess", "support-size", "duplicate-seeds"},
+    "the highest gain that leaves no trace in the reports": {"excess"},
+    "the highest gain that no alarm sees": set(),
+}
+"""Aim -> the alarms that may be raised."""
+
+
+def choices(tables: Iterable[str]) -> str:
+    """Return the table of which attack on targets to play for which aim, made from the tables of all protocols."""
+    found = {}
+    for table in tables:
+        head, _, *lines = ([cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines())
+        found[head[0]] = [
+            (float(line[3]), line[0], set(line[4].split(", ")) - {"none"})
+            for line in lines
+            if line[3] and line[0].startswith(("RIA", "MGA", "APA"))
+        ]
+    rows = [_line(["aim", *found]), _line(["---"] * (1 + len(found)))]
+    for aim, allowed in AIMS.items():
+        best = (
+            max(((g, name) for g, name, seen in lines if seen <= allowed), key=lambda one: one[0])
+            for lines in found.values()
+        )
+        rows.append(_line([aim, *(f"{name}: {gain:+.2f}" for gain, name in best)]))
+    return "\n".join(rows)
+
+
 def _cells(outcome: Outcome | str) -> Iterable[str]:
     if isinstance(outcome, str):
         return ("refused", "", "", "")
@@ -141,14 +154,11 @@ def _line(cells: Iterable[str]) -> str:
 
 def main() -> None:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--dataset", choices=sorted(DATASETS), default=Setting.dataset)
-    parser.add_argument("--users", type=int, default=Setting.users)
-    parser.add_argument("--epsilon", type=float, default=Setting.epsilon)
-    parser.add_argument("--beta", type=float, default=Setting.beta)
-    parser.add_argument("--seed", type=int, default=Setting.seed)
-    for table in tables(Setting(**vars(parser.parse_args()))):
-        sys.stdout.write(table + "\n\n")
+    found = []
+    for table in tables(asked_for(__doc__, DEFAULT)):
+        found.append(table)
+        sys.stdout.write(f"{table}\n\n")
+    sys.stdout.write(f"{choices(found)}\n")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from the genuine reports alone. Methods that need targets are told the right one
 the rows with the right model: `custom`, given the share of the malicious reports that really supports each item.
 """
 
-import argparse
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,14 +15,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from setting import PROTOCOLS, Setting, asked_for
 
 from ldprecover import Estimates, FrequencyOracle, ParameterError, Tally, frequency_oracle, recover
 from ldprecover.metrics import frequency_gain, mse
 from ldprecover.recovery import METHODS
 from ldprecover_attacker import make_attack
-from ldprecover_client import DATASETS, Population, load_dataset
+from ldprecover_client import Population, load_dataset
 
-PROTOCOLS = ("grr", "oue", "olh")
 ATTACKS: dict[str, dict[str, Any] | None] = {
     "none": None,
     "MGA, crafted": {"name": "mga"},
@@ -40,23 +39,22 @@ ON_GRR = ("none", "MGA, crafted", "MGA, input poisoning")
 
 RIGHT, ESTIMATED = "`ldprecover`, right model and η", '`ldprecover`, right model, η `"auto"`'
 
+CHOICES = (
+    ("nothing; somebody may raise items", "MGA, crafted", dict.fromkeys(PROTOCOLS, "normalization")),
+    ("nothing; the reports are kept", "MGA, crafted", {"oue": "fiad", "olh": "fiad"}),
+    ("the same, of attackers who vary their targets", "MGA-A, r' = 4", {"oue": "diffstats", "olh": "diffstats"}),
+    ("all targets", "MGA, crafted", dict.fromkeys(PROTOCOLS, "ldprecover`, targets")),
+    ("all targets; the reports are kept", "MGA, crafted", {"grr": "detection-any", "oue": "detection-all"}),
+    ("all targets, of attackers who hide", "APA, r' = 4", dict.fromkeys(("oue", "olh"), "ldprecover`, targets")),
+    (
+        "what malicious reports support, and η",
+        "MGA, crafted",
+        dict.fromkeys(PROTOCOLS, "ldprecover`, right model and η"),
+    ),
+)
+"""What is known -> the attack to compare under, and the method to ask for by protocol."""
 
-@dataclass(frozen=True)
-class Setting:
-    """What the rounds have in common; the paper's (VI-A), but for the data and the number of trials."""
-
-    dataset: str = "cities"
-    users: int = 389_894
-    epsilon: float = 0.5
-    beta: float = 0.05
-    targets: int = 10
-    trials: int = 5
-    seed: int = 1
-
-    @property
-    def malicious(self) -> int:
-        """m, such that m/(n + m) is beta."""
-        return round(self.users * self.beta / (1 - self.beta))
+DEFAULT = Setting(trials=5)
 
 
 @dataclass(frozen=True)
@@ -81,7 +79,7 @@ def rows(setting: Setting, protocol: str, attack: str) -> dict[str, Mapping[str,
         found[f"`{name}`"] = {"method": name}
         if name == "ldprecover":
             found["`ldprecover`, targets"] = {"targets": True}
-            found[RIGHT] = {"custom": True, "eta": 0.0 if attack == "none" else setting.malicious / setting.users}
+            found[RIGHT] = {"custom": True, "eta": 0.0 if attack == "none" else setting.true_eta}
             found[ESTIMATED] = {"custom": True, "eta": "auto"}
     return found
 
@@ -130,6 +128,39 @@ def table(setting: Setting, protocol: str) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
+def choices(tables: Mapping[str, str]) -> str:
+    """Return the table of what to ask for, made from the tables of all protocols.
+
+    A cell is the MSE of projection over the method's, under the attack and, in brackets, without any.
+    """
+    found = {protocol: _errors(text) for protocol, text in tables.items()}
+    head = ["known", "if this is the attack", *(protocol.upper() for protocol in PROTOCOLS)]
+    lines = [head, ["---"] * len(head)]
+    for known, attack, methods in CHOICES:
+        line = [known, attack]
+        for protocol in PROTOCOLS:
+            if protocol not in methods:
+                line.append("")
+                continue
+            name = f"`{methods[protocol]}" + ("" if "`" in methods[protocol] else "`")
+            projected, asked = found[protocol]["`norm-sub`"], found[protocol][name]
+            better, clean = (projected[under] / asked[under] for under in (attack, "none"))
+            line.append(f"{name}: {better:.2g} ({clean:.2g})")
+        lines.append(line)
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _errors(table: str) -> dict[str, dict[str, float]]:
+    """Return the MSE by row and column of a printed table, without the cells that have none."""
+    head, _, *lines = ([cell.strip() for cell in line.strip("| ").split(" | ")] for line in table.strip().splitlines())
+    return {
+        line[0]: {
+            name: float(cell.split()[0]) for name, cell in zip(head[1:], line[1:], strict=True) if cell != "refused"
+        }
+        for line in lines
+    }
+
+
 def _measured(r: Round, fields: Mapping[str, Any] | None) -> tuple[float, float] | None:
     """Return MSE and FG; None where the method refuses."""
     result = r.poisoned.frequencies
@@ -157,17 +188,13 @@ def _cell(found: list[tuple[float, float] | None]) -> str:
 
 def main() -> None:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    defaults = Setting()
-    parser.add_argument("--dataset", default=defaults.dataset, help=f"{', '.join(DATASETS)}, or a CSV file")
-    for name in ("users", "targets", "trials", "seed"):
-        parser.add_argument(f"--{name}", type=int, default=getattr(defaults, name))
-    for name in ("epsilon", "beta"):
-        parser.add_argument(f"--{name}", type=float, default=getattr(defaults, name))
-    setting = Setting(**vars(parser.parse_args()))
+    setting = asked_for(__doc__, DEFAULT)
+    found = {}
     for protocol in PROTOCOLS:
-        sys.stdout.write(f"{table(setting, protocol)}\n")
+        found[protocol] = table(setting, protocol)
+        sys.stdout.write(f"{found[protocol]}\n")
         sys.stdout.flush()
+    sys.stdout.write(choices(found))
 
 
 if __name__ == "__main__":

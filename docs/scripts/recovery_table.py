@@ -8,7 +8,6 @@ against the true frequencies f_X; FG, in brackets, against the estimate f~_X~ fr
 alone. A cell is the mean over the trials; each trial draws reports, targets and the attacker's secrets anew.
 """
 
-import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,42 +16,21 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from setting import PROTOCOLS, Setting, asked_for
 
 from ldprecover import Estimates, FrequencyOracle, Tally, frequency_oracle, project_simplex, recover
 from ldprecover.metrics import frequency_gain, mse
 from ldprecover.recovery import DEFAULT_ETA
 from ldprecover_attacker import make_attack
-from ldprecover_client import DATASETS, Population, load_dataset
+from ldprecover_client import Population, load_dataset
 
-PROTOCOLS = ("grr", "oue", "olh")
 RISE = 4.0
 """Standard errors by which an estimate must have risen since an earlier round for its item to be suspected."""
 
 Vector = NDArray[np.float64]
 Targets = tuple[int, ...]
 
-
-@dataclass(frozen=True)
-class Setting:
-    """What the rounds have in common; the paper's by default (VI-A), but for the data."""
-
-    dataset: str = "cities"
-    users: int = 389_894
-    epsilon: float = 0.5
-    beta: float = 0.05
-    targets: int = 10
-    trials: int = 10
-    seed: int = 1
-
-    @property
-    def malicious(self) -> int:
-        """m, such that m/(n + m) is beta."""
-        return round(self.users * self.beta / (1 - self.beta))
-
-    @property
-    def true_eta(self) -> float:
-        """m/n."""
-        return self.malicious / self.users
+DEFAULT = Setting(trials=10)
 
 
 @dataclass(frozen=True)
@@ -268,14 +246,7 @@ def _table(head: list[str], rows: Iterable[list[str]]) -> str:
 
 def main() -> None:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    defaults = Setting()
-    parser.add_argument("--dataset", default=defaults.dataset, help=f"{', '.join(DATASETS)}, or a CSV file")
-    for name in ("users", "targets", "trials", "seed"):
-        parser.add_argument(f"--{name}", type=int, default=getattr(defaults, name))
-    for name in ("epsilon", "beta"):
-        parser.add_argument(f"--{name}", type=float, default=getattr(defaults, name))
-    for table in tables(Setting(**vars(parser.parse_args()))):
+    for table in tables(asked_for(__doc__, DEFAULT)):
         sys.stdout.write(f"{table}\n")
         sys.stdout.flush()
 

@@ -1,11 +1,8 @@
 """`demo`: the command."""
 
-import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 from typing import Annotated, Literal
 
 import typer
@@ -25,6 +22,7 @@ from ldprecover_cli.options import (
     connected,
 )
 from ldprecover_cli.output import console, note, print_json
+from ldprecover_cli.signals import ended_by_signals
 
 __all__ = ["add_to"]
 
@@ -115,14 +113,14 @@ def demo(
     if part is not None:
         if keep:
             raise UsageError("--keep is for a server of the demo's own: a part has none")
-        with _ended_by_signals(), connected(url, key := _key(key, key_file), round="current") as server:
+        with ended_by_signals(), connected(url, key := _key(key, key_file), round="current") as server:
             outcome = play_part(part, play, server, key, stage)
         if json:
             print_json(outcome.as_json())
         else:
             outcome.draw(console())
         return
-    with _ended_by_signals(), local_server() as server:
+    with ended_by_signals(), local_server() as server:
         figures = play.on(server.url, server.key, stage)
         if json:
             print_json(figures.as_json())
@@ -142,18 +140,3 @@ def _key(key: str | None, file: Path | None) -> str | None:
         return file.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError):
         raise UsageError(f"{file} cannot be read, or holds no key") from None
-
-
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Make SIGTERM and SIGHUP end the program in good order, as Ctrl-C does."""
-
-    def end(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -1,13 +1,9 @@
 """`reproduce`: the command."""
 
 import os
-import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +11,7 @@ import typer
 from ldprecover_cli.failures import CommandError, UsageError, close_to
 from ldprecover_cli.options import Column, Seed
 from ldprecover_cli.output import console, counted, note
+from ldprecover_cli.signals import ended_by_signals
 
 if TYPE_CHECKING:
     from ldprecover_cli.reproduce.cells import Cell, Crowd
@@ -94,7 +91,7 @@ def reproduce(
     _make_folder(out)
     results = Results(out / "cells.csv")
     run = Run({c.name: (c.digest, c.n) for c in crowds.values()}, seed, "http" if over_http else "in-process")
-    with _ended_by_signals():
+    with ended_by_signals():
         _run_missing(cells, crowds, run, results, 1 if over_http else jobs or os.cpu_count() or 1)
         _write(cells, asked, tuple(crowds), run, results, out, brief=len(asked) == len(EXPERIMENTS))
     note(f"Took {time.monotonic() - started:.0f} s. The results are in {out}.")
@@ -196,18 +193,3 @@ def _write(
                 screen.print(title, style="italic")
                 screen.print(table)
                 screen.print()
-
-
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Make SIGTERM and SIGHUP end the program in good order, its worker processes and its server too."""
-
-    def end(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
