@@ -1,6 +1,6 @@
 """The one transaction that stores submissions: exactly once, or not at all."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Protocol
@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ldprecover.tally import Tally
-from ldprecover_server.store.database import Database
+from ldprecover_server.store.database import AtOnce, Database
 from ldprecover_server.store.schema import keys, rounds, segments, tallies
 
 __all__ = ["Batch", "Commit", "Outcome", "Sealed", "Submitted", "upsert"]
@@ -86,6 +86,9 @@ class Commit:
         # What this process wrote last stands in the database unless n says otherwise: n only grows, and only what
         # was certainly committed is remembered. So the row is mostly added to without being read.
         written, self._written = self._written, {}
+        if len(batches) == 1 and (total := self._at_once(batches[0], hour, written)) is not None:
+            self._written = {batches[0].seq: total}
+            return [[Outcome.STORED] * len(batches[0].submissions)]
         totals: dict[int, Tally] = {}
         outcomes: dict[int, list[Outcome]] = {}
         with self._database.write() as connection:
@@ -95,6 +98,17 @@ class Commit:
                     totals[batch.seq] = self._add(connection, batch.seq, sealed.tally, written.get(batch.seq))
         self._written = totals
         return [outcomes[batch.seq] for batch in batches]
+
+    def _at_once(self, batch: Batch, hour: int, written: Mapping[int, Tally]) -> Tally | None:
+        """Store a batch of fresh submissions where this process was the last to write; else return None."""
+        keys = {submission.key: submission.digest for submission in sorted(batch.submissions, key=_key_of)}
+        there = written.get(batch.seq)
+        if there is None or len(keys) < len(batch.submissions):
+            return None
+        sealed = batch.seal(range(len(keys)))
+        total = there + sealed.tally
+        wish = AtOnce(batch.seq, keys, hour, sealed.tally.n, sealed.data, there.n, total.n, total.to_bytes())
+        return total if self._database.store_at_once(wish) else None
 
     def _store(self, connection: sa.Connection, batch: Batch, hour: int) -> tuple[list[Outcome], Sealed | None]:
         """Store keys and segment; return outcomes, and what is to be added to the tally."""
@@ -154,6 +168,10 @@ class Commit:
         mine = {"seq": seq, "number": self._database.process}
         values = {**mine, "old_n": there.n, "new_n": total.n, "new": total.to_bytes()}
         return total if connection.execute(self._put_tally, values).rowcount == 1 else None
+
+
+def _key_of(submission: Submitted) -> bytes:
+    return submission.key
 
 
 def upsert(dialect: str) -> Callable[[sa.Table], postgresql.Insert | sqlite.Insert]:

@@ -3,15 +3,33 @@
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import sqlalchemy as sa
 
 from ldprecover_server.errors import StorageFullError, StoreUnavailableError
 
-__all__ = ["Database", "is_write"]
+__all__ = ["AtOnce", "Database", "is_write"]
 
 _WRITE = "ldprecover_write"
+
+
+@dataclass(frozen=True)
+class AtOnce:
+    """What a batch would store in the usual case: an open round, and keys that no one has used.
+
+    The process's tally is written over `n_before` reports, and nothing is stored where it has another number.
+    """
+
+    round: int
+    keys: Mapping[bytes, bytes]  # with their digests
+    hour: int
+    n: int
+    data: bytes
+    n_before: int
+    n_after: int
+    counts: bytes
 
 
 class Database(ABC):
@@ -46,6 +64,10 @@ class Database(ABC):
 
         They are taken in the order given.
         """
+
+    def store_at_once(self, wish: AtOnce) -> bool:
+        """Store one batch in one statement if nothing stands in its way; otherwise store nothing and return False."""
+        return False
 
     def free_bytes(self) -> int | None:
         """Return what is free on the database's disk, or None where that cannot be told."""

@@ -4,6 +4,7 @@ import contextlib
 import math
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, ClassVar
 
 import sqlalchemy as sa
@@ -11,7 +12,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from ldprecover_server.errors import ConfigurationError, StoreUnavailableError
-from ldprecover_server.store.database import Database
+from ldprecover_server.store.database import AtOnce, Database
 
 __all__ = ["Postgres"]
 
@@ -26,6 +27,26 @@ _INSERT_KEYS = (
     "INSERT INTO keys (round, key, digest) SELECT %(round)s, k, d FROM unnest(%(keys)b::bytea[], %(digests)b::bytea[]) "
     "AS wanted (k, d) ON CONFLICT DO NOTHING RETURNING key"
 )
+
+# What the statements of a commit do, in one: for 16 keys 0.9 ms from BEGIN to COMMIT, against 1.9 one by one. FOR SHARE
+# holds a closing server back; the tally's row is locked by its update.
+_STORE_AT_ONCE = """
+WITH open AS MATERIALIZED (SELECT retention FROM rounds WHERE seq = %(round)s AND state = 'open' FOR SHARE),
+stored AS (
+    INSERT INTO keys (round, key, digest)
+    SELECT %(round)s, k, d FROM open, unnest(%(keys)b::bytea[], %(digests)b::bytea[]) AS wanted (k, d)
+    ON CONFLICT DO NOTHING RETURNING 1
+),
+segment AS (
+    INSERT INTO segments (round, hour, n, data)
+    SELECT %(round)s, %(hour)s, %(n)s, %(data)b FROM open WHERE retention IS DISTINCT FROM 0
+),
+tally AS (
+    UPDATE tallies SET n = %(n_after)s, counts = %(counts)b FROM open
+    WHERE round = %(round)s AND process = %(process)s AND n = %(n_before)s RETURNING 1
+)
+SELECT (SELECT count(*) FROM stored), (SELECT count(*) FROM tally)
+"""
 
 
 class Postgres(Database):
@@ -80,6 +101,16 @@ class Postgres(Database):
     def insert_keys(self, connection: sa.Connection, round: int, wanted: Mapping[bytes, bytes]) -> set[bytes]:
         arrays = {"round": round, "keys": list(wanted), "digests": list(wanted.values())}
         return set(connection.exec_driver_sql(_INSERT_KEYS, arrays).scalars())
+
+    def store_at_once(self, wish: AtOnce) -> bool:
+        arrays = {"keys": list(wish.keys), "digests": list(wish.keys.values())}
+        with self.write() as connection:
+            values = {**asdict(wish), **arrays, "process": self.process}
+            stored, added = connection.exec_driver_sql(_STORE_AT_ONCE, values).one()
+            whole = (stored, added) == (len(wish.keys), 1)
+            if not whole:
+                connection.rollback()
+        return whole
 
     def close(self) -> None:
         if self._claim is not None:
