@@ -98,8 +98,8 @@ class Ingest:
     submission is answered when the transaction that holds it is on disk. At most `max_waiting`
     submissions wait, each at most `request_seconds`; then it is answered that its outcome is not
     known, and dropped if no group has it yet. A commit that fails for want of the database is tried
-    again for as long. The event loop and the writer meet once a group, not once a submission:
-    every meeting costs a change of thread.
+    again for as long. The event loop and the writer meet once a group, not once a submission: every
+    meeting costs a change of thread. While anyone waits the writer takes group after group by itself.
     """
 
     def __init__(
@@ -126,9 +126,10 @@ class Ingest:
         self._groups: queue.SimpleQueue[list[Submission] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="ldprecover-writer", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
-        # Touched in the event loop alone:
         self._gathering: collections.deque[Submission] = collections.deque()
-        self._committing = False
+        self._taking = threading.Lock()  # held to take submissions out; they are put in without it
+        # Touched in the event loop alone:
+        self._committing = False  # the writer has a group, and takes the next by itself
         self.waiting = 0
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -175,8 +176,9 @@ class Ingest:
                 StoreUnavailableError(f"the submission has waited {self._request_seconds:g} seconds for its commit")
             )
         # They wait in the order in which they came: whoever is answered stands first.
-        while self._gathering and self._gathering[0].future is not None and self._gathering[0].future.done():
-            self._gathering.popleft()
+        with self._taking:
+            while self._gathering and self._gathering[0].future is not None and self._gathering[0].future.done():
+                self._gathering.popleft()
 
     def _gather(self, seen: int) -> None:
         """Hand over once a turn of the loop has brought nobody new: who comes together goes together."""
@@ -186,16 +188,22 @@ class Ingest:
         else:
             self._hand_over()
 
-    def _hand_over(self) -> None:
+    def _take(self) -> list[Submission]:
+        """Return the next group, of those who have come first and still wait."""
         group: list[Submission] = []
         size = cells = 0
-        while self._gathering and size < self._group_bytes and cells < self._group_cells:
-            submission = self._gathering.popleft()
-            if submission.future is not None and submission.future.done():  # it waits no more
-                continue
-            group.append(submission)
-            size += len(submission.packed)
-            cells += submission.cells
+        with self._taking:
+            while self._gathering and size < self._group_bytes and cells < self._group_cells:
+                submission = self._gathering.popleft()
+                if submission.future is not None and submission.future.done():  # it waits no more
+                    continue
+                group.append(submission)
+                size += len(submission.packed)
+                cells += submission.cells
+        return group
+
+    def _hand_over(self) -> None:
+        group = self._take()
         self._metrics.queue.set(len(self._gathering) + len(group))
         self._committing = bool(group)
         if group:
@@ -204,10 +212,16 @@ class Ingest:
     def _run(self) -> None:
         assert self._loop is not None
         while (group := self._groups.get()) is not None:
-            self._loop.call_soon_threadsafe(self._deliver, group, self._commit(group))
+            while group:
+                outcomes = self._commit(group)
+                # Without waiting for the event loop, which may be in the midst of reading others.
+                following = self._take()
+                self._loop.call_soon_threadsafe(self._deliver, group, outcomes, not following)
+                group = following
 
-    def _deliver(self, group: list[Submission], outcomes: list[Outcome] | ServiceError) -> None:
-        self._gather(0)
+    def _deliver(self, group: list[Submission], outcomes: list[Outcome] | ServiceError, last: bool) -> None:
+        if last:
+            self._gather(0)
         self._metrics.queue.set(max(0, self.waiting - len(group)))
         for i, submission in enumerate(group):
             future = submission.future

@@ -29,6 +29,7 @@ from ldprecover_server.errors import (
     StoreUnavailableError,
 )
 from ldprecover_server.store import Outcome, Sealed, Store
+from ldprecover_server.store.schema import keys, tallies
 
 IMPATIENT = {"sqlite": "PRAGMA busy_timeout=1", "postgresql": "SET SESSION lock_timeout = 1"}
 HOLD = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT FROM rounds FOR UPDATE"}
@@ -307,9 +308,8 @@ def test_what_a_failed_commit_would_have_written_is_not_remembered(store: Store)
     assert store.tally(first, 6).counts.tolist() == [0, 1, 0, 1, 1, 0]
 
 
-@pytest.mark.postgres
-def test_the_usual_commit_is_one_statement_and_any_other_leaves_nothing_of_it(
-    open_store: OpenStore, fresh: str
+def test_the_usual_commit_takes_few_statements_and_any_other_leaves_nothing_of_it(
+    open_store: OpenStore, fresh: str, dialect: str
 ) -> None:
     """Keys that are taken, a closed round and another's tally stop it; what stands then is the longer way's alone."""
     here, there = open_store(fresh), open_store(fresh)
@@ -321,14 +321,15 @@ def test_the_usual_commit_is_one_statement_and_any_other_leaves_nothing_of_it(
         statements.clear()
         return here.commit([Group(seq, submissions)])[0]
 
+    few = {"postgres": 1, "sqlite": 4}[dialect]
     commit(Submitted(b"a", (0,)))
-    assert len(statements) > 1  # there was no tally
+    assert len(statements) > few  # there was no tally
     assert commit(Submitted(b"b", (1,)), Submitted(b"c", (1, 2))) == 2 * [Outcome.STORED]
-    assert len(statements) == 1
+    assert len(statements) == few
 
     taken = (Submitted(b"c", (1, 2)), Submitted(b"d", (3,)))
     assert commit(*taken) == [Outcome.DUPLICATE, Outcome.STORED]
-    assert len(statements) > 1
+    assert len(statements) > few
     assert commit(Submitted(b"e", (3,)), Submitted(b"e", (4,))) == [Outcome.STORED, Outcome.KEY_REUSED]
     assert there.commit([Group(seq, [Submitted(b"f", (4,))])]) == [[Outcome.STORED]]  # under this process's number
     assert commit(Submitted(b"g", (4,))) == [Outcome.STORED]
@@ -340,6 +341,35 @@ def test_the_usual_commit_is_one_statement_and_any_other_leaves_nothing_of_it(
     there.close_round(str(name))
     assert commit(Submitted(b"h", (5,)), Submitted(b"a", (0,))) == [Outcome.CLOSED, Outcome.DUPLICATE]
     assert here.tally(seq, 6).n == 8
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("taken", ["key", "tally"])
+def test_what_another_process_takes_while_a_commit_runs_undoes_it(
+    open_store: OpenStore, fresh: str, taken: str
+) -> None:
+    """The commit waits for the other's, which it could not see when it began; then it is done again."""
+    here, there = open_store(fresh), open_store(fresh)
+    seq = open_round(here)
+    here.commit([Group(seq, [Submitted(b"a", (0,))])])
+    theirs = Submitted(b"b", (1,))
+    steps = {
+        "key": sa.insert(keys).values(round=seq, key=theirs.key, digest=theirs.digest),
+        "tally": sa.update(tallies).values(n=2, counts=Tally(np.array([2, 0, 0, 0, 0, 0]), 2).to_bytes()),
+    }
+    with ThreadPoolExecutor(1) as pool:
+        with there.database.write() as connection:
+            connection.execute(steps[taken])
+            ours = pool.submit(here.commit, [Group(seq, [Submitted(b"b", (1,)), Submitted(b"c", (2,))])])
+            with here.database.read() as watching:
+                waits = sa.text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+                while not watching.scalar(waits):
+                    assert not ours.done()
+                    watching.exec_driver_sql("SELECT pg_stat_clear_snapshot()")
+        outcome = {"key": Outcome.DUPLICATE, "tally": Outcome.STORED}[taken]
+        assert ours.result(30) == [[outcome, Outcome.STORED]]
+    assert stored(here, seq) == {"key": [0, 2], "tally": [0, 1, 2]}[taken]
+    assert here.tally(seq, 6).counts.tolist() == {"key": [1, 0, 1, 0, 0, 0], "tally": [2, 1, 1, 0, 0, 0]}[taken]
 
 
 def test_the_reports_of_a_round_come_back_in_one_order_with_their_tally(store: Store) -> None:

@@ -5,7 +5,7 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import DBAPIConnection
@@ -13,6 +13,9 @@ from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from ldprecover_server.errors import ConfigurationError, StoreUnavailableError
 from ldprecover_server.store.database import AtOnce, Database
+
+if TYPE_CHECKING:
+    from ldprecover_server.store.sessions import Session
 
 __all__ = ["Postgres"]
 
@@ -28,25 +31,39 @@ _INSERT_KEYS = (
     "AS wanted (k, d) ON CONFLICT DO NOTHING RETURNING key"
 )
 
-# What the statements of a commit do, in one: for 16 keys 0.9 ms from BEGIN to COMMIT, against 1.9 one by one. FOR SHARE
-# holds a closing server back; the tally's row is locked by its update.
+# The usual commit in one statement, sent once and committed by itself: for 16 keys 0.85 ms, against 1.9 for one after
+# the other. FOR SHARE holds a closing server back. The LIMIT makes each key a look into the index, however small
+# the table was when the plan was made. Should another process take a key or the tally at this very moment, the
+# division fails and undoes all of it.
 _STORE_AT_ONCE = """
 WITH open AS MATERIALIZED (SELECT retention FROM rounds WHERE seq = %(round)s AND state = 'open' FOR SHARE),
+fresh AS MATERIALIZED (
+    SELECT retention FROM open
+    WHERE EXISTS (SELECT FROM tallies WHERE round = %(round)s AND process = %(process)s AND n = %(n_before)s)
+    AND NOT EXISTS (
+        SELECT FROM unnest(%(keys)b::bytea[]) AS k, LATERAL (
+            SELECT FROM keys WHERE round = %(round)s AND key = k LIMIT 1
+        ) AS there
+    )
+),
 stored AS (
     INSERT INTO keys (round, key, digest)
-    SELECT %(round)s, k, d FROM open, unnest(%(keys)b::bytea[], %(digests)b::bytea[]) AS wanted (k, d)
+    SELECT %(round)s, k, d FROM fresh, unnest(%(keys)b::bytea[], %(digests)b::bytea[]) AS wanted (k, d)
     ON CONFLICT DO NOTHING RETURNING 1
 ),
 segment AS (
     INSERT INTO segments (round, hour, n, data)
-    SELECT %(round)s, %(hour)s, %(n)s, %(data)b FROM open WHERE retention IS DISTINCT FROM 0
+    SELECT %(round)s, %(hour)s, %(n)s, %(data)b FROM fresh WHERE retention IS DISTINCT FROM 0
 ),
 tally AS (
-    UPDATE tallies SET n = %(n_after)s, counts = %(counts)b FROM open
+    UPDATE tallies SET n = %(n_after)s, counts = %(counts)b FROM fresh
     WHERE round = %(round)s AND process = %(process)s AND n = %(n_before)s RETURNING 1
 )
-SELECT (SELECT count(*) FROM stored), (SELECT count(*) FROM tally)
+SELECT CASE WHEN EXISTS (SELECT FROM fresh)
+    THEN 1 / (((SELECT count(*) FROM stored), (SELECT count(*) FROM tally)) = (%(submissions)s, 1))::int
+    ELSE 0 END
 """
+_DIVISION_BY_ZERO = "22012"
 
 
 class Postgres(Database):
@@ -75,8 +92,7 @@ class Postgres(Database):
                 "application_name": "ldprecover",
             },
         )
-        if answer_seconds is not None:
-            sessions.bound(self.engine, answer_seconds)
+        sessions.bound(self.engine, answer_seconds)
         sa.event.listen(self.engine, "checkin", self._on_checkin)
         sa.event.listen(self.engine, "checkout", self._on_checkout)
         self._claim: sa.Connection | None = None
@@ -103,14 +119,16 @@ class Postgres(Database):
         return set(connection.exec_driver_sql(_INSERT_KEYS, arrays).scalars())
 
     def store_at_once(self, wish: AtOnce) -> bool:
-        arrays = {"keys": list(wish.keys), "digests": list(wish.keys.values())}
-        with self.write() as connection:
-            values = {**asdict(wish), **arrays, "process": self.process}
-            stored, added = connection.exec_driver_sql(_STORE_AT_ONCE, values).one()
-            whole = (stored, added) == (len(wish.keys), 1)
-            if not whole:
-                connection.rollback()
-        return whole
+        arrays = {"keys": list(wish.keys), "digests": list(wish.keys.values()), "submissions": len(wish.keys)}
+        values = {**asdict(wish), **arrays, "process": self.process}
+        committing: dict[str, Any] = {"isolation_level": "AUTOCOMMIT"}
+        with self._refusals(), self.engine.connect().execution_options(**committing) as connection:
+            try:
+                return bool(connection.exec_driver_sql(_STORE_AT_ONCE, values).scalar_one())
+            except sa.exc.DataError as error:
+                if getattr(error.orig, "sqlstate", None) == _DIVISION_BY_ZERO:
+                    return False
+                raise
 
     def close(self) -> None:
         if self._claim is not None:
@@ -127,8 +145,7 @@ class Postgres(Database):
     ) -> None:
         """See that a connection that has been idle still lives: after a restart of the database it does not."""
         if time.monotonic() - record.info.get(_USED, math.inf) > _IDLE_SECONDS:
-            dialect = self.engine.dialect
             try:
-                dialect.do_ping(connection)
-            except dialect.loaded_dbapi.Error as error:
+                cast("Session", connection).ping()
+            except self.engine.dialect.loaded_dbapi.Error as error:
                 raise sa.exc.DisconnectionError from error

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import DBAPIConnection
 
 from ldprecover_server.errors import ConfigurationError, DatabaseGoneError
-from ldprecover_server.store.database import Database, is_write
+from ldprecover_server.store.database import AtOnce, Database, is_write
 
 __all__ = ["SQLite"]
 
@@ -43,6 +43,14 @@ WITH RECURSIVE each (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM each WHERE i + 
 INSERT OR IGNORE INTO keys (round, key, digest)
 SELECT ?1, substr(?3, 16 * i + 1, 16), substr(?4, 16 * i + 1, 16) FROM each
 """
+
+# The usual commit in three statements: a quarter of its time less. BEGIN IMMEDIATE keeps everyone else out meanwhile.
+_AT_ONCE_KEYS = f"{_INSERT_KEYS} WHERE EXISTS (SELECT 1 FROM rounds WHERE seq = ?1 AND state = 'open')"  # noqa: S608
+_AT_ONCE_SEGMENT = """
+INSERT INTO segments (round, hour, n, data)
+SELECT seq, ?2, ?3, ?4 FROM rounds WHERE seq = ?1 AND retention IS NOT 0
+"""
+_AT_ONCE_TALLY = "UPDATE tallies SET n = ?3, counts = ?4 WHERE round = ?1 AND process = ?5 AND n = ?2"
 
 
 class SQLite(Database):
@@ -139,15 +147,28 @@ class SQLite(Database):
             connection.exec_driver_sql(_INSERT_KEYS, (round, len(fresh), *columns))
         return set(fresh)
 
+    def store_at_once(self, wish: AtOnce) -> bool:
+        keys = (wish.round, len(wish.keys), b"".join(wish.keys), b"".join(wish.keys.values()))
+        tally = (wish.round, wish.n_before, wish.n_after, wish.counts, self.process)
+        with self.write() as connection:
+            raw = _raw(connection)
+            before = raw.total_changes
+            connection.exec_driver_sql(_AT_ONCE_KEYS, keys)
+            connection.exec_driver_sql(_AT_ONCE_TALLY, tally)
+            whole = raw.total_changes - before == len(wish.keys) + 1
+            if whole:
+                connection.exec_driver_sql(_AT_ONCE_SEGMENT, (wish.round, wish.hour, wish.n, wish.data))
+            else:
+                connection.rollback()
+        return whole
+
     def free_bytes(self) -> int | None:
         return shutil.disk_usage(self.path.parent).free
 
     def forget(self) -> None:
         # The write-ahead log still has the pages as they were before secure_delete overwrote them.
         with self._refusals(), self.engine.connect() as connection:
-            raw = connection.connection.driver_connection
-            assert isinstance(raw, sqlite3.Connection)
-            raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            _raw(connection).execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
         super().close()
@@ -163,6 +184,12 @@ def _identity(file: Path | int) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+def _raw(connection: sa.Connection) -> sqlite3.Connection:
+    raw = connection.connection.driver_connection
+    assert isinstance(raw, sqlite3.Connection)
+    return raw
 
 
 def _check_ours(path: Path) -> None:
