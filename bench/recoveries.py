@@ -1,0 +1,122 @@
+"""Recoveries: those from counts against a limit, those from reports against the same work report by report in Python.
+
+Diffstats' steps are those that its authors publish: sum every report, then, for each of ten thresholds and each of
+63 sets of items, keep the reports that support none of the set. FIAD's itemsets are mined by mlxtend's FP-growth,
+as there. Both are timed on a sample of the reports and scaled up: their time is proportional to the reports.
+"""
+
+import argparse
+import itertools
+import statistics
+import time
+import warnings
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from ldprecover import Estimates, FrequencyOracle, Tally, frequency_oracle, recover
+from ldprecover.recovery import METHODS
+from ldprecover_attacker import MGA
+
+__all__ = ["main"]
+
+MANY, LIMIT_MS = 10_000, 50
+D, EPSILON, REPORTS, BETA, TARGETS = 490, 0.5, 100_000, 0.05, 10
+WANTED = 20
+SAMPLE = 2_000
+_LONGEST = 12
+
+
+def seconds(work: Callable[[], object], rounds: int) -> float:
+    """Return the median time of some calls."""
+    times = []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - began)
+    return statistics.median(times)
+
+
+def from_counts(rounds: int) -> Iterator[str]:
+    """Yield a line for each method that needs no reports, with its slowest protocol."""
+    rng = np.random.default_rng(1)
+    for name, method in METHODS.items():
+        if "reports" in method.needs:
+            continue
+        slowest = 0.0
+        for protocol in ("grr", "oue", "olh"):
+            oracle = frequency_oracle(protocol, EPSILON, MANY)
+            if method.unfit(oracle) is not None:
+                continue
+            users = rng.dirichlet(np.ones(MANY) / 10)
+            frequencies = users + rng.normal(0, oracle.standard_errors(users, REPORTS), MANY)
+            arguments = {"n": REPORTS} | ({"targets": range(TARGETS)} if "targets" in method.needs else {})
+            slowest = max(slowest, seconds(lambda: recover(oracle, frequencies, method=name, **arguments), rounds))  # noqa: B023
+        yield f"{name + ':':18} {1000 * slowest:6.1f} ms at d = {MANY} (wanted <= {LIMIT_MS})"
+
+
+def poisoned(oracle: FrequencyOracle) -> np.ndarray:
+    """Return packed reports, a share BETA of them of a crafted MGA, in random order."""
+    rng = np.random.default_rng(1)
+    weights = 1 / np.arange(1, D + 1)
+    malicious = round(REPORTS * BETA)
+    genuine = oracle.perturb(rng.choice(D, REPORTS - malicious, p=weights / weights.sum()), rng)
+    targets = rng.choice(D, TARGETS, replace=False).tolist()
+    reports: np.ndarray = np.concatenate([genuine, MGA(targets).reports(oracle, malicious, rng)])
+    rng.shuffle(reports)
+    return reports
+
+
+def diffstats_in_python(support: np.ndarray) -> None:
+    """Take the published steps over each report; which sizes are flagged costs nothing, so here it is the commonest."""
+    sizes = [int(sum(report)) for report in support]
+    found, counts = np.unique(sizes, return_counts=True)
+    for threshold in range(1, 11):
+        flagged = [i for i, size in enumerate(sizes) if size in found[np.argsort(-counts)[:threshold]]]
+        top = np.argsort(-support[flagged].sum(axis=0))[:6]
+        for length in range(1, 7):
+            for items in itertools.combinations(top, length):
+                [i for i in flagged if not any(support[i][item] == 1 for item in items)]
+
+
+def fiad_by_fp_growth(support: np.ndarray, q: float) -> None:
+    """Mine the sets that are supported as often as honest reports support one item."""
+    import pandas as pd
+    from mlxtend.frequent_patterns import fpgrowth
+
+    fpgrowth(pd.DataFrame(support.astype(bool)), min_support=q, max_len=_LONGEST)
+
+
+def from_reports(rounds: int) -> Iterator[str]:
+    """Yield a line for FIAD and for Diffstats under each protocol."""
+    for protocol in ("oue", "olh"):
+        oracle = frequency_oracle(protocol, EPSILON, D)
+        reports = poisoned(oracle)
+        estimates = Estimates.of(oracle, Tally.of(oracle, reports)).frequencies
+        support = oracle.supports(reports[:SAMPLE]).astype(int)
+        for name in ("diffstats", "fiad"):
+            ours = seconds(lambda: recover(oracle, estimates, method=name, reports=reports), rounds)  # noqa: B023
+            try:
+                peer = diffstats_in_python if name == "diffstats" else lambda s: fiad_by_fp_growth(s, oracle.q)  # noqa: B023
+                theirs = seconds(lambda: peer(support), 1) * REPORTS / SAMPLE  # noqa: B023
+            except ImportError as missing:
+                yield f"{name}, {protocol}: {ours:6.2f} s; not compared: {missing}"
+                continue
+            yield (
+                f"{name}, {protocol}: {ours:6.2f} s, in Python {theirs:6.0f} s, {theirs / ours:5.0f} times as fast "
+                f"(wanted >= {WANTED})"
+            )
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.recoveries", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    rounds = parser.parse_args(arguments).rounds
+    warnings.simplefilter("ignore")  # the peers'
+    print(f"recoveries, {REPORTS} reports over {D} items where reports are read")
+    for line in itertools.chain(from_counts(rounds), from_reports(rounds)):
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
