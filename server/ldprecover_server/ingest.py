@@ -33,7 +33,6 @@ _log = logging.getLogger(__name__)
 
 _KEY_BYTES = 16
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds between the tries of one commit
-_GATHERED = 256
 
 
 class Submission:
@@ -159,7 +158,7 @@ class Ingest:
         self.waiting += 1
         if not self._committing:
             self._committing = True
-            self._loop.call_soon(self._gather, 0)
+            self._loop.call_soon(self._hand_over)  # not at once: others may come in this turn of the loop
         deadline = self._deadlines.add(functools.partial(self._expire, submission))
         try:
             duplicate = await submission.future
@@ -179,14 +178,6 @@ class Ingest:
         with self._taking:
             while self._gathering and self._gathering[0].future is not None and self._gathering[0].future.done():
                 self._gathering.popleft()
-
-    def _gather(self, seen: int) -> None:
-        """Hand over once a turn of the loop has brought nobody new: who comes together goes together."""
-        assert self._loop is not None
-        if len(self._gathering) > seen and len(self._gathering) < _GATHERED:
-            self._loop.call_soon(self._gather, len(self._gathering))
-        else:
-            self._hand_over()
 
     def _take(self) -> list[Submission]:
         """Return the next group, of those who have come first and still wait."""
@@ -221,7 +212,7 @@ class Ingest:
 
     def _deliver(self, group: list[Submission], outcomes: list[Outcome] | ServiceError, last: bool) -> None:
         if last:
-            self._gather(0)
+            self._hand_over()
         self._metrics.queue.set(max(0, self.waiting - len(group)))
         for i, submission in enumerate(group):
             future = submission.future
