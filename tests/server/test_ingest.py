@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import httpx
@@ -33,11 +33,11 @@ async def send(app: InProcess, request: Post) -> httpx.Response:
 
 
 class Commits:
-    """Stands before a store's commit: keeps the sizes of groups, and can hold, fail and lose the outcome."""
+    """Stands before a store's commit: keeps the sizes of groups, and can hold it, fail and lose the outcome."""
 
     def __init__(self, app: InProcess) -> None:
         self.sizes: list[int] = []
-        self.before: list[BaseException | threading.Event] = []
+        self.before: list[BaseException | threading.Event | Callable[[], None]] = []
         self.after: list[BaseException] = []
         self.first = threading.Event()
         self._commit = app.store.commit
@@ -50,7 +50,10 @@ class Commits:
             step = self.before.pop(0)
             if isinstance(step, BaseException):
                 raise step
-            assert step.wait(30)
+            if isinstance(step, threading.Event):
+                assert step.wait(30)
+            else:
+                step()
         outcomes = self._commit(batches)
         if self.after:
             raise self.after.pop(0)
@@ -74,6 +77,26 @@ def commits(app: InProcess, id: str) -> Commits:
 
 def counts(app: InProcess, id: str) -> list[int]:
     return app.get(f"/rounds/{id}/frequencies").json()["counts"]
+
+
+def in_one_group(app: InProcess, commits: Commits, *requests: Post) -> list[httpx.Response]:
+    """Send requests while the commit of another round's report is held, until all of them wait for the next one."""
+    elsewhere = app.open_round()
+    gate = threading.Event()
+    commits.first.clear()
+    commits.before.insert(0, gate)
+
+    async def arrive() -> list[httpx.Response]:
+        before = asyncio.create_task(send(app, post(elsewhere, [0])))
+        await asyncio.to_thread(commits.first.wait, 30)
+        together = [asyncio.create_task(send(app, request)) for request in requests]
+        while app.ingest.waiting < 1 + len(together):
+            await asyncio.sleep(0.001)
+        gate.set()
+        await before
+        return [await each for each in together]
+
+    return app.run(arrive())
 
 
 def test_what_arrives_while_one_group_commits_goes_together_into_the_next(start_in_process: StartInProcess) -> None:
@@ -147,9 +170,9 @@ def test_a_full_store_is_a_507_for_the_group_and_is_not_asked_again(
     app: InProcess, id: str, commits: Commits, problem_of: ProblemOf
 ) -> None:
     commits.before = [StorageFullError("the disk is full")]
-    answers = app.gather(post(id, [1], "a"), post(id, [2], "b"))
+    answers = in_one_group(app, commits, post(id, [1], "a"), post(id, [2], "b"))
     assert [(r.status_code, problem_of(r)) for r in answers] == 2 * [(507, "storage-full")]
-    assert len(commits.sizes) == 1
+    assert commits.sizes == [1, 2]
     assert counts(app, id) == 50 * [0]
     assert [r.json()["duplicate"] for r in app.gather(post(id, [1], "a"), post(id, [2], "b"))] == 2 * [False]
 
@@ -158,7 +181,7 @@ def test_the_writer_outlives_a_fault_in_one_group(
     app: InProcess, id: str, commits: Commits, problem_of: ProblemOf, caplog: pytest.LogCaptureFixture
 ) -> None:
     commits.before = [ZeroDivisionError("a fault nobody foresaw")]
-    answers = app.gather(post(id, [1], "a"), post(id, [2], "b"))
+    answers = in_one_group(app, commits, post(id, [1], "a"), post(id, [2], "b"))
     assert {(r.status_code, problem_of(r)) for r in answers} == {(503, "store-unavailable")}
     assert all("nobody foresaw" not in r.text for r in answers)
     assert "ZeroDivisionError" in caplog.text
@@ -173,22 +196,15 @@ def test_a_round_that_is_closed_or_gone_does_not_touch_the_rest_of_its_group(
     closed, gone = (app.open_round("grr", domain_size=50) for _ in range(2))
     app.gather(post(closed, [1]), post(gone, [1]))
     seqs = {name: app.store.round(name).seq for name in (closed, gone)}
-    gate = threading.Event()
-    commits.first.clear()
-    commits.before = [gate]
 
     def end() -> None:
-        assert commits.first.wait(30)
         with app.store.database.write() as connection:
             connection.execute(sa.text("UPDATE rounds SET state = 'closed' WHERE seq = :seq"), {"seq": seqs[closed]})
             for table, column in (("segments", "round"), ("tallies", "round"), ("keys", "round"), ("rounds", "seq")):
                 connection.execute(sa.text(f"DELETE FROM {table} WHERE {column} = :seq"), {"seq": seqs[gone]})
-        gate.set()
 
-    watcher = threading.Thread(target=end)
-    watcher.start()
-    answers = app.gather(post(closed, [2]), post(id, [3]), post(gone, [4]), post(id, [5]))
-    watcher.join()
+    commits.before = [end]
+    answers = in_one_group(app, commits, post(closed, [2]), post(id, [3]), post(gone, [4]), post(id, [5]))
     assert commits.sizes[-1] == 4
     assert [r.status_code for r in answers] == [409, 202, 404, 202]
     assert [problem_of(answers[i]) for i in (0, 2)] == ["round-closed", "round-not-found"]
@@ -205,10 +221,15 @@ def test_when_too_many_wait_the_next_is_a_503_and_nothing_is_lost(
     commits = Commits(app)
     gate = threading.Event()
     commits.before = [gate]
-    watcher = threading.Thread(target=lambda: (commits.first.wait(30), gate.set()))
-    watcher.start()
-    answers = app.gather(*(post(id, [i], f"key-{i}") for i in range(20)))
-    watcher.join()
+
+    async def crowd() -> list[httpx.Response]:
+        sent = [asyncio.create_task(send(app, post(id, [i], f"key-{i}"))) for i in range(20)]
+        while sum(each.done() for each in sent) < 15:
+            await asyncio.wait([each for each in sent if not each.done()], return_when=asyncio.FIRST_COMPLETED)
+        gate.set()
+        return [await each for each in sent]
+
+    answers = app.run(crowd())
     refused = [i for i, r in enumerate(answers) if r.status_code == 503]
     assert {problem_of(answers[i]) for i in refused} == {"queue-full"}
     assert all(int(answers[i].headers["retry-after"]) >= 1 for i in refused)
@@ -225,9 +246,9 @@ def test_a_group_takes_no_more_bytes_than_it_may(start_in_process: StartInProces
     app = start_in_process(group_bytes=1024)
     id = app.open_round("grr", domain_size=50)
     commits = Commits(app)
-    answers = app.gather(*(post(id, 128 * [i]) for i in range(12)))
+    answers = in_one_group(app, commits, *(post(id, 128 * [i]) for i in range(12)))
     assert [r.status_code for r in answers] == 12 * [202]
-    assert max(commits.sizes) == 2
+    assert commits.sizes == [1, *(6 * [2])]
     assert counts(app, id) == 12 * [128] + 38 * [0]
 
 
@@ -238,9 +259,10 @@ def test_a_group_takes_no_more_to_hash_than_it_may(start_in_process: StartInProc
     commits = Commits(app)
     body = {"seeds": list(range(10)), "buckets": 10 * [0]}
     path = f"/rounds/{id}/reports"
-    answers = app.gather(*(("POST", path, {"json": body, "headers": app.admin}) for _ in range(12)))
+    request: Post = ("POST", path, {"json": body, "headers": app.admin})
+    answers = in_one_group(app, commits, *(12 * [request]))
     assert [r.status_code for r in answers] == 12 * [202]
-    assert max(commits.sizes) == 2
+    assert commits.sizes == [1, *(6 * [2])]
     assert app.get(f"/rounds/{id}").json()["n"] == 120
 
 
