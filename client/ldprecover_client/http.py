@@ -41,7 +41,8 @@ T = TypeVar("T")
 def server_url(url: str) -> str:
     """Return the URL of a server without a slash at its end.
 
-    Raises ArgumentError for one that is not http or https, or that holds a password, a query or a fragment.
+    Raises ArgumentError for one that is not http or https, that has an impossible port, or that holds a password, a
+    query or a fragment.
     """
     try:
         parsed = httpx.URL(url)
@@ -49,6 +50,8 @@ def server_url(url: str) -> str:
         raise ArgumentError("the server's URL cannot be read") from None
     if parsed.scheme not in ("http", "https") or not parsed.host:
         raise ArgumentError(f"a server's URL begins with http:// or https:// and names a host, unlike {url!r}")
+    if parsed.port is not None and not 0 < parsed.port < 1 << 16:  # the system would take it modulo 2¹⁶
+        raise ArgumentError(f"the port of a server's URL lies between 1 and 65535, unlike {parsed.port}")
     if parsed.userinfo:
         raise ArgumentError("a server's URL holds no user or password: it is written down with each report")
     if parsed.query or parsed.fragment:

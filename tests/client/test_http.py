@@ -277,6 +277,8 @@ def test_a_round_reference_cannot_change_the_path(collector, submit, reference):
         "http://u:p@a.test",
         "http://a.test/?q=1",
         "http://a.test/#x",
+        "http://a.test:0",
+        "http://a.test:99999",
         None,
     ],
 )
