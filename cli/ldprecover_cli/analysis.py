@@ -45,7 +45,7 @@ def methods(
 def alarms(
     *,
     round: RoundOption = "current",
-    rate: Annotated[float, typer.Option(help="False-alarm rate of each, above 0 and below 0.5.")] = 1e-3,
+    rate: Annotated[float, typer.Option(help="False-alarm rate of each, from 1e-9 to below 0.5.")] = 1e-3,
     url: Url = DEFAULT_URL,
     key: Key = None,
     json: Json = False,
@@ -75,7 +75,7 @@ def alarms(
 def suspects(
     *,
     round: RoundOption = "current",
-    rate: Annotated[float, typer.Option(help="Expected share of false suspicions, above 0 and below 1.")] = 0.05,
+    rate: Annotated[float, typer.Option(help="Expected share of false suspicions, above 0 and below 0.5.")] = 0.05,
     drift: Annotated[
         float, typer.Option(help="Standard deviation by which true frequencies may change between rounds.")
     ] = 0.0,

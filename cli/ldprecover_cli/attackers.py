@@ -22,7 +22,7 @@ def draw_targets(d: int, r: int, seed: int) -> tuple[int, ...]:
 def malicious_users(n: int, beta: float) -> int:
     """Return m = n beta/(1 - beta), rounded, so that beta = m/(n + m). Raises UsageError unless 0 <= beta <= 0.9."""
     if not 0 <= beta <= 0.9:
-        raise UsageError(f"beta must be from 0 to 0.9, not {beta:g}")
+        raise UsageError(f"--beta must be from 0 to 0.9, not {beta:g}")
     return round(n * beta / (1 - beta))
 
 

@@ -11,11 +11,15 @@ from ldprecover_cli.options import (
     Eta,
     Key,
     MaliciousModel,
+    MethodOptions,
     RecoveryMethod,
     RoundArgument,
+    SupportFile,
     Url,
     connected,
     eta_of,
+    method_options,
+    support_of,
 )
 from ldprecover_cli.output import note, print_json
 
@@ -67,7 +71,9 @@ def recompute(
     ] = None,
     eta: Eta = "0.2",
     method: RecoveryMethod = "ldprecover",
+    option: MethodOptions = None,
     malicious_model: MaliciousModel = "paper",
+    support: SupportFile = None,
 ) -> None:
     """Estimate and recover an exported round without a server, and print the columns as JSON.
 
@@ -83,12 +89,17 @@ def recompute(
         raise UsageError(f"cannot read {file}: {error.strerror}") from error
     except ParameterError as error:
         raise UsageError(f"{file}: {error}") from error
-    print_json(_columns(exported, target or [], eta_of(eta), method, malicious_model))
+    how = {
+        "method": method,
+        "eta": eta_of(eta),
+        "malicious_model": malicious_model,
+        "support": support_of(support),
+        "options": method_options(option),
+    }
+    print_json(_columns(exported, target or [], how))
 
 
-def _columns(
-    exported: "RoundExport", target: list[str], eta: float | str, method: str, malicious_model: str
-) -> dict[str, Any]:
+def _columns(exported: "RoundExport", target: list[str], how: dict[str, Any]) -> dict[str, Any]:
     items = exported.parameters.items
     answer: dict[str, Any] = {
         "round": exported.round,
@@ -100,9 +111,7 @@ def _columns(
         return answer
     check_items(target, items)
     estimates = exported.estimates()
-    recovery = exported.recover(
-        method=method, eta=eta, targets=[items.index(label) for label in target], malicious_model=malicious_model
-    )
+    recovery = exported.recover(targets=[items.index(label) for label in target], **how)
     return answer | {
         "frequencies": estimates.frequencies.tolist(),
         "standard_errors": estimates.standard_errors.tolist(),

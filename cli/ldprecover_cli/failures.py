@@ -39,6 +39,7 @@ _OPTIONS = {
     "against": "--against",
     "attackers": "--attackers",
     "domain_size": "--domain-size",
+    "drift": "--drift",
     "each": "--each",
     "epsilon": "--epsilon",
     "eta": "--eta",
@@ -52,19 +53,24 @@ _OPTIONS = {
     "method": "--method",
     "model": "--model",
     "name": "NAME",
+    "options": "--option",
     "protocol": "--protocol",
     "rate": "--rate",
     "read_access": "--read-access",
     "retention": "--retention",
     "search": "--search",
+    "series": "--series",
     "size": "--size",
+    "support": "--support",
     "targets": "--target",
 }
 """What a person gave, by the name that the interface and the mathematics have for it."""
 
+_NAME = "must be 1 to 64 small letters, digits, dots, underscores and hyphens, a letter or digit first"
 _FORMS = {
-    "name": "must be 1 to 64 small letters, digits, dots, underscores and hyphens, a letter or digit first",
+    "name": _NAME,
     "retention": "must be forever, none, or hours or days, as 36h or 7d",
+    "series": _NAME,
 }
 """What the interface states as a pattern, in words."""
 
@@ -75,8 +81,8 @@ _PHRASES = (
     (r"\bless than or equal to\b", "at most"),
     (r"\bgreater than\b", "above"),
     (r"\bless than\b", "below"),
-    (r"\ba valid integer(, unable to .*?)?(?=$| \()", "an integer"),
-    (r"\ba valid number(, unable to .*?)?(?=$| \()", "a number"),
+    (r"\ba valid integer(, unable to .*?)?(?=$| \(| or )", "an integer"),
+    (r"\ba valid number(, unable to .*?)?(?=$| \(| or )", "a number"),
     (r"\bValue error, ", ""),
 )
 

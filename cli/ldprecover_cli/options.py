@@ -1,13 +1,14 @@
 """Options that several commands share, and the server they name."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from ldprecover_cli.failures import CommandError, close_to
+from ldprecover_cli.failures import CommandError, UsageError, close_to
 
 if TYPE_CHECKING:
     from ldprecover_client import Retries, Server
@@ -21,16 +22,20 @@ __all__ = [
     "Json",
     "Key",
     "MaliciousModel",
+    "MethodOptions",
     "Model",
     "Protocol",
     "RecoveryMethod",
     "RoundArgument",
     "RoundOption",
     "Seed",
+    "SupportFile",
     "Url",
     "connected",
     "eta_of",
+    "method_options",
     "quick_retries",
+    "support_of",
 ]
 
 DEFAULT_URL = "http://127.0.0.1:8000"
@@ -69,7 +74,24 @@ RecoveryMethod = Annotated[str, typer.Option("--method", help="One of those that
 MaliciousModel = Annotated[
     str,
     typer.Option(
-        "--malicious-model", help="With targets: paper, exact for the corrected algebra, padded, or searched."
+        "--malicious-model",
+        help="With targets: paper, exact for the corrected algebra, padded, or searched. With --support: custom.",
+    ),
+]
+SupportFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--support",
+        help="For custom: text file with one number a line, the share of malicious reports that support each item.",
+        metavar="FILE",
+    ),
+]
+MethodOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        help="An option of the method, as least=3; give it once for each. `ldprecover methods --json` lists them.",
+        metavar="NAME=VALUE",
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of all that is random here.")]
@@ -77,11 +99,48 @@ Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of all that is ra
 
 def eta_of(text: str) -> float | str:
     """Return an eta as it is sent: a number, or the word that the server reads or refuses."""
+    number = _number(text)
+    return text if number is None else number
+
+
+def method_options(given: Sequence[str] | None) -> dict[str, float]:
+    """Return the numbers of NAME=VALUE by name, whole ones as integers. Raises UsageError."""
+    options: dict[str, float] = {}
+    for text in given or []:
+        name, _, value = text.partition("=")
+        number = _number(value)
+        if not name or number is None:
+            raise UsageError(f"--option takes a name and a number, as least=3, not {text!r}")
+        if name in options:
+            raise UsageError(f"--option {name} is given twice")
+        options[name] = int(number) if number.is_integer() else number
+    return options
+
+
+def support_of(file: Path | None) -> list[float] | None:
+    """Return the numbers of a text file, one a line; None for no file. Raises UsageError."""
+    if file is None:
+        return None
+    try:
+        lines = file.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file} cannot be read: {error}") from error
+    numbers = []
+    for line, text in enumerate(lines, 1):
+        number = _number(text)
+        if number is None:
+            raise UsageError(f"line {line} of {file} is no number")
+        numbers.append(number)
+    return numbers
+
+
+def _number(text: str) -> float | None:
+    """Return the finite number that a text is, or None."""
     try:
         number = float(text)
     except ValueError:
-        return text
-    return number if math.isfinite(number) else text
+        return None
+    return number if math.isfinite(number) and "_" not in text else None  # 1_0 is a number in Python's source alone
 
 
 def quick_retries() -> "Retries":

@@ -5,18 +5,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ldprecover_cli.failures import check_items
+from ldprecover_cli.failures import UsageError, check_items
 from ldprecover_cli.options import (
     DEFAULT_URL,
     Eta,
     Json,
     Key,
     MaliciousModel,
+    MethodOptions,
     RecoveryMethod,
     RoundOption,
+    SupportFile,
     Url,
     connected,
     eta_of,
+    method_options,
+    support_of,
 )
 from ldprecover_cli.output import bar, console, counted, plain, plain_table, print_json
 
@@ -83,7 +87,9 @@ def recover(
     ] = False,
     eta: Eta = "0.2",
     method: RecoveryMethod = "ldprecover",
+    option: MethodOptions = None,
     malicious_model: MaliciousModel = "paper",
+    support: SupportFile = None,
     top: Top = 20,
     url: Url = DEFAULT_URL,
     key: Key = None,
@@ -94,7 +100,12 @@ def recover(
     The result is a distribution; the notes say what it is worth.
 
     Example: ldprecover recover --round cities --target "Denver, CO" --target "Reno, NV"
+
+    Example: ldprecover recover --round cities --method fiad --option least=3
     """
+    if target and infer_targets:
+        raise UsageError("give either --target or --infer-targets")
+    options, shares = method_options(option), support_of(support)
     with connected(url, key, round=round) as server:
         if target:
             check_items(target, server.parameters(round).parameters.items)
@@ -104,6 +115,8 @@ def recover(
             targets="infer" if infer_targets else target or [],
             method=method,
             malicious_model=malicious_model,
+            support=shares,
+            options=options,
         )
     if json:
         print_json(answer)

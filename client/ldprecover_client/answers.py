@@ -63,7 +63,8 @@ class Round:
 
     Raises InconsistentRoundError where p, q or digest are not those of the parameters: the server
     then counts by other rules than the ones a user would perturb by. `access` says who may submit,
-    `read_access` who may read the results, `retention` how long reports are kept once counted.
+    `read_access` who may read the results, `retention` how long reports are kept once counted, `series`
+    which rounds it is compared with, None for none.
     """
 
     id: str
@@ -75,6 +76,7 @@ class Round:
     access: str = field(default="open", kw_only=True)
     read_access: str = field(default="public", kw_only=True)
     retention: str = field(default="forever", kw_only=True)
+    series: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         oracle = self.parameters.oracle
@@ -105,6 +107,7 @@ class RoundSummary:
     access: str
     read_access: str
     retention: str
+    series: str | None
     opened_at: str
     closed_at: str | None
 
@@ -328,6 +331,7 @@ def _stated(body: dict[str, Any]) -> dict[str, Any]:
         "access": _text({"access": "open"} | body, "access"),
         "read_access": _text({"read_access": "public"} | body, "read_access"),
         "retention": _text({"retention": "forever"} | body, "retention"),
+        "series": None if body.get("series") is None else _text(body, "series"),
     }
 
 

@@ -163,11 +163,13 @@ def methods(reference: str) -> Call[dict[str, Any]]:
 
 def alarms(reference: str, rate: float) -> Call[dict[str, Any]]:
     """GET /rounds/{id}/alarms."""
+    _check_finite({"rate": rate})
     return Call("GET", _path(reference, f"/alarms?rate={rate!r}"), answers.read_alarms)
 
 
 def suspects(reference: str, rate: float, drift: float) -> Call[dict[str, Any]]:
     """GET /rounds/{id}/suspects."""
+    _check_finite({"rate": rate, "drift": drift})
     return Call("GET", _path(reference, f"/suspects?rate={rate!r}&drift={drift!r}"), answers.read_suspects)
 
 
@@ -191,6 +193,12 @@ def _reference(reference: str) -> str:
     return reference
 
 
+def _check_finite(fields: Mapping[str, Any]) -> None:
+    for name, value in fields.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ArgumentError(f"{name} must be a finite number, not {value}")
+
+
 def _post(
     path: str,
     read: Callable[[Answer], T],
@@ -199,9 +207,7 @@ def _post(
     status: int = 200,
     repeatable: bool = True,
 ) -> Call[T]:
-    for name, value in fields.items():
-        if isinstance(value, float) and not math.isfinite(value):
-            raise ArgumentError(f"{name} must be a finite number, not {value}: JSON has no others")
+    _check_finite(fields)
     try:
         content = json.dumps(fields, allow_nan=False).encode()
     except (TypeError, ValueError) as error:

@@ -1,7 +1,9 @@
 """Checks of arguments shared by the package."""
 
+import math
 import operator
 from collections.abc import Iterable
+from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +15,10 @@ from ldprecover.errors import ParameterError
 def finite_vector(values: ArrayLike, name: str) -> FloatArray:
     """Return a fresh float64 vector of `values`; ParameterError unless it is a non-empty vector of finite numbers."""
     try:
-        vector = np.array(values, dtype=np.float64)
+        given = np.asarray(values)
+        if np.iscomplexobj(given):  # numpy would warn, and drop the imaginary part
+            raise TypeError
+        vector = np.array(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise ParameterError(f"{name} must be an array of numbers") from None
     if vector.ndim != 1 or not vector.size:
@@ -23,8 +28,25 @@ def finite_vector(values: ArrayLike, name: str) -> FloatArray:
     return vector
 
 
+def real(value: object) -> float | None:
+    """Return a real number, numpy's among them, as a float, past its range infinite; None for what is none."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return None
+    try:
+        return float(value)
+    except OverflowError:  # an integer beyond any float
+        return math.inf
+
+
+def whole(value: object) -> int | None:
+    """Return an integer, numpy's among them, as an int; None for what is none, or is a bool."""
+    return None if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
+
+
 def target_indices(targets: Iterable[int], d: int) -> tuple[int, ...]:
-    """Return the targets sorted and once each; ParameterError for one that is no index of the d items."""
+    """Return the targets sorted and once each; ParameterError for one that is no index of the d items, or for none."""
+    if not isinstance(targets, Iterable):
+        raise ParameterError(f"targets must be a list of indices, not {targets!r:.40}")
     indices = set()
     for target in targets:
         try:

@@ -12,16 +12,21 @@ from statistics import NormalDist
 
 import numpy as np
 
+from ldprecover._skewed import chi_squared_quantile, skewed_quantile
 from ldprecover._types import FloatArray, Int64Array
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import GRR, OLH, OUE, FrequencyOracle
 from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.simplex import project_simplex
+from ldprecover.simulation import honest_tally
 from ldprecover.tally import Tally
 
-__all__ = ["ALARMS", "DEFAULT_RATE", "Alarm", "AlarmKind", "raise_alarms", "support_size_law"]
+__all__ = ["ALARMS", "DEFAULT_RATE", "LEAST_RATE", "Alarm", "AlarmKind", "raise_alarms", "support_size_law"]
 
 DEFAULT_RATE = 1e-3
+LEAST_RATE = 1e-9
+"""No threshold is known farther out."""
+
 _SIMULATED = 200  # honest rounds behind the excess alarm's threshold
 _LEAST_EXPECTED = 10.0  # reports in a bin of the chi-squared test
 
@@ -62,10 +67,10 @@ def raise_alarms(
     """Run every test that is for this protocol, those that read reports where `reports` are given.
 
     `rate` is the false-alarm rate of each; of k tests together it is at most k times that. Raises
-    ParameterError for a rate outside (0, 1/2) or a tally without a report.
+    ParameterError for a rate outside [1e-9, 1/2) or a tally without a report.
     """
-    if not 0 < rate < 0.5:
-        raise ParameterError(f"rate must be between 0 and 0.5, not {rate}")
+    if not LEAST_RATE <= rate < 0.5:
+        raise ParameterError(f"rate must be at least {LEAST_RATE:g} and below 0.5, not {rate}")
     if tally.n < 1:
         raise ParameterError("alarms need at least one report")
     kinds = [kind for kind in ALARMS.values() if isinstance(oracle, kind.protocols)]
@@ -131,14 +136,17 @@ def _excess(oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None,
         return float(shifted[shifted > least].sum())
 
     honest = project_simplex(estimates)
-    deviations = np.sqrt(oracle.variance(honest, n))
     rng = np.random.default_rng(n)  # the same answer to the same round
-    simulated = np.array([statistic(honest + deviations * rng.standard_normal(d)) for _ in range(_SIMULATED)])
-    # A normal quantile over the simulated moments, with what so many simulations leave open of them.
-    wide = NormalDist().inv_cdf(1 - rate) + 3 / math.sqrt(_SIMULATED)
+    # Reports, not normal noise: counts of few reports are skewed, and would raise the alarm in half of all rounds.
+    rounds = (honest_tally(oracle, rng.multinomial(n, honest / honest.sum()), rng) for _ in range(_SIMULATED))
+    simulated = np.array([statistic(oracle.estimate(its.counts, n)) for its in rounds])
+    deviation = float(simulated.std(ddof=1))
+    skewness = float(((simulated - simulated.mean()) ** 3).mean() / deviation**3) if deviation > 0 else 0.0
+    # A quantile over the simulated moments, with what so many simulations leave open of them.
+    wide = skewed_quantile(1 - rate, max(0.0, skewness)) + 3 / math.sqrt(_SIMULATED)
     # Items that stand out may have all the mass, also what the projection has put on noise.
     noise_mean = simulated.mean() - honest[honest > least].sum()
-    threshold = 1 + noise_mean + wide * simulated.std(ddof=1) * (1 + 3 / math.sqrt(2 * _SIMULATED))
+    threshold = 1 + noise_mean + wide * deviation * (1 + 3 / math.sqrt(2 * _SIMULATED))
     return Alarm(
         "excess",
         statistic(estimates),
@@ -160,7 +168,7 @@ def _support_sizes(oracle: FrequencyOracle, tally: Tally, reports: ReportSource 
     return Alarm(
         "support-size",
         statistic,
-        _chi_squared_quantile(1 - rate, freedom),
+        chi_squared_quantile(1 - rate, freedom),
         rate,
         f"chi-squared of how many items each report supports, {freedom} degrees of freedom",
     )
@@ -176,12 +184,6 @@ def _bins(observed: Int64Array, expected: FloatArray) -> tuple[FloatArray, Float
             waiting = 0.0
     starts = edges[:-1] if len(edges) > 1 else [0]  # what is left over belongs to the last bin
     return np.add.reduceat(observed, starts).astype(np.float64), np.add.reduceat(expected, starts)
-
-
-def _chi_squared_quantile(level: float, freedom: int) -> float:
-    """Return the quantile by Wilson and Hilferty (1931): near, or else too large: by 7 % at 3 degrees and 1 - 1e-6."""
-    part = 2 / (9 * freedom)
-    return float(freedom * (1 - part + NormalDist().inv_cdf(level) * math.sqrt(part)) ** 3)
 
 
 def _duplicate_seeds(oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, rate: float) -> Alarm:

@@ -3,11 +3,12 @@
 import hashlib
 import json
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ldprecover.errors import ParameterError
 from ldprecover.estimates import Estimates
@@ -36,7 +37,10 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
 
 @dataclass(frozen=True, eq=False)
 class RoundExport:
-    """Id, name, parameters and tally of a round. Raises ParameterError where the tally is over other items."""
+    """Id, name, parameters and tally of a round.
+
+    Raises ParameterError where the tally is over other items, or UTF-8 cannot write the id or the name.
+    """
 
     round: str
     name: str
@@ -46,12 +50,23 @@ class RoundExport:
     def __post_init__(self) -> None:
         if self.tally.counts.size != len(self.parameters.items):
             raise ParameterError(f"counts must be of the {len(self.parameters.items)} items")
+        try:
+            (self.round + self.name).encode()
+        except UnicodeEncodeError:
+            raise ParameterError("the round's id or name holds half a surrogate pair") from None
 
     @property
     def checksum(self) -> str:
-        """SHA-256 in hex over the parameters' digest in ASCII, n as u8, and the counts as i8; little-endian."""
+        """SHA-256 in hex over all the rest of the file, in a form any language can write.
+
+        The parameters' digest in ASCII, n as u8, the counts as i8, then id and name, each as a u4 length and
+        its UTF-8 bytes; little-endian.
+        """
         sha = hashlib.sha256(self.parameters.digest.encode("ascii"))
         sha.update(struct.pack("<Q", self.tally.n) + self.tally.to_bytes())
+        for text in (self.round, self.name):
+            utf8 = text.encode()
+            sha.update(struct.pack("<I", len(utf8)) + utf8)
         return sha.hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
@@ -88,6 +103,8 @@ class RoundExport:
         for field, kind in _FIELDS.items():
             if not isinstance(given.get(field), kind) or isinstance(given[field], bool):
                 raise ParameterError(f"the export's {field} is missing or of another type")
+        for field in given.keys() - _FIELDS.keys():
+            raise ParameterError(f"the export has a field {field[:80]!r}, which no export has")
         if not all(type(count) is int and 0 <= count < 1 << 63 for count in given["counts"]):
             raise ParameterError("the export's counts must be integers from 0")
         parameters = RoundParameters(
@@ -95,7 +112,7 @@ class RoundExport:
         )
         tally = Tally(np.array(given["counts"], dtype="<i8"), given["n"])
         export = cls(given["round"], given["name"], parameters, tally)
-        if (given["digest"], given["checksum"]) != (parameters.digest, export.checksum):
+        if given != export.to_dict():
             raise ParameterError("the export is damaged or was changed: its checksum is another")
         return export
 
@@ -110,6 +127,8 @@ class RoundExport:
         eta: float | str = DEFAULT_ETA,
         targets: Iterable[int] = (),
         malicious_model: str = "paper",
+        support: ArrayLike | None = None,
+        options: Mapping[str, object] | None = None,
     ) -> Recovery:
         """Return the recovery that the server answers with; `targets` are indices. Raises ParameterError."""
         frequencies = self.estimates().frequencies
@@ -121,4 +140,6 @@ class RoundExport:
             targets=targets,
             malicious_model=malicious_model,
             n=self.tally.n,
+            support=support,
+            options=options,
         )

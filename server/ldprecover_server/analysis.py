@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -13,7 +13,7 @@ from ldprecover._types import Reports
 from ldprecover.alarms import Alarm, raise_alarms
 from ldprecover.history import Suspects, suspects
 from ldprecover.recovery import METHODS, Method, Recovery, ReportSource, recover
-from ldprecover_server.errors import NoReportsError, QueueFullError, ReportsGoneError
+from ldprecover_server.errors import NoReportsError, ReportsBusyError, ReportsGoneError
 from ldprecover_server.service import OpenRound, Service
 from ldprecover_server.store import StoredReports, StoredRound
 
@@ -23,6 +23,8 @@ INFER = "infer"
 """The targets that the earlier rounds of the series give."""
 
 Targets = Sequence[str | int] | Literal["infer"]
+
+_NOBODY = "no item rose beyond noise, so no targets were taken"
 
 _EARLIER = 50  # rounds of a series that are looked at, the last ones
 
@@ -86,7 +88,7 @@ class Analysis:
         """Recover a round's frequencies; see `ldprecover.recover`.
 
         Raises NoReportsError, ParameterError for what does not fit, ReportsGoneError for a method that needs
-        reports which are not kept, QueueFullError while another call reads reports.
+        reports which are not kept, ReportsBusyError while another call reads reports.
         """
         round, tally = self._service.tally(identifier, key)
         if targets == INFER:
@@ -96,6 +98,7 @@ class Analysis:
             indices = target_indices(round.parameters, targets)
         if not tally.n:
             raise NoReportsError("the round has no reports to recover from")
+        nobody = targets == INFER and not indices
         chosen = METHODS.get(method)
         reads = chosen is not None and "reports" in chosen.needs and chosen.unfit(round.oracle) is None
         evidence = self._evidence(round) if reads else None
@@ -105,25 +108,32 @@ class Analysis:
                 raise ReportsGoneError(
                     f"{method} reads every report, and of {tally.n} the round keeps {evidence.stored.n}"
                 )
-        with self._alone(reads):
-            recovery = recover(
-                round.oracle,
-                Estimates.of(round.oracle, tally).frequencies,
-                method=method,
-                eta=eta,
-                targets=indices,
-                malicious_model=malicious_model,
-                n=tally.n,
-                reports=evidence.reports if evidence is not None else None,
-                support=support,
-                options=options,
-            )
+        try:
+            with self._alone(reads):
+                recovery = recover(
+                    round.oracle,
+                    Estimates.of(round.oracle, tally).frequencies,
+                    method=method,
+                    eta=eta,
+                    targets=indices,
+                    malicious_model=malicious_model,
+                    n=tally.n,
+                    reports=evidence.reports if evidence is not None else None,
+                    support=support,
+                    options=options,
+                )
+        except ParameterError as error:
+            if not nobody:
+                raise
+            raise ParameterError(f"{error}; {_NOBODY}") from error
+        if nobody:
+            recovery = replace(recovery, notes=(*recovery.notes, f"Targets were inferred: {_NOBODY}."))
         return round, tally, recovery
 
     def alarms(self, identifier: str, rate: float, key: str | None) -> tuple[Evidence, tuple[Alarm, ...]]:
         """Return the alarms of a round: those that read reports where all are kept.
 
-        Raises NoReportsError, ParameterError, QueueFullError while another call reads reports.
+        Raises NoReportsError, ParameterError, ReportsBusyError while another call reads reports.
         """
         evidence = self._evidence(self._service.readable_round(identifier, key))
         if not evidence.tally.n:
@@ -145,9 +155,15 @@ class Analysis:
         return round, self._suspects(round, tally, earlier, rate=rate, drift=drift), earlier
 
     def _earlier(self, round: OpenRound, key: str | None) -> list[StoredRound]:
-        found = [stored for stored in self._service.store.earlier(round.seq) if stored.n][:_EARLIER]
+        before = self._service.store.earlier(round.seq)
+        found = [stored for stored in before if stored.state == "closed" and stored.n][:_EARLIER]
         if not found:
-            raise ParameterError("targets: the round's series has no earlier closed round with reports")
+            series = self._service.store.round(round.id).series
+            if series is None:
+                raise ParameterError("the round belongs to no series, so there is no round to compare it with")
+            if not before:
+                raise ParameterError(f"the series {series} has no round before this one to compare it with")
+            raise ParameterError(f"of the rounds before this one in the series {series} none is closed and has reports")
         return [stored for stored in found if self._service.readable_round(stored.id, key)]
 
     def _suspects(self, round: OpenRound, tally: Tally, earlier: Sequence[StoredRound], **rule: float) -> Suspects:
@@ -157,7 +173,7 @@ class Analysis:
         for stored in earlier:
             other = self._service.parameters_of(stored)
             if other.parameters.items != round.parameters.items:  # two were opened at once
-                raise ParameterError(f"targets: the round {stored.name} of the series has other items")
+                raise ParameterError(f"the round {stored.name} of the series has other items")
             pooled.append((other.oracle, self._service.store.tally(other.seq, other.oracle.domain_size)))
         return suspects(round.oracle, tally, pooled, **rule)
 
@@ -167,7 +183,7 @@ class Analysis:
             yield
             return
         if not self._reading.acquire(blocking=False):
-            raise QueueFullError("another call reads the reports of a round")
+            raise ReportsBusyError("another call reads the reports of a round")
         try:
             yield
         finally:

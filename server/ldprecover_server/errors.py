@@ -13,7 +13,7 @@ ServiceError
 ├── the caller may not
 │   └── UnauthorizedError, ForbiddenError, ReportKeyNeededError, InvalidTicketError, RateLimitedError
 └── the service cannot at present
-    ├── QueueFullError, StoreUnavailableError
+    ├── QueueFullError, ReportsBusyError, StoreUnavailableError
     └── StorageFullError, DatabaseGoneError
 
 ConfigurationError      the operator's settings cannot work; the server does not start
@@ -36,6 +36,7 @@ __all__ = [
     "QueueFullError",
     "RateLimitedError",
     "ReportKeyNeededError",
+    "ReportsBusyError",
     "ReportsGoneError",
     "RoundClosedError",
     "RoundNotFoundError",
@@ -144,6 +145,10 @@ class RateLimitedError(ServiceError):
 
 class QueueFullError(ServiceError):
     """Too many submissions wait; nothing of this one was stored."""
+
+
+class ReportsBusyError(ServiceError):
+    """Another call reads the reports of a round; one does at a time."""
 
 
 class StoreUnavailableError(ServiceError):

@@ -178,7 +178,13 @@ class Export(BaseModel):
     n: int
     counts: list[int]
     digest: Annotated[str, Field(description="Of the parameters, as in GET /rounds/{id}/parameters.")]
-    checksum: Annotated[str, Field(description="SHA-256 in hex over digest, n (u8) and counts (i8), little-endian.")]
+    checksum: Annotated[
+        str,
+        Field(
+            description="SHA-256 in hex over digest, n (u8), counts (i8), then round and name, each as a length (u4) "
+            "and UTF-8; little-endian."
+        ),
+    ]
 
 
 class RecoverRequest(_Request):
@@ -207,16 +213,17 @@ class RecoverRequest(_Request):
         list[Annotated[float, Field(ge=0, le=1)]] | None,
         Field(description="For custom: the share of malicious reports that support each item."),
     ] = None
-    options: Annotated[dict[str, float], Field(description="The method's own options.")] = {}
+    # A union, so that whole numbers stay whole.
+    options: Annotated[dict[str, int | float], Field(description="The method's own options, numbers by name.")] = {}
 
 
 class MethodOption(BaseModel):
     """A number that one method takes."""
 
     name: str
-    default: float
-    low: float
-    high: float
+    default: Annotated[int | float, Field(description="An integer where the option is one.")]
+    low: int | float
+    high: int | float
     meaning: str
 
 

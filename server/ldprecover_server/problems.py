@@ -2,7 +2,8 @@
 
 import http
 import math
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,7 +50,8 @@ INVALID_REQUEST = Problem(
     "invalid-request",
     422,
     "The request does not fit the interface",
-    '`errors` names each field and what is wrong with it. Numbers are strict: "0.5", true and NaN are no numbers.',
+    "`errors` names each field and what is wrong with it; of a body that is no JSON the detail says what is wrong. "
+    'Numbers are strict: "0.5", true and NaN are no numbers.',
 )
 NOT_HTTP = Problem(
     "invalid-http", 400, "Not a request", "What was sent is no HTTP request, or its method is none that HTTP knows."
@@ -202,6 +204,13 @@ PROBLEMS: dict[type[Exception], Problem] = {
         "Nothing was stored; try again after the time in Retry-After with the same key and the same bytes.",
         _RETRY,
     ),
+    errors.ReportsBusyError: Problem(
+        "reports-busy",
+        503,
+        "Another call reads a round's reports",
+        "What reads every report takes long, so one such call runs at a time; try again after the time in Retry-After.",
+        _RETRY,
+    ),
     errors.StoreUnavailableError: Problem(
         "store-unavailable",
         503,
@@ -284,14 +293,20 @@ def install(app: FastAPI) -> None:
 
     async def on_validation(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        found = [{"field": _pointer(e["loc"]), "reason": e["msg"]} for e in error.errors()]
+        if (malformed := error.errors()[0])["type"] == "json_invalid":
+            why, position = malformed["ctx"]["error"], malformed["loc"][-1]
+            return answer(INVALID_REQUEST, f"the body is not JSON: {why} (character {position + 1})")
+        reasons: dict[str, list[str]] = {}
+        for e in error.errors():
+            reasons.setdefault(_field(e["loc"], error.body, missing=e["type"] == "missing"), []).append(e["msg"])
+        found = [{"field": field, "reason": _either(said)} for field, said in reasons.items()]
         return answer(INVALID_REQUEST, "; ".join(f"{e['field']}: {e['reason']}" for e in found[:3]), errors=found[:20])
 
     async def on_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         table = {404: NOT_FOUND, 405: METHOD_NOT_ALLOWED, 400: INVALID_REQUEST}
         if error.status_code in table:
-            detail = f"{request.method} {request.url.path}" if error.status_code != 400 else str(error.detail)
+            detail = f"{request.method} {request.url.path}" if error.status_code != 400 else _unread(error)
             headers = {"Allow": _methods_of_path(request)} if error.status_code == 405 else error.headers
             return answer(table[error.status_code], detail, headers)
         title = http.HTTPStatus(error.status_code).phrase
@@ -317,5 +332,35 @@ def _methods_of_path(request: Request) -> str:
     return ", ".join([*allowed, "HEAD"] if "GET" in allowed else allowed)
 
 
-def _pointer(location: tuple[int | str, ...]) -> str:
-    return ".".join(map(str, location[1:])) or str(location[0])  # which begins with body, query or path
+def _field(location: Sequence[int | str], body: Any, *, missing: bool) -> str:
+    """Return where in the request an error is: the names of JSON, without those that pydantic gives to types."""
+    source, *parts = location  # body, query or path
+    if source == "body":
+        found = []
+        for i, part in enumerate(parts):
+            absent = missing and i == len(parts) - 1
+            if (isinstance(body, dict) and part in body) or (isinstance(body, list) and isinstance(part, int)):
+                body = body[part]  # type: ignore[index]
+            elif not absent:
+                continue  # what was tried of a union
+            found.append(part)
+        parts = found
+    return ".".join(map(str, parts)) or str(source)
+
+
+def _either(reasons: Sequence[str]) -> str:
+    """Return in one what is wrong with a field that may be one thing or another."""
+    first, *others = dict.fromkeys(reasons)
+    return " or ".join([first, *(other.removeprefix("Input should ") for other in others)])
+
+
+def _unread(error: HTTPException) -> str:
+    """Return why the framework could not read a body."""
+    cause = error.__cause__
+    if isinstance(cause, UnicodeDecodeError):
+        return "the body is not UTF-8"
+    if isinstance(cause, RecursionError):
+        return "the body is nested too deeply"
+    if isinstance(cause, ValueError):  # what else it raises is a JSONDecodeError, and never gets here
+        return f"the body has a number of more than {sys.get_int_max_str_digits()} digits"
+    return str(error.detail)

@@ -61,6 +61,9 @@ def test_suspects_are_shown_and_can_be_taken_for_targets(on_server: Any, series:
 
 
 def test_what_cannot_be_compared_or_estimated_is_one_line(on_server: Any, series: list[str]) -> None:
-    assert "no earlier closed round" in on_server("suspects", "--round", series[0]).error
+    assert on_server("suspects", "--round", series[0]).error.startswith("the series analysis has no round before")
     assert "eta" in on_server("recover", "--round", series[0], "--eta", "nan").error
+    nan = on_server("suspects", "--round", series[1], "--drift", "nan")
+    assert (nan.code, nan.error) == (2, "--drift must be a finite number, not nan")
+    assert "--eta" in on_server("recover", "--round", series[0], "--eta", "1_0").error
     assert "rate" in on_server("alarms", "--round", series[0], "--rate", "0.7").error

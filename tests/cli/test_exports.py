@@ -34,6 +34,29 @@ def test_recompute_prints_the_servers_numbers(
         assert found[column] == recovered[column]
 
 
+def test_recompute_takes_options_and_a_support(
+    server: ServerProcess, exported: tuple[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    round, file = exported
+    shares = tmp_path / "shares.txt"
+    shares.write_text("0.9\n0.1\n0\n0.5\n", encoding="utf-8")
+    for options, fields in (
+        (["--method", "base-cut", "--option", "alpha=1"], {"method": "base-cut", "options": {"alpha": 1}}),
+        (
+            ["--malicious-model", "custom", "--support", str(shares)],
+            {"malicious_model": "custom", "support": [0.9, 0.1, 0, 0.5]},
+        ),
+    ):
+        capsys.readouterr()
+        assert run(["recompute", str(file), *options]) == 0
+        found = json.loads(capsys.readouterr().out)
+        recovered = server.http.post(f"/rounds/{round}/recover", json=fields).json()
+        for column in ("malicious", "recovered", "notes"):
+            assert found[column] == recovered[column]
+    assert run(["recompute", str(file), "--option", "alpha"]) == 2
+    assert "--option takes a name and a number" in capsys.readouterr().err
+
+
 def test_an_export_without_a_file_goes_to_standard_output(
     server: ServerProcess, exported: tuple[str, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -51,9 +74,14 @@ def test_an_export_overwrites_nothing(
     assert "cannot write" in capsys.readouterr().err
 
 
-def test_a_changed_file_is_refused(exported: tuple[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("written", "instead"), [('"n": 3', '"n": 4'), ('"round": "R', '"round": "S')])
+def test_a_changed_file_is_refused(
+    exported: tuple[str, Path], capsys: pytest.CaptureFixture[str], written: str, instead: str
+) -> None:
     _, file = exported
-    file.write_text(file.read_text(encoding="utf-8").replace('"n": 3', '"n": 4'), encoding="utf-8")
+    text = file.read_text(encoding="utf-8")
+    assert written in text
+    file.write_text(text.replace(written, instead), encoding="utf-8")
     assert run(["recompute", str(file)]) == 2
     assert "checksum" in capsys.readouterr().err
 

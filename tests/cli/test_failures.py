@@ -111,6 +111,7 @@ def test_an_error_of_the_system_names_its_file_and_no_number() -> None:
             "an integer",
         ),
         ("Input should be a valid number, unable to parse string as a number", "must be a number"),
+        ("Input should be a valid number or be 'auto'", "must be a number or be 'auto'"),
         ("List should have at least 2 items after validation, not 1", "must have at least 2 items, not 1"),
         ("Value error, 'bribe' is not one of 'aa'", "'bribe' is not one of 'aa'"),
         ("Missing option '--epsilon'.", "Missing option '--epsilon'."),

@@ -122,11 +122,19 @@ def test_ctrl_c_leaves_a_file_to_go_on_from(tmp_path: Path, jobs: str) -> None:
         out, err = process.communicate()
     assert (process.returncode, out) == (130, "")
     assert "cells were run; the same command goes on from there" in err
+    assert err.startswith("Finishing the cells under way") == (jobs == "2")
     found = Counter(tuple(row[column] for column in results.COLUMNS[:13]) for row in rows(tmp_path / "out"))
     assert 0 < len(found) < 1_800
     assert all(
         int(row["methods"]) == found[tuple(row[c] for c in results.COLUMNS[:13])] for row in rows(tmp_path / "out")
     )
+
+
+def test_a_folder_in_the_place_of_a_file_is_one_line(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "out" / "summary.csv").mkdir(parents=True)
+    result = run("reproduce", "table1", *SMALL, "--out", "out")
+    assert (result.code, result.error) == (1, "cannot write out/summary.csv: Is a directory")
+    assert not list((tmp_path / "out").glob(".*"))
 
 
 def test_a_terminal_shows_how_far_the_cells_are(watched: Callable[..., Any]) -> None:

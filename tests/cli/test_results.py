@@ -1,5 +1,6 @@
 """Frequencies and recoveries of a real server, as JSON and in words."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,50 @@ def test_a_recovery_in_words_marks_targets_and_has_the_notes(on_server: Any, poi
     assert "(target)" not in plain.out
 
 
+def test_options_and_a_support_are_sent_as_they_are_given(
+    on_server: Any, server: Any, poisoned: Any, tmp_path: Path
+) -> None:
+    """One share a line; a whole number is an integer."""
+    shares = np.full(102, 0.25 / 101)
+    shares[5] = 0.75
+    shares[0] += 1 - shares.sum()
+    file = tmp_path / "shares.txt"
+    file.write_text("".join(f"{share!r}\n" for share in shares.tolist()), encoding="utf-8")
+    for options, fields in (
+        (
+            ("--malicious-model", "custom", "--support", str(file)),
+            {"malicious_model": "custom", "support": shares.tolist()},
+        ),
+        (
+            ("--method", "k-means", "--option", "subsets=4", "--option", "rate=0.25", "--option", "seed=7"),
+            {"method": "k-means", "options": {"subsets": 4, "rate": 0.25, "seed": 7}},
+        ),
+    ):
+        expected = server.http.post(f"/rounds/{poisoned['id']}/recover", json=fields).json()
+        assert "recovered" in expected
+        assert on_server("recover", "--round", poisoned["name"], *options, "--json").json == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("0.5\n\n0.5\n", "line 2 of"),
+        ("0.5\nhalf\n", "line 2 of"),
+        ("inf\n", "line 1 of"),
+        ("0.5\n", "--support must be of"),
+    ],
+)
+def test_a_support_that_is_none_is_one_line(
+    on_server: Any, poisoned: Any, tmp_path: Path, text: str, word: str
+) -> None:
+    file = tmp_path / "shares.txt"
+    file.write_text(text, encoding="utf-8")
+    options = ("--malicious-model", "custom", "--support", str(file))
+    result = on_server("recover", "--round", poisoned["name"], *options)
+    assert result.code == 2
+    assert word in result.error
+
+
 def test_a_round_without_reports_has_no_estimates(on_server: Any, server: Any) -> None:
     empty = server.open_round("oue", 1.0)
     assert "they need reports" in on_server("frequencies", "--round", empty["name"]).out
@@ -83,6 +128,15 @@ def test_a_round_without_reports_has_no_estimates(on_server: Any, server: Any) -
         (("--eta", "11"), 2, "--eta must be at most 10"),
         (("--eta", "nan"), 2, "--eta must be a"),
         (("--malicious-model", "fuzzy"), 2, "--malicious-model must be 'paper', 'exact'"),
+        (("--malicious-model", "custom"), 2, "--malicious-model custom needs support"),
+        (("--infer-targets", "--target", "Reno, NV"), 2, "give either --target or --infer-targets"),
+        (("--method", "base-cut", "--option", "alpha"), 2, "--option takes a name and a number"),
+        (("--method", "base-cut", "--option", "=1"), 2, "--option takes a name and a number"),
+        (("--method", "base-cut", "--option", "alpha=nan"), 2, "not 'alpha=nan'"),
+        (("--method", "base-cut", "--option", "alpha=1", "--option", "alpha=2"), 2, "--option alpha is given twice"),
+        (("--method", "base-cut", "--option", "beta=1"), 2, "base-cut has no option 'beta'; its options are alpha"),
+        (("--method", "base-cut", "--option", "alpha=101"), 2, "alpha must be a number from 1e-09 to 100, not 101"),
+        (("--support", "nowhere.txt"), 2, "nowhere.txt cannot be read"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

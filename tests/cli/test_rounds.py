@@ -51,6 +51,17 @@ def test_a_round_s_life_in_words(on_server: Any, name: str, monkeypatch: pytest.
     assert deleted.out == f"Deleted {name} and its 0 reports.\n"
 
 
+def test_the_series_is_shown_where_there_is_one(on_server: Any, name: str) -> None:
+    opened = on_server("round", "open", name, "--epsilon", "1", "--domain-size", "4", "--series", "weekly")
+    for shown in (opened, on_server("round", "show", name)):
+        assert re.search(r"^series +weekly *$", shown.out, re.MULTILINE)
+    assert on_server("round", "show", name, "--json").json["series"] == "weekly"
+    alone = on_server("round", "open", "--epsilon", "1", "--domain-size", "4")
+    assert alone.code == 0
+    assert "series" not in alone.out
+    assert on_server("round", "show", "--json").json["series"] is None
+
+
 def test_items_may_come_from_a_data_set_a_file_or_a_number(on_server: Any, tmp_path: Path) -> None:
     labels = tmp_path / "labels.txt"
     labels.write_text("red\n\n  green, too \nblue\n", encoding="utf-8-sig")
@@ -87,6 +98,10 @@ def test_items_from_nowhere_or_two_places_are_refused(on_server: Any, options: t
     ("options", "word"),
     [
         (("Capital", "--epsilon", "1", "--domain-size", "4"), "NAME must be 1 to 64 small letters, digits, dots,"),
+        (
+            ("--epsilon", "1", "--domain-size", "4", "--series", "Bad Name"),
+            "--series must be 1 to 64 small letters, digits",
+        ),
         (("current", "--epsilon", "1", "--domain-size", "4"), "NAME: 'current' means the round opened last"),
         (("--epsilon", "11", "--domain-size", "4"), "--epsilon must be at most 10"),
         (("--epsilon", "nan", "--domain-size", "4"), "--epsilon must be a finite number"),

@@ -113,10 +113,10 @@ def test_a_round_with_its_state_is_read():
 
 @pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
 def test_a_list_has_of_each_round_what_the_round_says_itself_without_its_items(protocol):
-    whole = read_status(answer(a_round(protocol, access="key", retention="7d")))
-    (listed,) = read_rounds(answer({"rounds": [a_summary(protocol, access="key", retention="7d")]}))
+    whole = read_status(answer(a_round(protocol, access="key", retention="7d", series="weekly")))
+    (listed,) = read_rounds(answer({"rounds": [a_summary(protocol, access="key", retention="7d", series="weekly")]}))
     assert listed == whole.summary
-    assert (listed.domain_size, listed.access, listed.retention) == (3, "key", "7d")
+    assert (listed.domain_size, listed.access, listed.retention, listed.series) == (3, "key", "7d", "weekly")
 
 
 @pytest.mark.parametrize(("reader", "body"), READERS)

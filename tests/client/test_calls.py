@@ -6,7 +6,7 @@ import pytest
 
 from ldprecover_client import ArgumentError, InvalidAnswerError
 from ldprecover_client.answers import Answer
-from ldprecover_client.calls import open_round, recover, rounds
+from ldprecover_client.calls import alarms, open_round, recover, rounds, suspects
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -15,6 +15,10 @@ def test_a_number_that_is_not_finite_is_refused_by_its_name(value: float) -> Non
         open_round({"name": None, "epsilon": value})
     with pytest.raises(ArgumentError, match="eta must be"):
         recover("current", {"eta": value})
+    with pytest.raises(ArgumentError, match="drift must be"):
+        suspects("current", 0.05, value)
+    with pytest.raises(ArgumentError, match="rate must be"):
+        alarms("current", value)
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,8 @@ def test_the_numbers_are_those_of_the_tally_itself(export: RoundExport) -> None:
 
 
 CHANGES: list[tuple[str, Any]] = [
+    ("round", "R2"),
+    ("name", "figures"),
     ("n", 11),
     ("counts", [4, 0, 2, 3]),
     ("counts", [0, 5, 2, 3]),
@@ -49,6 +51,29 @@ def test_a_changed_number_or_label_is_found_by_the_checksum(export: RoundExport,
     changed = export.to_dict() | {field: value}
     with pytest.raises(ParameterError, match="checksum"):
         RoundExport.from_dict(changed)
+
+
+def test_id_and_name_cannot_trade_letters(export: RoundExport) -> None:
+    changed = export.to_dict() | {"round": export.round + export.name[0], "name": export.name[1:]}
+    with pytest.raises(ParameterError, match="checksum"):
+        RoundExport.from_dict(changed)
+
+
+def test_a_hash_range_left_to_the_default_is_a_change() -> None:
+    export = RoundExport("R1", "x", RoundParameters("olh", 1.0, ("a", "b")), Tally(np.array([1, 2]), 3))
+    with pytest.raises(ParameterError, match="checksum"):
+        RoundExport.from_dict(export.to_dict() | {"hash_range": None})
+
+
+def test_a_field_that_the_checksum_does_not_cover_is_refused(export: RoundExport) -> None:
+    with pytest.raises(ParameterError, match="a field 'note', which no export has"):
+        RoundExport.from_dict(export.to_dict() | {"note": "trust me"})
+
+
+@pytest.mark.parametrize("field", ["round", "name"])
+def test_a_name_that_utf8_cannot_write_is_refused(export: RoundExport, field: str) -> None:
+    with pytest.raises(ParameterError, match="surrogate"):
+        RoundExport.from_dict(export.to_dict() | {field: "\ud800"})
 
 
 @pytest.mark.parametrize("field", ["format", "round", "items", "n", "counts", "checksum", "hash_range"])
@@ -72,9 +97,10 @@ def test_what_is_not_json_or_no_object_is_refused(text: str | bytes) -> None:
 
 
 def test_the_checksum_is_what_any_language_can_compute() -> None:
-    """Worked out apart: SHA-256 over the digest's 64 letters, n as u8 and the counts as i8."""
+    """Worked out apart: SHA-256 over the digest's 64 letters, n as u8, the counts as i8, id and name."""
     import hashlib
 
     export = RoundExport("R1", "x", RoundParameters("grr", 1.0, ("a", "b")), Tally(np.array([1, 2]), 3))
     message = export.parameters.digest.encode() + b"".join(n.to_bytes(8, "little") for n in (3, 1, 2))
+    message += b"\x02\0\0\0R1" + b"\x01\0\0\0x"
     assert export.checksum == hashlib.sha256(message).hexdigest()

@@ -6,6 +6,7 @@ import pytest
 from ldprecover import ParameterError, Tally, frequency_oracle
 from ldprecover.history import suspects
 from ldprecover.protocols import FrequencyOracle
+from ldprecover.simulation import honest_tally
 
 D = 50
 FREQUENCIES = 1 / np.arange(1, D + 1) / (1 / np.arange(1, D + 1)).sum()
@@ -59,6 +60,30 @@ def test_of_honest_rounds_the_rises_are_standard_normal_and_nothing_is_suspected
     assert sum(bool(one.items) for one in found) <= 8
 
 
+@pytest.mark.parametrize(
+    ("protocol", "epsilon", "d", "before", "now"),
+    [
+        ("grr", 1.0, 1000, 10_000, 1_000),
+        ("grr", 1.0, 1000, 100, 10_000),
+        ("grr", 3.0, 102, 300, 300),
+        ("oue", 3.0, 102, 20_000, 300),
+        ("olh", 4.0, 102, 50, 50),
+    ],
+)
+def test_of_honest_rounds_of_few_reports_an_item_nothing_is_suspected(
+    protocol: str, epsilon: float, d: int, before: int, now: int
+) -> None:
+    """Counts are far from normal. Of 60 rounds at .05 more than 12 would with probability below 2e-5 (binomial)."""
+    oracle = frequency_oracle(protocol, epsilon, d)
+    shape = 1 / np.arange(1, d + 1)
+    rng = np.random.default_rng(9)
+    suspected = 0
+    for _ in range(60):
+        first, second = (honest_tally(oracle, rng.multinomial(n, shape / shape.sum()), rng) for n in (before, now))
+        suspected += bool(suspects(oracle, second, [(oracle, first)]).items)
+    assert suspected <= 12
+
+
 def test_pooling_weights_rounds_by_their_noise_and_drift_forgives() -> None:
     oracle = frequency_oracle("grr", 1.0, 3)
     now = Tally(np.array([600, 200, 200]), 1000)
@@ -79,6 +104,6 @@ def test_what_cannot_be_compared_is_refused() -> None:
     with pytest.raises(ParameterError, match="at least one report"):
         suspects(oracle, now, [(oracle, Tally.empty(3))])
     with pytest.raises(ParameterError, match="rate"):
-        suspects(oracle, now, [(oracle, now)], rate=1.0)
+        suspects(oracle, now, [(oracle, now)], rate=0.5)
     with pytest.raises(ParameterError, match="drift"):
         suspects(oracle, now, [(oracle, now)], drift=-1.0)

@@ -1,5 +1,6 @@
 """LDPRecover, LDPRecover* and Norm-Sub: the printed equations, their edges, and what the methods say of themselves."""
 
+import re
 from dataclasses import FrozenInstanceError
 from typing import Any
 
@@ -184,7 +185,7 @@ def test_eta_zero_is_norm_sub(oracle: FrequencyOracle, data: st.DataObject, eta:
     assert plain.recovered.tolist() == expected.tolist()
     assert (plain.eta, plain.targets) == (0, ())
     assert not plain.malicious.any()
-    assert any("are not used" in note for note in plain.notes)
+    assert plain.notes[-1] == f"norm-sub does not use {'targets' if eta == 0.2 else 'eta, targets'}."
 
 
 @pytest.mark.parametrize("oracle", [GRR(0.5, 102), OUE(0.5, 102), OLH(0.5, 102, 3)], ids=lambda o: o.protocol)
@@ -260,7 +261,7 @@ def test_every_item_a_target_is_refused(method: str) -> None:
     assert recover(OUE(1, 6), np.zeros(6), method=method, targets=range(5)).recovered.sum() == pytest.approx(1)
 
 
-@pytest.mark.parametrize("eta", [-0.01, 10.01, np.nan, np.inf, -np.inf, "0.2", True, None, 1j])
+@pytest.mark.parametrize("eta", [-0.01, 10.01, np.nan, np.inf, -np.inf, "0.2", True, None, 1j, 10**400, np.ones(2)])
 @pytest.mark.parametrize("method", METHODS)
 def test_eta_is_a_number_from_0_to_10(method: str, eta: Any) -> None:
     with pytest.raises(ParameterError, match="eta must be"):
@@ -269,7 +270,20 @@ def test_eta_is_a_number_from_0_to_10(method: str, eta: Any) -> None:
 
 @pytest.mark.parametrize(
     "frequencies",
-    [[0, np.nan, 0], [np.inf, 0, 0], [0, 0, -np.inf], [0, 0], [0] * 4, [[0, 0, 0]], ["a", "b", "c"], [None] * 3, 1],
+    [
+        *(
+            [0, np.nan, 0],
+            [np.inf, 0, 0],
+            [0, 0, -np.inf],
+            [0, 0],
+            [0] * 4,
+            [[0, 0, 0]],
+            ["a", "b", "c"],
+            [None] * 3,
+            1,
+        ),
+        *([[0], [0, 0], [0]], [0, 1j, 0], np.array([0, 1j, 0]), None),
+    ],
 )
 @pytest.mark.parametrize("method", METHODS)
 def test_frequencies_are_finite_and_of_the_rounds_items(method: str, frequencies: Any) -> None:
@@ -287,6 +301,77 @@ def test_unknown_names_are_refused_with_the_known_ones() -> None:
         recover(OUE(1, 3), [0, 0, 0], method="magic")
     with pytest.raises(ParameterError, match=r"malicious_model must be one of paper, exact, .*, not 'magic'"):
         recover(OUE(1, 3), [0, 0, 0], malicious_model="magic")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("method", ["norm-sub"]), ("method", None), ("malicious_model", ["paper"]), ("malicious_model", None)),
+        *(("targets", None), ("targets", 0), ("options", 3), ("options", []), ("options", "alpha")),
+    ],
+)
+def test_a_field_of_another_type_is_refused_by_name(field: str, value: Any) -> None:
+    with pytest.raises(ParameterError, match=f"{field} must be"):
+        recover(OUE(1, 3), [0, 0, 0], **{field: value})
+
+
+def test_the_numbers_of_numpy_are_numbers() -> None:
+    oracle, f_z = OUE(1, 6), np.linspace(-0.2, 0.5, 6)
+    plain = recover(oracle, f_z, eta=0.5, n=1000, targets=[2])
+    result = recover(oracle, f_z.astype(object), eta=np.float32(0.5), n=np.int64(1000), targets=np.array([2], np.uint8))
+    assert result.recovered.tolist() == plain.recovered.tolist()
+    assert (type(result.eta), result.eta) == (float, 0.5)
+    assert recover(oracle, f_z, eta=np.int8(2)).eta == 2
+    cut = [recover(oracle, f_z, method="base-cut", n=n, options={"alpha": np.float32(1)}) for n in (9, np.uint16(9))]
+    assert cut[0].recovered.tolist() == cut[1].recovered.tolist()
+
+
+SUPPORT = np.full(9, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("method", "fields", "said"),
+    [
+        ("ldprecover", {"eta": 0.1, "targets": [1], "malicious_model": "exact"}, None),
+        ("ldprecover", {"malicious_model": "custom", "support": SUPPORT}, None),
+        ("ldprecover", {"support": SUPPORT}, "support under the malicious model paper"),
+        ("ldprecover", {"targets": [1], "malicious_model": "exact", "support": SUPPORT}, "support under .* exact"),
+        ("ldprecover", {"targets": [1], "malicious_model": "custom", "support": SUPPORT}, "targets under .* custom"),
+        ("norm-sub", {"malicious_model": "exact"}, "malicious_model"),
+        ("norm-sub", {"eta": 0.1, "targets": [1], "malicious_model": "custom", "support": SUPPORT}, "eta, .*, support"),
+        ("mle", {"eta": "auto"}, "eta"),
+        ("fiad", {"eta": 0.1, "targets": [1]}, "eta, targets"),
+        ("diffstats", {"eta": "auto", "targets": [1]}, "eta, targets"),
+        ("k-means", {"eta": 0.1, "targets": [1]}, "eta, targets"),
+        ("ldprecover-km", {"eta": 0.1}, None),
+        ("ldprecover-km", {"eta": 0.1, "targets": [1]}, "targets"),
+        ("detection-all", {"targets": [1]}, None),
+        ("detection-all", {"eta": 0.1, "targets": [1]}, "eta"),
+        ("conditional-probability", {"eta": 0.1, "targets": [1]}, None),
+    ],
+)
+def test_what_is_assumed_in_vain_is_noted_and_changes_nothing(
+    method: str, fields: dict[str, Any], said: str | None
+) -> None:
+    oracle, rng = OUE(1, 9), np.random.default_rng(1)
+    reports = oracle.perturb(rng.integers(0, 9, 400), rng)
+    f_z = oracle.estimate(oracle.support_counts(reports), 400)
+    result = recover(oracle, f_z, method=method, reports=reports, **fields)
+    notes = [note for note in result.notes if "does not use" in note]
+    if said is None:
+        assert notes == []
+        return
+    assert len(notes) == 1
+    assert re.fullmatch(f"{method} does not use {said}\\.", notes[0])
+    assert "targets" not in notes[0] or result.targets == ()
+
+
+def test_the_default_assumptions_are_in_vain_nowhere() -> None:
+    oracle = OUE(1, 9)
+    for name in METHODS:
+        if METHODS[name].needs <= {"counts", "n"}:
+            result = recover(oracle, np.linspace(-0.2, 0.5, 9), method=name, n=100)
+            assert not any("does not use" in note for note in result.notes)
 
 
 def test_a_recovery_shares_nothing_with_its_input_and_cannot_be_reassigned() -> None:

@@ -165,12 +165,22 @@ def test_a_method_says_what_it_needs_gives_and_costs(method: Method) -> None:
     assert "reports" in method.needs or "counts" in method.needs
     for option in method.options:
         assert option.meaning
-        assert method.checked({option.name: option.low if isinstance(option.default, float) else int(option.low)})
+        for fitting in (option.default, option.low, option.high):
+            for value in (fitting, float(fitting), np.float64(fitting)):
+                taken = method.checked({option.name: value})[option.name]
+                assert (type(taken), taken) == (type(option.default), fitting)
         for bad in (option.low - 1, option.high + 1, "1", True, None, np.nan):
             with pytest.raises(ParameterError, match=f"{option.name} must be"):
                 method.checked({option.name: bad})
     with pytest.raises(ParameterError, match=f"{method.name} has no option 'magic'"):
         recover(OUE(1, 9), np.zeros(9), method=method.name, options={"magic": 1})
+
+
+def test_the_range_of_an_integer_is_said_in_full() -> None:
+    with pytest.raises(ParameterError, match=r"seed must be an integer from 0 to 4294967295, not 0\.5"):
+        METHODS["k-means"].checked({"seed": 0.5})
+    with pytest.raises(ParameterError, match=r"rate must be a number from 1e-12 to 0\.5, not 1"):
+        METHODS["fiad"].checked({"rate": 1})
 
 
 @pytest.mark.parametrize("reports", [[1, 2], iter([1]), "abc", 3])

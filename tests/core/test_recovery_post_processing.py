@@ -140,8 +140,15 @@ def test_the_noise_that_base_cut_allows_for_is_an_option() -> None:
     kept = [np.count_nonzero(processed("base-cut", f, alpha=alpha)) for alpha in (0.001, 2.0, 11.0)]
     assert kept == sorted(kept)
     assert processed("base-cut", f, alpha=0.5) == pytest.approx(base_cut(f.tolist(), 0.5))
-    with pytest.raises(ParameterError, match="alpha must be below the number of items, 12"):
-        processed("base-cut", f, alpha=12.0)
+    # Half the items of frequency 0 are negative, and go whatever is asked for.
+    for alpha in (6.0, 12.0, 100.0):
+        assert processed("base-cut", f, alpha=alpha).tolist() == np.maximum(f, 0).tolist()
+
+
+@pytest.mark.parametrize("d", [2, 3, 4])
+def test_base_cut_takes_the_negative_estimates_alone_where_there_are_few_items(d: int) -> None:
+    f = np.linspace(-0.01, 0.6, d)
+    assert recover(GRR(1, d), f, method="base-cut", n=10).recovered.tolist() == np.maximum(f, 0).tolist()
 
 
 @pytest.mark.parametrize("name", ["norm", "norm-mul", "norm-cut", "normalization", "rsn", "mle"])

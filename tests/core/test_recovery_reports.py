@@ -10,6 +10,7 @@ from scipy import stats
 from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError, Tally, project_simplex, recover
 from ldprecover.metrics import mse
 from ldprecover.recovery import ReportSource
+from ldprecover.recovery.base import indices_named
 from ldprecover.recovery.diffstats import honest_sizes, support_sizes
 from ldprecover.recovery.fiad import abnormal_itemsets, threshold
 from ldprecover.recovery.kmeans import two_means
@@ -148,7 +149,7 @@ def test_abnormal_itemsets_are_found_largest_first_and_only_they() -> None:
 def test_fiad_drops_the_crafted_reports_and_hardly_an_honest_one(oracle: FrequencyOracle) -> None:
     r = poisoned(oracle)
     result = recover(oracle, r.f_z, method="fiad", reports=r.reports)
-    assert any("7, 19, 22, 31, 40, 51." in note for note in result.notes)
+    assert any("of item indices 7, 19, 22, 31, 40, 51." in note for note in result.notes)
     assert result.eta / (1 + result.eta) == pytest.approx(M / (N + M), rel=0.25)
     honest = recover(oracle, r.f_z, method="fiad", reports=r.genuine)
     assert honest.eta == 0
@@ -218,6 +219,28 @@ def test_the_subset_defence_and_ldprecover_km_use_the_two_clusters(oracle: Frequ
     assert recover(oracle, r.f_z, method="ldprecover-km", eta=0.1, **fields).recovered.tolist() == km.recovered.tolist()
     with pytest.raises(ParameterError, match="as a number"):
         recover(oracle, r.f_z, method="ldprecover-km", eta="auto", **fields)
+
+
+def test_too_few_reports_for_the_random_subsets_are_said_to_be_so() -> None:
+    oracle = OUE(1, 5)
+    for n, options, reason in (
+        (1, {}, "too few reports, 1, for 30 random subsets at rate 0.5: one holds none"),
+        (40, {"rate": 0.001}, "too few reports, 40, for 30 random subsets at rate 0.001"),
+        (40, {"rate": 1}, "all 30 random subsets are the same: at rate 1 each holds all reports"),
+    ):
+        reports = oracle.perturb(np.arange(n) % 5, np.random.default_rng(1))
+        for method in ("k-means", "ldprecover-km"):
+            with pytest.raises(ParameterError, match=f"{method}: .*{reason}"):
+                recover(oracle, np.zeros(5), method=method, reports=reports, options=options)
+
+
+def test_notes_name_items_by_index() -> None:
+    """A label may be another item's number."""
+    assert indices_named((2,)) == "item index 2"
+    assert indices_named((2, 5)) == "item indices 2, 5"
+    r = poisoned(OUE(1, D))
+    result = recover(OUE(1, D), r.f_z, method="conditional-probability", targets=[2], reports=r.reports)
+    assert result.notes[0].startswith("Reports for the target, item index 2, are dropped where")
 
 
 @UNARY

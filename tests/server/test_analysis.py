@@ -1,5 +1,6 @@
 """Methods, alarms, suspects and inferred targets over HTTP, from counts and from stored reports."""
 
+import asyncio
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,29 @@ def test_where_reports_are_not_kept_the_counts_still_serve(in_process: InProcess
     assert [alarm["name"] for alarm in alarms["alarms"]] == ["sum-drift", "excess"]
 
 
+def test_while_a_call_reads_reports_another_is_told_to_come_again(
+    in_process: InProcess, problem_of: ProblemOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    round = in_process.open_round("oue", 1.0, domain_size=D)
+    send(in_process, round, honest(frequency_oracle("oue", 1.0, D), 100, 9))
+    loop = in_process._runner.get_loop()
+    meanwhile = []
+
+    def read(*args: Any, **options: Any) -> tuple[()]:
+        for wanted in ("diffstats", "ldprecover"):
+            request = in_process.http.post(f"/rounds/{round}/recover", json={"method": wanted})
+            meanwhile.append(asyncio.run_coroutine_threadsafe(request, loop).result())
+        return ()
+
+    monkeypatch.setattr("ldprecover_server.analysis.raise_alarms", read)
+    assert in_process.get(f"/rounds/{round}/alarms").status_code == 200
+    refused, counts_alone = meanwhile
+    assert (refused.status_code, problem_of(refused)) == (503, "reports-busy")
+    assert refused.headers["Retry-After"] == "1"
+    assert counts_alone.status_code == 200
+    assert in_process.post(f"/rounds/{round}/recover", json={"method": "diffstats"}).status_code == 200
+
+
 def test_alarms_are_silent_on_honest_reports_and_raised_by_an_attack(in_process: InProcess) -> None:
     """At a rate of 1e-6 each; the attack is far beyond every threshold that is for it."""
     oracle = frequency_oracle("oue", 1.0, D)
@@ -122,6 +146,8 @@ def test_suspects_are_what_rose_in_the_series_and_can_be_taken_for_targets(in_pr
     wanted = {"targets": "infer", "malicious_model": "exact"}
     inferred = in_process.post("/rounds/week-2/recover", json=wanted).json()["targets"]
     assert set(TARGETS) <= set(inferred)
+    nan = in_process.get("/rounds/week-2/suspects", params={"drift": "nan"}).json()
+    assert nan["errors"] == [{"field": "drift", "reason": "Input should be a finite number"}]
     quiet = in_process.get("/rounds/week-2/suspects", params={"drift": 1}).json()
     assert quiet["suspects"] == []
 
@@ -132,10 +158,17 @@ def test_suspects_need_an_earlier_closed_round_of_the_series(in_process: InProce
     send(in_process, first, honest(oracle, 100, 5))
     second = in_process.open_round("grr", 1.0, domain_size=D, series="alone")
     send(in_process, second, honest(oracle, 100, 6))
-    for path in (f"/rounds/{first}/suspects", f"/rounds/{second}/suspects"):  # the first is open still
-        response = in_process.get(path)
+    apart = in_process.open_round("grr", 1.0, domain_size=D)
+    for round, why in (
+        (apart, "the round belongs to no series"),
+        (first, "the series alone has no round before this one"),
+        (second, "in the series alone none is closed and has reports"),  # the first is open still
+    ):
+        response = in_process.get(f"/rounds/{round}/suspects")
         assert (response.status_code, problem_of(response)) == (422, "invalid-parameter")
-    assert in_process.post(f"/rounds/{second}/recover", json={"targets": "infer"}).status_code == 422
+        assert why in response.json()["detail"]
+        inferred = in_process.post(f"/rounds/{round}/recover", json={"targets": "infer"})
+        assert (inferred.status_code, inferred.json()["detail"]) == (422, response.json()["detail"])
 
 
 def test_a_series_holds_rounds_over_the_same_items_alone(in_process: InProcess, problem_of: ProblemOf) -> None:

@@ -110,7 +110,7 @@ def test_every_error_a_caller_can_make_is_a_problem_with_its_own_type(
     # The other problems are the server's own trouble, or need a server with no round, a slow body, or no request.
     healthy = {p.slug for p in (*PROBLEMS.values(), *STANDARD_PROBLEMS)} - set(answers)
     trouble = {"forbidden", "invalid-ticket", "queue-full", "store-unavailable", "storage-full", "internal-error"}
-    trouble |= {"database-gone"}
+    trouble |= {"database-gone", "reports-busy"}
     elsewhere = {"no-current-round", "invalid-http", "head-too-large", "body-timeout", "unsupported-transfer-encoding"}
     settings = {"cross-origin-refused", "rate-limited", "too-many-reports"}
     assert healthy == trouble | elsewhere | settings
@@ -183,6 +183,53 @@ def test_a_validation_problem_names_every_field_that_does_not_fit(server: Server
     answer = server.http.post("/rounds", json=body, headers=server.admin).json()
     assert {error["field"] for error in answer["errors"]} == {"epsilon", "domain_size", "colour"}
     assert all(error["reason"] for error in answer["errors"])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "errors"),
+    [
+        ({"eta": -1}, {"eta": "Input should be greater than or equal to 0 or be 'auto'"}),
+        ({"eta": "x"}, {"eta": "Input should be a valid number or be 'auto'"}),
+        ({"targets": 5}, {"targets": "Input should be a valid list or be 'infer'"}),
+        (
+            {"targets": ["a", 1.5]},
+            {
+                "targets.1": "Input should be a valid string or be a valid integer",
+                "targets": "Input should be 'infer'",
+            },
+        ),
+        ({"support": [0.5, 2.0]}, {"support.1": "Input should be less than or equal to 1"}),
+        ([], {"body": "Input should be a valid dictionary or object to extract fields from"}),
+    ],
+    ids=str,
+)
+def test_a_validation_problem_names_fields_as_the_json_does_each_once(
+    server: ServerProcess, wanted: Any, errors: dict[str, str]
+) -> None:
+    round = server.open_round()["id"]
+    answer = server.http.post(f"/rounds/{round}/recover", json=wanted).json()
+    assert {error["field"]: error["reason"] for error in answer["errors"]} == errors
+    assert len(answer["errors"]) == len(errors)
+
+
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        (b'{"eta": 1,}', "the body is not JSON: Expecting property name enclosed in double quotes (character 11)"),
+        (b'{"eta": ' + 5000 * b"9" + b"}", "the body has a number of more than 4300 digits"),
+        (b'{"method": "\xff"}', "the body is not UTF-8"),
+        (100_000 * b"[", "the body is nested too deeply"),
+    ],
+    ids=["a comma too many", "digits", "bytes", "nested"],
+)
+def test_a_body_that_is_no_json_says_why_and_where(
+    server: ServerProcess, problem_of: ProblemOf, body: bytes, detail: str
+) -> None:
+    headers = {"Content-Type": "application/json"}
+    response = server.http.post(f"/rounds/{server.open_round()['id']}/recover", content=body, headers=headers)
+    assert (response.status_code, problem_of(response)) == (422, "invalid-request")
+    assert response.json()["detail"] == detail
+    assert "errors" not in response.json()
 
 
 def test_a_problem_never_repeats_a_key(server: ServerProcess) -> None:

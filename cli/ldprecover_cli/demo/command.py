@@ -37,6 +37,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def demo(
+    ctx: typer.Context,
     *,
     dataset: Annotated[
         str,
@@ -100,6 +101,12 @@ def demo(
 
     Example: ldprecover demo --part analyst --url http://127.0.0.1:8000
     """
+    if part is None:
+        for option, name in (("url", "--url"), ("key", "--key"), ("key_file", "--key-file")):
+            # From the environment it may be there for the other commands.
+            source = ctx.get_parameter_source(option)
+            if source is not None and source.name == "COMMANDLINE":
+                raise UsageError(f"{name} belongs to --part: without it the demo plays on a server of its own")
     from ldprecover_cli.demo.local_server import local_server
     from ldprecover_cli.demo.parts import play_part
     from ldprecover_cli.demo.picture import draw

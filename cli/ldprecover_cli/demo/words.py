@@ -49,9 +49,10 @@ def _with_targets(figures: Figures, error: dict[str, float]) -> str:
     assert fg is not None
     before, projected, known = (error[name] for name in ("poisoned", "projected", "recovered_targets"))
     told, untold = _over(fg["recovered_targets"]), _over(fg["recovered"])
+    instead = "told or not" if told == untold else f"not {untold}"
     return (
         f"LDPRecover*, which is told the targets, leaves {_percent(known / before)}, {_than(known, projected)} "
-        f"projection alone: all targets together come out {told} their genuine estimate, not {untold}."
+        f"projection alone: all targets together come out {told} their genuine estimate, {instead}."
     )
 
 

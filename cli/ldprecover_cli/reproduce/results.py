@@ -4,11 +4,12 @@ import csv
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 
-from ldprecover_cli.failures import UsageError
+from ldprecover_cli.failures import CommandError, UsageError
 from ldprecover_cli.reproduce.cells import Cell
 from ldprecover_cli.reproduce.methods import Outcome
 
@@ -101,14 +102,19 @@ class Results:
 
 
 def replaced(file: Path, content: str | bytes) -> None:
-    """Write a file so that at every moment it is either the old one or the new one."""
+    """Write a file so that at every moment it is either the old one or the new one. Raises CommandError."""
     beside = file.with_name(f".{file.name}.new")
     data = content.encode() if isinstance(content, str) else content
-    with beside.open("wb") as new:
-        new.write(data)
-        new.flush()
-        os.fsync(new.fileno())
-    beside.replace(file)
+    try:
+        with beside.open("wb") as new:
+            new.write(data)
+            new.flush()
+            os.fsync(new.fileno())
+        beside.replace(file)
+    except OSError as error:
+        with suppress(OSError):
+            beside.unlink()
+        raise CommandError(f"cannot write {file}: {error.strerror}") from error
 
 
 def _line(values: Sequence[object]) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Generator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from multiprocessing import get_context
 
+from ldprecover_cli.output import note
 from ldprecover_cli.reproduce.cells import Cell, Crowd
 from ldprecover_cli.reproduce.methods import Outcome, in_process, outcomes
 from ldprecover_cli.reproduce.simulated import draw_round
@@ -37,10 +38,11 @@ def run_cells(cells: list[Cell], crowds: dict[str, Crowd], seed: int, jobs: int)
         return
     # A spawned worker has no thread of this process's. It does not take Ctrl-C from its first moment on.
     pool = ProcessPoolExecutor(jobs, get_context("spawn"), _begin, (crowds, seed))
+    waiting: set[Future[Done]] = set()
     try:
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
-            waiting: set[Future[Done]] = {pool.submit(_work, task) for task in tasks}
+            waiting = {pool.submit(_work, task) for task in tasks}
         finally:
             signal.signal(signal.SIGINT, before)
         while waiting:
@@ -48,6 +50,8 @@ def run_cells(cells: list[Cell], crowds: dict[str, Crowd], seed: int, jobs: int)
             for future in done:
                 yield future.result()
     finally:
+        if waiting:
+            note("Finishing the cells under way.")
         pool.shutdown(cancel_futures=True)
 
 

@@ -1,11 +1,11 @@
 """Recovery from poisoning: one module a method, one contract, one table."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from ldprecover._checks import finite_vector
+from ldprecover._checks import finite_vector, target_indices
 from ldprecover._types import Reports
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
@@ -74,27 +74,29 @@ def recover(
     """Return what `method` recovers from poisoned, unbiased and unclipped frequencies of the d items.
 
     `eta`, `targets`, `malicious_model` and `support` are assumptions about the attack, explained at
-    `Knowledge`; a method that does not use one checks it and says so in its notes. `n` is the number
+    `Knowledge`; one that is given and not used is checked all the same, and a note says so. `n` is the number
     of reports, `reports` the reports themselves, packed: an array, or a function that returns an
     iterator over arrays and is called for each pass (see `ReportSource`). `options` are the method's own.
     What is needed, promised and paid is in METHODS. Raises ParameterError, with the reason, for
     what a method cannot do.
     """
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise ParameterError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
     chosen = METHODS[method]
     knowledge = Knowledge(
         oracle,
-        np.asarray(frequencies),
+        finite_vector(frequencies, "frequencies"),
         eta,
-        tuple(targets),
+        target_indices(targets, oracle.domain_size),
         malicious_model,
         n=n,
         reports=None if reports is None else ReportSource(oracle, reports),
         support=None if support is None else finite_vector(support, "support"),
-        options=chosen.checked(options or {}),
+        options=chosen.checked({} if options is None else options),
     )
     refusal = chosen.refusal(oracle, knowledge.gives)
     if refusal is not None:
         raise ParameterError(refusal)
-    return chosen.recover(knowledge)
+    recovery = chosen.recover(knowledge)
+    note = chosen.unused(knowledge)
+    return recovery if note is None else replace(recovery, notes=(*recovery.notes, note))

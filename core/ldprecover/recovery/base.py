@@ -1,20 +1,18 @@
 """The one contract of every recovery method: from what is known of a poisoned round to a recovery."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
-import numpy as np
-
-from ldprecover._checks import finite_vector, target_indices
+from ldprecover._checks import finite_vector, real, target_indices, whole
 from ldprecover._types import FloatArray
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.malicious import MALICIOUS_MODELS
 from ldprecover.recovery.reports import ReportSource
 
-__all__ = ["AUTO", "DEFAULT_ETA", "MAX_ETA", "NEEDS", "Knowledge", "Method", "Option", "Recovery"]
+__all__ = ["AUTO", "DEFAULT_ETA", "MAX_ETA", "NEEDS", "Knowledge", "Method", "Option", "Recovery", "indices_named"]
 
 DEFAULT_ETA, MAX_ETA = 0.2, 10.0
 AUTO = "auto"
@@ -34,7 +32,7 @@ class Knowledge:
     one of MALICIOUS_MODELS; `support` is the pi of the model custom: pi(v) is the share of malicious
     reports that support v. `n` is the number of reports behind the frequencies, `reports` the
     reports. `options` are of the method alone, by name. Everything is checked, whether or not a
-    method uses it.
+    method uses it; what it does not use of `assumed` a note of the recovery names.
 
     Raises ParameterError.
     """
@@ -54,21 +52,25 @@ class Knowledge:
         poisoned = finite_vector(self.poisoned, "frequencies")
         if poisoned.size != d:
             raise ParameterError(f"frequencies must be of the {d} items, not {poisoned.size}")
-        if self.eta != AUTO:
-            if isinstance(self.eta, bool) or not isinstance(self.eta, int | float):
+        if not isinstance(self.eta, str) or self.eta != AUTO:
+            eta = real(self.eta)
+            if eta is None:
                 raise ParameterError(f"eta must be a number, or {AUTO}")
-            if not 0 <= self.eta <= MAX_ETA:
+            if not 0 <= eta <= MAX_ETA:
                 raise ParameterError(f"eta must be from 0 to {MAX_ETA:g}, not {self.eta}")
-            object.__setattr__(self, "eta", float(self.eta))
+            object.__setattr__(self, "eta", eta)
         targets = target_indices(self.targets, d)
         if len(targets) == d:
             raise ParameterError(f"targets must leave out at least one of the {d} items")
-        if self.malicious_model not in MALICIOUS_MODELS:
+        if not isinstance(self.malicious_model, str) or self.malicious_model not in MALICIOUS_MODELS:
             raise ParameterError(
                 f"malicious_model must be one of {', '.join(MALICIOUS_MODELS)}, not {self.malicious_model!r}"
             )
-        if self.n is not None and (isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1):
-            raise ParameterError("n, the number of reports, must be an integer of at least 1")
+        if self.n is not None:
+            n = whole(self.n)
+            if n is None or n < 1:
+                raise ParameterError("n, the number of reports, must be an integer of at least 1")
+            object.__setattr__(self, "n", n)
         if self.support is not None:
             support = finite_vector(self.support, "support")
             if support.size != d or not ((support >= 0) & (support <= 1)).all():
@@ -76,6 +78,17 @@ class Knowledge:
             object.__setattr__(self, "support", support)
         object.__setattr__(self, "poisoned", poisoned)
         object.__setattr__(self, "targets", targets)
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """The fields that hold an assumption about the attack which is not the default."""
+        given = {
+            "eta": self.eta != DEFAULT_ETA,
+            "targets": bool(self.targets),
+            "malicious_model": self.malicious_model != "paper",
+            "support": self.support is not None,
+        }
+        return tuple(name for name, is_given in given.items() if is_given)
 
     @property
     def gives(self) -> frozenset[str]:
@@ -124,13 +137,19 @@ class Option:
     meaning: str
 
     def check(self, value: object) -> float:
-        """Return the value as the type of the default. Raises ParameterError outside the range."""
-        whole = isinstance(self.default, int)
-        kinds = (int, np.integer) if whole else (int, float, np.number)
-        if isinstance(value, bool) or not isinstance(value, kinds) or not self.low <= value <= self.high:
-            kind = "an integer" if whole else "a number"
-            raise ParameterError(f"{self.name} must be {kind} from {self.low:g} to {self.high:g}, not {value!r:.40}")
-        return type(self.default)(value)
+        """Return the value as the type of the default, 4.0 as 4. Raises ParameterError outside the range."""
+        integer, number = isinstance(self.default, int), real(value)
+        if number is None or not self.low <= number <= self.high or (integer and not number.is_integer()):
+            kind, form = ("an integer", ".0f") if integer else ("a number", "g")
+            bounds = f"from {self.low:{form}} to {self.high:{form}}"
+            raise ParameterError(f"{self.name} must be {kind} {bounds}, not {value!r:.40}")
+        return type(self.default)(number)
+
+
+def indices_named(items: Iterable[int]) -> str:
+    """Return items as a note has them, "item index 2" or "item indices 2, 5", for labels may be numbers too."""
+    named = [str(item) for item in items]
+    return f"item {'index' if len(named) == 1 else 'indices'} {', '.join(named)}"
 
 
 def _no_reason(_: FrequencyOracle) -> str | None:
@@ -169,8 +188,18 @@ class Method:
         missing = [words[need] for need in NEEDS if need in self.needs and need not in known]
         return f"{self.name} needs {' and '.join(missing)}" if missing else None
 
+    def unused(self, knowledge: Knowledge) -> str | None:
+        """Return the sentence that names the assumptions which were made and take no part; None where all do."""
+        uses, model, under = self.uses, knowledge.malicious_model, ""
+        if "malicious_model" in uses:  # it decides which of the two says what malicious reports support
+            uses, under = uses - {"targets" if model == "custom" else "support"}, f" under the malicious model {model}"
+        ignored = [name for name in knowledge.assumed if name not in uses]
+        return f"{self.name} does not use {', '.join(ignored)}{under}." if ignored else None
+
     def checked(self, options: Mapping[str, object]) -> Mapping[str, float]:
         """Return all the method's options, the defaults where none is given. Raises ParameterError."""
+        if not isinstance(options, Mapping):
+            raise ParameterError(f"options must be a mapping of names to numbers, not {options!r:.40}")
         known = {option.name: option for option in self.options}
         for name in options:
             if name not in known:

@@ -7,7 +7,7 @@ import numpy as np
 from ldprecover._types import BoolArray, FloatArray, Reports
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import GRR, OLH, OUE, FrequencyOracle
-from ldprecover.recovery.base import AUTO, Knowledge, Method, Recovery
+from ldprecover.recovery.base import AUTO, Knowledge, Method, Recovery, indices_named
 from ldprecover.recovery.detection import drop
 from ldprecover.recovery.diffstats import support_sizes
 from ldprecover.recovery.reports import supported
@@ -41,8 +41,8 @@ def _recover(knowledge: Knowledge) -> Recovery:
         return on_target
 
     note = (
-        f"Reports for target {targets[0]} are dropped where they are more probably crafted than honest, if there is "
-        f"one crafted report to {1 / eta:.4g} honest ones."
+        f"Reports for the target, {indices_named(targets)}, are dropped where they are more probably crafted "
+        f"than honest, if there is one crafted report to {1 / eta:.4g} honest ones."
         if eta
         else "With eta = 0 no report is taken as malicious."
     )

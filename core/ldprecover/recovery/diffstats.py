@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ldprecover._types import BoolArray, FloatArray, Int64Array, Reports
 from ldprecover.protocols import GRR, OLH, OUE, FrequencyOracle
-from ldprecover.recovery.base import Knowledge, Method, Recovery
+from ldprecover.recovery.base import Knowledge, Method, Recovery, indices_named
 from ldprecover.recovery.detection import drop
 from ldprecover.recovery.reports import ReportSource, supported
 
@@ -94,10 +94,10 @@ def _recover(knowledge: Knowledge) -> Recovery:
         return bad
 
     note = (
-        f"Reports that support {', '.join(map(str, np.sort(best.sizes)))} items, one of items "
-        f"{', '.join(map(str, best.items))} among them, are taken as malicious: it brings chi-squared from "
-        f"{score:.4g} to {best.score:.4g} over {cells} sizes. Honest reports like these go too, "
-        "which lowers those items."
+        f"Reports that support {', '.join(map(str, np.sort(best.sizes)))} items, "
+        f"{'one of ' if best.items.size > 1 else ''}{indices_named(best.items)} among them, are taken as malicious: "
+        f"it brings chi-squared from {score:.4g} to {best.score:.4g} over {cells} sizes. Honest reports like these "
+        "go too, which lowers those items."
     )
     return drop(METHOD.name, knowledge, suspicious, [note])
 

@@ -7,7 +7,7 @@ import numpy as np
 from ldprecover._types import BoolArray, Int64Array, Reports
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import GRR, OLH, OUE, FrequencyOracle
-from ldprecover.recovery.base import Knowledge, Method, Option, Recovery
+from ldprecover.recovery.base import Knowledge, Method, Option, Recovery, indices_named
 from ldprecover.recovery.detection import drop
 from ldprecover.recovery.reports import supported
 
@@ -95,7 +95,7 @@ def _recover(knowledge: Knowledge) -> Recovery:
     else:
         involved = items[np.bitwise_or.reduce(masks) >> np.arange(items.size) & 1 == 1]
         note = (
-            f"{looked}: {len(masks)} are abnormal, of items {', '.join(map(str, involved))}. "
+            f"{looked}: {len(masks)} are abnormal, of {indices_named(involved)}. "
             "Reports that support one of them are taken as malicious."
         )
     return drop(METHOD.name, knowledge, suspicious, [note])

@@ -60,18 +60,22 @@ def _clusters(name: str, knowledge: Knowledge) -> _Clusters:
     # A generator for each subset: it draws the same whatever blocks the reports come in.
     rngs = [np.random.default_rng([int(options["seed"]), i]) for i in range(subsets)]
     counts = np.zeros((subsets, oracle.domain_size), np.int64)
-    sizes = np.zeros(subsets, np.int64)
+    sizes, n = np.zeros(subsets, np.int64), 0
     for block in source.blocks():
+        n += len(block)
         for i, rng in enumerate(rngs):
             chosen = block[rng.random(len(block)) < rate]
             counts[i] += oracle.support_counts(chosen)
             sizes[i] += len(chosen)
     if not sizes.all():
-        raise ParameterError(f"{name}: a random subset holds no report; take a higher rate")
+        raise ParameterError(
+            f"{name}: too few reports, {n}, for {subsets} random subsets at rate {rate:g}: one holds none"
+        )
     estimates = (counts / sizes[:, None] - oracle.q) / (oracle.p - oracle.q)
     second = two_means(estimates)
     if not second.any():
-        raise ParameterError(f"{name}: the estimates of all subsets are the same, there are no two clusters")
+        reason = "at rate 1 each holds all reports" if rate == 1 else f"there are too few reports, {n}"
+        raise ParameterError(f"{name}: the estimates of all {subsets} random subsets are the same: {reason}")
     if second.sum() * 2 > subsets:
         second = ~second
     return _Clusters(

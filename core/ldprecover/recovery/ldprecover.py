@@ -17,8 +17,9 @@ _WITHOUT_TARGETS = ("paper", "exact")
 
 def _recover(knowledge: Knowledge) -> Recovery:
     """Return Algorithm 1's answer (paper, V-D): subtract the assumed malicious frequencies, then refine."""
-    oracle, targets = knowledge.oracle, knowledge.targets
+    oracle = knowledge.oracle
     malicious, notes = _malicious(knowledge)
+    targets = () if knowledge.malicious_model == "custom" else knowledge.targets
     # What the model sums to; the printed S for f'_Y, which is 0 where no estimate is positive.
     total = float(malicious.sum()) if malicious.any() else oracle.malicious_sum
     eta, eta_notes = eta_of(knowledge, total)

@@ -94,7 +94,7 @@ def _recovery(name: str, knowledge: Knowledge, recovered: FloatArray, note: str)
         malicious=np.zeros_like(recovered),
         genuine=knowledge.poisoned.copy(),
         recovered=recovered,
-        notes=(f"{note} Every report is taken as honest, and eta, targets and malicious_model are not used.",),
+        notes=(f"{note} Every report is taken as honest.",),
     )
 
 
@@ -156,7 +156,7 @@ METHODS = (
         needs=frozenset({"reports"}),
         cost="O(iterations * nd); d bits a report are held",
         options=(
-            Option("iterations", 200, 1, 5_000, "Steps at most"),
+            Option("iterations", 200, 1, 1_000, "Steps at most"),
             Option("tolerance", 1e-7, 0.0, 1.0, "It stops when no frequency moves by more"),
         ),
         unfit=_unfit_em,

@@ -66,12 +66,13 @@ def _norm_cut(x: _Estimates) -> FloatArray:
 
 
 def _base_cut(x: _Estimates) -> FloatArray:
-    """Set to zero what is below T = Phi^-1(1 - alpha/d) sigma_0: what noise alone would reach alpha times."""
-    share = x.options["alpha"] / x.values.size
-    if share >= 1:
-        raise ParameterError(f"base-cut: alpha must be below the number of items, {x.values.size}")
+    """Set to zero what is below T = Phi^-1(1 - alpha/d) sigma_0: what noise alone would reach alpha times.
+
+    T is not below 0: where noise alone would reach it half the times, it takes the negative ones alone.
+    """
+    share = min(x.options["alpha"] / x.values.size, 0.5)
     threshold = NormalDist().inv_cdf(1 - share) * x.noise
-    return np.where(x.values >= max(threshold, 0.0), x.values, 0.0)
+    return np.where(x.values >= threshold, x.values, 0.0)
 
 
 def _normalization(x: _Estimates) -> FloatArray:
@@ -144,9 +145,7 @@ class _PostProcessing:
             malicious=np.zeros_like(poisoned),
             genuine=poisoned.copy(),
             recovered=recovered,
-            notes=(
-                f"{self.note}: nothing is assumed of the attack, and eta, targets and malicious_model are not used.",
-            ),
+            notes=(f"{self.note}: nothing is assumed of the attack.",),
         )
 
 
@@ -190,7 +189,11 @@ _TABLE = (
         "frequencies",
         "What rises above the noise as it is, not scaled: it need not sum to one",
         needs_n=True,
-        options=(Option("alpha", 2.0, 1e-9, 100.0, "Items of frequency 0 that are expected to stay, of the d items"),),
+        options=(
+            Option(
+                "alpha", 2.0, 1e-9, 100.0, "Items of frequency 0 that are expected to stay, of the d items; d/2 at most"
+            ),
+        ),
     ),
     _PostProcessing(
         "normalization",

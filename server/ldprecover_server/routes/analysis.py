@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from ldprecover.alarms import DEFAULT_RATE
+from ldprecover.alarms import DEFAULT_RATE, LEAST_RATE
 from ldprecover.history import DEFAULT_RATE as DISCOVERY_RATE
 from ldprecover_server.models import Alarms, Methods, Suspected
 from ldprecover_server.routes.common import BearerKey, analysis_of, json, problems, round_in_path
@@ -49,7 +49,7 @@ def methods(request: Request, key: BearerKey) -> Response:
 def alarms(
     request: Request,
     key: BearerKey,
-    rate: Annotated[float, Query(gt=0, lt=0.5, description="False-alarm rate of each alarm.")] = DEFAULT_RATE,
+    rate: Annotated[float, Query(ge=LEAST_RATE, lt=0.5, description="False-alarm rate of each alarm.")] = DEFAULT_RATE,
 ) -> Response:
     """Test a round for reports that honest users would not have sent; some tests need every report kept."""
     evidence, found = analysis_of(request).alarms(round_in_path(request), rate, key)
@@ -74,10 +74,11 @@ def suspects(
     request: Request,
     key: BearerKey,
     rate: Annotated[
-        float, Query(gt=0, lt=1, description="False-discovery rate: the share of false suspicions expected.")
+        float, Query(gt=0, lt=0.5, description="False-discovery rate: the share of false suspicions expected.")
     ] = DISCOVERY_RATE,
     drift: Annotated[
-        float, Query(ge=0, le=1, description="Standard deviation by which true frequencies may change.")
+        float,
+        Query(ge=0, le=1, allow_inf_nan=False, description="Standard deviation by which true frequencies may change."),
     ] = 0.0,
 ) -> Response:
     """Show which items rose since the earlier closed rounds of the series by more than their noise."""

@@ -222,9 +222,9 @@ class Store:
         return tally, StoredReports(self.database, [row.id for row in rows], sum(row.n for row in rows))
 
     def earlier(self, seq: int) -> list[StoredRound]:
-        """Return the closed rounds of a round's series that were opened before it, the last one first."""
+        """Return the rounds of a round's series that were opened before it, the last one first."""
         this = sa.select(rounds.c.series).where(rounds.c.seq == seq).scalar_subquery()
-        before = sa.and_(rounds.c.series == this, rounds.c.seq < seq, rounds.c.state == "closed")
+        before = sa.and_(rounds.c.series == this, rounds.c.seq < seq)
         with self.database.read() as connection:
             return [_stored(row) for row in connection.execute(_query().where(before).order_by(rounds.c.seq.desc()))]
 

@@ -76,6 +76,7 @@ def _assert_nothing_is_left(temporary: Path) -> None:
 def test_the_demo_prints_its_picture_and_leaves_nothing(start_demo: StartDemo, temporary: Path) -> None:
     """Whatever the environment says of other servers and of proxies, which do not lead to this machine."""
     others = {"LDPRECOVER_DATABASE_URL": "sqlite:////nowhere/at.all", "LDPRECOVER_WORKERS": "7"}
+    others |= {"LDPRECOVER_URL": "http://127.0.0.1:1", "LDPRECOVER_ADMIN_KEY": "of-another-server"}
     process = start_demo("--users", "5000", HTTP_PROXY="http://127.0.0.1:1", ALL_PROXY="http://127.0.0.1:1", **others)
     out, err = process.communicate()
     assert process.returncode == 0, err
@@ -108,9 +109,12 @@ def test_json_is_all_that_is_on_standard_output(start_demo: StartDemo, temporary
         (("--dataset", "no-such.csv"), "no-such.csv"),
         (("--protocol", "rappor"), "rappor"),
         (("--epsilon", "0"), "epsilon"),
-        (("--beta", "1"), "beta"),
+        (("--beta", "1"), "--beta must be from 0 to 0.9, not 1"),
         (("--targets", "102"), "targets"),
         (("--eta", "-1"), "eta"),
+        (("--url", "http://127.0.0.1:1"), "--url belongs to --part"),
+        (("--key", "key"), "--key belongs to --part"),
+        (("--key-file", "file"), "--key-file belongs to --part"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

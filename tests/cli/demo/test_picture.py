@@ -123,6 +123,11 @@ def test_the_sentences_say_so_where_recovery_does_not_help(figures: Figures) -> 
     assert "does not lower it (4.00e-02); LDPRecover without the targets leaves 16%." in only
 
 
+def test_targets_that_come_out_the_same_are_not_set_against_themselves(figures: Figures) -> None:
+    alike = replace(figures, estimates={**figures.estimates, "recovered_targets": figures.estimates["recovered"]})
+    assert sentences(alike)[2].endswith("come out 3.9 points above their genuine estimate, told or not.")
+
+
 def test_an_error_of_nothing_at_all_is_no_reason_to_fail(figures: Figures) -> None:
     """With two items and few users a recovery can be exact."""
     exact: dict[str, np.ndarray | None] = {**figures.estimates, "recovered_targets": TRUE}

@@ -1,0 +1,80 @@
+"""What a recovery is asked for over HTTP: every option in its range, and targets inferred where there are none."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.conftest import PACKED
+from tests.server.conftest import InProcess, ProblemOf
+
+from ldprecover import frequency_oracle, wire
+
+D = 12
+
+
+@pytest.fixture
+def round(in_process: InProcess) -> str:
+    """A round of 400 OUE reports, of which every method but those for other protocols can be had."""
+    oracle = frequency_oracle("oue", 1.0, D)
+    rng = np.random.default_rng(1)
+    opened = in_process.open_round("oue", 1.0, domain_size=D)
+    reports = wire.pack(oracle.perturb(rng.integers(D, size=400), rng))
+    assert in_process.post(f"/rounds/{opened}/reports", content=reports, headers=PACKED | in_process.admin).is_success
+    return opened
+
+
+def test_every_option_takes_its_default_and_both_ends_of_its_range(in_process: InProcess, round: str) -> None:
+    """As JSON has them, whole numbers without a point; an end may be refused for what the reports are."""
+    sent = 0
+    for method in in_process.get(f"/rounds/{round}/methods").json()["methods"]:
+        targets = [3] if "targets" in method["needs"] else []
+        for option in method["options"]:
+            for end in ("default", "low", "high"):
+                body = {"method": method["name"], "targets": targets, "options": {option["name"]: option[end]}}
+                answer = in_process.post(f"/rounds/{round}/recover", json=body)
+                assert answer.status_code in ((200,) if end == "default" else (200, 422)), (body, answer.text)
+                assert "must be" not in answer.text, body
+                sent += 1
+    assert sent >= 3 * 9
+
+
+@pytest.mark.parametrize("least", [4, 4.0])
+def test_a_whole_number_is_an_integer_with_a_point_or_without(in_process: InProcess, round: str, least: Any) -> None:
+    body = {"method": "fiad", "options": {"least": least}}
+    answer = in_process.post(f"/rounds/{round}/recover", json=body)
+    assert answer.status_code == 200, answer.text
+    assert any("Sets of 4 to 12" in note for note in answer.json()["notes"])
+
+
+@pytest.mark.parametrize("text", ["4.5", "13", "true", '"4"', "null", "[4]", "1e999", "NaN", "1" + 400 * "0"])
+def test_an_option_that_is_no_such_number_is_refused(
+    in_process: InProcess, round: str, problem_of: ProblemOf, text: str
+) -> None:
+    content = f'{{"method": "fiad", "options": {{"least": {text}}}}}'
+    answer = in_process.post(f"/rounds/{round}/recover", content=content, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 422, answer.text
+    assert problem_of(answer) in ("invalid-request", "invalid-parameter")
+    assert "least" in answer.json()["detail"]
+
+
+def test_targets_inferred_where_nothing_rose_are_said_to_be_none(in_process: InProcess, problem_of: ProblemOf) -> None:
+    """Two rounds of the same reports."""
+    oracle = frequency_oracle("oue", 1.0, D)
+    reports = wire.pack(oracle.perturb(np.arange(300) % D, np.random.default_rng(2)))
+    for name in ("first", "second"):
+        opened = in_process.open_round("oue", 1.0, domain_size=D, series="calm", name=name)
+        in_process.post(f"/rounds/{opened}/reports", content=reports, headers=PACKED | in_process.admin)
+        if name == "first":
+            in_process.post(f"/rounds/{opened}/close", headers=in_process.admin)
+    answer = in_process.post(f"/rounds/{opened}/recover", json={"targets": "infer"}).json()
+    named = in_process.post(f"/rounds/{opened}/recover", json={"targets": []}).json()
+    said = "no item rose beyond noise, so no targets were taken"
+    assert answer["targets"] == []
+    assert answer["notes"] == [*named["notes"], f"Targets were inferred: {said}."]
+    for body, reason in (
+        ({"method": "detection-all"}, "detection-all needs the attacked items"),
+        ({"malicious_model": "padded"}, "malicious_model padded needs targets"),
+    ):
+        refused = in_process.post(f"/rounds/{opened}/recover", json=body | {"targets": "infer"})
+        assert (refused.status_code, problem_of(refused)) == (422, "invalid-parameter")
+        assert refused.json()["detail"] == f"{reason}; {said}"
