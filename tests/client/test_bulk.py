@@ -118,13 +118,17 @@ def test_while_others_get_through_a_limited_key_a_submission_waits_for_its_turn(
     """It is refused as often as it may try, and another was taken meanwhile: it begins again, under its key."""
     reports = reports_of(collector)
     first = pack(reports[:500])
-    taken = threading.Event()
+    begun, taken = threading.Event(), threading.Event()
     keys = []
 
     def answer(request):
-        if request.content != first or len(keys) == 3:
+        if request.content != first:
+            begun.wait(60)
+            return collector(request)
+        if len(keys) == 3:
             return collector(request)
         keys.append(request.headers["Idempotency-Key"])
+        begun.set()
         if len(keys) == 3:
             taken.wait(60)
         return collector.problem(429, "rate-limited", **{"Retry-After": "0"})
