@@ -154,11 +154,13 @@ class DatabaseRelay:
             storing = False
             while data := client.recv(65536):
                 storing = storing or b"FOR SHARE" in data  # reading transactions end with a COMMIT too
-                if self._lose and storing and any(commits in data for commits in COMMITS):
-                    self.lost += 1
-                    if self._lose.pop() == "commit":
-                        break
-                    committing.set()
+                if storing and any(commits in data for commits in COMMITS):
+                    storing = False
+                    if self._lose:
+                        self.lost += 1
+                        if self._lose.pop() == "commit":
+                            break
+                        committing.set()
                 upstream.sendall(data)
         _cut(client, upstream)
 
