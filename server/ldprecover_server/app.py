@@ -9,17 +9,17 @@ from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ldprecover_server import openapi, problems
 from ldprecover_server.analysis import Analysis
-from ldprecover_server.bodies import BodyGuard
-from ldprecover_server.cors import Cors
 from ldprecover_server.housekeeping import Housekeeping
-from ldprecover_server.routes import analysis, operation, reference, results, rounds
-from ldprecover_server.routes.submissions import Submissions
+from ldprecover_server.http import openapi, problems
+from ldprecover_server.http.bodies import BodyGuard
+from ldprecover_server.http.cors import Cors
+from ldprecover_server.http.routes import analysis, operation, reference, results, rounds
+from ldprecover_server.http.routes.submissions import Submissions
+from ldprecover_server.http.watch import Watch
 from ldprecover_server.service import Service
 from ldprecover_server.settings import Settings
 from ldprecover_server.store import Store
-from ldprecover_server.watch import Watch
 
 __all__ = ["create_api", "create_app"]
 

@@ -19,8 +19,8 @@ from uvicorn.supervisors import Multiprocess
 from ldprecover import kernels
 from ldprecover_server import logs
 from ldprecover_server.app import create_app
-from ldprecover_server.connection import Connection
 from ldprecover_server.errors import ConfigurationError
+from ldprecover_server.http.connection import Connection
 from ldprecover_server.keys import AccessKey
 from ldprecover_server.metrics import shared_by_processes
 from ldprecover_server.service import Service

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from ldprecover import FrequencyOracle, ParameterError, RoundParameters, Tally
 from ldprecover_server import keys
-from ldprecover_server.access import Access
+from ldprecover_server.access.access import Access
+from ldprecover_server.access.rates import ReportLimits
 from ldprecover_server.errors import (
     QueueFullError,
     RoundNotFoundError,
@@ -19,7 +20,6 @@ from ldprecover_server.errors import (
     StorageFullError,
 )
 from ldprecover_server.ingest import Ingest, Submission
-from ldprecover_server.limits import ReportLimits
 from ldprecover_server.metrics import Metrics
 from ldprecover_server.refusals import Refusals
 from ldprecover_server.settings import Settings

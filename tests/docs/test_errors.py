@@ -6,7 +6,7 @@ import re
 from tests.conftest import ServerProcess
 from tests.docs.markdown import ROOT, Page
 
-from ldprecover_server.problems import PROBLEMS, STANDARD_PROBLEMS, Problem
+from ldprecover_server.http.problems import PROBLEMS, STANDARD_PROBLEMS, Problem
 
 EVERY = [*PROBLEMS.values(), *STANDARD_PROBLEMS]
 

@@ -17,7 +17,7 @@ from tests.fuzzing import SECONDS, property_settings, repeat, tried
 from uvicorn.server import ServerState
 
 from ldprecover_server import Settings, create_app
-from ldprecover_server.connection import HEAD_BYTES, Connection
+from ldprecover_server.http.connection import HEAD_BYTES, Connection
 from ldprecover_server.store import Store
 
 STATUSES = {100, 200, 201, 202, 204, 304, 307, 400, 401, 403, 404, 405, 408, 409, 413, 415, 422, 431, 501}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.fuzzing import SECONDS, property_settings, repeat, tried
 
 from ldprecover import FrequencyOracle, ReportError, frequency_oracle, wire
-from ldprecover_server.routes.submissions import _checked
+from ldprecover_server.http.routes.submissions import _checked
 
 ORACLES = {
     "grr": frequency_oracle("grr", 1.0, 11),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.fuzzing import SECONDS, property_settings, repeat, tried
 
 from ldprecover.wire import MEDIA_TYPE
-from ldprecover_server.bodies import BodyGuard
+from ldprecover_server.http.bodies import BodyGuard
 
 SENT, DECODED, HELD = 1_000, 2_500, 10_000
 """What one body may have as sent and decoded, and all together."""

@@ -11,7 +11,7 @@ from tests.conftest import PACKED, ServerProcess, StartServer
 from tests.system.conftest import locked
 from uvicorn.server import ServerState
 
-from ldprecover_server import connection
+from ldprecover_server.http import connection
 
 
 def connected(server: ServerProcess) -> socket.socket:

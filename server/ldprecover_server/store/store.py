@@ -13,7 +13,6 @@ import sqlalchemy as sa
 from ldprecover.errors import ParameterError
 from ldprecover.parameters import RoundParameters
 from ldprecover.tally import Tally
-from ldprecover_server import migrations
 from ldprecover_server.errors import (
     ConfigurationError,
     KeyNotFoundError,
@@ -24,6 +23,7 @@ from ldprecover_server.errors import (
     ServiceError,
 )
 from ldprecover_server.keys import AccessKey, HashedKey
+from ldprecover_server.store import migrations
 from ldprecover_server.store.commit import Batch, Commit, Outcome, upsert
 from ldprecover_server.store.opening import open_database
 from ldprecover_server.store.reports import StoredReports

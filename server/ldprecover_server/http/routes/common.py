@@ -10,8 +10,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from ldprecover_server.analysis import Analysis
-from ldprecover_server.models import ProblemDetails
-from ldprecover_server.problems import MEDIA_TYPE
+from ldprecover_server.http.models import ProblemDetails
+from ldprecover_server.http.problems import MEDIA_TYPE
 from ldprecover_server.service import Service
 from ldprecover_server.store import CURRENT
 

@@ -18,7 +18,7 @@ from ldprecover_server.errors import (
     UnsupportedMediaTypeError,
     UnsupportedTransferEncodingError,
 )
-from ldprecover_server.problems import refuse
+from ldprecover_server.http.problems import refuse
 
 __all__ = ["BIG", "BodyGuard", "media_type"]
 

@@ -15,12 +15,11 @@ from alembic.runtime.migration import MigrationContext
 from tests.postgres import Cluster
 
 import ldprecover_server
-from ldprecover_server import migrations
 from ldprecover_server.errors import ConfigurationError
-from ldprecover_server.store import Store
+from ldprecover_server.store import Store, migrations
 from ldprecover_server.store.schema import metadata
 
-VERSIONS = Path(ldprecover_server.__file__).parent / "migrations" / "versions"
+VERSIONS = Path(ldprecover_server.__file__).parent / "store" / "migrations" / "versions"
 
 
 @pytest.fixture

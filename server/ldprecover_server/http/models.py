@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from ldprecover.protocols import MAX_DOMAIN_SIZE, MAX_EPSILON, MAX_HASH_RANGE, MIN_EPSILON
+from ldprecover_server.access.tickets import MAX_COUNT
 from ldprecover_server.retention import PATTERN
-from ldprecover_server.tickets import MAX_COUNT
 
 __all__ = [
     "Accepted",

@@ -8,7 +8,7 @@ from fastapi.openapi.docs import get_swagger_ui_html
 from starlette.responses import HTMLResponse, RedirectResponse
 from starlette.staticfiles import StaticFiles
 
-from ldprecover_server.problems import DOCS_PATH, PROBLEMS, STANDARD_PROBLEMS
+from ldprecover_server.http.problems import DOCS_PATH, PROBLEMS, STANDARD_PROBLEMS
 
 __all__ = ["install"]
 

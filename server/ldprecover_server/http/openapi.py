@@ -6,8 +6,8 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from ldprecover import wire
-from ldprecover_server.models import Accepted, ProblemDetails
-from ldprecover_server.routes.common import problems
+from ldprecover_server.http.models import Accepted, ProblemDetails
+from ldprecover_server.http.routes.common import problems
 
 __all__ = ["install"]
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from tests.conftest import ADMIN_KEY, PACKED
 from tests.server.conftest import InProcess, ProblemOf, StartInProcess
 
-from ldprecover_server.access import CACHE_SECONDS, Access
+from ldprecover_server.access.access import CACHE_SECONDS, Access
 from ldprecover_server.errors import ForbiddenError, KeyNotFoundError, UnauthorizedError
 from ldprecover_server.keys import SCOPES, AccessKey, hash_key, make_key
 from ldprecover_server.store import Store

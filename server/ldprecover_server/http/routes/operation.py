@@ -8,9 +8,9 @@ from starlette.responses import Response
 
 from ldprecover import kernels
 from ldprecover_server.errors import StoreUnavailableError
+from ldprecover_server.http.models import Version
+from ldprecover_server.http.routes.common import json, problems, service_of
 from ldprecover_server.metrics import MEDIA_TYPE
-from ldprecover_server.models import Version
-from ldprecover_server.routes.common import json, problems, service_of
 
 __all__ = ["router"]
 

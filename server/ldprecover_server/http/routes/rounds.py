@@ -8,10 +8,10 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from ldprecover import ParameterError, RoundParameters
 from ldprecover.export import RoundExport
-from ldprecover_server.models import Export, NewRound, NewTickets, Parameters, Round, Rounds, Stats
+from ldprecover_server.http.models import Export, NewRound, NewTickets, Parameters, Round, Rounds, Stats
+from ldprecover_server.http.routes.common import Admin, BearerKey, json, problems, round_in_path, service_of
 from ldprecover_server.refusals import DUPLICATE
 from ldprecover_server.retention import hours, words
-from ldprecover_server.routes.common import Admin, BearerKey, json, problems, round_in_path, service_of
 from ldprecover_server.service import OpenRound
 from ldprecover_server.store import StoredRound
 

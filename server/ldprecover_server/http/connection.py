@@ -7,7 +7,7 @@ from typing import Any, cast
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from ldprecover_server import problems
+from ldprecover_server.http import problems
 
 __all__ = ["HEAD_BYTES", "HEAD_SECONDS", "Connection"]
 

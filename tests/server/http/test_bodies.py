@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import PACKED, ServerProcess
 from tests.server.conftest import ProblemOf, StartInProcess
 
-from ldprecover_server.bodies import BodyGuard
+from ldprecover_server.http.bodies import BodyGuard
 
 MIB = 1 << 20
 ZIPPED = {"Content-Encoding": "gzip"}

@@ -7,8 +7,8 @@ from starlette.responses import Response
 
 from ldprecover import Estimates, Tally
 from ldprecover.harmony import Mean, is_for_numbers
-from ldprecover_server.models import Frequencies, Recovered, RecoverRequest
-from ldprecover_server.routes.common import BearerKey, analysis_of, json, problems, round_in_path, service_of
+from ldprecover_server.http.models import Frequencies, Recovered, RecoverRequest
+from ldprecover_server.http.routes.common import BearerKey, analysis_of, json, problems, round_in_path, service_of
 from ldprecover_server.service import OpenRound
 
 __all__ = ["router"]

@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ldprecover_server import logs
 from ldprecover_server.errors import StoreUnavailableError
-from ldprecover_server.problems import refuse
+from ldprecover_server.http.problems import refuse
 from ldprecover_server.service import Service
 
 __all__ = ["Watch"]

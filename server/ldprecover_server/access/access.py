@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from anyio import to_thread
 
 from ldprecover import ReportError
-from ldprecover_server import tickets
+from ldprecover_server.access import tickets
+from ldprecover_server.access.rates import ReportLimits
 from ldprecover_server.errors import ForbiddenError, InvalidTicketError, ReportKeyNeededError, UnauthorizedError
 from ldprecover_server.keys import HashedKey, allows, find_key, hash_key
-from ldprecover_server.limits import ReportLimits
 from ldprecover_server.store import Store
 
 __all__ = ["ANYONE", "CACHE_SECONDS", "Access", "Sender"]

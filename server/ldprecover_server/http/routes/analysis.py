@@ -7,8 +7,8 @@ from starlette.responses import Response
 
 from ldprecover.alarms import DEFAULT_RATE, LEAST_RATE
 from ldprecover.history import DEFAULT_RATE as DISCOVERY_RATE
-from ldprecover_server.models import Alarms, Methods, Suspected
-from ldprecover_server.routes.common import BearerKey, analysis_of, json, problems, round_in_path
+from ldprecover_server.http.models import Alarms, Methods, Suspected
+from ldprecover_server.http.routes.common import BearerKey, analysis_of, json, problems, round_in_path
 
 __all__ = ["router"]
 

@@ -5,7 +5,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from ldprecover_server import problems
+from ldprecover_server.http import problems
 
 __all__ = ["Cors"]
 

@@ -17,8 +17,8 @@ from tests.server.conftest import InProcess, ProblemOf, StartInProcess
 
 from ldprecover import LDPRecoverError
 from ldprecover_server import errors
-from ldprecover_server.problems import PROBLEMS, STANDARD_PROBLEMS
-from ldprecover_server.problems import problem_of as type_of
+from ldprecover_server.http.problems import PROBLEMS, STANDARD_PROBLEMS
+from ldprecover_server.http.problems import problem_of as type_of
 
 
 class Headings(HTMLParser):

@@ -15,10 +15,10 @@ from anyio import CapacityLimiter, to_thread
 from starlette.types import Receive, Scope, Send
 
 from ldprecover import FrequencyOracle, LDPRecoverError, ReportError, wire
-from ldprecover_server.access import ANYONE
-from ldprecover_server.bodies import BIG, media_type
+from ldprecover_server.access.access import ANYONE
 from ldprecover_server.errors import BadRequestError, ServiceError, TooManyReportsError
-from ldprecover_server.problems import INTERNAL_ERROR, METHOD_NOT_ALLOWED, answer, refuse
+from ldprecover_server.http.bodies import BIG, media_type
+from ldprecover_server.http.problems import INTERNAL_ERROR, METHOD_NOT_ALLOWED, answer, refuse
 from ldprecover_server.refusals import DUPLICATE
 from ldprecover_server.service import Service
 from ldprecover_server.store import CURRENT

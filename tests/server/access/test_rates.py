@@ -10,9 +10,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.conftest import PACKED
 from tests.server.conftest import InProcess, ProblemOf, StartInProcess
 
+from ldprecover_server.access.rates import ReportLimits
 from ldprecover_server.errors import RateLimitedError
 from ldprecover_server.keys import hash_key, make_key
-from ldprecover_server.limits import ReportLimits
 
 ONE = b"\1\0\0\0"
 

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from tests.conftest import PACKED
 from tests.server.conftest import InProcess, ProblemOf, StartInProcess
 
-from ldprecover_server import tickets
+from ldprecover_server.access import tickets
 from ldprecover_server.errors import InvalidTicketError
 from ldprecover_server.store import Store
 from ldprecover_server.store.schema import metadata

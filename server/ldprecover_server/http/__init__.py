@@ -1,0 +1,1 @@
+"""All that knows HTTP: connections, bodies, problems, answers and routes."""
