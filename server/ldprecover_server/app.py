@@ -9,7 +9,9 @@ from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ldprecover_server.analysis import Analysis
+from ldprecover_server.analysis.analyses import Analyses
+from ldprecover_server.analysis.answers import Answers
+from ldprecover_server.analysis.children import Children
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.http import openapi, problems
 from ldprecover_server.http.bodies import BodyGuard
@@ -27,7 +29,7 @@ __all__ = ["create_api", "create_app"]
 def create_app(settings: Settings, store: Store) -> ASGIApp:
     """Return the application over a prepared store; its lifespan runs the writer and closes the store."""
     service = Service(store, settings)
-    api = create_api(service)
+    api = create_api(service, settings)
     submissions = Submissions(service)
 
     async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
@@ -59,16 +61,28 @@ async def _head(api: ASGIApp, scope: Scope, receive: Receive, send: Send) -> Non
         scope.update(as_get, method="HEAD")  # whoever watches sees which route took it
 
 
-def create_api(service: Service) -> FastAPI:
+def create_api(service: Service, settings: Settings) -> FastAPI:
     """Return everything but the submissions: rounds, results, operation and the API reference."""
+
+    children = Children(
+        settings.analyses,
+        waiting=settings.analysis_queue,
+        seconds=settings.analysis_seconds,
+        key_seconds=settings.analysis_key_seconds,
+        memory_bytes=settings.analysis_bytes,
+        disk_bytes=settings.analysis_disk_bytes,
+        metrics=service.metrics,
+    )
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         service.ingest.start(get_running_loop())
+        children.start()
         housekeeping = create_task(Housekeeping(service.store, service.refusals).run())
         try:
             yield
         finally:
+            await children.stop()
             housekeeping.cancel()
             with contextlib.suppress(CancelledError):
                 await housekeeping
@@ -83,7 +97,8 @@ def create_api(service: Service) -> FastAPI:
         lifespan=lifespan,
     )
     api.state.service = service
-    api.state.analysis = Analysis(service)
+    answers = Answers(settings.analysis_cache_bytes)
+    api.state.analyses = Analyses(service, service.store, children, answers)
     problems.install(api)
     openapi.install(api)
     # Under /rounds/{round} the round that the path names; at the root the current one.

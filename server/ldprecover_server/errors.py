@@ -2,8 +2,7 @@
 
 ServiceError
 ├── the caller asks for what is not there
-│   ├── RoundNotFoundError
-│   └── NoCurrentRoundError
+│   └── RoundNotFoundError, NoCurrentRoundError, JobNotFoundError
 ├── the caller asks for what the state forbids
 │   ├── RoundClosedError, NameTakenError, KeyReusedError, NoReportsError
 │   └── SeriesMismatchError, ReportsGoneError
@@ -13,14 +12,18 @@ ServiceError
 ├── the caller may not
 │   └── UnauthorizedError, ForbiddenError, ReportKeyNeededError, InvalidTicketError, RateLimitedError
 └── the service cannot at present
-    ├── QueueFullError, ReportsBusyError, StoreUnavailableError
-    └── StorageFullError, DatabaseGoneError
+    ├── QueueFullError, StoreUnavailableError, StorageFullError, DatabaseGoneError
+    └── AnalysesBusyError, AnalysisTimeoutError, AnalysisTooLargeError, AnalysisFailedError
 
 ConfigurationError      the operator's settings cannot work; the server does not start
 KeyNotFoundError        the operator names a key that is not there
 """
 
 __all__ = [
+    "AnalysesBusyError",
+    "AnalysisFailedError",
+    "AnalysisTimeoutError",
+    "AnalysisTooLargeError",
     "BadRequestError",
     "BodyTimeoutError",
     "BodyTooLargeError",
@@ -28,6 +31,7 @@ __all__ = [
     "DatabaseGoneError",
     "ForbiddenError",
     "InvalidTicketError",
+    "JobNotFoundError",
     "KeyNotFoundError",
     "KeyReusedError",
     "NameTakenError",
@@ -36,7 +40,6 @@ __all__ = [
     "QueueFullError",
     "RateLimitedError",
     "ReportKeyNeededError",
-    "ReportsBusyError",
     "ReportsGoneError",
     "RoundClosedError",
     "RoundNotFoundError",
@@ -69,6 +72,10 @@ class RoundNotFoundError(ServiceError):
 
 class NoCurrentRoundError(ServiceError):
     """No round has been opened, or all are deleted."""
+
+
+class JobNotFoundError(ServiceError):
+    """The round has no such job; it may have been forgotten."""
 
 
 class RoundClosedError(ServiceError):
@@ -147,8 +154,20 @@ class QueueFullError(ServiceError):
     """Too many submissions wait; nothing of this one was stored."""
 
 
-class ReportsBusyError(ServiceError):
-    """Another call reads the reports of a round; one does at a time."""
+class AnalysesBusyError(ServiceError):
+    """Too many analyses wait for their turn, or they take long."""
+
+
+class AnalysisTimeoutError(ServiceError):
+    """The analysis took longer than it may."""
+
+
+class AnalysisTooLargeError(ServiceError):
+    """The analysis needs more memory or disk than it may take."""
+
+
+class AnalysisFailedError(ServiceError):
+    """The process that worked on the analysis has ended, or raised what nobody expected."""
 
 
 class StoreUnavailableError(ServiceError):

@@ -197,6 +197,10 @@ class Service:
             self.access.require(key, "analyst")
         return round
 
+    def is_analyst(self, key: str | None) -> bool:
+        """Tell whether this is a key of scope analyst or admin."""
+        return self.access.has_scope(key, "analyst")
+
     def tally(self, identifier: str, key: str | None = None) -> tuple[OpenRound, Tally]:
         """Return a round and the tally of every report answered before now.
 

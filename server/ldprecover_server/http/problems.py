@@ -11,6 +11,7 @@ import msgspec
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
@@ -22,6 +23,8 @@ __all__ = ["DOCS_PATH", "MEDIA_TYPE", "PROBLEMS", "STANDARD_PROBLEMS", "Problem"
 
 MEDIA_TYPE = "application/problem+json"
 DOCS_PATH = "/docs/errors"
+GONE = 499
+"""What metrics show of a caller who did not wait for the answer, as nginx has it; nobody reads it."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,13 @@ PROBLEMS: dict[type[Exception], Problem] = {
         404,
         "No current round",
         "/reports, /frequencies and /recover mean the round opened last; open one with POST /rounds.",
+    ),
+    errors.JobNotFoundError: Problem(
+        "job-not-found",
+        404,
+        "No such job",
+        "The id is wrong, the job belongs to another round, or it is forgotten: an hour after it was asked for, or "
+        "when many came after it.",
     ),
     errors.RoundClosedError: Problem(
         "round-closed",
@@ -204,12 +214,34 @@ PROBLEMS: dict[type[Exception], Problem] = {
         "Nothing was stored; try again after the time in Retry-After with the same key and the same bytes.",
         _RETRY,
     ),
-    errors.ReportsBusyError: Problem(
-        "reports-busy",
+    errors.AnalysesBusyError: Problem(
+        "analyses-busy",
         503,
-        "Another call reads a round's reports",
-        "What reads every report takes long, so one such call runs at a time; try again after the time in Retry-After.",
-        _RETRY,
+        "Too many analyses wait",
+        "What reads every report takes long, so few such calls run at a time, and few wait, those with a key first; "
+        "try again after the time in Retry-After.",
+        {"Retry-After": "5"},
+    ),
+    errors.AnalysisTimeoutError: Problem(
+        "analysis-timeout",
+        504,
+        "The analysis took too long",
+        "It was given up. A caller with a key has more time (settings); other options of the method, or another "
+        "method, may take less.",
+    ),
+    errors.AnalysisTooLargeError: Problem(
+        "analysis-too-large",
+        503,
+        "The analysis needs more than it may take",
+        "More memory, or more bytes of reports on disk, than the operator allows one analysis. The detail says which; "
+        "the same call fails again until the operator allows more.",
+    ),
+    errors.AnalysisFailedError: Problem(
+        "analysis-failed",
+        500,
+        "The analysis failed",
+        "The process that worked on it has ended, or a fault of the server stopped it: its log has the traceback. "
+        "Nothing was changed, and it can be asked again.",
     ),
     errors.StoreUnavailableError: Problem(
         "store-unavailable",
@@ -313,6 +345,9 @@ def install(app: FastAPI) -> None:
         generic = Problem(title.lower().replace(" ", "-"), error.status_code, title, "")
         return answer(generic, str(error.detail), error.headers)
 
+    async def on_gone(request: Request, error: Exception) -> Response:
+        return Response(status_code=GONE)
+
     async def on_failure(request: Request, error: Exception) -> Response:
         # The framework raises the error again for the log, and the connection is cut after this answer.
         return answer(INTERNAL_ERROR, headers={"Connection": "close"})
@@ -321,6 +356,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(LDPRecoverError, on_refusal)
     app.add_exception_handler(RequestValidationError, on_validation)
     app.add_exception_handler(HTTPException, on_http)
+    app.add_exception_handler(ClientDisconnect, on_gone)
     app.add_exception_handler(Exception, on_failure)
 
 

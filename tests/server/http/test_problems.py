@@ -110,8 +110,15 @@ def test_every_error_a_caller_can_make_is_a_problem_with_its_own_type(
     # The other problems are the server's own trouble, or need a server with no round, a slow body, or no request.
     healthy = {p.slug for p in (*PROBLEMS.values(), *STANDARD_PROBLEMS)} - set(answers)
     trouble = {"forbidden", "invalid-ticket", "queue-full", "store-unavailable", "storage-full", "internal-error"}
-    trouble |= {"database-gone", "reports-busy"}
-    elsewhere = {"no-current-round", "invalid-http", "head-too-large", "body-timeout", "unsupported-transfer-encoding"}
+    trouble |= {"database-gone", "analyses-busy", "analysis-timeout", "analysis-too-large", "analysis-failed"}
+    elsewhere = {
+        "job-not-found",
+        "no-current-round",
+        "invalid-http",
+        "head-too-large",
+        "body-timeout",
+        "unsupported-transfer-encoding",
+    }
     settings = {"cross-origin-refused", "rate-limited", "too-many-reports"}
     assert healthy == trouble | elsewhere | settings
 

@@ -7,8 +7,9 @@ from starlette.responses import Response
 
 from ldprecover.alarms import DEFAULT_RATE, LEAST_RATE
 from ldprecover.history import DEFAULT_RATE as DISCOVERY_RATE
+from ldprecover_server.http.callers import while_there
 from ldprecover_server.http.models import Alarms, Methods, Suspected
-from ldprecover_server.http.routes.common import BearerKey, analysis_of, json, problems, round_in_path
+from ldprecover_server.http.routes.common import BearerKey, analyses_of, json, problems, round_in_path
 
 __all__ = ["router"]
 
@@ -16,9 +17,9 @@ router = APIRouter(tags=["results"])
 
 
 @router.get("/methods", response_model=Methods, responses=problems(401, 403, 404))
-def methods(request: Request, key: BearerKey) -> Response:
+async def methods(request: Request, key: BearerKey) -> Response:
     """List the recovery methods: what each needs, takes and gives, and whether this round can give it."""
-    round, found = analysis_of(request).methods(round_in_path(request), key)
+    round, found = await analyses_of(request).methods(round_in_path(request), key)
     listed = [
         {
             "name": method.name,
@@ -45,14 +46,14 @@ def methods(request: Request, key: BearerKey) -> Response:
     return json({"round": round.id, "methods": listed})
 
 
-@router.get("/alarms", response_model=Alarms, responses=problems(401, 403, 404, 409, 422, 503))
-def alarms(
+@router.get("/alarms", response_model=Alarms, responses=problems(401, 403, 404, 409, 422, 503, 504))
+async def alarms(
     request: Request,
     key: BearerKey,
     rate: Annotated[float, Query(ge=LEAST_RATE, lt=0.5, description="False-alarm rate of each alarm.")] = DEFAULT_RATE,
 ) -> Response:
     """Test a round for reports that honest users would not have sent; some tests need every report kept."""
-    evidence, found = analysis_of(request).alarms(round_in_path(request), rate, key)
+    round, answer = await while_there(request, analyses_of(request).alarms(round_in_path(request), rate, key))
     listed = [
         {
             "name": alarm.name,
@@ -62,15 +63,13 @@ def alarms(
             "rate": alarm.rate,
             "meaning": alarm.meaning,
         }
-        for alarm in found
+        for alarm in answer.alarms
     ]
-    return json(
-        {"round": evidence.round.id, "n": evidence.tally.n, "reports_read": evidence.complete, "alarms": listed}
-    )
+    return json({"round": round.id, "n": answer.n, "reports_read": answer.reports_read, "alarms": listed})
 
 
-@router.get("/suspects", response_model=Suspected, responses=problems(401, 403, 404, 409, 422))
-def suspects(
+@router.get("/suspects", response_model=Suspected, responses=problems(401, 403, 404, 409, 422, 503, 504))
+async def suspects(
     request: Request,
     key: BearerKey,
     rate: Annotated[
@@ -82,7 +81,8 @@ def suspects(
     ] = 0.0,
 ) -> Response:
     """Show which items rose since the earlier closed rounds of the series by more than their noise."""
-    round, found, earlier = analysis_of(request).suspects(round_in_path(request), rate, drift, key)
+    work = analyses_of(request).suspects(round_in_path(request), rate, drift, key)
+    round, found, earlier = await while_there(request, work)
     return json(
         {
             "round": round.id,

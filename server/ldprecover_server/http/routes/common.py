@@ -9,13 +9,13 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from ldprecover_server.analysis import Analysis
+from ldprecover_server.analysis.analyses import Analyses
 from ldprecover_server.http.models import ProblemDetails
 from ldprecover_server.http.problems import MEDIA_TYPE
 from ldprecover_server.service import Service
 from ldprecover_server.store import CURRENT
 
-__all__ = ["Admin", "BearerKey", "analysis_of", "json", "problems", "round_in_path", "service_of"]
+__all__ = ["Admin", "BearerKey", "analyses_of", "json", "problems", "round_in_path", "service_of"]
 
 _bearer = HTTPBearer(auto_error=False, description="A key, of the scope that the call needs.")
 
@@ -26,10 +26,10 @@ def service_of(request: Request) -> Service:
     return service
 
 
-def analysis_of(request: Request) -> Analysis:
+def analyses_of(request: Request) -> Analyses:
     """Return what analyses the rounds of this app."""
-    analysis: Analysis = request.app.state.analysis
-    return analysis
+    analyses: Analyses = request.app.state.analyses
+    return analyses
 
 
 def round_in_path(request: Request) -> str:

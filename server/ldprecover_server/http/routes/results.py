@@ -7,8 +7,9 @@ from starlette.responses import Response
 
 from ldprecover import Estimates, Tally
 from ldprecover.harmony import Mean, is_for_numbers
+from ldprecover_server.http.callers import while_there
 from ldprecover_server.http.models import Frequencies, Recovered, RecoverRequest
-from ldprecover_server.http.routes.common import BearerKey, analysis_of, json, problems, round_in_path, service_of
+from ldprecover_server.http.routes.common import BearerKey, analyses_of, json, problems, round_in_path, service_of
 from ldprecover_server.service import OpenRound
 
 __all__ = ["router"]
@@ -51,11 +52,11 @@ def _mean(round: OpenRound, tally: Tally) -> dict[str, Any]:
     return {"mean": {"value": mean.value, "standard_error": mean.standard_error, "low": low, "high": high}}
 
 
-@router.post("/recover", response_model=Recovered, responses=problems(401, 403, 404, 409, 413, 415, 422, 503))
-def recover(request: Request, key: BearerKey, wanted: RecoverRequest | None = None) -> Response:
+@router.post("/recover", response_model=Recovered, responses=problems(401, 403, 404, 409, 413, 415, 422, 503, 504))
+async def recover(request: Request, key: BearerKey, wanted: RecoverRequest | None = None) -> Response:
     """Recover the frequencies from the stored, possibly poisoned, counts."""
     wanted = wanted or RecoverRequest()
-    round, tally, recovery = analysis_of(request).recover(
+    work = analyses_of(request).recover(
         round_in_path(request),
         method=wanted.method,
         eta=wanted.eta,
@@ -65,6 +66,8 @@ def recover(request: Request, key: BearerKey, wanted: RecoverRequest | None = No
         options=wanted.options,
         key=key,
     )
+    round, answer = await while_there(request, work)
+    recovery = answer.recovery
     return json(
         {
             "round": round.id,
@@ -72,7 +75,7 @@ def recover(request: Request, key: BearerKey, wanted: RecoverRequest | None = No
             "eta": recovery.eta,
             "targets": list(recovery.targets),
             "malicious_model": wanted.malicious_model,
-            "n": tally.n,
+            "n": answer.n,
             "malicious_sum": recovery.malicious_sum,
             "items": round.parameters.items,
             "poisoned": recovery.poisoned.tolist(),
