@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ldprecover_server.analysis.analyses import Analyses
 from ldprecover_server.analysis.answers import Answers
 from ldprecover_server.analysis.children import Children
+from ldprecover_server.analysis.jobs import Jobs
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.http import openapi, problems
 from ldprecover_server.http.bodies import BodyGuard
@@ -74,6 +75,8 @@ def create_api(service: Service, settings: Settings) -> FastAPI:
         metrics=service.metrics,
     )
 
+    jobs = Jobs(service.store, waiting=settings.analysis_queue)
+
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         service.ingest.start(get_running_loop())
@@ -82,6 +85,7 @@ def create_api(service: Service, settings: Settings) -> FastAPI:
         try:
             yield
         finally:
+            await jobs.stop()
             await children.stop()
             housekeeping.cancel()
             with contextlib.suppress(CancelledError):
@@ -97,6 +101,7 @@ def create_api(service: Service, settings: Settings) -> FastAPI:
         lifespan=lifespan,
     )
     api.state.service = service
+    api.state.jobs = jobs
     answers = Answers(settings.analysis_cache_bytes)
     api.state.analyses = Analyses(service, service.store, children, answers)
     problems.install(api)

@@ -1,4 +1,4 @@
-"""What a server process does from time to time: write what it refused, forget what is past its retention."""
+"""What a server process does from time to time: write what it refused, forget what is past its time."""
 
 import asyncio
 import logging
@@ -36,9 +36,10 @@ class Housekeeping:
             await asyncio.sleep(_PERIOD)
 
     def once(self) -> None:
-        """Flush the refusals; purge segments once an hour. What the database refuses is tried again next time."""
+        """Flush the refusals; forget old jobs; purge segments once an hour. What fails is tried again next time."""
         try:
             self._refusals.flush()
+            self._store.jobs.expire()
             hour = self._store.hour()
             if hour != self._purged:
                 purged = self._store.purge()

@@ -18,7 +18,7 @@ class _Run:
 
     def __init__(self, work: Work) -> None:
         self._listeners: list[OnProgress] = []
-        self._progress = 0.0
+        self._progress: float | None = None
         self.waiting = 0
         self.task = asyncio.ensure_future(work(self._tell))
 
@@ -26,7 +26,7 @@ class _Run:
         self.waiting += 1
         if listener is not None:
             self._listeners.append(listener)
-            if self._progress:
+            if self._progress is not None:
                 listener(self._progress)
 
     def remove(self, listener: OnProgress | None) -> None:

@@ -5,6 +5,7 @@ without a name, which is gone with the process, however that ends.
 """
 
 import contextlib
+import math
 import os
 import pickle
 import queue
@@ -114,7 +115,7 @@ class _Kept:
         self._bytes = 0
         self._passes = 0
         self._progress = 0.0
-        self._told = time.monotonic()
+        self._told = -math.inf
 
     def arrays(self) -> Iterator[Reports]:
         """Yield the reports, some at a time."""

@@ -120,6 +120,7 @@ class Children:
         began = time.monotonic()
         self._metrics.analyses_running.inc()
         try:
+            on_progress(0.0)  # its turn has come
             await asyncio.wait([run.answered], timeout=seconds)
             if not run.answered.done():
                 raise AnalysisTimeoutError(f"it was given up after {seconds:g} seconds")

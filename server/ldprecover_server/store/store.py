@@ -25,6 +25,7 @@ from ldprecover_server.errors import (
 from ldprecover_server.keys import AccessKey, HashedKey
 from ldprecover_server.store import migrations
 from ldprecover_server.store.commit import Batch, Commit, Outcome, upsert
+from ldprecover_server.store.jobs import StoredJobs
 from ldprecover_server.store.opening import open_database
 from ldprecover_server.store.reports import StoredReports
 from ldprecover_server.store.schema import (
@@ -82,6 +83,7 @@ class Store:
         self.clock = clock
         self._upsert = upsert(self.database.dialect)
         self._commit = Commit(self.database)
+        self.jobs = StoredJobs(self.database, clock)
 
     def prepare(self) -> None:
         """See that the schema is this version's; a SQLite file is migrated on the way.

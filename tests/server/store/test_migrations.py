@@ -61,7 +61,7 @@ def test_a_database_of_the_first_schema_keeps_its_rounds_and_reports(empty: str)
             connection.execute(
                 sa.text("INSERT INTO tallies (round, process, n, counts) VALUES (1, 0, 3, :counts)"), {"counts": counts}
             )
-        assert store.migrate() == ["0002"]
+        assert store.migrate() == ["0002", "0004"]
         old = store.round("old")
         assert (old.n, old.series, old.state) == (3, None, "closed")
         assert store.tally(old.seq, 2).counts.tolist() == [2, 1]
