@@ -153,8 +153,8 @@ class Settings(BaseSettings):
         int,
         Field(
             ge=MIB,
-            description="Bytes of reports that an analysis may lay down in a temporary file; it reads those of a whole "
-            "round.",
+            description="Bytes of reports that an analysis may lay down in a temporary file in TMPDIR; it reads those "
+            "of a whole round.",
         ),
     ] = 4096 * MIB
     analysis_cache_bytes: Annotated[

@@ -1,12 +1,12 @@
 """Analyses over HTTP: a server that works on long ones takes reports, answers in words, and ends in its time."""
 
 import asyncio
-import contextlib
 import os
 import signal
 import socket
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +35,12 @@ def long_round(server: ServerProcess) -> str:
 
 def children(server: ServerProcess) -> dict[int, psutil.Process]:
     """Return the processes for analyses that a server has, by their numbers."""
-    found = psutil.Process(server.pid).children(recursive=True)
-    return {process.pid: process for process in found if process.status() != psutil.STATUS_ZOMBIE}
+    found = {}
+    for process in psutil.Process(server.pid).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            if process.status() != psutil.STATUS_ZOMBIE:
+                found[process.pid] = process
+    return found
 
 
 def wait_until(condition: Any) -> None:
@@ -53,9 +57,9 @@ def busy(server: ServerProcess) -> set[int]:
 def open_files(pid: int) -> list[str]:
     """Return what a process has open, as Linux names it."""
     found = []
-    with contextlib.suppress(OSError):  # it has ended
+    with suppress(OSError):  # it has ended
         for file in Path(f"/proc/{pid}/fd").iterdir():
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 found.append(str(file.readlink()))
     return found
 
@@ -69,10 +73,7 @@ class Asking:
         self._thread.start()
 
     def _ask(self, url: str, path: str, options: Any) -> None:
-        with (
-            contextlib.suppress(httpx.TransportError),
-            httpx.Client(base_url=url, timeout=100, trust_env=False) as http,
-        ):
+        with httpx.Client(base_url=url, timeout=100, trust_env=False) as http, suppress(httpx.TransportError):
             self.answer = http.post(path, **options)
 
     def wait(self) -> httpx.Response | None:
