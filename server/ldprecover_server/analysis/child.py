@@ -28,14 +28,17 @@ from ldprecover.errors import ParameterError
 from ldprecover_server.analysis import frames
 from ldprecover_server.analysis.questions import Question, pack
 
-__all__ = ["NICE", "Limits", "main"]
+__all__ = ["BETWEEN", "FETCHED", "NICE", "Limits", "main"]
+
+BETWEEN = 0.1
+"""Seconds from one word about progress to the next."""
+FETCHED = 0.1
+"""Progress when the child has all reports. Until then the server tells it: it hears nothing while it sends."""
 
 NICE = 10
 """By how much a child gives way to the server when both want the processor."""
 
 _PIECE = 1 << 20  # bytes read of the file at a time
-_BETWEEN = 0.1  # seconds from one word about progress to the next
-_FETCHED = 0.1  # progress when all reports are here
 _SPARE_SECONDS = 5  # of processor time beyond the deadline, after which the system ends what the server did not
 
 
@@ -107,7 +110,6 @@ class _Kept:
         self, question: Question, limits: Limits, inbox: "queue.Queue[tuple[bytes, bytes]]", sink: BinaryIO
     ) -> None:
         self._dtype = question.oracle.report_dtype
-        self._n = question.tally.n
         self._limits = limits
         self._inbox = inbox
         self._sink = sink
@@ -129,13 +131,12 @@ class _Kept:
             yield np.frombuffer(data, dtype=self._dtype)
             # How many passes a method makes is not known beforehand: each brings it nearer to the end.
             passes = self._passes + (start + len(data)) / self._bytes
-            self._tell(_FETCHED + (1 - _FETCHED) * (1 - 1 / (1 + passes)))
+            self._tell(FETCHED + (1 - FETCHED) * (1 - 1 / (1 + passes)))
         self._passes += 1
 
     def _fetch(self) -> None:
         self._file = tempfile.TemporaryFile(prefix="ldprecover-")  # noqa: SIM115  closed by `close`
         frames.write(self._sink, frames.WANTED)
-        expected = max(1, self._n * self._dtype.itemsize)
         refusal: _NoRoomError | None = None
         while True:
             kind, piece = self._inbox.get()
@@ -153,13 +154,12 @@ class _Kept:
                 refusal = _NoRoomError(f"the round's reports do not fit into a temporary file: {error.strerror}")
             except _NoRoomError as error:
                 refusal = error
-            self._tell(_FETCHED * min(1.0, self._bytes / expected))
         if refusal is not None:
             raise refusal
 
     def _tell(self, progress: float) -> None:
         now = time.monotonic()
-        if progress > self._progress and now - self._told >= _BETWEEN:
+        if progress > self._progress and now - self._told >= BETWEEN:
             self._progress, self._told = progress, now
             frames.write(self._sink, frames.PROGRESS, struct.pack("<d", progress))
 

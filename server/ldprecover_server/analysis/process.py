@@ -2,11 +2,13 @@
 
 import contextlib
 import logging
+import math
 import os
 import pickle
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -14,7 +16,7 @@ from typing import BinaryIO, cast
 from ldprecover.errors import ParameterError
 from ldprecover_server.analysis import __name__ as package
 from ldprecover_server.analysis import frames
-from ldprecover_server.analysis.child import Limits
+from ldprecover_server.analysis.child import BETWEEN, FETCHED, Limits
 from ldprecover_server.analysis.questions import Question
 from ldprecover_server.errors import AnalysisFailedError, AnalysisTooLargeError
 
@@ -85,7 +87,8 @@ class ChildProcess:
             raise AnalysisFailedError("the process that was to work on it has ended")
         try:
             frames.write(self._in, frames.QUESTION, pickle.dumps((question, limits)))
-            kind, body = self._listen(pieces, on_progress)
+            whole = question.tally.n * question.oracle.report_size
+            kind, body = self._listen(pieces or (), whole, on_progress)
         except (EOFError, BrokenPipeError) as error:
             raise AnalysisFailedError("the process that worked on it has ended") from error
         if kind == frames.TOO_LARGE:
@@ -98,25 +101,30 @@ class ChildProcess:
             raise ParameterError(body.decode())
         return body
 
-    def _listen(self, pieces: Iterable[bytes] | None, on_progress: Callable[[float], None]) -> tuple[bytes, bytes]:
+    def _listen(self, pieces: Iterable[bytes], whole: int, on_progress: Callable[[float], None]) -> tuple[bytes, bytes]:
         """Return the message that ends the conversation."""
         while True:
             kind, body = frames.read(self._out)
             if kind == frames.PROGRESS:
                 on_progress(struct.unpack("<d", body)[0])
             elif kind == frames.WANTED:
-                self._send(pieces or ())
+                self._send(pieces, whole, on_progress)
             elif kind in frames.LAST:
                 return kind, body
             else:
                 raise EOFError(f"a message of no kind, {kind!r}")
 
-    def _send(self, pieces: Iterable[bytes]) -> None:
+    def _send(self, pieces: Iterable[bytes], whole: int, on_progress: Callable[[float], None]) -> None:
         # The pipe holds 64 KiB, and the child reads no faster than it writes: no more than a piece waits here.
+        sent, told = 0, -math.inf
         for piece in pieces:
             view = memoryview(piece)
             for start in range(0, len(view), _PIECE):
                 frames.write(self._in, frames.REPORTS, view[start : start + _PIECE])
+            sent += len(view)
+            if (now := time.monotonic()) - told >= BETWEEN:
+                told = now
+                on_progress(FETCHED * min(1.0, sent / whole))
         frames.write(self._in, frames.ENOUGH)
 
     def kill(self) -> None:

@@ -89,7 +89,7 @@ class Begun:
 
     def __call__(self, progress: float) -> None:
         self.heard.append(progress)
-        if progress > 0:  # the child itself has spoken
+        if progress > 0:  # its reports are on their way
             self.event.set()
 
 
