@@ -3,9 +3,7 @@
 import hashlib
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, Protocol, TypeVar
-
-from anyio import CapacityLimiter, to_thread
+from typing import Any, Literal, Protocol
 
 from ldprecover.errors import ParameterError
 from ldprecover.history import Suspects
@@ -25,6 +23,7 @@ from ldprecover_server.analysis.questions import (
     unpack_recovery,
     unpack_suspects,
 )
+from ldprecover_server.analysis.threads import Threads
 from ldprecover_server.errors import NoReportsError, ReportsGoneError
 from ldprecover_server.store import Store, StoredRound
 
@@ -38,8 +37,6 @@ Targets = Sequence[str | int] | Literal["infer"]
 _EARLIER = 50  # rounds of a series that are looked at, the last ones
 _SMALL = 4096  # items up to which what reads no reports takes some milliseconds
 _THREADS = 4
-
-T = TypeVar("T")
 
 
 class KnownRound(Protocol):
@@ -87,7 +84,7 @@ class Analyses:
         self._store = store
         self._children = children
         self._answers = answers
-        self._threads = CapacityLimiter(_THREADS)
+        self._threads = Threads(_THREADS)
 
     async def methods(self, identifier: str, key: str | None) -> tuple[KnownRound, list[tuple[Method, str | None]]]:
         """Return every recovery method, with the reason why this round cannot give it, if there is one."""
@@ -102,7 +99,7 @@ class Analyses:
                 found.append((method, reason if tally.n else "the round has no reports"))
             return round, found
 
-        return await self._in_thread(look)
+        return await self._threads.run(look)
 
     async def recover(
         self,
@@ -142,7 +139,7 @@ class Analyses:
                 raise _gone(method)
             return round, tally, indices, earlier, reads
 
-        round, tally, indices, earlier, reads = await self._in_thread(look)
+        round, tally, indices, earlier, reads = await self._threads.run(look)
 
         def asked(tally: Tally) -> RecoverQuestion:
             shares = None if support is None else tuple(support)
@@ -152,7 +149,7 @@ class Analyses:
             )
 
         if not reads and round.oracle.domain_size <= _SMALL:
-            return round, await self._in_thread(lambda: asked(tally).answer(None))
+            return round, await self._threads.run(lambda: asked(tally).answer(None))
 
         def prepare() -> tuple[RecoverQuestion, Iterable[bytes] | None]:
             if not reads:
@@ -181,7 +178,7 @@ class Analyses:
                 raise NoReportsError("the round has no reports to test")
             return round, tally, complete
 
-        round, tally, complete = await self._in_thread(look)
+        round, tally, complete = await self._threads.run(look)
 
         def prepare() -> tuple[AlarmsQuestion, Iterable[bytes]]:
             now, complete, pieces = self._snapshot(round)
@@ -206,13 +203,13 @@ class Analyses:
                 raise NoReportsError("the round has no reports to compare")
             return round, tally, earlier
 
-        round, tally, earlier = await self._in_thread(look)
+        round, tally, earlier = await self._threads.run(look)
 
         def asked() -> SuspectsQuestion:
             return SuspectsQuestion(round.oracle, tally, self._pooled(round, earlier), rate, drift)
 
         if round.oracle.domain_size <= _SMALL:
-            return round, await self._in_thread(lambda: asked().answer(None)), earlier
+            return round, await self._threads.run(lambda: asked().answer(None)), earlier
         name = partial(_name, "suspects", round, tally, [_named(earlier), rate, drift])
         packed = await self._answer(name, lambda: (asked(), None), key, on_progress)
         return round, unpack_suspects(packed), earlier
@@ -220,15 +217,12 @@ class Analyses:
     async def _answer(
         self, name: Callable[[], bytes], prepare: Prepare, key: str | None, on_progress: OnProgress | None
     ) -> bytes:
-        keyed, named = await self._in_thread(lambda: (self._rounds.is_analyst(key), name()))
+        keyed, named = await self._threads.run(lambda: (self._rounds.is_analyst(key), name()))
 
         def work(tell: OnProgress) -> Coroutine[Any, Any, bytes]:
             return self._children.run(prepare, keyed=keyed, on_progress=tell)
 
         return await self._answers.get(named, work, keyed=keyed, on_progress=on_progress)
-
-    async def _in_thread(self, call: Callable[[], T]) -> T:
-        return await to_thread.run_sync(call, limiter=self._threads)
 
     def _evidence(self, round: KnownRound) -> tuple[Tally, bool]:
         """Return a round's tally, and whether every report that was counted is still kept."""

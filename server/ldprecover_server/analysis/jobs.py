@@ -7,12 +7,11 @@ import logging
 import secrets
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, TypeVar
-
-from anyio import CapacityLimiter, to_thread
+from typing import Any
 
 from ldprecover.errors import LDPRecoverError, ParameterError
 from ldprecover_server.analysis.children import OnProgress
+from ldprecover_server.analysis.threads import Threads
 from ldprecover_server.errors import AnalysesBusyError, AnalysisFailedError, ServiceError
 from ldprecover_server.store import Store
 from ldprecover_server.store.jobs import JobState
@@ -27,8 +26,6 @@ _THREADS = 2
 
 JobWork = Callable[[OnProgress], Coroutine[Any, Any, bytes]]
 """Works out the bytes to be kept as the job's result, saying how far it is; it is cancelled with its job."""
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -77,7 +74,7 @@ class Jobs:
         self._beat_seconds = beat_seconds
         self._own: dict[str, _Own] = {}
         self._beating: asyncio.Task[None] | None = None
-        self._threads = CapacityLimiter(_THREADS)
+        self._threads = Threads(_THREADS)
         self._stopped = False
 
     async def start(self, seq: int, work: JobWork, *, keyed: bool) -> Job:
@@ -91,7 +88,7 @@ class Jobs:
         id, own = secrets.token_hex(16), _Own(keyed)
         self._own[id] = own
         try:
-            await self._in_thread(lambda: self._store.jobs.add(id, seq, keyed=keyed))
+            await self._threads.run(lambda: self._store.jobs.add(id, seq, keyed=keyed))
         except BaseException:
             del self._own[id]
             raise
@@ -102,7 +99,7 @@ class Jobs:
 
     async def status(self, seq: int, id: str) -> Job:
         """Return a job of a round, whichever process works on it. Raises JobNotFoundError."""
-        found = await self._in_thread(lambda: self._store.jobs.find(seq, id))
+        found = await self._threads.run(lambda: self._store.jobs.find(seq, id))
         state, progress = found.state, found.progress
         if (own := self._own.get(id)) is not None and state in ("queued", "running"):
             state, progress = own.state, max(progress, own.progress)
@@ -110,7 +107,7 @@ class Jobs:
 
     async def cancel(self, seq: int, id: str) -> None:
         """Cancel a job of a round; one that has ended stays what it is. Raises JobNotFoundError."""
-        await self._in_thread(lambda: self._store.jobs.cancel(seq, id))
+        await self._threads.run(lambda: self._store.jobs.cancel(seq, id))
         if (own := self._own.get(id)) is not None and own.task is not None:
             own.task.cancel()
 
@@ -123,6 +120,7 @@ class Jobs:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=_STOP_SECONDS)
+        await self._threads.drain(_STOP_SECONDS)
 
     async def _run(self, id: str, own: _Own, work: JobWork) -> None:
         result: bytes | None = None
@@ -138,10 +136,10 @@ class Jobs:
             failure = AnalysisFailedError("the server's log says why")
         try:
             if failure is None:
-                await self._in_thread(lambda: self._store.jobs.end(id, "done", result=result))
+                await self._threads.run(lambda: self._store.jobs.end(id, "done", result=result))
             else:
                 said = json.dumps([type(failure).__name__, str(failure)])
-                await self._in_thread(lambda: self._store.jobs.end(id, "failed", error=said))
+                await self._threads.run(lambda: self._store.jobs.end(id, "failed", error=said))
         except ServiceError as error:
             _log.warning("the end of a job could not be written: %s", error)
         finally:
@@ -152,12 +150,9 @@ class Jobs:
             await asyncio.sleep(self._beat_seconds)
             progress = {id: (own.state, own.progress) for id, own in self._own.items() if own.task is not None}
             with contextlib.suppress(ServiceError):  # next time
-                for id in await self._in_thread(lambda: self._store.jobs.beat(progress)):  # noqa: B023  awaited here
+                for id in await self._threads.run(lambda: self._store.jobs.beat(progress)):  # noqa: B023  awaited here
                     if (own := self._own.get(id)) is not None and own.task is not None:
                         own.task.cancel()
-
-    async def _in_thread(self, call: Callable[[], T]) -> T:
-        return await to_thread.run_sync(call, limiter=self._threads)
 
 
 def _error(said: str | None) -> ServiceError | LDPRecoverError:

@@ -1,14 +1,13 @@
 """Jobs: asked for in one process, seen and cancelled from any, and gone in their time."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from tests.conftest import NewDatabase
-from tests.server.analysis.conftest import in_loop
 
 from ldprecover import ParameterError, RoundParameters
 from ldprecover_server.analysis.children import OnProgress
@@ -88,9 +87,24 @@ async def state(jobs: Jobs, id: str, wanted: str) -> None:
         await asyncio.sleep(BEAT)
 
 
+def in_two_processes(
+    stores: tuple[Store, Store], test: Callable[[Jobs, Jobs], Awaitable[None]], waiting: int = 8
+) -> None:
+    """Run a test with the jobs of two processes, and stop them."""
+
+    async def run() -> None:
+        both = [Jobs(store, waiting=waiting, beat_seconds=BEAT) for store in stores]
+        try:
+            await test(both[0], both[1])
+        finally:
+            for jobs in both:
+                await jobs.stop()
+
+    asyncio.run(run())
+
+
 def test_each_process_sees_the_jobs_of_the_other(stores: tuple[Store, Store]) -> None:
-    async def test() -> None:
-        here, there = (Jobs(store, waiting=8, beat_seconds=BEAT) for store in stores)
+    async def test(here: Jobs, there: Jobs) -> None:
         work = Work(b'{"recovered": []}')
         job = await here.start(1, work, keyed=False)
         assert (job.state, job.progress, job.result) == ("queued", 0.0, None)
@@ -104,13 +118,13 @@ def test_each_process_sees_the_jobs_of_the_other(stores: tuple[Store, Store]) ->
             found = await jobs.status(1, job.id)
             assert (found.progress, found.result, found.error) == (1.0, b'{"recovered": []}', None)
 
-    in_loop(test)
+    in_two_processes(stores, test)
 
 
 @pytest.mark.parametrize("by", [0, 1], ids=["its own process", "another process"])
 def test_a_job_is_cancelled_from_any_process(stores: tuple[Store, Store], by: int) -> None:
-    async def test() -> None:
-        both = [Jobs(store, waiting=8, beat_seconds=BEAT) for store in stores]
+    async def test(here: Jobs, there: Jobs) -> None:
+        both = [here, there]
         work = Work()
         job = await both[0].start(1, work, keyed=True)
         await work.begun.wait()
@@ -123,7 +137,7 @@ def test_a_job_is_cancelled_from_any_process(stores: tuple[Store, Store], by: in
             await asyncio.sleep(BEAT)
         assert (await both[1].status(1, job.id)).state == "cancelled"
 
-    in_loop(test)
+    in_two_processes(stores, test)
 
 
 @pytest.mark.parametrize(
@@ -138,20 +152,18 @@ def test_a_job_is_cancelled_from_any_process(stores: tuple[Store, Store], by: in
 def test_a_job_that_fails_says_what_a_caller_who_waits_would_have_heard(
     stores: tuple[Store, Store], error: Exception, told: Exception
 ) -> None:
-    async def test() -> None:
-        here, there = (Jobs(store, waiting=8, beat_seconds=BEAT) for store in stores)
+    async def test(here: Jobs, there: Jobs) -> None:
         job = await here.start(1, failing(error), keyed=False)
         await state(there, job.id, "failed")
         found = (await there.status(1, job.id)).error
         assert (type(found), str(found)) == (type(told), str(told))
 
-    in_loop(test)
+    in_two_processes(stores, test)
 
 
 def test_a_job_whose_process_died_has_failed(stores: tuple[Store, Store], clock: Clock) -> None:
-    async def test() -> None:
+    async def test(here: Jobs, there: Jobs) -> None:
         stores[0].jobs.add("a" * 32, 1, keyed=False)
-        there = Jobs(stores[1], waiting=8)
         clock.pass_by(DEAD_SECONDS)
         assert (await there.status(1, "a" * 32)).state == "queued"
         clock.pass_by(1)
@@ -159,12 +171,11 @@ def test_a_job_whose_process_died_has_failed(stores: tuple[Store, Store], clock:
         assert found.state == "failed"
         assert isinstance(found.error, AnalysisFailedError)
 
-    in_loop(test)
+    in_two_processes(stores, test)
 
 
 def test_a_server_that_stops_ends_its_jobs_in_words(stores: tuple[Store, Store]) -> None:
-    async def test() -> None:
-        here, there = (Jobs(store, waiting=8, beat_seconds=BEAT) for store in stores)
+    async def test(here: Jobs, there: Jobs) -> None:
         work = Work()
         job = await here.start(1, work, keyed=False)
         await work.begun.wait()
@@ -175,12 +186,11 @@ def test_a_server_that_stops_ends_its_jobs_in_words(stores: tuple[Store, Store])
         with pytest.raises(AnalysesBusyError):
             await here.start(1, work, keyed=True)
 
-    in_loop(test)
+    in_two_processes(stores, test)
 
 
 def test_deleting_a_round_ends_its_jobs_and_forgets_them(stores: tuple[Store, Store]) -> None:
-    async def test() -> None:
-        here = Jobs(stores[0], waiting=8, beat_seconds=BEAT)
+    async def test(here: Jobs, there: Jobs) -> None:
         work = Work()
         job = await here.start(1, work, keyed=False)
         await work.begun.wait()
@@ -190,26 +200,23 @@ def test_deleting_a_round_ends_its_jobs_and_forgets_them(stores: tuple[Store, St
             await here.status(1, job.id)
         with pytest.raises(RoundNotFoundError):
             await here.start(1, work, keyed=False)
-        await here.stop()
 
-    in_loop(test)
+    in_two_processes(stores, test)
 
 
 def test_callers_without_a_key_have_half_the_jobs_under_way(stores: tuple[Store, Store]) -> None:
-    async def test() -> None:
-        jobs = Jobs(stores[0], waiting=4, beat_seconds=BEAT)
+    async def test(here: Jobs, there: Jobs) -> None:
         work = Work()
         for keyed in (False, False, True, True):
-            await jobs.start(1, work, keyed=keyed)
+            await here.start(1, work, keyed=keyed)
             if not keyed:
                 continue
             with pytest.raises(AnalysesBusyError):
-                await jobs.start(1, work, keyed=False)
+                await here.start(1, work, keyed=False)
         with pytest.raises(AnalysesBusyError):
-            await jobs.start(1, work, keyed=True)
-        await jobs.stop()
+            await here.start(1, work, keyed=True)
 
-    in_loop(test)
+    in_two_processes(stores, test, waiting=4)
 
 
 UNKNOWN: dict[str, Callable[[str], tuple[int, str]]] = {

@@ -1,0 +1,62 @@
+"""Threads for short calls: never more at once than allowed, whoever comes and goes."""
+
+import asyncio
+import threading
+
+import pytest
+from tests.server.analysis.conftest import in_loop
+
+from ldprecover_server.analysis.threads import Threads
+
+
+def test_a_call_whose_caller_went_keeps_its_place_and_one_that_waits_is_not_made() -> None:
+    async def test() -> None:
+        threads = Threads(1)
+        began, go_on = threading.Event(), threading.Event()
+        made = []
+
+        def first() -> None:
+            began.set()
+            go_on.wait()
+            made.append("first")
+
+        calls = [asyncio.create_task(threads.run(first))]
+        await asyncio.to_thread(began.wait)
+        calls += [asyncio.create_task(threads.run(lambda: made.append("second")))]
+        await asyncio.sleep(0)
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+        third = asyncio.create_task(threads.run(lambda: made.append("third")))
+        await asyncio.sleep(0)
+        assert made == []  # the first has its place still
+        go_on.set()
+        await third
+        assert made == ["first", "third"]
+
+    in_loop(test)
+
+
+def test_what_a_call_raises_reaches_its_caller_and_draining_waits_for_the_rest() -> None:
+    def fail() -> None:
+        raise KeyError("no")
+
+    async def test() -> None:
+        threads = Threads(2)
+        with pytest.raises(KeyError):
+            await threads.run(fail)
+        began, go_on = threading.Event(), threading.Event()
+
+        def wait() -> None:
+            began.set()
+            go_on.wait()
+
+        call = asyncio.create_task(threads.run(wait))
+        await asyncio.to_thread(began.wait)
+        await threads.drain(0.01)
+        assert not call.done()
+        go_on.set()
+        await threads.drain(60)
+        await call
+
+    in_loop(test)
