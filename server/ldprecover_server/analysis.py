@@ -14,8 +14,9 @@ from ldprecover.alarms import Alarm, raise_alarms
 from ldprecover.history import Suspects, suspects
 from ldprecover.recovery import METHODS, Method, Recovery, ReportSource, recover
 from ldprecover_server.errors import NoReportsError, ReportsBusyError, ReportsGoneError
-from ldprecover_server.service import OpenRound, Service
-from ldprecover_server.store import StoredReports, StoredRound
+from ldprecover_server.results import Results
+from ldprecover_server.rounds import KnownRound, Rounds
+from ldprecover_server.store import Store, StoredReports, StoredRound
 
 __all__ = ["INFER", "Analysis", "Evidence", "Targets", "target_indices"]
 
@@ -33,7 +34,7 @@ _EARLIER = 50  # rounds of a series that are looked at, the last ones
 class Evidence:
     """A round with its tally, and its reports of the same moment."""
 
-    round: OpenRound
+    round: KnownRound
     tally: Tally
     stored: StoredReports
 
@@ -55,17 +56,19 @@ class Analysis:
     and another is told to come again.
     """
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def __init__(self, rounds: Rounds, results: Results, store: Store) -> None:
+        self._rounds = rounds
+        self._results = results
+        self._store = store
         self._reading = threading.Lock()
 
-    def _evidence(self, round: OpenRound) -> Evidence:
-        tally, stored = self._service.store.tally_and_reports(round.seq, round.oracle.domain_size)
+    def _evidence(self, round: KnownRound) -> Evidence:
+        tally, stored = self._store.tally_and_reports(round.seq, round.oracle.domain_size)
         return Evidence(round, tally, stored)
 
-    def methods(self, identifier: str, key: str | None) -> tuple[OpenRound, list[tuple[Method, str | None]]]:
+    def methods(self, identifier: str, key: str | None) -> tuple[KnownRound, list[tuple[Method, str | None]]]:
         """Return every recovery method, with the reason why this round cannot give it, if there is one."""
-        evidence = self._evidence(self._service.readable_round(identifier, key))
+        evidence = self._evidence(self._results.readable(identifier, key))
         known = frozenset({"counts", "n", "targets"} | ({"reports"} if evidence.complete else set()))
         found = []
         for method in METHODS.values():
@@ -84,13 +87,13 @@ class Analysis:
         support: Sequence[float] | None = None,
         options: Mapping[str, object] | None = None,
         key: str | None = None,
-    ) -> tuple[OpenRound, Tally, Recovery]:
+    ) -> tuple[KnownRound, Tally, Recovery]:
         """Recover a round's frequencies; see `ldprecover.recover`.
 
         Raises NoReportsError, ParameterError for what does not fit, ReportsGoneError for a method that needs
         reports which are not kept, ReportsBusyError while another call reads reports.
         """
-        round, tally = self._service.tally(identifier, key)
+        round, tally = self._results.tally(identifier, key)
         if targets == INFER:
             earlier = self._earlier(round, key)
             indices: Sequence[int] = self._suspects(round, tally, earlier).items
@@ -135,7 +138,7 @@ class Analysis:
 
         Raises NoReportsError, ParameterError, ReportsBusyError while another call reads reports.
         """
-        evidence = self._evidence(self._service.readable_round(identifier, key))
+        evidence = self._evidence(self._results.readable(identifier, key))
         if not evidence.tally.n:
             raise NoReportsError("the round has no reports to test")
         oracle = evidence.round.oracle
@@ -145,36 +148,36 @@ class Analysis:
 
     def suspects(
         self, identifier: str, rate: float, drift: float, key: str | None
-    ) -> tuple[OpenRound, Suspects, list[StoredRound]]:
+    ) -> tuple[KnownRound, Suspects, list[StoredRound]]:
         """Return what rose in a round since the earlier closed rounds of its series, and those rounds.
 
         Raises NoReportsError, ParameterError without such a round.
         """
-        round, tally = self._service.tally(identifier, key)
+        round, tally = self._results.tally(identifier, key)
         earlier = self._earlier(round, key)
         return round, self._suspects(round, tally, earlier, rate=rate, drift=drift), earlier
 
-    def _earlier(self, round: OpenRound, key: str | None) -> list[StoredRound]:
-        before = self._service.store.earlier(round.seq)
+    def _earlier(self, round: KnownRound, key: str | None) -> list[StoredRound]:
+        before = self._store.earlier(round.seq)
         found = [stored for stored in before if stored.state == "closed" and stored.n][:_EARLIER]
         if not found:
-            series = self._service.store.round(round.id).series
+            series = round.series
             if series is None:
                 raise ParameterError("the round belongs to no series, so there is no round to compare it with")
             if not before:
                 raise ParameterError(f"the series {series} has no round before this one to compare it with")
             raise ParameterError(f"of the rounds before this one in the series {series} none is closed and has reports")
-        return [stored for stored in found if self._service.readable_round(stored.id, key)]
+        return [stored for stored in found if self._results.readable(stored.id, key)]
 
-    def _suspects(self, round: OpenRound, tally: Tally, earlier: Sequence[StoredRound], **rule: float) -> Suspects:
+    def _suspects(self, round: KnownRound, tally: Tally, earlier: Sequence[StoredRound], **rule: float) -> Suspects:
         if not tally.n:
             raise NoReportsError("the round has no reports to compare")
         pooled = []
         for stored in earlier:
-            other = self._service.parameters_of(stored)
+            other = self._rounds.known(stored)
             if other.parameters.items != round.parameters.items:  # two were opened at once
                 raise ParameterError(f"the round {stored.name} of the series has other items")
-            pooled.append((other.oracle, self._service.store.tally(other.seq, other.oracle.domain_size)))
+            pooled.append((other.oracle, self._store.tally(other.seq, other.oracle.domain_size)))
         return suspects(round.oracle, tally, pooled, **rule)
 
     @contextmanager

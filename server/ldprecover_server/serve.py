@@ -18,12 +18,13 @@ from uvicorn.supervisors import Multiprocess
 
 from ldprecover import kernels
 from ldprecover_server import logs
-from ldprecover_server.app import create_app
+from ldprecover_server.access.access import Access
+from ldprecover_server.access.access import create_key as make_key
+from ldprecover_server.app import Application
 from ldprecover_server.errors import ConfigurationError
 from ldprecover_server.http.connection import Connection
 from ldprecover_server.keys import AccessKey
 from ldprecover_server.metrics import shared_by_processes
-from ldprecover_server.service import Service
 from ldprecover_server.settings import Settings
 from ldprecover_server.store import Store
 
@@ -43,7 +44,7 @@ def serve(settings: Settings) -> None:
             if settings.workers == 1:
                 store.database.claim()
             store.prepare()
-            key = Service(store, settings).ensure_admin_key()
+            key = Access(store, settings.secret_key).ensure_admin_key()
         kernels.warm_up()  # compiled here once, for every worker
         url = _url(listener)
         print(f"LDPRecover serves {url} from {store.database.name}", flush=True)
@@ -86,7 +87,7 @@ def worker() -> ASGIApp:
     store.database.claim()
     store.prepare()
     kernels.warm_up()
-    app = create_app(settings, store)
+    app = Application(settings, store)
     # What start-up made lives as long as the process: full collections need not walk it, which would stop
     # every request for tens of milliseconds each time.
     gc.collect()
@@ -104,7 +105,7 @@ def create_key(settings: Settings, *, scope: str = "admin", name: str | None = N
     """Make another key on the database and return it, this once. Raises NameTakenError or ParameterError."""
     with contextlib.closing(Store(settings.database_url)) as store:
         store.prepare()
-        return Service(store, settings).create_key(scope, name)
+        return make_key(store, scope, name)
 
 
 def list_keys(settings: Settings) -> list[AccessKey]:

@@ -16,8 +16,9 @@ from tests.conftest import ADMIN_KEY
 from tests.fuzzing import SECONDS, property_settings, repeat, tried
 from uvicorn.server import ServerState
 
-from ldprecover_server import Settings, create_app
-from ldprecover_server.http.connection import HEAD_BYTES, Connection
+from ldprecover_server import Application, Settings
+from ldprecover_server.http.connection import Connection
+from ldprecover_server.http.parsing import HEAD_BYTES
 from ldprecover_server.store import Store
 
 STATUSES = {100, 200, 201, 202, 204, 304, 307, 400, 401, 403, 404, 405, 408, 409, 413, 415, 422, 431, 501}
@@ -118,7 +119,7 @@ class Front:
         self.failures: list[str] = []
         store = Store(url)
         store.prepare()
-        self._app = create_app(Settings(database_url=url, admin_key=ADMIN_KEY), store)
+        self._app = Application(Settings(database_url=url, admin_key=ADMIN_KEY), store)
         config = uvicorn.Config(self._app, http=Connection, lifespan="off", log_config=None, access_log=False)
         config.load()
         self._runner = asyncio.Runner(loop_factory=config.get_loop_factory())

@@ -9,8 +9,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ldprecover_server import logs
 from ldprecover_server.errors import StoreUnavailableError
+from ldprecover_server.http import paths
 from ldprecover_server.http.problems import refuse
-from ldprecover_server.service import Service
+from ldprecover_server.metrics import Metrics
+from ldprecover_server.refusals import Refusals
 
 __all__ = ["Watch"]
 
@@ -26,9 +28,10 @@ class Watch:
     which problem it was refused (`problem`), and of a submission which round it was for (`round_seq`).
     """
 
-    def __init__(self, app: ASGIApp, service: Service) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics, refusals: Refusals) -> None:
         self._app = app
-        self._service = service
+        self._metrics = metrics
+        self._refusals = refusals
         self._requests: dict[tuple[str, str, int], Any] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -61,12 +64,12 @@ class Watch:
         key = (method, _template(scope), code)
         counter = self._requests.get(key)
         if counter is None:
-            counter = self._requests[key] = self._service.metrics.requests.labels(*map(str, key))
+            counter = self._requests[key] = self._metrics.requests.labels(*map(str, key))
         counter.inc()
         if (problem := scope.get("problem")) is not None:
-            self._service.metrics.refusals.labels(problem).inc()
+            self._metrics.refusals.labels(problem).inc()
             if (seq := scope.get("round_seq")) is not None:
-                self._service.refusals.count(seq, problem)
+                self._refusals.count(seq, problem)
 
 
 def _template(scope: Scope) -> str:
@@ -74,7 +77,7 @@ def _template(scope: Scope) -> str:
     if path is None:
         return "none"
     # A route of a router that is included under a prefix knows only its own part of the path.
-    prefix = "/rounds/{round}" if "round" in scope.get("path_params", ()) and "{round}" not in path else ""
+    prefix = paths.ROUND if "round" in scope.get("path_params", ()) and "{round}" not in path else ""
     return prefix + path
 
 

@@ -97,8 +97,8 @@ def test_admin_calls_ask_for_the_key_and_reports_and_results_may(document: dict[
     for method, path, operation in operations(document):
         assert ("401" in operation["responses"]) == ("403" in operation["responses"]) == bool(asks[method, path])
     schemes = document["components"]["securitySchemes"]
-    assert set(schemes) == {"HTTPBearer", "Ticket"}
-    assert (schemes["HTTPBearer"]["type"], schemes["HTTPBearer"]["scheme"]) == ("http", "bearer")
+    assert set(schemes) == {"Key", "Ticket"}
+    assert (schemes["Key"]["type"], schemes["Key"]["scheme"]) == ("http", "bearer")
 
 
 def test_a_submission_is_described_in_every_form(document: dict[str, Any]) -> None:
