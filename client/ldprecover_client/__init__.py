@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ldprecover_client.bulk import submit_reports
     from ldprecover_client.datasets import DATASETS, Dataset, load_dataset
     from ldprecover_client.errors import (
+        AccessError,
         AlreadyReportedError,
         ArgumentError,
         CallerError,
@@ -35,9 +36,11 @@ if TYPE_CHECKING:
     from ldprecover_client.progress import progress_bar
     from ldprecover_client.reporter import AsyncReporter, Receipt, Reporter
     from ldprecover_client.retry import Retries
+    from ldprecover_client.secrecy import InsecureTransportWarning
 
 __all__ = [
     "DATASETS",
+    "AccessError",
     "AlreadyReportedError",
     "ArgumentError",
     "AsyncReporter",
@@ -50,6 +53,7 @@ __all__ = [
     "EpsilonSpentError",
     "EpsilonTooHighError",
     "InconsistentRoundError",
+    "InsecureTransportWarning",
     "InvalidAnswerError",
     "Ledger",
     "LedgerError",
@@ -81,6 +85,7 @@ _MODULES = {
     "progress": ("progress_bar",),
     "reporter": ("AsyncReporter", "Receipt", "Reporter"),
     "retry": ("Retries",),
+    "secrecy": ("InsecureTransportWarning",),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 

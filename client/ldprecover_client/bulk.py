@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ldprecover.protocols import MAX_DOMAIN_SIZE
 from ldprecover.wire import pack
+from ldprecover_client.calls import checked_ticket
 from ldprecover_client.errors import ArgumentError, InvalidAnswerError, RefusedError, UnansweredError
 from ldprecover_client.http import Server, Transport
 from ldprecover_client.progress import Progress
@@ -64,8 +65,11 @@ def submit_reports(
     n = len(reports)
     if not n:
         return 0
-    if tickets is not None and len(tickets) < n:
-        raise ArgumentError(f"{n} reports need as many tickets, and there are {len(tickets)}")
+    if tickets is not None:
+        if len(set(tickets[:n])) < n:
+            raise ArgumentError(f"{n} reports need as many tickets, and there are {len(set(tickets))} different ones")
+        for ticket in tickets[:n]:
+            checked_ticket(ticket)
     size = 1 if tickets is not None else min(batch_size, _most(reports))
     stop = threading.Event()
     stored: list[int] = []
