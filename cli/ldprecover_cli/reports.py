@@ -72,7 +72,7 @@ def report(
         if any(receipt.state != "accepted" for receipt in receipts):
             raise CommandError("not every report was accepted")
         return
-    with connected(url, round=round) as server:
+    with connected(url, key, round=round) as server:
         try:
             receipt = reporter.report(value)
         except UnknownItemError:

@@ -51,7 +51,8 @@ def submit_reports(
     default, over this many keep-alive connections at a time, each under a random idempotency key that
     its retries keep, so that none is counted twice. `key` is a report key, without which an open round
     takes one report a submission; where the server limits its rate, all wait for it. With `tickets` each
-    report is a submission of its own, under its own ticket. `compress` gzips the bodies. `progress`
+    report is a submission of its own, under its own ticket; they are checked to be different, and to have the
+    form of tickets, before any is sent. `compress` gzips the bodies. `progress`
     is called from the caller's thread after each submission.
 
     Raises what `Server.submit` raises for the first submission that fails, with a note that says
