@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         UnknownItemError,
     )
     from ldprecover_client.http import AsyncServer, Server
+    from ldprecover_client.jobs import Job
     from ldprecover_client.ledger import Entry, Ledger
     from ldprecover_client.population import Population
     from ldprecover_client.progress import progress_bar
@@ -55,6 +56,7 @@ __all__ = [
     "InconsistentRoundError",
     "InsecureTransportWarning",
     "InvalidAnswerError",
+    "Job",
     "Ledger",
     "LedgerError",
     "LimitError",
@@ -80,6 +82,7 @@ _MODULES = {
     "bulk": ("submit_reports",),
     "datasets": ("DATASETS", "Dataset", "load_dataset"),
     "http": ("AsyncServer", "Server"),
+    "jobs": ("Job",),
     "ledger": ("Entry", "Ledger"),
     "population": ("Population",),
     "progress": ("progress_bar",),

@@ -16,10 +16,11 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from ldprecover_client import calls
-from ldprecover_client.answers import Answer, Round, RoundStatus, RoundSummary, Submitted, problem_in
+from ldprecover_client.answers import Answer, JobStatus, Round, RoundStatus, RoundSummary, Submitted, problem_in
 from ldprecover_client.calls import Call
 from ldprecover_client.deadline import Deadline
 from ldprecover_client.errors import ArgumentError, InvalidAnswerError, RefusedError, UnansweredError
+from ldprecover_client.jobs import Job
 from ldprecover_client.retry import Backoff, Retries, is_passing, never_taken, retry_after_seconds
 from ldprecover_client.secrecy import is_this_machine, warn_if_readable
 
@@ -313,6 +314,14 @@ class Server(_Caller):
         """Return the round's recovery; fields are those of POST /rounds/{id}/recover, each optional."""
         return self._call(calls.recover(reference, fields))
 
+    def start_recovery(self, reference: str, **fields: Any) -> Job:
+        """Have a recovery worked out as a job, which goes on without this connection; fields as in `recover`."""
+        return self._job(reference, self._call(calls.start_recovery(reference, fields)))
+
+    def job(self, reference: str, id: str) -> Job:
+        """Return a job of a round that was started before."""
+        return self._job(reference, self._call(calls.job(reference, id)))
+
     def export(self, reference: str) -> dict[str, Any]:
         """Return a round's parameters, tally and checksum; `ldprecover.RoundExport` reads them."""
         return self._call(calls.export(reference))
@@ -327,6 +336,14 @@ class Server(_Caller):
             return self._send(calls.ready()).status == 200
         except (httpx.TransportError, InvalidAnswerError):
             return False
+
+    def _job(self, reference: str, status: JobStatus) -> Job:
+        return Job(
+            status,
+            ask=lambda: self._call(calls.job(reference, status.id)),
+            cancel=lambda: self._call(calls.cancel_job(reference, status.id)),
+            sleep=self._sleep,
+        )
 
     def _call(self, call: Call[T]) -> T:
         backoff = self._backoff()
