@@ -79,7 +79,7 @@ class Job:
         return self._status.result
 
     def cancel(self) -> None:
-        """Have the server drop it. One that is over stays as it is."""
+        """Have the server drop it. One that is over stays as it is, also if it ended in the meantime."""
         if not self.is_over:
             self._cancel()
-            self._status = JobStatus(self.id, "cancelled", self.progress)
+            self.refresh()

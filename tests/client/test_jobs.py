@@ -108,14 +108,22 @@ def test_a_job_that_failed_raises_the_servers_reason():
 
 
 def test_a_cancelled_job_gives_no_recovery():
-    stub = Stub(STARTED, (204, None))
+    stub = Stub(STARTED, (204, None), (200, job("cancelled", 0.5)))
     with stub.server() as server:
         cancelled = server.start_recovery("r1")
         cancelled.cancel()
         assert cancelled.state == "cancelled"
         with pytest.raises(RefusedError, match="cancelled"):
             cancelled.wait()
-    assert stub.calls[1:] == ["DELETE /rounds/r1/jobs/j1"]
+    assert stub.calls[1:] == ["DELETE /rounds/r1/jobs/j1", "GET /rounds/r1/jobs/j1"]
+
+
+def test_a_job_that_ended_before_it_was_cancelled_keeps_its_result():
+    stub = Stub(STARTED, (204, None), (200, job("done", 1.0, result=RECOVERY)))
+    with stub.server() as server:
+        late = server.start_recovery("r1")
+        late.cancel()
+        assert late.wait() == RECOVERY
 
 
 def test_a_job_that_another_cancelled_gives_no_recovery():
