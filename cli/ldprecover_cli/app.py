@@ -2,9 +2,12 @@
 
 import signal
 import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 from typer.core import TyperGroup
@@ -15,6 +18,7 @@ from ldprecover_cli.demo import command as demo
 from ldprecover_cli.failures import explain, reworded, with_notes
 from ldprecover_cli.output import fail, note
 from ldprecover_cli.reproduce import command as reproduce
+from ldprecover_client.secrecy import InsecureTransportWarning
 
 __all__ = ["app", "run"]
 
@@ -52,8 +56,9 @@ def run(arguments: list[str]) -> int:
     """Run one command line and return its exit code; the last line on standard error says what went wrong."""
     state = _State()
     try:
-        # Not standalone: otherwise typer would draw a box around each error and exit by itself.
-        code = get_command(app).main(arguments, prog_name="ldprecover", standalone_mode=False, obj=state)
+        with _warnings_in_words():
+            # Not standalone: otherwise typer would draw a box around each error and exit by itself.
+            code = get_command(app).main(arguments, prog_name="ldprecover", standalone_mode=False, obj=state)
     except typer.Abort:  # at a question
         note("Interrupted.")
         return 130
@@ -71,6 +76,30 @@ def run(arguments: list[str]) -> int:
         fail(known[0])
         return known[1]
     return code if isinstance(code, int) else 0
+
+
+@contextmanager
+def _warnings_in_words() -> Iterator[None]:
+    """Show a warning about keys and tickets as a line for the person, and every other as Python does."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", InsecureTransportWarning)
+        as_python_does = warnings.showwarning
+
+        def show(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
+            if issubclass(category, InsecureTransportWarning):
+                note(f"warning: {message}")
+            else:
+                as_python_does(message, category, filename, lineno, file, line)
+
+        warnings.showwarning = show
+        yield
 
 
 def _try_help(error: Any) -> str:
