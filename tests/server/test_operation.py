@@ -153,6 +153,27 @@ def test_two_workers_answer_with_the_counts_of_both(start_server: StartServer) -
         pass  # each process publishes its requests within a second
 
 
+_SLOW_WORKERS = """
+import os, pathlib, sys, time
+if "--multiprocessing-fork" in sys.orig_argv:
+    pathlib.Path(__file__).with_name(f"started-{os.getpid()}").touch()
+    time.sleep(7)
+"""
+
+
+@pytest.mark.postgres
+def test_workers_that_take_long_to_start_are_waited_for(
+    start_server: StartServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine; uvicorn itself kills a worker that says nothing for 5 seconds, and starts another."""
+    (tmp_path / "sitecustomize.py").write_text(_SLOW_WORKERS)
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    monkeypatch.setenv("PYTHONPATH", path)
+    server = start_server(workers=2)
+    assert server.http.get("/healthz").status_code == 200
+    assert len(list(tmp_path.glob("started-*"))) == 2
+
+
 def test_stats_say_what_came_of_a_rounds_submissions(start_in_process: StartInProcess) -> None:
     app = start_in_process()
     round, other = app.open_round(), app.open_round()
