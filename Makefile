@@ -30,6 +30,7 @@ demo: install
 	$(BIN)/ldprecover demo
 
 test: install
+	tests/tools.sh
 	$(BIN)/python -m pytest -n auto $(TESTS)
 
 # Without a network. Bandit 1.9 finds nothing in our own code that ruff's S rules do not: it is a second opinion. `pip
