@@ -30,6 +30,10 @@ from ldprecover_server.store import Store
 
 __all__ = ["create_key", "list_keys", "migrate", "revoke_key", "serve", "worker"]
 
+# A worker that gives no sign of life for so long is killed and replaced. It gives none while it starts, and on a busy
+# machine that takes longer than uvicorn's 5 seconds: none would ever come up.
+_WORKER_SECONDS = 30
+
 
 def serve(settings: Settings) -> None:
     """Serve until SIGINT or SIGTERM, then commit and answer what is under way.
@@ -65,6 +69,7 @@ def serve(settings: Settings) -> None:
             server_header=False,
             proxy_headers=False,  # nobody's address is looked at
             timeout_graceful_shutdown=settings.shutdown_seconds,
+            timeout_worker_healthcheck=_WORKER_SECONDS,
         )
         if settings.workers > 1:
             logs.configure(settings.log_format)
