@@ -24,12 +24,10 @@ _SERVE = "from ldprecover_server import Settings, serve; serve(Settings())"
 class ServerProcess:
     """A server on a free port, over a database that outlives it: it can be killed and started again."""
 
-    def __init__(
-        self, folder: Path, database_url: str | None = None, *, files: int | None = None, **settings: object
-    ) -> None:
+    def __init__(self, folder: Path, database_url: str | None = None, *, first: str = "", **settings: object) -> None:
         self.folder = folder
-        self.files = files
-        """How many files and sockets it may have open at one time, when that is not what the tests may."""
+        self.first = first
+        """Python that its process runs before it serves."""
         self.database = folder / "ldprecover.db"
         """Its file, when it is SQLite."""
         self.database_url = database_url or f"sqlite:///{self.database}"
@@ -50,10 +48,9 @@ class ServerProcess:
         """Start on the database and wait for the lines that say where it listens."""
         settings = {f"LDPRECOVER_{name.upper()}": str(value) for name, value in self._settings.items() if value}
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("LDPRECOVER_")}
-        limit = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({self.files},) * 2); "
         with self.log.open("a") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", (limit if self.files else "") + _SERVE],
+                [sys.executable, "-c", self.first + _SERVE],
                 cwd=self.folder,
                 env=inherited | settings,
                 stdin=subprocess.DEVNULL,

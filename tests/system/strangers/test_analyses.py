@@ -23,7 +23,8 @@ def asking(n: int, *bodies: dict[str, object] | str, leave: bool = False, read: 
 
         async def attack(attackers: Attackers) -> None:
             talks = [attackers.leaves(call) if leave else attackers.sends(call, read=read) for call in calls]
-            await attackers.together(*(attackers.crowd(n, talk) for talk in talks))
+            pause = 2.0 if leave else 0.5
+            await attackers.together(*(attackers.crowd(n, talk, pause=pause) for talk in talks))
 
         return attack
 
@@ -72,8 +73,9 @@ WIDE = 100_000
 
 
 @variations(
-    {"alarms": asking(60, "alarms", leave=True)},
+    {"all": asking(60, "alarms", "methods", "suspects", "frequencies", {}, leave=True)},
     {
+        "alarms": asking(60, "alarms", leave=True),
         "many-alarms": asking(500, "alarms", leave=True),
         "alarms-unread": asking(500, "alarms", read=False),
         "methods": asking(500, "methods", leave=True),
@@ -82,7 +84,6 @@ WIDE = 100_000
         "parameters": asking(500, "parameters", leave=True),
         "recover": asking(500, {}, leave=True),
         "infer": asking(500, {"targets": "infer"}, leave=True),
-        "all": asking(60, "alarms", "methods", "suspects", "frequencies", {}, leave=True),
     },
 )
 @pytest.mark.parametrize("n", [0, 100_000] if ALL else [100_000])

@@ -65,6 +65,7 @@ def objects() -> bytes:
     return lists(b'{"targets":[', b"{}", MIB, b"]}")
 
 
+REPORTS = "/rounds/{round}/reports"
 RECOVER = "/rounds/{round}/recover"
 OPTIONS: dict[str, MakeAttack] = {
     "objects-as-targets": posting(RECOVER, objects),
@@ -132,19 +133,27 @@ def test_no_json_of_a_call_stops_the_server(new_target: NewTarget, attack: MakeA
     assert_alive(besiege(target, attack(target.grr_round(100, 16))))
 
 
-def blanks(path: str, connections: int, *headers: str, times: int = 1, rest: bool = True) -> MakeAttack:
-    """Post 8 MiB of blanks and read no answer; `times` one after another, or without the last byte."""
+def blanks(
+    path: str,
+    connections: int,
+    *headers: str,
+    method: str = "POST",
+    first: bytes = b"",
+    times: int = 1,
+    whole: bool = True,
+) -> MakeAttack:
+    """Send 8 MiB, blanks but for the first bytes, and read no answer; `times` one after another, or less one byte."""
 
     def make(round: str) -> Attack:
-        head = request(f"POST {path.format(round=round)}", *headers, length=8 * MIB, close=False)
-        if not any(header.startswith("Content-Type") for header in headers):
-            head = head.replace(b"\r\n\r\n", b"\r\nContent-Type: application/json\r\n\r\n")
-        pieces = times * [head, *(8 * [MIB * b" "])]
-        if not rest:
+        kind = [] if PACKED in headers else ["Content-Type: application/json"]
+        line = f"{method} {path.format(round=round)}"
+        head = request(line, *kind, *headers, length=8 * MIB + len(first), close=False)
+        pieces = times * [head + first, *(8 * [MIB * b" "])]
+        if not whole:
             pieces[-1] = pieces[-1][:-1]
 
         async def attack(attackers: Attackers) -> None:
-            await attackers.crowd(connections, attackers.sends(*pieces, read=False))
+            await attackers.crowd(connections, attackers.sends(*pieces, read=False), small=True)
 
         return attack
 
@@ -161,26 +170,38 @@ def too_large(round: str) -> Attack:
     return attack
 
 
+TO_A_ROUND = blanks(REPORTS, 40, times=20)
+TO_NO_ROUND = blanks("/rounds/none/reports", 40, times=20)
+LARGE_ANSWERS = blanks(RECOVER, 4, first=b"{}", times=5)
+LONG_PATH = f"/rounds/{60_000 * 'a'}"
+
+
 @variations(
-    {"many-pipelined": blanks("/rounds/none/reports", 20, times=50)},
+    {"unread": every(TO_A_ROUND, TO_NO_ROUND, LARGE_ANSWERS)},
     {
         "one": blanks("/rounds/none/reports", 1),
         "one-pipelined": blanks("/rounds/none/reports", 1, times=1000),
-        "to-a-round": blanks("/rounds/{round}/reports", 40, times=20),
-        "packed": blanks("/rounds/{round}/reports", 40, PACKED, times=20),
-        "to-recover": blanks("/rounds/{round}/recover", 40, times=20),
-        "to-no-round": blanks("/rounds/none/recover", 40, times=20),
+        "many-pipelined": blanks("/rounds/none/reports", 20, times=50),
+        "to-a-round": TO_A_ROUND,
+        "packed": blanks(REPORTS, 40, PACKED, times=20),
+        "to-no-round": TO_NO_ROUND,
+        "recover-of-no-round": blanks("/rounds/none/recover", 40, times=20),
+        "recover": blanks(RECOVER, 40, times=20),
+        "large-answers": LARGE_ANSWERS,
+        "answers-as-long-as-paths": blanks(f"{LONG_PATH}/reports", 40, method="PUT", times=10),
+        "recovers-as-long-as-paths": blanks(f"{LONG_PATH}/recover", 40, method="PUT", times=10),
         "open-without-a-key": blanks("/rounds", 40, times=20),
         "to-no-path": blanks("/nothing", 40, times=20),
         "to-healthz": blanks("/healthz", 40, times=20),
-        "unfinished": blanks("/rounds/none/reports", 40, rest=False),
+        "unfinished": blanks("/rounds/none/reports", 40, whole=False),
         "with-expect": blanks("/rounds/none/reports", 40, "Expect: 100-continue"),
         "too-large-and-unread": too_large,
     },
 )
 def test_no_blanks_without_a_reader_stop_the_server(new_target: NewTarget, attack: MakeAttack) -> None:
+    """The round has 100,000 items, so that one of its answers is megabytes."""
     target = new_target()
-    assert_alive(besiege(target, attack(target.grr_round(100, 16))))
+    assert_alive(besiege(target, attack(target.grr_round(100, 100_000))))
 
 
 def chunked(path: str, pieces: Callable[[], list[bytes]], *headers: str, connections: int = 4) -> MakeAttack:
@@ -223,7 +244,6 @@ def bomb() -> bytes:
     return zipped(64 * MIB * b" ")
 
 
-REPORTS = "/rounds/{round}/reports"
 GZIPPED: dict[str, MakeAttack] = {
     "empty-lists": posting(REPORTS, empty_lists, GZIP),
     "many-empty-lists": posting(REPORTS, empty_lists, GZIP, connections=60),

@@ -131,4 +131,6 @@ def test_no_slow_connections_stop_the_server(new_target: NewTarget, attack: Atta
 )
 def test_few_files_are_enough_whoever_takes_them(new_target: NewTarget, attack: Attack) -> None:
     """With room for 256 open files and sockets."""
-    assert_alive(besiege(new_target(files=256), attack))
+    assert_alive(
+        besiege(new_target(first="import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))\n"), attack)
+    )
