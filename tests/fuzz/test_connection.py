@@ -248,7 +248,7 @@ def test_any_bytes_get_answers_or_an_end_and_the_next_client_is_served(
     @example(b"\0", [], False)
     @example(b"POST /reports HTTP/1.1\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", [], True)
     @example(b"GET /version HTTP/1.1\r\nX: " + b"a" * HEAD_BYTES + b"\r\n\r\n", [100], True)
-    @example(b"GET /healthz HTTP/1.1\r\nProxy-Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n", [], True)
+    @example(b"GET /healthz HTTP/1.1\r\nProxy-Connection: keep-alive, Upgrade\r\nUpgrade: h2c\r\n\r\n", [], True)
     @example(b"GET /version HTTP/1.1\r\nContent-Length: " + b"0" * 5000 + b"\r\n\r\n", [], True)
     @example(_recover(b"{" + b",".join(b'"%x":0' % i for i in range(300_000)) + b"}"), [], True)
     @example(_recover(b'{"targets":[' + b",".join(100_000 * [b"{}"]) + b"]}"), [], True)

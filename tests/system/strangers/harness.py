@@ -29,7 +29,7 @@ __all__ = ["ALL", "SHUTDOWN_SECONDS", "Attack", "Report", "assert_alive", "besie
 ALL = os.environ.get("STRANGERS") == "all"
 """Whether every variation runs, for longer; else a few that stand for them."""
 
-SECONDS = 5.0 if ALL else 2.5
+SECONDS = 5.0 if ALL else 2.0
 """How long an attack goes on before the honest submissions are waited for; it goes on meanwhile."""
 
 WAIT_SECONDS = 15.0
