@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from tests.conftest import StartServer
-from tests.system.strangers.harness import SHUTDOWN_SECONDS
+from tests.system.strangers.report import SHUTDOWN_SECONDS
 from tests.system.strangers.target import Target
 
 NewTarget = Callable[..., Target]

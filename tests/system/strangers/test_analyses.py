@@ -6,7 +6,8 @@ from collections.abc import Callable
 import pytest
 from tests.system.strangers.attackers import Attackers, get, post
 from tests.system.strangers.conftest import NewTarget
-from tests.system.strangers.harness import ALL, Attack, assert_alive, besiege, variations
+from tests.system.strangers.harness import ALL, Attack, besiege, variations
+from tests.system.strangers.report import assert_alive
 
 pytestmark = pytest.mark.sqlite
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 from tests.system.strangers.attackers import Attackers, post, request
 from tests.system.strangers.conftest import NewTarget
-from tests.system.strangers.harness import Attack, assert_alive, besiege, variations
+from tests.system.strangers.harness import Attack, besiege, variations
+from tests.system.strangers.report import assert_alive
 
 pytestmark = pytest.mark.sqlite
 

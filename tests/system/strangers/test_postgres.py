@@ -3,7 +3,8 @@
 import pytest
 from tests.system.strangers import test_analyses, test_bodies, test_slow_readers
 from tests.system.strangers.conftest import NewTarget
-from tests.system.strangers.harness import ALL, assert_alive, besiege
+from tests.system.strangers.harness import ALL, besiege
+from tests.system.strangers.report import assert_alive
 
 pytestmark = [
     pytest.mark.postgres,

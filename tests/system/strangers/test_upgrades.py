@@ -3,7 +3,8 @@
 import pytest
 from tests.system.strangers.attackers import Attackers, get, post, request
 from tests.system.strangers.conftest import NewTarget
-from tests.system.strangers.harness import assert_alive, besiege, variations
+from tests.system.strangers.harness import besiege, variations
+from tests.system.strangers.report import assert_alive
 
 pytestmark = pytest.mark.sqlite
 
