@@ -1,6 +1,6 @@
 # make install   everything, in .venv
 # make demo      a poisoned collection round, end to end
-# make test      the tests
+# make test      the tests; with STRANGERS=all every attack of strangers, an hour of them
 # make check     format, lint, types, security
 # make fuzz      the properties of the tests on new inputs, for FUZZ_SECONDS (600)
 # make audit     known vulnerabilities of the pinned versions; asks the package index
