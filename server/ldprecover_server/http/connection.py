@@ -31,6 +31,7 @@ UNREAD_BYTES = 1 << 15
 UNREAD_SECONDS = 10.0
 """Time after which a client that reads nothing is cut off."""
 
+_JOINED_BYTES = 1 << 12
 _LINGER_SECONDS, _LINGER_BYTES = 5.0, 32 << 20
 _PROGRESS_BYTES = 1 << 14
 
@@ -203,6 +204,8 @@ class _Transport:
         if not self._pieces:
             self._connection.loop.call_soon(self._flush)
         self._pieces.append(data)
+        if len(data) > _JOINED_BYTES:  # else a turn could write any number of pieces before the connection says stop
+            self._flush()
 
     def close(self) -> None:
         if self._ended:
