@@ -13,7 +13,7 @@ from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
 from tests.deploy.tools import ROOT, run
 
-from ldprecover_server.http.problems import PROBLEMS, STANDARD_PROBLEMS
+from ldprecover_server.errors import every_refusal
 from ldprecover_server.metrics import MANIFEST
 
 PROMETHEUS = ROOT / "deploy" / "prometheus"
@@ -64,7 +64,7 @@ def test_alerts_and_the_board_know_the_job_of_the_sample_configuration() -> None
 def test_every_reason_that_an_alert_names_is_a_problem() -> None:
     reasons = {reason for expr in ALERTS for reason in re.findall(r'reason="([^"]*)"', expr)}
     assert reasons
-    assert reasons <= {problem.slug for problem in [*PROBLEMS.values(), *STANDARD_PROBLEMS]}
+    assert reasons <= {refusal.slug for refusal in every_refusal()}
 
 
 def test_every_metric_is_on_the_board() -> None:
