@@ -1,18 +1,18 @@
 """The one transaction that stores submissions: exactly once, or not at all."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Protocol
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from ldprecover.tally import Tally
-from ldprecover_server.store.database import AtOnce, Database
+from ldprecover_server.store.at_once import AtOnce
+from ldprecover_server.store.database import Database, upsert
 from ldprecover_server.store.schema import keys, rounds, segments, tallies
 
-__all__ = ["Batch", "Commit", "Outcome", "Sealed", "Submitted", "upsert"]
+__all__ = ["Batch", "Commit", "Outcome", "Sealed", "Submitted"]
 
 
 class Outcome(Enum):
@@ -172,8 +172,3 @@ class Commit:
 
 def _key_of(submission: Submitted) -> bytes:
     return submission.key
-
-
-def upsert(dialect: str) -> Callable[[sa.Table], postgresql.Insert | sqlite.Insert]:
-    """Return the dialect's INSERT, which knows ON CONFLICT."""
-    return postgresql.insert if dialect == "postgresql" else sqlite.insert

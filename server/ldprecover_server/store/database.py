@@ -2,34 +2,18 @@
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 
 from ldprecover_server.errors import StorageFullError, StoreUnavailableError
+from ldprecover_server.store.at_once import AtOnce
 
-__all__ = ["AtOnce", "Database", "is_write"]
+__all__ = ["Database", "is_write", "upsert"]
 
 _WRITE = "ldprecover_write"
-
-
-@dataclass(frozen=True)
-class AtOnce:
-    """What a batch would store in the usual case: an open round, and keys that no one has used.
-
-    The process's tally is written over `n_before` reports, and nothing is stored where it has another number.
-    """
-
-    round: int
-    keys: Mapping[bytes, bytes]  # with their digests
-    hour: int
-    n: int
-    data: bytes
-    n_before: int
-    n_after: int
-    counts: bytes
 
 
 class Database(ABC):
@@ -116,3 +100,8 @@ class Database(ABC):
 def is_write(connection: sa.Connection) -> bool:
     """Tell whether this is a connection of `Database.write`."""
     return bool(connection.get_execution_options().get(_WRITE, False))
+
+
+def upsert(dialect: str) -> Callable[[sa.Table], postgresql.Insert | sqlite.Insert]:
+    """Return the dialect's INSERT, which knows ON CONFLICT."""
+    return postgresql.insert if dialect == "postgresql" else sqlite.insert

@@ -13,7 +13,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import DBAPIConnection
 
 from ldprecover_server.errors import ConfigurationError, DatabaseGoneError
-from ldprecover_server.store.database import AtOnce, Database, is_write
+from ldprecover_server.store.at_once import SQLITE, SQLITE_MADE, AtOnce
+from ldprecover_server.store.database import Database, is_write
 
 __all__ = ["SQLite"]
 
@@ -44,30 +45,6 @@ WITH RECURSIVE each (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM each WHERE i + 
 INSERT OR IGNORE INTO keys (round, key, digest)
 SELECT ?1, substr(?3, 16 * i + 1, 16), substr(?4, 16 * i + 1, 16) FROM each
 """
-
-# The usual commit is one statement, which begins and ends its transaction itself: so all of it is one step without the
-# interpreter's lock. Whatever stands in its way aborts it whole. Made for a connection when it first commits so.
-_AT_ONCE_MADE = (
-    """
-CREATE TEMP VIEW IF NOT EXISTS at_once (round, process, many, keys, digests, n_before, n_after, counts, hour, n, data)
-AS SELECT 0, 0, 0, x'', x'', 0, 0, x'', 0, 0, x''
-""",
-    """
-CREATE TEMP TRIGGER IF NOT EXISTS store_at_once INSTEAD OF INSERT ON at_once BEGIN
-    SELECT RAISE(ABORT, 'not open') WHERE NOT EXISTS (SELECT 1 FROM rounds WHERE seq = NEW.round AND state = 'open');
-    INSERT INTO keys (round, key, digest)
-    SELECT NEW.round, substr(NEW.keys, 16 * i + 1, 16), substr(NEW.digests, 16 * i + 1, 16) FROM (
-        WITH RECURSIVE each (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM each WHERE i + 1 < NEW.many) SELECT i FROM each
-    );
-    UPDATE tallies SET n = NEW.n_after, counts = NEW.counts
-    WHERE round = NEW.round AND process = NEW.process AND n = NEW.n_before;
-    SELECT RAISE(ABORT, 'another tally') WHERE changes() <> 1;
-    INSERT INTO segments (round, hour, n, data)
-    SELECT NEW.round, NEW.hour, NEW.n, NEW.data FROM rounds WHERE seq = NEW.round AND retention IS NOT 0;
-END
-""",
-)
-_AT_ONCE = "INSERT INTO at_once VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 class SQLite(Database):
@@ -171,10 +148,10 @@ class SQLite(Database):
             with self._refusals(), self.engine.connect().execution_options(**{_ITSELF: True}) as connection:
                 self._check_same()
                 if _ITSELF not in connection.info:
-                    for made in _AT_ONCE_MADE:
+                    for made in SQLITE_MADE:
                         connection.exec_driver_sql(made)
                     connection.info[_ITSELF] = True
-                connection.exec_driver_sql(_AT_ONCE, values)
+                connection.exec_driver_sql(SQLITE, values)
             self._check_same()
         except sa.exc.IntegrityError:
             return False
