@@ -1,7 +1,9 @@
 """The usual commit in one statement, on either database; whatever stands in its way undoes it whole.
 
 Both do what `Commit` does in its longer way: the round is open, no key is known, and the process's tally is as it
-left it; then keys, segment and tally are written.
+left it; then keys, segment and tally are written. As it left it: with as many reports, and under the token that the
+process drew. Another that has its number by mistake, or after a failover that lost what was committed last, takes the
+row in the longer way and leaves its own token there: so equal numbers of reports are not taken for equal counts.
 """
 
 from collections.abc import Mapping
@@ -14,10 +16,14 @@ __all__ = ["DIVISION_BY_ZERO", "POSTGRES", "SQLITE", "SQLITE_MADE", "AtOnce"]
 class AtOnce:
     """What a batch would store in the usual case: an open round, and keys that no one has used.
 
-    The process's tally is written over `n_before` reports, and nothing is stored where it has another number.
+    The tally of `process` is written over `n_before` reports that the process with this `token` wrote, and nothing is
+    stored where it has another number, or another wrote it. `generation` is that of the database's connections.
     """
 
     round: int
+    process: int
+    token: bytes
+    generation: int
     keys: Mapping[bytes, bytes]  # with their digests
     hour: int
     n: int
@@ -31,8 +37,9 @@ class AtOnce:
 # interpreter's lock. Whatever stands in its way aborts it whole. Made for a connection when it first commits so.
 SQLITE_MADE = (
     """
-CREATE TEMP VIEW IF NOT EXISTS at_once (round, process, many, keys, digests, n_before, n_after, counts, hour, n, data)
-AS SELECT 0, 0, 0, x'', x'', 0, 0, x'', 0, 0, x''
+CREATE TEMP VIEW IF NOT EXISTS at_once (
+    round, process, token, many, keys, digests, n_before, n_after, counts, hour, n, data
+) AS SELECT 0, 0, x'', 0, x'', x'', 0, 0, x'', 0, 0, x''
 """,
     """
 CREATE TEMP TRIGGER IF NOT EXISTS store_at_once INSTEAD OF INSERT ON at_once BEGIN
@@ -42,14 +49,14 @@ CREATE TEMP TRIGGER IF NOT EXISTS store_at_once INSTEAD OF INSERT ON at_once BEG
         WITH RECURSIVE each (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM each WHERE i + 1 < NEW.many) SELECT i FROM each
     );
     UPDATE tallies SET n = NEW.n_after, counts = NEW.counts
-    WHERE round = NEW.round AND process = NEW.process AND n = NEW.n_before;
+    WHERE round = NEW.round AND process = NEW.process AND n = NEW.n_before AND token = NEW.token;
     SELECT RAISE(ABORT, 'another tally') WHERE changes() <> 1;
     INSERT INTO segments (round, hour, n, data)
     SELECT NEW.round, NEW.hour, NEW.n, NEW.data FROM rounds WHERE seq = NEW.round AND retention IS NOT 0;
 END
 """,
 )
-SQLITE = "INSERT INTO at_once VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+SQLITE = "INSERT INTO at_once VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 # The usual commit in one statement, sent once and committed by itself: for 16 keys 0.85 ms, against 1.9 for one after
 # the other. FOR SHARE holds a closing server back. The LIMIT makes each key a look into the index, however small
@@ -59,7 +66,10 @@ POSTGRES = """
 WITH open AS MATERIALIZED (SELECT retention FROM rounds WHERE seq = %(round)s AND state = 'open' FOR SHARE),
 fresh AS MATERIALIZED (
     SELECT retention FROM open
-    WHERE EXISTS (SELECT FROM tallies WHERE round = %(round)s AND process = %(process)s AND n = %(n_before)s)
+    WHERE EXISTS (
+        SELECT FROM tallies
+        WHERE round = %(round)s AND process = %(process)s AND n = %(n_before)s AND token = %(token)b
+    )
     AND NOT EXISTS (
         SELECT FROM unnest(%(keys)b::bytea[]) AS k, LATERAL (
             SELECT FROM keys WHERE round = %(round)s AND key = k LIMIT 1
@@ -77,7 +87,7 @@ segment AS (
 ),
 tally AS (
     UPDATE tallies SET n = %(n_after)s, counts = %(counts)b FROM fresh
-    WHERE round = %(round)s AND process = %(process)s AND n = %(n_before)s RETURNING 1
+    WHERE round = %(round)s AND process = %(process)s AND n = %(n_before)s AND token = %(token)b RETURNING 1
 )
 SELECT CASE WHEN EXISTS (SELECT FROM fresh)
     THEN 1 / (((SELECT count(*) FROM stored), (SELECT count(*) FROM tally)) = (%(submissions)s, 1))::int

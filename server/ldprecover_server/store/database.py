@@ -1,8 +1,12 @@
 """What a database must do to keep the promises, whichever it is."""
 
 import contextlib
+import logging
+import math
+import secrets
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import sqlalchemy as sa
@@ -12,6 +16,8 @@ from ldprecover_server.errors import StorageFullError, StoreUnavailableError
 from ldprecover_server.store.at_once import AtOnce
 
 __all__ = ["Database", "is_write", "upsert"]
+
+_log = logging.getLogger(__name__)
 
 _WRITE = "ldprecover_write"
 
@@ -23,6 +29,14 @@ class Database(ABC):
     _read_options: ClassVar[Mapping[str, Any]] = {}
     process = 0
     """Number of this process among those that serve the database: the tally rows that it writes."""
+
+    generation = 0
+    """Changes when a connection was made anew: what was read by others may no longer be so, after a failover."""
+
+    def __init__(self) -> None:
+        self.token = secrets.token_bytes(16)
+        """Stands in the tally rows that this process wrote last."""
+        self._told = ("", -math.inf)
 
     @property
     @abstractmethod
@@ -38,9 +52,16 @@ class Database(ABC):
     def claim(self) -> None:
         """Take this process's place among those that serve the database. Raises ConfigurationError."""
 
+    def keep_claim(self) -> None:  # noqa: B027  most places cannot be lost
+        """Take the place again if it was lost with the connection that held it. Raises StoreUnavailableError."""
+
     @abstractmethod
     def is_full(self, error: sa.exc.DBAPIError) -> bool:
         """Tell whether an error says that nothing more fits on the disk."""
+
+    @abstractmethod
+    def known_keys(self, connection: sa.Connection, round: int, wanted: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Return those idempotency keys of a round that are there, with their digests, however many are wanted."""
 
     @abstractmethod
     def insert_keys(self, connection: sa.Connection, round: int, wanted: Mapping[bytes, bytes]) -> set[bytes]:
@@ -93,8 +114,19 @@ class Database(ABC):
             if self.is_full(error):
                 raise StorageFullError("the disk of the database is full") from error
             if isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError) or error.connection_invalidated:
-                raise StoreUnavailableError(f"the database does not answer: {error.orig}") from error
+                self._tell(str(error.orig))
+                raise StoreUnavailableError("the database does not answer") from error
             raise
+
+    def _tell(self, cause: str) -> None:
+        """Log what a library says of the database; callers are not told, for it may name hosts, users and paths.
+
+        The same cause again within a second is left out: strangers must not be able to fill the log.
+        """
+        before, when = self._told
+        if cause != before or time.monotonic() > when + 1:
+            self._told = (cause, time.monotonic())
+            _log.warning("the database does not answer: %s", cause)
 
 
 def is_write(connection: sa.Connection) -> bool:

@@ -1,9 +1,10 @@
 """A Postgres database: any number of server processes, each with tally rows of its own."""
 
 import contextlib
+import logging
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -20,11 +21,19 @@ if TYPE_CHECKING:
 
 __all__ = ["Postgres"]
 
+_log = logging.getLogger(__name__)
+
 _CLASS = 0x4C44505  # our advisory locks among those of the whole database
 _MAX_PROCESSES = 1024
 _IDLE_SECONDS = 1.0  # a round trip on every use would be a sixth of a commit
 _USED = "ldprecover_used"
 _OPTIONS = "-c synchronous_commit=on -c statement_timeout=60s -c lock_timeout=30s -c timezone=UTC"
+
+# The session is of no more use: it ends, or its server takes no writes, as after a switchover (25006, and 0A000 for a
+# transaction that asks for writing on a standby).
+_LOST = frozenset({"25006", "0A000", "57P01", "57P02", "57P03"})
+
+_KNOWN_KEYS = "SELECT key, digest FROM keys WHERE round = %(round)s AND key = ANY(%(keys)b::bytea[])"
 
 # Two binary arrays, not three parameters a key: for 40 keys 0.24 ms, against 0.57 by VALUES and 0.94 by COPY.
 _INSERT_KEYS = (
@@ -39,7 +48,8 @@ class Postgres(Database):
     Every commit is on disk when it returns: synchronous_commit is on.
 
     A process holds a session's advisory lock on its number, so that two do not contend for the same
-    tally rows. Only speed hangs on that: a row is always locked before it is added to.
+    tally rows. Only speed hangs on that: a row is always locked before it is added to, or found as this
+    process left it. The lock goes with its connection, and `keep_claim` takes it again.
     """
 
     _read_options: ClassVar[Mapping[str, Any]] = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
@@ -47,6 +57,7 @@ class Postgres(Database):
     def __init__(self, url: sa.URL, pool_size: int, answer_seconds: float | None = None) -> None:
         from ldprecover_server.store import sessions  # psycopg is an extra
 
+        super().__init__()
         self.engine = sa.create_engine(
             url,
             pool_size=pool_size,
@@ -62,24 +73,53 @@ class Postgres(Database):
         sessions.bound(self.engine, answer_seconds)
         sa.event.listen(self.engine, "checkin", self._on_checkin)
         sa.event.listen(self.engine, "checkout", self._on_checkout)
+        sa.event.listen(self.engine, "connect", self._on_connect)
+        sa.event.listen(self.engine, "handle_error", _on_error)
         self._claim: sa.Connection | None = None
+        self._claimed = False
 
     @property
     def name(self) -> str:
         return self.engine.url.render_as_string(hide_password=True)
 
     def claim(self) -> None:
-        with self._refusals():
+        numbers = sorted(range(_MAX_PROCESSES), key=lambda number: number != self.process)
+        with self._refusals(), contextlib.ExitStack() as undo:
             connection = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-            for number in range(_MAX_PROCESSES):
+            undo.callback(connection.close)
+            for number in numbers:
                 if connection.scalar(sa.select(sa.func.pg_try_advisory_lock(_CLASS, number))):
-                    self.process, self._claim = number, connection
+                    undo.pop_all()
+                    self.process, self._claim, self._claimed = number, connection, True
                     return
-            connection.close()
         raise ConfigurationError(f"{_MAX_PROCESSES} processes serve {self.name} already")
+
+    def keep_claim(self) -> None:
+        if not self._claimed:
+            return
+        if self._claim is not None:
+            with contextlib.suppress(sa.exc.DBAPIError):
+                if not self._claim.scalar(sa.select(sa.func.pg_is_in_recovery())):
+                    return
+            self._give_up_claim()
+        self.generation += 1
+        self.claim()
+        _log.warning("the connection that held this process's place was lost; its number is now %d", self.process)
+
+    def _give_up_claim(self) -> None:
+        claim, self._claim = self._claim, None
+        if claim is not None:
+            with contextlib.suppress(sa.exc.DBAPIError, StoreUnavailableError):
+                claim.invalidate()  # the lock goes with the session, which another must not inherit
+            with contextlib.suppress(sa.exc.DBAPIError, StoreUnavailableError):
+                claim.close()
 
     def is_full(self, error: sa.exc.DBAPIError) -> bool:
         return getattr(error.orig, "sqlstate", None) == "53100"
+
+    def known_keys(self, connection: sa.Connection, round: int, wanted: Sequence[bytes]) -> dict[bytes, bytes]:
+        rows = connection.exec_driver_sql(_KNOWN_KEYS, {"round": round, "keys": list(wanted)})
+        return {row.key: row.digest for row in rows}
 
     def insert_keys(self, connection: sa.Connection, round: int, wanted: Mapping[bytes, bytes]) -> set[bytes]:
         arrays = {"round": round, "keys": list(wanted), "digests": list(wanted.values())}
@@ -87,9 +127,11 @@ class Postgres(Database):
 
     def store_at_once(self, wish: AtOnce) -> bool:
         arrays = {"keys": list(wish.keys), "digests": list(wish.keys.values()), "submissions": len(wish.keys)}
-        values = {**asdict(wish), **arrays, "process": self.process}
+        values = {**asdict(wish), **arrays}
         committing: dict[str, Any] = {"isolation_level": "AUTOCOMMIT"}
         with self._refusals(), self.engine.connect().execution_options(**committing) as connection:
+            if self.generation != wish.generation:
+                return False  # the database may have forgotten what this process wrote last
             try:
                 return bool(connection.exec_driver_sql(POSTGRES, values).scalar_one())
             except sa.exc.DataError as error:
@@ -98,11 +140,12 @@ class Postgres(Database):
                 raise
 
     def close(self) -> None:
-        if self._claim is not None:
-            with contextlib.suppress(sa.exc.DBAPIError, StoreUnavailableError):
-                self._claim.close()
-            self._claim = None
+        self._claimed = False
+        self._give_up_claim()
         super().close()
+
+    def _on_connect(self, connection: DBAPIConnection, record: ConnectionPoolEntry) -> None:
+        self.generation += 1
 
     def _on_checkin(self, connection: DBAPIConnection | None, record: ConnectionPoolEntry) -> None:
         record.info[_USED] = time.monotonic()
@@ -116,3 +159,8 @@ class Postgres(Database):
                 cast("Session", connection).ping()
             except self.engine.dialect.loaded_dbapi.Error as error:
                 raise sa.exc.DisconnectionError from error
+
+
+def _on_error(context: sa.ExceptionContext) -> None:
+    if getattr(context.original_exception, "sqlstate", None) in _LOST:
+        context.is_disconnect = True  # the pool gives this connection up, and all that were made before

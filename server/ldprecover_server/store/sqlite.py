@@ -5,7 +5,7 @@ import fcntl
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -35,9 +35,9 @@ _MAGIC = b"SQLite format 3\0"
 
 # All keys in one step of a statement whose text never changes. In a step the interpreter's lock is free, and after
 # each the writer has to win it back from the event loop: with a step a key that was most of a commit's time.
-_THERE = """
+_KNOWN = """
 WITH RECURSIVE each (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM each WHERE i + 1 < ?2)
-SELECT key FROM each JOIN keys ON round = ?1 AND key = substr(?3, 16 * i + 1, 16)
+SELECT key, digest FROM each JOIN keys ON round = ?1 AND key = substr(?3, 16 * i + 1, 16)
 """
 # OR IGNORE: a statement that may fail midway would first copy every page that it changes.
 _INSERT_KEYS = """
@@ -55,6 +55,7 @@ class SQLite(Database):
     """
 
     def __init__(self, url: sa.URL) -> None:
+        super().__init__()
         if url.database in (None, "", ":memory:"):
             raise ConfigurationError("the database must be a file, sqlite:///FILE: memory would not survive a crash")
         self.path = Path(str(url.database)).absolute()
@@ -133,8 +134,12 @@ class SQLite(Database):
     def is_full(self, error: sa.exc.DBAPIError) -> bool:
         return getattr(error.orig, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
 
+    def known_keys(self, connection: sa.Connection, round: int, wanted: Sequence[bytes]) -> dict[bytes, bytes]:
+        rows = connection.exec_driver_sql(_KNOWN, (round, len(wanted), b"".join(wanted)))
+        return {row.key: row.digest for row in rows}
+
     def insert_keys(self, connection: sa.Connection, round: int, wanted: Mapping[bytes, bytes]) -> set[bytes]:
-        there = set(connection.exec_driver_sql(_THERE, (round, len(wanted), b"".join(wanted))).scalars())
+        there = self.known_keys(connection, round, list(wanted))
         fresh = {key: digest for key, digest in wanted.items() if key not in there} if there else wanted
         if fresh:
             columns = (b"".join(fresh), b"".join(fresh.values()))
@@ -142,8 +147,9 @@ class SQLite(Database):
         return set(fresh)
 
     def store_at_once(self, wish: AtOnce) -> bool:
-        keys = (wish.round, self.process, len(wish.keys), b"".join(wish.keys), b"".join(wish.keys.values()))
-        values = (*keys, wish.n_before, wish.n_after, wish.counts, wish.hour, wish.n, wish.data)
+        whose = (wish.round, wish.process, wish.token)
+        keys = (len(wish.keys), b"".join(wish.keys), b"".join(wish.keys.values()))
+        values = (*whose, *keys, wish.n_before, wish.n_after, wish.counts, wish.hour, wish.n, wish.data)
         try:
             with self._refusals(), self.engine.connect().execution_options(**{_ITSELF: True}) as connection:
                 self._check_same()

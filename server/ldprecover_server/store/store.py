@@ -46,14 +46,14 @@ class Store(Rounds, Segments, Keys):
             else:
                 migrations.check(self.database)
         except (ServiceError, sa.exc.DatabaseError) as error:
-            raise ConfigurationError(f"{self.database.name} cannot serve as database: {error}") from error
+            raise ConfigurationError(f"{self.database.name} cannot serve as database: {_reason(error)}") from error
 
     def migrate(self) -> list[str]:
         """Bring the schema to this version's; return the revisions it went through. Raises ConfigurationError."""
         try:
             return migrations.migrate(self.database)
         except (ServiceError, sa.exc.DatabaseError) as error:
-            raise ConfigurationError(f"{self.database.name} cannot be migrated: {error}") from error
+            raise ConfigurationError(f"{self.database.name} cannot be migrated: {_reason(error)}") from error
 
     def close(self) -> None:
         """Close the database."""
@@ -79,3 +79,9 @@ class Store(Rounds, Segments, Keys):
     def commit(self, batches: Sequence[Batch]) -> list[list[Outcome]]:
         """Store submissions, durably, each exactly once; return the outcomes in the order given."""
         return self._commit(batches, self.hour())
+
+
+def _reason(error: Exception) -> str:
+    """Return what the operator is told: also the database's own words, which no caller hears."""
+    cause = error.__cause__
+    return f"{error}: {cause.orig}" if isinstance(cause, sa.exc.DBAPIError) else str(error)
