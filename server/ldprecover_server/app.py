@@ -70,9 +70,11 @@ def create_api(service: Service) -> FastAPI:
             yield
         finally:
             housekeeping.cancel()
-            with contextlib.suppress(CancelledError):
-                await housekeeping
-            await run_in_threadpool(service.close)
+            try:
+                with contextlib.suppress(CancelledError):
+                    await housekeeping
+            finally:  # whatever the housekeeping did
+                await run_in_threadpool(service.close)
 
     api = FastAPI(
         title="LDPRecover",

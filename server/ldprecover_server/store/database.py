@@ -78,8 +78,19 @@ class Database(ABC):
         """Return what is free on the database's disk, or None where that cannot be told."""
         return None
 
-    def forget(self) -> None:  # noqa: B027  most databases leave nothing to do
-        """See that what a transaction deleted leaves the disk, as far as that is in our hands."""
+    @abstractmethod
+    def slices(self, connection: sa.Connection, id: int, size: int, step: int) -> Iterator[bytes]:
+        """Yield a segment's bytes, of which there are `size`, `step` at a time, and hold no more of them."""
+
+    def take_turn(self, connection: sa.Connection) -> None:  # noqa: B027  where all writes take turns anyway
+        """Wait for other processes that delete or mix in this very moment; they wait until this transaction ends.
+
+        So they cannot deadlock, nor do anything twice. Commits do not wait for them.
+        """
+
+    def forget(self) -> bool:
+        """See that what was deleted leaves the disk, as far as that is in our hands; return whether it has."""
+        return True
 
     @contextlib.contextmanager
     def read(self) -> Iterator[sa.Connection]:

@@ -4,7 +4,7 @@ import contextlib
 import logging
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -25,6 +25,7 @@ _log = logging.getLogger(__name__)
 
 _CLASS = 0x4C44505  # our advisory locks among those of the whole database
 _MAX_PROCESSES = 1024
+_TURN = -1  # among our locks, where the others are numbers of processes
 _IDLE_SECONDS = 1.0  # a round trip on every use would be a sixth of a commit
 _USED = "ldprecover_used"
 _OPTIONS = "-c synchronous_commit=on -c statement_timeout=60s -c lock_timeout=30s -c timezone=UTC"
@@ -32,6 +33,8 @@ _OPTIONS = "-c synchronous_commit=on -c statement_timeout=60s -c lock_timeout=30
 # The session is of no more use: it ends, or its server takes no writes, as after a switchover (25006, and 0A000 for a
 # transaction that asks for writing on a standby).
 _LOST = frozenset({"25006", "0A000", "57P01", "57P02", "57P03"})
+
+_SLICE = "SELECT substr(data, %(start)s, %(step)s) FROM segments WHERE id = %(id)s"
 
 _KNOWN_KEYS = "SELECT key, digest FROM keys WHERE round = %(round)s AND key = ANY(%(keys)b::bytea[])"
 
@@ -124,6 +127,15 @@ class Postgres(Database):
     def insert_keys(self, connection: sa.Connection, round: int, wanted: Mapping[bytes, bytes]) -> set[bytes]:
         arrays = {"round": round, "keys": list(wanted), "digests": list(wanted.values())}
         return set(connection.exec_driver_sql(_INSERT_KEYS, arrays).scalars())
+
+    def slices(self, connection: sa.Connection, id: int, size: int, step: int) -> Iterator[bytes]:
+        for start in range(0, size, step):
+            yield connection.exec_driver_sql(_SLICE, {"id": id, "start": start + 1, "step": step}).scalar_one()
+
+    def take_turn(self, connection: sa.Connection) -> None:
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CLASS, _TURN)))
+        # Pieces are found by their index, whatever the statistics of the table say.
+        connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
 
     def store_at_once(self, wish: AtOnce) -> bool:
         arrays = {"keys": list(wish.keys), "digests": list(wish.keys.values()), "submissions": len(wish.keys)}

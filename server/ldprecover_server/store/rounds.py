@@ -1,4 +1,4 @@
-"""Rounds: opened, found, closed, deleted, and what was counted of them."""
+"""Rounds: opened, found, closed, and what was counted of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,11 +18,13 @@ from ldprecover_server.errors import (
 )
 from ldprecover_server.store.database import upsert
 from ldprecover_server.store.room import Room
-from ldprecover_server.store.schema import keys, refusals, rounds, segments, tallies
+from ldprecover_server.store.schema import refusals, rounds, tallies
 
-__all__ = ["CURRENT", "Rounds", "StoredRound", "tally_of"]
+__all__ = ["CURRENT", "Rounds", "StoredRound", "find", "tally_of"]
 
 CURRENT = "current"
+
+_LIVE = rounds.c.state != "gone"  # a round that is deleted has rows for a while: see `deletion`
 
 _BRIEF = [column for column in rounds.c if column.name != "items"]
 
@@ -84,19 +86,19 @@ class Rounds(Room):
             statement = upsert(self.database.dialect)(rounds).on_conflict_do_nothing(index_elements=["name"])
             if connection.scalar(statement.returning(rounds.c.seq), row) is None:
                 raise NameTakenError(f"a round named {name!r} exists")
-            return _find(connection, id)
+            return find(connection, id)
 
     def round(self, identifier: str) -> StoredRound:
         """Return the round with this id or name, or the `current` one. Raises RoundNotFoundError."""
         with self.database.read() as connection:
-            return _find(connection, identifier)
+            return find(connection, identifier)
 
     def rounds(self, limit: int, before: str | None = None) -> list[StoredRound]:
         """Return rounds, the one opened last first; `before` is the id after which the page starts."""
         with self.database.read() as connection:
             query = _query().order_by(rounds.c.seq.desc()).limit(limit)
             if before is not None:
-                query = query.where(rounds.c.seq < _find(connection, before).seq)
+                query = query.where(rounds.c.seq < find(connection, before).seq)
             return [_stored(row) for row in connection.execute(query)]
 
     def earlier(self, seq: int) -> list[StoredRound]:
@@ -109,7 +111,7 @@ class Rounds(Room):
     def parameters(self, seq: int) -> RoundParameters:
         """Return the immutable parameters of a round. Raises RoundNotFoundError."""
         with self.database.read() as connection:
-            row = connection.execute(sa.select(rounds).where(rounds.c.seq == seq)).one_or_none()
+            row = connection.execute(sa.select(rounds).where(rounds.c.seq == seq, _LIVE)).one_or_none()
         if row is None:
             raise RoundNotFoundError("the round was deleted")
         items = tuple(msgspec.json.decode(row.items, type=list[str]))
@@ -118,25 +120,13 @@ class Rounds(Room):
     def close_round(self, identifier: str) -> StoredRound:
         """Close a round: no commit after this one adds a report to it."""
         with self.database.write() as connection:
-            found = _find(connection, identifier)
+            found = find(connection, identifier)
             if found.state == "open":
                 values = {"state": "closed", "closed_at": self._now()}
                 connection.execute(
                     sa.update(rounds).where(rounds.c.seq == found.seq, rounds.c.state == "open").values(values)
                 )
-            return _find(connection, found.id)
-
-    def delete_round(self, identifier: str) -> StoredRound:
-        """Delete a round with everything it holds, and return what it was."""
-        with self.database.write() as connection:
-            found = _find(connection, identifier)
-            # Held back until this has ended: whoever would add a row to the round.
-            connection.execute(sa.select(rounds.c.seq).where(rounds.c.seq == found.seq).with_for_update())
-            for table in (segments, tallies, keys, refusals):
-                connection.execute(sa.delete(table).where(table.c.round == found.seq))
-            connection.execute(sa.delete(rounds).where(rounds.c.seq == found.seq))
-        self.database.forget()
-        return found
+            return find(connection, found.id)
 
     def tally(self, seq: int, d: int) -> Tally:
         """Return the sum of every process's tally of a round over d items. Raises RoundNotFoundError."""
@@ -151,7 +141,8 @@ class Rounds(Room):
                 row = sa.select(
                     rounds.c.seq, sa.literal(self.database.process), sa.literal(reason), sa.literal(n, sa.BigInteger)
                 )
-                there = row.where(rounds.c.seq == seq)
+                # Held until this has ended, so that the round cannot go between the look and the row.
+                there = row.where(rounds.c.seq == seq, _LIVE).with_for_update(read=True, key_share=True)
                 connection.execute(
                     added.from_select(["round", "process", "reason", "n"], there).on_conflict_do_update(
                         index_elements=["round", "process", "reason"], set_={"n": refusals.c.n + added.excluded.n}
@@ -169,7 +160,7 @@ class Rounds(Room):
 def tally_of(connection: sa.Connection, seq: int, d: int) -> Tally:
     """Return the sum of every process's tally of a round over d items. Raises RoundNotFoundError."""
     # In the same view as its tallies: a round that was deleted since it was found has none.
-    if connection.scalar(sa.select(rounds.c.seq).where(rounds.c.seq == seq)) is None:
+    if connection.scalar(sa.select(rounds.c.seq).where(rounds.c.seq == seq, _LIVE)) is None:
         raise RoundNotFoundError("the round was deleted")
     rows = connection.execute(sa.select(tallies.c.n, tallies.c.counts).where(tallies.c.round == seq)).all()
     try:
@@ -180,10 +171,11 @@ def tally_of(connection: sa.Connection, seq: int, d: int) -> Tally:
 
 def _query() -> sa.Select[Any]:
     total = sa.select(sa.func.coalesce(sa.func.sum(tallies.c.n), 0)).where(tallies.c.round == rounds.c.seq)
-    return sa.select(*_BRIEF, total.scalar_subquery().label("total"))
+    return sa.select(*_BRIEF, total.scalar_subquery().label("total")).where(_LIVE)
 
 
-def _find(connection: sa.Connection, identifier: str) -> StoredRound:
+def find(connection: sa.Connection, identifier: str) -> StoredRound:
+    """Return the round with this id or name, or the current one. Raises RoundNotFoundError, NoCurrentRoundError."""
     if identifier == CURRENT:
         row = connection.execute(_query().order_by(rounds.c.seq.desc()).limit(1)).one_or_none()
         if row is None:

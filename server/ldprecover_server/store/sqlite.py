@@ -19,6 +19,7 @@ from ldprecover_server.store.database import Database, is_write
 __all__ = ["SQLite"]
 
 _BUSY_MS = 10_000
+_FORGET_MS = 200
 _ITSELF = "ldprecover_itself"  # the statement begins and ends its transaction itself
 _PRAGMAS = (
     "journal_mode=WAL",
@@ -166,10 +167,22 @@ class SQLite(Database):
     def free_bytes(self) -> int | None:
         return shutil.disk_usage(self.path.parent).free
 
-    def forget(self) -> None:
-        # The write-ahead log still has the pages as they were before secure_delete overwrote them.
+    def slices(self, connection: sa.Connection, id: int, size: int, step: int) -> Iterator[bytes]:
+        with _raw(connection).blobopen("segments", "data", id, readonly=True) as blob:
+            while piece := blob.read(step):
+                yield piece
+
+    def forget(self) -> bool:
+        # The write-ahead log still has the pages as they were before secure_delete overwrote them. Whoever reads keeps
+        # them there; commits wait meanwhile, so it is left for later soon.
         with self._refusals(), self.engine.connect() as connection:
-            _raw(connection).execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            raw = _raw(connection)
+            try:
+                raw.execute(f"PRAGMA busy_timeout={_FORGET_MS}")
+                busy, _, _ = raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            finally:
+                raw.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
+        return not busy
 
     def close(self) -> None:
         super().close()

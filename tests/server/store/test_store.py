@@ -21,7 +21,6 @@ from ldprecover_server.errors import (
     ConfigurationError,
     NameTakenError,
     NoCurrentRoundError,
-    ReportsGoneError,
     RoundNotFoundError,
     StoreUnavailableError,
 )
@@ -285,31 +284,6 @@ def test_what_another_process_takes_while_a_commit_runs_undoes_it(
         assert ours.result(30) == [[outcome, Outcome.STORED]]
     assert stored(here, seq) == {"key": [0, 2], "tally": [0, 1, 2]}[taken]
     assert here.tally(seq, 6).counts.tolist() == {"key": [1, 0, 1, 0, 0, 0], "tally": [2, 1, 1, 0, 0, 0]}[taken]
-
-
-def test_the_reports_of_a_round_come_back_in_one_order_with_their_tally(store: Store) -> None:
-    seq = open_round(store)
-    for i in range(150):
-        store.commit([Group(seq, [Submitted(b"%d" % i, (i % 6, 5))])])
-    tally, reports = store.tally_and_reports(seq, 6)
-    store.commit([Group(seq, [Submitted(b"later", (0,))])])
-    first = b"".join(reports)
-    assert first == b"".join(reports)
-    assert reports.n == tally.n == 300
-    assert Tally.of(PARAMETERS.oracle, np.frombuffer(first, dtype="<u4")) == tally
-
-
-def test_reports_that_are_deleted_while_they_are_read_are_missed(store: Store) -> None:
-    seq = open_round(store)
-    for i in range(70):
-        store.commit([Group(seq, [Submitted(b"%d" % i, (1,))])])
-    with store.database.read() as connection:
-        name = connection.scalar(sa.text("SELECT name FROM rounds WHERE seq = :seq"), {"seq": seq})
-    pieces = iter(store.tally_and_reports(seq, 6)[1])
-    next(pieces)
-    store.delete_round(str(name))
-    with pytest.raises(ReportsGoneError):
-        list(pieces)
 
 
 def test_counts_are_stored_as_little_endian_64_bit_integers(store: Store) -> None:
