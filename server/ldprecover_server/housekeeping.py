@@ -38,6 +38,8 @@ class Housekeeping:
         """When nothing was found any more, or left, that is past its retention."""
         self.rows_to_delete = 0
         """Keys and segments left of rounds that are deleted; see `Store.rows_to_delete`."""
+        self.rows_to_mix = 0
+        """Keys and segments of closed rounds that are yet to be mixed; see `Store.rows_to_mix`."""
 
     async def run(self) -> None:
         """Do the work at once, and again every few seconds, until cancelled; then the piece under way is finished."""
@@ -56,7 +58,8 @@ class Housekeeping:
 
     def once(self) -> bool:
         """Do each kind of work, for some seconds at the most; return whether something is left to do soon."""
-        left = [self._try(work) for work in (self._keep_claim, self._flush, self._purge, self._delete, self._forget)]
+        works = (self._keep_claim, self._flush, self._purge, self._delete, self._mix, self._forget)
+        left = [self._try(work) for work in works]
         self.last_run = time.time()
         return any(left)
 
@@ -92,6 +95,11 @@ class Housekeeping:
         deleted = self._for_a_while(self._store.delete_rest)
         self.rows_to_delete = 0 if deleted.done else self._store.rows_to_delete()
         return not deleted.done
+
+    def _mix(self) -> bool:
+        mixed = self._for_a_while(self._store.mix)
+        self.rows_to_mix = 0 if mixed.done else self._store.rows_to_mix()
+        return not mixed.done
 
     def _forget(self) -> bool:
         if not self._store.forgotten:

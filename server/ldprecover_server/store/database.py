@@ -82,6 +82,13 @@ class Database(ABC):
     def slices(self, connection: sa.Connection, id: int, size: int, step: int) -> Iterator[bytes]:
         """Yield a segment's bytes, of which there are `size`, `step` at a time, and hold no more of them."""
 
+    rows_tell_order: ClassVar[bool] = False
+    """Whether rows, beside their columns, tell in which transaction they were written, and in which order."""
+
+    @abstractmethod
+    def next_segment(self, connection: sa.Connection) -> int:
+        """Return an id for a segment that is later than all there are."""
+
     def take_turn(self, connection: sa.Connection) -> None:  # noqa: B027  where all writes take turns anyway
         """Wait for other processes that delete or mix in this very moment; they wait until this transaction ends.
 

@@ -55,6 +55,7 @@ class Postgres(Database):
     process left it. The lock goes with its connection, and `keep_claim` takes it again.
     """
 
+    rows_tell_order = True
     _read_options: ClassVar[Mapping[str, Any]] = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
 
     def __init__(self, url: sa.URL, pool_size: int, answer_seconds: float | None = None) -> None:
@@ -127,6 +128,9 @@ class Postgres(Database):
     def insert_keys(self, connection: sa.Connection, round: int, wanted: Mapping[bytes, bytes]) -> set[bytes]:
         arrays = {"round": round, "keys": list(wanted), "digests": list(wanted.values())}
         return set(connection.exec_driver_sql(_INSERT_KEYS, arrays).scalars())
+
+    def next_segment(self, connection: sa.Connection) -> int:
+        return int(connection.exec_driver_sql("SELECT nextval('segments_id_seq')").scalar_one())
 
     def slices(self, connection: sa.Connection, id: int, size: int, step: int) -> Iterator[bytes]:
         for start in range(0, size, step):

@@ -62,13 +62,14 @@ class SQLite(Database):
         self.path = Path(str(url.database)).absolute()
         if not self.path.parent.is_dir():
             raise ConfigurationError(f"the folder of the database does not exist: {self.path.parent}")
-        # Every connection is given back with its transaction ended: the pool need not end it again.
+        # Nearly every connection is given back with its transaction ended: the pool need not end it again.
         self.engine = sa.create_engine(
             url, pool_reset_on_return=None, hide_parameters=True, connect_args={"timeout": _BUSY_MS / 1000}
         )
         sa.event.listen(self.engine, "do_connect", self._on_do_connect)
         sa.event.listen(self.engine, "connect", _on_connect)
         sa.event.listen(self.engine, "begin", _on_begin)
+        sa.event.listen(self.engine, "checkin", _on_checkin)
         self._lock: TextIO | None = None
         self._opened: tuple[int, int] | None = None
         """Which file this is, from the first connection on: its device and its number there."""
@@ -167,6 +168,9 @@ class SQLite(Database):
     def free_bytes(self) -> int | None:
         return shutil.disk_usage(self.path.parent).free
 
+    def next_segment(self, connection: sa.Connection) -> int:
+        return int(connection.exec_driver_sql("SELECT coalesce(max(id), 0) + 1 FROM segments").scalar_one())
+
     def slices(self, connection: sa.Connection, id: int, size: int, step: int) -> Iterator[bytes]:
         with _raw(connection).blobopen("segments", "data", id, readonly=True) as blob:
             while piece := blob.read(step):
@@ -227,3 +231,9 @@ def _on_connect(connection: DBAPIConnection, record: Any) -> None:
 def _on_begin(connection: sa.Connection) -> None:
     if not connection.get_execution_options().get(_ITSELF, False):
         connection.exec_driver_sql("BEGIN IMMEDIATE" if is_write(connection) else "BEGIN")
+
+
+def _on_checkin(connection: Any, record: Any) -> None:
+    # A COMMIT that fails may leave its transaction open, and whoever gets the connection next could not begin.
+    if connection is not None and connection.in_transaction:
+        connection.rollback()

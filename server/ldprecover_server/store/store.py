@@ -9,11 +9,10 @@ import sqlalchemy as sa
 from ldprecover_server.errors import ConfigurationError, ServiceError
 from ldprecover_server.store import migrations
 from ldprecover_server.store.commit import Batch, Commit, Outcome
-from ldprecover_server.store.deletion import Deletion
 from ldprecover_server.store.keys import Keys
+from ldprecover_server.store.mixing import Mixing
 from ldprecover_server.store.opening import open_database
 from ldprecover_server.store.room import Clock
-from ldprecover_server.store.rounds import Rounds
 from ldprecover_server.store.schema import rounds, secrets
 from ldprecover_server.store.segments import Segments
 
@@ -22,7 +21,7 @@ __all__ = ["Store"]
 _PROBE_BYTES = 1 << 18
 
 
-class Store(Rounds, Segments, Deletion, Keys):
+class Store(Mixing, Segments, Keys):
     """Everything the service keeps. Methods are safe to call from several threads."""
 
     def __init__(
