@@ -134,9 +134,11 @@ class Application:
             yield {CROWD: self.crowd}
         finally:
             housekeeping.cancel()
-            with contextlib.suppress(CancelledError):
-                await housekeeping
-            await to_thread.run_sync(self._close)
+            try:
+                with contextlib.suppress(CancelledError):
+                    await housekeeping
+            finally:  # whatever the housekeeping did
+                await to_thread.run_sync(self._close)
 
     def _close(self) -> None:
         """Stop the writer, once it has stored what it holds, write what was refused, and close the store."""

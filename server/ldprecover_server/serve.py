@@ -19,16 +19,14 @@ from uvicorn.supervisors import Multiprocess
 from ldprecover import kernels
 from ldprecover_server import logs
 from ldprecover_server.access.access import Access
-from ldprecover_server.access.access import create_key as make_key
 from ldprecover_server.app import Application
 from ldprecover_server.errors import ConfigurationError
 from ldprecover_server.http.connection import Connection
-from ldprecover_server.keys import AccessKey
 from ldprecover_server.metrics import shared_by_processes
 from ldprecover_server.settings import Settings
 from ldprecover_server.store import Store
 
-__all__ = ["create_key", "list_keys", "migrate", "revoke_key", "serve", "worker"]
+__all__ = ["serve", "worker"]
 
 # A worker that gives no sign of life for so long is killed and replaced. It gives none while it starts, and on a busy
 # machine that takes longer than uvicorn's 5 seconds: none would ever come up.
@@ -98,33 +96,6 @@ def worker() -> ASGIApp:
     gc.collect()
     gc.freeze()
     return app
-
-
-def migrate(settings: Settings) -> list[str]:
-    """Bring the database's schema to this version's; return the revisions it went through."""
-    with contextlib.closing(Store(settings.database_url)) as store:
-        return store.migrate()
-
-
-def create_key(settings: Settings, *, scope: str = "admin", name: str | None = None) -> str:
-    """Make another key on the database and return it, this once. Raises NameTakenError or ParameterError."""
-    with contextlib.closing(Store(settings.database_url)) as store:
-        store.prepare()
-        return make_key(store, scope, name)
-
-
-def list_keys(settings: Settings) -> list[AccessKey]:
-    """Return what is told of the database's keys, by name, the revoked ones too."""
-    with contextlib.closing(Store(settings.database_url)) as store:
-        store.prepare()
-        return store.access_keys()
-
-
-def revoke_key(settings: Settings, name: str) -> None:
-    """Revoke a key of the database, for good. Raises KeyNotFoundError."""
-    with contextlib.closing(Store(settings.database_url)) as store:
-        store.prepare()
-        store.revoke_key(name)
 
 
 class _Supervisor(Multiprocess):

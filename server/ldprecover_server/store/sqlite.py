@@ -5,7 +5,7 @@ import fcntl
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -13,11 +13,13 @@ import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import DBAPIConnection
 
 from ldprecover_server.errors import ConfigurationError, DatabaseGoneError
-from ldprecover_server.store.database import AtOnce, Database, is_write
+from ldprecover_server.store.at_once import SQLITE, SQLITE_MADE, AtOnce
+from ldprecover_server.store.database import Database, is_write
 
 __all__ = ["SQLite"]
 
 _BUSY_MS = 10_000
+_FORGET_MS = 200
 _ITSELF = "ldprecover_itself"  # the statement begins and ends its transaction itself
 _PRAGMAS = (
     "journal_mode=WAL",
@@ -34,9 +36,9 @@ _MAGIC = b"SQLite format 3\0"
 
 # All keys in one step of a statement whose text never changes. In a step the interpreter's lock is free, and after
 # each the writer has to win it back from the event loop: with a step a key that was most of a commit's time.
-_THERE = """
+_KNOWN = """
 WITH RECURSIVE each (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM each WHERE i + 1 < ?2)
-SELECT key FROM each JOIN keys ON round = ?1 AND key = substr(?3, 16 * i + 1, 16)
+SELECT key, digest FROM each JOIN keys ON round = ?1 AND key = substr(?3, 16 * i + 1, 16)
 """
 # OR IGNORE: a statement that may fail midway would first copy every page that it changes.
 _INSERT_KEYS = """
@@ -44,30 +46,6 @@ WITH RECURSIVE each (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM each WHERE i + 
 INSERT OR IGNORE INTO keys (round, key, digest)
 SELECT ?1, substr(?3, 16 * i + 1, 16), substr(?4, 16 * i + 1, 16) FROM each
 """
-
-# The usual commit is one statement, which begins and ends its transaction itself: so all of it is one step without the
-# interpreter's lock. Whatever stands in its way aborts it whole. Made for a connection when it first commits so.
-_AT_ONCE_MADE = (
-    """
-CREATE TEMP VIEW IF NOT EXISTS at_once (round, process, many, keys, digests, n_before, n_after, counts, hour, n, data)
-AS SELECT 0, 0, 0, x'', x'', 0, 0, x'', 0, 0, x''
-""",
-    """
-CREATE TEMP TRIGGER IF NOT EXISTS store_at_once INSTEAD OF INSERT ON at_once BEGIN
-    SELECT RAISE(ABORT, 'not open') WHERE NOT EXISTS (SELECT 1 FROM rounds WHERE seq = NEW.round AND state = 'open');
-    INSERT INTO keys (round, key, digest)
-    SELECT NEW.round, substr(NEW.keys, 16 * i + 1, 16), substr(NEW.digests, 16 * i + 1, 16) FROM (
-        WITH RECURSIVE each (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM each WHERE i + 1 < NEW.many) SELECT i FROM each
-    );
-    UPDATE tallies SET n = NEW.n_after, counts = NEW.counts
-    WHERE round = NEW.round AND process = NEW.process AND n = NEW.n_before;
-    SELECT RAISE(ABORT, 'another tally') WHERE changes() <> 1;
-    INSERT INTO segments (round, hour, n, data)
-    SELECT NEW.round, NEW.hour, NEW.n, NEW.data FROM rounds WHERE seq = NEW.round AND retention IS NOT 0;
-END
-""",
-)
-_AT_ONCE = "INSERT INTO at_once VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 class SQLite(Database):
@@ -78,18 +56,20 @@ class SQLite(Database):
     """
 
     def __init__(self, url: sa.URL) -> None:
+        super().__init__()
         if url.database in (None, "", ":memory:"):
             raise ConfigurationError("the database must be a file, sqlite:///FILE: memory would not survive a crash")
         self.path = Path(str(url.database)).absolute()
         if not self.path.parent.is_dir():
             raise ConfigurationError(f"the folder of the database does not exist: {self.path.parent}")
-        # Every connection is given back with its transaction ended: the pool need not end it again.
+        # Nearly every connection is given back with its transaction ended: the pool need not end it again.
         self.engine = sa.create_engine(
             url, pool_reset_on_return=None, hide_parameters=True, connect_args={"timeout": _BUSY_MS / 1000}
         )
         sa.event.listen(self.engine, "do_connect", self._on_do_connect)
         sa.event.listen(self.engine, "connect", _on_connect)
         sa.event.listen(self.engine, "begin", _on_begin)
+        sa.event.listen(self.engine, "checkin", _on_checkin)
         self._lock: TextIO | None = None
         self._opened: tuple[int, int] | None = None
         """Which file this is, from the first connection on: its device and its number there."""
@@ -156,8 +136,12 @@ class SQLite(Database):
     def is_full(self, error: sa.exc.DBAPIError) -> bool:
         return getattr(error.orig, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
 
+    def known_keys(self, connection: sa.Connection, round: int, wanted: Sequence[bytes]) -> dict[bytes, bytes]:
+        rows = connection.exec_driver_sql(_KNOWN, (round, len(wanted), b"".join(wanted)))
+        return {row.key: row.digest for row in rows}
+
     def insert_keys(self, connection: sa.Connection, round: int, wanted: Mapping[bytes, bytes]) -> set[bytes]:
-        there = set(connection.exec_driver_sql(_THERE, (round, len(wanted), b"".join(wanted))).scalars())
+        there = self.known_keys(connection, round, list(wanted))
         fresh = {key: digest for key, digest in wanted.items() if key not in there} if there else wanted
         if fresh:
             columns = (b"".join(fresh), b"".join(fresh.values()))
@@ -165,16 +149,17 @@ class SQLite(Database):
         return set(fresh)
 
     def store_at_once(self, wish: AtOnce) -> bool:
-        keys = (wish.round, self.process, len(wish.keys), b"".join(wish.keys), b"".join(wish.keys.values()))
-        values = (*keys, wish.n_before, wish.n_after, wish.counts, wish.hour, wish.n, wish.data)
+        whose = (wish.round, wish.process, wish.token)
+        keys = (len(wish.keys), b"".join(wish.keys), b"".join(wish.keys.values()))
+        values = (*whose, *keys, wish.n_before, wish.n_after, wish.counts, wish.hour, wish.n, wish.data)
         try:
             with self._refusals(), self.engine.connect().execution_options(**{_ITSELF: True}) as connection:
                 self._check_same()
                 if _ITSELF not in connection.info:
-                    for made in _AT_ONCE_MADE:
+                    for made in SQLITE_MADE:
                         connection.exec_driver_sql(made)
                     connection.info[_ITSELF] = True
-                connection.exec_driver_sql(_AT_ONCE, values)
+                connection.exec_driver_sql(SQLITE, values)
             self._check_same()
         except sa.exc.IntegrityError:
             return False
@@ -183,10 +168,25 @@ class SQLite(Database):
     def free_bytes(self) -> int | None:
         return shutil.disk_usage(self.path.parent).free
 
-    def forget(self) -> None:
-        # The write-ahead log still has the pages as they were before secure_delete overwrote them.
+    def next_segment(self, connection: sa.Connection) -> int:
+        return int(connection.exec_driver_sql("SELECT coalesce(max(id), 0) + 1 FROM segments").scalar_one())
+
+    def slices(self, connection: sa.Connection, id: int, size: int, step: int) -> Iterator[bytes]:
+        with _raw(connection).blobopen("segments", "data", id, readonly=True) as blob:
+            while piece := blob.read(step):
+                yield piece
+
+    def forget(self) -> bool:
+        # The write-ahead log still has the pages as they were before secure_delete overwrote them. Whoever reads keeps
+        # them there; commits wait meanwhile, so it is left for later soon.
         with self._refusals(), self.engine.connect() as connection:
-            _raw(connection).execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            raw = _raw(connection)
+            try:
+                raw.execute(f"PRAGMA busy_timeout={_FORGET_MS}")
+                busy, _, _ = raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            finally:
+                raw.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
+        return not busy
 
     def close(self) -> None:
         super().close()
@@ -231,3 +231,9 @@ def _on_connect(connection: DBAPIConnection, record: Any) -> None:
 def _on_begin(connection: sa.Connection) -> None:
     if not connection.get_execution_options().get(_ITSELF, False):
         connection.exec_driver_sql("BEGIN IMMEDIATE" if is_write(connection) else "BEGIN")
+
+
+def _on_checkin(connection: Any, record: Any) -> None:
+    # A COMMIT that fails may leave its transaction open, and whoever gets the connection next could not begin.
+    if connection is not None and connection.in_transaction:
+        connection.rollback()
