@@ -13,7 +13,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ldprecover_server.access.access import Access
 from ldprecover_server.access.rates import ReportLimits
-from ldprecover_server.analysis import Analysis
+from ldprecover_server.analysis.analyses import Analyses
+from ldprecover_server.analysis.answers import Answers
+from ldprecover_server.analysis.children import Children
+from ldprecover_server.analysis.jobs import Jobs
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.http import openapi, paths, problems
 from ldprecover_server.http.answers import Unread
@@ -21,7 +24,7 @@ from ldprecover_server.http.bodies import Bodies, CloseUnread
 from ldprecover_server.http.connection import CROWD
 from ldprecover_server.http.cors import Cors
 from ldprecover_server.http.crowd import Crowd
-from ldprecover_server.http.routes import analysis, operation, reference, results, rounds
+from ldprecover_server.http.routes import analysis, jobs, operation, reference, results, rounds
 from ldprecover_server.http.routes.common import Rooms
 from ldprecover_server.http.routes.submissions import SubmissionRoute
 from ldprecover_server.http.watch import Watch
@@ -57,7 +60,17 @@ class Application:
         )
         self.refusals = Refusals(store)
         self.bodies = Bodies(settings.queue_bytes, settings.body_seconds, settings.anonymous_body_seconds)
-        self.crowd = Crowd(_most_connections(settings.connections))
+        self.children = Children(
+            settings.analyses,
+            waiting=settings.analysis_queue,
+            seconds=settings.analysis_seconds,
+            key_seconds=settings.analysis_key_seconds,
+            memory_bytes=settings.analysis_bytes,
+            disk_bytes=settings.analysis_disk_bytes,
+            metrics=self.metrics,
+        )
+        self.jobs = Jobs(store, waiting=settings.analysis_queue, metrics=self.metrics)
+        self.crowd = Crowd(_most_connections(settings.connections), self.metrics)
         limits = ReportLimits(settings.report_rate, settings.report_burst) if settings.report_rate else None
         access = Access(store, settings.secret_key, limits=limits)
         known = Rounds(store, settings.max_domain_size)
@@ -68,7 +81,8 @@ class Application:
             rounds=known,
             submissions=submissions,
             results=read,
-            analysis=Analysis(known, read, store),
+            analyses=Analyses(known, read, store, self.children, Answers(settings.analysis_cache_bytes)),
+            jobs=self.jobs,
             access=access,
             metrics=self.metrics,
             bodies=self.bodies,
@@ -121,6 +135,7 @@ class Application:
         api.include_router(results.router, prefix=paths.ROUND)
         api.include_router(results.router)
         api.include_router(analysis.router)
+        api.include_router(jobs.router)
         api.include_router(rounds.router)
         api.include_router(operation.router)
         reference.install(api)
@@ -129,10 +144,13 @@ class Application:
     @contextlib.asynccontextmanager
     async def _lifespan(self, app: FastAPI) -> AsyncIterator[dict[str, Any]]:
         self.ingest.start(get_running_loop())
-        housekeeping = create_task(Housekeeping(self.store, self.refusals).run())
+        self.children.start()
+        housekeeping = create_task(Housekeeping(self.store, self.refusals, self.metrics).run())
         try:
             yield {CROWD: self.crowd}
         finally:
+            await self.jobs.stop()
+            await self.children.stop()
             housekeeping.cancel()
             try:
                 with contextlib.suppress(CancelledError):

@@ -2,7 +2,8 @@
 
 ServiceError
 ├── the caller asks for what is not there
-│   └── NotFoundError, MethodNotAllowedError, RoundNotFoundError, NoCurrentRoundError
+│   ├── NotFoundError, MethodNotAllowedError
+│   └── RoundNotFoundError, NoCurrentRoundError, JobNotFoundError
 ├── the caller asks for what the state forbids
 │   ├── RoundClosedError, NameTakenError, KeyReusedError, NoReportsError
 │   └── SeriesMismatchError, ReportsGoneError
@@ -15,8 +16,8 @@ ServiceError
 │   ├── UnauthorizedError, ForbiddenError, ReportKeyNeededError, InvalidTicketError
 │   └── RateLimitedError, WrongTriesError
 └── the service cannot at present
-    ├── QueueFullError, BusyError, ReportsBusyError, StoreUnavailableError
-    ├── StorageFullError, DatabaseGoneError
+    ├── QueueFullError, BusyError, StoreUnavailableError, StorageFullError, DatabaseGoneError
+    ├── AnalysesBusyError, AnalysisTimeoutError, AnalysisTooLargeError, AnalysisFailedError
     └── InternalError
 
 ConfigurationError      the operator's settings cannot work; the server does not start
@@ -30,6 +31,10 @@ from typing import Any, ClassVar
 from ldprecover.errors import LDPRecoverError, ReportError
 
 __all__ = [
+    "AnalysesBusyError",
+    "AnalysisFailedError",
+    "AnalysisTimeoutError",
+    "AnalysisTooLargeError",
     "BodyTimeoutError",
     "BodyTooLargeError",
     "BusyError",
@@ -44,6 +49,7 @@ __all__ = [
     "InvalidReportError",
     "InvalidRequestError",
     "InvalidTicketError",
+    "JobNotFoundError",
     "KeyNotFoundError",
     "KeyReusedError",
     "MalformedBodyError",
@@ -56,7 +62,6 @@ __all__ = [
     "QueueFullError",
     "RateLimitedError",
     "ReportKeyNeededError",
-    "ReportsBusyError",
     "ReportsGoneError",
     "RoundClosedError",
     "RoundNotFoundError",
@@ -148,6 +153,18 @@ class NoCurrentRoundError(ServiceError):
     status = 404
     title = "No current round"
     help = "/reports, /frequencies and /recover mean the round opened last; open one with POST /rounds."
+
+
+class JobNotFoundError(ServiceError):
+    """The round has no such job; it may have been forgotten."""
+
+    slug = "job-not-found"
+    status = 404
+    title = "No such job"
+    help = (
+        "The id is wrong, the job belongs to another round, or it is forgotten: an hour after it was asked for, or "
+        "when many came after it."
+    )
 
 
 class RoundClosedError(ServiceError):
@@ -472,16 +489,53 @@ class BusyError(ServiceError):
     fixed_headers: ClassVar[Mapping[str, str]] = {"Retry-After": "1"}
 
 
-class ReportsBusyError(ServiceError):
-    """Another call reads the reports of a round; one does at a time."""
+class AnalysesBusyError(ServiceError):
+    """Too many analyses wait for their turn, or they take long."""
 
-    slug = "reports-busy"
+    slug = "analyses-busy"
     status = 503
-    title = "Another call reads a round's reports"
+    title = "Too many analyses wait"
     help = (
-        "What reads every report takes long, so one such call runs at a time; try again after the time in Retry-After."
+        "What reads every report takes long, so few such calls run at a time, and few wait, those with a key first; "
+        "try again after the time in Retry-After."
     )
-    fixed_headers: ClassVar[Mapping[str, str]] = {"Retry-After": "1"}
+    fixed_headers: ClassVar[Mapping[str, str]] = {"Retry-After": "5"}
+
+
+class AnalysisTimeoutError(ServiceError):
+    """The analysis took longer than it may."""
+
+    slug = "analysis-timeout"
+    status = 504
+    title = "The analysis took too long"
+    help = (
+        "It was given up. A caller with a key has more time (settings); other options of the method, or another "
+        "method, may take less."
+    )
+
+
+class AnalysisTooLargeError(ServiceError):
+    """The analysis needs more memory or disk than it may take."""
+
+    slug = "analysis-too-large"
+    status = 503
+    title = "The analysis needs more than it may take"
+    help = (
+        "More memory, or more bytes of reports on disk, than the operator allows one analysis. The detail says which; "
+        "the same call fails again until the operator allows more."
+    )
+
+
+class AnalysisFailedError(ServiceError):
+    """The process that worked on the analysis has ended, or raised what nobody expected."""
+
+    slug = "analysis-failed"
+    status = 500
+    title = "The analysis failed"
+    help = (
+        "The process that worked on it has ended, or a fault of the server stopped it: its log has the traceback. "
+        "Nothing was changed, and it can be asked again."
+    )
 
 
 class StoreUnavailableError(ServiceError):

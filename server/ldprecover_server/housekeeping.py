@@ -9,6 +9,7 @@ from collections.abc import Callable
 from starlette.concurrency import run_in_threadpool
 
 from ldprecover_server.errors import ServiceError
+from ldprecover_server.metrics import Metrics
 from ldprecover_server.refusals import Refusals
 from ldprecover_server.store import Progress, Store, for_seconds
 
@@ -27,8 +28,9 @@ class Housekeeping:
     Whatever fails is logged and tried again next time; nothing ends it but its owner.
     """
 
-    def __init__(self, store: Store, refusals: Refusals) -> None:
+    def __init__(self, store: Store, refusals: Refusals, metrics: Metrics | None = None) -> None:
         self._store = store
+        self._metrics = metrics or Metrics()
         self._refusals = refusals
         self._stopping = threading.Event()
         self._purged_hour: int | None = None
@@ -58,9 +60,12 @@ class Housekeeping:
 
     def once(self) -> bool:
         """Do each kind of work, for some seconds at the most; return whether something is left to do soon."""
-        works = (self._keep_claim, self._flush, self._purge, self._delete, self._mix, self._forget)
+        works = (self._keep_claim, self._flush, self._purge, self._delete, self._mix, self._forget, self._expire)
         left = [self._try(work) for work in works]
         self.last_run = time.time()
+        self._metrics.last_housekeeping.set(self.last_run)
+        self._metrics.last_purge.set(self.last_purge or 0.0)
+        self._metrics.rows_to_delete.set(self.rows_to_delete)
         return any(left)
 
     def _try(self, work: Callable[[], bool]) -> bool:
@@ -105,6 +110,10 @@ class Housekeeping:
         if not self._store.forgotten:
             self._store.forget()
         return not self._store.forgotten
+
+    def _expire(self) -> bool:
+        self._store.jobs.expire()
+        return False
 
     def _for_a_while(self, work: Callable[[Callable[[], bool]], Progress]) -> Progress:
         return work(for_seconds(_SECONDS, unless=self._stopping.is_set))

@@ -25,6 +25,7 @@ MEDIA_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 _SHARED = "PROMETHEUS_MULTIPROC_DIR"  # what prometheus-client looks for
 
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+_ANALYSIS_SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,14 @@ MANIFEST = (
         "Time to count the support of one commit's reports.",
         buckets=_SECONDS,
     ),
+    Metric("ldprecover_analyses_running", "gauge", "Analyses that child processes work on."),
+    Metric("ldprecover_analyses_waiting", "gauge", "Analyses that wait for a child process."),
+    Metric(
+        "ldprecover_analysis_seconds",
+        "histogram",
+        "Time that a child process worked on one analysis, also where it was given up.",
+        buckets=_ANALYSIS_SECONDS,
+    ),
     Metric("ldprecover_pool_connections", "gauge", "Connections to the database that are in use."),
     Metric("ldprecover_connections", "gauge", "Connections of clients that are open."),
     Metric(
@@ -87,12 +96,10 @@ MANIFEST = (
         "counter",
         "Connections of clients that were closed to make room for others.",
     ),
-    Metric("ldprecover_analyses_running", "gauge", "Analyses that run now."),
-    Metric("ldprecover_analyses_waiting", "gauge", "Analyses that wait for their turn."),
     Metric(
         "ldprecover_jobs_total",
         "counter",
-        "Analyses in the background that ended, by their state: done, failed or cancelled.",
+        "Analyses in the background that ended, by their state: done, or failed, as which those that are cancelled count.",
         ("state",),
     ),
     Metric(
@@ -132,11 +139,12 @@ class Metrics:
         self.commit_submissions: Histogram = made["ldprecover_commit_submissions"]
         self.commit_seconds: Histogram = made["ldprecover_commit_seconds"]
         self.counting_seconds: Histogram = made["ldprecover_counting_seconds"]
+        self.analyses_running: Gauge = made["ldprecover_analyses_running"]
+        self.analyses_waiting: Gauge = made["ldprecover_analyses_waiting"]
+        self.analysis_seconds: Histogram = made["ldprecover_analysis_seconds"]
         self.pool: Gauge = made["ldprecover_pool_connections"]
         self.connections: Gauge = made["ldprecover_connections"]
         self.connections_evicted: Counter = made["ldprecover_connections_evicted_total"]
-        self.analyses_running: Gauge = made["ldprecover_analyses_running"]
-        self.analyses_waiting: Gauge = made["ldprecover_analyses_waiting"]
         self.jobs: Counter = made["ldprecover_jobs_total"]
         self.last_housekeeping: Gauge = made["ldprecover_last_housekeeping_timestamp_seconds"]
         self.last_purge: Gauge = made["ldprecover_last_purge_timestamp_seconds"]

@@ -156,6 +156,43 @@ class Settings(BaseSettings):
             "may leave a statement without an answer; past it the answer is 503 and a retry is safe.",
         ),
     ] = 30
+    analyses: Annotated[
+        int,
+        Field(
+            ge=1,
+            description="Child processes for what reads a round's reports, of each server process; callers without a "
+            "key have all but one of them, where there is more than one.",
+        ),
+    ] = 2
+    analysis_queue: Annotated[
+        int,
+        Field(
+            ge=1,
+            description="Analyses that may wait for a child process, half of them of callers without a key; past it "
+            "the answer is 503.",
+        ),
+    ] = 32
+    analysis_seconds: Annotated[
+        int, Field(ge=1, description="Time of an analysis for a caller without a key; past it the answer is 504.")
+    ] = 60
+    analysis_key_seconds: Annotated[
+        int, Field(ge=1, description="The same for a caller with an analyst or admin key.")
+    ] = 600
+    analysis_bytes: Annotated[
+        int,
+        Field(ge=MIB, description="Memory of an analysis beside what a child process holds at rest; Linux alone."),
+    ] = 256 * MIB
+    analysis_disk_bytes: Annotated[
+        int,
+        Field(
+            ge=MIB,
+            description="Bytes of reports that an analysis may lay down in a temporary file in TMPDIR; it reads those "
+            "of a whole round.",
+        ),
+    ] = 4096 * MIB
+    analysis_cache_bytes: Annotated[
+        int, Field(ge=0, description="Bytes of answers that each process keeps for equal questions.")
+    ] = 32 * MIB
     min_free_bytes: Annotated[
         int,
         Field(ge=0, description="Free bytes on the disk of a SQLite file below which the server says it is not ready."),

@@ -1,6 +1,5 @@
 """Methods, alarms, suspects and inferred targets over HTTP, from counts and from stored reports."""
 
-import asyncio
 from typing import Any
 
 import numpy as np
@@ -86,29 +85,6 @@ def test_where_reports_are_not_kept_the_counts_still_serve(in_process: InProcess
     alarms = in_process.get(f"/rounds/{round}/alarms").json()
     assert alarms["reports_read"] is False
     assert [alarm["name"] for alarm in alarms["alarms"]] == ["sum-drift", "excess"]
-
-
-def test_while_a_call_reads_reports_another_is_told_to_come_again(
-    in_process: InProcess, problem_of: ProblemOf, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    round = in_process.open_round("oue", 1.0, domain_size=D)
-    send(in_process, round, honest(frequency_oracle("oue", 1.0, D), 100, 9))
-    loop = in_process._runner.get_loop()
-    meanwhile = []
-
-    def read(*args: Any, **options: Any) -> tuple[()]:
-        for wanted in ("diffstats", "ldprecover"):
-            request = in_process.http.post(f"/rounds/{round}/recover", json={"method": wanted})
-            meanwhile.append(asyncio.run_coroutine_threadsafe(request, loop).result())
-        return ()
-
-    monkeypatch.setattr("ldprecover_server.analysis.raise_alarms", read)
-    assert in_process.get(f"/rounds/{round}/alarms").status_code == 200
-    refused, counts_alone = meanwhile
-    assert (refused.status_code, problem_of(refused)) == (503, "reports-busy")
-    assert refused.headers["Retry-After"] == "1"
-    assert counts_alone.status_code == 200
-    assert in_process.post(f"/rounds/{round}/recover", json={"method": "diffstats"}).status_code == 200
 
 
 def test_alarms_are_silent_on_honest_reports_and_raised_by_an_attack(in_process: InProcess) -> None:

@@ -64,6 +64,11 @@ class Access:
         """Return the key if it has this scope. Raises UnauthorizedError or ForbiddenError."""
         return _checked(key, scope, self._known())
 
+    def has_scope(self, key: str | None, scope: str) -> bool:
+        """Tell whether this is a live key of this scope."""
+        found = find_key(key, self._known()) if key is not None else None
+        return found is not None and allows(found.scope, scope)
+
     async def require_sender(self, round_id: str, access: str, authorization: str | None) -> Sender:
         """Return who submits to a round, by the value of the header Authorization.
 

@@ -58,7 +58,7 @@ class Connection(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._parsing = Parser(self)
         self.parser = cast(httptools.HttpRequestParser, self._parsing)
-        self._crowd: Crowd = app_state.get(CROWD) or Crowd(sys.maxsize)
+        self._crowd: Crowd = app_state[CROWD] if CROWD in app_state else Crowd(sys.maxsize)
         self._head_since: float | None = None
         self._arrived = 0  # bytes of a body since the last progress
         self._unread = 0

@@ -2,9 +2,10 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
 from itertools import islice
 from typing import Protocol
+
+from ldprecover_server.metrics import Metrics
 
 __all__ = ["Crowd", "Member"]
 
@@ -34,9 +35,9 @@ class Crowd:
     wait for their client. A bare limit would itself be a denial: whoever fills it would keep all others out.
     """
 
-    def __init__(self, most: int, evicted: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, most: int, metrics: Metrics | None = None) -> None:
         self._most = most
-        self._evicted = evicted
+        self._metrics = metrics or Metrics()
         self._members: OrderedDict[Member, None] = OrderedDict()  # whose progress is longest ago first
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -50,10 +51,11 @@ class Crowd:
                 (each for each in islice(self._members, _LOOKED_AT) if each.waits_for_client),
                 next(iter(self._members)),
             )
-            del self._members[slowest]
-            self._evicted()
+            self.leave(slowest)
+            self._metrics.connections_evicted.inc()
             slowest.cut_off()
         self._members[member] = None
+        self._metrics.connections.inc()
         if self._loop is not loop:
             self._loop = loop
             loop.call_later(_SWEEP, self._sweep)
@@ -65,7 +67,9 @@ class Crowd:
 
     def leave(self, member: Member) -> None:
         """Forget a connection that has ended."""
-        self._members.pop(member, None)
+        if member in self._members:
+            del self._members[member]
+            self._metrics.connections.dec()
 
     def _sweep(self) -> None:
         assert self._loop is not None

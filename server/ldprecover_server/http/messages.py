@@ -15,6 +15,7 @@ __all__ = [
     "Alarms",
     "Export",
     "Frequencies",
+    "JobStatus",
     "MeanOfNumbers",
     "MethodOption",
     "MethodSummary",
@@ -325,6 +326,17 @@ class Recovered(Struct, kw_only=True):
     genuine: Annotated[list[float], Meta(description="The estimate before refining.")]
     recovered: Annotated[list[float], Meta(description="The result: see the method's `gives`.")]
     notes: Annotated[list[str], Meta(description="What the method says about this result.")]
+
+
+class JobStatus(Struct):
+    """An analysis that was asked for with `Prefer: respond-async`."""
+
+    job: str
+    round: str
+    state: Literal["queued", "running", "done", "failed", "cancelled"]
+    progress: Annotated[float, Meta(ge=0, le=1, description="Grows from 0 to 1.")]
+    result: Annotated[Recovered | None, Meta(description="Of one that is done.")]
+    problem: Annotated["ProblemDetails | None", Meta(description="Of one that failed.")]
 
 
 class Status(Struct):

@@ -11,6 +11,7 @@ __all__ = [
     "EXPORT",
     "FREQUENCIES",
     "HEALTHZ",
+    "JOB",
     "METHODS",
     "METRICS",
     "OPENAPI",
@@ -27,6 +28,7 @@ __all__ = [
     "TICKETS",
     "VERSION",
     "is_submission",
+    "job_path",
     "round_path",
     "submission_round",
 ]
@@ -57,6 +59,7 @@ EXPORT: Final = "/export"
 METHODS: Final = "/methods"
 ALARMS: Final = "/alarms"
 SUSPECTS: Final = "/suspects"
+JOB: Final = "/jobs/{job}"
 
 _SUBMISSION = re.compile(rf"(?:{ROUNDS}/([^/]+))?{REPORTS}")
 
@@ -64,6 +67,11 @@ _SUBMISSION = re.compile(rf"(?:{ROUNDS}/([^/]+))?{REPORTS}")
 def round_path(round_id: str) -> str:
     """Return the path of a round."""
     return f"{ROUNDS}/{round_id}"
+
+
+def job_path(round_id: str, job_id: str) -> str:
+    """Return the path of a job of a round."""
+    return round_path(round_id) + JOB.format(job=job_id)
 
 
 def is_submission(path: str) -> bool:

@@ -7,7 +7,7 @@ columns (row versions, places in files) does link the two until the round is clo
 
 import sqlalchemy as sa
 
-__all__ = ["access_keys", "keys", "metadata", "refusals", "rounds", "secrets", "segments", "tallies"]
+__all__ = ["access_keys", "jobs", "keys", "metadata", "refusals", "rounds", "secrets", "segments", "tallies"]
 
 metadata = sa.MetaData()
 
@@ -100,4 +100,19 @@ secrets = sa.Table(
     metadata,
     sa.Column("name", sa.String(16), primary_key=True),
     sa.Column("value", sa.LargeBinary(32), nullable=False),
+)
+
+# Analyses that a caller reads later. They go with their round.
+jobs = sa.Table(
+    "jobs",
+    metadata,
+    sa.Column("id", sa.String(32), primary_key=True),  # random: who knows it was told
+    sa.Column("round", _Id, sa.ForeignKey("rounds.seq", ondelete="CASCADE"), nullable=False),
+    sa.Column("keyed", sa.Boolean, nullable=False),  # asked for with a key
+    sa.Column("state", sa.String(9), nullable=False),  # queued, running, done, failed, cancelled
+    sa.Column("progress", sa.Double, nullable=False),
+    sa.Column("created", sa.BigInteger, nullable=False),  # seconds since the epoch
+    sa.Column("beat", sa.BigInteger, nullable=False),  # when its process last said that it works on it
+    sa.Column("result", sa.LargeBinary),
+    sa.Column("error", sa.Text),  # JSON: the refusal's class and its text
 )

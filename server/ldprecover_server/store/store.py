@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from ldprecover_server.errors import ConfigurationError, ServiceError
 from ldprecover_server.store import migrations
 from ldprecover_server.store.commit import Batch, Commit, Outcome
+from ldprecover_server.store.jobs import StoredJobs
 from ldprecover_server.store.keys import Keys
 from ldprecover_server.store.mixing import Mixing
 from ldprecover_server.store.opening import open_database
@@ -34,6 +35,7 @@ class Store(Mixing, Segments, Keys):
     ) -> None:
         super().__init__(open_database(url, pool_size=pool_size, answer_seconds=answer_seconds), clock)
         self._commit = Commit(self.database)
+        self.jobs = StoredJobs(self.database, clock)
 
     def prepare(self) -> None:
         """See that the schema is this version's; a SQLite file is migrated on the way.

@@ -11,11 +11,11 @@ from ldprecover_server.errors import (
     InvalidParameterError,
     InvalidRequestError,
     NoReportsError,
-    ReportsBusyError,
     ReportsGoneError,
 )
 from ldprecover_server.http import paths
 from ldprecover_server.http.answers import json
+from ldprecover_server.http.callers import while_there
 from ldprecover_server.http.messages import (
     AlarmRaised,
     Alarms,
@@ -26,7 +26,7 @@ from ldprecover_server.http.messages import (
     Suspected,
 )
 from ldprecover_server.http.routes.common import Caller, Named, described, rooms_of
-from ldprecover_server.http.routes.results import READ
+from ldprecover_server.http.routes.results import ANALYSIS, READ
 
 __all__ = ["router"]
 
@@ -36,7 +36,7 @@ router = APIRouter(prefix=paths.ROUND, tags=["results"])
 @router.get(paths.METHODS, **described(Methods, *READ))
 async def list_methods(request: Request, round: Named, caller: Caller) -> Response:
     """List the recovery methods: what each needs, takes and gives, and whether this round can give it."""
-    known, found = await caller.run(rooms_of(request).analysis.methods, round, caller.key)
+    known, found = await rooms_of(request).analyses.methods(round, caller)
     return json(
         Methods(
             known.id,
@@ -63,9 +63,7 @@ async def list_methods(request: Request, round: Named, caller: Caller) -> Respon
 
 @router.get(
     paths.ALARMS,
-    **described(
-        Alarms, *READ, NoReportsError, ReportsGoneError, ReportsBusyError, InvalidRequestError, InvalidParameterError
-    ),
+    **described(Alarms, *READ, NoReportsError, ReportsGoneError, *ANALYSIS, InvalidRequestError, InvalidParameterError),
 )
 async def get_alarms(
     request: Request,
@@ -74,17 +72,17 @@ async def get_alarms(
     rate: Annotated[float, Query(ge=LEAST_RATE, lt=0.5, description="False-alarm rate of each alarm.")] = DEFAULT_RATE,
 ) -> Response:
     """Test a round for reports that honest users would not have sent; some tests need every report kept."""
-    evidence, found = await caller.run(rooms_of(request).analysis.alarms, round, rate, caller.key)
+    known, answer = await while_there(request, rooms_of(request).analyses.alarms(round, rate, caller))
     listed = [
         AlarmRaised(alarm.name, alarm.raised, alarm.statistic, alarm.threshold, alarm.rate, alarm.meaning)
-        for alarm in found
+        for alarm in answer.alarms
     ]
-    return json(Alarms(evidence.round.id, evidence.tally.n, evidence.complete, listed))
+    return json(Alarms(known.id, answer.n, answer.reports_read, listed))
 
 
 @router.get(
     paths.SUSPECTS,
-    **described(Suspected, *READ, NoReportsError, InvalidRequestError, InvalidParameterError),
+    **described(Suspected, *READ, *ANALYSIS, NoReportsError, InvalidRequestError, InvalidParameterError),
 )
 async def get_suspects(
     request: Request,
@@ -99,7 +97,7 @@ async def get_suspects(
     ] = 0.0,
 ) -> Response:
     """Show which items rose since the earlier closed rounds of the series by more than their noise."""
-    known, found, earlier = await caller.run(rooms_of(request).analysis.suspects, round, rate, drift, caller.key)
+    known, found, earlier = await while_there(request, rooms_of(request).analyses.suspects(round, rate, drift, caller))
     listed = [
         Suspect(
             item,

@@ -10,7 +10,8 @@ from fastapi import Depends, Path, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from ldprecover_server.access.access import Access
-from ldprecover_server.analysis import Analysis
+from ldprecover_server.analysis.analyses import Analyses
+from ldprecover_server.analysis.jobs import Jobs
 from ldprecover_server.errors import ServiceError
 from ldprecover_server.http.bodies import BIG, Bodies, Body, Limit
 from ldprecover_server.http.decoding import decode
@@ -55,7 +56,8 @@ class Rooms:
     rounds: Rounds
     submissions: Submissions
     results: Results
-    analysis: Analysis
+    analyses: Analyses
+    jobs: Jobs
     access: Access
     metrics: Metrics
     bodies: Bodies
@@ -168,11 +170,17 @@ async def read(request: Request, type: type[T], largest: int, caller: _Caller, *
 
 
 def described(
-    answer: type | None, *refusals: type[ServiceError], takes: type | None = None, status: int = 200, **options: Any
+    answer: type | None,
+    *refusals: type[ServiceError],
+    takes: type | None = None,
+    later: type | None = None,
+    status: int = 200,
+    **options: Any,
 ) -> dict[str, Any]:
     """Return what the framework is told of a route, so that the API reference describes it.
 
-    `answer` and `takes` are the JSON of the answer and of the body, `refusals` what the call itself may refuse.
+    `answer` and `takes` are the JSON of the answer and of the body, `later` that of an answer before the work is done,
+    `refusals` what the call itself may refuse.
     """
     problem = {MEDIA_TYPE: {"schema": {"$ref": f"#/components/schemas/{ProblemDetails.__name__}"}}}
     responses: dict[int | str, dict[str, Any]] = {}
@@ -181,6 +189,9 @@ def described(
         known["description"] += f"{', ' if known['description'] else ''}{refusal.slug}"
     if answer is not None:
         responses[status] = {"content": {"application/json": {"schema": _reference(answer)}}}
+    if later is not None:
+        content = {"application/json": {"schema": _reference(later)}}
+        responses[202] = {"description": "The work goes on", "content": content}
     told: dict[str, Any] = {"status_code": status, "response_model": None, "responses": responses, **options}
     if takes is not None:
         told["openapi_extra"] = {"requestBody": {"content": {"application/json": {"schema": _reference(takes)}}}}

@@ -1,19 +1,28 @@
 """What a round's reports say, and what recovery makes of them."""
 
+from typing import Annotated
+
+import msgspec
 from fastapi import APIRouter, Request
 from msgspec import UNSET
 from starlette.responses import Response
 
 from ldprecover import Estimates, Tally
 from ldprecover.harmony import Mean, is_for_numbers
-from ldprecover_server.analysis import Analysis
+from ldprecover_server.analysis.analyses import Caller as Asker
+from ldprecover_server.analysis.children import OnProgress
+from ldprecover_server.analysis.questions import RecoverAnswer
 from ldprecover_server.errors import (
+    AnalysesBusyError,
+    AnalysisFailedError,
+    AnalysisTimeoutError,
+    AnalysisTooLargeError,
     BusyError,
     ForbiddenError,
+    HeaderError,
     InvalidParameterError,
     NoCurrentRoundError,
     NoReportsError,
-    ReportsBusyError,
     ReportsGoneError,
     RoundNotFoundError,
     StoreUnavailableError,
@@ -21,13 +30,14 @@ from ldprecover_server.errors import (
 )
 from ldprecover_server.http import paths
 from ldprecover_server.http.answers import json
-from ldprecover_server.http.messages import Frequencies, MeanOfNumbers, Recovered, RecoverRequest
-from ldprecover_server.http.routes.common import Caller, CurrentOrNamed, described, read, rooms_of
+from ldprecover_server.http.callers import PREFER, wants_job, while_there
+from ldprecover_server.http.messages import Frequencies, JobStatus, MeanOfNumbers, Recovered, RecoverRequest
+from ldprecover_server.http.routes.common import Caller, CurrentOrNamed, Rooms, described, read, rooms_of
 from ldprecover_server.http.routes.rounds import BODY
 from ldprecover_server.results import Results
 from ldprecover_server.rounds import KnownRound
 
-__all__ = ["READ", "router"]
+__all__ = ["ANALYSIS", "READ", "router"]
 
 router = APIRouter(tags=["results"])
 
@@ -40,6 +50,9 @@ READ = (
     StoreUnavailableError,
 )
 """How reading a round may be refused."""
+
+ANALYSIS = (AnalysesBusyError, AnalysisTimeoutError, AnalysisTooLargeError, AnalysisFailedError)
+"""How an analysis may be refused."""
 
 _SLACK = 4096
 _NUMBER = 26  # bytes of JSON that one number takes at the most, with the comma and a space
@@ -85,20 +98,31 @@ def _mean(round: KnownRound, tally: Tally) -> MeanOfNumbers | None:
         Recovered,
         *READ,
         *BODY,
+        *ANALYSIS,
+        HeaderError,
         NoReportsError,
         ReportsGoneError,
-        ReportsBusyError,
         InvalidParameterError,
         takes=RecoverRequest,
+        later=JobStatus,
     ),
 )
-async def recover_frequencies(request: Request, round: CurrentOrNamed, caller: Caller) -> Response:
+async def recover_frequencies(
+    request: Request, round: CurrentOrNamed, caller: Caller, prefer: Annotated[str | None, PREFER] = None
+) -> Response:
     """Recover the frequencies from the stored, possibly poisoned, counts."""
     rooms = rooms_of(request)
     known, largest = await caller.run(_readable, rooms.results, round, caller.key)
     wanted = await read(request, RecoverRequest, min(largest, caller.largest), caller, optional=True)
     wanted = wanted or RecoverRequest()
-    return await caller.run(_recover, rooms.analysis, known, wanted, caller.key)
+    if wants_job(prefer):
+        job = await rooms.jobs.start(
+            known.seq, lambda tell: _recovered(rooms, known, wanted, caller, tell), keyed=caller.is_known
+        )
+        headers = {"Location": paths.job_path(known.id, job.id), "Preference-Applied": "respond-async"}
+        return json(JobStatus(job.id, known.id, job.state, job.progress, None, None), 202, headers)
+    answer = await while_there(request, _recovered(rooms, known, wanted, caller, None))
+    return Response(answer, media_type="application/json")
 
 
 def _readable(results: Results, identifier: str, key: str | None) -> tuple[KnownRound, int]:
@@ -110,8 +134,11 @@ def _readable(results: Results, identifier: str, key: str | None) -> tuple[Known
     return round, round.labels_bytes + 2 * _NUMBER * round.oracle.domain_size + _SLACK
 
 
-def _recover(analysis: Analysis, round: KnownRound, wanted: RecoverRequest, key: str | None) -> Response:
-    known, tally, recovery = analysis.recover(
+async def _recovered(
+    rooms: Rooms, round: KnownRound, wanted: RecoverRequest, caller: Asker, tell: OnProgress | None
+) -> bytes:
+    """Return the JSON of a recovery, made in a thread."""
+    known, answer = await rooms.analyses.recover(
         round.id,
         method=wanted.method,
         eta=wanted.eta,
@@ -119,18 +146,24 @@ def _recover(analysis: Analysis, round: KnownRound, wanted: RecoverRequest, key:
         malicious_model=wanted.malicious_model,
         support=wanted.support,
         options=wanted.options,
-        key=key,
+        caller=caller,
+        on_progress=tell,
     )
-    return json(
+    return await caller.run(_written, known, wanted, answer)
+
+
+def _written(round: KnownRound, wanted: RecoverRequest, answer: RecoverAnswer) -> bytes:
+    recovery = answer.recovery
+    return msgspec.json.encode(
         Recovered(
-            round=known.id,
+            round=round.id,
             method=recovery.method,
             eta=recovery.eta,
             targets=list(recovery.targets),
             malicious_model=wanted.malicious_model,
-            n=tally.n,
+            n=answer.n,
             malicious_sum=recovery.malicious_sum,
-            items=known.parameters.items,
+            items=round.parameters.items,
             poisoned=recovery.poisoned.tolist(),
             malicious=recovery.malicious.tolist(),
             genuine=recovery.genuine.tolist(),

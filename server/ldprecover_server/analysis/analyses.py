@@ -1,0 +1,271 @@
+"""What is made of a round's reports: recoveries, alarms and suspects."""
+
+import hashlib
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal, Protocol, TypeVar
+
+from ldprecover.errors import ParameterError
+from ldprecover.history import Suspects
+from ldprecover.parameters import RoundParameters
+from ldprecover.protocols import FrequencyOracle
+from ldprecover.recovery import METHODS, Method
+from ldprecover.tally import Tally
+from ldprecover_server.analysis.answers import Answers
+from ldprecover_server.analysis.children import Children, OnProgress, Prepare
+from ldprecover_server.analysis.questions import (
+    AlarmsAnswer,
+    AlarmsQuestion,
+    RecoverAnswer,
+    RecoverQuestion,
+    SuspectsQuestion,
+    unpack_alarms,
+    unpack_recovery,
+    unpack_suspects,
+)
+from ldprecover_server.errors import NoReportsError, ReportsGoneError
+from ldprecover_server.results import Results
+from ldprecover_server.rounds import KnownRound, Rounds
+from ldprecover_server.store import Store, StoredRound
+
+__all__ = ["INFER", "Analyses", "Caller", "Targets", "target_indices"]
+
+INFER = "infer"
+"""The targets that the earlier rounds of the series give."""
+
+Targets = Sequence[str | int] | Literal["infer"]
+
+_EARLIER = 50  # rounds of a series that are looked at, the last ones
+_SMALL = 4096  # items up to which what reads no reports takes some milliseconds
+
+T = TypeVar("T")
+
+
+class Caller(Protocol):
+    """Who asks: with which key, whether it is one, and a thread for what has to be looked up."""
+
+    @property
+    def key(self) -> str | None:
+        """The key that came, or None."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the key is one: such callers come first and have more time."""
+
+    async def run(self, function: Callable[..., T], *arguments: object) -> T:
+        """Call a function in a thread. Raises BusyError, and what it raises."""
+
+
+class Analyses:
+    """Recoveries, alarms and suspects of the rounds of a server.
+
+    What takes milliseconds is done in a few threads; what reads every report, and what takes longer, in child
+    processes, once for all who ask the same of an unchanged round.
+    """
+
+    def __init__(self, rounds: Rounds, results: Results, store: Store, children: Children, answers: Answers) -> None:
+        self._rounds = rounds
+        self._results = results
+        self._store = store
+        self._children = children
+        self._answers = answers
+
+    async def methods(self, identifier: str, caller: Caller) -> tuple[KnownRound, list[tuple[Method, str | None]]]:
+        """Return every recovery method, with the reason why this round cannot give it, if there is one."""
+
+        def look() -> tuple[KnownRound, list[tuple[Method, str | None]]]:
+            round = self._results.readable(identifier, caller.key)
+            tally, complete = self._evidence(round)
+            known = frozenset({"counts", "n", "targets"} | ({"reports"} if complete else set()))
+            found = []
+            for method in METHODS.values():
+                reason = method.refusal(round.oracle, known)
+                found.append((method, reason if tally.n else "the round has no reports"))
+            return round, found
+
+        return await caller.run(look)
+
+    async def recover(
+        self,
+        identifier: str,
+        *,
+        method: str = "ldprecover",
+        eta: float | str,
+        targets: Targets = (),
+        malicious_model: str = "paper",
+        support: Sequence[float] | None = None,
+        options: Mapping[str, object] | None = None,
+        caller: Caller,
+        on_progress: OnProgress | None = None,
+    ) -> tuple[KnownRound, RecoverAnswer]:
+        """Recover a round's frequencies; see `ldprecover.recover`.
+
+        Raises NoReportsError, ParameterError for what does not fit, ReportsGoneError for a method that needs
+        reports which are not kept, and what `Children.run` raises.
+        """
+        chosen = METHODS.get(method)
+
+        def look() -> tuple[KnownRound, Tally, tuple[int, ...], list[StoredRound] | None, bool]:
+            round = self._results.readable(identifier, caller.key)
+            tally, complete = self._evidence(round)
+            indices: tuple[int, ...] = ()
+            earlier = None
+            if targets == INFER:
+                earlier = self._earlier(round, caller.key)
+                if not tally.n:
+                    raise NoReportsError("the round has no reports to compare")
+            else:
+                indices = tuple(target_indices(round.parameters, targets))
+            if not tally.n:
+                raise NoReportsError("the round has no reports to recover from")
+            reads = chosen is not None and "reports" in chosen.needs and chosen.unfit(round.oracle) is None
+            if reads and not complete:
+                raise _gone(method)
+            return round, tally, indices, earlier, reads
+
+        round, tally, indices, earlier, reads = await caller.run(look)
+
+        def asked(tally: Tally) -> RecoverQuestion:
+            shares = None if support is None else tuple(support)
+            before = None if earlier is None else self._pooled(round, earlier)
+            return RecoverQuestion(
+                round.oracle, tally, method, eta, indices, malicious_model, shares, dict(options or {}), before, reads
+            )
+
+        if not reads and round.oracle.domain_size <= _SMALL:
+            return round, await caller.run(lambda: asked(tally).answer(None))
+
+        def prepare() -> tuple[RecoverQuestion, Iterable[bytes] | None]:
+            if not reads:
+                return asked(tally), None
+            now, complete, pieces = self._snapshot(round)
+            if not complete:
+                raise _gone(method)
+            return asked(now), pieces
+
+        wanted = [method, eta, indices, malicious_model, support, sorted((options or {}).items()), _named(earlier)]
+        name = partial(_name, "recover", round, tally, [reads, *wanted])
+        return round, unpack_recovery(await self._answer(name, prepare, caller, on_progress))
+
+    async def alarms(
+        self, identifier: str, rate: float, caller: Caller, on_progress: OnProgress | None = None
+    ) -> tuple[KnownRound, AlarmsAnswer]:
+        """Return the alarms of a round: those that read reports where all are kept.
+
+        Raises NoReportsError, ParameterError, and what `Children.run` raises.
+        """
+
+        def look() -> tuple[KnownRound, Tally, bool]:
+            round = self._results.readable(identifier, caller.key)
+            tally, complete = self._evidence(round)
+            if not tally.n:
+                raise NoReportsError("the round has no reports to test")
+            return round, tally, complete
+
+        round, tally, complete = await caller.run(look)
+
+        def prepare() -> tuple[AlarmsQuestion, Iterable[bytes]]:
+            now, complete, pieces = self._snapshot(round)
+            return AlarmsQuestion(round.oracle, now, rate, complete), pieces
+
+        name = partial(_name, "alarms", round, tally, [complete, rate])
+        return round, unpack_alarms(await self._answer(name, prepare, caller, on_progress))
+
+    async def suspects(
+        self, identifier: str, rate: float, drift: float, caller: Caller, on_progress: OnProgress | None = None
+    ) -> tuple[KnownRound, Suspects, list[StoredRound]]:
+        """Return what rose in a round since the earlier closed rounds of its series, and those rounds.
+
+        Raises NoReportsError, ParameterError without such a round, and what `Children.run` raises.
+        """
+
+        def look() -> tuple[KnownRound, Tally, list[StoredRound]]:
+            round = self._results.readable(identifier, caller.key)
+            tally, _ = self._evidence(round)
+            earlier = self._earlier(round, caller.key)
+            if not tally.n:
+                raise NoReportsError("the round has no reports to compare")
+            return round, tally, earlier
+
+        round, tally, earlier = await caller.run(look)
+
+        def asked() -> SuspectsQuestion:
+            return SuspectsQuestion(round.oracle, tally, self._pooled(round, earlier), rate, drift)
+
+        if round.oracle.domain_size <= _SMALL:
+            return round, await caller.run(lambda: asked().answer(None)), earlier
+        name = partial(_name, "suspects", round, tally, [_named(earlier), rate, drift])
+        packed = await self._answer(name, lambda: (asked(), None), caller, on_progress)
+        return round, unpack_suspects(packed), earlier
+
+    async def _answer(
+        self, name: Callable[[], bytes], prepare: Prepare, caller: Caller, on_progress: OnProgress | None
+    ) -> bytes:
+        def work(tell: OnProgress) -> Coroutine[Any, Any, bytes]:
+            return self._children.run(prepare, keyed=caller.is_known, on_progress=tell)
+
+        named = await caller.run(name)
+        return await self._answers.get(named, work, keyed=caller.is_known, on_progress=on_progress)
+
+    def _evidence(self, round: KnownRound) -> tuple[Tally, bool]:
+        """Return a round's tally, and whether every report that was counted is still kept."""
+        return self._store.evidence(round.seq, round.oracle.domain_size)
+
+    def _snapshot(self, round: KnownRound) -> tuple[Tally, bool, Iterable[bytes]]:
+        """Return the same, and the packed reports of the same moment; reading them raises ReportsGoneError."""
+        tally, stored = self._store.tally_and_reports(round.seq, round.oracle.domain_size)
+        return tally, tally.n > 0 and stored.n == tally.n, stored
+
+    def _earlier(self, round: KnownRound, key: str | None) -> list[StoredRound]:
+        before = self._store.earlier(round.seq)
+        found = [stored for stored in before if stored.state == "closed" and stored.n][:_EARLIER]
+        if not found:
+            series = round.series
+            if series is None:
+                raise ParameterError("the round belongs to no series, so there is no round to compare it with")
+            if not before:
+                raise ParameterError(f"the series {series} has no round before this one to compare it with")
+            raise ParameterError(f"of the rounds before this one in the series {series} none is closed and has reports")
+        return [stored for stored in found if self._results.readable(stored.id, key)]
+
+    def _pooled(self, round: KnownRound, earlier: Sequence[StoredRound]) -> tuple[tuple[FrequencyOracle, Tally], ...]:
+        found = []
+        for stored in earlier:
+            other = self._rounds.known(stored)
+            if other.parameters.items != round.parameters.items:  # two were opened at once
+                raise ParameterError(f"the round {stored.name} of the series has other items")
+            found.append((other.oracle, self._store.tally(other.seq, other.oracle.domain_size)))
+        return tuple(found)
+
+
+def target_indices(parameters: RoundParameters, targets: Sequence[str | int]) -> list[int]:
+    """Return the indices of targets given as labels or indices. Raises ParameterError."""
+    if not targets:
+        return []
+    index = {label: i for i, label in enumerate(parameters.items)}
+    found = []
+    for target in targets:
+        if isinstance(target, str):
+            if target not in index:
+                raise ParameterError(f"targets: no item is labelled {target[:80]!r}")
+            found.append(index[target])
+        else:
+            if not 0 <= target < len(parameters.items):
+                raise ParameterError(f"targets: {target} is no index from 0 to {len(parameters.items) - 1}")
+            found.append(target)
+    return found
+
+
+def _gone(method: str) -> ReportsGoneError:
+    return ReportsGoneError(f"{method} reads every report, and the round has not kept them all")
+
+
+def _named(earlier: Sequence[StoredRound] | None) -> list[tuple[int, int]] | None:
+    """Return what the tallies of closed rounds are known by."""
+    return None if earlier is None else [(stored.seq, stored.n) for stored in earlier]
+
+
+def _name(kind: str, round: KnownRound, tally: Tally, wanted: Sequence[object]) -> bytes:
+    """Return all that an answer depends on, in few bytes."""
+    counted = [round.seq, tally.n, hashlib.blake2b(tally.to_bytes()).digest()]
+    return hashlib.blake2b(repr([kind, *counted, *wanted]).encode()).digest()

@@ -1,0 +1,194 @@
+"""A child process: answers one question after another, within limits, and ends when the server is gone.
+
+It knows neither database nor keys. What it reads of a round the server sends it; it keeps that in a temporary file
+without a name, which is gone with the process, however that ends.
+"""
+
+import contextlib
+import math
+import os
+import pickle
+import queue
+import resource
+import signal
+import struct
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from ldprecover._types import Reports
+from ldprecover.errors import ParameterError
+from ldprecover_server.analysis import frames
+from ldprecover_server.analysis.questions import Question, pack
+
+__all__ = ["BETWEEN", "FETCHED", "NICE", "Limits", "main"]
+
+BETWEEN = 0.1
+"""Seconds from one word about progress to the next."""
+FETCHED = 0.1
+"""Progress when the child has all reports. Until then the server tells it: it hears nothing while it sends."""
+
+NICE = 10
+"""By how much a child gives way to the server when both want the processor."""
+
+_PIECE = 1 << 20  # bytes read of the file at a time
+_SPARE_SECONDS = 5  # of processor time beyond the deadline, after which the system ends what the server did not
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What answering one question may take: seconds, bytes of memory above what a child holds at rest, and of disk."""
+
+    seconds: float
+    memory_bytes: int
+    disk_bytes: int
+
+
+class _NoRoomError(Exception):
+    """The temporary file takes no more."""
+
+
+def main() -> None:
+    """Answer questions from standard input on standard output until the input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.nice(NICE)
+    source = os.fdopen(os.dup(0), "rb")
+    sink = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what prints disturbs no message
+    inbox: queue.Queue[tuple[bytes, bytes]] = queue.Queue(maxsize=2)
+    threading.Thread(target=_receive, args=(source, inbox), daemon=True).start()
+    at_rest = _data_bytes()
+    while True:
+        kind, body = inbox.get()
+        if kind != frames.QUESTION:
+            raise ValueError(f"a question was due, not {kind!r}")
+        question, limits = pickle.loads(body)  # noqa: S301  the server's own
+        del body
+        _limit(limits, at_rest)
+        _answer(question, limits, inbox, sink)
+        del question
+
+
+def _receive(source: BinaryIO, inbox: "queue.Queue[tuple[bytes, bytes]]") -> None:
+    """Pass messages on. The end of them is the end of the server, or its wish: nothing is finished then."""
+    try:
+        while True:
+            inbox.put(frames.read(source))
+    finally:
+        os._exit(0)
+
+
+def _answer(question: Question, limits: Limits, inbox: "queue.Queue[tuple[bytes, bytes]]", sink: BinaryIO) -> None:
+    with contextlib.closing(_Kept(question, limits, inbox, sink)) as kept:
+        try:
+            answer = pack(question.answer(kept.arrays if question.reads else None))
+        except ParameterError as error:
+            reply = frames.REFUSED, str(error)
+        except MemoryError:
+            reply = frames.TOO_LARGE, f"it needs more than {limits.memory_bytes} bytes of memory"
+        except _NoRoomError as error:
+            reply = frames.TOO_LARGE, str(error)
+        except Exception:  # noqa: BLE001  the server logs it and answers for it
+            reply = frames.FAILED, traceback.format_exc()
+        else:
+            frames.write(sink, frames.ANSWER, answer)
+            return
+    frames.write(sink, reply[0], reply[1].encode())
+
+
+class _Kept:
+    """A round's reports in a file: asked for when they are first read, then read in pieces for every pass."""
+
+    def __init__(
+        self, question: Question, limits: Limits, inbox: "queue.Queue[tuple[bytes, bytes]]", sink: BinaryIO
+    ) -> None:
+        self._dtype = question.oracle.report_dtype
+        self._limits = limits
+        self._inbox = inbox
+        self._sink = sink
+        self._file: BinaryIO | None = None
+        self._bytes = 0
+        self._passes = 0
+        self._progress = 0.0
+        self._told = -math.inf
+
+    def arrays(self) -> Iterator[Reports]:
+        """Yield the reports, some at a time."""
+        if self._file is None:
+            self._fetch()
+        assert self._file is not None
+        size = self._dtype.itemsize
+        step = max(1, _PIECE // size) * size
+        for start in range(0, self._bytes, step):
+            data = os.pread(self._file.fileno(), min(step, self._bytes - start), start)
+            yield np.frombuffer(data, dtype=self._dtype)
+            # How many passes a method makes is not known beforehand: each brings it nearer to the end.
+            passes = self._passes + (start + len(data)) / self._bytes
+            self._tell(FETCHED + (1 - FETCHED) * (1 - 1 / (1 + passes)))
+        self._passes += 1
+
+    def _fetch(self) -> None:
+        self._file = tempfile.TemporaryFile(prefix="ldprecover-")  # noqa: SIM115  closed by `close`
+        frames.write(self._sink, frames.WANTED)
+        refusal: _NoRoomError | None = None
+        while True:
+            kind, piece = self._inbox.get()
+            if kind == frames.ENOUGH:
+                break
+            if refusal is not None:
+                continue  # what is under way must be read, or the server could not hear the refusal
+            self._bytes += len(piece)
+            try:
+                if self._bytes > self._limits.disk_bytes:
+                    raise _NoRoomError(f"the round's reports are more than {self._limits.disk_bytes} bytes")
+                self._file.write(piece)
+                self._file.flush()
+            except OSError as error:
+                refusal = _NoRoomError(f"the round's reports do not fit into a temporary file: {error.strerror}")
+            except _NoRoomError as error:
+                refusal = error
+        if refusal is not None:
+            raise refusal
+
+    def _tell(self, progress: float) -> None:
+        now = time.monotonic()
+        if progress > self._progress and now - self._told >= BETWEEN:
+            self._progress, self._told = progress, now
+            frames.write(self._sink, frames.PROGRESS, struct.pack("<d", progress))
+
+    def close(self) -> None:
+        """Drop the file."""
+        if self._file is not None:
+            with contextlib.suppress(OSError):  # what could not be written is tried once more, to no avail
+                self._file.close()
+
+
+def _data_bytes() -> int | None:
+    """Return the private memory of this process that counts against RLIMIT_DATA; None where it cannot be told."""
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return None
+    return 1024 * next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmData:"))
+
+
+def _limit(limits: Limits, at_rest: int | None) -> None:
+    """Set the soft limits of this process for one question."""
+    used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
+    wanted = {
+        resource.RLIMIT_CPU: int(used + limits.seconds) + _SPARE_SECONDS,
+        resource.RLIMIT_FSIZE: limits.disk_bytes,
+        resource.RLIMIT_CORE: 0,  # it would hold a round's reports
+    }
+    if at_rest is not None:
+        wanted[resource.RLIMIT_DATA] = at_rest + limits.memory_bytes
+    for which, soft in wanted.items():
+        hard = resource.getrlimit(which)[1]
+        resource.setrlimit(which, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))

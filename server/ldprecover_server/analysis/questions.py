@@ -1,0 +1,193 @@
+"""What can be asked of a round, each question with its answer: the same in the server and in a child process."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, ClassVar, TypeVar
+
+import msgspec
+import numpy as np
+
+from ldprecover._types import Reports
+from ldprecover.alarms import Alarm, raise_alarms
+from ldprecover.errors import ParameterError
+from ldprecover.estimates import Estimates
+from ldprecover.history import Suspects, suspects
+from ldprecover.protocols import FrequencyOracle
+from ldprecover.recovery import Recovery, ReportSource, recover
+from ldprecover.tally import Tally
+
+__all__ = [
+    "AlarmsAnswer",
+    "AlarmsQuestion",
+    "Question",
+    "RecoverAnswer",
+    "RecoverQuestion",
+    "ReportArrays",
+    "SuspectsQuestion",
+    "pack",
+    "unpack_alarms",
+    "unpack_recovery",
+    "unpack_suspects",
+]
+
+ReportArrays = Callable[[], Iterable[Reports]]
+"""Called for each pass over the reports: returns arrays of them, in the same order each time."""
+
+NOBODY = "no item rose beyond noise, so no targets were taken"
+
+_ARRAY = 1  # the MessagePack extension that holds an array of doubles
+
+
+@dataclass(frozen=True, eq=False)
+class RecoverAnswer:
+    """A recovery from `n` reports."""
+
+    n: int
+    recovery: Recovery
+
+
+@dataclass(frozen=True, eq=False)
+class AlarmsAnswer:
+    """The alarms of `n` reports, and whether the reports themselves were read."""
+
+    n: int
+    reports_read: bool
+    alarms: tuple[Alarm, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class RecoverQuestion:
+    """What `ldprecover.recover` makes of a tally; `earlier` rounds, where they are given, tell the targets.
+
+    `reads` says whether the reports are there to be read.
+    """
+
+    kind: ClassVar[str] = "recover"
+    oracle: FrequencyOracle
+    tally: Tally
+    method: str
+    eta: float | str
+    targets: tuple[int, ...]
+    malicious_model: str
+    support: tuple[float, ...] | None
+    options: Mapping[str, object]
+    earlier: tuple[tuple[FrequencyOracle, Tally], ...] | None
+    reads: bool
+
+    def answer(self, reports: ReportArrays | None) -> RecoverAnswer:
+        """Recover. Raises ParameterError for what does not fit."""
+        targets, nobody = self.targets, False
+        if self.earlier is not None:
+            targets = suspects(self.oracle, self.tally, self.earlier).items
+            nobody = not targets
+        try:
+            recovery = recover(
+                self.oracle,
+                Estimates.of(self.oracle, self.tally).frequencies,
+                method=self.method,
+                eta=self.eta,
+                targets=targets,
+                malicious_model=self.malicious_model,
+                n=self.tally.n,
+                reports=reports,
+                support=self.support,
+                options=self.options,
+            )
+        except ParameterError as error:
+            if not nobody:
+                raise
+            raise ParameterError(f"{error}; {NOBODY}") from error
+        if nobody:
+            recovery = replace(recovery, notes=(*recovery.notes, f"Targets were inferred: {NOBODY}."))
+        return RecoverAnswer(self.tally.n, recovery)
+
+
+@dataclass(frozen=True, eq=False)
+class AlarmsQuestion:
+    """The alarms of a tally, with those that read reports where the reports are there to be read."""
+
+    kind: ClassVar[str] = "alarms"
+    oracle: FrequencyOracle
+    tally: Tally
+    rate: float
+    reads: bool
+
+    def answer(self, reports: ReportArrays | None) -> AlarmsAnswer:
+        """Run the tests. Raises ParameterError."""
+        source = ReportSource(self.oracle, reports) if reports is not None else None
+        return AlarmsAnswer(self.tally.n, self.reads, raise_alarms(self.oracle, self.tally, source, rate=self.rate))
+
+
+@dataclass(frozen=True, eq=False)
+class SuspectsQuestion:
+    """What rose in a tally since the earlier rounds."""
+
+    kind: ClassVar[str] = "suspects"
+    reads: ClassVar[bool] = False
+    oracle: FrequencyOracle
+    tally: Tally
+    earlier: tuple[tuple[FrequencyOracle, Tally], ...]
+    rate: float
+    drift: float
+
+    def answer(self, reports: ReportArrays | None) -> Suspects:
+        """Compare. Raises ParameterError."""
+        return suspects(self.oracle, self.tally, self.earlier, rate=self.rate, drift=self.drift)
+
+
+Question = RecoverQuestion | AlarmsQuestion | SuspectsQuestion
+
+Answer = RecoverAnswer | AlarmsAnswer | Suspects
+
+
+def pack(answer: Answer) -> bytes:
+    """Return an answer as bytes that the `unpack` function of its kind reads."""
+    return msgspec.msgpack.encode(_plain(answer))
+
+
+def unpack_recovery(data: bytes) -> RecoverAnswer:
+    """Return the answer to a RecoverQuestion."""
+    found = _decoded(data)
+    return RecoverAnswer(found["n"], _made(Recovery, found["recovery"]))
+
+
+def unpack_alarms(data: bytes) -> AlarmsAnswer:
+    """Return the answer to an AlarmsQuestion."""
+    found = _decoded(data)
+    return AlarmsAnswer(found["n"], found["reports_read"], tuple(_made(Alarm, each) for each in found["alarms"]))
+
+
+def unpack_suspects(data: bytes) -> Suspects:
+    """Return the answer to a SuspectsQuestion."""
+    return _made(Suspects, _decoded(data))
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as MessagePack has it; arrays are of doubles."""
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, np.ndarray):
+        return msgspec.msgpack.Ext(_ARRAY, value.astype("<f8", copy=False).tobytes())
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return value
+
+
+def _decoded(data: bytes) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.msgpack.decode(data, ext_hook=_array)
+    return found
+
+
+def _array(code: int, data: memoryview) -> Any:
+    if code != _ARRAY:
+        raise ValueError(f"no answer has the extension {code}")
+    return np.frombuffer(data, dtype="<f8")
+
+
+T = TypeVar("T")
+
+
+def _made(cls: type[T], found: dict[str, Any]) -> T:
+    return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in found.items()})

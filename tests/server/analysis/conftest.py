@@ -1,0 +1,99 @@
+"""Children, and questions for them that take as long as a test wants."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+from ldprecover import Tally, frequency_oracle
+from ldprecover_server.analysis.children import Children, Prepare
+from ldprecover_server.analysis.questions import AlarmsQuestion, RecoverQuestion
+from ldprecover_server.metrics import Metrics
+
+ORACLE = frequency_oracle("oue", 1.0, 64)
+REPORTS = ORACLE.perturb(np.random.default_rng(1).integers(64, size=3_000), np.random.default_rng(2))
+TALLY = Tally.of(ORACLE, REPORTS)
+
+
+@contextlib.asynccontextmanager
+async def running_children(**settings: Any) -> AsyncIterator[Children]:
+    """Children with these settings, whose processes are gone at the end."""
+    usual: dict[str, Any] = {
+        "count": 2,
+        "waiting": 8,
+        "seconds": 100,
+        "key_seconds": 100,
+        "memory_bytes": 1 << 28,
+        "disk_bytes": 1 << 30,
+        "metrics": Metrics(),
+    }
+    children = Children(**(usual | settings))
+    children.start()
+    try:
+        yield children
+    finally:
+        pids = children.pids
+        await children.stop()
+        assert not any(map(psutil.pid_exists, pids))
+
+
+def recovery(method: str, **fields: Any) -> RecoverQuestion:
+    """A question that reads reports."""
+    usual: dict[str, Any] = {
+        "oracle": ORACLE,
+        "tally": TALLY,
+        "method": method,
+        "eta": 0.2,
+        "targets": (),
+        "malicious_model": "paper",
+        "support": None,
+        "options": {},
+        "earlier": None,
+        "reads": True,
+    }
+    return RecoverQuestion(**(usual | fields))
+
+
+def alarms() -> Prepare:
+    """A short analysis of the reports."""
+    return lambda: (AlarmsQuestion(ORACLE, TALLY, 1e-3, True), [REPORTS.tobytes()])
+
+
+def endless() -> Prepare:
+    """An analysis that takes many minutes: a thousand steps over 600,000 reports, none of them the last."""
+    many = 200
+    tally = Tally(TALLY.counts * many, TALLY.n * many)
+    question = recovery("em", tally=tally, options={"iterations": 1000, "tolerance": 0.0})
+    return lambda: (question, (REPORTS.tobytes() for _ in range(many)))
+
+
+def in_loop(test: Callable[[], Awaitable[None]]) -> None:
+    """Run a test in an event loop of its own."""
+
+    async def run() -> None:
+        await test()
+
+    asyncio.run(run())
+
+
+class Begun:
+    """Tells when an analysis has begun, and keeps what was said of its progress."""
+
+    def __init__(self) -> None:
+        self.event = asyncio.Event()
+        self.heard: list[float] = []
+
+    def __call__(self, progress: float) -> None:
+        self.heard.append(progress)
+        if progress > 0:  # its reports are on their way
+            self.event.set()
+
+
+@pytest.fixture
+def begun() -> Begun:
+    """What an analysis says of its progress."""
+    return Begun()

@@ -1,0 +1,153 @@
+"""Equal questions are answered once, and nobody works for those who have gone."""
+
+import asyncio
+
+import pytest
+from tests.server.analysis.conftest import in_loop
+
+from ldprecover_server.analysis.answers import Answers, Work
+from ldprecover_server.analysis.children import OnProgress
+
+
+class Worked:
+    """Work that ends when it is told to, and counts how often it was begun and cancelled."""
+
+    def __init__(self, answer: bytes = b"answer") -> None:
+        self.begun = self.cancelled = 0
+        self.answer = answer
+        self.go_on = asyncio.Event()
+        self.tell: OnProgress | None = None
+
+    async def __call__(self, tell: OnProgress) -> bytes:
+        self.begun += 1
+        self.tell = tell
+        tell(0.5)
+        try:
+            await self.go_on.wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        return self.answer
+
+
+async def turns() -> None:
+    """Let every task go as far as it can."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def asked(answers: Answers, key: bytes, work: Work, *, keyed: bool = False) -> "asyncio.Task[bytes]":
+    return asyncio.create_task(answers.get(key, work, keyed=keyed))
+
+
+def test_all_who_ask_the_same_get_the_answer_of_one_run_and_so_does_who_comes_later() -> None:
+    async def test() -> None:
+        answers, work = Answers(1000), Worked()
+        waiting = [asked(answers, b"key", work) for _ in range(5)]
+        await turns()
+        work.go_on.set()
+        assert await asyncio.gather(*waiting) == [b"answer"] * 5
+        assert await answers.get(b"key", work, keyed=False) == b"answer"
+        assert work.begun == 1
+        assert await answers.get(b"other", work, keyed=False) == b"answer"
+        assert work.begun == 2
+
+    in_loop(test)
+
+
+def test_the_work_goes_on_while_anyone_waits_and_is_cancelled_with_the_last() -> None:
+    async def test() -> None:
+        answers, work = Answers(1000), Worked()
+        first, second = (asked(answers, b"key", work) for _ in range(2))
+        await turns()
+        first.cancel()
+        await turns()
+        assert (work.begun, work.cancelled) == (1, 0)
+        second.cancel()
+        await turns()
+        assert (work.begun, work.cancelled) == (1, 1)
+        third = asked(answers, b"key", work)  # it does not get what was cancelled
+        work.go_on.set()
+        assert await third == b"answer"
+
+    in_loop(test)
+
+
+def test_who_comes_as_the_last_one_goes_gets_a_run_of_its_own() -> None:
+    async def test() -> None:
+        answers, work = Answers(1000), Worked()
+        first = asked(answers, b"key", work)
+        await turns()
+        first.cancel()
+        await asyncio.sleep(0)  # the run is being cancelled, and has not ended
+        second = asked(answers, b"key", work)
+        work.go_on.set()
+        assert await second == b"answer"
+
+    in_loop(test)
+
+
+def test_a_key_holder_does_not_wait_for_the_work_of_those_without_and_they_do_for_his() -> None:
+    async def test() -> None:
+        answers, work = Answers(1000), Worked()
+        tasks = [asked(answers, b"key", work, keyed=keyed) for keyed in (False, True, False, True)]
+        await turns()
+        assert work.begun == 2
+        work.go_on.set()
+        await asyncio.gather(*tasks)
+
+    in_loop(test)
+
+
+def test_a_failure_reaches_all_who_wait_and_is_not_kept() -> None:
+    async def test() -> None:
+        answers = Answers(1000)
+
+        async def fail(tell: OnProgress) -> bytes:
+            await asyncio.sleep(0)
+            raise RuntimeError("no answer")
+
+        tasks = [asked(answers, b"key", fail) for _ in range(3)]
+        assert [str(found) for found in await asyncio.gather(*tasks, return_exceptions=True)] == ["no answer"] * 3
+        work = Worked()
+        work.go_on.set()
+        assert await answers.get(b"key", work, keyed=False) == b"answer"
+
+    in_loop(test)
+
+
+def test_who_joins_hears_how_far_the_work_is() -> None:
+    async def test() -> None:
+        answers, work = Answers(1000), Worked()
+        first = asked(answers, b"key", work)
+        await turns()
+        heard: list[float] = []
+        second = asyncio.create_task(answers.get(b"key", work, keyed=False, on_progress=heard.append))
+        await turns()
+        assert work.tell is not None
+        work.tell(0.75)
+        work.go_on.set()
+        await asyncio.gather(first, second)
+        assert heard == [0.5, 0.75]
+
+    in_loop(test)
+
+
+@pytest.mark.parametrize("size", [0, 5, 10, 11])
+def test_answers_are_kept_within_their_bytes_those_used_last(size: int) -> None:
+    async def test() -> None:
+        answers = Answers(10)
+        works = {name: Worked(bytes(5)) for name in (b"a", b"b", b"c")}
+        works[b"d"] = Worked(bytes(size))
+        for work in works.values():
+            work.go_on.set()
+        for name in (b"a", b"b", b"a", b"c", b"a"):  # b is used the longest ago when c comes
+            await answers.get(name, works[name], keyed=False)
+        assert [work.begun for work in works.values()] == [1, 1, 1, 0]
+        for _ in range(2):
+            await answers.get(b"d", works[b"d"], keyed=False)
+        assert works[b"d"].begun == (1 if size <= 10 else 2)
+        await answers.get(b"a", works[b"a"], keyed=False)
+        assert works[b"a"].begun == (1 if size <= 5 else 2)
+
+    in_loop(test)

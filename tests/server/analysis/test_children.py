@@ -1,0 +1,294 @@
+"""Child processes: their limits, their ends, and what a server that has them still does meanwhile."""
+
+import asyncio
+import os
+import resource
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+from tests.server.analysis.conftest import (
+    ORACLE,
+    REPORTS,
+    TALLY,
+    Begun,
+    alarms,
+    endless,
+    in_loop,
+    recovery,
+    running_children,
+)
+
+from ldprecover import Estimates, ParameterError, Tally, frequency_oracle, recover
+from ldprecover.alarms import raise_alarms
+from ldprecover.recovery import ReportSource
+from ldprecover_server.analysis.questions import AlarmsQuestion, unpack_alarms, unpack_recovery
+from ldprecover_server.errors import (
+    AnalysesBusyError,
+    AnalysisFailedError,
+    AnalysisTimeoutError,
+    AnalysisTooLargeError,
+    ReportsGoneError,
+)
+
+
+def test_a_child_gives_what_the_mathematics_gives() -> None:
+    async def test() -> None:
+        async with running_children() as children:
+            found = unpack_alarms(await children.run(alarms()))
+            pieces = [REPORTS[start : start + 700].tobytes() for start in range(0, len(REPORTS), 700)]
+            recovered = unpack_recovery(await children.run(lambda: (recovery("diffstats"), pieces)))
+        assert (found.n, found.reports_read) == (len(REPORTS), True)
+        assert found.alarms == raise_alarms(ORACLE, TALLY, ReportSource(ORACLE, REPORTS))
+        expected = recover(
+            ORACLE, Estimates.of(ORACLE, TALLY).frequencies, method="diffstats", n=TALLY.n, reports=REPORTS
+        )
+        assert recovered.recovery.notes == expected.notes
+        assert recovered.recovery.targets == expected.targets
+        for name in ("poisoned", "malicious", "genuine", "recovered"):
+            assert getattr(recovered.recovery, name).tolist() == getattr(expected, name).tolist(), name
+
+    in_loop(test)
+
+
+def test_what_does_not_fit_is_refused_before_a_report_is_read() -> None:
+    def pieces() -> Iterator[bytes]:
+        pytest.fail("reports were read")
+        yield b""
+
+    async def test() -> None:
+        async with running_children(count=1) as children:
+            (pid,) = children.pids
+            with pytest.raises(ParameterError, match="has no option"):
+                await children.run(lambda: (recovery("diffstats", options={"nothing": 1}), pieces()))
+            assert children.pids == {pid}
+            await children.run(alarms())
+
+    in_loop(test)
+
+
+def test_a_child_that_is_killed_fails_its_analysis_alone(begun: Begun) -> None:
+    async def test() -> None:
+        async with running_children(count=1) as children:
+            (pid,) = children.pids
+            analysis = asyncio.create_task(children.run(endless(), on_progress=begun))
+            await begun.event.wait()
+            os.kill(pid, signal.SIGKILL)
+            with pytest.raises(AnalysisFailedError):
+                await analysis
+            await children.run(alarms())
+            assert len(children.pids) == 1
+            assert pid not in children.pids
+
+    in_loop(test)
+
+
+def test_a_child_that_died_in_its_sleep_is_replaced_before_it_is_asked() -> None:
+    async def test() -> None:
+        async with running_children(count=1) as children:
+            (pid,) = children.pids
+            os.kill(pid, signal.SIGKILL)
+            psutil.Process(pid).wait()
+            await children.run(alarms())
+
+    in_loop(test)
+
+
+def test_an_analysis_past_its_deadline_is_given_up_and_its_process_is_gone() -> None:
+    async def test() -> None:
+        async with running_children(count=1, seconds=1) as children:
+            (pid,) = children.pids
+            with pytest.raises(AnalysisTimeoutError, match="after 1 seconds"):
+                await children.run(endless())
+            await children.run(alarms(), keyed=True)
+            assert not psutil.pid_exists(pid)
+
+    in_loop(test)
+
+
+def test_a_caller_who_goes_takes_the_process_along(begun: Begun) -> None:
+    async def test() -> None:
+        async with running_children(count=1) as children:
+            (pid,) = children.pids
+            analysis = asyncio.create_task(children.run(endless(), on_progress=begun))
+            await begun.event.wait()
+            analysis.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await analysis
+            await children.run(alarms())
+            assert not psutil.pid_exists(pid)
+            assert len(children.pids) == 1
+
+    in_loop(test)
+
+
+def test_more_memory_than_allowed_is_refused_in_words() -> None:
+    """A wide tally of many reports: the support matrices of one block are beyond one megabyte."""
+
+    async def test() -> None:
+        async with running_children(count=1, memory_bytes=1 << 20) as children:
+            with pytest.raises(AnalysisTooLargeError, match="more than 1048576 bytes of memory"):
+                await children.run(endless())
+        async with running_children(count=1) as children:
+            await children.run(alarms())
+
+    in_loop(test)
+
+
+def test_more_reports_than_fit_on_disk_are_refused_in_words_and_read_to_the_end() -> None:
+    async def test() -> None:
+        async with running_children(count=1, disk_bytes=10_000) as children:
+            for _ in range(2):
+                with pytest.raises(AnalysisTooLargeError, match="more than 10000 bytes"):
+                    await children.run(alarms())
+
+    in_loop(test)
+
+
+def test_reports_that_are_gone_while_they_are_read_end_the_analysis_and_no_other() -> None:
+    def pieces() -> Iterator[bytes]:
+        yield REPORTS[:10].tobytes()
+        raise ReportsGoneError("deleted meanwhile")
+
+    async def test() -> None:
+        async with running_children(count=1) as children:
+            with pytest.raises(ReportsGoneError):
+                await children.run(lambda: (AlarmsQuestion(ORACLE, TALLY, 1e-3, True), pieces()))
+            await children.run(alarms())
+
+    in_loop(test)
+
+
+def test_a_failure_in_a_child_is_logged_here_and_told_without_its_details(caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        async with running_children(count=1) as children:
+            with pytest.raises(AnalysisFailedError, match="the server's log says why"):
+                await children.run(lambda: (recovery("diffstats"), [b"\xff" * 7]))  # no whole number of reports
+            await children.run(alarms())
+        assert "ValueError" in caplog.text
+
+    in_loop(test)
+
+
+def test_progress_grows_from_nothing_and_stays_below_one(begun: Begun) -> None:
+    """It is told a few times a second: reports come one by one until it has been."""
+    tally = Tally(TALLY.counts * 10_000, TALLY.n * 10_000)
+
+    def pieces() -> Iterator[bytes]:
+        while len(begun.heard) < 6:
+            yield REPORTS[:1].tobytes()
+
+    async def test() -> None:
+        async with running_children(count=1) as children:
+            await children.run(lambda: (AlarmsQuestion(ORACLE, tally, 1e-3, True), pieces()), on_progress=begun)
+        assert begun.heard[0] == 0.0
+        assert begun.heard == sorted(set(begun.heard))
+        assert begun.heard[-1] < 1
+
+    in_loop(test)
+
+
+def test_a_child_knows_no_secret_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LDPRECOVER_ADMIN_KEY", "a-key-that-nobody-may-see")
+    monkeypatch.setenv("LDPRECOVER_DATABASE_URL", "postgresql+psycopg://user:a-key-that-nobody-may-see@host/name")
+    monkeypatch.setenv("PGPASSWORD", "a-key-that-nobody-may-see")
+
+    async def test() -> None:
+        async with running_children() as children:
+            await children.run(alarms())  # it has begun for good
+            for pid in children.pids:
+                environment = Path(f"/proc/{pid}/environ").read_bytes()
+                assert b"nobody-may-see" not in environment
+                assert b"LDPRECOVER_DATABASE_URL" not in environment
+                files = {file.path for file in psutil.Process(pid).open_files()}
+                assert not [path for path in files if path.endswith(".db")]
+
+    in_loop(test)
+
+
+def test_a_child_gives_way_and_imports_neither_web_framework_nor_database() -> None:
+    async def test() -> None:
+        async with running_children(count=1) as children:
+            await children.run(alarms())
+            (pid,) = children.pids
+            assert psutil.Process(pid).nice() >= 10
+            mapped = Path(f"/proc/{pid}/maps").read_text()
+            for module in ("pydantic_core", "sqlalchemy", "_sqlite3", "_ssl", "llvmlite"):
+                assert module not in mapped
+
+    in_loop(test)
+
+
+def test_the_reports_of_a_huge_round_pass_through_little_memory(begun: Begun) -> None:
+    """Of 600 MB the server holds a few pieces, and the child, whose file it is, as much as it may."""
+    piece = REPORTS.tobytes()
+    times = 600_000_000 // len(piece)
+    tally = Tally(TALLY.counts * times, TALLY.n * times)
+
+    def pieces() -> Iterator[bytes]:
+        for _ in range(times):
+            yield bytearray(piece)  # type: ignore[misc]  # a new object each time
+
+    async def test() -> None:
+        async with running_children(count=1, memory_bytes=1 << 26) as children:
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            found = unpack_alarms(await children.run(lambda: (AlarmsQuestion(ORACLE, tally, 1e-3, True), pieces())))
+            assert found.n == tally.n
+            assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 16 << 10  # KiB
+
+    in_loop(test)
+
+
+def test_callers_with_a_key_find_a_process_free_and_come_first(begun: Begun) -> None:
+    async def test() -> None:
+        async with running_children(count=2, waiting=4) as children:
+            first = asyncio.create_task(children.run(endless(), on_progress=begun))
+            await begun.event.wait()
+            others = [asyncio.create_task(children.run(alarms())) for _ in range(2)]
+            await asyncio.sleep(0)
+            assert children.waiting == 2
+            with pytest.raises(AnalysesBusyError):
+                await children.run(alarms())
+            await children.run(alarms(), keyed=True)
+            assert not any(task.done() for task in others)
+            first.cancel()
+            await asyncio.gather(*others)
+
+    in_loop(test)
+
+
+def test_stopping_ends_what_is_under_way_and_what_waits(begun: Begun) -> None:
+    async def test() -> None:
+        async with running_children(count=1) as children:
+            first = asyncio.create_task(children.run(endless(), on_progress=begun))
+            await begun.event.wait()
+            second = asyncio.create_task(children.run(alarms()))
+            await asyncio.sleep(0)
+            await children.stop()
+            for task in (first, second):
+                with pytest.raises(AnalysesBusyError, match="the server stops"):
+                    await task
+            assert children.pids == set()
+
+    in_loop(test)
+
+
+@pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
+def test_reports_of_every_protocol_reach_the_child_whole(protocol: str) -> None:
+    oracle = frequency_oracle(protocol, 1.0, 11)
+    rng = np.random.default_rng(5)
+    reports = oracle.perturb(rng.integers(11, size=2_000), rng)
+    tally = Tally.of(oracle, reports)
+    question = recovery("detection-any", oracle=oracle, tally=tally, targets=(3,))
+
+    async def test() -> None:
+        async with running_children(count=1) as children:
+            found = unpack_recovery(await children.run(lambda: (question, [reports.tobytes()]))).recovery
+        frequencies = Estimates.of(oracle, tally).frequencies
+        expected = recover(oracle, frequencies, method="detection-any", targets=[3], n=tally.n, reports=reports)
+        assert found.recovered.tolist() == expected.recovered.tolist()
+
+    in_loop(test)

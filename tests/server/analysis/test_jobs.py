@@ -1,0 +1,287 @@
+"""Jobs: asked for in one process, seen and cancelled from any, and gone in their time."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from tests.conftest import NewDatabase
+from tests.server.analysis.conftest import in_loop
+
+from ldprecover import ParameterError, RoundParameters
+from ldprecover_server.analysis.children import OnProgress
+from ldprecover_server.analysis.jobs import Jobs, JobWork
+from ldprecover_server.errors import (
+    AnalysesBusyError,
+    AnalysisFailedError,
+    AnalysisTimeoutError,
+    JobNotFoundError,
+    RoundNotFoundError,
+)
+from ldprecover_server.store import Store
+from ldprecover_server.store.jobs import DEAD_SECONDS, KEPT, KEPT_BYTES, KEPT_SECONDS
+
+PARAMETERS = RoundParameters("grr", 1.0, ("a", "b"))
+BEAT = 0.01
+
+
+class Clock:
+    """A clock that goes when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def pass_by(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def stores(new_database: NewDatabase, tmp_path: Path, clock: Clock) -> Iterator[tuple[Store, Store]]:
+    """Two stores over one database with a round of seq 1, as two processes have them."""
+    with new_database(tmp_path) as url, ExitStack() as stack:
+        one, other = (stack.enter_context(closing(Store(url, clock=clock))) for _ in range(2))
+        one.prepare()
+        assert one.open_round("R1", "first", PARAMETERS).seq == 1
+        yield one, other
+
+
+class Work:
+    """Work that is half done until it is told to go on."""
+
+    def __init__(self, result: bytes = b"result") -> None:
+        self.result = result
+        self.begun = asyncio.Event()
+        self.go_on = asyncio.Event()
+        self.cancelled = asyncio.Event()
+
+    async def __call__(self, tell: OnProgress) -> bytes:
+        tell(0.5)
+        self.begun.set()
+        try:
+            await self.go_on.wait()
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
+        return self.result
+
+
+def failing(error: Exception) -> JobWork:
+    async def work(tell: OnProgress) -> bytes:
+        raise error
+
+    return work
+
+
+async def state(jobs: Jobs, id: str, wanted: str) -> None:
+    """Wait until a job is in a state: written by another, it can be seen only by looking."""
+    while (await jobs.status(1, id)).state != wanted:
+        await asyncio.sleep(BEAT)
+
+
+def test_each_process_sees_the_jobs_of_the_other(stores: tuple[Store, Store]) -> None:
+    async def test() -> None:
+        here, there = (Jobs(store, waiting=8, beat_seconds=BEAT) for store in stores)
+        work = Work(b'{"recovered": []}')
+        job = await here.start(1, work, keyed=False)
+        assert (job.state, job.progress, job.result) == ("queued", 0.0, None)
+        await work.begun.wait()
+        assert (await here.status(1, job.id)).state == "running"
+        await state(there, job.id, "running")
+        assert (await there.status(1, job.id)).progress == 0.5
+        work.go_on.set()
+        for jobs in (here, there):
+            await state(jobs, job.id, "done")
+            found = await jobs.status(1, job.id)
+            assert (found.progress, found.result, found.error) == (1.0, b'{"recovered": []}', None)
+
+    in_loop(test)
+
+
+@pytest.mark.parametrize("by", [0, 1], ids=["its own process", "another process"])
+def test_a_job_is_cancelled_from_any_process(stores: tuple[Store, Store], by: int) -> None:
+    async def test() -> None:
+        both = [Jobs(store, waiting=8, beat_seconds=BEAT) for store in stores]
+        work = Work()
+        job = await both[0].start(1, work, keyed=True)
+        await work.begun.wait()
+        await both[by].cancel(1, job.id)
+        await work.cancelled.wait()
+        for jobs in both:
+            assert (await jobs.status(1, job.id)).state == "cancelled"
+        await both[by].cancel(1, job.id)
+        while both[0]._own:
+            await asyncio.sleep(BEAT)
+        assert (await both[1].status(1, job.id)).state == "cancelled"
+
+    in_loop(test)
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ParameterError("eta is odd"), ParameterError("eta is odd")),
+        (AnalysisTimeoutError("too long"), AnalysisTimeoutError("too long")),
+        (KeyError("secret"), AnalysisFailedError("the server's log says why")),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_job_that_fails_says_what_a_caller_who_waits_would_have_heard(
+    stores: tuple[Store, Store], error: Exception, told: Exception
+) -> None:
+    async def test() -> None:
+        here, there = (Jobs(store, waiting=8, beat_seconds=BEAT) for store in stores)
+        job = await here.start(1, failing(error), keyed=False)
+        await state(there, job.id, "failed")
+        found = (await there.status(1, job.id)).error
+        assert (type(found), str(found)) == (type(told), str(told))
+
+    in_loop(test)
+
+
+def test_a_job_whose_process_died_has_failed(stores: tuple[Store, Store], clock: Clock) -> None:
+    async def test() -> None:
+        stores[0].jobs.add("a" * 32, 1, keyed=False)
+        there = Jobs(stores[1], waiting=8)
+        clock.pass_by(DEAD_SECONDS)
+        assert (await there.status(1, "a" * 32)).state == "queued"
+        clock.pass_by(1)
+        found = await there.status(1, "a" * 32)
+        assert found.state == "failed"
+        assert isinstance(found.error, AnalysisFailedError)
+
+    in_loop(test)
+
+
+def test_a_server_that_stops_ends_its_jobs_in_words(stores: tuple[Store, Store]) -> None:
+    async def test() -> None:
+        here, there = (Jobs(store, waiting=8, beat_seconds=BEAT) for store in stores)
+        work = Work()
+        job = await here.start(1, work, keyed=False)
+        await work.begun.wait()
+        await here.stop()
+        assert work.cancelled.is_set()
+        found = await there.status(1, job.id)
+        assert (found.state, str(found.error)) == ("failed", "the server stopped meanwhile")
+        with pytest.raises(AnalysesBusyError):
+            await here.start(1, work, keyed=True)
+
+    in_loop(test)
+
+
+def test_deleting_a_round_ends_its_jobs_and_forgets_them(stores: tuple[Store, Store]) -> None:
+    async def test() -> None:
+        here = Jobs(stores[0], waiting=8, beat_seconds=BEAT)
+        work = Work()
+        job = await here.start(1, work, keyed=False)
+        await work.begun.wait()
+        stores[1].delete_round("first")
+        await work.cancelled.wait()
+        with pytest.raises(JobNotFoundError):
+            await here.status(1, job.id)
+        with pytest.raises(RoundNotFoundError):
+            await here.start(1, work, keyed=False)
+        await here.stop()
+
+    in_loop(test)
+
+
+def test_callers_without_a_key_have_half_the_jobs_under_way(stores: tuple[Store, Store]) -> None:
+    async def test() -> None:
+        jobs = Jobs(stores[0], waiting=4, beat_seconds=BEAT)
+        work = Work()
+        for keyed in (False, False, True, True):
+            await jobs.start(1, work, keyed=keyed)
+            if not keyed:
+                continue
+            with pytest.raises(AnalysesBusyError):
+                await jobs.start(1, work, keyed=False)
+        with pytest.raises(AnalysesBusyError):
+            await jobs.start(1, work, keyed=True)
+        await jobs.stop()
+
+    in_loop(test)
+
+
+UNKNOWN: dict[str, Callable[[str], tuple[int, str]]] = {
+    "of another round": lambda id: (2, id),
+    "that never was": lambda id: (1, "b" * 32),
+    "whose id no database takes": lambda id: (1, "\0"),
+}
+
+
+@pytest.mark.parametrize("unknown", UNKNOWN.values(), ids=UNKNOWN.keys())
+def test_a_job_that_is_not_the_rounds_is_not_found(
+    stores: tuple[Store, Store], unknown: Callable[[str], tuple[int, str]]
+) -> None:
+    store = stores[0]
+    store.open_round("R2", "second", PARAMETERS)
+    store.jobs.add("a" * 32, 1, keyed=False)
+    for ask in (store.jobs.find, store.jobs.cancel):
+        with pytest.raises(JobNotFoundError):
+            ask(*unknown("a" * 32))
+
+
+def test_jobs_that_have_ended_are_forgotten_after_an_hour(stores: tuple[Store, Store], clock: Clock) -> None:
+    rows = stores[0].jobs
+    for name in ("done", "alive", "dead"):
+        rows.add(name, 1, keyed=False)
+    rows.end("done", "done", result=b"")
+    clock.pass_by(KEPT_SECONDS)
+    assert rows.beat({"alive": ("running", 0.5)}) == set()
+    assert rows.expire() == 0
+    clock.pass_by(1)
+    assert rows.expire() == 2
+    assert rows.find(1, "alive").state == "running"
+    for name in ("done", "dead"):
+        with pytest.raises(JobNotFoundError):
+            rows.find(1, name)
+    assert rows.beat({"dead": ("running", 0.5), "alive": ("running", 0.6)}) == {"dead"}
+
+
+def test_a_new_job_takes_the_place_of_the_oldest_that_ended_of_callers_without_a_key_first(
+    stores: tuple[Store, Store], clock: Clock
+) -> None:
+    rows = stores[0].jobs
+    for i in range(KEPT):
+        rows.add(f"job {i}", 1, keyed=i < KEPT - 2)
+        if i % 2:
+            rows.end(f"job {i}", "done", result=b"")
+        clock.pass_by(0.05)
+    rows.add("anonymous", 1, keyed=False)  # of those without a key, 98 is under way and 99 done
+    with pytest.raises(JobNotFoundError):
+        rows.find(1, f"job {KEPT - 1}")
+    with pytest.raises(AnalysesBusyError):
+        rows.add("another", 1, keyed=False)
+    rows.add("keyed", 1, keyed=True)
+    with pytest.raises(JobNotFoundError):
+        rows.find(1, "job 1")
+    assert rows.find(1, "job 3").state == "done"
+
+
+def test_results_beyond_their_bytes_are_forgotten_the_oldest_first(stores: tuple[Store, Store], clock: Clock) -> None:
+    rows = stores[0].jobs
+    for name in ("a", "b", "c"):
+        rows.add(name, 1, keyed=False)
+        rows.end(name, "done", result=bytes(KEPT_BYTES // 2))
+        clock.pass_by(1)
+    with pytest.raises(JobNotFoundError):
+        rows.find(1, "a")
+    assert rows.find(1, "b").result == rows.find(1, "c").result == bytes(KEPT_BYTES // 2)
+
+
+def test_what_ends_twice_stays_what_it_was_first(stores: tuple[Store, Store]) -> None:
+    rows = stores[0].jobs
+    rows.add("a", 1, keyed=False)
+    rows.cancel(1, "a")
+    rows.end("a", "done", result=b"late")
+    assert (rows.find(1, "a").state, rows.find(1, "a").result) == ("cancelled", None)

@@ -1,0 +1,204 @@
+"""Analyses over HTTP: a server that works on long ones takes reports, answers in words, and ends in its time."""
+
+import asyncio
+import os
+import signal
+import socket
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import psutil
+import pytest
+from tests.conftest import PACKED, ServerProcess, StartServer
+from tests.server.analysis.conftest import REPORTS
+from tests.server.conftest import InProcess, ProblemOf, StartInProcess
+
+from ldprecover_server.analysis.children import Children
+
+LONG = {"method": "em", "options": {"iterations": 1000, "tolerance": 0}}
+"""Takes minutes over the reports of `long_round`."""
+
+MANY = np.tile(REPORTS, (100, 1)).tobytes()
+
+
+def long_round(server: ServerProcess) -> str:
+    """Open a round of 300,000 reports."""
+    id: str = server.open_round("oue", 1.0, domain_size=64)["id"]
+    assert server.submit(id, MANY).status_code == 202
+    return id
+
+
+def children(server: ServerProcess) -> dict[int, psutil.Process]:
+    """Return the processes for analyses that a server has, by their numbers."""
+    found = {}
+    for process in psutil.Process(server.pid).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            if process.status() != psutil.STATUS_ZOMBIE:
+                found[process.pid] = process
+    return found
+
+
+def wait_until(condition: Any) -> None:
+    """Wait for what another process does."""
+    while not condition():
+        time.sleep(0.01)
+
+
+def busy(server: ServerProcess) -> set[int]:
+    """Return which children are at work: what they are given they keep in a file without a name."""
+    return {pid for pid in children(server) if any("deleted" in file for file in open_files(pid))}
+
+
+def open_files(pid: int) -> list[str]:
+    """Return what a process has open, as Linux names it."""
+    found = []
+    with suppress(OSError):  # it has ended
+        for file in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):
+                found.append(str(file.readlink()))
+    return found
+
+
+class Asking:
+    """A request in a thread, and its answer."""
+
+    def __init__(self, server: ServerProcess, path: str, **options: Any) -> None:
+        self.answer: httpx.Response | None = None
+        self._thread = threading.Thread(target=self._ask, args=(server.url, path, options), daemon=True)
+        self._thread.start()
+
+    def _ask(self, url: str, path: str, options: Any) -> None:
+        with httpx.Client(base_url=url, timeout=100, trust_env=False) as http, suppress(httpx.TransportError):
+            self.answer = http.post(path, **options)
+
+    def wait(self) -> httpx.Response | None:
+        """Return the answer; None where the server went without one."""
+        self._thread.join()
+        return self.answer
+
+
+def test_a_killed_child_is_a_problem_for_its_caller_alone(start_server: StartServer, problem_of: ProblemOf) -> None:
+    server = start_server(analyses=1)
+    id = long_round(server)
+    asking = Asking(server, f"/rounds/{id}/recover", json=LONG)
+    wait_until(lambda: busy(server))
+    (child,) = busy(server)
+    os.kill(child, signal.SIGKILL)
+    answer = asking.wait()
+    assert answer is not None
+    assert (answer.status_code, problem_of(answer)) == (500, "analysis-failed")
+    assert server.http.get(f"/rounds/{id}/alarms").status_code == 200
+    assert child not in children(server)
+
+
+def test_an_analysis_past_its_time_is_a_problem_and_reports_are_taken_meanwhile(
+    start_server: StartServer, problem_of: ProblemOf
+) -> None:
+    server = start_server(analyses=1, analysis_seconds=3, analysis_queue=1)
+    id = long_round(server)
+    asking = Asking(server, f"/rounds/{id}/recover", json=LONG)
+    wait_until(lambda: busy(server))
+    assert server.submit(id, REPORTS[:10].tobytes()).status_code == 202
+    assert server.http.get(f"/rounds/{id}/frequencies").json()["n"] == 300_010
+    assert server.http.post(f"/rounds/{id}/recover").status_code == 200
+    answer = asking.wait()
+    assert answer is not None
+    assert (answer.status_code, problem_of(answer)) == (504, "analysis-timeout")
+
+
+def test_a_caller_who_hangs_up_ends_the_work(start_server: StartServer) -> None:
+    server = start_server(analyses=2)
+    id = long_round(server)
+    wait_until(lambda: len(children(server)) == 2)
+    body = b'{"method": "em", "options": {"iterations": 1000, "tolerance": 0}}'
+    head = f"POST /rounds/{id}/recover HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\n"
+    request = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+    host, port = server.http.base_url.host, server.http.base_url.port
+    with socket.create_connection((host, port)) as first, socket.create_connection((host, port)) as second:
+        for caller in (first, second):  # one run for both
+            caller.sendall(request)
+        wait_until(lambda: busy(server))
+        (worker,) = busy(server)
+        first.close()
+        assert server.http.get(f"/rounds/{id}/alarms", headers=server.admin).status_code == 200
+        assert busy(server) == {worker}
+    wait_until(lambda: worker not in children(server))
+    wait_until(lambda: len(children(server)) == 2)
+    assert busy(server) == set()
+    assert 'code="499"' in server.http.get("/metrics", headers=server.admin).text
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL], ids=lambda number: number.name)
+def test_a_server_that_ends_leaves_no_child_at_work(start_server: StartServer, number: signal.Signals) -> None:
+    server = start_server(shutdown_seconds=1)
+    id = long_round(server)
+    asking = Asking(server, f"/rounds/{id}/recover", json=LONG)
+    wait_until(lambda: busy(server))
+    left = children(server).values()
+    server.signal(number)
+    answer = asking.wait()
+    assert (answer and answer.status_code) == (None if number == signal.SIGKILL else 503)
+    assert server.wait() == (-signal.SIGKILL if number == signal.SIGKILL else 0)
+    assert not psutil.wait_procs(left, timeout=60)[1]
+
+
+def test_equal_questions_of_an_unchanged_round_run_once(
+    start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = []
+    run = Children.run
+
+    async def counted(self: Children, *args: Any, **options: Any) -> bytes:
+        runs.append(options["keyed"])
+        return await run(self, *args, **options)
+
+    monkeypatch.setattr(Children, "run", counted)
+    app = start_in_process()
+    id = app.open_round("oue", 1.0, domain_size=64)
+    send(app, id, REPORTS[:2000])
+    path = f"/rounds/{id}/alarms"
+    first = {answer.text for answer in app.gather(*[("GET", path, {})] * 8)}
+    assert len(first) == 1
+    assert runs == [False]
+    assert app.get(path, headers=app.admin).text in first
+    assert app.get(path, params={"rate": 0.01}).status_code == 200
+    assert len(runs) == 2
+    send(app, id, REPORTS[2000:2010])
+    assert app.get(path).json()["n"] == 2010
+    assert len(runs) == 3
+
+
+def send(app: InProcess, id: str, reports: np.ndarray) -> None:
+    sent = app.post(f"/rounds/{id}/reports", content=reports.tobytes(), headers=PACKED | app.admin)
+    assert sent.status_code == 202, sent.text
+
+
+def test_what_reads_no_reports_and_has_few_items_needs_no_child(
+    start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def none(self: Children, *args: Any, **options: Any) -> bytes:
+        raise AssertionError("a child was asked")
+
+    app = start_in_process()
+    rounds = {d: app.open_round("grr", 1.0, domain_size=d) for d in (4096, 4097)}
+    answers = {}
+    monkeypatch.setattr(Children, "run", none)
+    for domain_size, id in rounds.items():
+        assert app.post(f"/rounds/{id}/reports", json={"reports": [1]}).status_code == 202
+        request = app.http.post(f"/rounds/{id}/recover")
+        answers[domain_size] = app.run(outcome(request))
+    assert answers == {4096: "200", 4097: "a child was asked"}
+    monkeypatch.undo()
+    assert app.post(f"/rounds/{rounds[4097]}/recover").status_code == 200
+
+
+async def outcome(request: Any) -> str:
+    try:
+        return str((await asyncio.wait_for(request, 60)).status_code)
+    except AssertionError as error:
+        return str(error)
