@@ -99,7 +99,7 @@ MANIFEST = (
     Metric(
         "ldprecover_jobs_total",
         "counter",
-        "Analyses in the background that ended, by their state: done, or failed, as which those that are cancelled count.",
+        "Analyses in the background that ended, by their state: done, or failed, which those cancelled count as.",
         ("state",),
     ),
     Metric(

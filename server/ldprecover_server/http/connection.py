@@ -31,6 +31,7 @@ UNREAD_BYTES = 1 << 15
 UNREAD_SECONDS = 10.0
 """Time after which a client that reads nothing is cut off."""
 
+_HALF_CLOSED_SECONDS = 5.0
 _JOINED_BYTES = 1 << 12
 _LINGER_SECONDS, _LINGER_BYTES = 5.0, 32 << 20
 _PROGRESS_BYTES = 1 << 14
@@ -96,10 +97,14 @@ class Connection(HttpToolsProtocol):
             self._head_since = self.loop.time()
 
     def eof_received(self) -> bool:  # type: ignore[override]
-        """Keep a connection whose client has only closed its own end until it has its answers."""
+        """Keep a connection whose client has closed its own end for the answers under way, for some seconds.
+
+        It cannot be told from a client that has gone, for whom nobody should work long.
+        """
         self._sends_no_more = True
         if self.waits_for_client or self._ends_at is not None:
             return False
+        self._ends_at = self.loop.time() + _HALF_CLOSED_SECONDS
         self.shutdown()
         return True
 
@@ -204,7 +209,8 @@ class _Transport:
         if not self._pieces:
             self._connection.loop.call_soon(self._flush)
         self._pieces.append(data)
-        if len(data) > _JOINED_BYTES:  # else a turn could write any number of pieces before the connection says stop
+        if len(data) > _HALF_CLOSED_SECONDS = 5.0
+_JOINED_BYTES:  # else a turn could write any number of pieces before the connection says stop
             self._flush()
 
     def close(self) -> None:

@@ -122,8 +122,9 @@ def test_every_error_a_caller_can_make_is_a_problem_with_its_own_type(
     # The other problems are the server's own trouble, or need a server with no round, a slow body, or no request.
     healthy = {refusal.slug for refusal in REFUSALS} - set(answers)
     trouble = {"forbidden", "invalid-ticket", "queue-full", "store-unavailable", "storage-full", "internal-error"}
-    trouble |= {"database-gone", "reports-busy", "busy"}
-    elsewhere = {"no-current-round", "invalid-http", "head-too-large", "body-timeout", "unsupported-transfer-encoding"}
+    trouble |= {"database-gone", "busy", "analyses-busy", "analysis-timeout", "analysis-too-large", "analysis-failed"}
+    elsewhere = {"job-not-found", "no-current-round", "invalid-http", "head-too-large", "body-timeout"}
+    elsewhere |= {"unsupported-transfer-encoding"}
     settings = {"cross-origin-refused", "rate-limited", "too-many-reports", "too-many-wrong-tries"}
     assert healthy == trouble | elsewhere | settings
 
@@ -200,7 +201,7 @@ def test_a_path_that_leads_nowhere_is_a_problem(server: ServerProcess, path: str
         ({"targets": ["a", 1.5]}, "targets.1", "must be an integer or a string, not a number"),
         ({"targets": [{}, {}]}, "targets.0", "must be an integer or a string, not an object"),
         ({"support": [0.5, 2.0]}, "support.1", "must be a number of at most 1"),
-        ({"options": {"a": 1, "b": "x"}}, "options", "must be an integer or a number, not a string"),
+        ({"options": {"a": 1, "b": "x"}}, "options.b", "must be an integer or a number, not a string"),
         ({"eta": 0.1, "colour": "red", "shape": 5}, "colour", "the field is not known"),
         ([], "body", "must be an object, not an array"),
     ],
