@@ -209,8 +209,7 @@ class _Transport:
         if not self._pieces:
             self._connection.loop.call_soon(self._flush)
         self._pieces.append(data)
-        if len(data) > _HALF_CLOSED_SECONDS = 5.0
-_JOINED_BYTES:  # else a turn could write any number of pieces before the connection says stop
+        if len(data) > _JOINED_BYTES:  # else a turn could write any number of pieces before the connection says stop
             self._flush()
 
     def close(self) -> None:
