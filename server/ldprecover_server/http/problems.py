@@ -7,6 +7,7 @@ import msgspec
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
@@ -15,9 +16,12 @@ from ldprecover.errors import LDPRecoverError
 from ldprecover_server import errors
 from ldprecover_server.http import paths
 
-__all__ = ["MEDIA_TYPE", "Problem", "install", "refuse", "type_of"]
+__all__ = ["GONE", "MEDIA_TYPE", "Problem", "install", "refuse", "type_of"]
 
 MEDIA_TYPE = "application/problem+json"
+
+GONE = 499
+"""What metrics show of a caller who did not wait for the answer, as nginx has it; nobody reads it."""
 
 
 def type_of(refusal: type[errors.ServiceError]) -> str:
@@ -72,7 +76,11 @@ def install(app: FastAPI) -> None:
         # The framework raises the error again for the log, and the connection is cut after this answer.
         return refuse(errors.InternalError(), {"Connection": "close"})
 
+    async def on_gone(request: Request, error: Exception) -> Response:
+        return Response(status_code=GONE)
+
     app.add_exception_handler(errors.ServiceError, on_refusal)
+    app.add_exception_handler(ClientDisconnect, on_gone)
     app.add_exception_handler(LDPRecoverError, on_refusal)
     app.add_exception_handler(RequestValidationError, on_validation)
     app.add_exception_handler(HTTPException, on_http)
