@@ -5,7 +5,7 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import Annotated, Any, TextIO
 
@@ -16,7 +16,8 @@ from typer.main import get_command
 from ldprecover_cli import analysis, crowds, exports, keys, reports, results, rounds, tickets
 from ldprecover_cli.demo import command as demo
 from ldprecover_cli.failures import explain, reworded, with_notes
-from ldprecover_cli.output import fail, note
+from ldprecover_cli.options import Json
+from ldprecover_cli.output import console, fail, note, plain, plain_table, print_json
 from ldprecover_cli.reproduce import command as reproduce
 from ldprecover_client.secrecy import InsecureTransportWarning
 
@@ -160,6 +161,37 @@ def migrate(
 
     revisions = migrate_database(database_url=database_url)
     note(f"The schema went through {', '.join(revisions)}." if revisions else "The schema is this version's already.")
+
+
+@app.command()
+def check(
+    *,
+    database_url: Annotated[
+        str | None,
+        typer.Option(envvar="LDPRECOVER_DATABASE_URL", help="The server's database; the same default as `serve`."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Check that a database agrees with itself: counts with reports, reports with keys. Exit code 1 if not.
+
+    Every report that is kept is counted anew. Nothing is written, and the server may be running.
+
+    Example: ldprecover check --database-url sqlite:///ldprecover.db
+    """
+    from ldprecover_cli.serving import check_database
+
+    findings = check_database(database_url=database_url)
+    if json:
+        print_json({"findings": [asdict(finding) for finding in findings]})
+    elif findings:
+        table = plain_table("round", "what", "expected", "found", numbers=2)
+        for each in findings:
+            table.add_row(plain(each.round), plain(each.what), f"{each.expected:,}", f"{each.found:,}")
+        console().print(table)
+    else:
+        note("Everything agrees.")
+    if any(finding.fault for finding in findings):
+        raise typer.Exit(1)
 
 
 def _serve_command() -> Any:

@@ -5,9 +5,9 @@ import contextlib
 from ldprecover_server.access.access import create_key as make_key
 from ldprecover_server.keys import AccessKey
 from ldprecover_server.settings import Settings
-from ldprecover_server.store import Store
+from ldprecover_server.store import Finding, Store
 
-__all__ = ["create_key", "list_keys", "migrate", "revoke_key"]
+__all__ = ["check", "create_key", "list_keys", "migrate", "revoke_key"]
 
 
 def migrate(settings: Settings) -> list[str]:
@@ -35,3 +35,10 @@ def revoke_key(settings: Settings, name: str) -> None:
     with contextlib.closing(Store(settings.database_url)) as store:
         store.prepare()
         store.revoke_key(name)
+
+
+def check(settings: Settings) -> list[Finding]:
+    """Return what in the database does not agree with itself; nothing is written. Raises ConfigurationError."""
+    with contextlib.closing(Store(settings.database_url)) as store:
+        store.prepare(migrate=False)
+        return store.check()

@@ -1,5 +1,6 @@
 """What the service keeps, behind one small interface."""
 
+from ldprecover_server.store.checking import Finding
 from ldprecover_server.store.commit import Batch, Outcome, Sealed
 from ldprecover_server.store.deletion import Progress, for_seconds
 from ldprecover_server.store.rounds import CURRENT, StoredRound
@@ -9,6 +10,7 @@ from ldprecover_server.store.store import Store
 __all__ = [
     "CURRENT",
     "Batch",
+    "Finding",
     "Outcome",
     "Progress",
     "Sealed",

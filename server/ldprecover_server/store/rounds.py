@@ -20,7 +20,7 @@ from ldprecover_server.store.database import upsert
 from ldprecover_server.store.room import Room
 from ldprecover_server.store.schema import refusals, rounds, tallies
 
-__all__ = ["CURRENT", "Rounds", "StoredRound", "find", "tally_of"]
+__all__ = ["CURRENT", "Rounds", "StoredRound", "find", "parameters_of", "tally_of"]
 
 CURRENT = "current"
 
@@ -114,8 +114,7 @@ class Rounds(Room):
             row = connection.execute(sa.select(rounds).where(rounds.c.seq == seq, _LIVE)).one_or_none()
         if row is None:
             raise RoundNotFoundError("the round was deleted")
-        items = tuple(msgspec.json.decode(row.items, type=list[str]))
-        return RoundParameters(row.protocol, row.epsilon, items, row.hash_range)
+        return parameters_of(row)
 
     def close_round(self, identifier: str) -> StoredRound:
         """Close a round: no commit after this one adds a report to it."""
@@ -157,6 +156,12 @@ class Rounds(Room):
             return {row.reason: int(row.total) for row in connection.execute(query.order_by(refusals.c.reason))}
 
 
+def parameters_of(row: Any) -> RoundParameters:
+    """Return the parameters in a round's row."""
+    items = tuple(msgspec.json.decode(row.items, type=list[str]))
+    return RoundParameters(row.protocol, row.epsilon, items, row.hash_range)
+
+
 def tally_of(connection: sa.Connection, seq: int, d: int) -> Tally:
     """Return the sum of every process's tally of a round over d items. Raises RoundNotFoundError."""
     # In the same view as its tallies: a round that was deleted since it was found has none.
@@ -165,7 +170,7 @@ def tally_of(connection: sa.Connection, seq: int, d: int) -> Tally:
     rows = connection.execute(sa.select(tallies.c.n, tallies.c.counts).where(tallies.c.round == seq)).all()
     try:
         return sum((Tally.from_bytes(row.counts, row.n) for row in rows), Tally.empty(d))
-    except ParameterError as error:  # no fault of the caller's parameters
+    except (ParameterError, ValueError) as error:  # no fault of the caller's parameters
         raise RuntimeError("the stored counts do not fit the round: the database is damaged") from error
 
 

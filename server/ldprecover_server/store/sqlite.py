@@ -14,17 +14,19 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 
 from ldprecover_server.errors import ConfigurationError, DatabaseGoneError
 from ldprecover_server.store.at_once import SQLITE, SQLITE_MADE, AtOnce
+from ldprecover_server.store.checkpoints import ALONE_PAGES, MOST_PAGES, Checkpoints
 from ldprecover_server.store.database import Database, is_write
 
 __all__ = ["SQLite"]
 
 _BUSY_MS = 10_000
 _FORGET_MS = 200
+_PAGE = 4096
+_MORE_PAGES = 6  # of a transaction that writes but one row: inner pages, indexes
 _ITSELF = "ldprecover_itself"  # the statement begins and ends its transaction itself
 _PRAGMAS = (
     "journal_mode=WAL",
     "synchronous=FULL",  # a commit is on disk when it returns
-    "wal_autocheckpoint=8000",  # 32 MiB: idempotency keys are random, so few of their pages come twice in less
     f"busy_timeout={_BUSY_MS}",
     "foreign_keys=ON",
     "cache_size=-65536",  # 64 MiB
@@ -67,10 +69,11 @@ class SQLite(Database):
             url, pool_reset_on_return=None, hide_parameters=True, connect_args={"timeout": _BUSY_MS / 1000}
         )
         sa.event.listen(self.engine, "do_connect", self._on_do_connect)
-        sa.event.listen(self.engine, "connect", _on_connect)
+        sa.event.listen(self.engine, "connect", self._on_connect)
         sa.event.listen(self.engine, "begin", _on_begin)
         sa.event.listen(self.engine, "checkin", _on_checkin)
         self._lock: TextIO | None = None
+        self._checkpoints: Checkpoints | None = None
         self._opened: tuple[int, int] | None = None
         """Which file this is, from the first connection on: its device and its number there."""
 
@@ -96,6 +99,8 @@ class SQLite(Database):
                 self._lock = file
             else:
                 file.close()
+        if self._checkpoints is None:
+            self._checkpoints = Checkpoints(self.path, self._check_same)
 
     @property
     def _lock_path(self) -> Path:
@@ -111,8 +116,17 @@ class SQLite(Database):
     def write(self) -> Iterator[sa.Connection]:
         with super().write() as connection:
             self._check_same()
+            raw = _raw(connection)
+            before = raw.total_changes
             yield connection
+            changed = raw.total_changes - before
         self._check_same()  # else the commit went into a file that nobody will ever read
+        self._grown(changed)
+
+    def _grown(self, rows: int, size: int = 0) -> None:
+        """Say what was written: rows, most of them on pages of their own, and so many bytes besides."""
+        if self._checkpoints is not None:
+            self._checkpoints.grown(rows + size // _PAGE + _MORE_PAGES)
 
     def _check_same(self) -> None:
         if _identity(self.path) != self._opened:
@@ -122,6 +136,14 @@ class SQLite(Database):
         if self._opened is None:
             self._open()
         self._check_same()  # SQLite would make a new file, silently
+
+    def _on_connect(self, connection: DBAPIConnection, record: Any) -> None:
+        assert isinstance(connection, sqlite3.Connection)
+        connection.isolation_level = None  # the begin event writes BEGIN, not the driver
+        for pragma in _PRAGMAS:
+            connection.execute(f"PRAGMA {pragma}")
+        pages = ALONE_PAGES if self._checkpoints is None else MOST_PAGES
+        connection.execute(f"PRAGMA wal_autocheckpoint={pages}")
 
     def _open(self) -> None:
         """Make the file if there is none; refuse one that is another program's, before anything is changed in it."""
@@ -161,6 +183,7 @@ class SQLite(Database):
                     connection.info[_ITSELF] = True
                 connection.exec_driver_sql(SQLITE, values)
             self._check_same()
+            self._grown(len(wish.keys), len(wish.data) + len(wish.counts))
         except sa.exc.IntegrityError:
             return False
         return True
@@ -189,6 +212,9 @@ class SQLite(Database):
         return not busy
 
     def close(self) -> None:
+        if self._checkpoints is not None:
+            self._checkpoints.close()
+            self._checkpoints = None
         super().close()
         if self._lock is not None:
             self._lock_path.unlink(missing_ok=True)  # while it is ours: who opens it next makes another
@@ -219,13 +245,6 @@ def _check_ours(path: Path) -> None:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if tables and not {"alembic_version", "rounds"} <= tables:
         raise ConfigurationError(f"{path} is a database of another program; nothing in it was changed")
-
-
-def _on_connect(connection: DBAPIConnection, record: Any) -> None:
-    assert isinstance(connection, sqlite3.Connection)
-    connection.isolation_level = None  # the begin event writes BEGIN, not the driver
-    for pragma in _PRAGMAS:
-        connection.execute(f"PRAGMA {pragma}")
 
 
 def _on_begin(connection: sa.Connection) -> None:

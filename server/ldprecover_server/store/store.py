@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from ldprecover_server.errors import ConfigurationError, ServiceError
 from ldprecover_server.store import migrations
+from ldprecover_server.store.checking import Checking
 from ldprecover_server.store.commit import Batch, Commit, Outcome
 from ldprecover_server.store.jobs import StoredJobs
 from ldprecover_server.store.keys import Keys
@@ -22,7 +23,7 @@ __all__ = ["Store"]
 _PROBE_BYTES = 1 << 18
 
 
-class Store(Mixing, Segments, Keys):
+class Store(Mixing, Checking, Segments, Keys):
     """Everything the service keeps. Methods are safe to call from several threads."""
 
     def __init__(
@@ -37,13 +38,13 @@ class Store(Mixing, Segments, Keys):
         self._commit = Commit(self.database)
         self.jobs = StoredJobs(self.database, clock)
 
-    def prepare(self) -> None:
-        """See that the schema is this version's; a SQLite file is migrated on the way.
+    def prepare(self, *, migrate: bool = True) -> None:
+        """See that the schema is this version's; a SQLite file is migrated on the way, unless told otherwise.
 
         Raises ConfigurationError for a database that cannot serve, or that `migrate` has to move on first.
         """
         try:
-            if self.database.dialect == "sqlite":
+            if migrate and self.database.dialect == "sqlite":
                 migrations.migrate(self.database)
             else:
                 migrations.check(self.database)
