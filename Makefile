@@ -1,10 +1,11 @@
 # make install   everything, in .venv
 # make demo      a poisoned collection round, end to end
-# make test      the tests
+# make test      the tests; with STRANGERS=all every attack of strangers, an hour of them
 # make check     format, lint, types, security
 # make fuzz      the properties of the tests on new inputs, for FUZZ_SECONDS (600)
 # make audit     known vulnerabilities of the pinned versions; asks the package index
 # make bench     speeds, as ratios to named peers and limits
+# make lock      pin anew what pyproject.toml asks for
 
 PYTHON ?= python3
 VENV := .venv
@@ -16,19 +17,20 @@ STAMP := $(VENV)/.installed
 
 install: $(STAMP)
 
-# Pinned versions from requirements.lock; the project itself editable, with nothing more to fetch.
+# Every version and file is the lock's, the tool that builds the project included; the project itself is editable.
 $(STAMP): pyproject.toml requirements.lock
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "LDPRecover needs Python 3.11 or newer; try make PYTHON=python3.12")'
 	@echo "Installing into $(VENV), a minute the first time ..."
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
 demo: install
 	$(BIN)/ldprecover demo
 
 test: install
+	tests/tools.sh
 	$(BIN)/python -m pytest -n auto $(TESTS)
 
 # Without a network. Bandit 1.9 finds nothing in our own code that ruff's S rules do not: it is a second opinion. `pip
@@ -61,10 +63,17 @@ $(VENV)-bench/.installed: pyproject.toml
 	$(VENV)-bench/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	touch $@
 
-# Pins what pyproject.toml asks for, for every supported Python; needs uv.
+# Pins what pyproject.toml asks for, by version and hash, for every supported Python; needs uv. What is pinned stays
+# until `make lock UPGRADE=--upgrade`. The image's locks are parts of the first: pip checks no hashes of constraints.
+LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-package ldprecover \
+	--no-emit-index-url --no-annotate --no-header $(UPGRADE)
+PART := $(LOCK) --constraint requirements.lock
+
 lock:
-	uv pip compile --quiet --universal --python-version 3.11 --extra test --extra check --no-emit-package ldprecover \
-		--no-emit-index-url --no-annotate --no-header --output-file requirements.lock pyproject.toml
+	$(LOCK) --extra test --extra check --extra build --output-file requirements.lock pyproject.toml
+	$(PART) --extra build --output-file deploy/build.lock pyproject.toml
+	$(PART) --extra cli --extra postgres --output-file deploy/image.lock pyproject.toml
+	$(PART) --extra cli --extra postgres --extra fast --output-file deploy/image-fast.lock pyproject.toml
 
 clean:
 	rm -rf $(VENV) $(VENV)-audit $(VENV)-bench build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/_build

@@ -24,8 +24,10 @@ _SERVE = "from ldprecover_server import Settings, serve; serve(Settings())"
 class ServerProcess:
     """A server on a free port, over a database that outlives it: it can be killed and started again."""
 
-    def __init__(self, folder: Path, database_url: str | None = None, **settings: object) -> None:
+    def __init__(self, folder: Path, database_url: str | None = None, *, first: str = "", **settings: object) -> None:
         self.folder = folder
+        self.first = first
+        """Python that its process runs before it serves."""
         self.database = folder / "ldprecover.db"
         """Its file, when it is SQLite."""
         self.database_url = database_url or f"sqlite:///{self.database}"
@@ -48,7 +50,7 @@ class ServerProcess:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("LDPRECOVER_")}
         with self.log.open("a") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _SERVE],
+                [sys.executable, "-c", self.first + _SERVE],
                 cwd=self.folder,
                 env=inherited | settings,
                 stdin=subprocess.DEVNULL,
@@ -83,6 +85,14 @@ class ServerProcess:
     def signal(self, number: int) -> None:
         assert self._process is not None
         self._process.send_signal(number)
+
+    def exit_status(self, seconds: float) -> int | None:
+        """Wait so long for its end, and return the exit status; None while it runs on."""
+        assert self._process is not None
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
 
     def wait(self) -> int:
         """Wait for its end and return the exit status."""

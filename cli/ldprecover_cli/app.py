@@ -2,9 +2,12 @@
 
 import signal
 import traceback
-from dataclasses import dataclass
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 from typer.core import TyperGroup
@@ -13,8 +16,10 @@ from typer.main import get_command
 from ldprecover_cli import analysis, crowds, exports, keys, reports, results, rounds, tickets
 from ldprecover_cli.demo import command as demo
 from ldprecover_cli.failures import explain, reworded, with_notes
-from ldprecover_cli.output import fail, note
+from ldprecover_cli.options import Json
+from ldprecover_cli.output import console, fail, note, plain, plain_table, print_json
 from ldprecover_cli.reproduce import command as reproduce
+from ldprecover_client.secrecy import InsecureTransportWarning
 
 __all__ = ["app", "run"]
 
@@ -52,8 +57,9 @@ def run(arguments: list[str]) -> int:
     """Run one command line and return its exit code; the last line on standard error says what went wrong."""
     state = _State()
     try:
-        # Not standalone: otherwise typer would draw a box around each error and exit by itself.
-        code = get_command(app).main(arguments, prog_name="ldprecover", standalone_mode=False, obj=state)
+        with _warnings_in_words():
+            # Not standalone: otherwise typer would draw a box around each error and exit by itself.
+            code = get_command(app).main(arguments, prog_name="ldprecover", standalone_mode=False, obj=state)
     except typer.Abort:  # at a question
         note("Interrupted.")
         return 130
@@ -71,6 +77,30 @@ def run(arguments: list[str]) -> int:
         fail(known[0])
         return known[1]
     return code if isinstance(code, int) else 0
+
+
+@contextmanager
+def _warnings_in_words() -> Iterator[None]:
+    """Show a warning about keys and tickets as a line for the person, and every other as Python does."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", InsecureTransportWarning)
+        as_python_does = warnings.showwarning
+
+        def show(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
+            if issubclass(category, InsecureTransportWarning):
+                note(f"warning: {message}")
+            else:
+                as_python_does(message, category, filename, lineno, file, line)
+
+        warnings.showwarning = show
+        yield
 
 
 def _try_help(error: Any) -> str:
@@ -131,6 +161,37 @@ def migrate(
 
     revisions = migrate_database(database_url=database_url)
     note(f"The schema went through {', '.join(revisions)}." if revisions else "The schema is this version's already.")
+
+
+@app.command()
+def check(
+    *,
+    database_url: Annotated[
+        str | None,
+        typer.Option(envvar="LDPRECOVER_DATABASE_URL", help="The server's database; the same default as `serve`."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Check that a database agrees with itself: counts with reports, reports with keys. Exit code 1 if not.
+
+    Every report that is kept is counted anew. Nothing is written, and the server may be running.
+
+    Example: ldprecover check --database-url sqlite:///ldprecover.db
+    """
+    from ldprecover_cli.serving import check_database
+
+    findings = check_database(database_url=database_url)
+    if json:
+        print_json({"findings": [asdict(finding) for finding in findings]})
+    elif findings:
+        table = plain_table("round", "what", "expected", "found", numbers=2)
+        for each in findings:
+            table.add_row(plain(each.round), plain(each.what), f"{each.expected:,}", f"{each.found:,}")
+        console().print(table)
+    else:
+        note("Everything agrees.")
+    if any(finding.fault for finding in findings):
+        raise typer.Exit(1)
 
 
 def _serve_command() -> Any:

@@ -1,6 +1,6 @@
 """`simulate` and `attack`: many genuine users, and many malicious ones."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -21,6 +21,9 @@ from ldprecover_cli.options import (
     quick_retries,
 )
 from ldprecover_cli.output import console, counted, plain, print_json
+
+if TYPE_CHECKING:
+    from ldprecover_client import Round
 
 __all__ = ["add_to"]
 
@@ -52,6 +55,7 @@ def simulate(
 
     with connected(url, key, round=round) as server:
         found = server.parameters(round)
+        _check_access(found)
         if dataset is not None:
             population = Population.of(load_dataset(dataset, column), users, seed)
         elif column is not None:
@@ -123,6 +127,7 @@ def attack(
         raise UsageError("say how many malicious users there are, with --users or with --beta")
     with connected(url, key, round=round) as server:
         status = server.round(round)
+        _check_access(status)
         labels = status.parameters.items
         if target and targets is not None:
             raise UsageError("give either --target or --targets")
@@ -170,3 +175,12 @@ def attack(
         return
     raised = f" to raise {'; '.join(map(plain, target))}" if target else ""
     console().print(f"{counted(sent.accepted, 'malicious user')} reported to {plain(status.name)}{raised}.")
+
+
+def _check_access(round_: "Round") -> None:
+    """Raise UsageError for a round that takes tickets: these users have none."""
+    if round_.access == "ticket":
+        raise UsageError(
+            f"{round_.name} takes reports with tickets alone, and simulated users have none: open a round with "
+            "--access open or --access key"
+        )

@@ -169,6 +169,7 @@ def check_items(wanted: Sequence[str], items: Sequence[str]) -> None:
 
 def _hint(error: Exception) -> str:
     from ldprecover_client.errors import (
+        AccessError,
         EpsilonSpentError,
         EpsilonTooHighError,
         InvalidAnswerError,
@@ -182,6 +183,8 @@ def _hint(error: Exception) -> str:
         return _HINT_OF_TLS if _is_of_tls(error) else _HINT_OF_NO_ANSWER
     if isinstance(error, InvalidAnswerError):
         return "check --url"
+    if isinstance(error, AccessError):
+        return _HINTS_OF_ACCESS.get(error.needs, "")
     if isinstance(error, EpsilonTooHighError):
         return "--max-epsilon raises the limit, and what your report may tell of you"
     if isinstance(error, EpsilonSpentError):
@@ -189,6 +192,10 @@ def _hint(error: Exception) -> str:
     return ""
 
 
+_HINTS_OF_ACCESS: dict[str | None, str] = {
+    "key": "--key or LDPRECOVER_KEY gives one, and `ldprecover key create --scope report` makes one",
+    "ticket": "--ticket gives one, and `ldprecover ticket mint` makes them",
+}
 _HINT_OF_NO_ANSWER = "start a server with `ldprecover serve`, or name yours with --url or LDPRECOVER_URL"
 _HINT_OF_TLS = "a server without TLS has a URL with http://; one with it needs a certificate that this machine trusts"
 

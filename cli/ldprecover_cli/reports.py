@@ -60,6 +60,8 @@ def report(
 
     if (value is None) is not resume:
         raise UsageError("give the value to report, or --resume to send again what was never answered; not both")
+    if resume and ticket is not None:
+        raise UsageError("--resume sends each report under its own ticket: to give another, give VALUE and --round too")
     limits: dict[str, Any] = {} if max_epsilon is None else {"max_epsilon": max_epsilon}
     totals: dict[str, Any] = {} if max_total_epsilon is None else {"max_total_epsilon": max_total_epsilon}
     access: dict[str, Any] = {"key": key, "ticket": ticket}
@@ -70,7 +72,7 @@ def report(
         if any(receipt.state != "accepted" for receipt in receipts):
             raise CommandError("not every report was accepted")
         return
-    with connected(url, round=round) as server:
+    with connected(url, key, round=round) as server:
         try:
             receipt = reporter.report(value)
         except UnknownItemError:

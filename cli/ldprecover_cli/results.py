@@ -90,6 +90,12 @@ def recover(
     option: MethodOptions = None,
     malicious_model: MaliciousModel = "paper",
     support: SupportFile = None,
+    background: Annotated[
+        bool, typer.Option("--background", help="Have the server work it out, and say how to ask for it.")
+    ] = False,
+    job: Annotated[
+        str | None, typer.Option(help="Wait for a recovery that was begun with --background.", metavar="JOB")
+    ] = None,
     top: Top = 20,
     url: Url = DEFAULT_URL,
     key: Key = None,
@@ -102,22 +108,36 @@ def recover(
     Example: ldprecover recover --round cities --target "Denver, CO" --target "Reno, NV"
 
     Example: ldprecover recover --round cities --method fiad --option least=3
+
+    Example: ldprecover recover --round cities --method k-means --background
     """
     if target and infer_targets:
         raise UsageError("give either --target or --infer-targets")
+    if job is not None and background:
+        raise UsageError("give either --background or --job")
     options, shares = method_options(option), support_of(support)
     with connected(url, key, round=round) as server:
         if target:
             check_items(target, server.parameters(round).parameters.items)
-        answer = server.recover(
-            round,
-            eta=eta_of(eta),
-            targets="infer" if infer_targets else target or [],
-            method=method,
-            malicious_model=malicious_model,
-            support=shares,
-            options=options,
-        )
+        fields: dict[str, Any] = {
+            "eta": eta_of(eta),
+            "targets": "infer" if infer_targets else target or [],
+            "method": method,
+            "malicious_model": malicious_model,
+            "support": shares,
+            "options": options,
+        }
+        if job is not None:
+            answer = server.job(round, job).wait()
+        elif background:
+            id_ = server.parameters(round).id  # another round may be the current one by then
+            begun = server.start_recovery(id_, **fields)
+            if not begun.is_over:
+                _show_begun(begun.id, id_, json=json)
+                return
+            answer = begun.wait()
+        else:
+            answer = server.recover(round, **fields)
     if json:
         print_json(answer)
         return
@@ -137,6 +157,13 @@ def recover(
     _count_the_rest(out, len(recovered), top)
     for said in answer.get("notes") or []:
         out.print(f"Note: {plain(str(said))}")
+
+
+def _show_begun(job: str, round: str, *, json: bool) -> None:
+    if json:
+        print_json({"job": job, "round": round})
+    else:
+        console().print(f"Begun. `ldprecover recover --round {plain(round)} --job {job}` waits for it and shows it.")
 
 
 def _bar_width(out: "Console", names: Iterable[str], *, beside: int) -> int:

@@ -15,11 +15,12 @@ from pydantic.fields import FieldInfo
 
 from ldprecover.errors import ParameterError
 from ldprecover_cli.failures import CommandError, UsageError, reworded
-from ldprecover_server import ConfigurationError, Settings, create_key, list_keys, migrate, revoke_key, serve
+from ldprecover_server import ConfigurationError, Settings, check, create_key, list_keys, migrate, revoke_key, serve
 from ldprecover_server.errors import KeyNotFoundError, ServiceError
 from ldprecover_server.keys import AccessKey
+from ldprecover_server.store import Finding
 
-__all__ = ["all_keys", "end_key", "migrate_database", "new_key", "run_server", "serve_options"]
+__all__ = ["all_keys", "check_database", "end_key", "migrate_database", "new_key", "run_server", "serve_options"]
 
 _PREFIX = "LDPRECOVER_"
 
@@ -58,6 +59,12 @@ def migrate_database(**given: Any) -> list[str]:
     """Bring the database in these settings to this version's schema; return the revisions it went through."""
     with _in_words():
         return migrate(_settings(given))
+
+
+def check_database(**given: Any) -> list[Finding]:
+    """Return what in the database in these settings does not agree with itself."""
+    with _in_words():
+        return check(_of_a_server(given))
 
 
 def end_key(name: str, **given: Any) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ldprecover_client.bulk import submit_reports
     from ldprecover_client.datasets import DATASETS, Dataset, load_dataset
     from ldprecover_client.errors import (
+        AccessError,
         AlreadyReportedError,
         ArgumentError,
         CallerError,
@@ -30,14 +31,17 @@ if TYPE_CHECKING:
         UnknownItemError,
     )
     from ldprecover_client.http import AsyncServer, Server
+    from ldprecover_client.jobs import Job
     from ldprecover_client.ledger import Entry, Ledger
     from ldprecover_client.population import Population
     from ldprecover_client.progress import progress_bar
     from ldprecover_client.reporter import AsyncReporter, Receipt, Reporter
     from ldprecover_client.retry import Retries
+    from ldprecover_client.secrecy import InsecureTransportWarning
 
 __all__ = [
     "DATASETS",
+    "AccessError",
     "AlreadyReportedError",
     "ArgumentError",
     "AsyncReporter",
@@ -50,7 +54,9 @@ __all__ = [
     "EpsilonSpentError",
     "EpsilonTooHighError",
     "InconsistentRoundError",
+    "InsecureTransportWarning",
     "InvalidAnswerError",
+    "Job",
     "Ledger",
     "LedgerError",
     "LimitError",
@@ -76,11 +82,13 @@ _MODULES = {
     "bulk": ("submit_reports",),
     "datasets": ("DATASETS", "Dataset", "load_dataset"),
     "http": ("AsyncServer", "Server"),
+    "jobs": ("Job",),
     "ledger": ("Entry", "Ledger"),
     "population": ("Population",),
     "progress": ("progress_bar",),
     "reporter": ("AsyncReporter", "Receipt", "Reporter"),
     "retry": ("Retries",),
+    "secrecy": ("InsecureTransportWarning",),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -16,6 +16,7 @@ from ldprecover_client.errors import InconsistentRoundError, InvalidAnswerError,
 
 __all__ = [
     "Answer",
+    "JobStatus",
     "Round",
     "RoundStatus",
     "RoundSummary",
@@ -24,9 +25,11 @@ __all__ = [
     "read_alarms",
     "read_export",
     "read_frequencies",
+    "read_job",
     "read_methods",
     "read_nothing",
     "read_recovery",
+    "read_recovery_at_once",
     "read_round",
     "read_rounds",
     "read_status",
@@ -142,6 +145,24 @@ class Submitted(TypedDict):
     duplicate: bool
 
 
+JOB_STATES = ("queued", "running", "done", "failed", "cancelled")
+"""What a job may be; the last three are for good."""
+
+
+@dataclass(frozen=True)
+class JobStatus:
+    """What a server says of a recovery it works out on its own; `progress` is from 0 to 1.
+
+    `result` is the recovery, of a job that is done; `problem` why there is none, of one that failed.
+    """
+
+    id: str
+    state: str
+    progress: float
+    result: dict[str, Any] | None = field(default=None, repr=False)
+    problem: RefusedError | None = None
+
+
 def problem_in(answer: Answer) -> RefusedError | None:
     """Return the problem (RFC 9457) an answer holds, None if it holds none."""
     if answer.headers.get("content-type", "").partition(";")[0].strip().lower() != _PROBLEM:
@@ -150,11 +171,15 @@ def problem_in(answer: Answer) -> RefusedError | None:
         body = _object(answer)
     except InvalidAnswerError:
         return None
+    return _problem(body, answer.status)
+
+
+def _problem(body: dict[str, Any], status: int) -> RefusedError:
     text = {name: _plain(body[name]) for name in ("type", "title", "detail") if isinstance(body.get(name), str)}
     position = body.get("position")
     return RefusedError(
-        answer.status,
-        text.get("title") or f"the server refused ({answer.status})",
+        status,
+        text.get("title") or f"the server refused ({status})",
         text.get("detail"),
         text.get("type", "about:blank"),
         position if type(position) is int else None,
@@ -248,7 +273,31 @@ def read_export(answer: Answer) -> dict[str, Any]:
 
 def read_recovery(answer: Answer) -> dict[str, Any]:
     """Read the answer of POST /rounds/{id}/recover."""
+    return _recovery(_object(answer))
+
+
+def read_recovery_at_once(answer: Answer) -> JobStatus:
+    """Read the answer of a server that keeps no jobs, or that had no need of one."""
+    return JobStatus("", "done", 1.0, read_recovery(answer))
+
+
+def read_job(answer: Answer) -> JobStatus:
+    """Read a job, as starting it and asking for it answer."""
     body = _object(answer)
+    id_, state, progress = _reference(body, "job"), body.get("state"), _number(body, "progress")
+    if state not in JOB_STATES:
+        raise InvalidAnswerError(f"state is none of {', '.join(JOB_STATES)}")
+    if not 0 <= progress <= 1:
+        raise InvalidAnswerError("progress is no number from 0 to 1")
+    came: Any = body.get({"done": "result", "failed": "problem"}.get(state, ""), {})
+    if not isinstance(came, dict):
+        raise InvalidAnswerError(f"a job that is {state} does not say what came of it")
+    result = _recovery(came) if state == "done" else None
+    problem = _problem(came, _integer(came, "status", 400)) if state == "failed" else None
+    return JobStatus(id_, state, progress, result, problem)
+
+
+def _recovery(body: dict[str, Any]) -> dict[str, Any]:
     for name in ("round", "method"):
         _text(body, name)
     for name in ("eta", "malicious_sum"):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ldprecover.protocols import MAX_DOMAIN_SIZE
 from ldprecover.wire import pack
+from ldprecover_client.calls import checked_ticket
 from ldprecover_client.errors import ArgumentError, InvalidAnswerError, RefusedError, UnansweredError
 from ldprecover_client.http import Server, Transport
 from ldprecover_client.progress import Progress
@@ -50,7 +51,8 @@ def submit_reports(
     default, over this many keep-alive connections at a time, each under a random idempotency key that
     its retries keep, so that none is counted twice. `key` is a report key, without which an open round
     takes one report a submission; where the server limits its rate, all wait for it. With `tickets` each
-    report is a submission of its own, under its own ticket. `compress` gzips the bodies. `progress`
+    report is a submission of its own, under its own ticket; they are checked to be different, and to have the
+    form of tickets, before any is sent. `compress` gzips the bodies. `progress`
     is called from the caller's thread after each submission.
 
     Raises what `Server.submit` raises for the first submission that fails, with a note that says
@@ -64,8 +66,11 @@ def submit_reports(
     n = len(reports)
     if not n:
         return 0
-    if tickets is not None and len(tickets) < n:
-        raise ArgumentError(f"{n} reports need as many tickets, and there are {len(tickets)}")
+    if tickets is not None:
+        if len(set(tickets[:n])) < n:
+            raise ArgumentError(f"{n} reports need as many tickets, and there are {len(set(tickets))} different ones")
+        for ticket in tickets[:n]:
+            checked_ticket(ticket)
     size = 1 if tickets is not None else min(batch_size, _most(reports))
     stop = threading.Event()
     stored: list[int] = []

@@ -5,22 +5,24 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from ldprecover.wire import MEDIA_TYPE
 from ldprecover_client import answers
-from ldprecover_client.answers import Answer, Round, RoundStatus, RoundSummary, Submitted
+from ldprecover_client.answers import Answer, JobStatus, Round, RoundStatus, RoundSummary, Submitted
 from ldprecover_client.errors import ArgumentError, InconsistentRoundError, InvalidAnswerError
 
 __all__ = [
     "Call",
     "alarms",
+    "cancel_job",
     "checked_ticket",
     "close_round",
     "delete_round",
     "export",
     "frequencies",
+    "job",
     "methods",
     "mint_tickets",
     "open_round",
@@ -29,6 +31,7 @@ __all__ = [
     "recover",
     "round_",
     "rounds",
+    "start_recovery",
     "submit",
     "suspects",
     "version",
@@ -54,6 +57,8 @@ class Call(Generic[T]):
     content: bytes | None = field(default=None, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict)
     repeatable: bool = True
+    others: Mapping[int, Callable[[Answer], T]] = field(default_factory=dict)
+    """How to read answers of other statuses that are right as well."""
 
     def take(self, answer: Answer) -> T:
         """Return what a final answer says.
@@ -61,13 +66,14 @@ class Call(Generic[T]):
         Raises RefusedError for a problem, InvalidAnswerError or InconsistentRoundError for an answer
         that is none of this interface.
         """
-        if answer.status != self.status:
+        read = self.read if answer.status == self.status else self.others.get(answer.status)
+        if read is None:
             problem = answers.problem_in(answer)
             if problem is not None and answer.status >= 400:
                 raise problem
             raise InvalidAnswerError(f"{self}: {_what_else(answer)}")
         try:
-            return self.read(answer)
+            return read(answer)
         except (InvalidAnswerError, InconsistentRoundError) as error:
             raise type(error)(f"{self}: {error}") from None
 
@@ -154,6 +160,26 @@ def export(reference: str) -> Call[dict[str, Any]]:
 def recover(reference: str, fields: Mapping[str, Any]) -> Call[dict[str, Any]]:
     """POST /rounds/{id}/recover. It changes nothing, so it is repeatable."""
     return _post(_path(reference, "/recover"), answers.read_recovery, fields)
+
+
+def start_recovery(reference: str, fields: Mapping[str, Any]) -> Call[JobStatus]:
+    """POST /rounds/{id}/recover as a job; a server may also answer at once. Repeatable: it costs time alone."""
+    call = _post(_path(reference, "/recover"), answers.read_job, fields, status=202)
+    return replace(
+        call,
+        headers={**call.headers, "Prefer": "respond-async"},
+        others={200: answers.read_recovery_at_once},
+    )
+
+
+def job(reference: str, id_: str) -> Call[JobStatus]:
+    """GET /rounds/{id}/jobs/{job}."""
+    return Call("GET", _path(reference, f"/jobs/{_reference(id_)}"), answers.read_job)
+
+
+def cancel_job(reference: str, id_: str) -> Call[None]:
+    """DELETE /rounds/{id}/jobs/{job}."""
+    return Call("DELETE", _path(reference, f"/jobs/{_reference(id_)}"), answers.read_nothing, status=204)
 
 
 def methods(reference: str) -> Call[dict[str, Any]]:

@@ -77,8 +77,21 @@ class _Stream(httpcore.NetworkStream):
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         for start in range(0, len(buffer), _PIECE):
+            if start and self._has_answer():
+                # A server that refuses a body reads no more of it. The HTTP library takes this error for a reason
+                # to read the answer; what is still written would bring a reset, and the answer would be lost.
+                raise httpcore.WriteError("the server answered before it had the whole body")
             piece = buffer[start : start + _PIECE]
-            self._deadline.step(functools.partial(self._stream.write, piece), timeout)
+            try:
+                self._deadline.step(functools.partial(self._stream.write, piece), timeout)
+            except httpcore.WriteTimeout:
+                if self._has_answer():
+                    raise httpcore.WriteError("the server answered and reads no more of the body") from None
+                raise
+
+    def _has_answer(self) -> bool:
+        # Under TLS there may be something to read that is no answer, such as a session's ticket.
+        return self.get_extra_info("ssl_object") is None and bool(self.get_extra_info("is_readable"))
 
     def close(self) -> None:
         self._stream.close()

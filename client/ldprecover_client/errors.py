@@ -4,6 +4,7 @@
     ├── CallerError                   you: what was asked for cannot be done
     │   ├── ArgumentError             an argument is outside its range, or a URL is none
     │   ├── UnknownItemError          the value is no item of the round
+    │   ├── AccessError               the round wants a key or a ticket, or takes no ticket
     │   ├── AlreadyReportedError      this ledger already holds the round's one report
     │   └── DatasetError              a file that cannot be read as items and counts
     ├── LimitError                    your own privacy limits say no; nothing was perturbed or sent
@@ -20,6 +21,7 @@ Messages never hold a user's value: they may end up in logs, and a value must no
 """
 
 __all__ = [
+    "AccessError",
     "AlreadyReportedError",
     "ArgumentError",
     "CallerError",
@@ -54,6 +56,17 @@ class UnknownItemError(CallerError, ValueError):
     """The value is no item of the round. The message does not repeat it."""
 
 
+class AccessError(CallerError):
+    """The round does not take reports with what was given. Nothing was perturbed for it or sent.
+
+    `needs` is what the round takes reports with: "key", "ticket", or None for neither.
+    """
+
+    def __init__(self, message: str, needs: str | None) -> None:
+        self.needs = needs
+        super().__init__(message)
+
+
 class AlreadyReportedError(CallerError):
     """The round's one report was made before, and it was answered: a second would cost epsilon again."""
 
@@ -83,8 +96,11 @@ class RefusedError(ClientError):
 
     `status` is the HTTP status, `type` and `title` the kind of problem, `detail` its reason in words
     or None, `position` the index of the first bad report or None, `fields` each field of the request
-    that does not fit the interface, with the reason.
+    that does not fit the interface, with the reason. `in_doubt` says that an earlier try of the same
+    call was not answered for good, so that it may have been taken all the same.
     """
+
+    in_doubt = False
 
     def __init__(
         self,
@@ -135,10 +151,14 @@ class UnansweredError(ClientError):
     """No answer that settles the request, after every retry: it may or may not have arrived.
 
     Sending the same bytes again under the same key is safe. `status` is that of the last answer
-    (429 or 5xx), None if none came; `retry_after` the seconds the server asked to wait, or None.
+    (408, 429 or 5xx), None if none came; `retry_after` the seconds the server asked to wait, or None.
+    `in_doubt` is False where no try can have arrived, since there was never a connection.
     """
 
-    def __init__(self, message: str, status: int | None = None, retry_after: float | None = None) -> None:
+    def __init__(
+        self, message: str, status: int | None = None, retry_after: float | None = None, *, in_doubt: bool = True
+    ) -> None:
         self.status = status
         self.retry_after = retry_after
+        self.in_doubt = in_doubt
         super().__init__(message)

@@ -10,18 +10,19 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib.metadata import version as installed_version
-from ipaddress import ip_address
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import httpx
 
 from ldprecover_client import calls
-from ldprecover_client.answers import Answer, Round, RoundStatus, RoundSummary, Submitted, problem_in
+from ldprecover_client.answers import Answer, JobStatus, Round, RoundStatus, RoundSummary, Submitted, problem_in
 from ldprecover_client.calls import Call
 from ldprecover_client.deadline import Deadline
-from ldprecover_client.errors import ArgumentError, InvalidAnswerError, UnansweredError
-from ldprecover_client.retry import Backoff, Retries, is_passing, retry_after_seconds
+from ldprecover_client.errors import ArgumentError, InvalidAnswerError, RefusedError, UnansweredError
+from ldprecover_client.jobs import Job
+from ldprecover_client.retry import Backoff, Retries, is_passing, never_taken, retry_after_seconds
+from ldprecover_client.secrecy import is_this_machine, warn_if_readable
 
 __all__ = ["MAX_ANSWER_BYTES", "AsyncServer", "AsyncTransport", "Server", "Transport", "server_url"]
 
@@ -59,14 +60,6 @@ def server_url(url: str) -> str:
     return str(parsed).rstrip("/")
 
 
-def _is_this_machine(url: str) -> bool:
-    host = httpx.URL(url).host
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 class _Caller:
     """What both kinds of server share: everything but sending and waiting."""
 
@@ -75,12 +68,16 @@ class _Caller:
         url: str,
         key: str | None,
         retries: Retries | None,
+        is_network: bool,
         clock: Callable[[], float],
         rng: random.Random | None,
     ) -> None:
         self.url = server_url(url)
+        self._is_network = is_network  # else only the caller knows where it leads, and who can read it
         if key is not None and not (key.isascii() and key.isprintable() and key.strip() == key != ""):
             raise ArgumentError("a key is printable ASCII without spaces around it")
+        if key is not None and is_network:
+            warn_if_readable(self.url, "key", stacklevel=3)
         self._key = key
         self._retries = retries or Retries()
         self._clock = clock
@@ -101,7 +98,7 @@ class _Caller:
             "limits": httpx.Limits(max_connections=_MAX_CONNECTIONS, max_keepalive_connections=_MAX_CONNECTIONS),
             # A cookie could tie the reports of one user together.
             "cookies": CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-            "trust_env": not _is_this_machine(self.url),  # a proxy of the environment does not lead there
+            "trust_env": not is_this_machine(self.url),  # a proxy of the environment does not lead there
             "follow_redirects": False,  # neither reports nor keys go where the user did not send them
         }
 
@@ -114,11 +111,15 @@ class _Caller:
     def _pause_after_error(self, call: Call[Any], backoff: Backoff, error: httpx.TransportError) -> float:
         """Return the seconds until the next send; raise UnansweredError when there is none."""
         delay = None
-        if call.repeatable or isinstance(error, _NEVER_SENT):
+        never_sent = isinstance(error, _NEVER_SENT)
+        if not never_sent:
+            backoff.in_doubt = True
+        if call.repeatable or never_sent:
             delay = backoff.after_failure()
         if delay is None:
             reason = str(error) or type(error).__name__
-            raise UnansweredError(f"{self.url} does not answer ({call}): {reason}") from error
+            said = f"{self.url} does not answer ({call}): {reason}"
+            raise UnansweredError(said, in_doubt=backoff.in_doubt) from error
         return delay
 
     def _pause_after_answer(self, call: Call[Any], backoff: Backoff, answer: Answer) -> float | None:
@@ -126,8 +127,10 @@ class _Caller:
 
         Raises UnansweredError when the server was asked often enough.
         """
-        if not is_passing(answer.status) or not (call.repeatable or answer.status == 429):
+        if not is_passing(answer.status) or not (call.repeatable or never_taken(answer.status)):
             return None
+        if not never_taken(answer.status):
+            backoff.in_doubt = True
         asked = retry_after_seconds(answer.headers.get("retry-after"), answer.headers.get("date"))
         delay = backoff.after_failure(asked)
         if delay is None:
@@ -137,8 +140,24 @@ class _Caller:
                 f"{self.url} answered {answer.status} to {call}, {backoff.failures} times ({reason}){wait}",
                 answer.status,
                 asked,
+                in_doubt=backoff.in_doubt,
             )
         return delay
+
+    def _take(self, call: Call[T], backoff: Backoff, answer: Answer) -> T:
+        """Return what the last answer says; a refusal says whether an earlier try of the call is in doubt."""
+        try:
+            return call.take(answer)
+        except RefusedError as error:
+            error.in_doubt = backoff.in_doubt
+            raise
+
+    def _submission(
+        self, reference: str, packed: bytes, key: str, compress: bool, ticket: str | None
+    ) -> Call[Submitted]:
+        if ticket is not None and self._is_network:
+            warn_if_readable(self.url, "ticket", stacklevel=3)
+        return calls.submit(reference, packed, key, compress=compress, ticket=ticket)
 
 
 class _Body:
@@ -187,7 +206,7 @@ class Server(_Caller):
         clock: Callable[[], float] = time.monotonic,
         rng: random.Random | None = None,
     ) -> None:
-        super().__init__(url, key, retries, clock, rng)
+        super().__init__(url, key, retries, transport is None, clock, rng)
         self._sleep = sleep
         self._client = httpx.Client(transport=transport, **self._settings(timeout))
         self._seconds = deadline
@@ -273,7 +292,7 @@ class Server(_Caller):
         pays for GRR alone: the reports of the others are nearly random bits. With a `ticket`, which
         admits one report, the ticket is sent in the place of both keys.
         """
-        return self._call(calls.submit(reference, packed, key, compress=compress, ticket=ticket))
+        return self._call(self._submission(reference, packed, key, compress, ticket))
 
     def frequencies(self, reference: str) -> dict[str, Any]:
         """Return the round's unbiased estimates, as columns."""
@@ -295,6 +314,14 @@ class Server(_Caller):
         """Return the round's recovery; fields are those of POST /rounds/{id}/recover, each optional."""
         return self._call(calls.recover(reference, fields))
 
+    def start_recovery(self, reference: str, **fields: Any) -> Job:
+        """Have a recovery worked out as a job, which goes on without this connection; fields as in `recover`."""
+        return self._job(reference, self._call(calls.start_recovery(reference, fields)))
+
+    def job(self, reference: str, id: str) -> Job:
+        """Return a job of a round that was started before."""
+        return self._job(reference, self._call(calls.job(reference, id)))
+
     def export(self, reference: str) -> dict[str, Any]:
         """Return a round's parameters, tally and checksum; `ldprecover.RoundExport` reads them."""
         return self._call(calls.export(reference))
@@ -310,6 +337,14 @@ class Server(_Caller):
         except (httpx.TransportError, InvalidAnswerError):
             return False
 
+    def _job(self, reference: str, status: JobStatus) -> Job:
+        return Job(
+            status,
+            ask=lambda: self._call(calls.job(reference, status.id)),
+            cancel=lambda: self._call(calls.cancel_job(reference, status.id)),
+            sleep=self._sleep,
+        )
+
     def _call(self, call: Call[T]) -> T:
         backoff = self._backoff()
         while True:
@@ -321,7 +356,7 @@ class Server(_Caller):
             else:
                 delay = self._pause_after_answer(call, backoff, answer)
                 if delay is None:
-                    return call.take(answer)
+                    return self._take(call, backoff, answer)
             self._sleep(delay)
 
     def _send(self, call: Call[Any]) -> Answer:
@@ -348,7 +383,7 @@ class AsyncServer(_Caller):
         clock: Callable[[], float] = time.monotonic,
         rng: random.Random | None = None,
     ) -> None:
-        super().__init__(url, key, retries, clock, rng)
+        super().__init__(url, key, retries, transport is None, clock, rng)
         self._sleep = sleep
         self._client = httpx.AsyncClient(transport=transport, **self._settings(timeout))
         self._seconds = deadline
@@ -373,7 +408,7 @@ class AsyncServer(_Caller):
         self, reference: str, packed: bytes, key: str, *, compress: bool = False, ticket: str | None = None
     ) -> Submitted:
         """Send packed reports as one submission under an idempotency key; see `Server.submit`."""
-        return await self._call(calls.submit(reference, packed, key, compress=compress, ticket=ticket))
+        return await self._call(self._submission(reference, packed, key, compress, ticket))
 
     async def _call(self, call: Call[T]) -> T:
         backoff = self._backoff()
@@ -386,7 +421,7 @@ class AsyncServer(_Caller):
             else:
                 delay = self._pause_after_answer(call, backoff, answer)
                 if delay is None:
-                    return call.take(answer)
+                    return self._take(call, backoff, answer)
             await self._sleep(delay)
 
     async def _send(self, call: Call[Any]) -> Answer:

@@ -8,6 +8,11 @@ under, and its state:
 
 A row is never removed, so its epsilon stays spent: the bytes may have left this machine, whatever
 was answered. The user's value is not in it.
+
+A ticket takes the place of the key, so the same bytes under two tickets could count twice. Before a
+try goes out under a ticket it is written down as open, and no longer so once it is certain that the
+server did not take it: it refused the ticket, or was never reached. Only while no try is open may the report
+go to another ticket; what a crash leaves open stays open.
 """
 
 import os
@@ -35,11 +40,10 @@ for even odds can at most become 98 % sure. A larger total promises little to an
 """
 
 _IN_MEMORY = ":memory:"
-_TICKET = "ticket:"  # before a key that is a ticket
 _APPLICATION_ID = 0x4C445052  # "LDPR": tells a ledger from any other SQLite file
 _SQLITE = b"SQLite format 3\0"
 _HEAD = 100  # bytes of an SQLite file's header
-_SCHEMA_VERSION = 1
+_SCHEMA_VERSION = 2
 _SCHEMA = """
 CREATE TABLE reports (
     round_id   TEXT PRIMARY KEY NOT NULL,
@@ -49,16 +53,31 @@ CREATE TABLE reports (
     key        TEXT NOT NULL UNIQUE,
     packed     BLOB NOT NULL CHECK (typeof(packed) = 'blob'),
     state      TEXT NOT NULL CHECK (state IN ('pending', 'accepted', 'refused')),
-    reason     TEXT
+    reason     TEXT,
+    ticket     TEXT,
+    open_tries INTEGER NOT NULL DEFAULT 0 CHECK (open_tries >= 0)
 )
 """
-_COLUMNS = "round_id, server_url, digest, epsilon, key, packed, state, reason"
+_FROM_VERSION_1 = (
+    "ALTER TABLE reports ADD COLUMN ticket TEXT",
+    "ALTER TABLE reports ADD COLUMN open_tries INTEGER NOT NULL DEFAULT 0 CHECK (open_tries >= 0)",
+    # It kept a ticket as a key, and nothing of what became of its tries.
+    """
+    UPDATE reports SET ticket = substr(key, 8), key = lower(hex(randomblob(16))), open_tries = 1
+    WHERE key LIKE 'ticket:%'
+    """,
+)
+_COLUMNS = "round_id, server_url, digest, epsilon, key, packed, state, reason, ticket, open_tries"
 _LOCK_TIMEOUT = 30.0
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One report in the ledger: where it goes, what travels, and what became of it."""
+    """One report in the ledger: where it goes, what travels, and what became of it.
+
+    It travels under its `ticket` if it has one, else under its `key`. `open_tries` counts the tries
+    under the ticket of which nobody knows that they were not taken.
+    """
 
     round_id: str
     server_url: str
@@ -68,11 +87,8 @@ class Entry:
     packed: bytes = field(repr=False)
     state: str = "pending"
     reason: str | None = None
-
-    @property
-    def ticket(self) -> str | None:
-        """The ticket the report travels under, if it is one."""
-        return self.key.removeprefix(_TICKET) if self.key.startswith(_TICKET) else None
+    ticket: str | None = field(default=None, repr=False)
+    open_tries: int = 0
 
 
 def default_path() -> Path:
@@ -133,8 +149,9 @@ class Ledger:
         """Return the round's entry, and whether it is new.
 
         Only if there is none is `perturb` called, under the lock, and its packed report written
-        with its ticket or a fresh random key. Raises EpsilonSpentError when the total would pass its limit, and
-        InconsistentRoundError when the round had other parameters before.
+        with a fresh random key, and its ticket if it has one. Raises EpsilonSpentError when the
+        total would pass its limit, and InconsistentRoundError when the round had other parameters
+        before.
         """
         with self._in_words(), self._transaction() as db:
             self._check(db)
@@ -151,13 +168,38 @@ class Ledger:
                     f"to {float(total):g}, above its limit of {self.max_total_epsilon:g}"
                 )
             # 128 random bits: nobody can guess, and so claim, another user's key.
-            key = secrets.token_hex(16) if ticket is None else _TICKET + ticket
-            entry = Entry(round_id, server_url, digest, epsilon, key, perturb())
+            entry = Entry(round_id, server_url, digest, epsilon, secrets.token_hex(16), perturb(), ticket=ticket)
             db.execute(
-                f"INSERT INTO reports ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, 'pending', NULL)",  # noqa: S608
-                (round_id, server_url, digest, epsilon, entry.key, entry.packed),
+                f"INSERT INTO reports ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, 'pending', NULL, ?, 0)",  # noqa: S608
+                (round_id, server_url, digest, epsilon, entry.key, entry.packed, ticket),
             )
             return entry, True
+
+    def begin_try(self, round_id: str, ticket: str) -> Entry:
+        """Write down that a try under a ticket is about to go out; return the entry as it must go out.
+
+        With another ticket than before, the report goes over to it if no try is open; else the entry
+        that is returned keeps the ticket it has.
+        """
+        with self._in_words(), self._transaction() as db:
+            self._check(db)
+            db.execute(
+                """
+                UPDATE reports SET open_tries = open_tries + 1,
+                    ticket = CASE WHEN open_tries = 0 THEN ? ELSE ticket END
+                WHERE round_id = ? AND state = 'pending'
+                """,
+                (ticket, round_id),
+            )
+            return _select(db, "WHERE round_id = ?", (round_id,))[0]
+
+    def end_try(self, round_id: str) -> None:
+        """Write down that a try under a ticket was certainly not taken."""
+        with self._in_words(), self._transaction() as db:
+            self._check(db)
+            db.execute(
+                "UPDATE reports SET open_tries = open_tries - 1 WHERE round_id = ? AND state = 'pending'", (round_id,)
+            )
 
     def settle(self, round_id: str, state: str, reason: str | None = None) -> None:
         """Write down that a pending report was "accepted" or "refused". Settled entries stay as they are."""
@@ -222,6 +264,10 @@ class Ledger:
         if not any((_pragma(db, "application_id"), _pragma(db, "user_version"), _pragma(db, "schema_version"))):
             db.execute(_SCHEMA)
             db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
+        elif _pragma(db, "application_id") == _APPLICATION_ID and _pragma(db, "user_version") == 1:
+            for statement in _FROM_VERSION_1:
+                db.execute(statement)
             db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
         self._check(db)
         if (found := db.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":

@@ -12,6 +12,7 @@ from ldprecover.wire import pack
 from ldprecover_client.answers import Round, Submitted
 from ldprecover_client.calls import checked_ticket
 from ldprecover_client.errors import (
+    AccessError,
     AlreadyReportedError,
     ArgumentError,
     EpsilonTooHighError,
@@ -25,6 +26,7 @@ from ldprecover_client.errors import (
 from ldprecover_client.http import AsyncServer, AsyncTransport, Server, Transport, server_url
 from ldprecover_client.ledger import Entry, Ledger
 from ldprecover_client.retry import Retries
+from ldprecover_client.secrecy import warn_if_readable
 
 __all__ = ["MAX_EPSILON", "AsyncReporter", "Receipt", "Reporter"]
 
@@ -61,7 +63,13 @@ class _Desk:
     """What `Reporter` and `AsyncReporter` share: every decision, and no I/O but the ledger's."""
 
     def __init__(
-        self, url: str, ledger: Ledger | None, max_epsilon: float, key: str | None, ticket: str | None
+        self,
+        url: str,
+        ledger: Ledger | None,
+        max_epsilon: float,
+        key: str | None,
+        ticket: str | None,
+        is_network: bool,
     ) -> None:
         if not max_epsilon > 0:
             raise ArgumentError("max_epsilon must be above 0")
@@ -70,6 +78,9 @@ class _Desk:
         self.max_epsilon = max_epsilon
         self.ticket = None if ticket is None else checked_ticket(ticket)
         self._key = key
+        for name, secret in (("key", key), ("ticket", ticket)):
+            if secret is not None and is_network:
+                warn_if_readable(self.url, name, stacklevel=3)
 
     def key_for(self, url: str) -> str | None:
         """Return the key to send to a server: to none but the user's own."""
@@ -83,13 +94,18 @@ class _Desk:
                 f"the round asks for epsilon {parameters.epsilon:g}, above your limit of {self.max_epsilon:g}"
             )
         item = _item(parameters, value)
+
+        def perturb() -> bytes:
+            self._check_access(round_, self.ticket)
+            return pack(parameters.oracle.perturb([item]))
+
         entry, new = self.ledger.claim(
             server_url=self.url,
             round_id=round_.id,
             digest=round_.digest,
             epsilon=parameters.epsilon,
             # Without a generator: from the operating system's randomness, as a real user must.
-            perturb=lambda: pack(parameters.oracle.perturb([item])),
+            perturb=perturb,
             ticket=self.ticket,
         )
         if not new and entry.state == "pending" and entry.server_url != self.url:
@@ -99,7 +115,28 @@ class _Desk:
             raise AlreadyReportedError("this round has your report; a second would cost epsilon once more")
         if entry.state == "refused":
             raise AlreadyReportedError(f"the server refused your report to this round for good: {entry.reason}")
+        if not new:
+            self._check_access(round_, self.ticket or entry.ticket)
         return entry, new
+
+    def _check_access(self, round_: Round, ticket: str | None) -> None:
+        """Raise AccessError unless the round takes reports with what there is, as far as can be told from here."""
+        if round_.access == "ticket":
+            if ticket is None:
+                raise AccessError("this round takes reports with tickets alone: give one of its tickets", "ticket")
+        elif round_.access == "key":
+            if self._key is None or self.ticket is not None:
+                also = "" if self.ticket is None else ", and no tickets"
+                raise AccessError(f"this round takes reports with a report key alone{also}: give a report key", "key")
+        elif round_.access == "open":
+            if self.ticket is not None:
+                raise AccessError("this round takes no tickets: report without one", None)
+        else:
+            raise AccessError(f"this version knows no rounds of access {round_.access[:64]!r}", None)
+
+    def begin(self, entry: Entry, ticket: str | None) -> Entry:
+        """Return an entry as it must go out; a try under a ticket is written down before it does."""
+        return entry if ticket is None else self.ledger.begin_try(entry.round_id, ticket)
 
     def accepted(self, entry: Entry, answer: Submitted, resent: bool) -> Receipt:
         """Check the answer to a submission and settle its entry."""
@@ -109,12 +146,44 @@ class _Desk:
         return Receipt(entry.round_id, entry.epsilon, "accepted", resent, answer["duplicate"])
 
     def failed(self, entry: Entry, error: _Failure, resent: bool) -> Receipt:
-        """Settle an entry that the server will never take; leave every other one pending."""
+        """Settle an entry that the server will never take; leave every other one pending.
+
+        A refusal gets a note that says whether the report can still be counted, and how.
+        """
         state: Literal["pending", "refused"] = "pending"
-        if isinstance(error, RefusedError) and _is_final(error):
-            self.ledger.settle(entry.round_id, "refused", str(error))
-            state = "refused"
+        if entry.ticket is not None and _is_sure_not_taken(error):
+            self.ledger.end_try(entry.round_id)
+        if isinstance(error, RefusedError):
+            note = _PENDING
+            if entry.ticket is not None and error.slug in _OF_TICKETS:
+                in_doubt = error.in_doubt or entry.open_tries > 1  # the first is this one
+                note = _KEEPS_TICKET if in_doubt else _ANOTHER_TICKET
+                if error.slug == "idempotency-key-reused":
+                    note = f"{_USED_TICKET}; {note}"
+            elif _is_final(error):
+                self.ledger.settle(entry.round_id, "refused", str(error))
+                state, note = "refused", _REFUSED
+            error.add_note(note)
         return Receipt(entry.round_id, entry.epsilon, state, resent, reason=str(error))
+
+
+_OF_TICKETS = ("invalid-ticket", "idempotency-key-reused")
+"""Refusals of a ticket: it is none of the round, or another report was sent under it."""
+
+_REFUSED = "the report will never be counted, and its epsilon stays spent"
+_PENDING = "the report is written down, and the same one goes out when you report again"
+_ANOTHER_TICKET = "the report is written down, and the same one goes out when you report again with another ticket"
+_USED_TICKET = "another report was sent under this ticket"
+_KEEPS_TICKET = (
+    "an earlier try under this ticket had no answer and may have been counted, so the report goes out under no other"
+)
+
+
+def _is_sure_not_taken(error: _Failure) -> bool:
+    """Return whether no try of a call under a ticket was taken: none arrived, or all were refused for the ticket."""
+    if isinstance(error, RefusedError):
+        return error.slug in _OF_TICKETS and not error.in_doubt
+    return isinstance(error, UnansweredError) and not error.in_doubt
 
 
 def _is_final(error: RefusedError) -> bool:
@@ -166,8 +235,9 @@ class Reporter:
 
     `round` is an id, a name, or "current". `ledger` is the user's (default: `Ledger()`, a file in the
     user's state directory), which also limits the total over rounds; `max_epsilon` limits each round.
-    `key` is a report key and `ticket` a ticket, where the round wants one; the ticket is in the ledger
-    with the report, which goes out under it alone. `timeout`, `retries` and `transport` are those of
+    `key` is a report key and `ticket` a ticket, where the round wants one. The report goes out under another
+    ticket than before only if every try before was refused for its ticket or never reached the server;
+    else it goes out under the ticket it has. `timeout`, `retries` and `transport` are those of
     `Server`. Connections last for one call, so there is nothing to close. Raises ArgumentError and LedgerError.
     """
 
@@ -184,7 +254,7 @@ class Reporter:
         retries: Retries | None = None,
         transport: Transport | None = None,
     ) -> None:
-        self._desk = _Desk(server_url, ledger, max_epsilon, key, ticket)
+        self._desk = _Desk(server_url, ledger, max_epsilon, key, ticket, transport is None)
         self._round = round
         self._options: dict[str, Any] = {"timeout": timeout, "retries": retries, "transport": transport}
 
@@ -200,30 +270,33 @@ class Reporter:
 
         If the round's report was made before and not answered, that one is sent again, and the value
         given now is checked to be an item and otherwise ignored. Raises, having perturbed nothing:
-        UnknownItemError, EpsilonTooHighError, EpsilonSpentError, InconsistentRoundError,
+        UnknownItemError, EpsilonTooHighError, EpsilonSpentError, AccessError, InconsistentRoundError,
         AlreadyReportedError, LedgerError. Raises RefusedError, UnansweredError or InvalidAnswerError
         as `Server` does; when the report had been written down, it stays so, `resume` or a further
         `report` sends it again unless the server refused it for good, and its epsilon stays spent.
         """
         with self._server(self._desk.url) as server:
             entry, new = self._desk.enter(server.parameters(self._round), value)
-            receipt, error = self._deliver(server, entry, not new)
+            receipt, error = self._deliver(server, entry, self._desk.ticket or entry.ticket, not new)
         if error is not None:
             raise error
         return receipt
 
     def resume(self) -> tuple[Receipt, ...]:
-        """Send every pending report of the ledger again, each to the server it was made for.
+        """Send every pending report of the ledger again, each to the server it was made for, under its key or ticket.
 
         Return a receipt for each; failures are in their `state` and `reason`. Raises LedgerError.
         """
         receipts = []
         for entry in self.ledger.pending():
             with self._server(entry.server_url) as server:
-                receipts.append(self._deliver(server, entry, True)[0])
+                receipts.append(self._deliver(server, entry, entry.ticket, True)[0])
         return tuple(receipts)
 
-    def _deliver(self, server: Server, entry: Entry, resent: bool) -> tuple[Receipt, _Failure | None]:
+    def _deliver(
+        self, server: Server, entry: Entry, ticket: str | None, resent: bool
+    ) -> tuple[Receipt, _Failure | None]:
+        entry = self._desk.begin(entry, ticket)
         try:
             answer = server.submit(entry.round_id, entry.packed, entry.key, ticket=entry.ticket)
             return self._desk.accepted(entry, answer, resent), None
@@ -250,7 +323,7 @@ class AsyncReporter:
         retries: Retries | None = None,
         transport: AsyncTransport | None = None,
     ) -> None:
-        self._desk = _Desk(server_url, ledger, max_epsilon, key, ticket)
+        self._desk = _Desk(server_url, ledger, max_epsilon, key, ticket, transport is None)
         self._round = round
         self._options: dict[str, Any] = {"timeout": timeout, "retries": retries, "transport": transport}
 
@@ -264,7 +337,7 @@ class AsyncReporter:
         async with self._server(self._desk.url) as server:
             round_ = await server.parameters(self._round)
             entry, new = await asyncio.to_thread(self._desk.enter, round_, value)
-            receipt, error = await self._deliver(server, entry, not new)
+            receipt, error = await self._deliver(server, entry, self._desk.ticket or entry.ticket, not new)
         if error is not None:
             raise error
         return receipt
@@ -274,10 +347,13 @@ class AsyncReporter:
         receipts = []
         for entry in await asyncio.to_thread(self.ledger.pending):
             async with self._server(entry.server_url) as server:
-                receipts.append((await self._deliver(server, entry, True))[0])
+                receipts.append((await self._deliver(server, entry, entry.ticket, True))[0])
         return tuple(receipts)
 
-    async def _deliver(self, server: AsyncServer, entry: Entry, resent: bool) -> tuple[Receipt, _Failure | None]:
+    async def _deliver(
+        self, server: AsyncServer, entry: Entry, ticket: str | None, resent: bool
+    ) -> tuple[Receipt, _Failure | None]:
+        entry = await asyncio.to_thread(self._desk.begin, entry, ticket)
         try:
             answer = await server.submit(entry.round_id, entry.packed, entry.key, ticket=entry.ticket)
             return await asyncio.to_thread(self._desk.accepted, entry, answer, resent), None

@@ -9,17 +9,22 @@ from email.utils import parsedate_to_datetime
 
 from ldprecover_client.errors import ArgumentError
 
-__all__ = ["Backoff", "Retries", "is_passing", "retry_after_seconds"]
+__all__ = ["Backoff", "Retries", "is_passing", "never_taken", "retry_after_seconds"]
 
 _PERMANENT = {501, 505}
 
 
 def is_passing(status: int) -> bool:
-    """Return whether an answer says "not now": 429 or 5xx, but what a server can never do (501, 505).
+    """Return whether an answer says "not now": 408, 429 or 5xx, but what a server can never do (501, 505).
 
     507, a full disk, is among them: space comes back, and the report is in nobody else's hands.
     """
-    return status == 429 or (500 <= status < 600 and status not in _PERMANENT)
+    return never_taken(status) or (500 <= status < 600 and status not in _PERMANENT)
+
+
+def never_taken(status: int) -> bool:
+    """Return whether a passing answer says that nothing was done: 408, too slowly sent, or 429, too many."""
+    return status in (408, 429)
 
 
 def retry_after_seconds(value: str | None, date: str | None = None) -> float | None:
@@ -81,6 +86,8 @@ class Backoff:
         self._draw = draw
         self._start = clock()
         self.failures = 0
+        self.in_doubt = False
+        """Whether a send may have been taken although nothing said so."""
 
     def after_failure(self, asked: float | None = None) -> float | None:
         """Return the seconds to wait before the next send, or None to give up."""

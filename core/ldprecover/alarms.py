@@ -6,17 +6,18 @@ users who lie about their value alone and perturb it honestly raise none of thes
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 
+from ldprecover._pairs import SeedPairs, pairs_quantile
 from ldprecover._skewed import chi_squared_quantile, skewed_quantile
-from ldprecover._types import FloatArray, Int64Array
+from ldprecover._types import FloatArray, Int64Array, Reports
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import GRR, OLH, OUE, FrequencyOracle
-from ldprecover.recovery.reports import ReportSource
+from ldprecover.recovery.reports import ReportSource, size_counts
 from ldprecover.recovery.simplex import project_simplex
 from ldprecover.simulation import honest_tally
 from ldprecover.tally import Tally
@@ -159,9 +160,7 @@ def _excess(oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None,
 def _support_sizes(oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, rate: float) -> Alarm:
     """Pearson's chi-squared of the reports' support sizes against their law."""
     assert reports is not None
-    sizes = np.zeros(oracle.domain_size + 1, dtype=np.int64)
-    for block in reports.blocks():
-        sizes += np.bincount(oracle.supports(block).sum(axis=1), minlength=sizes.size)
+    sizes = reports.total(size_counts)
     observed, expected = _bins(sizes, support_size_law(oracle) * sizes.sum())
     statistic = float(((observed - expected) ** 2 / expected).sum())
     freedom = max(1, expected.size - 1)
@@ -187,36 +186,23 @@ def _bins(observed: Int64Array, expected: FloatArray) -> tuple[FloatArray, Float
 
 
 def _duplicate_seeds(oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, rate: float) -> Alarm:
-    """Pairs of reports with one hash seed, of which honest reports have about n^2/2^33 (a Poisson number)."""
+    """Pairs of reports with one hash seed, of which n honest reports have about n^2/2^33 (a Poisson number)."""
     assert reports is not None
-    seeds = np.sort(np.concatenate([block["seed"] for block in _some(reports)]))
-    starts = np.flatnonzero(np.concatenate([[True], seeds[1:] != seeds[:-1]]))
-    times = np.diff(np.append(starts, seeds.size))
-    pairs = int((times * (times - 1) // 2).sum())
-    expected = seeds.size * (seeds.size - 1) / 2**33
+    found = reports.total(_seeds)
+    pairs, places = found.counted()
+    expected = found.n * (found.n - 1) / (2 * places)
+    shared = "share their hash seed" if places == 1 << 32 else f"are in one of {places} bins by their hash seed"
     return Alarm(
         "duplicate-seeds",
-        float(pairs),
-        float(_poisson_quantile(1 - rate, expected)),
+        pairs,
+        pairs_quantile(1 - rate, found.n, places),
         rate,
-        f"pairs of reports that share their hash seed; honest ones have {expected:.3g} on average",
+        f"pairs of reports that {shared}; honest ones have {expected:.3g} on average",
     )
 
 
-def _some(reports: ReportSource) -> Iterator[np.ndarray]:
-    yield np.empty(0, dtype=[("seed", "<u4"), ("bucket", "<u2")])
-    yield from reports.blocks()
-
-
-def _poisson_quantile(level: float, mean: float) -> int:
-    """Return the least k with P(Poisson(mean) <= k) >= level."""
-    log_term, total, k = -mean, 0.0, 0
-    while True:
-        total += math.exp(log_term)
-        if total >= level or k > mean + 40 * math.sqrt(mean) + 40:
-            return k
-        k += 1
-        log_term += math.log(mean / k) if mean > 0 else -math.inf
+def _seeds(oracle: FrequencyOracle, reports: Reports) -> SeedPairs:
+    return SeedPairs(reports["seed"].copy())  # a view would hold the whole block
 
 
 ALARMS: dict[str, AlarmKind] = {

@@ -10,6 +10,7 @@ all little-endian, without a header. As JSON: {"reports": [17, 3]} (GRR), {"repo
 (OUE, position i is item i), {"seeds": [...], "buckets": [...]} (OLH).
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,51 @@ from ldprecover._types import Reports
 from ldprecover.errors import ReportError
 from ldprecover.protocols import OLH, OUE, FrequencyOracle
 
-__all__ = ["MEDIA_TYPE", "from_json", "pack", "to_json", "unpack"]
+__all__ = ["MEDIA_TYPE", "Column", "from_json", "json_columns", "longest_json", "pack", "to_json", "unpack"]
 
 MEDIA_TYPE = "application/vnd.ldprecover.reports"
 
 _SEEDS = 1 << 32
+
+
+@dataclass(frozen=True)
+class Column:
+    """An array of the JSON form: one value a report.
+
+    Integers are from 0 to `limit` - 1, strings are of `limit` characters 0 or 1; `reason` says so of a value that
+    is none.
+    """
+
+    name: str
+    kind: type[int] | type[str]
+    limit: int
+
+    @property
+    def reason(self) -> str:
+        """What a bad value is told."""
+        if self.kind is str:
+            return f"the report must be a string of {self.limit} characters 0 or 1"
+        what = "item" if self.name == "reports" else self.name.removesuffix("s")
+        return f"the {what} must be an integer from 0 to {self.limit - 1}"
+
+    @property
+    def longest(self) -> int:
+        """The most characters that one value takes, with the comma and the space behind it."""
+        return self.limit + 2 + 2 if self.kind is str else len(str(self.limit - 1)) + 2
+
+
+def json_columns(oracle: FrequencyOracle) -> tuple[Column, ...]:
+    """Return the columns of the JSON form of an oracle's reports."""
+    if isinstance(oracle, OLH):
+        return Column("seeds", int, _SEEDS), Column("buckets", int, oracle.hash_range)
+    if isinstance(oracle, OUE):
+        return (Column("reports", str, oracle.domain_size),)
+    return (Column("reports", int, oracle.domain_size),)
+
+
+def longest_json(oracle: FrequencyOracle) -> int:
+    """Return the most characters that one report takes in its JSON form."""
+    return sum(column.longest for column in json_columns(oracle))
 
 
 def pack(reports: Reports) -> bytes:
@@ -66,17 +107,18 @@ def from_json(oracle: FrequencyOracle, body: Any) -> Reports:
     """
     if not isinstance(body, dict):
         raise ReportError("the body must be a JSON object")
+    columns = json_columns(oracle)
     if isinstance(oracle, OLH):
         seeds, buckets = _columns(body, "seeds", "buckets")
         if not (_within(seeds, _SEEDS) and _within(buckets, oracle.hash_range) and len(seeds) == len(buckets)):
-            raise _column_fault(oracle, seeds, buckets)
+            raise _column_fault(columns, seeds, buckets)
         return oracle.reports(np.array(seeds, dtype=np.uint32), np.array(buckets, dtype=np.uint16))
     (rows,) = _columns(body, "reports")
     if isinstance(oracle, OUE):
         return _bit_strings(oracle, rows)
     limit = oracle.domain_size
     if not _within(rows, limit):
-        raise ReportError(f"the item must be an integer from 0 to {limit - 1}", position=_first_bad(rows, limit))
+        raise ReportError(columns[0].reason, position=_first_bad(rows, limit))
     return np.array(rows, dtype="<u4")
 
 
@@ -106,12 +148,12 @@ def _first_bad(values: list[Any], limit: int) -> int:
     return next(bad, len(values))
 
 
-def _column_fault(oracle: OLH, seeds: list[Any], buckets: list[Any]) -> ReportError:
+def _column_fault(columns: tuple[Column, ...], seeds: list[Any], buckets: list[Any]) -> ReportError:
     found = []
-    for name, values, limit in (("seed", seeds, _SEEDS), ("bucket", buckets, oracle.hash_range)):
-        position = _first_bad(values, limit)
+    for column, values in zip(columns, (seeds, buckets), strict=True):
+        position = _first_bad(values, column.limit)
         if position < len(values):
-            found.append((position, f"the {name} must be an integer from 0 to {limit - 1}"))
+            found.append((position, column.reason))
     if len(seeds) != len(buckets):
         unequal = f"seeds and buckets must be of equal length, not {len(seeds)} and {len(buckets)}"
         found.append((min(len(seeds), len(buckets)), unequal))
@@ -121,7 +163,7 @@ def _column_fault(oracle: OLH, seeds: list[Any], buckets: list[Any]) -> ReportEr
 
 def _bit_strings(oracle: OUE, rows: list[Any]) -> Reports:
     d = oracle.domain_size
-    reason = f"the report must be a string of {d} characters 0 or 1"
+    reason = json_columns(oracle)[0].reason
     text = "".join(rows) if set(map(type, rows)) == {str} and set(map(len, rows)) == {d} else None
     if text is None or not text.isascii():
         position = next(i for i, row in enumerate(rows) if not _is_bit_string(row, d))

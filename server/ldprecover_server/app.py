@@ -1,52 +1,179 @@
-"""The ASGI application."""
+"""The ASGI application: the one place that puts the rooms together."""
 
 import contextlib
+import resource
 from asyncio import CancelledError, create_task, get_running_loop
 from collections.abc import AsyncIterator
 from importlib.metadata import version
+from typing import Any
 
+from anyio import to_thread
 from fastapi import FastAPI
-from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ldprecover_server.access.access import Access
+from ldprecover_server.access.rates import ReportLimits
 from ldprecover_server.analysis.analyses import Analyses
 from ldprecover_server.analysis.answers import Answers
 from ldprecover_server.analysis.children import Children
 from ldprecover_server.analysis.jobs import Jobs
 from ldprecover_server.housekeeping import Housekeeping
-from ldprecover_server.http import openapi, problems
-from ldprecover_server.http.bodies import BodyGuard
+from ldprecover_server.http import openapi, paths, problems
+from ldprecover_server.http.answers import Unread
+from ldprecover_server.http.bodies import Bodies, CloseUnread
+from ldprecover_server.http.connection import CROWD
 from ldprecover_server.http.cors import Cors
-from ldprecover_server.http.routes import analysis, operation, reference, results, rounds
-from ldprecover_server.http.routes.submissions import Submissions
+from ldprecover_server.http.crowd import Crowd
+from ldprecover_server.http.routes import analysis, jobs, operation, reference, results, rounds
+from ldprecover_server.http.routes.common import Rooms
+from ldprecover_server.http.routes.submissions import SubmissionRoute
 from ldprecover_server.http.watch import Watch
-from ldprecover_server.service import Service
+from ldprecover_server.ingest import Ingest
+from ldprecover_server.lanes import Lane
+from ldprecover_server.metrics import Metrics
+from ldprecover_server.refusals import Refusals
+from ldprecover_server.results import Results
+from ldprecover_server.rounds import Rounds
 from ldprecover_server.settings import Settings
 from ldprecover_server.store import Store
+from ldprecover_server.submissions import Submissions
 
-__all__ = ["create_api", "create_app"]
+__all__ = ["Application"]
+
+_OTHER_FILES = 64
 
 
-def create_app(settings: Settings, store: Store) -> ASGIApp:
-    """Return the application over a prepared store; its lifespan runs the writer and closes the store."""
-    service = Service(store, settings)
-    api = create_api(service, settings)
-    submissions = Submissions(service)
+class Application:
+    """The application over a prepared store; its lifespan runs the writer and closes the store."""
 
-    async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and submissions.takes(scope["path"]):
-            await submissions(scope, receive, send)
-        elif scope["type"] == "http" and scope["method"] == "HEAD":
-            await _head(api, scope, receive, send)
+    def __init__(self, settings: Settings, store: Store) -> None:
+        self.store = store
+        self.metrics = Metrics()
+        store.watch_pool(self.metrics.pool.inc, self.metrics.pool.dec)
+        self.ingest = Ingest(
+            store,
+            max_waiting=settings.queue_requests,
+            group_bytes=settings.group_bytes,
+            group_cells=settings.submission_cells,
+            request_seconds=settings.request_seconds,
+            metrics=self.metrics,
+        )
+        self.refusals = Refusals(store)
+        self.bodies = Bodies(settings.queue_bytes, settings.body_seconds, settings.anonymous_body_seconds)
+        self.children = Children(
+            settings.analyses,
+            waiting=settings.analysis_queue,
+            seconds=settings.analysis_seconds,
+            key_seconds=settings.analysis_key_seconds,
+            memory_bytes=settings.analysis_bytes,
+            disk_bytes=settings.analysis_disk_bytes,
+            metrics=self.metrics,
+        )
+        self.jobs = Jobs(store, waiting=settings.analysis_queue, metrics=self.metrics)
+        self.crowd = Crowd(_most_connections(settings.connections), self.metrics)
+        limits = ReportLimits(settings.report_rate, settings.report_burst) if settings.report_rate else None
+        access = Access(store, settings.secret_key, limits=limits)
+        known = Rounds(store, settings.max_domain_size)
+        submissions = Submissions(known, access, self.ingest, self.refusals, store, settings)
+        read = Results(known, access, store, self.refusals)
+        self._rooms = Rooms(
+            settings=settings,
+            rounds=known,
+            submissions=submissions,
+            results=read,
+            analyses=Analyses(known, read, store, self.children, Answers(settings.analysis_cache_bytes)),
+            jobs=self.jobs,
+            access=access,
+            metrics=self.metrics,
+            bodies=self.bodies,
+            submitting=Lane(threads=2, waiting=settings.queue_requests),
+            reading=Lane(threads=2, waiting=settings.reads),
+            keyed=Lane(threads=2, waiting=settings.reads),
+            operating=Lane(threads=1, waiting=8),
+        )
+        self.api = self._make_api()
+        self._submit = SubmissionRoute(self._rooms)
+        self._others = Unread(CloseUnread(self._framework), settings.answer_bytes, settings.answer_seconds)
+        app: ASGIApp = self._dispatch
+        if settings.cors_origins:
+            app = Cors(app, settings.cors_origins)
+        self._app = Watch(app, self.metrics, self.refusals)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            scope.setdefault("state", {})  # servers that know no lifespan state do without a crowd
+        await self._app(scope, receive, send)
+
+    async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and paths.is_submission(scope["path"]):
+            await self._submit(scope, receive, send)
         else:
-            await api(scope, receive, send)
+            await self._others(scope, receive, send)
 
-    app: ASGIApp = BodyGuard(
-        dispatch, settings.max_body_bytes, settings.max_decoded_bytes, settings.queue_bytes, settings.body_seconds
-    )
-    if settings.cors_origins:
-        app = Cors(app, settings.cors_origins)
-    return Watch(app, service)
+    async def _framework(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "HEAD":
+            await _head(self.api, scope, receive, send)
+        else:
+            await self.api(scope, receive, send)
+
+    def _make_api(self) -> FastAPI:
+        """Return everything but the submissions: rounds, results, operation and the API reference."""
+        api = FastAPI(
+            title="LDPRecover",
+            version=version("ldprecover"),
+            docs_url=None,
+            redoc_url=None,
+            openapi_url=paths.OPENAPI,
+            redirect_slashes=False,
+            generate_unique_id_function=lambda route: route.name,
+            lifespan=self._lifespan,
+        )
+        api.state.rooms = self._rooms
+        problems.install(api)
+        openapi.install(api)
+        # Under a round's path the round that it names; at the root the current one.
+        api.include_router(results.router, prefix=paths.ROUND)
+        api.include_router(results.router)
+        api.include_router(analysis.router)
+        api.include_router(jobs.router)
+        api.include_router(rounds.router)
+        api.include_router(operation.router)
+        reference.install(api)
+        return api
+
+    @contextlib.asynccontextmanager
+    async def _lifespan(self, app: FastAPI) -> AsyncIterator[dict[str, Any]]:
+        self.ingest.start(get_running_loop())
+        self.children.start()
+        housekeeping = create_task(Housekeeping(self.store, self.refusals, self.metrics).run())
+        try:
+            yield {CROWD: self.crowd}
+        finally:
+            await self.jobs.stop()
+            await self.children.stop()
+            housekeeping.cancel()
+            try:
+                with contextlib.suppress(CancelledError):
+                    await housekeeping
+            finally:  # whatever the housekeeping did
+                await to_thread.run_sync(self._close)
+
+    def _close(self) -> None:
+        """Stop the writer, once it has stored what it holds, write what was refused, and close the store."""
+        self.ingest.stop()
+        self.refusals.flush_or_warn()
+        self.store.close()
+
+
+def _most_connections(wanted: int) -> int:
+    """Return how many connections there may be beside the files that the process needs open otherwise."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < wanted + _OTHER_FILES and soft != resource.RLIM_INFINITY:
+        soft = wanted + _OTHER_FILES if hard == resource.RLIM_INFINITY else min(hard, wanted + _OTHER_FILES)
+        with contextlib.suppress(OSError, ValueError):  # some systems allow fewer than they say
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return wanted if soft == resource.RLIM_INFINITY else max(1, min(wanted, soft - _OTHER_FILES))
 
 
 async def _head(api: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
@@ -60,57 +187,3 @@ async def _head(api: ASGIApp, scope: Scope, receive: Receive, send: Send) -> Non
         await api(as_get, receive, send_head)
     finally:
         scope.update(as_get, method="HEAD")  # whoever watches sees which route took it
-
-
-def create_api(service: Service, settings: Settings) -> FastAPI:
-    """Return everything but the submissions: rounds, results, operation and the API reference."""
-
-    children = Children(
-        settings.analyses,
-        waiting=settings.analysis_queue,
-        seconds=settings.analysis_seconds,
-        key_seconds=settings.analysis_key_seconds,
-        memory_bytes=settings.analysis_bytes,
-        disk_bytes=settings.analysis_disk_bytes,
-        metrics=service.metrics,
-    )
-
-    jobs = Jobs(service.store, waiting=settings.analysis_queue)
-
-    @contextlib.asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        service.ingest.start(get_running_loop())
-        children.start()
-        housekeeping = create_task(Housekeeping(service.store, service.refusals).run())
-        try:
-            yield
-        finally:
-            await jobs.stop()
-            await children.stop()
-            housekeeping.cancel()
-            with contextlib.suppress(CancelledError):
-                await housekeeping
-            await run_in_threadpool(service.close)
-
-    api = FastAPI(
-        title="LDPRecover",
-        version=version("ldprecover"),
-        docs_url=None,
-        redoc_url=None,
-        redirect_slashes=False,
-        lifespan=lifespan,
-    )
-    api.state.service = service
-    api.state.jobs = jobs
-    answers = Answers(settings.analysis_cache_bytes)
-    api.state.analyses = Analyses(service, service.store, children, answers)
-    problems.install(api)
-    openapi.install(api)
-    # Under /rounds/{round} the round that the path names; at the root the current one.
-    api.include_router(results.router, prefix="/rounds/{round}")
-    api.include_router(results.router)
-    api.include_router(analysis.router, prefix="/rounds/{round}")
-    api.include_router(rounds.router)
-    api.include_router(operation.router)
-    reference.install(api)
-    return api

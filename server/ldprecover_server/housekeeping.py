@@ -1,50 +1,119 @@
-"""What a server process does from time to time: write what it refused, forget what is past its time."""
+"""What a server process does from time to time: write what it refused, let go of what is over, mix what is closed."""
 
 import asyncio
 import logging
+import threading
+import time
+from collections.abc import Callable
 
 from starlette.concurrency import run_in_threadpool
 
 from ldprecover_server.errors import ServiceError
+from ldprecover_server.metrics import Metrics
 from ldprecover_server.refusals import Refusals
-from ldprecover_server.store import Store
+from ldprecover_server.store import Progress, Store, for_seconds
 
 __all__ = ["Housekeeping"]
 
 _log = logging.getLogger(__name__)
 
 _PERIOD = 10.0  # seconds
+_SOON = 1.0  # where something was left to do
+_SECONDS = 5.0  # that one kind of work may take before the others have their turn
 
 
 class Housekeeping:
-    """A task beside the requests. Several processes may do the same work at once: the second finds it done."""
+    """A task beside the requests. Several processes may do the same work at once: the second finds it done.
 
-    def __init__(self, store: Store, refusals: Refusals) -> None:
+    Whatever fails is logged and tried again next time; nothing ends it but its owner.
+    """
+
+    def __init__(self, store: Store, refusals: Refusals, metrics: Metrics | None = None) -> None:
         self._store = store
+        self._metrics = metrics or Metrics()
         self._refusals = refusals
-        self._purged: int | None = None
+        self._stopping = threading.Event()
+        self._purged_hour: int | None = None
+        self.last_run: float | None = None
+        """When all of the work was last gone through, in seconds since the epoch; None for not yet."""
+        self.last_purge: float | None = None
+        """When nothing was found any more, or left, that is past its retention."""
+        self.rows_to_delete = 0
+        """Keys and segments left of rounds that are deleted; see `Store.rows_to_delete`."""
+        self.rows_to_mix = 0
+        """Keys and segments of closed rounds that are yet to be mixed; see `Store.rows_to_mix`."""
 
     async def run(self) -> None:
-        """Do the work at once, and again every few seconds, until cancelled."""
+        """Do the work at once, and again every few seconds, until cancelled; then the piece under way is finished."""
         while True:
             work = asyncio.ensure_future(run_in_threadpool(self.once))
             try:
-                await asyncio.shield(work)
+                soon = await asyncio.shield(work)
             except asyncio.CancelledError:
-                await work  # whoever ends this closes the database next
+                self._stopping.set()
+                await asyncio.wait([work])  # whoever ends this closes the database next
                 raise
-            await asyncio.sleep(_PERIOD)
+            except Exception:  # noqa: BLE001  it must outlive any fault: reports past their time would stay
+                _log.exception("housekeeping failed")
+                soon = False
+            await asyncio.sleep(_SOON if soon else _PERIOD)
 
-    def once(self) -> None:
-        """Flush the refusals; forget old jobs; purge segments once an hour. What fails is tried again next time."""
+    def once(self) -> bool:
+        """Do each kind of work, for some seconds at the most; return whether something is left to do soon."""
+        works = (self._keep_claim, self._flush, self._purge, self._delete, self._mix, self._forget, self._expire)
+        left = [self._try(work) for work in works]
+        self.last_run = time.time()
+        self._metrics.last_housekeeping.set(self.last_run)
+        self._metrics.last_purge.set(self.last_purge or 0.0)
+        self._metrics.rows_to_delete.set(self.rows_to_delete)
+        return any(left)
+
+    def _try(self, work: Callable[[], bool]) -> bool:
         try:
-            self._refusals.flush()
-            self._store.jobs.expire()
-            hour = self._store.hour()
-            if hour != self._purged:
-                purged = self._store.purge()
-                self._purged = hour
-                if purged:
-                    _log.info("purged %d segments past their retention", purged)
+            return work()
         except ServiceError as error:
             _log.warning("housekeeping waits for the database: %s", error)
+        except Exception:  # noqa: BLE001  the other kinds of work must not wait for this one to be mended
+            _log.exception("housekeeping failed")
+        return False
+
+    def _keep_claim(self) -> bool:
+        self._store.database.keep_claim()
+        return False
+
+    def _flush(self) -> bool:
+        self._refusals.flush()
+        return False
+
+    def _purge(self) -> bool:
+        hour = self._store.hour()
+        if hour == self._purged_hour:
+            return False
+        purged = self._for_a_while(self._store.purge)
+        if purged.rows:
+            _log.info("purged %d segments past their retention", purged.rows)
+        if purged.done:
+            self._purged_hour, self.last_purge = hour, time.time()
+        return not purged.done
+
+    def _delete(self) -> bool:
+        deleted = self._for_a_while(self._store.delete_rest)
+        self.rows_to_delete = 0 if deleted.done else self._store.rows_to_delete()
+        return not deleted.done
+
+    def _mix(self) -> bool:
+        mixed = self._for_a_while(self._store.mix)
+        self.rows_to_mix = 0 if mixed.done else self._store.rows_to_mix()
+        return not mixed.done
+
+    def _forget(self) -> bool:
+        if not self._store.forgotten:
+            self._store.forget()
+        return not self._store.forgotten
+
+    def _expire(self) -> bool:
+        self._store.jobs.expire()
+        return False
+
+    def _for_a_while(self, work: Callable[[Callable[[], bool]], Progress]) -> Progress:
+        return work(for_seconds(_SECONDS, unless=self._stopping.is_set))

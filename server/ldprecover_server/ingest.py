@@ -25,6 +25,7 @@ from ldprecover_server.errors import (
     StoreUnavailableError,
 )
 from ldprecover_server.metrics import Metrics
+from ldprecover_server.shuffle import permutation
 from ldprecover_server.store import Outcome, Sealed, Store
 
 __all__ = ["Ingest", "Submission"]
@@ -67,17 +68,17 @@ class _Batch:
     submissions: list[Submission] = field(default_factory=list)
     whole: Sealed | None = None
 
-    def count(self, rng: np.random.Generator) -> None:
-        self.whole = self._sealed(self.submissions, rng)
+    def count(self) -> None:
+        self.whole = self._sealed(self.submissions)
 
     def seal(self, fresh: Sequence[int]) -> Sealed:
         assert self.whole is not None
         if len(fresh) == len(self.submissions):
             return self.whole
-        return self._sealed([self.submissions[i] for i in fresh], np.random.default_rng())
+        return self._sealed([self.submissions[i] for i in fresh])
 
     @staticmethod
-    def _sealed(submissions: list[Submission], rng: np.random.Generator) -> Sealed:
+    def _sealed(submissions: list[Submission]) -> Sealed:
         oracle = submissions[0].oracle
         # Joined as bytes: numpy takes far longer to join many small arrays.
         packed = (
@@ -85,7 +86,7 @@ class _Batch:
         )
         reports = np.frombuffer(packed, dtype=oracle.report_dtype)
         # Shuffled, so that a stored report's place says nothing of the submission it came in.
-        shuffled = reports[rng.permutation(len(reports))] if len(reports) > 1 else reports
+        shuffled = reports[permutation(len(reports))] if len(reports) > 1 else reports
         return Sealed(wire.pack(shuffled), Tally.of(oracle, reports))
 
 
@@ -121,7 +122,6 @@ class Ingest:
         self._max_waiting = max_waiting
         self._group_bytes = group_bytes
         self._group_cells = group_cells
-        self._rng = np.random.default_rng()
         self._groups: queue.SimpleQueue[list[Submission] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="ldprecover-writer", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -233,7 +233,7 @@ class Ingest:
         try:
             with metrics.counting_seconds.time():
                 for batch in batches:
-                    batch.count(self._rng)
+                    batch.count()
             with metrics.commit_seconds.time():
                 outcomes = self._commit_surely(batches)
             self.storage_full = False

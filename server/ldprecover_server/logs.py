@@ -30,7 +30,10 @@ def configure(format: LogFormat) -> None:
 
 class _Console(logging.Formatter):
     def __init__(self) -> None:
-        super().__init__("%(levelname)s %(name)s: %(message)s")
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802
+        return _time(record)
 
     def format(self, record: logging.LogRecord) -> str:
         id = request_id.get()
@@ -40,9 +43,8 @@ class _Console(logging.Formatter):
 
 class _Json(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        time = datetime.fromtimestamp(record.created, UTC)
         event = {
-            "time": time.isoformat(timespec="milliseconds"),
+            "time": _time(record),
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage(),
@@ -52,3 +54,7 @@ class _Json(logging.Formatter):
         if record.exc_info:
             event["exception"] = self.formatException(record.exc_info)
         return msgspec.json.encode(event).decode()
+
+
+def _time(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")

@@ -5,18 +5,20 @@ what is counted by round.
 """
 
 import os
+from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Lock
 from typing import Any, Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.multiprocess import MultiProcessCollector
 
-__all__ = ["MANIFEST", "MEDIA_TYPE", "Metric", "Metrics", "shared_by_processes"]
+__all__ = ["MANIFEST", "MEDIA_TYPE", "Metric", "Metrics", "Requests", "shared_by_processes"]
 
 MEDIA_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
@@ -35,6 +37,8 @@ class Metric:
     help: str
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
+    over_processes: Literal["livesum", "livemostrecent", "max"] = "livesum"
+    """What several processes make of a gauge: `live` leaves out those that are gone."""
 
 
 MANIFEST = (
@@ -43,6 +47,14 @@ MANIFEST = (
         "counter",
         "Requests answered, by method, template of the route (none where no route took the request) and status.",
         ("method", "route", "code"),
+    ),
+    Metric(
+        "ldprecover_request_seconds",
+        "histogram",
+        "Time from a request's head to the end of its answer, by method and route; of a submission, its body and its "
+        "commit are in it.",
+        ("method", "route"),
+        buckets=_SECONDS,
     ),
     Metric("ldprecover_submissions_total", "counter", "Submissions stored and counted, durably."),
     Metric("ldprecover_reports_total", "counter", "Reports in those submissions."),
@@ -78,6 +90,36 @@ MANIFEST = (
         buckets=_ANALYSIS_SECONDS,
     ),
     Metric("ldprecover_pool_connections", "gauge", "Connections to the database that are in use."),
+    Metric("ldprecover_connections", "gauge", "Connections of clients that are open."),
+    Metric(
+        "ldprecover_connections_evicted_total",
+        "counter",
+        "Connections of clients that were closed to make room for others.",
+    ),
+    Metric(
+        "ldprecover_jobs_total",
+        "counter",
+        "Analyses in the background that ended, by their state: done, or failed, which those cancelled count as.",
+        ("state",),
+    ),
+    Metric(
+        "ldprecover_last_housekeeping_timestamp_seconds",
+        "gauge",
+        "When any process last finished its housekeeping, in seconds since 1970; it does so every 10 seconds.",
+        over_processes="max",
+    ),
+    Metric(
+        "ldprecover_last_purge_timestamp_seconds",
+        "gauge",
+        "When any process last purged what is past its retention, in seconds since 1970; it does so every hour.",
+        over_processes="max",
+    ),
+    Metric(
+        "ldprecover_rows_to_delete",
+        "gauge",
+        "Rows of deleted rounds and purged reports that the database still holds, as last counted.",
+        over_processes="livemostrecent",
+    ),
 )
 """Every metric there is; the page about metrics is made from it."""
 
@@ -88,7 +130,7 @@ class Metrics:
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         made: dict[str, Any] = {metric.name: _make(metric, self._registry) for metric in MANIFEST}
-        self.requests: Counter = made["ldprecover_requests_total"]
+        self.requests = Requests(made["ldprecover_requests_total"], made["ldprecover_request_seconds"])
         self.submissions: Counter = made["ldprecover_submissions_total"]
         self.reports: Counter = made["ldprecover_reports_total"]
         self.duplicates: Counter = made["ldprecover_duplicates_total"]
@@ -101,15 +143,76 @@ class Metrics:
         self.analyses_waiting: Gauge = made["ldprecover_analyses_waiting"]
         self.analysis_seconds: Histogram = made["ldprecover_analysis_seconds"]
         self.pool: Gauge = made["ldprecover_pool_connections"]
+        self.connections: Gauge = made["ldprecover_connections"]
+        self.connections_evicted: Counter = made["ldprecover_connections_evicted_total"]
+        self.jobs: Counter = made["ldprecover_jobs_total"]
+        self.last_housekeeping: Gauge = made["ldprecover_last_housekeeping_timestamp_seconds"]
+        self.last_purge: Gauge = made["ldprecover_last_purge_timestamp_seconds"]
+        self.rows_to_delete: Gauge = made["ldprecover_rows_to_delete"]
 
     def render(self) -> bytes:
         """Return the text that Prometheus reads: of all processes of this server, whichever is asked."""
+        self.requests.publish()
         if _SHARED not in os.environ:
             return generate_latest(self._registry)
         _forget_the_dead(Path(os.environ[_SHARED]))
         registry = CollectorRegistry()
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         return generate_latest(registry)
+
+
+class Requests:
+    """Requests by method, route and status, in plain numbers until they are published.
+
+    A metric that processes share costs about a microsecond a change, and a request changes three: more than all
+    else that is done around it. `count` is for one thread, `publish` for any.
+    """
+
+    def __init__(self, total: Counter, seconds: Histogram) -> None:
+        self._total = total
+        self._seconds = seconds
+        self._kinds: dict[tuple[str, str, int], _Kind] = {}
+        self._publishing = Lock()
+
+    def count(self, method: str, route: str, code: int, seconds: float) -> None:
+        """Count one request and how long it took."""
+        kind = self._kinds.get((method, route, code))
+        if kind is None:
+            total, times = self._total.labels(method, route, str(code)), self._seconds.labels(method, route)
+            kind = self._kinds[method, route, code] = _Kind(total, times)
+        kind.seconds += seconds
+        kind.buckets[bisect_left(_SECONDS, seconds)] += 1
+
+    def publish(self) -> None:
+        """Add what was counted since the last time to the metrics."""
+        with self._publishing:
+            for kind in tuple(self._kinds.values()):
+                kind.publish()
+
+
+class _Kind:
+    """One kind of request: what was counted, which only grows, and how much of it is published."""
+
+    def __init__(self, total: Counter, times: Histogram) -> None:
+        self.seconds = 0.0
+        self.buckets = [0] * (len(_SECONDS) + 1)
+        self._total = total
+        self._times = times
+        self._published_seconds = 0.0
+        self._published = self.buckets.copy()
+
+    def publish(self) -> None:
+        seconds, buckets = self.seconds, self.buckets.copy()
+        new = [now - before for now, before in zip(buckets, self._published, strict=True)]
+        if not any(new):
+            return
+        self._total.inc(sum(new))
+        # The library has no call for many observations at once.
+        self._times._sum.inc(seconds - self._published_seconds)
+        for bucket, times in zip(self._times._buckets, new, strict=True):
+            if times:
+                bucket.inc(times)
+        self._published_seconds, self._published = seconds, buckets
 
 
 @contextmanager
@@ -136,5 +239,6 @@ def _make(metric: Metric, registry: CollectorRegistry) -> Counter | Gauge | Hist
     if metric.kind == "counter":
         return Counter(metric.name, metric.help, metric.labels, registry=registry)
     if metric.kind == "gauge":
-        return Gauge(metric.name, metric.help, metric.labels, registry=registry, multiprocess_mode="livesum")
+        mode = metric.over_processes
+        return Gauge(metric.name, metric.help, metric.labels, registry=registry, multiprocess_mode=mode)
     return Histogram(metric.name, metric.help, metric.labels, registry=registry, buckets=metric.buckets)

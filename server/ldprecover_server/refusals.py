@@ -1,13 +1,17 @@
 """What was refused of each round: counted in memory, written now and then."""
 
+import logging
 import threading
 from collections import Counter
 
+from ldprecover_server.errors import ServiceError
 from ldprecover_server.store import Store
 
 __all__ = ["DUPLICATE", "Refusals"]
 
 DUPLICATE = "duplicate"
+
+_log = logging.getLogger(__name__)
 
 
 class Refusals:
@@ -38,3 +42,10 @@ class Refusals:
             with self._lock:
                 self._counts.update(counts)
             raise
+
+    def flush_or_warn(self) -> None:
+        """Write what has been counted; where the database refuses, say so in the log."""
+        try:
+            self.flush()
+        except ServiceError as error:
+            _log.warning("refusals since the last flush are not in the stats: %s", error)

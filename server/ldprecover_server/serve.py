@@ -18,16 +18,19 @@ from uvicorn.supervisors import Multiprocess
 
 from ldprecover import kernels
 from ldprecover_server import logs
-from ldprecover_server.app import create_app
+from ldprecover_server.access.access import Access
+from ldprecover_server.app import Application
 from ldprecover_server.errors import ConfigurationError
 from ldprecover_server.http.connection import Connection
-from ldprecover_server.keys import AccessKey
 from ldprecover_server.metrics import shared_by_processes
-from ldprecover_server.service import Service
 from ldprecover_server.settings import Settings
 from ldprecover_server.store import Store
 
-__all__ = ["create_key", "list_keys", "migrate", "revoke_key", "serve", "worker"]
+__all__ = ["serve", "worker"]
+
+# A worker that gives no sign of life for so long is killed and replaced. It gives none while it starts, and on a busy
+# machine that takes longer than uvicorn's 5 seconds: none would ever come up.
+_WORKER_SECONDS = 30
 
 
 def serve(settings: Settings) -> None:
@@ -43,7 +46,7 @@ def serve(settings: Settings) -> None:
             if settings.workers == 1:
                 store.database.claim()
             store.prepare()
-            key = Service(store, settings).ensure_admin_key()
+            key = Access(store, settings.secret_key).ensure_admin_key()
         kernels.warm_up()  # compiled here once, for every worker
         url = _url(listener)
         print(f"LDPRecover serves {url} from {store.database.name}", flush=True)
@@ -64,6 +67,7 @@ def serve(settings: Settings) -> None:
             server_header=False,
             proxy_headers=False,  # nobody's address is looked at
             timeout_graceful_shutdown=settings.shutdown_seconds,
+            timeout_worker_healthcheck=_WORKER_SECONDS,
         )
         if settings.workers > 1:
             logs.configure(settings.log_format)
@@ -86,39 +90,12 @@ def worker() -> ASGIApp:
     store.database.claim()
     store.prepare()
     kernels.warm_up()
-    app = create_app(settings, store)
+    app = Application(settings, store)
     # What start-up made lives as long as the process: full collections need not walk it, which would stop
     # every request for tens of milliseconds each time.
     gc.collect()
     gc.freeze()
     return app
-
-
-def migrate(settings: Settings) -> list[str]:
-    """Bring the database's schema to this version's; return the revisions it went through."""
-    with contextlib.closing(Store(settings.database_url)) as store:
-        return store.migrate()
-
-
-def create_key(settings: Settings, *, scope: str = "admin", name: str | None = None) -> str:
-    """Make another key on the database and return it, this once. Raises NameTakenError or ParameterError."""
-    with contextlib.closing(Store(settings.database_url)) as store:
-        store.prepare()
-        return Service(store, settings).create_key(scope, name)
-
-
-def list_keys(settings: Settings) -> list[AccessKey]:
-    """Return what is told of the database's keys, by name, the revoked ones too."""
-    with contextlib.closing(Store(settings.database_url)) as store:
-        store.prepare()
-        return store.access_keys()
-
-
-def revoke_key(settings: Settings, name: str) -> None:
-    """Revoke a key of the database, for good. Raises KeyNotFoundError."""
-    with contextlib.closing(Store(settings.database_url)) as store:
-        store.prepare()
-        store.revoke_key(name)
 
 
 class _Supervisor(Multiprocess):

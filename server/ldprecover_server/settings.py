@@ -115,6 +115,39 @@ class Settings(BaseSettings):
     body_seconds: Annotated[
         int, Field(ge=1, description="Time in which a request's body must arrive; past it the answer is 408.")
     ] = 30
+    anonymous_body_seconds: Annotated[
+        int,
+        Field(
+            ge=1, description="Time in which the body of a caller without a key must arrive; past it the answer is 408."
+        ),
+    ] = 10
+    reads: Annotated[
+        int,
+        Field(
+            ge=1,
+            description="Calls that may wait to read from the database, of callers with a key and without one; past it "
+            "the answer is 503.",
+        ),
+    ] = 256
+    answer_bytes: Annotated[
+        int,
+        Field(
+            ge=1 << 20,
+            description="Bytes that answers of more than 32 KiB may hold until they are read; past it the one that is "
+            "read slowest is cut off.",
+        ),
+    ] = 64 * MIB
+    answer_seconds: Annotated[
+        int, Field(ge=1, description="Time in which an answer must be read; past it the connection is cut off.")
+    ] = 60
+    connections: Annotated[
+        int,
+        Field(
+            ge=16,
+            description="Connections of one process; past it, or past what the limit of open files allows, the one "
+            "that has progressed least makes room.",
+        ),
+    ] = 2048
     request_seconds: Annotated[
         int,
         Field(
@@ -170,6 +203,11 @@ class Settings(BaseSettings):
     shutdown_seconds: Annotated[
         int, Field(ge=1, description="Time that requests under way get to finish after SIGTERM.")
     ] = 30
+
+    @property
+    def secret_key(self) -> str | None:
+        """The admin key, if one is set."""
+        return self.admin_key.get_secret_value() if self.admin_key else None
 
     def environment(self) -> dict[str, str]:
         """Return these settings as environment variables."""

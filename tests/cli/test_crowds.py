@@ -147,10 +147,18 @@ def test_an_attack_that_makes_no_sense_is_refused(
     assert server.frequencies(cities["id"])["n"] == 0
 
 
+@pytest.mark.parametrize("command", [("simulate",), ("attack", "manip")], ids=" ".join)
+def test_a_round_of_tickets_takes_no_simulated_users(on_server: Any, server: Any, command: Any) -> None:
+    round_ = server.open_round(access="ticket")
+    result = on_server(*command, "--users", "3", "--round", round_["name"])
+    assert result.code == 2
+    assert "tickets alone, and simulated users have none" in result.error
+
+
 def test_a_closed_round_takes_nothing(on_server: Any, cities: Any) -> None:
     on_server("round", "close", cities["name"])
     for arguments, note in (
-        (("report", "Reno, NV"), ""),
+        (("report", "Reno, NV"), " (the report will never be counted, and its epsilon stays spent)"),
         (("simulate", "--users", "3"), " (0 of 3 reports were accepted)"),
         (("attack", "manip", "--users", "3"), " (0 of 3 reports were accepted)"),
     ):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ldprecover_client import Ledger, load_dataset
+from ldprecover_client import Ledger, load_dataset, secrecy
 
 
 @pytest.fixture
@@ -104,6 +104,66 @@ def test_a_file_that_is_no_ledger_stays_as_it_is(on_server: Any, lunch: Any, tmp
     assert result.code == 1
     assert f"{notes} is no ledger of reports" in result.error
     assert (notes.read_text(), stat.S_IMODE(notes.stat().st_mode)) == ("soup on Monday\n", 0o644)
+
+
+def test_a_round_of_tickets_asks_for_one_and_takes_the_right_one_after_a_wrong_one(
+    on_server: Any, server: Any, tmp_path: Path
+) -> None:
+    round_ = server.open_round("grr", 1.0, access="ticket")
+    tickets = server.http.post(f"/rounds/{round_['id']}/tickets", headers=server.admin, json={"count": 1}).text.split()
+    report = ("report", "1", "--round", round_["name"], "--ledger", str(tmp_path / "ledger"))
+    none = on_server(*report)
+    assert (none.code, Ledger(tmp_path / "ledger").spent) == (2, 0)
+    assert "give one of its tickets; --ticket gives one" in none.error
+    mistyped = on_server(*report, "--ticket", tickets[0][:-1])
+    assert (mistyped.code, Ledger(tmp_path / "ledger").spent) == (2, 0)
+    assert "a ticket is 22 characters" in mistyped.error
+    wrong = on_server(*report, "--ticket", "w" * 22 + "." + "w" * 22)
+    assert wrong.code == 1
+    assert "the same one goes out when you report again with another ticket" in wrong.error
+    (entry,) = Ledger(tmp_path / "ledger").pending()
+    right = on_server(*report, "--ticket", *tickets)
+    assert right.code == 0
+    assert "made before and sent again" in right.out
+    assert [kept.packed for kept in Ledger(tmp_path / "ledger").entries()] == [entry.packed]
+    assert server.frequencies(round_["id"])["n"] == 1
+
+
+def test_a_round_of_keys_asks_for_one_and_takes_the_right_one_after_a_wrong_one(
+    on_server: Any, server: Any, tmp_path: Path
+) -> None:
+    round_ = server.open_round("grr", 1.0, access="key")
+    report = ("report", "1", "--round", round_["name"], "--ledger", str(tmp_path / "ledger"))
+    none = on_server(*report)
+    assert (none.code, Ledger(tmp_path / "ledger").spent) == (2, 0)
+    assert "give a report key; --key" in none.error
+    wrong = on_server(*report, "--key", "no key of this server")
+    assert wrong.code == 1
+    assert "does not know this key" in wrong.error
+    assert "the same one goes out when you report again" in wrong.error
+    assert on_server(*report, "--key", server.admin_key).code == 0
+    assert server.frequencies(round_["id"])["n"] == 1
+
+
+def test_a_ticket_for_a_round_that_takes_none_is_refused(on_server: Any, lunch: Any, server: Any) -> None:
+    result = on_server("report", "soup", "--round", lunch["name"], "--ticket", "w" * 22 + "." + "w" * 22)
+    assert (result.code, result.error) == (2, "this round takes no tickets: report without one")
+    assert server.frequencies(lunch["id"])["n"] == 0
+
+
+def test_resume_takes_no_ticket(run: Any) -> None:
+    assert "give VALUE and --round" in run("report", "--resume", "--ticket", "w" * 22 + "." + "w" * 22).error
+
+
+def test_a_key_over_plain_http_is_warned_of_on_standard_error(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name is one that no resolver knows (RFC 6761), so nothing goes anywhere."""
+    monkeypatch.setattr(secrecy, "_warned", set())
+    monkeypatch.setenv("no_proxy", "*")
+    result = run("report", "soup", "--url", "http://nowhere.invalid", "--key", "a key")
+    assert result.code == 1
+    warning, error = result.err.splitlines()
+    assert warning.startswith("warning: the key goes to nowhere.invalid over plain http")
+    assert error.startswith("error: ")
 
 
 class Stranger:

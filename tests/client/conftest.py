@@ -28,10 +28,14 @@ Fault = Callable[[Send], httpx.Response]
 
 @dataclass
 class Collector:
-    """Rounds, and the submissions they hold, each stored once for its key; `faults` befall the next submissions."""
+    """Rounds, and the submissions they hold, each stored once for its key; `faults` befall the next submissions.
+
+    A round of access "ticket" takes the tickets in `tickets`, and stores a submission for its ticket.
+    """
 
     rounds: dict[str, dict[str, Any]] = field(default_factory=dict)
     stored: dict[str, bytes] = field(default_factory=dict)
+    tickets: set[str] = field(default_factory=set)
     posts: list[httpx.Request] = field(default_factory=list)
     requests: list[httpx.Request] = field(default_factory=list)
     faults: deque[Fault] = field(default_factory=deque)
@@ -39,6 +43,7 @@ class Collector:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     URL: ClassVar = "http://collector.test"
+    KEY: ClassVar = "a report key"
     ITEMS: ClassVar = ("New York, NY", "Los Angeles, CA", "Chicago, IL", "Houston, TX")
     AT_ONCE: ClassVar = Retries(attempts=5, base=0, longest=0)
 
@@ -78,6 +83,7 @@ class Collector:
         items: tuple[str, ...] = ITEMS,
         id: str = "r1",
         state: str = "open",
+        access: str = "open",
     ) -> dict[str, Any]:
         """Open a round; return what it says of itself, to be changed."""
         parameters = RoundParameters(protocol, epsilon, items)
@@ -93,6 +99,7 @@ class Collector:
             "p": oracle.p,
             "q": oracle.q,
             "digest": parameters.digest,
+            "access": access,
             "state": state,
             "n": 0,
             "opened_at": "2024-05-01T12:00:00Z",
@@ -117,8 +124,19 @@ class Collector:
         if rest == ["parameters"]:
             return httpx.Response(200, json=self.rounds[id])
         if rest == ["reports"]:
-            return self._store(self.rounds[id], request.headers["Idempotency-Key"], request.content)
+            return self._submit(self.rounds[id], request)
         return self.problem(404, "not-found")
+
+    def _submit(self, round_: dict[str, Any], request: httpx.Request) -> httpx.Response:
+        authorization = request.headers.get("Authorization", "")
+        if round_["access"] == "ticket":
+            ticket = authorization.removeprefix("Ticket ")
+            if ticket not in self.tickets:
+                return self.problem(401, "invalid-ticket")
+            return self._store(round_, ticket, request.content)
+        if round_["access"] == "key" and authorization != f"Bearer {self.KEY}":
+            return self.problem(401, "unauthorized")
+        return self._store(round_, request.headers["Idempotency-Key"], request.content)
 
     def _store(self, round_: dict[str, Any], key: str, body: bytes) -> httpx.Response:
         oracle = RoundParameters(
@@ -138,8 +156,12 @@ class Collector:
 
     @property
     def sent(self) -> list[tuple[str, bytes]]:
-        """(key, bytes) of every submission that was tried, in order."""
-        return [(request.headers["Idempotency-Key"], request.content) for request in self.posts]
+        """(key or ticket, bytes) of every submission that was tried, in order."""
+        return [
+            (headers.get("Idempotency-Key") or headers["Authorization"].removeprefix("Ticket "), request.content)
+            for request in self.posts
+            for headers in (request.headers,)
+        ]
 
     @contextmanager
     def listening(self) -> Iterator[str]:

@@ -218,3 +218,29 @@ def test_sizes_outside_their_range_are_refused(collector, submit, wrong):
 def test_one_report_is_a_submission(collector, submit, oracle):
     collector.add(oracle.protocol, 1.0, tuple("abcdefghi"))
     assert submit(oracle.perturb([8])) == 1
+
+
+TICKETS = [f"{i:022d}.{i:022d}" for i in range(10)]
+
+
+def test_each_report_goes_under_its_own_ticket(collector, submit):
+    reports = reports_of(collector, n=10)
+    collector.rounds["r1"]["access"] = "ticket"
+    collector.tickets |= set(TICKETS)
+    assert submit(reports, tickets=TICKETS) == 10
+    assert [collector.stored[ticket] for ticket in TICKETS] == [pack(reports[i : i + 1]) for i in range(10)]
+
+
+@pytest.mark.parametrize(
+    ("tickets", "words"),
+    [
+        (TICKETS[:9], "10 reports need as many tickets, and there are 9 different ones"),
+        (TICKETS[:9] + TICKETS[:1], "there are 9 different ones"),
+        ([*TICKETS[:9], "nonsense"], "a ticket is 22 characters"),
+    ],
+    ids=["too few", "one twice", "none at all"],
+)
+def test_tickets_that_will_not_do_are_refused_before_any_report_is_sent(collector, submit, tickets, words):
+    with pytest.raises(ArgumentError, match=words):
+        submit(reports_of(collector, n=10), tickets=tickets)
+    assert not collector.posts

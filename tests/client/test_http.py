@@ -90,7 +90,7 @@ def test_a_lost_answer_is_asked_for_again_with_the_same_bytes_and_key(collector,
     assert collector.stored == {KEY: PACKED}
 
 
-@pytest.mark.parametrize("status", [429, 500, 502, 503, 504, 507])
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 507])
 def test_a_server_that_cannot_now_is_asked_again(collector, submit, status):
     collector.add()
     collector.faults.extend([collector.busy(status), collector.instead(status, text="no problem document")])
@@ -135,13 +135,40 @@ def test_a_request_is_given_up_after_its_attempts(collector, submit):
 
 def test_giving_up_on_a_busy_server_says_what_it_answered(collector, submit):
     collector.add()
-    collector.faults.extend([collector.busy(507)] * 50)
-    with pytest.raises(UnansweredError, match="507 to POST /rounds/r1/reports, 2 times") as caught:
+    collector.faults.extend([lambda send: collector.problem(507, "of-a-later-version", "its reason")] * 50)
+    words = r"507 to POST /rounds/r1/reports, 2 times \(of a later version: its reason\)"
+    with pytest.raises(UnansweredError, match=words) as caught:
         submit(retries=Retries(attempts=2))
     assert caught.value.status == 507
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 413, 415, 422, 501, 505])
+@pytest.mark.parametrize(
+    ("faults", "in_doubt"),
+    [
+        (["request_lost", "request_lost"], False),
+        (["request_lost", "answer_lost"], True),
+        ([429, 408], False),
+        ([429, 503], True),
+    ],
+)
+def test_giving_up_says_whether_a_try_may_have_been_taken(collector, submit, faults, in_doubt):
+    collector.add()
+    collector.faults.extend(getattr(collector, f) if isinstance(f, str) else collector.busy(f) for f in faults)
+    with pytest.raises(UnansweredError) as caught:
+        submit(retries=Retries(attempts=2))
+    assert caught.value.in_doubt is in_doubt
+
+
+@pytest.mark.parametrize(("fault", "in_doubt"), [("request_lost", False), ("answer_lost", True)])
+def test_a_refusal_says_whether_an_earlier_try_may_have_been_taken(collector, submit, fault, in_doubt):
+    collector.add()
+    collector.faults.extend([getattr(collector, fault), lambda send: collector.problem(409, "round-closed")])
+    with pytest.raises(RefusedError) as caught:
+        submit()
+    assert caught.value.in_doubt is in_doubt
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 413, 415, 422, 431, 501, 505])
 def test_a_refusal_is_raised_at_once_with_its_reason(collector, submit, status):
     collector.add()
     refusal = collector.problem(status, "some-kind", "a reason")

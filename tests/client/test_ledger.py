@@ -1,3 +1,4 @@
+import contextlib
 import math
 import os
 import sqlite3
@@ -390,6 +391,53 @@ def test_an_entry_shows_neither_its_key_nor_its_report(ledger):
     entry, _ = claim(ledger)
     assert entry.key not in repr(entry)
     assert "packed" not in repr(entry)
+
+
+def test_a_report_changes_its_ticket_only_while_no_try_is_open(ledger):
+    claim(ledger)
+    first = ledger.begin_try("r1", "a")
+    assert (first.ticket, first.open_tries) == ("a", 1)
+    assert ledger.begin_try("r1", "b").ticket == "a"
+    ledger.end_try("r1")
+    assert ledger.begin_try("r1", "b").ticket == "a", "one of the two is open still"
+    ledger.end_try("r1")
+    ledger.end_try("r1")
+    assert ledger.begin_try("r1", "b").ticket == "b"
+    ledger.settle("r1", "accepted")
+    assert ledger.begin_try("r1", "c").ticket == "b"
+    ledger.end_try("r1")
+    assert ledger.entries()[0].state == "accepted"
+
+
+VERSION_1 = """
+CREATE TABLE reports (
+    round_id TEXT PRIMARY KEY NOT NULL, server_url TEXT NOT NULL, digest TEXT NOT NULL, epsilon REAL NOT NULL,
+    key TEXT NOT NULL UNIQUE, packed BLOB NOT NULL, state TEXT NOT NULL, reason TEXT
+);
+INSERT INTO reports VALUES
+    ('r1', 'http://a.test', 'd', 0.5, 'ticket:abc', x'01', 'pending', NULL),
+    ('r2', 'http://a.test', 'd', 0.5, '00ff', x'02', 'pending', NULL),
+    ('r3', 'http://a.test', 'd', 0.5, '00fe', x'03', 'accepted', NULL);
+PRAGMA application_id = 0x4C445052;
+PRAGMA user_version = 1;
+"""
+
+
+def test_a_ledger_of_the_first_version_is_read_on(path):
+    """It did not know what became of tries under tickets, so they stay open."""
+    path.parent.mkdir()
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.executescript(VERSION_1)
+    ledger = Ledger(path)
+    assert ledger.spent == 1.5
+    assert [(e.round_id, e.ticket, e.open_tries, e.packed, e.state) for e in ledger.entries()] == [
+        ("r1", "abc", 1, b"\1", "pending"),
+        ("r2", None, 0, b"\2", "pending"),
+        ("r3", None, 0, b"\3", "accepted"),
+    ]
+    assert [e.key for e in ledger.entries()][1:] == ["00ff", "00fe"]
+    assert Ledger(path).entries() == ledger.entries()
+    claim(ledger, "r4")
 
 
 def test_a_ledger_takes_any_kind_of_path(tmp_path):

@@ -18,7 +18,7 @@ import httpx
 from ldprecover import OLH
 from ldprecover_client import AlreadyReportedError, Ledger, Reporter
 
-url, ledger, value, die = sys.argv[1:]
+url, ledger, value, die, *ticket = sys.argv[1:]
 
 def kill_me(*args, **options):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -41,7 +41,7 @@ def counted(self, items, rng=None):
 OLH.perturb = counted
 transport = DiesInsteadOfSending() if die == "before sending" else None
 print("pid", os.getpid(), flush=True)
-reporter = Reporter(url, "r1", ledger=Ledger(ledger), transport=transport)
+reporter = Reporter(url, "r1", ledger=Ledger(ledger), transport=transport, ticket=ticket[0] if ticket else None)
 try:
     print(reporter.report(int(value)).state)
 except AlreadyReportedError:
@@ -49,9 +49,9 @@ except AlreadyReportedError:
 """
 
 
-def start(url, ledger, value, die="never"):
+def start(url, ledger, value, die="never", *ticket):
     return subprocess.Popen(
-        [sys.executable, "-c", REPORT, url, str(ledger), str(value), die],
+        [sys.executable, "-c", REPORT, url, str(ledger), str(value), die, *ticket],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -99,6 +99,32 @@ def test_killed_between_send_and_answer_the_same_bytes_go_out_after_a_restart(co
     assert len(set(collector.sent)) == 1
     assert len(collector.stored) == 1
     assert [entry.state for entry in Ledger(path).entries()] == ["accepted"]
+
+
+@pytest.mark.parametrize("stored", [True, False], ids=["stored", "not stored"])
+def test_killed_after_a_try_under_a_ticket_the_report_goes_out_under_no_other(collector, path, stored):
+    """The process that comes after it cannot know whether the try was taken."""
+    collector.add(access="ticket")
+    first, second = (letter * 22 + "." + letter * 22 for letter in "ab")
+    collector.tickets |= {first, second}
+    pids = queue.Queue()
+
+    def kill_the_sender(send):
+        if stored:
+            send()
+        os.kill(pids.get(), signal.SIGKILL)
+        raise httpx.ReadError("it is dead")
+
+    collector.faults.append(kill_the_sender)
+    with collector.listening() as url:
+        child = start(url, path, 0, "never", first)
+        pids.put(int(child.stdout.readline().split()[1]))
+        child.communicate()
+        assert child.returncode == -signal.SIGKILL
+        output, errors = start(url, path, 0, "never", second).communicate()
+    assert (output.splitlines()[1:], errors) == (["accepted"], "")
+    assert [ticket for ticket, _ in collector.sent] == [first, first]
+    assert list(collector.stored) == [first]
 
 
 def finish(url, path, again):

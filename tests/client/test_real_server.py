@@ -12,6 +12,7 @@ import pytest
 from ldprecover import Tally
 from ldprecover.wire import pack
 from ldprecover_client import (
+    AccessError,
     ArgumentError,
     AsyncReporter,
     ClientError,
@@ -147,11 +148,41 @@ def test_a_ticket_admits_one_report_and_a_lost_answer_is_asked_for_again_under_i
     assert (receipt.state, receipt.duplicate) == ("accepted", True)
     other = AsyncReporter(server.url, round_.id, ledger=Ledger.in_memory(), ticket=second)
     assert asyncio.run(other.report("b")).state == "accepted"
-    with pytest.raises(RefusedError) as caught:
+    with pytest.raises(AccessError, match="tickets alone"):
         Reporter(server.url, round_.id, ledger=Ledger.in_memory()).report("b")
-    assert (caught.value.status, caught.value.slug) == (401, "invalid-ticket")
     assert admin.round(round_.id).n == 2
     assert Reporter(server.url, round_.id, ledger=Ledger.in_memory(), ticket=third).report("a").state == "accepted"
+
+
+def test_after_wrong_tickets_the_right_one_stores_the_same_report_once(admin, server, tmp_path):
+    """One of nobody, one of another round, then one of this."""
+    round_, another = (admin.open_round(protocol="grr", epsilon=0.5, domain_size=3, access="ticket") for _ in range(2))
+    (foreign,) = admin.mint_tickets(another.id, 1)
+    (own,) = admin.mint_tickets(round_.id, 1)
+    ledger = Ledger(tmp_path / "ledger")
+    made = set()
+    for wrong in ("x" * 22 + "." + "x" * 22, foreign):
+        with pytest.raises(RefusedError) as caught:
+            Reporter(server.url, round_.id, ledger=ledger, ticket=wrong).report("1")
+        assert (caught.value.status, caught.value.slug) == (401, "invalid-ticket")
+        made |= {entry.packed for entry in ledger.pending()}
+    receipt = asyncio.run(AsyncReporter(server.url, round_.id, ledger=ledger, ticket=own).report("1"))
+    assert (receipt.state, receipt.resent, receipt.duplicate) == ("accepted", True, False)
+    assert {entry.packed for entry in ledger.entries()} == made
+    assert len(made) == 1
+    assert admin.round(round_.id).n == 1
+
+
+def test_anothers_ticket_is_refused_and_ones_own_is_taken_after_it(admin, server):
+    round_ = admin.open_round(protocol="olh", epsilon=0.5, domain_size=3, access="ticket")
+    used, own = admin.mint_tickets(round_.id, 2)
+    assert Reporter(server.url, round_.id, ledger=Ledger.in_memory(), ticket=used).report(0).state == "accepted"
+    ledger = Ledger.in_memory()
+    with pytest.raises(RefusedError, match="belongs to another submission") as caught:
+        Reporter(server.url, round_.id, ledger=ledger, ticket=used).report(1)
+    assert caught.value.slug == "idempotency-key-reused"
+    assert Reporter(server.url, round_.id, ledger=ledger, ticket=own).report(1).state == "accepted"
+    assert admin.round(round_.id).n == 2
 
 
 def test_what_cannot_be_a_ticket_is_refused_before_anything_is_perturbed(server):
@@ -161,11 +192,15 @@ def test_what_cannot_be_a_ticket_is_refused_before_anything_is_perturbed(server)
 
 def test_a_key_round_takes_a_reporter_with_a_key(admin, server):
     round_ = admin.open_round(protocol="olh", epsilon=0.5, items=["a", "b"], access="key", read_access="key")
+    ledger = Ledger.in_memory()
+    with pytest.raises(AccessError, match="give a report key"):
+        Reporter(server.url, round_.id, ledger=ledger).report("b")
     with pytest.raises(RefusedError) as caught:
-        Reporter(server.url, round_.id, ledger=Ledger.in_memory()).report("b")
+        Reporter(server.url, round_.id, ledger=ledger, key="no key of this server").report("b")
     assert caught.value.status == 401
-    keyed = Reporter(server.url, round_.id, ledger=Ledger.in_memory(), key=server.admin_key)
+    keyed = Reporter(server.url, round_.id, ledger=ledger, key=server.admin_key)
     assert keyed.report("b").state == "accepted"
+    assert [entry.state for entry in ledger.entries()] == ["accepted"]
     assert admin.frequencies(round_.id)["n"] == 1
     with Server(server.url) as anyone, pytest.raises(RefusedError) as caught:
         anyone.frequencies(round_.id)

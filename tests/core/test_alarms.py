@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ldprecover import ParameterError, Tally, frequency_oracle
+from ldprecover import ParameterError, Tally, _pairs, frequency_oracle
+from ldprecover._pairs import SeedPairs, _poisson_quantile, pairs_quantile
 from ldprecover.alarms import (
     ALARMS,
     LEAST_RATE,
-    _poisson_quantile,
     raise_alarms,
     support_size_law,
 )
@@ -123,6 +123,49 @@ def test_counts_alone_give_the_alarms_that_need_no_reports() -> None:
 @pytest.mark.parametrize("level", [0.9, 0.999, 1 - 1e-6])
 def test_the_poisson_quantile_is_that_of_scipy(mean: float, level: float) -> None:
     assert _poisson_quantile(level, mean) == (stats.poisson.ppf(level, mean) if mean else 0)
+
+
+@pytest.mark.parametrize(("n", "places"), [(300, 1 << 20), (3_000, 1_000), (1_000, 1_000)])
+def test_the_quantile_of_pairs_is_exceeded_at_its_rate(n: int, places: int) -> None:
+    """20,000 rounds at a rate of .01: outside 200 -+ 6 standard deviations with probability 2e-9, or a poor quantile.
+
+    Few reports in many places, where pairs are rare, and so many that pairs are the rule.
+    """
+    rng = np.random.default_rng(8)
+    threshold = pairs_quantile(0.99, n, places)
+    exceeded = 0
+    for _ in range(20_000):
+        times = np.unique(rng.integers(0, places, n), return_counts=True)[1]
+        exceeded += (times * (times - 1)).sum() / 2 > threshold
+    # A Poisson number jumps over its level: above 0 reports of 300 in 2^20 places, .0004 + .042 of rounds.
+    expected = 20_000 * (stats.poisson.sf(threshold, n * (n - 1) / 2 / places) if n * 1000 <= places else 0.01)
+    assert abs(exceeded - expected) < 6 * np.sqrt(expected)
+
+
+@pytest.mark.parametrize("size", [1, 900, 10_000])
+def test_more_seeds_than_are_held_are_counted_in_bins(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exactly up to the bound; beyond it in bins, the same however they come, and equal seeds are always in one bin."""
+    monkeypatch.setattr(_pairs, "_HELD", 2_000)
+    monkeypatch.setattr(_pairs, "_BINS", 1 << 12)
+    rng = np.random.default_rng(9)
+    seeds = rng.integers(0, 1 << 32, 5_000, dtype=np.uint32)
+    seeds[1_900:2_000] = seeds[0]
+
+    def counted(given: np.ndarray) -> tuple[float, int]:
+        total = SeedPairs(given[:size])
+        for start in range(size, len(given), size):
+            total += SeedPairs(given[start : start + size])
+        assert total.n == len(given)
+        return total.counted()
+
+    assert counted(seeds[:2_000]) == (100 * 101 / 2, 1 << 32)
+    pairs, places = counted(seeds)
+    assert places == 1 << 12
+    in_one_bin = 5_000 * 4_999 / 2 / places
+    assert abs(pairs - in_one_bin - 100 * 101 / 2) < 6 * np.sqrt(in_one_bin) + 2 * 101 * 5_000 / places
+    threshold = pairs_quantile(0.999, 5_000, places)
+    assert pairs > threshold
+    assert counted(rng.integers(0, 1 << 32, 5_000, dtype=np.uint32))[0] < threshold
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

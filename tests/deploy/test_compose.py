@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from ldprecover_server import Settings
+
 ROOT = Path(__file__).parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
 SERVICES: dict[str, Any] = COMPOSE["services"]
@@ -122,14 +124,45 @@ def test_no_variable_has_to_be_set_beforehand() -> None:
     assert all(re.fullmatch(r"\$\{LDPRECOVER_\w+:-[^}]+\}", variable) for variable in variables), variables
 
 
-def test_our_containers_have_no_more_rights_than_they_need() -> None:
-    ours = [service for service in SERVICES.values() if service["image"] == "ldprecover"]
-    assert len(ours) == len(SERVICES) - 1
-    for service in ours:
+def test_only_the_server_reaches_both_the_door_and_the_database() -> None:
+    networks = {name: set(service.get("networks", ())) for name, service in SERVICES.items()}
+    door = {"round", "users", "attacker", "analyst"}
+    assert {name for name in SERVICES if networks[name] == {"door"}} == door
+    assert {name for name in SERVICES if networks[name] == {"data"}} == {"postgres", "migrate", "keys"}
+    assert {name for name in SERVICES if networks[name] == {"door", "data"}} == {"server"}
+    assert {name for name in SERVICES if not networks[name]} == {"secrets"}
+    assert SERVICES["secrets"]["network_mode"] == "none"
+    assert {name for name, settings in COMPOSE["networks"].items() if (settings or {}).get("internal")} == {"data"}
+
+
+def test_every_container_has_a_limit_of_memory_processes_and_cores() -> None:
+    """The cores by quota: compose refuses more `cpus` than the machine has."""
+    for name, service in SERVICES.items():
+        assert re.fullmatch(r"\d+[mg]", service["mem_limit"]), name
+        assert 64 <= service["pids_limit"] <= 1024, name
+        assert service["cpu_quota"] in {100_000, 200_000}, name
+        assert "cpus" not in service, name
+
+
+def test_the_server_has_longer_to_stop_than_it_takes() -> None:
+    seconds = Settings.model_fields["shutdown_seconds"].default
+    assert SERVICES["server"]["stop_grace_period"] == "1m"
+    assert seconds + 15 < 60
+
+
+def test_no_container_has_more_rights_than_it_needs() -> None:
+    for service in SERVICES.values():
         assert service["cap_drop"] == ["ALL"]
         assert service["security_opt"] == ["no-new-privileges:true"]
         assert "privileged" not in service
         assert "user" not in service, "the image says who runs it"
+    ours = [service for service in SERVICES.values() if service["image"] == "ldprecover"]
+    assert len(ours) == len(SERVICES) - 1
+    for service in ours:
+        assert service["read_only"] is True
+        assert service["tmpfs"] == ["/tmp"]
+    may = {name: service["cap_add"] for name, service in SERVICES.items() if "cap_add" in service}
+    assert may == {"postgres": ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"]}
 
 
 def test_foreign_images_are_pinned() -> None:

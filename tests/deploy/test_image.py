@@ -39,13 +39,20 @@ def test_it_runs_as_nobody_in_particular() -> None:
     assert not {"RUN", "COPY", "ADD"} & set(after)
 
 
-def test_every_version_is_the_lock_s() -> None:
-    installs = [run for run in given("RUN") if " install " in run]
-    assert len(installs) == 1
-    assert "--constraint /wheels/requirements.lock" in installs[0]
-    pins = [line.split(";")[0].strip() for line in (ROOT / "requirements.lock").read_text().splitlines()]
-    assert pins
-    assert all(re.fullmatch(r"[a-z0-9-]+==\S+", pin) for pin in pins)
+def test_every_file_that_is_installed_is_a_lock_s_by_its_hash_or_our_own_wheel() -> None:
+    locked, own = [], []
+    for run in (run for run in given("RUN") if " install " in run):
+        (own if run.endswith("/wheels/*.whl") else locked).append(run)
+    assert len(locked) == 2
+    assert all(re.search(r"--require-hashes --requirement /locks/\S+\.lock$", run) for run in locked)
+    assert len(own) == 1
+    assert "--no-index --no-deps" in own[0]
+
+
+def test_the_lock_of_the_image_is_an_argument_and_there() -> None:
+    assert given("ARG")[1:] == ["LOCK=image"]
+    for lock in ("build", "image", "image-fast"):
+        assert (ROOT / "deploy" / f"{lock}.lock").is_file()
 
 
 def test_the_final_stage_takes_the_environment_and_none_of_the_tools_that_made_it() -> None:
@@ -88,5 +95,5 @@ def test_what_is_sent_to_the_builder_is_what_the_wheel_is_made_of() -> None:
     assert rules[0] == "*"
     packages = re.findall(r'^    "(\w+)/ldprecover\w*",$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
     assert len(packages) == 5
-    wanted = {*packages, "pyproject.toml", "requirements.lock", "README.md", "LICENSE"}
+    wanted = {*packages, "pyproject.toml", "deploy/*.lock", "README.md", "LICENSE"}
     assert {rule[1:] for rule in rules if rule.startswith("!")} == wanted

@@ -1,16 +1,32 @@
-"""The pinned versions are exact, one of each, and what pyproject.toml asks for."""
+"""The pinned versions are exact, one of each, with the hashes of their files, and what pyproject.toml asks for."""
 
+import re
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
-PINS = [Requirement(line) for line in (ROOT / "requirements.lock").read_text().splitlines()]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+LOCK = "requirements.lock"
+PARTS = {
+    "deploy/build.lock": ["build"],
+    "deploy/image.lock": ["cli", "postgres"],
+    "deploy/image-fast.lock": ["cli", "postgres", "fast"],
+}
+
+
+def pinned(lock: str) -> list[tuple[Requirement, frozenset[str]]]:
+    """Return each pin of a lock with the hashes of its files; any other line is an error."""
+    pins = []
+    for line in (ROOT / lock).read_text().replace("\\\n", " ").splitlines():
+        pin, *hashes = re.split(r"\s+--hash=sha256:(?=[0-9a-f]{64}\b)", line.rstrip())
+        pins.append((Requirement(pin), frozenset(hashes)))
+    return pins
 
 
 def wanted(extra: str | None = None) -> Iterator[Requirement]:
@@ -24,23 +40,49 @@ def wanted(extra: str | None = None) -> Iterator[Requirement]:
             yield requirement
 
 
-def test_every_pin_is_one_exact_version_from_the_registry() -> None:
-    for pin in PINS:
+@pytest.mark.parametrize("lock", [LOCK, *PARTS])
+def test_every_pin_is_one_exact_version_from_the_registry_with_its_hashes(lock: str) -> None:
+    pins = pinned(lock)
+    for pin, hashes in pins:
         (version,) = pin.specifier
         assert version.operator == "==", pin
         assert "*" not in version.version, pin
         assert pin.url is None, pin
-    times = Counter((canonicalize_name(pin.name), str(pin.marker)) for pin in PINS)
+        assert hashes, pin
+        assert all(re.fullmatch("[0-9a-f]{64}", hash) for hash in hashes), pin
+    times = Counter((canonicalize_name(pin.name), str(pin.marker)) for pin, _ in pins)
     assert set(times.values()) == {1}
 
 
-def test_every_requirement_of_the_project_its_tests_and_its_checks_is_pinned_within_its_range() -> None:
-    pinned = defaultdict[str, list[str]](list)
-    for pin in PINS:
-        pinned[canonicalize_name(pin.name)] += [specifier.version for specifier in pin.specifier]
-    requirements = [*wanted(), *wanted("test"), *wanted("check")]
-    assert len(requirements) > 20
-    missing = [str(r) for r in requirements if canonicalize_name(r.name) not in pinned]
+@pytest.mark.parametrize("lock", PARTS)
+def test_what_the_image_is_made_of_is_part_of_what_is_tested(lock: str) -> None:
+    def files(lock: str) -> dict[str, frozenset[str]]:
+        return {f"{pin.name}{pin.specifier}": hashes for pin, hashes in pinned(lock)}
+
+    part = files(lock)
+    assert part
+    assert part.items() <= files(LOCK).items()
+
+
+@pytest.mark.parametrize(("lock", "extras"), [(LOCK, ["test", "check", "build"]), *PARTS.items()])
+def test_every_requirement_is_pinned_within_its_range(lock: str, extras: list[str]) -> None:
+    versions = defaultdict[str, list[str]](list)
+    for pin, _ in pinned(lock):
+        versions[canonicalize_name(pin.name)] += [specifier.version for specifier in pin.specifier]
+    requirements = [*wanted(), *(requirement for extra in extras for requirement in wanted(extra))]
+    assert len(requirements) > len(extras)
+    missing = [str(r) for r in requirements if canonicalize_name(r.name) not in versions]
     assert missing == [], "make lock pins them"
-    outside = [str(r) for r in requirements if not all(map(r.specifier.contains, pinned[canonicalize_name(r.name)]))]
+    outside = [str(r) for r in requirements if not all(map(r.specifier.contains, versions[canonicalize_name(r.name)]))]
     assert outside == []
+
+
+def test_what_builds_the_project_is_pinned() -> None:
+    """Installed with no build isolation, so that the newest release of its builder has no say."""
+    builders = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    assert set(builders) <= set(PROJECT["optional-dependencies"]["build"])
+    for file in ("Makefile", "Dockerfile"):
+        text = (ROOT / file).read_text().replace("\\\n", " ")
+        ours = [line for line in text.splitlines() if re.search(r"pip wheel|--editable \.$", line)]
+        assert ours
+        assert all("--no-deps" in line and "--no-build-isolation" in line for line in ours), file

@@ -6,12 +6,12 @@ import re
 from tests.conftest import ServerProcess
 from tests.docs.markdown import ROOT, Page
 
-from ldprecover_server.http.problems import PROBLEMS, STANDARD_PROBLEMS, Problem
+from ldprecover_server.errors import ServiceError, every_refusal
 
-EVERY = [*PROBLEMS.values(), *STANDARD_PROBLEMS]
+EVERY = list(every_refusal())
 
 
-def section(problem: Problem) -> str:
+def section(problem: type[ServiceError]) -> str:
     return f"## {problem.slug}\n\nStatus {problem.status}: {problem.title}.\n\n{problem.help}\n"
 
 

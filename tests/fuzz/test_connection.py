@@ -14,10 +14,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.conftest import ADMIN_KEY
 from tests.fuzzing import SECONDS, property_settings, repeat, tried
+from tests.liveness import Cost, LoopWatch, PeakMemory, assert_live
 from uvicorn.server import ServerState
 
-from ldprecover_server import Settings, create_app
-from ldprecover_server.http.connection import HEAD_BYTES, Connection
+from ldprecover_server import Application, Settings
+from ldprecover_server.http.connection import Connection
+from ldprecover_server.http.parsing import HEAD_BYTES
 from ldprecover_server.store import Store
 
 STATUSES = {100, 200, 201, 202, 204, 304, 307, 400, 401, 403, 404, 405, 408, 409, 413, 415, 422, 431, 501}
@@ -111,6 +113,11 @@ def streams(draw: st.DrawFn) -> bytes:
     return bytes(data)
 
 
+def _recover(body: bytes) -> bytes:
+    head = f"POST /recover HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+    return head.encode() + b"Connection: close\r\n\r\n" + body
+
+
 class Front:
     """The server's connections before its whole application, in this process, on a real socket."""
 
@@ -118,13 +125,14 @@ class Front:
         self.failures: list[str] = []
         store = Store(url)
         store.prepare()
-        self._app = create_app(Settings(database_url=url, admin_key=ADMIN_KEY), store)
+        self._app = Application(Settings(database_url=url, admin_key=ADMIN_KEY), store)
         config = uvicorn.Config(self._app, http=Connection, lifespan="off", log_config=None, access_log=False)
         config.load()
         self._runner = asyncio.Runner(loop_factory=config.get_loop_factory())
         self._events: asyncio.Queue[Any] = asyncio.Queue()
         self._told: asyncio.Queue[Any] = asyncio.Queue()
         self._state = ServerState()
+        self._watch, self._memory = LoopWatch(), PeakMemory()
         self._runner.run(self._start(config))
 
     async def _start(self, config: uvicorn.Config) -> None:
@@ -141,7 +149,17 @@ class Front:
 
         Who is not patient does not wait for the answers to what was sent before saying that no more comes.
         """
-        return self._runner.run(self._talk(pieces, patient))
+        self._memory.reset()
+        return self._runner.run(self._watched(pieces, patient))
+
+    @property
+    def cost(self) -> Cost:
+        """What the last talk cost; half of it the one who talked."""
+        return Cost(self._watch.longest, self._memory.grown)
+
+    async def _watched(self, pieces: list[bytes], patient: bool) -> bytes:
+        with self._watch.watching():
+            return await self._talk(pieces, patient)
 
     async def _talk(self, pieces: list[bytes], patient: bool) -> bytes:
         reader, writer = await asyncio.open_connection(*self._address)
@@ -231,10 +249,21 @@ def test_any_bytes_get_answers_or_an_end_and_the_next_client_is_served(
     @example(b"\0", [], False)
     @example(b"POST /reports HTTP/1.1\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", [], True)
     @example(b"GET /version HTTP/1.1\r\nX: " + b"a" * HEAD_BYTES + b"\r\n\r\n", [100], True)
+    @example(b"GET /healthz HTTP/1.1\r\nProxy-Connection: keep-alive, Upgrade\r\nUpgrade: h2c\r\n\r\n", [], True)
+    @example(b"GET /version HTTP/1.1\r\nContent-Length: " + b"0" * 5000 + b"\r\n\r\n", [], True)
+    @example(_recover(b"{" + b",".join(b'"%x":0' % i for i in range(300_000)) + b"}"), [], True)
+    @example(_recover(b'{"targets":[' + b",".join(100_000 * [b"{}"]) + b"]}"), [], True)
+    @example(_recover(100_000 * b"["), [], True)
     def check(stream: bytes, cuts: list[int], patient: bool) -> None:
         places = sorted({min(cut, len(stream)) for cut in cuts})
         pieces = [stream[start:end] for start, end in zip([0, *places], [*places, len(stream)], strict=True)]
         answer = front.talk(pieces, patient=patient)
+
+        def again() -> Cost:
+            front.talk(pieces, patient=patient)
+            return front.cost
+
+        assert_live(front.cost, again)
         assert answer == b"" or answer.startswith(b"HTTP/1.1 ")
         statuses = {int(status) for status in re.findall(rb"HTTP/1\.1 (\d{3}) ", answer)}
         for status in statuses or {"ended without an answer"}:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.fuzzing import SECONDS, property_settings, repeat, tried
 
 from ldprecover import FrequencyOracle, ReportError, frequency_oracle, wire
-from ldprecover_server.http.routes.submissions import _checked
+from ldprecover_server.http.routes.submissions import decode_reports
 
 ORACLES = {
     "grr": frequency_oracle("grr", 1.0, 11),
@@ -27,7 +27,7 @@ def outcome(
 ) -> tuple[bytes | bytearray | None, ReportError | None]:
     """Return what the server keeps of a body, or its refusal; anything else that it raises is a failure."""
     try:
-        return _checked(oracle, body, packed), None
+        return decode_reports(oracle, body, packed), None
     except ReportError as error:
         return None, error
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import gzip
-import json
 import zlib
 from typing import Any
 
@@ -12,7 +11,8 @@ from hypothesis import strategies as st
 from tests.fuzzing import SECONDS, property_settings, repeat, tried
 
 from ldprecover.wire import MEDIA_TYPE
-from ldprecover_server.http.bodies import BodyGuard
+from ldprecover_server.errors import ServiceError
+from ldprecover_server.http.bodies import JSON, Bodies, Body, Limit
 
 SENT, DECODED, HELD = 1_000, 2_500, 10_000
 """What one body may have as sent and decoded, and all together."""
@@ -72,55 +72,18 @@ types = st.sampled_from(
 lengths = st.sampled_from([None, None, b"0", b"1000", b"1001", b"-1", b"9" * 30, b"\xb2", b"x"])
 
 
-class Guarded:
-    """A guard before an application that keeps what it is given."""
-
-    def __init__(self) -> None:
-        self.guard = BodyGuard(self._app, SENT, DECODED, HELD)
-        self.given: bytes | None = None
-
-    async def _app(self, scope: Any, receive: Any, send: Any) -> None:
-        message = await receive()
-        assert not message["more_body"]
-        self.given = bytes(message["body"])
-        assert self.guard.held <= HELD
-
-    async def status(self, path: str, headers: list[tuple[bytes, bytes]], parts: list[bytes | None]) -> int | None:
-        """Send a body in parts, None for a client that goes away; return the refusal's status."""
-        messages = iter(
-            {"type": "http.disconnect"}
-            if part is None
-            else {"type": "http.request", "body": part, "more_body": i < len(parts) - 1}
-            for i, part in enumerate(parts)
-        )
-        answers: list[Any] = []
-
-        async def receive() -> Any:
-            return next(messages)
-
-        async def send(message: Any) -> None:
-            answers.append(message)
-
-        await self.guard({"type": "http", "method": "POST", "path": path, "headers": headers}, receive, send)
-        if not answers:
-            return None
-        start, body = answers
-        assert json.loads(body["body"])["status"] == start["status"]
-        return int(start["status"])
-
-
 @pytest.mark.timeout(300 + 2 * SECONDS)
 def test_any_body_is_handed_on_whole_or_refused_and_nothing_of_it_stays_held() -> None:
-    guarded = Guarded()
+    held = Bodies(HELD)
 
     @property_settings(800)
-    @given(st.sampled_from(["/reports", "/recover"]), pieces(), encodings, types, lengths, st.booleans())
-    @example("/reports", [zipped(bytes(2_500), 9)], b"gzip", b"application/json", None, False)
-    @example("/reports", [zipped(bytes(2_501), 9)], b"gzip", b"application/json", None, False)
-    @example("/recover", [zipped(bytes(1_001), 9)], b"gzip", b"application/json", None, False)
-    @example("/reports", [zipped(bytes(10_000_000), 9)[:900]], b"gzip", b"application/json", None, False)
+    @given(st.sampled_from([DECODED, SENT]), pieces(), encodings, types, lengths, st.booleans())
+    @example(DECODED, [zipped(bytes(2_500), 9)], b"gzip", b"application/json", None, False)
+    @example(DECODED, [zipped(bytes(2_501), 9)], b"gzip", b"application/json", None, False)
+    @example(SENT, [zipped(bytes(1_001), 9)], b"gzip", b"application/json", None, False)
+    @example(DECODED, [zipped(bytes(10_000_000), 9)[:900]], b"gzip", b"application/json", None, False)
     def check(
-        path: str,
+        decoded: int,
         parts: list[bytes],
         encoding: bytes | None,
         media_type: bytes | None,
@@ -129,18 +92,38 @@ def test_any_body_is_handed_on_whole_or_refused_and_nothing_of_it_stays_held() -
     ) -> None:
         named = {b"content-encoding": encoding, b"content-type": media_type, b"content-length": length}
         headers = [(name, value) for name, value in named.items() if value is not None]
-        guarded.given = None
-        arriving: list[bytes | None] = [*parts[:-1], None] if gone else list(parts)
-        status = asyncio.run(guarded.status(path, headers, arriving))
-        tried["bodies"][str(status or ("handed on" if guarded.given is not None else "gone"))] += 1
-        assert guarded.guard.held == 0
-        assert (status is None) == (guarded.given is not None) or (gone and status is guarded.given is None)
-        assert status in (None, 413, 415)
-        if guarded.given is not None:
+        if length is None:
+            headers.append((b"transfer-encoding", b"chunked"))
+        arriving = [*parts[:-1], None] if gone else list(parts)
+        messages = iter(
+            {"type": "http.disconnect"}
+            if part is None
+            else {"type": "http.request", "body": part, "more_body": i < len(arriving) - 1}
+            for i, part in enumerate(arriving)
+        )
+
+        async def receive() -> Any:
+            return next(messages)
+
+        body = Body(held, {"type": "http", "headers": headers}, receive)
+        limit = Limit(SENT, decoded, anonymous=False)
+        given_on: bytes | None = None
+        status = None
+        try:
+            given_on = bytes(asyncio.run(body.read(limit, (JSON, MEDIA_TYPE))))
+            assert held.held <= HELD
+        except ServiceError as refusal:
+            status = refusal.status
+        body.release()
+        tried["bodies"][str(status or "handed on")] += 1
+        assert held.held == 0
+        assert status in (None, 400, 408, 413, 415)
+        assert status != 408 or gone
+        if given_on is not None:
             whole = b"".join(parts)
             zipped_body = encoding is not None and encoding.strip().lower() == b"gzip" and whole
-            assert guarded.given == (gunzipped(whole) if zipped_body else whole)
+            assert given_on == (gunzipped(whole) if zipped_body else whole)
             assert len(whole) <= SENT
-            assert len(guarded.given) <= (DECODED if path == "/reports" else SENT)
+            assert len(given_on) <= decoded
 
     repeat(check)

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from schemathesis.specs.openapi.checks import (
 )
 from tests.conftest import ADMIN_KEY, ServerProcess, StartServer
 from tests.fuzzing import SECONDS, property_settings, repeat, tried
+from tests.liveness import WatchedProcess, assert_live
 
 CHECKS = [
     not_a_server_error,
@@ -56,9 +58,12 @@ def is_body_wrong(case: Case) -> bool:
 
 @pytest.mark.timeout(300 + 2 * SECONDS)
 @pytest.mark.parametrize("mode", GenerationMode)
-def test_every_answer_is_as_the_api_reference_declares(start_server: StartServer, mode: GenerationMode) -> None:
+def test_every_answer_is_as_the_api_reference_declares(
+    start_server: StartServer, mode: GenerationMode, tmp_path: Path
+) -> None:
     """On requests that fit the reference and on such that do not; with a key, a wrong one, or none."""
-    server = start_server()
+    watched = WatchedProcess(tmp_path)
+    server = start_server(first=watched.first)
     known = [server.open_round(**round)["id"] for round in ROUNDS]
     server.http.post(f"/rounds/{known[-1]}/close", headers=server.admin)
     keys = st.sampled_from([f"Bearer {ADMIN_KEY}", f"Bearer {ADMIN_KEY}", f"Bearer {ADMIN_KEY}x", "Ticket x.y", None])
@@ -70,7 +75,12 @@ def test_every_answer_is_as_the_api_reference_declares(start_server: StartServer
             if round is not None and "round" in (case.path_parameters or {}):
                 case.path_parameters["round"] = server.open_round()["id"] if operation.label in CHANGED else round
             case.headers.pop("Authorization", None)
-            response = case.call(headers={"Authorization": key} if key else None, timeout=60)
+
+            def call() -> Any:
+                return case.call(headers={"Authorization": key} if key else None, timeout=60)
+
+            response, cost = watched.measure(server.pid, call)
+            assert_live(cost, lambda: watched.measure(server.pid, call)[1])
             tried[f"schemathesis, {mode.value}"][f"{operation.label} {response.status_code}"] += 1
             case.validate_response(response, checks=CHECKS)
 

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 from urllib.parse import urldefrag, urljoin
 
 import httpx
@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import ADMIN_KEY, NewDatabase, on_both_databases
 
 from ldprecover import FrequencyOracle, frequency_oracle
-from ldprecover_server import Settings, create_app
+from ldprecover_server import Application, Settings
 from ldprecover_server.ingest import Ingest
 from ldprecover_server.store import Store
 
@@ -27,8 +27,8 @@ class InProcess:
         self.admin = {"Authorization": f"Bearer {ADMIN_KEY}"}
         self.store = Store(url)
         self.store.prepare()
-        self.app = create_app(Settings(database_url=url, admin_key=ADMIN_KEY, **settings), self.store)
-        self.ingest: Ingest = cast(Any, self.app)._service.ingest
+        self.app = Application(Settings(database_url=url, admin_key=ADMIN_KEY, **settings), self.store)
+        self.ingest: Ingest = self.app.ingest
         self._runner = asyncio.Runner()
         self.http = httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url="http://test")
         self._events: asyncio.Queue[dict[str, str]] = asyncio.Queue()

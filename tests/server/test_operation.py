@@ -1,6 +1,7 @@
 """What an operator sees of the server, and what it does on bad days."""
 
 import asyncio
+import itertools
 import json
 import logging
 import os
@@ -29,6 +30,7 @@ from ldprecover_client import bulk
 from ldprecover_server import Settings, logs, retention
 from ldprecover_server.errors import StorageFullError
 from ldprecover_server.housekeeping import Housekeeping
+from ldprecover_server.http import watch
 from ldprecover_server.metrics import MANIFEST, shared_by_processes
 from ldprecover_server.refusals import Refusals
 from ldprecover_server.store import Sealed, Store
@@ -74,6 +76,29 @@ def test_metrics_count_what_was_answered(start_in_process: StartInProcess) -> No
     assert not any(round in part for name in samples for part in name)
 
 
+def test_requests_are_timed_by_route_from_head_to_answer(
+    start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each look at this clock takes 10 seconds, and a request looks twice."""
+    clock = itertools.count(step=10.0)
+    monkeypatch.setattr(watch, "perf_counter", lambda: next(clock))
+    app = start_in_process()
+    round = app.open_round()
+    submit(app, round, ONE, "a")
+    submit(app, round, b"\x09\0\0\0", "b")
+    times = {
+        (s.labels["method"], s.labels["route"], s.name.rpartition("_")[2], s.labels.get("le")): s.value
+        for family in text_string_to_metric_families(app.get("/metrics").text)
+        for s in family.samples
+        if s.name.startswith("ldprecover_request_seconds_")
+    }
+    reports = "POST", "/rounds/{round}/reports"
+    assert times[*reports, "count", None] == times[*reports, "bucket", "10.0"] == 2
+    assert times[*reports, "bucket", "2.5"] == 0
+    assert times[*reports, "sum", None] == 20
+    assert times["POST", "/rounds", "count", None] == 1
+
+
 def test_every_metric_of_the_manifest_is_there_and_no_other(in_process: InProcess) -> None:
     text = in_process.get("/metrics").text
     types = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
@@ -86,17 +111,23 @@ from ldprecover_server.metrics import Metrics
 metrics = Metrics()
 metrics.reports.inc(2)
 metrics.queue.set(5)
+metrics.last_purge.set({purged})
+metrics.rows_to_delete.set({rows})
 print(metrics.render().decode())
 """
 
 
 def test_processes_of_one_server_answer_for_all_and_forget_the_gauges_of_the_dead() -> None:
+    """The first purged last, and what it counted is history."""
     with shared_by_processes():
-        for reports in (2.0, 4.0):
-            done = subprocess.run([sys.executable, "-c", _PROCESS], check=True, text=True, capture_output=True)
+        for reports, purged, rows in ((2.0, 3600.0, 7.0), (4.0, 1800.0, 3.0)):
+            process = [sys.executable, "-c", _PROCESS.format(purged=purged, rows=rows)]
+            done = subprocess.run(process, check=True, text=True, capture_output=True)
             samples = {s.name: s.value for f in text_string_to_metric_families(done.stdout) for s in f.samples}
             assert samples["ldprecover_reports_total"] == reports
             assert samples["ldprecover_queue_submissions"] == 5
+            assert samples["ldprecover_last_purge_timestamp_seconds"] == 3600
+            assert samples["ldprecover_rows_to_delete"] == rows
         folder = Path(os.environ["PROMETHEUS_MULTIPROC_DIR"])
         assert folder.is_dir()
     assert not folder.exists()
@@ -117,6 +148,30 @@ def test_two_workers_answer_with_the_counts_of_both(start_server: StartServer) -
         text = httpx.get(f"{server.url}/metrics", trust_env=False, timeout=60).text
         samples = {s.name: s.value for family in text_string_to_metric_families(text) for s in family.samples}
         assert samples["ldprecover_reports_total"] == samples["ldprecover_submissions_total"] == 40
+    taken = 'ldprecover_requests_total{code="202",method="POST",route="/rounds/{round}/reports"} 40.0'
+    while taken not in httpx.get(f"{server.url}/metrics", trust_env=False, timeout=60).text:
+        pass  # each process publishes its requests within a second
+
+
+_SLOW_WORKERS = """
+import os, pathlib, sys, time
+if "--multiprocessing-fork" in sys.orig_argv:
+    pathlib.Path(__file__).with_name(f"started-{os.getpid()}").touch()
+    time.sleep(7)
+"""
+
+
+@pytest.mark.postgres
+def test_workers_that_take_long_to_start_are_waited_for(
+    start_server: StartServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine; uvicorn itself kills a worker that says nothing for 5 seconds, and starts another."""
+    (tmp_path / "sitecustomize.py").write_text(_SLOW_WORKERS)
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    monkeypatch.setenv("PYTHONPATH", path)
+    server = start_server(workers=2)
+    assert server.http.get("/healthz").status_code == 200
+    assert len(list(tmp_path.glob("started-*"))) == 2
 
 
 def test_stats_say_what_came_of_a_rounds_submissions(start_in_process: StartInProcess) -> None:
@@ -410,6 +465,21 @@ def root_logger() -> Any:
     root.handlers[:], root.level = handlers, level
 
 
+def test_console_logs_begin_with_the_time_and_end_with_the_requests_id(
+    capsys: pytest.CaptureFixture[str], root_logger: logging.Logger
+) -> None:
+    logs.configure("console")
+    logger = logging.getLogger("some.where")
+    record = logger.makeRecord("some.where", logging.WARNING, __file__, 1, "it %s", ("failed",), None)
+    record.created = datetime(2026, 1, 2, 3, 4, 5, 678_000, UTC).timestamp()
+    token = logs.request_id.set("id-of-the-request")
+    logger.handle(record)
+    logs.request_id.reset(token)
+    logger.handle(record)
+    line = "2026-01-02T03:04:05.678+00:00 WARNING some.where: it failed"
+    assert capsys.readouterr().err == f"{line} [request id-of-the-request]\n{line}\n"
+
+
 def test_json_logs_are_one_object_a_line_with_the_requests_id(
     capsys: pytest.CaptureFixture[str], root_logger: logging.Logger
 ) -> None:
@@ -423,6 +493,7 @@ def test_json_logs_are_one_object_a_line_with_the_requests_id(
     logging.getLogger("some.where").warning("outside")
     logging.getLogger("alembic.runtime").info("a step")
     first, second = map(json.loads, capsys.readouterr().err.splitlines())
+    assert datetime.fromisoformat(first["time"]).utcoffset() == timedelta()
     assert (first["level"], first["logger"], first["message"]) == ("ERROR", "some.where", "it failed")
     assert first["request_id"] == "id-of-the-request"
     assert first["exception"].endswith("two\nlines")

@@ -54,7 +54,7 @@ def test_an_option_that_is_no_such_number_is_refused(
     answer = in_process.post(f"/rounds/{round}/recover", content=content, headers={"Content-Type": "application/json"})
     assert answer.status_code == 422, answer.text
     assert problem_of(answer) in ("invalid-request", "invalid-parameter")
-    assert "least" in answer.json()["detail"]
+    assert ("least" in answer.json()["detail"]) != (text == "NaN"), "NaN is no JSON"
 
 
 def test_targets_inferred_where_nothing_rose_are_said_to_be_none(in_process: InProcess, problem_of: ProblemOf) -> None:

@@ -130,12 +130,13 @@ BAD_JSON: dict[str, tuple[str, Any, int | None, str]] = {
     "NaN": ("grr", '{"reports": [NaN]}', None, "JSON"),
     "a comment": ("grr", '{"reports": [1]} // one', None, "JSON"),
     "a trailing comma": ("grr", '{"reports": [1,]}', None, "JSON"),
-    "invalid UTF-8": ("grr", b'{"reports": ["\xff\xfe"]}', None, "JSON"),
+    "invalid UTF-8": ("grr", b'{"reports": ["\xff\xfe"]}', 0, "integer"),
+    "invalid UTF-8 in a string": ("oue", b'{"reports": ["\xff\xfe"]}', None, "UTF-8"),
     "a byte order mark": ("grr", b'\xef\xbb\xbf{"reports": [1]}', None, "JSON"),
     "UTF-16": ("grr", '{"reports": [1]}'.encode("utf-16"), None, "JSON"),
-    "a number of 5,000 digits": ("grr", '{"reports": [' + 5000 * "9" + "]}", None, "JSON"),
-    "lists to a depth of 500,000": ("grr", '{"reports": ' + 500_000 * "[", None, "JSON"),
-    "objects to a depth of 100,000": ("grr", 100_000 * '{"reports":', None, "JSON"),
+    "a number of 5,000 digits": ("grr", '{"reports": [' + 5000 * "9" + "]}", 0, "integer"),
+    "lists to a depth of 500,000": ("grr", '{"reports": ' + 500_000 * "[", 0, "integer"),
+    "objects to a depth of 100,000": ("grr", 100_000 * '{"reports":', None, "array"),
     "packed reports said to be JSON": ("grr", b"\1\0\0\0", None, "JSON"),
 }  # fmt: skip
 
@@ -169,7 +170,8 @@ def refused(
 ) -> dict[str, Any]:
     """Send reports that must be refused, see that nothing is stored, and return the problem."""
     before = server.frequencies(id)
-    response = server.http.post(f"/rounds/{id}/reports", content=content, headers=headers)
+    key = server.admin if len(content) > 4096 else {}  # without one a body is no longer than one report may be
+    response = server.http.post(f"/rounds/{id}/reports", content=content, headers=headers | key)
     assert (response.status_code, problem_of(response)) == (422, "invalid-report")
     assert server.frequencies(id) == before
     return response.json()
@@ -249,7 +251,6 @@ MEDIA = {
     "brotli": JSON | {"Content-Encoding": "br"},
     "deflate": PACKED | {"Content-Encoding": "deflate"},
     "gzip twice": JSON | {"Content-Encoding": "gzip, gzip"},
-    "gzip that is none": JSON | {"Content-Encoding": "gzip"},
 }
 
 
@@ -280,7 +281,7 @@ def damaged() -> dict[str, bytes]:
 def test_damaged_gzip_is_refused(server: ServerProcess, content: bytes, problem_of: ProblemOf) -> None:
     id = server.open_round()["id"]
     response = server.http.post(f"/rounds/{id}/reports", content=content, headers=JSON | {"Content-Encoding": "gzip"})
-    assert (response.status_code, problem_of(response)) == (415, "unsupported-media-type")
+    assert (response.status_code, problem_of(response)) == (400, "malformed-body")
     assert "gzip" in response.json()["detail"]
     assert server.frequencies(id)["n"] == 0
 

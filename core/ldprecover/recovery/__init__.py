@@ -67,7 +67,7 @@ def recover(
     targets: Iterable[int] = (),
     malicious_model: str = "paper",
     n: int | None = None,
-    reports: "Reports | Callable[[], Iterable[Reports]] | None" = None,
+    reports: "Reports | Callable[[], Iterable[Reports]] | ReportSource | None" = None,
     support: ArrayLike | None = None,
     options: Mapping[str, object] | None = None,
 ) -> Recovery:
@@ -75,8 +75,9 @@ def recover(
 
     `eta`, `targets`, `malicious_model` and `support` are assumptions about the attack, explained at
     `Knowledge`; one that is given and not used is checked all the same, and a note says so. `n` is the number
-    of reports, `reports` the reports themselves, packed: an array, or a function that returns an
-    iterator over arrays and is called for each pass (see `ReportSource`). `options` are the method's own.
+    of reports, `reports` the reports themselves, packed: an array, a function that returns an
+    iterator over arrays and is called for each pass, or a ReportSource of the same oracle, which can have them
+    measured in other processes. `options` are the method's own.
     What is needed, promised and paid is in METHODS. Raises ParameterError, with the reason, for
     what a method cannot do.
     """
@@ -90,7 +91,7 @@ def recover(
         target_indices(targets, oracle.domain_size),
         malicious_model,
         n=n,
-        reports=None if reports is None else ReportSource(oracle, reports),
+        reports=_source(oracle, reports),
         support=None if support is None else finite_vector(support, "support"),
         options=chosen.checked({} if options is None else options),
     )
@@ -100,3 +101,13 @@ def recover(
     recovery = chosen.recover(knowledge)
     note = chosen.unused(knowledge)
     return recovery if note is None else replace(recovery, notes=(*recovery.notes, note))
+
+
+def _source(
+    oracle: FrequencyOracle, reports: "Reports | Callable[[], Iterable[Reports]] | ReportSource | None"
+) -> ReportSource | None:
+    if not isinstance(reports, ReportSource):
+        return None if reports is None else ReportSource(oracle, reports)
+    if reports.oracle != oracle:
+        raise ParameterError(f"reports are of the oracle {reports.oracle}, not of {oracle}")
+    return reports

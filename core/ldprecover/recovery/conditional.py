@@ -1,6 +1,7 @@
 """The conditional-probability detector: drop each report that is more probably malicious than not."""
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -9,8 +10,7 @@ from ldprecover.errors import ParameterError
 from ldprecover.protocols import GRR, OLH, OUE, FrequencyOracle
 from ldprecover.recovery.base import AUTO, Knowledge, Method, Recovery, indices_named
 from ldprecover.recovery.detection import drop
-from ldprecover.recovery.diffstats import support_sizes
-from ldprecover.recovery.reports import supported
+from ldprecover.recovery.reports import support_sizes, supported
 from ldprecover.recovery.simplex import project_simplex
 
 __all__ = ["METHOD"]
@@ -22,7 +22,7 @@ def _recover(knowledge: Knowledge) -> Recovery:
     P(malicious | z) = b P_Y(z) / (b P_Y(z) + (1-b) sum_v f(v) P(z | v)), with b = eta/(1+eta), P_Y the
     crafted reports for the one target, and f the projection of the poisoned frequencies.
     """
-    oracle, targets = knowledge.oracle, knowledge.targets
+    targets = knowledge.targets
     if len(targets) != 1:
         raise ParameterError(f"{METHOD.name} is defined for one target, not {len(targets)}")
     if knowledge.eta == AUTO:
@@ -30,16 +30,7 @@ def _recover(knowledge: Knowledge) -> Recovery:
             f"{METHOD.name} needs eta as a number: crafted reports for one target leave too little trace in the sum"
         )
     eta = float(knowledge.eta)
-    item = np.array(targets)
-    f = project_simplex(knowledge.poisoned)
-
-    def suspicious(reports: Reports) -> BoolArray:
-        on_target = supported(oracle, reports, item)[:, 0]
-        suspects = reports[on_target]
-        # b P_Y > (1-b) P_X is eta P_Y > P_X.
-        on_target[on_target] = math.log(eta) + _log_ratio(oracle, suspects, f) > 0 if eta else False
-        return on_target
-
+    suspicious = partial(_more_probably_crafted, target=targets[0], eta=eta, f=project_simplex(knowledge.poisoned))
     note = (
         f"Reports for the target, {indices_named(targets)}, are dropped where they are more probably crafted "
         f"than honest, if there is one crafted report to {1 / eta:.4g} honest ones."
@@ -47,6 +38,17 @@ def _recover(knowledge: Knowledge) -> Recovery:
         else "With eta = 0 no report is taken as malicious."
     )
     return drop(METHOD.name, knowledge, suspicious, [note], targets=targets)
+
+
+def _more_probably_crafted(
+    oracle: FrequencyOracle, reports: Reports, *, target: int, eta: float, f: FloatArray
+) -> BoolArray:
+    """Return which reports z have P(malicious | z) > 1/2."""
+    on_target = supported(oracle, reports, np.array([target]))[:, 0]
+    suspects = reports[on_target]
+    # b P_Y > (1-b) P_X is eta P_Y > P_X.
+    on_target[on_target] = math.log(eta) + _log_ratio(oracle, suspects, f) > 0 if eta else False
+    return on_target
 
 
 def _log_ratio(oracle: FrequencyOracle, suspects: Reports, f: FloatArray) -> FloatArray:

@@ -1,36 +1,43 @@
 """Detection: drop the reports that match the targets, and estimate from the rest."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from ldprecover._types import BoolArray, Reports
 from ldprecover.errors import ParameterError
-from ldprecover.protocols import GRR
+from ldprecover.protocols import GRR, FrequencyOracle
 from ldprecover.recovery.base import Knowledge, Method, Recovery
-from ldprecover.recovery.reports import split, supported
+from ldprecover.recovery.reports import supported
 from ldprecover.recovery.simplex import project_simplex
+from ldprecover.tally import Tally
 
-__all__ = ["METHODS", "drop"]
+__all__ = ["METHODS", "Suspicion", "drop"]
+
+Suspicion = Callable[[FrequencyOracle, Reports], BoolArray]
+"""Which of some reports are taken as malicious: picklable, and for each report alone."""
 
 
 def drop(
     name: str,
     knowledge: Knowledge,
-    suspicious: Callable[[Reports], BoolArray],
+    suspicious: Suspicion,
     notes: list[str],
     *,
     targets: tuple[int, ...] = (),
     projected: bool = True,
 ) -> Recovery:
-    """Return the recovery by dropping the suspicious reports: genuine is what the others estimate.
+    """Return the recovery by dropping the suspicious reports: genuine is what the others estimate. One pass.
 
     Raises ParameterError where there are no reports, or none is left.
     """
     oracle = knowledge.oracle
     if knowledge.reports is None:
         raise ParameterError(f"{name} needs the reports themselves")
-    kept, dropped = split(oracle, knowledge.reports, suspicious)
+    split = knowledge.reports.total(partial(_split, suspicious=suspicious))
+    kept, dropped = split.kept, split.dropped
     if not kept.n:
         raise ParameterError(f"{name}: all {dropped.n} reports would be dropped, and nothing is left to estimate from")
     genuine = oracle.estimate(kept.counts, kept.n)
@@ -53,6 +60,28 @@ def drop(
     )
 
 
+@dataclass(frozen=True)
+class _Split:
+    """The tallies of the reports that are kept and of those that are dropped."""
+
+    kept: Tally
+    dropped: Tally
+
+    def __add__(self, other: "_Split") -> "_Split":
+        return _Split(self.kept + other.kept, self.dropped + other.dropped)
+
+
+def _split(oracle: FrequencyOracle, reports: Reports, *, suspicious: Suspicion) -> _Split:
+    bad = suspicious(oracle, reports)
+    return _Split(Tally.of(oracle, reports[~bad]), Tally.of(oracle, reports[bad]))
+
+
+def _matches(oracle: FrequencyOracle, reports: Reports, *, targets: tuple[int, ...], reading: str) -> BoolArray:
+    """Return which reports support any or all of the targets."""
+    found = supported(oracle, reports, np.array(targets))
+    return np.asarray(found.any(axis=1) if reading == "any" else found.all(axis=1))
+
+
 def _method(reading: str, projected: bool) -> Method:
     name = f"detection-{reading}" + ("" if projected else "-unprojected")
 
@@ -61,13 +90,6 @@ def _method(reading: str, projected: bool) -> Method:
         oracle, targets = knowledge.oracle, knowledge.targets
         if reading == "all" and isinstance(oracle, GRR) and len(targets) > 1:
             raise ParameterError(f"{name}: a grr report supports one item, so none matches all {len(targets)} targets")
-        columns = np.array(targets)
-        match = np.any if reading == "any" else np.all
-
-        def suspicious(reports: Reports) -> BoolArray:
-            matched: BoolArray = match(supported(oracle, reports, columns), axis=1)
-            return matched
-
         matched = "any target" if reading == "any" else "all targets"
         note = (
             f"Reports that support {matched} are taken as malicious; of honest reports of the other items "
@@ -76,6 +98,7 @@ def _method(reading: str, projected: bool) -> Method:
         notes = [note]
         if not projected:
             notes.append("Not projected: the result need not be a distribution.")
+        suspicious = partial(_matches, targets=targets, reading=reading)
         return drop(name, knowledge, suspicious, notes, targets=targets, projected=projected)
 
     return Method(

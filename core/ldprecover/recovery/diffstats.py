@@ -1,34 +1,25 @@
 """Diffstats: drop reports of suspicious sizes, so that the sizes of the rest follow the law of honest reports."""
 
 import math
+from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldprecover._types import BoolArray, FloatArray, Int64Array, Reports
 from ldprecover.protocols import GRR, OLH, OUE, FrequencyOracle
 from ldprecover.recovery.base import Knowledge, Method, Recovery, indices_named
 from ldprecover.recovery.detection import drop
-from ldprecover.recovery.reports import ReportSource, supported
+from ldprecover.recovery.reports import combinations, size_counts, support_sizes, supported
 
-__all__ = ["METHOD", "honest_sizes", "support_sizes"]
-
-Int32Array = NDArray[np.int32]
+__all__ = ["METHOD", "honest_sizes"]
 
 _THRESHOLDS = 10  # candidate thresholds: the largest differences
 _ITEMS = 6  # items of which a removed report supports one
 _ALARM = 4.75  # normal quantile of the chi-squared test that lets it drop anything: one clean round in 1e6
 _PASSED = 2.0  # normal quantile below which the sizes left are those of honest reports
 _EXPECTED = 5.0  # reports that a cell of the chi-squared test must be expected to hold
-
-
-def support_sizes(oracle: FrequencyOracle, reports: Reports) -> Int64Array:
-    """Return |S(z)|, the number of items that each report supports."""
-    if isinstance(oracle, OUE):
-        ones: Int64Array = np.bitwise_count(reports).sum(axis=1, dtype=np.int64)
-        return ones
-    return np.asarray(np.count_nonzero(oracle.supports(reports), axis=1), dtype=np.int64)
 
 
 def honest_sizes(oracle: FrequencyOracle) -> FloatArray:
@@ -52,27 +43,25 @@ def _recover(knowledge: Knowledge) -> Recovery:
     oracle, source = knowledge.oracle, knowledge.reports
     assert source is not None  # the contract asks for them
     law = honest_sizes(oracle)
-    of_block = [support_sizes(oracle, block).astype(np.int32) for block in source.blocks()]
-    observed = np.bincount(np.concatenate([np.empty(0, np.int32), *of_block]), minlength=law.size)
+    observed = source.total(size_counts)
     n = int(observed.sum())
     score, cells = _chi_squared(observed, np.ones(law.size), law)
     if _normal(score, cells) < _ALARM:
         note = (
             f"The sizes of the {n} reports follow the law of honest reports (chi-squared {score:.4g}, {cells} cells)."
         )
-        return drop(METHOD.name, knowledge, lambda reports: np.zeros(len(reports), np.bool_), [note])
+        nobody = _Flagged(np.zeros(law.size, np.bool_), np.empty(0, np.int64))
+        return drop(METHOD.name, knowledge, nobody, [note])
 
     difference = np.abs(observed / n - law)
     difference[observed == 0] = 0
     ranked = np.argsort(-difference, kind="stable")[: _THRESHOLDS - 1]
-    row = np.full(law.size, -1)  # of the size, in what is counted for each
-    row[ranked] = np.arange(ranked.size)
     best = _Removal(math.inf, n, score, ranked[:0], ranked[:0])
-    by_size = _supports_by_size(oracle, source, of_block, ranked)
-    for flagged in range(1, ranked.size + 1):
+    by_size = source.total(partial(_supports_by_size, sizes=ranked)).cumsum(axis=0)
+    items_of = np.sort(np.argsort(-by_size, axis=1, kind="stable")[:, :_ITEMS], axis=1)
+    patterns_of = source.total(partial(_patterns, sizes=ranked, items_of=items_of))
+    for flagged, items, patterns in zip(range(1, ranked.size + 1), items_of, patterns_of, strict=True):
         sizes = ranked[:flagged]
-        items = np.sort(np.argsort(-by_size[:flagged].sum(axis=0), kind="stable")[:_ITEMS])
-        patterns = _patterns(oracle, source, of_block, np.where(row < flagged, row, -1), items)
         for chosen in range(1, 1 << items.size):
             number = chosen.bit_count()
             removed = patterns[:flagged, (np.arange(patterns.shape[1]) & chosen) != 0].sum(axis=1)
@@ -86,20 +75,13 @@ def _recover(knowledge: Knowledge) -> Recovery:
 
     flagged_sizes = np.zeros(law.size, np.bool_)
     flagged_sizes[best.sizes] = True
-    of_next = iter(of_block)
-
-    def suspicious(reports: Reports) -> BoolArray:
-        bad: BoolArray = flagged_sizes[next(of_next)]
-        bad[bad] = supported(oracle, reports[bad], best.items).any(axis=1)
-        return bad
-
     note = (
         f"Reports that support {', '.join(map(str, np.sort(best.sizes)))} items, "
         f"{'one of ' if best.items.size > 1 else ''}{indices_named(best.items)} among them, are taken as malicious: "
         f"it brings chi-squared from {score:.4g} to {best.score:.4g} over {cells} sizes. Honest reports like these "
         "go too, which lowers those items."
     )
-    return drop(METHOD.name, knowledge, suspicious, [note])
+    return drop(METHOD.name, knowledge, _Flagged(flagged_sizes, best.items), [note])
 
 
 class _Removal(NamedTuple):
@@ -112,28 +94,44 @@ class _Removal(NamedTuple):
     items: Int64Array
 
 
-def _supports_by_size(
-    oracle: FrequencyOracle, source: ReportSource, of_block: list[Int32Array], sizes: Int64Array
-) -> Int64Array:
+@dataclass(frozen=True, eq=False)
+class _Flagged:
+    """Tells the reports of the sizes k where `sizes[k]` is set that support one of the items."""
+
+    sizes: BoolArray
+    items: Int64Array
+
+    def __call__(self, oracle: FrequencyOracle, reports: Reports) -> BoolArray:
+        bad: BoolArray = np.asarray(supported(oracle, reports, self.items).any(axis=1))
+        bad[bad] = self.sizes[support_sizes(oracle, reports[bad])]
+        return bad
+
+
+def _supports_by_size(oracle: FrequencyOracle, reports: Reports, *, sizes: Int64Array) -> Int64Array:
     """Return, for each of the sizes, the support counts of the reports of that size."""
-    counts = np.zeros((sizes.size, oracle.domain_size), np.int64)
-    for block, found in zip(source.blocks(), of_block, strict=True):
-        for i, size in enumerate(sizes):
-            counts[i] += oracle.support_counts(block[found == size])
-    return counts
+    found = support_sizes(oracle, reports)
+    return np.stack([oracle.support_counts(reports[found == size]) for size in sizes])
 
 
-def _patterns(
-    oracle: FrequencyOracle, source: ReportSource, of_block: list[Int32Array], row: Int64Array, items: Int64Array
-) -> Int64Array:
-    """Return how many reports of the size of each row support exactly each combination of the items, a bit mask."""
-    counts = np.zeros((int(row.max()) + 1) << items.size, np.int64)
-    bits = 1 << np.arange(items.size)
-    for block, found in zip(source.blocks(), of_block, strict=True):
-        rows = row[found]
-        pattern = supported(oracle, block[rows >= 0], items) @ bits
-        counts += np.bincount((rows[rows >= 0] << items.size) + pattern, minlength=counts.size)
-    return counts.reshape(-1, 1 << items.size)
+def _patterns(oracle: FrequencyOracle, reports: Reports, *, sizes: Int64Array, items_of: Int64Array) -> Int64Array:
+    """Return how many reports of each size support exactly each combination of some items, a bit mask.
+
+    Row i of `items_of` has the items looked at among reports of the sizes 0..i: element (i, s, mask) of the
+    result counts those of sizes[s].
+    """
+    row = np.full(oracle.domain_size + 1, -1)
+    row[sizes] = np.arange(sizes.size)
+    rows = row[support_sizes(oracle, reports)]
+    reports, rows = reports[rows >= 0], rows[rows >= 0]
+    every, columns = np.unique(items_of, return_inverse=True)
+    bits = supported(oracle, reports, every)
+    combined = 1 << items_of.shape[1]
+    counts = np.zeros((len(items_of), sizes.size * combined), np.int64)
+    for i, of in enumerate(columns.reshape(items_of.shape)):
+        looked_at = rows <= i
+        cells = rows[looked_at] * combined + combinations(bits[looked_at][:, of])
+        counts[i] = np.bincount(cells, minlength=counts.shape[1])
+    return counts.reshape(len(items_of), sizes.size, combined)
 
 
 def _chi_squared(left: FloatArray | Int64Array, share: FloatArray, law: FloatArray) -> tuple[float, int]:
@@ -185,6 +183,6 @@ METHOD = Method(
     uses=frozenset({"reports"}),
     recover=_recover,
     needs=frozenset({"reports"}),
-    cost="O(nd), a dozen passes over the reports; four bytes a report are held",
+    cost="O(nd), at most four passes over the reports; memory O(d)",
     unfit=_unfit,
 )

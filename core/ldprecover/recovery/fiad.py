@@ -1,6 +1,9 @@
 """FIAD: drop reports that support sets of items which honest reports support together less often."""
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -9,9 +12,9 @@ from ldprecover.errors import ParameterError
 from ldprecover.protocols import GRR, OLH, OUE, FrequencyOracle
 from ldprecover.recovery.base import Knowledge, Method, Option, Recovery, indices_named
 from ldprecover.recovery.detection import drop
-from ldprecover.recovery.reports import supported
+from ldprecover.recovery.reports import ReportSource, combinations, supported
 
-__all__ = ["METHOD", "abnormal_itemsets", "threshold"]
+__all__ = ["METHOD", "Group", "abnormal_itemsets", "threshold"]
 
 _ITEMS = 24  # highest estimates that are looked at; an attack on others has not raised them
 _GROUP = 12  # items of which all sets are tested: 2^12
@@ -32,8 +35,20 @@ def threshold(oracle: FrequencyOracle, n: int, z: int, rate: float) -> int:
     return _binomial_threshold(n, oracle.q ** (z - 1), rate)
 
 
-def abnormal_itemsets(oracle: FrequencyOracle, patterns: Int64Array, *, least: int, rate: float) -> list[int]:
-    """Return bit masks of abnormal sets of up to 24 items, given each report's combination of them as a bit mask.
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Items whose sets were tested, and the abnormal sets among them, as tuples of items.
+
+    Element m of `taken`, of 2^|items|, tells whether the combination of items with bit mask m holds an abnormal set.
+    """
+
+    items: Int64Array
+    itemsets: tuple[tuple[int, ...], ...]
+    taken: BoolArray
+
+
+def abnormal_itemsets(source: ReportSource, items: Int64Array, *, least: int, rate: float) -> list[Group]:
+    """Return the groups of the items that hold abnormal sets, and these. Two passes for each, and one.
 
     A group of up to 12 items is found whose pairs are supported together too often, and all its sets of
     at least `least` items are tested, larger ones first: abnormal are those that at least tau_z
@@ -41,74 +56,95 @@ def abnormal_itemsets(oracle: FrequencyOracle, patterns: Int64Array, *, least: i
     reports left. Mining all sets of all items is exponential; a group of malicious reports large
     enough to move estimates shows in the pairs of the items it raises.
     """
-    n = patterns.size
-    values, counts = np.unique(patterns, return_counts=True)
-    found: list[int] = []
+    found: list[Group] = []
     for _ in range(_ROUNDS):
-        group = _group(values, counts)
-        if group.size < least:
+        members = _linked(source.total(partial(_pairs, items=items, found=tuple(found))))
+        if members.size < least:
             break
-        before = len(found)
-        # A report's combination of the group's items, as a number below 2^|group|.
-        local = (values[:, None] >> group & 1) @ (1 << np.arange(group.size))
-        left = np.bincount(local, weights=counts, minlength=1 << group.size).astype(np.int64)
-        masks = np.arange(1 << group.size)
-        sizes = np.bitwise_count(masks)
-        for z in range(group.size, least - 1, -1):
-            tau = threshold(oracle, n, z, rate)
-            support = _supersets(left)
-            taken = masks[(sizes == z) & (support >= tau)]
-            for mask in taken:
-                left[masks & mask == mask] = 0
-            found += [int((1 << group[mask >> np.arange(group.size) & 1 == 1]).sum()) for mask in taken]
-        if len(found) == before:
+        left = source.total(partial(_combinations_left, items=items[members], found=tuple(found)))
+        # Since the first pass, n is known.
+        group = _tested(source.oracle, items[members], left, source.n or 0, least, rate)
+        if not group.itemsets:
             break
-        kept = left[local] > 0
-        values, counts = values[kept], counts[kept]
+        found.append(group)
     return found
+
+
+def _tested(oracle: FrequencyOracle, items: Int64Array, left: Int64Array, n: int, least: int, rate: float) -> Group:
+    """Return the group of the items, given how many of n reports are left of each combination of them."""
+    itemsets: list[tuple[int, ...]] = []
+    masks = np.arange(left.size)
+    sizes = np.bitwise_count(masks)
+    taken = np.zeros(left.size, np.bool_)
+    for z in range(items.size, least - 1, -1):
+        support = _supersets(np.where(taken, 0, left))
+        for mask in masks[(sizes == z) & (support >= threshold(oracle, n, z, rate))]:
+            taken |= masks & mask == mask
+            itemsets.append(tuple(items[mask >> np.arange(items.size) & 1 == 1].tolist()))
+    return Group(items, tuple(itemsets), taken)
+
+
+def _hold_abnormal(oracle: FrequencyOracle, reports: Reports, *, found: Sequence[Group]) -> BoolArray:
+    """Return which reports support an abnormal set."""
+    bad = np.zeros(len(reports), np.bool_)
+    for group in found:
+        bad |= group.taken[combinations(supported(oracle, reports, group.items))]
+    return bad
+
+
+def _left(oracle: FrequencyOracle, reports: Reports, found: Sequence[Group]) -> Reports:
+    """Return the reports that support no abnormal set."""
+    return reports[~_hold_abnormal(oracle, reports, found=found)] if found else reports
+
+
+def _pairs(oracle: FrequencyOracle, reports: Reports, *, items: Int64Array, found: Sequence[Group]) -> Int64Array:
+    """Return how many of the reports left support both of two items; the last row and column are of all that are left.
+
+    Row and column i are of items[i].
+    """
+    left = _left(oracle, reports, found)
+    # Single precision is exact up to 2^24 reports, and a block has 2^21 at most.
+    bits = np.ones((len(left), items.size + 1), np.float32)
+    bits[:, :-1] = supported(oracle, left, items)
+    together: Int64Array = (bits.T @ bits).astype(np.int64)
+    return together
+
+
+def _combinations_left(
+    oracle: FrequencyOracle, reports: Reports, *, items: Int64Array, found: Sequence[Group]
+) -> Int64Array:
+    """Return how many of the reports left support exactly each combination of the items."""
+    left = _left(oracle, reports, found)
+    return np.bincount(combinations(supported(oracle, left, items)), minlength=1 << items.size)
 
 
 def _recover(knowledge: Knowledge) -> Recovery:
     """Return the estimate from the reports that support no abnormal itemset (Cao et al., USENIX Security 2021)."""
-    oracle, source = knowledge.oracle, knowledge.reports
+    source = knowledge.reports
     assert source is not None  # the contract asks for them
     items = np.sort(np.argsort(-knowledge.poisoned, kind="stable")[:_ITEMS])
-    bits = 1 << np.arange(items.size)
-    of_block = [(supported(oracle, block, items) @ bits).astype(np.int32) for block in source.blocks()]
-    patterns = np.concatenate([np.empty(0, np.int32), *of_block])
-    if not patterns.size:
-        raise ParameterError("fiad: there are no reports")
     least = int(knowledge.options["least"])
-    masks = abnormal_itemsets(oracle, patterns, least=least, rate=knowledge.options["rate"])
-    of_next = iter(of_block)
-
-    def suspicious(_: Reports) -> BoolArray:
-        pattern = next(of_next)
-        bad = np.zeros(pattern.size, np.bool_)
-        for mask in masks:
-            bad |= pattern & mask == mask
-        return bad
-
+    found = abnormal_itemsets(source, items, least=least, rate=knowledge.options["rate"])
+    if not source.n:
+        raise ParameterError("fiad: there are no reports")
     looked = f"Sets of {least} to {_GROUP} of the {items.size} items with the highest estimates were looked at"
-    if not masks:
+    itemsets = [itemset for group in found for itemset in group.itemsets]
+    if not itemsets:
         note = f"{looked}: none is supported by more reports than honest ones would."
     else:
-        involved = items[np.bitwise_or.reduce(masks) >> np.arange(items.size) & 1 == 1]
+        involved = sorted({item for itemset in itemsets for item in itemset})
         note = (
-            f"{looked}: {len(masks)} are abnormal, of {indices_named(involved)}. "
+            f"{looked}: {len(itemsets)} are abnormal, of {indices_named(involved)}. "
             "Reports that support one of them are taken as malicious."
         )
-    return drop(METHOD.name, knowledge, suspicious, [note])
+    return drop(METHOD.name, knowledge, partial(_hold_abnormal, found=tuple(found)), [note])
 
 
-def _group(values: Int64Array, counts: Int64Array) -> Int64Array:
-    """Return the items, as bit positions, of the pairs supported together too often: at most 12, the most linked."""
-    n = int(counts.sum())
+def _linked(pairs: Int64Array) -> Int64Array:
+    """Return the items, as positions, of the pairs supported together too often: at most 12, the most linked."""
+    n, together = int(pairs[-1, -1]), pairs[:-1, :-1]
     if n < 2:
         return np.empty(0, np.int64)
-    width = int(values.max()).bit_length()
-    supports = (values[:, None] >> np.arange(width) & 1).astype(np.float64)
-    together = supports.T @ (supports * counts[:, None])
     share = np.diag(together) / n
     expected = np.outer(share, share)
     error = np.sqrt(expected * np.outer(1 - share, 1 - share) / n) + 1e-300
@@ -160,7 +196,7 @@ METHOD = Method(
     uses=frozenset({"reports"}),
     recover=_recover,
     needs=frozenset({"reports"}),
-    cost="O(nd), two passes over the reports; four bytes a report are held",
+    cost="O(nd), two passes over the reports and two for each group of items found; memory O(d)",
     options=(
         Option("rate", 0.01, 1e-12, 0.5, "Bound on the probability that honest reports make a set abnormal"),
         Option("least", 4, 2, _GROUP, "Items of the smallest sets looked at"),

@@ -1,11 +1,13 @@
 """Estimates of random subsets of the reports, in two clusters: the subset defence, and LDPRecover-KM."""
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from ldprecover._types import BoolArray, FloatArray
+from ldprecover._types import BoolArray, FloatArray, Int64Array, Reports
 from ldprecover.errors import ParameterError
+from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.base import AUTO, Knowledge, Method, Option, Recovery
 from ldprecover.recovery.ldprecover import subtract
 from ldprecover.recovery.simplex import project_simplex
@@ -19,7 +21,7 @@ _OPTIONS = (
 )
 _MAX_STEPS = 100
 
-_COST = "O(subsets * rate * nd), one pass over the reports"
+_COST = "O(subsets * rate * nd), one pass over the reports; memory O(subsets * d)"
 
 
 class _Clusters(NamedTuple):
@@ -57,16 +59,9 @@ def _clusters(name: str, knowledge: Knowledge) -> _Clusters:
     oracle, source, options = knowledge.oracle, knowledge.reports, knowledge.options
     assert source is not None  # the contract asks for them
     subsets, rate = int(options["subsets"]), options["rate"]
-    # A generator for each subset: it draws the same whatever blocks the reports come in.
-    rngs = [np.random.default_rng([int(options["seed"]), i]) for i in range(subsets)]
-    counts = np.zeros((subsets, oracle.domain_size), np.int64)
-    sizes, n = np.zeros(subsets, np.int64), 0
-    for block in source.blocks():
-        n += len(block)
-        for i, rng in enumerate(rngs):
-            chosen = block[rng.random(len(block)) < rate]
-            counts[i] += oracle.support_counts(chosen)
-            sizes[i] += len(chosen)
+    sums = source.total_indexed(partial(_subset_counts, subsets=subsets, rate=rate, seed=int(options["seed"])))
+    counts, sizes = sums[:, :-1], sums[:, -1]
+    n = source.n
     if not sizes.all():
         raise ParameterError(
             f"{name}: too few reports, {n}, for {subsets} random subsets at rate {rate:g}: one holds none"
@@ -81,6 +76,24 @@ def _clusters(name: str, knowledge: Knowledge) -> _Clusters:
     return _Clusters(
         estimates[~second].mean(axis=0), estimates[second].mean(axis=0), (int((~second).sum()), int(second.sum()))
     )
+
+
+def _subset_counts(
+    oracle: FrequencyOracle, reports: Reports, first: int, *, subsets: int, rate: float, seed: int
+) -> Int64Array:
+    """Return for each subset the support counts of its reports, and in the last column how many they are.
+
+    Report i is in subset s where the i-th number of the generator [seed, s] is below the rate: the same
+    whatever block the report is in.
+    """
+    counts = np.empty((subsets, oracle.domain_size + 1), np.int64)
+    for s in range(subsets):
+        bits = np.random.PCG64([seed, s])
+        bits.advance(first)  # a double takes one step
+        chosen = reports[np.random.Generator(bits).random(len(reports)) < rate]
+        counts[s, :-1] = oracle.support_counts(chosen)
+        counts[s, -1] = len(chosen)
+    return counts
 
 
 def _note(found: _Clusters) -> str:

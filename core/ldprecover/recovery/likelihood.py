@@ -1,11 +1,14 @@
 """Maximum likelihood on the simplex: decoding, and nothing about the attack."""
 
+from functools import partial
+
 import numpy as np
 
-from ldprecover._types import FloatArray, UInt8Array
+from ldprecover._types import FloatArray, Reports, UInt8Array
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import GRR, OLH, OUE, FrequencyOracle
 from ldprecover.recovery.base import Knowledge, Method, Option, Recovery
+from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.simplex import project_simplex
 
 __all__ = ["METHODS", "counts_likelihood", "expectation_maximisation"]
@@ -56,32 +59,50 @@ def counts_likelihood(oracle: FrequencyOracle, poisoned: FloatArray) -> FloatArr
 
 
 def expectation_maximisation(
-    oracle: FrequencyOracle, blocks: list[UInt8Array], start: FloatArray, *, iterations: int, tolerance: float
+    source: ReportSource, start: FloatArray, *, iterations: int, tolerance: float
 ) -> tuple[FloatArray, int]:
     """Return the distribution f that makes the reports most likely, and the steps it took.
 
-    `blocks` hold the support bits of the reports, `start` is a distribution without zeros. A report is
-    e^eps times as likely under an item it supports as under one it does not, so that a step is
+    `start` is a distribution without zeros. A report is e^eps times as likely under an item it supports as
+    under one it does not, so that a step is
     f(v) <- f(v) mean_z (1 + (e^eps - 1) 1[v in S(z)])/(1 + (e^eps - 1) f(S(z))).
-    It stops when no item moves by more than `tolerance`.
+    It stops when no item moves by more than `tolerance`. The first pass over the reports packs their
+    supports, d bits each, and these are held; each step is a pass over them. Raises ParameterError
+    where there are no reports, or more than 2^32 bits.
     """
-    d, lift = oracle.domain_size, float(np.expm1(oracle.epsilon))
-    n = sum(len(block) for block in blocks)
+    lift = float(np.expm1(source.oracle.epsilon))
+    packed = source.total_indexed(_packed_supports)
+    n = source.n
+    if not n:
+        raise ParameterError("em: there are no reports")
     f = start
     for step in range(1, iterations + 1):
-        outside, inside = 0.0, np.zeros(d)
-        for block in blocks:
-            bits = np.unpackbits(block, axis=1, count=d).astype(np.float32)
-            weights = 1 / (1 + lift * (bits @ f.astype(np.float32)).astype(np.float64))
-            outside += weights.sum()
-            inside += weights.astype(np.float32) @ bits
-        moved = f * (outside + lift * inside) / n
+        sums = source.total(partial(_weight_sums, f=f), over=packed)
+        moved = f * (sums[-1] + lift * sums[:-1]) / n
         moved /= moved.sum()
         change = np.abs(moved - f).max()
         f = moved
         if change <= tolerance:
             return f, step
     return f, iterations
+
+
+def _packed_supports(oracle: FrequencyOracle, reports: Reports, first: int) -> list[UInt8Array]:
+    """Return the support bits of the reports, eight items a byte. Raises ParameterError where there are too many."""
+    if (first + len(reports)) * -(-oracle.domain_size // 8) * 8 > _MAX_BITS:
+        raise ParameterError(f"em holds {oracle.domain_size} bits a report: there are too many reports for it")
+    return [np.packbits(oracle.supports(reports), axis=1)]
+
+
+def _weight_sums(oracle: FrequencyOracle, packed: UInt8Array, *, f: FloatArray) -> FloatArray:
+    """Return, with the weight 1/(1 + (e^eps - 1) f(S(z))) of a report, its sum over those that support each item.
+
+    The last number is the sum over all reports.
+    """
+    lift = float(np.expm1(oracle.epsilon))
+    bits = np.unpackbits(packed, axis=1, count=oracle.domain_size).astype(np.float32)
+    weights = 1 / (1 + lift * (bits @ f.astype(np.float32)).astype(np.float64))
+    return np.append(weights.astype(np.float32) @ bits, weights.sum())
 
 
 def _recovery(name: str, knowledge: Knowledge, recovered: FloatArray, note: str) -> Recovery:
@@ -111,20 +132,11 @@ def _mle(knowledge: Knowledge) -> Recovery:
 def _em(knowledge: Knowledge) -> Recovery:
     oracle, source = knowledge.oracle, knowledge.reports
     assert source is not None  # the contract asks for them
-    row_bytes = -(-oracle.domain_size // 8)
-    blocks, held = [], 0
-    for block in source.blocks():
-        blocks.append(np.packbits(oracle.supports(block), axis=1))
-        held += len(block) * row_bytes * 8
-        if held > _MAX_BITS:
-            raise ParameterError(f"em holds {oracle.domain_size} bits a report: there are too many reports for it")
-    if not held:
-        raise ParameterError("em: there are no reports")
     options = knowledge.options
     # Nearer than the uniform distribution, from which it takes thousands of steps.
     start = 0.9 * counts_likelihood(oracle, knowledge.poisoned) + 0.1 / oracle.domain_size
     f, steps = expectation_maximisation(
-        oracle, blocks, start, iterations=int(options["iterations"]), tolerance=options["tolerance"]
+        source, start, iterations=int(options["iterations"]), tolerance=options["tolerance"]
     )
     return _recovery("em", knowledge, f, f"The distribution that makes the reports most likely, after {steps} steps.")
 
@@ -154,7 +166,7 @@ METHODS = (
         uses=frozenset({"reports"}),
         recover=_em,
         needs=frozenset({"reports"}),
-        cost="O(iterations * nd); d bits a report are held",
+        cost="O(iterations * nd), one pass over the reports; d bits a report are held, half a gigabyte at most",
         options=(
             Option("iterations", 200, 1, 1_000, "Steps at most"),
             Option("tolerance", 1e-7, 0.0, 1.0, "It stops when no frequency moves by more"),

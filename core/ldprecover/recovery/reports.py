@@ -1,74 +1,169 @@
-"""The reports of a round, for the methods that look at each: read when needed, block by block, as often as needed."""
+"""The reports of a round, for the methods that look at each: read block by block, in passes that give sums.
 
-from collections.abc import Callable, Iterable, Iterator
+A pass asks one function for a summary of each block of reports and adds the summaries. The function
+can be pickled, so the blocks may be measured in other processes; nothing held grows with the reports.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future
+from contextlib import closing
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ldprecover._types import BoolArray, Int64Array, Reports
-from ldprecover.errors import ParameterError
+from ldprecover.errors import ParameterError, ReportError
 from ldprecover.protocols import GRR, OLH, OUE, FrequencyOracle
 from ldprecover.tally import Tally
 
-__all__ = ["ReportSource", "split", "supported"]
+__all__ = ["ReportSource", "combinations", "size_counts", "support_sizes", "supported"]
+
+T = TypeVar("T")
 
 _CELLS = 1 << 22  # (report, item) pairs in a block: a block's support matrix takes 4 MB
+_TILE = 1 << 16  # pairs hashed at once: what hashing writes down stays in a core's second-level cache
+_AHEAD = 2  # blocks handed to each worker before the first of them is waited for
 
 
 class ReportSource:
     """Packed reports of one oracle: an array of them, or a function that returns arrays of them in turn.
 
     The function is called once for each pass over the reports and must yield the same reports in
-    the same order each time; only one block is held. It is not called before a method needs it.
+    the same order each time; few blocks of them are held at once. It is not called before a method needs it.
+
+    `executor` measures the blocks, in this thread where it is None: threads or processes, which receive each
+    block pickled. After each block `progress` is called with the number of passes done before this one
+    and the number of reports read in this one.
     """
 
-    def __init__(self, oracle: FrequencyOracle, given: "Reports | Callable[[], Iterable[Reports]]") -> None:
+    def __init__(
+        self,
+        oracle: FrequencyOracle,
+        given: "Reports | Callable[[], Iterable[Reports]]",
+        *,
+        executor: Executor | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
         if not callable(given) and not isinstance(given, np.ndarray):
             raise ParameterError("reports must be an array of packed reports, or a function that returns such arrays")
         self._oracle, self._given = oracle, given
+        self._executor, self._progress = executor, progress
         self._rows = max(1, _CELLS // oracle.domain_size)
+        self._passes = 0
+        self._n: int | None = None
+
+    @property
+    def oracle(self) -> FrequencyOracle:
+        """The oracle of the reports."""
+        return self._oracle
+
+    @property
+    def n(self) -> int | None:
+        """The number of reports; None before the first pass has counted them."""
+        return self._n
+
+    def total(self, measure: Callable[[FrequencyOracle, Reports], T], *, over: Sequence[np.ndarray] | None = None) -> T:
+        """Return the sum of `measure(oracle, block)` over all blocks: one pass over the reports.
+
+        Blocks are cut at the same reports whatever arrays these came in, and the summaries are added in the
+        order of the blocks, so that also sums of floats repeat to the bit, with any executor. What
+        `measure` returns must be new each time: it is added to in place where it can be. Without a report it is the
+        measure of an empty block. For an executor of processes it must be picklable.
+
+        `over` are arrays to measure in place of the reports: what an earlier pass made of each block.
+        Raises ParameterError or ReportError for what is no report.
+        """
+        return self._sum(measure, over, indexed=False)
+
+    def total_indexed(self, measure: Callable[[FrequencyOracle, Reports, int], T]) -> T:
+        """Return the same of `measure(oracle, block, first)`, where `first` reports came before the block."""
+        return self._sum(measure, None, indexed=True)
+
+    def tally(self) -> Tally:
+        """Return the tally of all the reports."""
+        return self.total(Tally.of)
 
     def blocks(self) -> Iterator[Reports]:
         """Yield all reports in order, some at a time. Raises ParameterError or ReportError for what is none."""
         arrays = self._given() if callable(self._given) else (self._given,)
-        template = np.empty(0, dtype=self._oracle.report_dtype)
+        template = self._none()
         form = template.dtype, template.shape[1:]
         held: list[Reports] = []
-        rows = 0
+        rows = first = 0  # held, and yielded before
         for array in arrays:
             if not isinstance(array, np.ndarray) or (array.dtype, array.shape[1:]) != form:
                 raise ParameterError(f"reports must be rows of the report type of {self._oracle.protocol}")
-            held.append(array)
-            rows += len(array)
-            if rows >= self._rows:  # small arrays are joined, so that what a block costs beside its reports is little
-                yield from self._checked(held)
-                held, rows = [], 0
+            start = 0
+            while rows + len(array) - start >= self._rows:
+                stop = start + self._rows - rows
+                yield self._checked([*held, array[start:stop]], first)
+                first, start, held, rows = first + self._rows, stop, [], 0
+            if start < len(array):
+                held.append(array[start:])
+                rows += len(array) - start
         if rows:
-            yield from self._checked(held)
+            yield self._checked(held, first)
 
-    def _checked(self, arrays: list[Reports]) -> Iterator[Reports]:
-        joined = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
-        self._oracle.check(joined)
-        for start in range(0, len(joined), self._rows):
-            yield joined[start : start + self._rows]
+    def _none(self) -> Reports:
+        return np.empty(0, dtype=self._oracle.report_dtype)
 
-    def tally(self) -> Tally:
-        """Return the tally of all the reports."""
-        total = Tally.empty(self._oracle.domain_size)
-        for block in self.blocks():
-            total += Tally.of(self._oracle, block)
-        return total
+    def _checked(self, arrays: list[Reports], first: int) -> Reports:
+        block = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+        try:
+            self._oracle.check(block)
+        except ReportError as error:
+            raise ReportError(error.reason, None if error.position is None else first + error.position) from None
+        return block
 
+    def _sum(self, measure: Callable[..., T], over: Sequence[np.ndarray] | None, *, indexed: bool) -> T:
+        def calls() -> Iterator[tuple[Any, ...]]:
+            first = 0
+            for block in self.blocks() if over is None else over:
+                yield (self._oracle, block, first) if indexed else (self._oracle, block)
+                first += len(block)
 
-def split(
-    oracle: FrequencyOracle, source: ReportSource, suspicious: Callable[[Reports], BoolArray]
-) -> tuple[Tally, Tally]:
-    """Return the tallies of the reports that are not suspicious, and of those that are."""
-    kept = dropped = Tally.empty(oracle.domain_size)
-    for block in source.blocks():
-        bad = suspicious(block)
-        kept += Tally.of(oracle, block[~bad])
-        dropped += Tally.of(oracle, block[bad])
-    return kept, dropped
+        total: Any = None
+        read = 0
+        with closing(self._results(measure, calls())) as results:
+            for rows, result in results:
+                if total is None:
+                    total = result
+                else:
+                    total += result
+                read += rows
+                if self._progress is not None:
+                    self._progress(self._passes, read)
+        if self._n not in (None, read):
+            raise ParameterError(f"reports must be the same in each pass, not {self._n} and then {read}")
+        self._n = read
+        self._passes += 1
+        if total is None:
+            return measure(self._oracle, self._none(), *([0] if indexed else []))
+        return total  # type: ignore[no-any-return]
+
+    def _results(self, measure: Callable[..., T], calls: Iterator[tuple[Any, ...]]) -> Generator[tuple[int, T]]:
+        """Yield the rows of each block and what it measures, in order, a bounded number of blocks ahead."""
+        if self._executor is None:
+            for call in calls:
+                yield len(call[1]), measure(*call)
+            return
+        # Only executors of concurrent.futures say how many workers they have.
+        workers = getattr(self._executor, "_max_workers", None) or os.cpu_count() or 1
+        waiting: deque[tuple[int, Future[T]]] = deque()
+        try:
+            for call in calls:
+                waiting.append((len(call[1]), self._executor.submit(measure, *call)))
+                if len(waiting) >= _AHEAD * workers:
+                    rows, future = waiting.popleft()
+                    yield rows, future.result()
+            while waiting:
+                rows, future = waiting.popleft()
+                yield rows, future.result()
+        finally:
+            for _, future in waiting:
+                future.cancel()
 
 
 def supported(oracle: FrequencyOracle, reports: Reports, items: Int64Array) -> BoolArray:
@@ -77,10 +172,42 @@ def supported(oracle: FrequencyOracle, reports: Reports, items: Int64Array) -> B
         bits = np.right_shift(reports[:, items // 8], (items % 8).astype(np.uint8)) & np.uint8(1)
         return bits.view(np.bool_)
     if isinstance(oracle, OLH):
-        hashed = oracle.buckets(reports["seed"][:, None], items)
-        hit: BoolArray = hashed == reports["bucket"][:, None]
+        hit = np.empty((len(reports), len(items)), np.bool_)
+        for rows in _tiles(hit.shape):
+            part = reports[rows]
+            np.equal(oracle.buckets(part["seed"][:, None], items), part["bucket"][:, None], out=hit[rows])
         return hit
     if isinstance(oracle, GRR):
         named: BoolArray = reports[:, None] == items
         return named
     return oracle.supports(reports)[:, items]
+
+
+def combinations(bits: BoolArray) -> Int64Array:
+    """Return each row of up to 24 bits as one number: bit i is column i."""
+    # Floats, for numpy multiplies matrices of integers slowly: in single precision, exact below 2^24.
+    powers = np.exp2(np.arange(bits.shape[1], dtype=np.float32))
+    return np.asarray((bits.astype(np.float32) @ powers).astype(np.int64))
+
+
+def support_sizes(oracle: FrequencyOracle, reports: Reports) -> Int64Array:
+    """Return |S(z)|, the number of items that each report supports."""
+    if isinstance(oracle, OUE):
+        ones: Int64Array = np.bitwise_count(reports).sum(axis=1, dtype=np.int64)
+        return ones
+    sizes = np.empty(len(reports), np.int64)
+    for rows in _tiles((len(reports), oracle.domain_size)):
+        sizes[rows] = np.count_nonzero(oracle.supports(reports[rows]), axis=1)
+    return sizes
+
+
+def size_counts(oracle: FrequencyOracle, reports: Reports) -> Int64Array:
+    """Return how many reports support k items, k = 0..d."""
+    return np.bincount(support_sizes(oracle, reports), minlength=oracle.domain_size + 1)
+
+
+def _tiles(shape: tuple[int, int]) -> Iterator[slice]:
+    """Yield slices of the rows of a matrix of so many cells that a cache holds them."""
+    step = max(1, _TILE // max(1, shape[1]))
+    for start in range(0, shape[0], step):
+        yield slice(start, start + step)

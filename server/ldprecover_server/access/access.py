@@ -1,20 +1,21 @@
 """Who may do what: keys looked up, their scopes checked, and which reports a round takes from whom."""
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from anyio import to_thread
 
-from ldprecover import ReportError
+from ldprecover import ParameterError
 from ldprecover_server.access import tickets
 from ldprecover_server.access.rates import ReportLimits
-from ldprecover_server.errors import ForbiddenError, InvalidTicketError, ReportKeyNeededError, UnauthorizedError
-from ldprecover_server.keys import HashedKey, allows, find_key, hash_key
+from ldprecover_server.errors import ForbiddenError, InvalidTicketError, UnauthorizedError
+from ldprecover_server.keys import NAME, SCOPES, HashedKey, allows, find_key, hash_key, make_key, make_name
 from ldprecover_server.store import Store
 
-__all__ = ["ANYONE", "CACHE_SECONDS", "Access", "Sender"]
+__all__ = ["ANYONE", "CACHE_SECONDS", "Access", "Sender", "create_key"]
 
 CACHE_SECONDS = 1.0
 """How long submissions go by the keys read last: so long may a revoked `report` key live on."""
@@ -47,24 +48,17 @@ class Access:
         store: Store,
         settings_key: str | None,
         *,
-        open_reports: int = 1,
         limits: ReportLimits | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
         self._settings = [HashedKey(_SETTINGS_KEY, "admin", hash_key(settings_key))] if settings_key else []
-        self._open_reports = open_reports
         self._limits = limits
         self._clock = clock
         self._ticket_secret: bytes | None = None
         self._copy: list[HashedKey] = []
         self._read_at = -CACHE_SECONDS
         self._reading = asyncio.Lock()
-
-    @property
-    def has_settings_key(self) -> bool:
-        """Whether the settings give an admin key."""
-        return bool(self._settings)
 
     def require(self, key: str | None, scope: str) -> HashedKey:
         """Return the key if it has this scope. Raises UnauthorizedError or ForbiddenError."""
@@ -114,24 +108,24 @@ class Access:
             await self._refresh(self._read_at)
         return _checked(key, "report", self._copy)
 
-    def admit(self, sender: Sender, reports: int) -> None:
-        """Take a submission of this many reports, or say why not.
+    def take(self, key: HashedKey, reports: int) -> None:
+        """Count reports that a key brings. Raises RateLimitedError for more than it may by now."""
+        if self._limits is not None:
+            self._limits.take(key.hash, reports)
 
-        Raises ReportKeyNeededError for more than one without a key may hold, RateLimitedError for more than
-        its key may bring by now, and ReportError for a second one under one ticket.
-        """
-        if sender.submission_key is not None:
-            if reports > 1:
-                raise ReportError(f"a ticket admits one report, and this submission has {reports}", 1)
-        elif sender.key is not None:
-            if self._limits is not None:
-                self._limits.take(sender.key.hash, reports)
-        elif reports > self._open_reports:
-            raise ReportKeyNeededError(
-                f"without a report key a submission holds at most {self._open_reports} "
-                f"report{'s' * (self._open_reports > 1)}, and this one has {reports}: send one submission for each "
-                "user, or the header Authorization: Bearer KEY with a report key"
-            )
+    async def knows(self, key: str | None) -> bool:
+        """Tell whether this is a key, of whatever scope, as the copy of the keys has it: it waits for nobody else."""
+        if key is None:
+            return False
+        if self._clock() - self._read_at >= CACHE_SECONDS:
+            await self._refresh(self._read_at)
+        return find_key(key, self._copy) is not None
+
+    def ensure_admin_key(self) -> str | None:
+        """Make an admin key when there is none; return it this once, for the operator to see."""
+        if self._settings or any(key.scope == "admin" for key in self._store.live_keys()):
+            return None
+        return create_key(self._store, "admin")
 
     async def _refresh(self, seen: float) -> None:
         async with self._reading:
@@ -153,3 +147,14 @@ def _checked(key: str | None, scope: str, known: list[HashedKey]) -> HashedKey:
     if not allows(found.scope, scope):
         raise ForbiddenError(f"this needs a key of scope {scope}, and the key's scope is {found.scope}")
     return found
+
+
+def create_key(store: Store, scope: str, name: str | None = None) -> str:
+    """Make another key, keep its hash, and return it, this once. Raises NameTakenError or ParameterError."""
+    if scope not in SCOPES:
+        raise ParameterError(f"scope: {scope!r} is none of {', '.join(SCOPES)}")
+    if name is not None and not re.fullmatch(NAME, name):
+        raise ParameterError(f"name: {name[:80]!r} is no name of 1 to 64 of a-z 0-9 . _ -, a letter or digit first")
+    key = make_key()
+    store.add_key(name or make_name(scope), scope, hash_key(key))
+    return key

@@ -1,11 +1,19 @@
-"""How many reports a second a key may bring: a token bucket for each, in each process."""
+"""How fast a key may bring reports, and how often an idempotency key may come with other bytes; in each process."""
 
+import asyncio
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 
-from ldprecover_server.errors import RateLimitedError
+from ldprecover_server.errors import RateLimitedError, WrongTriesError
 
-__all__ = ["ReportLimits"]
+__all__ = ["ReportLimits", "WrongTries"]
+
+Place = tuple[int, bytes]
+"""A round's place in the order of opening, and an idempotency key in it, hashed."""
+
+_FREE_TRIES = 5
+_FIRST_WAIT, _LONGEST_WAIT = 1.0, 86_400.0  # seconds
 
 
 class ReportLimits:
@@ -38,3 +46,49 @@ class ReportLimits:
                 wait,
             )
         self._full_at[key] = full_at + reports * self._seconds
+
+
+class WrongTries:
+    """How often stored submissions' keys have come with other bytes.
+
+    A closed round still tells a submission's retry from other bytes under its key, so whoever knows the key, or the
+    ticket, could find a report by trying. After five wrong tries each costs a wait, of one second and then of
+    twice the last one, up to a day, in which the key is not taken with any bytes. At most `most` keys
+    are remembered, the last ones. For use in one event loop.
+    """
+
+    def __init__(self, most: int = 100_000, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most = most
+        self._clock = clock
+        self._tries: OrderedDict[Place, tuple[int, float]] = OrderedDict()  # how many, and when it may come
+        self._under_way: dict[Place, asyncio.Future[None] | None] = {}  # a future where another waits
+
+    async def begin(self, place: Place) -> None:
+        """Wait until no other submission under this key is on its way; many tries at once would be as good as in turn.
+
+        Raises WrongTriesError where the key has to wait for longer.
+        """
+        while place in self._under_way:
+            before = self._under_way[place]
+            if before is None:
+                before = self._under_way[place] = asyncio.get_running_loop().create_future()
+            await asyncio.wait([before])
+        if self._tries and (wait := self._tries.get(place, (0, 0.0))[1] - self._clock()) > 0:
+            raise WrongTriesError(
+                f"this key or ticket came with other bytes before; it may come again in {wait:.3g} seconds", wait
+            )
+        self._under_way[place] = None
+
+    def end(self, place: Place) -> None:
+        """Note that a submission has had its answer."""
+        waited_for = self._under_way.pop(place)
+        if waited_for is not None:
+            waited_for.set_result(None)
+
+    def count(self, place: Place) -> None:
+        """Count a wrong try."""
+        tries = self._tries.pop(place, (0, 0.0))[0] + 1
+        wait = min(_FIRST_WAIT * 2.0 ** min(tries - _FREE_TRIES - 1, 20), _LONGEST_WAIT) if tries > _FREE_TRIES else 0
+        self._tries[place] = tries, self._clock() + wait
+        if len(self._tries) > self._most:
+            self._tries.popitem(last=False)

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 from ldprecover.errors import ParameterError
 from ldprecover.history import Suspects
@@ -23,11 +23,12 @@ from ldprecover_server.analysis.questions import (
     unpack_recovery,
     unpack_suspects,
 )
-from ldprecover_server.analysis.threads import Threads
 from ldprecover_server.errors import NoReportsError, ReportsGoneError
+from ldprecover_server.results import Results
+from ldprecover_server.rounds import KnownRound, Rounds
 from ldprecover_server.store import Store, StoredRound
 
-__all__ = ["INFER", "Analyses", "KnownRound", "Rounds", "Targets", "target_indices"]
+__all__ = ["INFER", "Analyses", "Caller", "Targets", "target_indices"]
 
 INFER = "infer"
 """The targets that the earlier rounds of the series give."""
@@ -36,40 +37,23 @@ Targets = Sequence[str | int] | Literal["infer"]
 
 _EARLIER = 50  # rounds of a series that are looked at, the last ones
 _SMALL = 4096  # items up to which what reads no reports takes some milliseconds
-_THREADS = 4
+
+T = TypeVar("T")
 
 
-class KnownRound(Protocol):
-    """What an analysis needs of a round; none of it ever changes."""
-
-    @property
-    def seq(self) -> int:
-        """Its place in the order of opening."""
+class Caller(Protocol):
+    """Who asks: with which key, whether it is one, and a thread for what has to be looked up."""
 
     @property
-    def id(self) -> str:
-        """Its id."""
+    def key(self) -> str | None:
+        """The key that came, or None."""
 
     @property
-    def parameters(self) -> RoundParameters:
-        """Its parameters."""
+    def is_known(self) -> bool:
+        """Whether the key is one: such callers come first and have more time."""
 
-    @property
-    def oracle(self) -> FrequencyOracle:
-        """Its frequency oracle."""
-
-
-class Rounds(Protocol):
-    """Who knows the rounds, and who may read them; called in threads."""
-
-    def readable_round(self, identifier: str, key: str | None) -> KnownRound:
-        """Return a round by id, name or `current`. Raises RoundNotFoundError, UnauthorizedError or ForbiddenError."""
-
-    def parameters_of(self, stored: StoredRound) -> KnownRound:
-        """Return the immutable part of a stored round."""
-
-    def is_analyst(self, key: str | None) -> bool:
-        """Tell whether this is a key that may analyse: such callers come first and have more time."""
+    async def run(self, function: Callable[..., T], *arguments: object) -> T:
+        """Call a function in a thread. Raises BusyError, and what it raises."""
 
 
 class Analyses:
@@ -79,18 +63,18 @@ class Analyses:
     processes, once for all who ask the same of an unchanged round.
     """
 
-    def __init__(self, rounds: Rounds, store: Store, children: Children, answers: Answers) -> None:
+    def __init__(self, rounds: Rounds, results: Results, store: Store, children: Children, answers: Answers) -> None:
         self._rounds = rounds
+        self._results = results
         self._store = store
         self._children = children
         self._answers = answers
-        self._threads = Threads(_THREADS)
 
-    async def methods(self, identifier: str, key: str | None) -> tuple[KnownRound, list[tuple[Method, str | None]]]:
+    async def methods(self, identifier: str, caller: Caller) -> tuple[KnownRound, list[tuple[Method, str | None]]]:
         """Return every recovery method, with the reason why this round cannot give it, if there is one."""
 
         def look() -> tuple[KnownRound, list[tuple[Method, str | None]]]:
-            round = self._rounds.readable_round(identifier, key)
+            round = self._results.readable(identifier, caller.key)
             tally, complete = self._evidence(round)
             known = frozenset({"counts", "n", "targets"} | ({"reports"} if complete else set()))
             found = []
@@ -99,7 +83,7 @@ class Analyses:
                 found.append((method, reason if tally.n else "the round has no reports"))
             return round, found
 
-        return await self._threads.run(look)
+        return await caller.run(look)
 
     async def recover(
         self,
@@ -111,7 +95,7 @@ class Analyses:
         malicious_model: str = "paper",
         support: Sequence[float] | None = None,
         options: Mapping[str, object] | None = None,
-        key: str | None = None,
+        caller: Caller,
         on_progress: OnProgress | None = None,
     ) -> tuple[KnownRound, RecoverAnswer]:
         """Recover a round's frequencies; see `ldprecover.recover`.
@@ -122,12 +106,12 @@ class Analyses:
         chosen = METHODS.get(method)
 
         def look() -> tuple[KnownRound, Tally, tuple[int, ...], list[StoredRound] | None, bool]:
-            round = self._rounds.readable_round(identifier, key)
+            round = self._results.readable(identifier, caller.key)
             tally, complete = self._evidence(round)
             indices: tuple[int, ...] = ()
             earlier = None
             if targets == INFER:
-                earlier = self._earlier(round, key)
+                earlier = self._earlier(round, caller.key)
                 if not tally.n:
                     raise NoReportsError("the round has no reports to compare")
             else:
@@ -139,7 +123,7 @@ class Analyses:
                 raise _gone(method)
             return round, tally, indices, earlier, reads
 
-        round, tally, indices, earlier, reads = await self._threads.run(look)
+        round, tally, indices, earlier, reads = await caller.run(look)
 
         def asked(tally: Tally) -> RecoverQuestion:
             shares = None if support is None else tuple(support)
@@ -149,7 +133,7 @@ class Analyses:
             )
 
         if not reads and round.oracle.domain_size <= _SMALL:
-            return round, await self._threads.run(lambda: asked(tally).answer(None))
+            return round, await caller.run(lambda: asked(tally).answer(None))
 
         def prepare() -> tuple[RecoverQuestion, Iterable[bytes] | None]:
             if not reads:
@@ -161,10 +145,10 @@ class Analyses:
 
         wanted = [method, eta, indices, malicious_model, support, sorted((options or {}).items()), _named(earlier)]
         name = partial(_name, "recover", round, tally, [reads, *wanted])
-        return round, unpack_recovery(await self._answer(name, prepare, key, on_progress))
+        return round, unpack_recovery(await self._answer(name, prepare, caller, on_progress))
 
     async def alarms(
-        self, identifier: str, rate: float, key: str | None, on_progress: OnProgress | None = None
+        self, identifier: str, rate: float, caller: Caller, on_progress: OnProgress | None = None
     ) -> tuple[KnownRound, AlarmsAnswer]:
         """Return the alarms of a round: those that read reports where all are kept.
 
@@ -172,23 +156,23 @@ class Analyses:
         """
 
         def look() -> tuple[KnownRound, Tally, bool]:
-            round = self._rounds.readable_round(identifier, key)
+            round = self._results.readable(identifier, caller.key)
             tally, complete = self._evidence(round)
             if not tally.n:
                 raise NoReportsError("the round has no reports to test")
             return round, tally, complete
 
-        round, tally, complete = await self._threads.run(look)
+        round, tally, complete = await caller.run(look)
 
         def prepare() -> tuple[AlarmsQuestion, Iterable[bytes]]:
             now, complete, pieces = self._snapshot(round)
             return AlarmsQuestion(round.oracle, now, rate, complete), pieces
 
         name = partial(_name, "alarms", round, tally, [complete, rate])
-        return round, unpack_alarms(await self._answer(name, prepare, key, on_progress))
+        return round, unpack_alarms(await self._answer(name, prepare, caller, on_progress))
 
     async def suspects(
-        self, identifier: str, rate: float, drift: float, key: str | None, on_progress: OnProgress | None = None
+        self, identifier: str, rate: float, drift: float, caller: Caller, on_progress: OnProgress | None = None
     ) -> tuple[KnownRound, Suspects, list[StoredRound]]:
         """Return what rose in a round since the earlier closed rounds of its series, and those rounds.
 
@@ -196,38 +180,36 @@ class Analyses:
         """
 
         def look() -> tuple[KnownRound, Tally, list[StoredRound]]:
-            round = self._rounds.readable_round(identifier, key)
+            round = self._results.readable(identifier, caller.key)
             tally, _ = self._evidence(round)
-            earlier = self._earlier(round, key)
+            earlier = self._earlier(round, caller.key)
             if not tally.n:
                 raise NoReportsError("the round has no reports to compare")
             return round, tally, earlier
 
-        round, tally, earlier = await self._threads.run(look)
+        round, tally, earlier = await caller.run(look)
 
         def asked() -> SuspectsQuestion:
             return SuspectsQuestion(round.oracle, tally, self._pooled(round, earlier), rate, drift)
 
         if round.oracle.domain_size <= _SMALL:
-            return round, await self._threads.run(lambda: asked().answer(None)), earlier
+            return round, await caller.run(lambda: asked().answer(None)), earlier
         name = partial(_name, "suspects", round, tally, [_named(earlier), rate, drift])
-        packed = await self._answer(name, lambda: (asked(), None), key, on_progress)
+        packed = await self._answer(name, lambda: (asked(), None), caller, on_progress)
         return round, unpack_suspects(packed), earlier
 
     async def _answer(
-        self, name: Callable[[], bytes], prepare: Prepare, key: str | None, on_progress: OnProgress | None
+        self, name: Callable[[], bytes], prepare: Prepare, caller: Caller, on_progress: OnProgress | None
     ) -> bytes:
-        keyed, named = await self._threads.run(lambda: (self._rounds.is_analyst(key), name()))
-
         def work(tell: OnProgress) -> Coroutine[Any, Any, bytes]:
-            return self._children.run(prepare, keyed=keyed, on_progress=tell)
+            return self._children.run(prepare, keyed=caller.is_known, on_progress=tell)
 
-        return await self._answers.get(named, work, keyed=keyed, on_progress=on_progress)
+        named = await caller.run(name)
+        return await self._answers.get(named, work, keyed=caller.is_known, on_progress=on_progress)
 
     def _evidence(self, round: KnownRound) -> tuple[Tally, bool]:
         """Return a round's tally, and whether every report that was counted is still kept."""
-        tally, complete, _ = self._snapshot(round)
-        return tally, complete
+        return self._store.evidence(round.seq, round.oracle.domain_size)
 
     def _snapshot(self, round: KnownRound) -> tuple[Tally, bool, Iterable[bytes]]:
         """Return the same, and the packed reports of the same moment; reading them raises ReportsGoneError."""
@@ -238,18 +220,18 @@ class Analyses:
         before = self._store.earlier(round.seq)
         found = [stored for stored in before if stored.state == "closed" and stored.n][:_EARLIER]
         if not found:
-            series = self._store.round(round.id).series
+            series = round.series
             if series is None:
                 raise ParameterError("the round belongs to no series, so there is no round to compare it with")
             if not before:
                 raise ParameterError(f"the series {series} has no round before this one to compare it with")
             raise ParameterError(f"of the rounds before this one in the series {series} none is closed and has reports")
-        return [stored for stored in found if self._rounds.readable_round(stored.id, key)]
+        return [stored for stored in found if self._results.readable(stored.id, key)]
 
     def _pooled(self, round: KnownRound, earlier: Sequence[StoredRound]) -> tuple[tuple[FrequencyOracle, Tally], ...]:
         found = []
         for stored in earlier:
-            other = self._rounds.parameters_of(stored)
+            other = self._rounds.known(stored)
             if other.parameters.items != round.parameters.items:  # two were opened at once
                 raise ParameterError(f"the round {stored.name} of the series has other items")
             found.append((other.oracle, self._store.tally(other.seq, other.oracle.domain_size)))

@@ -13,6 +13,7 @@ from ldprecover.errors import LDPRecoverError, ParameterError
 from ldprecover_server.analysis.children import OnProgress
 from ldprecover_server.analysis.threads import Threads
 from ldprecover_server.errors import AnalysesBusyError, AnalysisFailedError, ServiceError
+from ldprecover_server.metrics import Metrics
 from ldprecover_server.store import Store
 from ldprecover_server.store.jobs import JobState
 
@@ -68,8 +69,11 @@ class Jobs:
     a round's jobs is for the caller of these methods to check, as is that the round is there.
     """
 
-    def __init__(self, store: Store, *, waiting: int, beat_seconds: float = _BEAT_SECONDS) -> None:
+    def __init__(
+        self, store: Store, *, waiting: int, beat_seconds: float = _BEAT_SECONDS, metrics: Metrics | None = None
+    ) -> None:
         self._store = store
+        self._metrics = metrics or Metrics()
         self._limits = {True: waiting, False: max(1, waiting // 2)}
         self._beat_seconds = beat_seconds
         self._own: dict[str, _Own] = {}
@@ -135,6 +139,7 @@ class Jobs:
             _log.exception("a job failed")
             failure = AnalysisFailedError("the server's log says why")
         try:
+            self._metrics.jobs.labels(_state(failure)).inc()
             if failure is None:
                 await self._threads.run(lambda: self._store.jobs.end(id, "done", result=result))
             else:
@@ -153,6 +158,10 @@ class Jobs:
                 for id in await self._threads.run(lambda: self._store.jobs.beat(progress)):  # noqa: B023  awaited here
                     if (own := self._own.get(id)) is not None and own.task is not None:
                         own.task.cancel()
+
+
+def _state(failure: Exception | None) -> str:
+    return "done" if failure is None else "failed"
 
 
 def _error(said: str | None) -> ServiceError | LDPRecoverError:

@@ -1,13 +1,16 @@
-"""Work for a caller who may go."""
+"""Work for a caller who may go, or does not wait."""
 
 import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from fastapi import Request
+from fastapi import Header, Request
 from starlette.requests import ClientDisconnect
 
-__all__ = ["while_there"]
+__all__ = ["PREFER", "wants_job", "while_there"]
+
+PREFER = Header(description="`respond-async` (RFC 7240) answers 202 and a job that does the work.", max_length=256)
+
 
 T = TypeVar("T")
 
@@ -33,3 +36,8 @@ async def while_there(request: Request, work: Coroutine[Any, Any, T]) -> T:
 async def _gone(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
+
+
+def wants_job(prefer: str | None) -> bool:
+    """Tell whether the header Prefer asks for an answer before the work is done (RFC 7240, section 4.1)."""
+    return any(each.partition(";")[0].strip().lower() == "respond-async" for each in (prefer or "").split(","))

@@ -5,7 +5,8 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from ldprecover_server.http import problems
+from ldprecover_server.errors import CrossOriginError
+from ldprecover_server.http.problems import refuse
 
 __all__ = ["Cors"]
 
@@ -41,4 +42,4 @@ class Cors(CORSMiddleware):
         headers = {
             name: response.headers[name] for name in ("vary", "access-control-allow-origin") if name in response.headers
         }
-        return problems.answer(problems.CROSS_ORIGIN, bytes(response.body).decode(), headers)
+        return refuse(CrossOriginError(bytes(response.body).decode(), headers))

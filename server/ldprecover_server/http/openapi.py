@@ -6,8 +6,11 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from ldprecover import wire
-from ldprecover_server.http.models import Accepted, ProblemDetails
-from ldprecover_server.http.routes.common import problems
+from ldprecover_server import errors
+from ldprecover_server.http import messages, paths
+from ldprecover_server.http.messages import Accepted, NewRound, NewTickets, RecoverRequest
+from ldprecover_server.http.routes.common import KEY, OPTIONAL_KEY, described
+from ldprecover_server.http.routes.rounds import BODY
 
 __all__ = ["install"]
 
@@ -16,7 +19,31 @@ from them, and recovers them from poisoning with LDPRecover (ICDE 2024).
 
 `/reports`, `/frequencies` and `/recover` at the root mean the current round, the one opened last."""
 
-_REFUSALS = (401, 403, 404, 408, 409, 413, 415, 422, 429, 501, 503, 507)
+_REFUSALS = (
+    *(refusal for refusal in BODY if refusal is not errors.InvalidRequestError),
+    errors.BusyError,
+    errors.DatabaseGoneError,
+    errors.ForbiddenError,
+    errors.HeaderError,
+    errors.InvalidReportError,
+    errors.InvalidTicketError,
+    errors.KeyReusedError,
+    errors.NoCurrentRoundError,
+    errors.RateLimitedError,
+    errors.ReportKeyNeededError,
+    errors.RoundClosedError,
+    errors.RoundNotFoundError,
+    errors.StorageFullError,
+    errors.StoreUnavailableError,
+    errors.TooManyReportsError,
+    errors.UnauthorizedError,
+    errors.WrongTriesError,
+)
+_EXAMPLES: dict[str, Any] = {
+    NewRound.__name__: {"name": "cities", "protocol": "olh", "epsilon": 0.5, "items": ["New York, NY", "Chicago, IL"]},
+    NewTickets.__name__: {"count": 100},
+    RecoverRequest.__name__: {"eta": 0.2, "targets": ["New York, NY", 5]},
+}
 _UINT32 = {"type": "integer", "minimum": 0, "maximum": (1 << 32) - 1}
 _FORMS: dict[str, Any] = {
     "GrrReports": {
@@ -59,13 +86,6 @@ _KEY = {
     "description": "Names the submission: sent again with the same bytes it is counted once. Use 128 random bits; "
     "without a key no retry is safe.",
 }
-_ROUND = {
-    "name": "round",
-    "in": "path",
-    "required": True,
-    "schema": {"type": "string"},
-    "description": "An id, a name, or `current`.",
-}
 
 
 def install(app: FastAPI) -> None:
@@ -82,44 +102,62 @@ def install(app: FastAPI) -> None:
 
 
 def _complete(document: dict[str, Any]) -> dict[str, Any]:
-    schemas = document["components"]["schemas"]
-    for model in (Accepted, ProblemDetails):
-        schemas[model.__name__] = model.model_json_schema()
-    schemas |= _FORMS
-    document["components"]["securitySchemes"]["Ticket"] = {
-        "type": "apiKey",
-        "in": "header",
-        "name": "Authorization",
-        "description": "`Ticket TICKET`: a ticket of the round.",
+    for prefix, what in (("", "the current round"), (paths.ROUND, "a round")):
+        document["paths"][f"{prefix}{paths.REPORTS}"] = {"post": _submission(what)}
+    document["components"]["schemas"] = _schemas() | _FORMS
+    document["components"]["securitySchemes"] = {
+        KEY: document["components"]["securitySchemes"][KEY],
+        "Ticket": {
+            "type": "apiKey",
+            "in": "header",
+            "name": "Authorization",
+            "description": "`Ticket TICKET`: a ticket of the round.",
+        },
     }
-    for unused in ("HTTPValidationError", "ValidationError"):
-        schemas.pop(unused, None)
-    for prefix, what in (("", "the current round"), ("/rounds/{round}", "a round")):
-        document["paths"][f"{prefix}/reports"] = {"post": _submission(what, prefix)}
     for path, operations in document["paths"].items():
+        at_root = path in (paths.REPORTS, paths.FREQUENCIES, paths.RECOVER)
         for operation in operations.values():
-            if path.endswith(("/frequencies", "/recover", "/stats", "/export")):
-                operation["security"] = [{}, {"HTTPBearer": []}]  # a key where the round's read_access wants one
-            # Every validation error is a problem.
-            if "422" in operation["responses"]:
-                operation["responses"]["422"] = problems(422)[422]
-            if "{round}" in path:
-                operation["parameters"] = [_ROUND, *operation.get("parameters", [])]
+            operation["operationId"] += "_of_current_round" if at_root else ""
+            if "application/json" in operation["responses"].get("422", {}).get("content", {}):
+                del operation["responses"]["422"]  # the framework's own; a round's identifier may be any text
+            if {OPTIONAL_KEY: []} in operation.get("security", []):
+                operation["security"] = [{}, {KEY: []}]  # a key where the round's read_access wants one
+            if "{round}" in path and not any(p["in"] == "path" for p in operation.get("parameters", [])):
+                operation["parameters"] = [_ROUND_PARAMETER, *operation.get("parameters", [])]
     return document
 
 
-def _submission(what: str, prefix: str) -> dict[str, Any]:
+_ROUND_PARAMETER = {
+    "name": "round",
+    "in": "path",
+    "required": True,
+    "schema": {"type": "string"},
+    "description": "An id, a name, or `current`.",
+}
+
+
+def _schemas() -> dict[str, Any]:
+    """Return the schema of every request and answer, requests with an example."""
+    found = messages.schemas(*(getattr(messages, name) for name in messages.__all__ if name[0].isupper()))
+    for name, example in _EXAMPLES.items():
+        found[name]["examples"] = [example]
+    return found
+
+
+def _submission(what: str) -> dict[str, Any]:
     forms = {"oneOf": [{"$ref": f"#/components/schemas/{name}"} for name in _FORMS]}
+    responses = described(Accepted, *_REFUSALS, status=202)["responses"]
+    responses[202]["description"] = "Stored and counted"
     return {
         "tags": ["reports"],
         "summary": f"Submit reports to {what}",
         "description": "One submission of one or more reports: stored whole or not at all, counted exactly once. "
         "Answered once it is on disk. Content-Encoding gzip is taken. An open round takes one report a submission from "
         "anyone, and more with a report key, whose rate may be limited.",
-        "operationId": f"submit_{'round' if prefix else 'current'}",
+        "operationId": "submit_reports",
         "parameters": [_KEY],
         # Without a key, one report a submission; with a report key more; with a ticket the one it admits.
-        "security": [{}, {"HTTPBearer": []}, {"Ticket": []}],
+        "security": [{}, {KEY: []}, {"Ticket": []}],
         "requestBody": {
             "required": True,
             "content": {
@@ -127,11 +165,5 @@ def _submission(what: str, prefix: str) -> dict[str, Any]:
                 wire.MEDIA_TYPE: {"schema": {"type": "string", "format": "binary", "description": _PACKED}},
             },
         },
-        "responses": {
-            "202": {
-                "description": "Stored and counted",
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Accepted"}}},
-            },
-            **{str(status): answer for status, answer in problems(*_REFUSALS).items()},
-        },
+        "responses": {str(status): answer for status, answer in responses.items()},
     }

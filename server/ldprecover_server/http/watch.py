@@ -1,40 +1,46 @@
-"""Around every request: its id, and what became of it."""
+"""Around every request: its id, how long it took, and what became of it."""
 
 import asyncio
 import random
 import re
-from typing import Any
+from time import perf_counter
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ldprecover_server import logs
 from ldprecover_server.errors import StoreUnavailableError
+from ldprecover_server.http import paths
 from ldprecover_server.http.problems import refuse
-from ldprecover_server.service import Service
+from ldprecover_server.metrics import Metrics
+from ldprecover_server.refusals import Refusals
 
 __all__ = ["Watch"]
 
 _ID = re.compile(rb"[A-Za-z0-9._-]{8,64}")
+_PUBLISH_SECONDS = 1.0  # other processes that are scraped see this one's requests at most so much later
 _METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 
 
 class Watch:
-    """ASGI middleware: names each request in its answer and in the log, and counts it.
+    """ASGI middleware: names each request in its answer and in the log, counts it and takes its time.
 
     The id is the client's where X-Request-ID holds 8 to 64 letters, digits, dots, underscores and
     hyphens, else random. What answers says in the scope which route took the request (`route`), with
     which problem it was refused (`problem`), and of a submission which round it was for (`round_seq`).
     """
 
-    def __init__(self, app: ASGIApp, service: Service) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics, refusals: Refusals) -> None:
         self._app = app
-        self._service = service
-        self._requests: dict[tuple[str, str, int], Any] = {}
+        self._metrics = metrics
+        self._refusals = refusals
+        self._requests = metrics.requests
+        self._to_publish = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        began = perf_counter()
         id = _given_id(scope) or b"%016x" % random.getrandbits(64)  # it is no secret
         logs.request_id.set(id.decode())
         code = 0
@@ -54,19 +60,22 @@ class Watch:
                 raise
             await refuse(StoreUnavailableError("the server stops and has no answer yet"))(scope, receive, send_named)
         finally:
-            self._count(scope, code or 500)  # 500: the answer never began
+            self._count(scope, code or 500, perf_counter() - began)  # 500: the answer never began
 
-    def _count(self, scope: Scope, code: int) -> None:
+    def _count(self, scope: Scope, code: int, seconds: float) -> None:
         method = scope["method"] if scope["method"] in _METHODS else "other"
-        key = (method, _template(scope), code)
-        counter = self._requests.get(key)
-        if counter is None:
-            counter = self._requests[key] = self._service.metrics.requests.labels(*map(str, key))
-        counter.inc()
+        self._requests.count(method, _template(scope), code, seconds)
+        if not self._to_publish:
+            self._to_publish = True
+            asyncio.get_running_loop().call_later(_PUBLISH_SECONDS, self._publish)
         if (problem := scope.get("problem")) is not None:
-            self._service.metrics.refusals.labels(problem).inc()
+            self._metrics.refusals.labels(problem).inc()
             if (seq := scope.get("round_seq")) is not None:
-                self._service.refusals.count(seq, problem)
+                self._refusals.count(seq, problem)
+
+    def _publish(self) -> None:
+        self._to_publish = False
+        self._requests.publish()
 
 
 def _template(scope: Scope) -> str:
@@ -74,7 +83,7 @@ def _template(scope: Scope) -> str:
     if path is None:
         return "none"
     # A route of a router that is included under a prefix knows only its own part of the path.
-    prefix = "/rounds/{round}" if "round" in scope.get("path_params", ()) and "{round}" not in path else ""
+    prefix = paths.ROUND if "round" in scope.get("path_params", ()) and "{round}" not in path else ""
     return prefix + path
 
 

@@ -1,7 +1,21 @@
 """What the service keeps, behind one small interface."""
 
+from ldprecover_server.store.checking import Finding
 from ldprecover_server.store.commit import Batch, Outcome, Sealed
-from ldprecover_server.store.reports import StoredReports
-from ldprecover_server.store.store import CURRENT, Store, StoredRound
+from ldprecover_server.store.deletion import Progress, for_seconds
+from ldprecover_server.store.rounds import CURRENT, StoredRound
+from ldprecover_server.store.segments import StoredReports
+from ldprecover_server.store.store import Store
 
-__all__ = ["CURRENT", "Batch", "Outcome", "Sealed", "Store", "StoredReports", "StoredRound"]
+__all__ = [
+    "CURRENT",
+    "Batch",
+    "Finding",
+    "Outcome",
+    "Progress",
+    "Sealed",
+    "Store",
+    "StoredReports",
+    "StoredRound",
+    "for_seconds",
+]

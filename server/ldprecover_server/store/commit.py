@@ -1,18 +1,18 @@
 """The one transaction that stores submissions: exactly once, or not at all."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Protocol
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from ldprecover.tally import Tally
-from ldprecover_server.store.database import AtOnce, Database
-from ldprecover_server.store.schema import keys, rounds, segments, tallies
+from ldprecover_server.store.at_once import AtOnce
+from ldprecover_server.store.database import Database, upsert
+from ldprecover_server.store.schema import rounds, segments, tallies
 
-__all__ = ["Batch", "Commit", "Outcome", "Sealed", "Submitted", "upsert"]
+__all__ = ["Batch", "Commit", "Outcome", "Sealed", "Submitted"]
 
 
 class Outcome(Enum):
@@ -64,17 +64,17 @@ class Commit:
         # FOR SHARE holds a closing server back until this commit; SQLite's BEGIN IMMEDIATE already does.
         state = sa.select(rounds.c.state, rounds.c.retention)
         self._state = state.where(rounds.c.seq == sa.bindparam("seq")).with_for_update(read=True)
-        self._stored_keys = sa.select(keys.c.key, keys.c.digest).where(
-            keys.c.round == sa.bindparam("seq"), keys.c.key.in_(sa.bindparam("wanted", expanding=True))
-        )
         self._insert_segment = sa.insert(segments)
         mine = sa.and_(tallies.c.round == sa.bindparam("seq"), tallies.c.process == sa.bindparam("number"))
         # Locked before it is read: should two processes ever have one number, both still count.
         self._tally = sa.select(tallies.c.n, tallies.c.counts).where(mine).with_for_update()
         self._first_tally = insert(tallies).on_conflict_do_nothing().returning(tallies.c.n)
-        as_read = sa.and_(mine, tallies.c.n == sa.bindparam("old_n"))
-        self._put_tally = sa.update(tallies).where(as_read).values(n=sa.bindparam("new_n"), counts=sa.bindparam("new"))
+        put = sa.update(tallies).where(mine, tallies.c.n == sa.bindparam("old_n"))
+        put = put.values(n=sa.bindparam("new_n"), counts=sa.bindparam("new"), token=sa.bindparam("own"))
+        self._put_locked = put
+        self._put_as_left = put.where(tallies.c.token == sa.bindparam("own"))
         self._written: dict[int, Tally] = {}
+        self._writer = (-1, -1)
 
     def __call__(self, batches: Sequence[Batch], hour: int) -> list[list[Outcome]]:
         """Store the batches in one transaction; return each submission's outcome.
@@ -83,20 +83,26 @@ class Commit:
         duplicates. Rounds and keys are taken in sorted order, so that writers in several
         processes cannot deadlock.
         """
-        # What this process wrote last stands in the database unless n says otherwise: n only grows, and only what
-        # was certainly committed is remembered. So the row is mostly added to without being read.
+        # What this process wrote last stands in the database unless number or token say otherwise: only what was
+        # certainly committed is remembered, by this process under this number and on these connections. So the row is
+        # mostly added to without being read.
         written, self._written = self._written, {}
-        if len(batches) == 1 and (total := self._at_once(batches[0], hour, written)) is not None:
-            self._written = {batches[0].seq: total}
-            return [[Outcome.STORED] * len(batches[0].submissions)]
+        process, generation = self._database.process, self._database.generation
+        if len(batches) == 1 and self._writer == (process, generation):
+            total = self._at_once(batches[0], hour, written)
+            if total is not None:
+                self._written = {batches[0].seq: total}
+                return [[Outcome.STORED] * len(batches[0].submissions)]
         totals: dict[int, Tally] = {}
         outcomes: dict[int, list[Outcome]] = {}
         with self._database.write() as connection:
+            writer = (process, self._database.generation)  # the connection may be a new one
+            known = written if writer == self._writer else {}
             for batch in sorted(batches, key=lambda batch: batch.seq):
                 outcomes[batch.seq], sealed = self._store(connection, batch, hour)
                 if sealed is not None:
-                    totals[batch.seq] = self._add(connection, batch.seq, sealed.tally, written.get(batch.seq))
-        self._written = totals
+                    totals[batch.seq] = self._add(connection, process, batch.seq, sealed.tally, known.get(batch.seq))
+        self._written, self._writer = totals, writer
         return [outcomes[batch.seq] for batch in batches]
 
     def _at_once(self, batch: Batch, hour: int, written: Mapping[int, Tally]) -> Tally | None:
@@ -107,13 +113,25 @@ class Commit:
             return None
         sealed = batch.seal(range(len(keys)))
         total = there + sealed.tally
-        wish = AtOnce(batch.seq, keys, hour, sealed.tally.n, sealed.data, there.n, total.n, total.to_bytes())
+        wish = AtOnce(
+            round=batch.seq,
+            process=self._writer[0],
+            token=self._database.token,
+            generation=self._writer[1],
+            keys=keys,
+            hour=hour,
+            n=sealed.tally.n,
+            data=sealed.data,
+            n_before=there.n,
+            n_after=total.n,
+            counts=total.to_bytes(),
+        )
         return total if self._database.store_at_once(wish) else None
 
     def _store(self, connection: sa.Connection, batch: Batch, hour: int) -> tuple[list[Outcome], Sealed | None]:
         """Store keys and segment; return outcomes, and what is to be added to the tally."""
         round = connection.execute(self._state, {"seq": batch.seq}).one_or_none()
-        if round is None:
+        if round is None or round.state == "gone":
             return [Outcome.GONE] * len(batch.submissions), None
         # Of several submissions under one key in this group, the first one stands for the key.
         first: dict[bytes, int] = {}
@@ -125,8 +143,7 @@ class Commit:
             new = self._database.insert_keys(connection, batch.seq, wanted)
         known = {key: batch.submissions[i].digest for key, i in first.items() if key in new}
         if missing := [key for key in first if key not in new]:
-            stored = connection.execute(self._stored_keys, {"seq": batch.seq, "wanted": missing})
-            known |= {row.key: row.digest for row in stored}
+            known |= self._database.known_keys(connection, batch.seq, missing)
 
         outcomes = []
         for i, submission in enumerate(batch.submissions):
@@ -147,33 +164,27 @@ class Commit:
             connection.execute(self._insert_segment, segment)
         return outcomes, sealed
 
-    def _add(self, connection: sa.Connection, seq: int, added: Tally, written: Tally | None) -> Tally:
-        """Add to this process's tally of a round, and return it."""
-        if written is not None and (total := self._put(connection, seq, written, added)) is not None:
+    def _add(self, connection: sa.Connection, process: int, seq: int, added: Tally, written: Tally | None) -> Tally:
+        """Add to the process's tally of a round, and return it."""
+
+        def put(statement: sa.Update, there: Tally) -> Tally | None:
+            total = there + added
+            values = {**mine, "old_n": there.n, "new_n": total.n, "new": total.to_bytes(), "own": self._database.token}
+            return total if connection.execute(statement, values).rowcount == 1 else None
+
+        mine = {"seq": seq, "number": process}
+        if written is not None and (total := put(self._put_as_left, written)) is not None:
             return total
-        mine = {"seq": seq, "number": self._database.process}
         row = connection.execute(self._tally, mine).one_or_none()
         if row is None:
-            first = {"round": seq, "process": self._database.process, "n": added.n, "counts": added.to_bytes()}
-            if connection.scalar(self._first_tally, first) is not None:
+            first = {"round": seq, "process": process, "n": added.n, "counts": added.to_bytes()}
+            if connection.scalar(self._first_tally, {**first, "token": self._database.token}) is not None:
                 return added
             row = connection.execute(self._tally, mine).one()
-        total = self._put(connection, seq, Tally.from_bytes(row.counts, row.n), added)
+        total = put(self._put_locked, Tally.from_bytes(row.counts, row.n))
         assert total is not None  # the row is locked
         return total
-
-    def _put(self, connection: sa.Connection, seq: int, there: Tally, added: Tally) -> Tally | None:
-        """Write the sum of two tallies where the first one stands, and return it; None where another stands."""
-        total = there + added
-        mine = {"seq": seq, "number": self._database.process}
-        values = {**mine, "old_n": there.n, "new_n": total.n, "new": total.to_bytes()}
-        return total if connection.execute(self._put_tally, values).rowcount == 1 else None
 
 
 def _key_of(submission: Submitted) -> bytes:
     return submission.key
-
-
-def upsert(dialect: str) -> Callable[[sa.Table], postgresql.Insert | sqlite.Insert]:
-    """Return the dialect's INSERT, which knows ON CONFLICT."""
-    return postgresql.insert if dialect == "postgresql" else sqlite.insert

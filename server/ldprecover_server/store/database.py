@@ -1,35 +1,25 @@
 """What a database must do to keep the promises, whichever it is."""
 
 import contextlib
+import logging
+import math
+import secrets
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 
 from ldprecover_server.errors import StorageFullError, StoreUnavailableError
+from ldprecover_server.store.at_once import AtOnce
 
-__all__ = ["AtOnce", "Database", "is_write"]
+__all__ = ["Database", "is_write", "upsert"]
+
+_log = logging.getLogger(__name__)
 
 _WRITE = "ldprecover_write"
-
-
-@dataclass(frozen=True)
-class AtOnce:
-    """What a batch would store in the usual case: an open round, and keys that no one has used.
-
-    The process's tally is written over `n_before` reports, and nothing is stored where it has another number.
-    """
-
-    round: int
-    keys: Mapping[bytes, bytes]  # with their digests
-    hour: int
-    n: int
-    data: bytes
-    n_before: int
-    n_after: int
-    counts: bytes
 
 
 class Database(ABC):
@@ -39,6 +29,14 @@ class Database(ABC):
     _read_options: ClassVar[Mapping[str, Any]] = {}
     process = 0
     """Number of this process among those that serve the database: the tally rows that it writes."""
+
+    generation = 0
+    """Changes when a connection was made anew: what was read by others may no longer be so, after a failover."""
+
+    def __init__(self) -> None:
+        self.token = secrets.token_bytes(16)
+        """Stands in the tally rows that this process wrote last."""
+        self._told = ("", -math.inf)
 
     @property
     @abstractmethod
@@ -54,9 +52,16 @@ class Database(ABC):
     def claim(self) -> None:
         """Take this process's place among those that serve the database. Raises ConfigurationError."""
 
+    def keep_claim(self) -> None:  # noqa: B027  most places cannot be lost
+        """Take the place again if it was lost with the connection that held it. Raises StoreUnavailableError."""
+
     @abstractmethod
     def is_full(self, error: sa.exc.DBAPIError) -> bool:
         """Tell whether an error says that nothing more fits on the disk."""
+
+    @abstractmethod
+    def known_keys(self, connection: sa.Connection, round: int, wanted: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Return those idempotency keys of a round that are there, with their digests, however many are wanted."""
 
     @abstractmethod
     def insert_keys(self, connection: sa.Connection, round: int, wanted: Mapping[bytes, bytes]) -> set[bytes]:
@@ -73,8 +78,26 @@ class Database(ABC):
         """Return what is free on the database's disk, or None where that cannot be told."""
         return None
 
-    def forget(self) -> None:  # noqa: B027  most databases leave nothing to do
-        """See that what a transaction deleted leaves the disk, as far as that is in our hands."""
+    @abstractmethod
+    def slices(self, connection: sa.Connection, id: int, size: int, step: int) -> Iterator[bytes]:
+        """Yield a segment's bytes, of which there are `size`, `step` at a time, and hold no more of them."""
+
+    rows_tell_order: ClassVar[bool] = False
+    """Whether rows, beside their columns, tell in which transaction they were written, and in which order."""
+
+    @abstractmethod
+    def next_segment(self, connection: sa.Connection) -> int:
+        """Return an id for a segment that is later than all there are."""
+
+    def take_turn(self, connection: sa.Connection) -> None:  # noqa: B027  where all writes take turns anyway
+        """Wait for other processes that delete or mix in this very moment; they wait until this transaction ends.
+
+        So they cannot deadlock, nor do anything twice. Commits do not wait for them.
+        """
+
+    def forget(self) -> bool:
+        """See that what was deleted leaves the disk, as far as that is in our hands; return whether it has."""
+        return True
 
     @contextlib.contextmanager
     def read(self) -> Iterator[sa.Connection]:
@@ -109,10 +132,26 @@ class Database(ABC):
             if self.is_full(error):
                 raise StorageFullError("the disk of the database is full") from error
             if isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError) or error.connection_invalidated:
-                raise StoreUnavailableError(f"the database does not answer: {error.orig}") from error
+                self._tell(str(error.orig))
+                raise StoreUnavailableError("the database does not answer") from error
             raise
+
+    def _tell(self, cause: str) -> None:
+        """Log what a library says of the database; callers are not told, for it may name hosts, users and paths.
+
+        The same cause again within a second is left out: strangers must not be able to fill the log.
+        """
+        before, when = self._told
+        if cause != before or time.monotonic() > when + 1:
+            self._told = (cause, time.monotonic())
+            _log.warning("the database does not answer: %s", cause)
 
 
 def is_write(connection: sa.Connection) -> bool:
     """Tell whether this is a connection of `Database.write`."""
     return bool(connection.get_execution_options().get(_WRITE, False))
+
+
+def upsert(dialect: str) -> Callable[[sa.Table], postgresql.Insert | sqlite.Insert]:
+    """Return the dialect's INSERT, which knows ON CONFLICT."""
+    return postgresql.insert if dialect == "postgresql" else sqlite.insert

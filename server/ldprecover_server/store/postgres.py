@@ -1,9 +1,10 @@
 """A Postgres database: any number of server processes, each with tally rows of its own."""
 
 import contextlib
+import logging
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -12,58 +13,36 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from ldprecover_server.errors import ConfigurationError, StoreUnavailableError
-from ldprecover_server.store.database import AtOnce, Database
+from ldprecover_server.store.at_once import DIVISION_BY_ZERO, POSTGRES, AtOnce
+from ldprecover_server.store.database import Database
 
 if TYPE_CHECKING:
     from ldprecover_server.store.sessions import Session
 
 __all__ = ["Postgres"]
 
+_log = logging.getLogger(__name__)
+
 _CLASS = 0x4C44505  # our advisory locks among those of the whole database
 _MAX_PROCESSES = 1024
+_TURN = -1  # among our locks, where the others are numbers of processes
 _IDLE_SECONDS = 1.0  # a round trip on every use would be a sixth of a commit
 _USED = "ldprecover_used"
 _OPTIONS = "-c synchronous_commit=on -c statement_timeout=60s -c lock_timeout=30s -c timezone=UTC"
+
+# The session is of no more use: it ends, or its server takes no writes, as after a switchover (25006, and 0A000 for a
+# transaction that asks for writing on a standby).
+_LOST = frozenset({"25006", "0A000", "57P01", "57P02", "57P03"})
+
+_SLICE = "SELECT substr(data, %(start)s, %(step)s) FROM segments WHERE id = %(id)s"
+
+_KNOWN_KEYS = "SELECT key, digest FROM keys WHERE round = %(round)s AND key = ANY(%(keys)b::bytea[])"
 
 # Two binary arrays, not three parameters a key: for 40 keys 0.24 ms, against 0.57 by VALUES and 0.94 by COPY.
 _INSERT_KEYS = (
     "INSERT INTO keys (round, key, digest) SELECT %(round)s, k, d FROM unnest(%(keys)b::bytea[], %(digests)b::bytea[]) "
     "AS wanted (k, d) ON CONFLICT DO NOTHING RETURNING key"
 )
-
-# The usual commit in one statement, sent once and committed by itself: for 16 keys 0.85 ms, against 1.9 for one after
-# the other. FOR SHARE holds a closing server back. The LIMIT makes each key a look into the index, however small
-# the table was when the plan was made. Should another process take a key or the tally at this very moment, the
-# division fails and undoes all of it.
-_STORE_AT_ONCE = """
-WITH open AS MATERIALIZED (SELECT retention FROM rounds WHERE seq = %(round)s AND state = 'open' FOR SHARE),
-fresh AS MATERIALIZED (
-    SELECT retention FROM open
-    WHERE EXISTS (SELECT FROM tallies WHERE round = %(round)s AND process = %(process)s AND n = %(n_before)s)
-    AND NOT EXISTS (
-        SELECT FROM unnest(%(keys)b::bytea[]) AS k, LATERAL (
-            SELECT FROM keys WHERE round = %(round)s AND key = k LIMIT 1
-        ) AS there
-    )
-),
-stored AS (
-    INSERT INTO keys (round, key, digest)
-    SELECT %(round)s, k, d FROM fresh, unnest(%(keys)b::bytea[], %(digests)b::bytea[]) AS wanted (k, d)
-    ON CONFLICT DO NOTHING RETURNING 1
-),
-segment AS (
-    INSERT INTO segments (round, hour, n, data)
-    SELECT %(round)s, %(hour)s, %(n)s, %(data)b FROM fresh WHERE retention IS DISTINCT FROM 0
-),
-tally AS (
-    UPDATE tallies SET n = %(n_after)s, counts = %(counts)b FROM fresh
-    WHERE round = %(round)s AND process = %(process)s AND n = %(n_before)s RETURNING 1
-)
-SELECT CASE WHEN EXISTS (SELECT FROM fresh)
-    THEN 1 / (((SELECT count(*) FROM stored), (SELECT count(*) FROM tally)) = (%(submissions)s, 1))::int
-    ELSE 0 END
-"""
-_DIVISION_BY_ZERO = "22012"
 
 
 class Postgres(Database):
@@ -72,14 +51,17 @@ class Postgres(Database):
     Every commit is on disk when it returns: synchronous_commit is on.
 
     A process holds a session's advisory lock on its number, so that two do not contend for the same
-    tally rows. Only speed hangs on that: a row is always locked before it is added to.
+    tally rows. Only speed hangs on that: a row is always locked before it is added to, or found as this
+    process left it. The lock goes with its connection, and `keep_claim` takes it again.
     """
 
+    rows_tell_order = True
     _read_options: ClassVar[Mapping[str, Any]] = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
 
     def __init__(self, url: sa.URL, pool_size: int, answer_seconds: float | None = None) -> None:
         from ldprecover_server.store import sessions  # psycopg is an extra
 
+        super().__init__()
         self.engine = sa.create_engine(
             url,
             pool_size=pool_size,
@@ -95,47 +77,91 @@ class Postgres(Database):
         sessions.bound(self.engine, answer_seconds)
         sa.event.listen(self.engine, "checkin", self._on_checkin)
         sa.event.listen(self.engine, "checkout", self._on_checkout)
+        sa.event.listen(self.engine, "connect", self._on_connect)
+        sa.event.listen(self.engine, "handle_error", _on_error)
         self._claim: sa.Connection | None = None
+        self._claimed = False
 
     @property
     def name(self) -> str:
         return self.engine.url.render_as_string(hide_password=True)
 
     def claim(self) -> None:
-        with self._refusals():
+        numbers = sorted(range(_MAX_PROCESSES), key=lambda number: number != self.process)
+        with self._refusals(), contextlib.ExitStack() as undo:
             connection = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-            for number in range(_MAX_PROCESSES):
+            undo.callback(connection.close)
+            for number in numbers:
                 if connection.scalar(sa.select(sa.func.pg_try_advisory_lock(_CLASS, number))):
-                    self.process, self._claim = number, connection
+                    undo.pop_all()
+                    self.process, self._claim, self._claimed = number, connection, True
                     return
-            connection.close()
         raise ConfigurationError(f"{_MAX_PROCESSES} processes serve {self.name} already")
+
+    def keep_claim(self) -> None:
+        if not self._claimed:
+            return
+        if self._claim is not None:
+            with contextlib.suppress(sa.exc.DBAPIError):
+                if not self._claim.scalar(sa.select(sa.func.pg_is_in_recovery())):
+                    return
+            self._give_up_claim()
+        self.generation += 1
+        self.claim()
+        _log.warning("the connection that held this process's place was lost; its number is now %d", self.process)
+
+    def _give_up_claim(self) -> None:
+        claim, self._claim = self._claim, None
+        if claim is not None:
+            with contextlib.suppress(sa.exc.DBAPIError, StoreUnavailableError):
+                claim.invalidate()  # the lock goes with the session, which another must not inherit
+            with contextlib.suppress(sa.exc.DBAPIError, StoreUnavailableError):
+                claim.close()
 
     def is_full(self, error: sa.exc.DBAPIError) -> bool:
         return getattr(error.orig, "sqlstate", None) == "53100"
+
+    def known_keys(self, connection: sa.Connection, round: int, wanted: Sequence[bytes]) -> dict[bytes, bytes]:
+        rows = connection.exec_driver_sql(_KNOWN_KEYS, {"round": round, "keys": list(wanted)})
+        return {row.key: row.digest for row in rows}
 
     def insert_keys(self, connection: sa.Connection, round: int, wanted: Mapping[bytes, bytes]) -> set[bytes]:
         arrays = {"round": round, "keys": list(wanted), "digests": list(wanted.values())}
         return set(connection.exec_driver_sql(_INSERT_KEYS, arrays).scalars())
 
+    def next_segment(self, connection: sa.Connection) -> int:
+        return int(connection.exec_driver_sql("SELECT nextval('segments_id_seq')").scalar_one())
+
+    def slices(self, connection: sa.Connection, id: int, size: int, step: int) -> Iterator[bytes]:
+        for start in range(0, size, step):
+            yield connection.exec_driver_sql(_SLICE, {"id": id, "start": start + 1, "step": step}).scalar_one()
+
+    def take_turn(self, connection: sa.Connection) -> None:
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CLASS, _TURN)))
+        # Pieces are found by their index, whatever the statistics of the table say.
+        connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
+
     def store_at_once(self, wish: AtOnce) -> bool:
         arrays = {"keys": list(wish.keys), "digests": list(wish.keys.values()), "submissions": len(wish.keys)}
-        values = {**asdict(wish), **arrays, "process": self.process}
+        values = {**asdict(wish), **arrays}
         committing: dict[str, Any] = {"isolation_level": "AUTOCOMMIT"}
         with self._refusals(), self.engine.connect().execution_options(**committing) as connection:
+            if self.generation != wish.generation:
+                return False  # the database may have forgotten what this process wrote last
             try:
-                return bool(connection.exec_driver_sql(_STORE_AT_ONCE, values).scalar_one())
+                return bool(connection.exec_driver_sql(POSTGRES, values).scalar_one())
             except sa.exc.DataError as error:
-                if getattr(error.orig, "sqlstate", None) == _DIVISION_BY_ZERO:
+                if getattr(error.orig, "sqlstate", None) == DIVISION_BY_ZERO:
                     return False
                 raise
 
     def close(self) -> None:
-        if self._claim is not None:
-            with contextlib.suppress(sa.exc.DBAPIError, StoreUnavailableError):
-                self._claim.close()
-            self._claim = None
+        self._claimed = False
+        self._give_up_claim()
         super().close()
+
+    def _on_connect(self, connection: DBAPIConnection, record: ConnectionPoolEntry) -> None:
+        self.generation += 1
 
     def _on_checkin(self, connection: DBAPIConnection | None, record: ConnectionPoolEntry) -> None:
         record.info[_USED] = time.monotonic()
@@ -149,3 +175,8 @@ class Postgres(Database):
                 cast("Session", connection).ping()
             except self.engine.dialect.loaded_dbapi.Error as error:
                 raise sa.exc.DisconnectionError from error
+
+
+def _on_error(context: sa.ExceptionContext) -> None:
+    if getattr(context.original_exception, "sqlstate", None) in _LOST:
+        context.is_disconnect = True  # the pool gives this connection up, and all that were made before

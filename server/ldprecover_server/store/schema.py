@@ -1,7 +1,8 @@
 """The tables, for SQLite and Postgres alike.
 
-Nothing here links a person to a report: key rows hold neither time nor position nor segment, and
-a segment holds reports of a whole commit, shuffled, with the hour.
+No column here links a person to a report: key rows hold neither time nor position nor segment, and
+a segment holds reports of a whole commit, shuffled, with the hour. What the databases keep beside the
+columns (row versions, places in files) does link the two until the round is closed and mixed: see `mixing`.
 """
 
 import sqlalchemy as sa
@@ -32,9 +33,15 @@ rounds = sa.Table(
     sa.Column("read_access", sa.String(8), nullable=False),  # who may read: public, key
     sa.Column("retention", sa.Integer),  # hours that segments are kept; null for ever, 0 not at all
     sa.Column("series", sa.String(64), index=True),  # rounds over the same items, for comparison; or none
-    sa.Column("state", sa.String(8), nullable=False),
+    sa.Column("state", sa.String(8), nullable=False),  # open, closed; gone: deleted, rows are left
     sa.Column("opened_at", sa.String(32), nullable=False),
     sa.Column("closed_at", sa.String(32)),
+    sa.Column("purged", sa.BigInteger, nullable=False, server_default="0"),  # reports that retention has let go
+    # How often its segments were deleted or rewritten: who reads them finds out that they changed.
+    sa.Column("rewritten", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("mixed", sa.Boolean, nullable=False, server_default=sa.false()),  # once closed: see `mixing`
+    sa.Column("mixed_key", sa.LargeBinary(16)),  # keys up to this one are mixed
+    sa.Column("mixed_segment", sa.BigInteger),  # segments up to this one are not mixed, later ones are
     sqlite_autoincrement=True,  # the current round is the one opened last: seq is never given twice
 )
 
@@ -51,10 +58,11 @@ segments = sa.Table(
     "segments",
     metadata,
     sa.Column("id", _Id, primary_key=True, autoincrement=True),
-    _round_column(index=True),
+    _round_column(),
     sa.Column("hour", sa.Integer, nullable=False),  # hours since the epoch
     sa.Column("n", sa.Integer, nullable=False),
     sa.Column("data", sa.LargeBinary, nullable=False),  # packed reports
+    sa.Index("ix_segments_round_id", "round", "id"),
 )
 
 tallies = sa.Table(
@@ -64,6 +72,7 @@ tallies = sa.Table(
     sa.Column("process", sa.Integer, primary_key=True),
     sa.Column("n", sa.BigInteger, nullable=False),
     sa.Column("counts", sa.LargeBinary, nullable=False),  # <i8, one an item
+    sa.Column("token", sa.LargeBinary(16)),  # of the process that wrote it last; processes draw theirs at random
 )
 
 refusals = sa.Table(

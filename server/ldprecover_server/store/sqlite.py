@@ -5,7 +5,7 @@ import fcntl
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -13,16 +13,20 @@ import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import DBAPIConnection
 
 from ldprecover_server.errors import ConfigurationError, DatabaseGoneError
-from ldprecover_server.store.database import AtOnce, Database, is_write
+from ldprecover_server.store.at_once import SQLITE, SQLITE_MADE, AtOnce
+from ldprecover_server.store.checkpoints import ALONE_PAGES, MOST_PAGES, Checkpoints
+from ldprecover_server.store.database import Database, is_write
 
 __all__ = ["SQLite"]
 
 _BUSY_MS = 10_000
+_FORGET_MS = 200
+_PAGE = 4096
+_MORE_PAGES = 6  # of a transaction that writes but one row: inner pages, indexes
 _ITSELF = "ldprecover_itself"  # the statement begins and ends its transaction itself
 _PRAGMAS = (
     "journal_mode=WAL",
     "synchronous=FULL",  # a commit is on disk when it returns
-    "wal_autocheckpoint=8000",  # 32 MiB: idempotency keys are random, so few of their pages come twice in less
     f"busy_timeout={_BUSY_MS}",
     "foreign_keys=ON",
     "cache_size=-65536",  # 64 MiB
@@ -34,9 +38,9 @@ _MAGIC = b"SQLite format 3\0"
 
 # All keys in one step of a statement whose text never changes. In a step the interpreter's lock is free, and after
 # each the writer has to win it back from the event loop: with a step a key that was most of a commit's time.
-_THERE = """
+_KNOWN = """
 WITH RECURSIVE each (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM each WHERE i + 1 < ?2)
-SELECT key FROM each JOIN keys ON round = ?1 AND key = substr(?3, 16 * i + 1, 16)
+SELECT key, digest FROM each JOIN keys ON round = ?1 AND key = substr(?3, 16 * i + 1, 16)
 """
 # OR IGNORE: a statement that may fail midway would first copy every page that it changes.
 _INSERT_KEYS = """
@@ -44,30 +48,6 @@ WITH RECURSIVE each (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM each WHERE i + 
 INSERT OR IGNORE INTO keys (round, key, digest)
 SELECT ?1, substr(?3, 16 * i + 1, 16), substr(?4, 16 * i + 1, 16) FROM each
 """
-
-# The usual commit is one statement, which begins and ends its transaction itself: so all of it is one step without the
-# interpreter's lock. Whatever stands in its way aborts it whole. Made for a connection when it first commits so.
-_AT_ONCE_MADE = (
-    """
-CREATE TEMP VIEW IF NOT EXISTS at_once (round, process, many, keys, digests, n_before, n_after, counts, hour, n, data)
-AS SELECT 0, 0, 0, x'', x'', 0, 0, x'', 0, 0, x''
-""",
-    """
-CREATE TEMP TRIGGER IF NOT EXISTS store_at_once INSTEAD OF INSERT ON at_once BEGIN
-    SELECT RAISE(ABORT, 'not open') WHERE NOT EXISTS (SELECT 1 FROM rounds WHERE seq = NEW.round AND state = 'open');
-    INSERT INTO keys (round, key, digest)
-    SELECT NEW.round, substr(NEW.keys, 16 * i + 1, 16), substr(NEW.digests, 16 * i + 1, 16) FROM (
-        WITH RECURSIVE each (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM each WHERE i + 1 < NEW.many) SELECT i FROM each
-    );
-    UPDATE tallies SET n = NEW.n_after, counts = NEW.counts
-    WHERE round = NEW.round AND process = NEW.process AND n = NEW.n_before;
-    SELECT RAISE(ABORT, 'another tally') WHERE changes() <> 1;
-    INSERT INTO segments (round, hour, n, data)
-    SELECT NEW.round, NEW.hour, NEW.n, NEW.data FROM rounds WHERE seq = NEW.round AND retention IS NOT 0;
-END
-""",
-)
-_AT_ONCE = "INSERT INTO at_once VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 class SQLite(Database):
@@ -78,19 +58,22 @@ class SQLite(Database):
     """
 
     def __init__(self, url: sa.URL) -> None:
+        super().__init__()
         if url.database in (None, "", ":memory:"):
             raise ConfigurationError("the database must be a file, sqlite:///FILE: memory would not survive a crash")
         self.path = Path(str(url.database)).absolute()
         if not self.path.parent.is_dir():
             raise ConfigurationError(f"the folder of the database does not exist: {self.path.parent}")
-        # Every connection is given back with its transaction ended: the pool need not end it again.
+        # Nearly every connection is given back with its transaction ended: the pool need not end it again.
         self.engine = sa.create_engine(
             url, pool_reset_on_return=None, hide_parameters=True, connect_args={"timeout": _BUSY_MS / 1000}
         )
         sa.event.listen(self.engine, "do_connect", self._on_do_connect)
-        sa.event.listen(self.engine, "connect", _on_connect)
+        sa.event.listen(self.engine, "connect", self._on_connect)
         sa.event.listen(self.engine, "begin", _on_begin)
+        sa.event.listen(self.engine, "checkin", _on_checkin)
         self._lock: TextIO | None = None
+        self._checkpoints: Checkpoints | None = None
         self._opened: tuple[int, int] | None = None
         """Which file this is, from the first connection on: its device and its number there."""
 
@@ -116,6 +99,8 @@ class SQLite(Database):
                 self._lock = file
             else:
                 file.close()
+        if self._checkpoints is None:
+            self._checkpoints = Checkpoints(self.path, self._check_same)
 
     @property
     def _lock_path(self) -> Path:
@@ -131,8 +116,17 @@ class SQLite(Database):
     def write(self) -> Iterator[sa.Connection]:
         with super().write() as connection:
             self._check_same()
+            raw = _raw(connection)
+            before = raw.total_changes
             yield connection
+            changed = raw.total_changes - before
         self._check_same()  # else the commit went into a file that nobody will ever read
+        self._grown(changed)
+
+    def _grown(self, rows: int, size: int = 0) -> None:
+        """Say what was written: rows, most of them on pages of their own, and so many bytes besides."""
+        if self._checkpoints is not None:
+            self._checkpoints.grown(rows + size // _PAGE + _MORE_PAGES)
 
     def _check_same(self) -> None:
         if _identity(self.path) != self._opened:
@@ -142,6 +136,14 @@ class SQLite(Database):
         if self._opened is None:
             self._open()
         self._check_same()  # SQLite would make a new file, silently
+
+    def _on_connect(self, connection: DBAPIConnection, record: Any) -> None:
+        assert isinstance(connection, sqlite3.Connection)
+        connection.isolation_level = None  # the begin event writes BEGIN, not the driver
+        for pragma in _PRAGMAS:
+            connection.execute(f"PRAGMA {pragma}")
+        pages = ALONE_PAGES if self._checkpoints is None else MOST_PAGES
+        connection.execute(f"PRAGMA wal_autocheckpoint={pages}")
 
     def _open(self) -> None:
         """Make the file if there is none; refuse one that is another program's, before anything is changed in it."""
@@ -156,8 +158,12 @@ class SQLite(Database):
     def is_full(self, error: sa.exc.DBAPIError) -> bool:
         return getattr(error.orig, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
 
+    def known_keys(self, connection: sa.Connection, round: int, wanted: Sequence[bytes]) -> dict[bytes, bytes]:
+        rows = connection.exec_driver_sql(_KNOWN, (round, len(wanted), b"".join(wanted)))
+        return {row.key: row.digest for row in rows}
+
     def insert_keys(self, connection: sa.Connection, round: int, wanted: Mapping[bytes, bytes]) -> set[bytes]:
-        there = set(connection.exec_driver_sql(_THERE, (round, len(wanted), b"".join(wanted))).scalars())
+        there = self.known_keys(connection, round, list(wanted))
         fresh = {key: digest for key, digest in wanted.items() if key not in there} if there else wanted
         if fresh:
             columns = (b"".join(fresh), b"".join(fresh.values()))
@@ -165,17 +171,19 @@ class SQLite(Database):
         return set(fresh)
 
     def store_at_once(self, wish: AtOnce) -> bool:
-        keys = (wish.round, self.process, len(wish.keys), b"".join(wish.keys), b"".join(wish.keys.values()))
-        values = (*keys, wish.n_before, wish.n_after, wish.counts, wish.hour, wish.n, wish.data)
+        whose = (wish.round, wish.process, wish.token)
+        keys = (len(wish.keys), b"".join(wish.keys), b"".join(wish.keys.values()))
+        values = (*whose, *keys, wish.n_before, wish.n_after, wish.counts, wish.hour, wish.n, wish.data)
         try:
             with self._refusals(), self.engine.connect().execution_options(**{_ITSELF: True}) as connection:
                 self._check_same()
                 if _ITSELF not in connection.info:
-                    for made in _AT_ONCE_MADE:
+                    for made in SQLITE_MADE:
                         connection.exec_driver_sql(made)
                     connection.info[_ITSELF] = True
-                connection.exec_driver_sql(_AT_ONCE, values)
+                connection.exec_driver_sql(SQLITE, values)
             self._check_same()
+            self._grown(len(wish.keys), len(wish.data) + len(wish.counts))
         except sa.exc.IntegrityError:
             return False
         return True
@@ -183,12 +191,30 @@ class SQLite(Database):
     def free_bytes(self) -> int | None:
         return shutil.disk_usage(self.path.parent).free
 
-    def forget(self) -> None:
-        # The write-ahead log still has the pages as they were before secure_delete overwrote them.
+    def next_segment(self, connection: sa.Connection) -> int:
+        return int(connection.exec_driver_sql("SELECT coalesce(max(id), 0) + 1 FROM segments").scalar_one())
+
+    def slices(self, connection: sa.Connection, id: int, size: int, step: int) -> Iterator[bytes]:
+        with _raw(connection).blobopen("segments", "data", id, readonly=True) as blob:
+            while piece := blob.read(step):
+                yield piece
+
+    def forget(self) -> bool:
+        # The write-ahead log still has the pages as they were before secure_delete overwrote them. Whoever reads keeps
+        # them there; commits wait meanwhile, so it is left for later soon.
         with self._refusals(), self.engine.connect() as connection:
-            _raw(connection).execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            raw = _raw(connection)
+            try:
+                raw.execute(f"PRAGMA busy_timeout={_FORGET_MS}")
+                busy, _, _ = raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            finally:
+                raw.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
+        return not busy
 
     def close(self) -> None:
+        if self._checkpoints is not None:
+            self._checkpoints.close()
+            self._checkpoints = None
         super().close()
         if self._lock is not None:
             self._lock_path.unlink(missing_ok=True)  # while it is ours: who opens it next makes another
@@ -221,13 +247,12 @@ def _check_ours(path: Path) -> None:
         raise ConfigurationError(f"{path} is a database of another program; nothing in it was changed")
 
 
-def _on_connect(connection: DBAPIConnection, record: Any) -> None:
-    assert isinstance(connection, sqlite3.Connection)
-    connection.isolation_level = None  # the begin event writes BEGIN, not the driver
-    for pragma in _PRAGMAS:
-        connection.execute(f"PRAGMA {pragma}")
-
-
 def _on_begin(connection: sa.Connection) -> None:
     if not connection.get_execution_options().get(_ITSELF, False):
         connection.exec_driver_sql("BEGIN IMMEDIATE" if is_write(connection) else "BEGIN")
+
+
+def _on_checkin(connection: Any, record: Any) -> None:
+    # A COMMIT that fails may leave its transaction open, and whoever gets the connection next could not begin.
+    if connection is not None and connection.in_transaction:
+        connection.rollback()

@@ -1,5 +1,6 @@
 """How fast a key may bring reports: the bucket by itself, and what a submission meets of it."""
 
+import asyncio
 from typing import Any
 
 import httpx
@@ -10,8 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.conftest import PACKED
 from tests.server.conftest import InProcess, ProblemOf, StartInProcess
 
-from ldprecover_server.access.rates import ReportLimits
-from ldprecover_server.errors import RateLimitedError
+from ldprecover_server.access.rates import ReportLimits, WrongTries
+from ldprecover_server.errors import RateLimitedError, WrongTriesError
 from ldprecover_server.keys import hash_key, make_key
 
 ONE = b"\1\0\0\0"
@@ -186,3 +187,74 @@ def test_a_retry_that_was_refused_is_counted_once_when_it_is_taken(start_in_proc
 def test_without_the_setting_nobody_is_limited(in_process: InProcess) -> None:
     id = in_process.open_round()
     assert [submit(in_process, id, 20_000, in_process.admin).status_code for _ in range(3)] == 3 * [202]
+
+
+PLACE = (1, b"key")
+
+
+def wrong(tries: WrongTries) -> float:
+    """Let a submission come with other bytes; return the seconds it is told to wait, 0 where it is looked at."""
+    try:
+        asyncio.run(tries.begin(PLACE))
+    except WrongTriesError as error:
+        return error.seconds
+    tries.count(PLACE)
+    tries.end(PLACE)
+    return 0.0
+
+
+def test_each_wrong_try_behind_the_first_five_costs_twice_the_wait_of_the_last() -> None:
+    clock = Clock()
+    tries = WrongTries(clock=clock)
+    assert [wrong(tries) for _ in range(6)] == 6 * [0.0]
+    waits = []
+    for _ in range(20):
+        waits.append(wrong(tries))
+        clock.now += waits[-1]
+        assert wrong(tries) == 0.0
+    assert waits == [min(2.0**i, 86_400.0) for i in range(20)]
+    asyncio.run(tries.begin((2, b"key")))
+
+
+def test_the_keys_that_tried_last_are_remembered() -> None:
+    tries = WrongTries(most=2, clock=Clock())
+    for _ in range(6):
+        wrong(tries)
+    for i in range(2):
+        tries.count((i + 2, b"key"))
+    assert wrong(tries) == 0.0, "it has been forgotten for the two others"
+
+
+def test_submissions_under_one_key_are_looked_at_one_after_the_other() -> None:
+    async def crowd() -> list[str]:
+        tries, said = WrongTries(), []
+
+        async def submit(name: str) -> None:
+            await tries.begin(PLACE)
+            said.append(f"{name} begins")
+            await asyncio.sleep(0)
+            said.append(f"{name} ends")
+            tries.end(PLACE)
+
+        await asyncio.gather(*(submit(name) for name in "abc"))
+        return said
+
+    said = asyncio.run(crowd())
+    assert [words.split()[1] for words in said] == 3 * ["begins", "ends"]
+    assert {words.split()[0] for words in said} == set("abc")
+
+
+def test_guessing_the_report_of_a_ticket_costs_more_with_each_try(in_process: InProcess, problem_of: ProblemOf) -> None:
+    """Also after the close, when a right guess would be answered as a duplicate."""
+    id = in_process.open_round(access="ticket", domain_size=50)
+    (ticket,) = in_process.post(f"/rounds/{id}/tickets", json={"count": 1}, headers=in_process.admin).text.split()
+    path, headers = f"/rounds/{id}/reports", {"Authorization": f"Ticket {ticket}"}
+    assert in_process.post(path, json={"reports": [49]}, headers=headers).status_code == 202
+    in_process.post(f"/rounds/{id}/close", headers=in_process.admin)
+    guesses = [("POST", path, {"json": {"reports": [i]}, "headers": headers}) for i in range(20)]
+    answers = [problem_of(answer) for answer in in_process.gather(*guesses)]
+    assert answers.count("idempotency-key-reused") == 6
+    assert answers.count("too-many-wrong-tries") == 14
+    right = in_process.post(path, json={"reports": [49]}, headers=headers)
+    assert (right.status_code, problem_of(right)) == (429, "too-many-wrong-tries")
+    assert int(right.headers["retry-after"]) >= 1

@@ -1,6 +1,7 @@
 """Bodies within bounds: sizes as sent and as decompressed, and what the server holds meanwhile."""
 
 import asyncio
+import contextlib
 import gzip
 import os
 import socket
@@ -14,7 +15,16 @@ import pytest
 from tests.conftest import PACKED, ServerProcess
 from tests.server.conftest import ProblemOf, StartInProcess
 
-from ldprecover_server.http.bodies import BodyGuard
+from ldprecover_server.errors import (
+    BodyTimeoutError,
+    BodyTooLargeError,
+    MalformedBodyError,
+    QueueFullError,
+    ServiceError,
+    UnsupportedMediaTypeError,
+    UnsupportedTransferEncodingError,
+)
+from ldprecover_server.http.bodies import Bodies, Body, CloseUnread, Limit
 
 MIB = 1 << 20
 ZIPPED = {"Content-Encoding": "gzip"}
@@ -139,152 +149,177 @@ def test_a_crowd_of_bodies_that_swell_when_decoded_is_held_within_the_allowance(
 
     before = peak_mib(small_server)
     answers = asyncio.run(crowd())
-    assert {problem_of(answer) for answer in answers} <= {"unauthorized", "invalid-request", "queue-full"}
-    assert {answer.status_code for answer in answers} > {503}
+    assert {problem_of(answer) for answer in answers} == {"unauthorized", "body-too-large"}
     assert peak_mib(small_server) - before < 64 + 16
-
-
-class Wire:
-    """The two ends of an ASGI connection: messages to receive, and what was sent."""
-
-    def __init__(self, *messages: dict[str, Any]) -> None:
-        self.messages = list(messages)
-        self.sent: list[Any] = []
-
-    async def receive(self) -> Any:
-        return self.messages.pop(0) if self.messages else {"type": "http.disconnect"}
-
-    async def send(self, message: Any) -> None:
-        self.sent.append(message)
-
-    @property
-    def status(self) -> int | None:
-        return self.sent[0]["status"] if self.sent else None
 
 
 def piece(body: bytes, more: bool = False) -> dict[str, Any]:
     return {"type": "http.request", "body": body, "more_body": more}
 
 
-def call(guard: BodyGuard, wire: Wire, path: str = "/reports", **headers: str) -> None:
-    listed = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
-    scope = {"type": "http", "method": "POST", "path": path, "headers": listed}
-    asyncio.run(guard(scope, wire.receive, wire.send))
+def limit(sent: int = 100, decoded: int = 1000, anonymous: bool = False) -> Limit:
+    return Limit(sent, decoded, anonymous)
 
 
-class Reader:
-    """An application that keeps what it reads, and answers 200 or fails."""
+def a_body(bodies: Bodies, *messages: dict[str, Any], **headers: str) -> Body:
+    """A body of which these messages come, and then nothing but the end of the connection."""
+    named = {"content_type": "application/json", "transfer_encoding": "chunked", **headers}
+    listed = [(name.replace("_", "-").encode(), value.encode()) for name, value in named.items()]
+    left = list(messages)
 
-    def __init__(self, fails: bool = False) -> None:
-        self.fails = fails
-        self.bodies: list[bytes] = []
-        self.held: list[int] = []
-        self.guard: BodyGuard
+    async def receive() -> Any:
+        return left.pop(0) if left else {"type": "http.disconnect"}
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        message = await receive()
-        assert not message["more_body"]
-        self.bodies.append(bytes(message["body"]))
-        self.held.append(self.guard.held)
-        if self.fails:
-            raise RuntimeError("the application fails")
-        await send({"type": "http.response.start", "status": 200, "headers": []})
+    return Body(bodies, {"type": "http", "method": "POST", "path": "/reports", "headers": listed}, receive)
 
 
-def guarded(max_body: int = 100, max_decoded: int = 1000, max_held: int = 10_000, fails: bool = False) -> Reader:
-    reader = Reader(fails)
-    reader.guard = BodyGuard(reader, max_body, max_decoded, max_held)
-    return reader
+def read(body: Body, bound: Limit | None = None) -> bytes:
+    return bytes(asyncio.run(body.read(bound or limit())))
 
 
-def test_a_body_in_pieces_arrives_whole() -> None:
-    app = guarded()
-    wire = Wire(piece(b"", True), piece(b"ab", True), piece(b"", True), piece(b"cd", True), piece(b"e"))
-    call(app.guard, wire, content_type="application/json")
-    assert (wire.status, app.bodies, app.held, app.guard.held) == (200, [b"abcde"], [5], 0)
+def test_a_body_in_pieces_arrives_whole_and_is_held_until_it_is_released() -> None:
+    bodies = Bodies(10_000)
+    body = a_body(bodies, piece(b"", True), piece(b"ab", True), piece(b"", True), piece(b"cd", True), piece(b"e"))
+    assert (read(body), bodies.held, body.complete) == (b"abcde", 5, True)
+    body.release()
+    assert bodies.held == 0
 
 
 def test_gzip_in_pieces_arrives_whole_and_both_sizes_are_held() -> None:
-    app = guarded()
+    bodies = Bodies(10_000)
     packed = gzip.compress(bytes(1000))
-    wire = Wire(*(piece(packed[i : i + 1], True) for i in range(len(packed))), piece(b""))
-    call(app.guard, wire, content_type="application/json", content_encoding="gzip")
-    assert (wire.status, app.bodies, app.held, app.guard.held) == (200, [bytes(1000)], [len(packed) + 1000], 0)
-
-
-def test_a_body_for_the_framework_counts_as_what_it_may_grow_to_but_alone_always_fits() -> None:
-    app = guarded(max_body=100, max_held=1_000)
-    for size in (10, 100):
-        wire = Wire(piece(bytes(size)))
-        call(app.guard, wire, path="/rounds", content_type="application/json")
-        assert (wire.status, app.guard.held) == (200, 0)
-    assert app.held == [10 + 32 * 10, 1_000]
-    wire = Wire(piece(gzip.compress(bytes(101))))
-    call(app.guard, wire, path="/recover", content_type="application/json", content_encoding="gzip")
-    assert (wire.status, app.guard.held) == (413, 0)
+    pieces = [piece(packed[i : i + 1], True) for i in range(len(packed))]
+    body = a_body(bodies, *pieces, piece(b""), content_encoding="gzip")
+    assert (read(body), bodies.held) == (bytes(1000), len(packed) + 1000)
+    body.release()
+    assert bodies.held == 0
 
 
 def test_a_client_that_goes_away_while_it_sends_leaves_nothing_held() -> None:
-    app = guarded()
-    wire = Wire(piece(b"ab", True))
-    call(app.guard, wire, content_type="application/json")
-    assert (wire.sent, app.bodies, app.guard.held) == ([], [], 0)
-
-
-def test_an_application_that_fails_leaves_nothing_held() -> None:
-    app = guarded(fails=True)
-    with pytest.raises(RuntimeError):
-        call(app.guard, Wire(piece(b"ab")), content_type="application/json")
-    assert app.guard.held == 0
+    bodies = Bodies(10_000)
+    body = a_body(bodies, piece(b"ab", True))
+    with pytest.raises(BodyTimeoutError, match="went away"):
+        read(body)
+    body.release()
+    assert (bodies.held, body.complete) == (0, True)
 
 
 @pytest.mark.parametrize(
-    ("bodies", "headers", "status"),
+    ("pieces", "headers", "refusal"),
     [
-        ([99 * b"a", b"bb"], {}, 413),
-        ([b"a"], {"content_length": "101"}, 413),
-        ([gzip.compress(bytes(1001))], {"content_encoding": "gzip"}, 413),
-        ([gzip.compress(bytes(900)) + b"x"], {"content_encoding": "gzip"}, 415),
-        ([b"a"], {"content_encoding": "br"}, 415),
-        ([b"a"], {"content_type": "text/plain"}, 415),
+        ([99 * b"a", b"bb"], {}, BodyTooLargeError),
+        ([b"a"], {"content_length": "101"}, BodyTooLargeError),
+        ([b"a"], {"content_length": 5000 * "9"}, BodyTooLargeError),
+        ([gzip.compress(bytes(1001))], {"content_encoding": "gzip"}, BodyTooLargeError),
+        ([gzip.compress(bytes(900)) + b"x"], {"content_encoding": "gzip"}, MalformedBodyError),
+        ([gzip.compress(bytes(900))[:-1]], {"content_encoding": "gzip"}, MalformedBodyError),
+        ([b"no gzip"], {"content_encoding": "gzip"}, MalformedBodyError),
+        ([b"a"], {"content_encoding": "br"}, UnsupportedMediaTypeError),
+        ([b"a"], {"content_type": "text/plain"}, UnsupportedMediaTypeError),
+        ([b"a"], {"transfer_encoding": "gzip, chunked"}, UnsupportedTransferEncodingError),
     ],
-    ids=["sent", "said", "decompressed", "no gzip", "unknown encoding", "unknown type"],
+    ids=["sent", "said", "digits", "decompressed", "more", "less", "no gzip", "encoding", "type", "transfer"],
 )
-def test_a_refused_body_reaches_no_application_and_leaves_nothing_held(
-    bodies: list[bytes], headers: dict[str, str], status: int
+def test_a_body_that_does_not_fit_is_refused_and_leaves_nothing_held(
+    pieces: list[bytes], headers: dict[str, str], refusal: type[ServiceError]
 ) -> None:
-    app = guarded()
-    wire = Wire(*(piece(body, True) for body in bodies), piece(b""))
-    call(app.guard, wire, **{"content_type": "application/json", **headers})
-    assert (wire.status, app.bodies, app.guard.held) == (status, [], 0)
-    # What was not read would be taken for the next request.
-    assert (b"connection", b"close") in wire.sent[0]["headers"]
+    bodies = Bodies(10_000)
+    body = a_body(bodies, *(piece(each, True) for each in pieces), piece(b""), **headers)
+    with pytest.raises(refusal):
+        read(body)
+    body.release()
+    assert bodies.held == 0
 
 
-def test_past_its_allowance_the_guard_answers_503_and_recovers() -> None:
-    app = guarded(max_body=100, max_held=120)
+def test_a_length_of_many_zeros_is_the_number_it_says() -> None:
+    body = a_body(Bodies(10_000), piece(b"ab"), content_length=5000 * "0" + "2")
+    assert read(body) == b"ab"
 
-    async def crowd() -> tuple[Wire, Wire, Wire]:
-        arrived, go = asyncio.Event(), asyncio.Event()
 
-        async def slow(scope: Any, receive: Any, send: Any) -> None:
-            arrived.set()
-            await go.wait()
-            await app(scope, receive, send)
+def test_past_what_bodies_may_hold_the_next_is_refused_until_one_is_released() -> None:
+    bodies = Bodies(120)
+    first, second, third = (a_body(bodies, piece(bytes(n))) for n in (100, 21, 20))
+    read(first)
+    with pytest.raises(QueueFullError):
+        read(second)
+    second.release()
+    first.release()
+    assert read(third) == bytes(20)
 
-        app.guard.app = slow
-        headers = [(b"content-type", b"application/json")]
-        scope = {"type": "http", "method": "POST", "path": "/reports", "headers": headers}
-        first, second, third = (Wire(piece(bytes(n))) for n in (100, 21, 20))
-        waiting = asyncio.create_task(app.guard(scope, first.receive, first.send))
-        await arrived.wait()
-        await app.guard(scope, second.receive, second.send)
-        go.set()
-        await waiting
-        await app.guard(scope, third.receive, third.send)
-        return first, second, third
 
-    first, second, third = asyncio.run(crowd())
-    assert (first.status, second.status, third.status) == (200, 503, 200)
-    assert any(name == b"retry-after" for name, _ in second.sent[0]["headers"])
-    assert app.guard.held == 0
+def test_large_bodies_leave_room_for_small_ones_and_the_anonymous_for_keys() -> None:
+    bodies = Bodies(1_000_000)
+    large, anonymous = Limit(1 << 20, 1 << 20, False), Limit(1 << 16, 1 << 16, True)
+    held = [a_body(bodies, piece(bytes(250_000))) for _ in range(3)]
+    for body in held:
+        read(body, large)
+    with pytest.raises(QueueFullError):
+        read(a_body(bodies, piece(b"a")), large)
+    assert read(a_body(bodies, piece(bytes(65_000))), anonymous) == bytes(65_000)
+
+    bodies = Bodies(1_000_000)
+    for _ in range(13):
+        read(a_body(bodies, piece(bytes(65_000))), anonymous)
+    with pytest.raises(QueueFullError):
+        read(a_body(bodies, piece(bytes(65_000))), anonymous)
+    assert read(a_body(bodies, piece(bytes(65_000))), Limit(1 << 16, 1 << 16, False)) == bytes(65_000)
+
+
+def test_a_body_takes_the_room_of_the_anonymous_one_that_arrives_slowest() -> None:
+    """Whoever sends a byte now and then holds no room that others need."""
+    bodies = Bodies(100, patience=0.0)
+    anonymous = limit(anonymous=True)
+
+    async def crowd() -> tuple[BaseException | None, bytes]:
+        never = asyncio.Event()
+        sent = asyncio.Event()
+
+        async def stalls() -> Any:
+            if sent.is_set():
+                await never.wait()
+            sent.set()
+            return piece(bytes(80), True)
+
+        headers = [(b"content-type", b"application/json"), (b"transfer-encoding", b"chunked")]
+        slow = Body(bodies, {"type": "http", "headers": headers}, stalls)
+        waiting = asyncio.create_task(slow.read(anonymous))
+        await sent.wait()
+        await asyncio.sleep(0)
+        arrived = await a_body(bodies, piece(bytes(50))).read(anonymous)
+        with contextlib.suppress(BodyTimeoutError):
+            await waiting
+        return waiting.exception(), bytes(arrived)
+
+    refused, arrived = asyncio.run(crowd())
+    assert isinstance(refused, BodyTimeoutError)
+    assert arrived == bytes(50)
+
+
+@pytest.mark.parametrize("reads", [0, 1, 3])
+def test_an_answer_that_leaves_something_unread_says_that_the_connection_closes(reads: int) -> None:
+    left, sent = [piece(b"a", True), piece(b"b", True), piece(b"c")], []
+
+    async def receive() -> Any:
+        return left.pop(0)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        for _ in range(reads):
+            await receive()
+        await send({"type": "http.response.start", "status": 404, "headers": []})
+
+    scope = {"type": "http", "method": "GET", "headers": [(b"transfer-encoding", b"chunked")]}
+    asyncio.run(CloseUnread(app)(scope, receive, send))
+    assert sent[0]["headers"] == ([] if reads == 3 else [(b"connection", b"close")])
+
+
+@pytest.mark.parametrize("path", ["/rounds/nothing/reports", "/rounds/current/reports", "/nowhere", "/rounds"])
+def test_a_large_upload_that_is_refused_gets_its_answer(server: ServerProcess, path: str) -> None:
+    """Nothing of it is asked for: the answer comes while the client still sends, and must not be lost."""
+    server.open_round()
+    for _ in range(5):
+        response = httpx.post(f"{server.url}{path}", content=bytes(16 * MIB), headers=JSON, timeout=60)
+        assert response.status_code in (401, 404, 413)
+        assert response.headers["connection"] == "close"

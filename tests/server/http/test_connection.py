@@ -9,6 +9,8 @@ import pytest
 from tests.conftest import ServerProcess
 from tests.server.conftest import InProcess, ProblemOf
 
+from ldprecover_server.http.parsing import HEAD_BYTES, MAX_HEADERS, MAX_WAITING
+
 REPORT = b'{"reports": [1]}'
 CHUNKED = b"10\r\n" + REPORT + b"\r\n0\r\n\r\n"
 
@@ -132,10 +134,81 @@ def test_an_offer_of_another_protocol_is_passed_over_and_the_body_is_read(
     assert server.frequencies(id)["counts"] == [0, 2, 0, 0]
 
 
-def test_many_offers_on_one_connection_are_each_answered(server: ServerProcess) -> None:
+def test_offers_on_one_connection_are_each_answered(server: ServerProcess) -> None:
     one = b"GET /healthz HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
-    answers = talk(server, 2000 * one, answers=2000)
-    assert [(status, body) for status, _, body in answers] == 2000 * [(200, b'{"status":"ok"}')]
+    answers = talk(server, MAX_WAITING * one, answers=MAX_WAITING)
+    assert [(status, body) for status, _, body in answers] == MAX_WAITING * [(200, b'{"status":"ok"}')]
+
+
+def test_of_many_requests_at_once_the_first_are_answered_and_the_connection_ends(server: ServerProcess) -> None:
+    one = b"GET /healthz HTTP/1.1\r\nHost: test\r\n\r\n"
+    address = server.http.base_url.host, server.http.base_url.port
+    with socket.create_connection(address, timeout=30) as connection:
+        connection.sendall(2000 * one)
+        answered = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert answered.count(b"HTTP/1.1 200 OK") == MAX_WAITING
+    assert answered.count(b"connection: close") == 1
+    assert server.http.get("/healthz").status_code == 200
+
+
+@pytest.mark.parametrize("name", ["Proxy-Connection", "Connection", "CONNECTION", "proxy-connection"])
+@pytest.mark.parametrize("value", ["keep-alive, Upgrade", "Upgrade", "upgrade,upgrade", "UPGRADE , close"])
+@pytest.mark.parametrize("offers", [1, 3])
+def test_an_offer_in_any_spelling_is_passed_over(server: ServerProcess, name: str, value: str, offers: int) -> None:
+    """One of these made the server loop for ever: the parser takes Proxy-Connection for Connection."""
+    lines = ["GET /healthz HTTP/1.1", "Host: test", f"{name}: {value}", *offers * ["Upgrade: h2c"]]
+    ((status, _, body),) = talk(server, "\r\n".join([*lines, "", ""]).encode())
+    assert (status, body) == (200, b'{"status":"ok"}')
+
+
+def test_a_head_behind_a_large_body_does_not_cost_that_body_its_answer(server: ServerProcess) -> None:
+    """Both come in one piece, so that the end of the body stands before the head that goes on for ever."""
+    id = server.open_round()["id"]
+    packed = 100_000 * b"\1\0\0\0"
+    key = server.admin["Authorization"]
+    head = [f"POST /rounds/{id}/reports HTTP/1.1", "Host: test", f"Authorization: {key}"]
+    head += ["Content-Type: application/vnd.ldprecover.reports", f"Content-Length: {len(packed)}", "", ""]
+    endless = b"GET /healthz HTTP/1.1\r\nHost: test\r\nX: " + 100_000 * b"x"
+    address = server.http.base_url.host, server.http.base_url.port
+    with socket.create_connection(address, timeout=30) as connection:
+        connection.sendall("\r\n".join(head).encode() + packed + endless)
+        answered = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert answered.startswith(b"HTTP/1.1 202 ")
+    assert server.frequencies(id)["n"] == 100_000
+
+
+def test_a_request_whose_client_has_closed_its_end_is_answered(server: ServerProcess) -> None:
+    id = server.open_round()["id"]
+    address = server.http.base_url.host, server.http.base_url.port
+    with socket.create_connection(address, timeout=30) as connection:
+        connection.sendall(post(id, f"Content-Length: {len(REPORT)}") + REPORT)
+        connection.shutdown(socket.SHUT_WR)
+        answered = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert answered.startswith(b"HTTP/1.1 202 ")
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET / HTTP/1.1\r\nHost: test\r\n" + (MAX_HEADERS + 1) * b"a: b\r\n" + b"\r\n",
+        b"GET / HTTP/1.1\r\nHost: test\r\nX: " + 3 * HEAD_BYTES * b"x",
+        b"GET /" + 3 * HEAD_BYTES * b"x",
+    ],
+    ids=["many headers", "a long header", "a long path"],
+)
+def test_a_head_that_is_too_large_is_a_problem(server: ServerProcess, head: bytes) -> None:
+    address = server.http.base_url.host, server.http.base_url.port
+    with socket.create_connection(address, timeout=30) as connection:
+        connection.sendall(head)
+        answered = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert answered.startswith(b"HTTP/1.1 431 ")
+    assert b"#head-too-large" in answered
+
+
+def test_a_head_of_the_length_that_is_promised_is_taken(server: ServerProcess) -> None:
+    start = b"GET /healthz HTTP/1.1\r\nHost: test\r\nX: "
+    ((status, _, _),) = talk(server, start + (HEAD_BYTES - len(start) - 4) * b"x" + b"\r\n\r\n")
+    assert status == 200
 
 
 def test_an_offer_does_not_keep_a_connection_open_that_is_to_be_closed(server: ServerProcess) -> None:

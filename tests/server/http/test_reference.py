@@ -33,6 +33,8 @@ CALLS = {
     ("get", "/rounds/{round}/methods"),
     ("get", "/rounds/{round}/alarms"),
     ("get", "/rounds/{round}/suspects"),
+    ("get", "/rounds/{round}/jobs/{job}"),
+    ("delete", "/rounds/{round}/jobs/{job}"),
 }
 
 
@@ -85,7 +87,8 @@ def test_the_paths_that_name_a_round_say_what_may_stand_there(document: dict[str
     for _, path, operation in operations(document):
         named = [p for p in operation.get("parameters", []) if p["in"] == "path"]
         assert [p["name"] for p in named] == re.findall(r"\{(\w+)\}", path)
-        assert all(p["required"] and "current" in p["description"] for p in named)
+        assert all(p["required"] and p["description"] for p in named)
+        assert all("current" in p["description"] for p in named if p["name"] == "round")
 
 
 def test_admin_calls_ask_for_the_key_and_reports_and_results_may(document: dict[str, Any]) -> None:
@@ -97,8 +100,8 @@ def test_admin_calls_ask_for_the_key_and_reports_and_results_may(document: dict[
     for method, path, operation in operations(document):
         assert ("401" in operation["responses"]) == ("403" in operation["responses"]) == bool(asks[method, path])
     schemes = document["components"]["securitySchemes"]
-    assert set(schemes) == {"HTTPBearer", "Ticket"}
-    assert (schemes["HTTPBearer"]["type"], schemes["HTTPBearer"]["scheme"]) == ("http", "bearer")
+    assert set(schemes) == {"Key", "Ticket"}
+    assert (schemes["Key"]["type"], schemes["Key"]["scheme"]) == ("http", "bearer")
 
 
 def test_a_submission_is_described_in_every_form(document: dict[str, Any]) -> None:

@@ -61,7 +61,17 @@ def test_a_database_of_the_first_schema_keeps_its_rounds_and_reports(empty: str)
             connection.execute(
                 sa.text("INSERT INTO tallies (round, process, n, counts) VALUES (1, 0, 3, :counts)"), {"counts": counts}
             )
-        assert store.migrate() == ["0002", "0004"]
+            same = "protocol, epsilon, items, access, read_access, state, opened_at"
+            for row in (
+                f"rounds (id, name, retention, {same}) SELECT 'R2', 'short', 36, {same} FROM rounds",
+                "tallies (round, process, n, counts) SELECT 2, process, n, counts FROM tallies",
+                "segments (round, hour, n, data) SELECT seq, 1, 1, items FROM rounds",
+            ):
+                connection.exec_driver_sql(f"INSERT INTO {row}")
+        assert store.migrate() == ["0002", "0003", "0004"]
+        with store.database.read() as connection:
+            purged = connection.exec_driver_sql("SELECT name, purged FROM rounds ORDER BY seq").all()
+        assert purged == [("old", 0), ("short", 2)]
         old = store.round("old")
         assert (old.n, old.series, old.state) == (3, None, "closed")
         assert store.tally(old.seq, 2).counts.tolist() == [2, 1]
@@ -82,6 +92,23 @@ def test_of_two_who_migrate_at_once_one_does_it(empty: str) -> None:
         went_through = sorted(pool.map(migrate, range(2)))
     assert went_through[0] == []
     assert went_through[1] != []
+
+
+@pytest.mark.postgres
+def test_a_migration_may_take_as_long_as_it_takes(empty: str) -> None:
+    """The bound on other statements does not hold for it."""
+    bounds: set[str] = set()
+
+    def look(connection: sa.Connection, cursor: object, statement: str, *more: object) -> None:
+        if "CREATE TABLE rounds" in statement:
+            bounds.add(str(connection.exec_driver_sql("SHOW statement_timeout").scalar_one()))
+
+    with closing(Store(empty)) as store:
+        sa.event.listen(store.database.engine, "before_cursor_execute", look)
+        store.migrate()
+        with store.database.read() as connection:
+            bounds.add(str(connection.exec_driver_sql("SHOW statement_timeout").scalar_one()))
+    assert bounds == {"0", "1min"}
 
 
 @pytest.mark.postgres

@@ -7,71 +7,87 @@ from starlette.responses import Response
 
 from ldprecover.alarms import DEFAULT_RATE, LEAST_RATE
 from ldprecover.history import DEFAULT_RATE as DISCOVERY_RATE
+from ldprecover_server.errors import (
+    InvalidParameterError,
+    InvalidRequestError,
+    NoReportsError,
+    ReportsGoneError,
+)
+from ldprecover_server.http import paths
+from ldprecover_server.http.answers import json
 from ldprecover_server.http.callers import while_there
-from ldprecover_server.http.models import Alarms, Methods, Suspected
-from ldprecover_server.http.routes.common import BearerKey, analyses_of, json, problems, round_in_path
+from ldprecover_server.http.messages import (
+    AlarmRaised,
+    Alarms,
+    MethodOption,
+    Methods,
+    MethodSummary,
+    Suspect,
+    Suspected,
+)
+from ldprecover_server.http.routes.common import Caller, Named, described, rooms_of
+from ldprecover_server.http.routes.results import ANALYSIS, READ
 
 __all__ = ["router"]
 
-router = APIRouter(tags=["results"])
+router = APIRouter(prefix=paths.ROUND, tags=["results"])
 
 
-@router.get("/methods", response_model=Methods, responses=problems(401, 403, 404))
-async def methods(request: Request, key: BearerKey) -> Response:
+@router.get(paths.METHODS, **described(Methods, *READ))
+async def list_methods(request: Request, round: Named, caller: Caller) -> Response:
     """List the recovery methods: what each needs, takes and gives, and whether this round can give it."""
-    round, found = await analyses_of(request).methods(round_in_path(request), key)
-    listed = [
-        {
-            "name": method.name,
-            "summary": method.summary,
-            "needs": sorted(method.needs),
-            "uses": sorted(method.uses),
-            "gives": method.gives,
-            "cost": method.cost,
-            "options": [
-                {
-                    "name": option.name,
-                    "default": option.default,
-                    "low": option.low,
-                    "high": option.high,
-                    "meaning": option.meaning,
-                }
-                for option in method.options
+    known, found = await rooms_of(request).analyses.methods(round, caller)
+    return json(
+        Methods(
+            known.id,
+            [
+                MethodSummary(
+                    name=method.name,
+                    summary=method.summary,
+                    needs=sorted(method.needs),
+                    uses=sorted(method.uses),
+                    gives=method.gives,
+                    cost=method.cost,
+                    options=[
+                        MethodOption(option.name, option.default, option.low, option.high, option.meaning)
+                        for option in method.options
+                    ],
+                    available=reason is None,
+                    reason=reason,
+                )
+                for method, reason in found
             ],
-            "available": reason is None,
-            "reason": reason,
-        }
-        for method, reason in found
-    ]
-    return json({"round": round.id, "methods": listed})
+        )
+    )
 
 
-@router.get("/alarms", response_model=Alarms, responses=problems(401, 403, 404, 409, 422, 503, 504))
-async def alarms(
+@router.get(
+    paths.ALARMS,
+    **described(Alarms, *READ, NoReportsError, ReportsGoneError, *ANALYSIS, InvalidRequestError, InvalidParameterError),
+)
+async def get_alarms(
     request: Request,
-    key: BearerKey,
+    round: Named,
+    caller: Caller,
     rate: Annotated[float, Query(ge=LEAST_RATE, lt=0.5, description="False-alarm rate of each alarm.")] = DEFAULT_RATE,
 ) -> Response:
     """Test a round for reports that honest users would not have sent; some tests need every report kept."""
-    round, answer = await while_there(request, analyses_of(request).alarms(round_in_path(request), rate, key))
+    known, answer = await while_there(request, rooms_of(request).analyses.alarms(round, rate, caller))
     listed = [
-        {
-            "name": alarm.name,
-            "raised": alarm.raised,
-            "statistic": alarm.statistic,
-            "threshold": alarm.threshold,
-            "rate": alarm.rate,
-            "meaning": alarm.meaning,
-        }
+        AlarmRaised(alarm.name, alarm.raised, alarm.statistic, alarm.threshold, alarm.rate, alarm.meaning)
         for alarm in answer.alarms
     ]
-    return json({"round": round.id, "n": answer.n, "reports_read": answer.reports_read, "alarms": listed})
+    return json(Alarms(known.id, answer.n, answer.reports_read, listed))
 
 
-@router.get("/suspects", response_model=Suspected, responses=problems(401, 403, 404, 409, 422, 503, 504))
-async def suspects(
+@router.get(
+    paths.SUSPECTS,
+    **described(Suspected, *READ, *ANALYSIS, NoReportsError, InvalidRequestError, InvalidParameterError),
+)
+async def get_suspects(
     request: Request,
-    key: BearerKey,
+    round: Named,
+    caller: Caller,
     rate: Annotated[
         float, Query(gt=0, lt=0.5, description="False-discovery rate: the share of false suspicions expected.")
     ] = DISCOVERY_RATE,
@@ -81,23 +97,16 @@ async def suspects(
     ] = 0.0,
 ) -> Response:
     """Show which items rose since the earlier closed rounds of the series by more than their noise."""
-    work = analyses_of(request).suspects(round_in_path(request), rate, drift, key)
-    round, found, earlier = await while_there(request, work)
-    return json(
-        {
-            "round": round.id,
-            "earlier": [stored.id for stored in earlier],
-            "rate": found.rate,
-            "suspects": [
-                {
-                    "item": item,
-                    "label": round.parameters.items[item],
-                    "before": float(found.before[item]),
-                    "now": float(found.now[item]),
-                    "z": float(found.z[item]),
-                    "p_value": float(found.p_values[item]),
-                }
-                for item in found.items
-            ],
-        }
-    )
+    known, found, earlier = await while_there(request, rooms_of(request).analyses.suspects(round, rate, drift, caller))
+    listed = [
+        Suspect(
+            item,
+            known.parameters.items[item],
+            float(found.before[item]),
+            float(found.now[item]),
+            float(found.z[item]),
+            float(found.p_values[item]),
+        )
+        for item in found.items
+    ]
+    return json(Suspected(known.id, [stored.id for stored in earlier], found.rate, listed))

@@ -1,68 +1,202 @@
-"""What routes share: the service, the round a path means, answers in JSON."""
+"""What routes share: the rooms they call, the round a path means, who calls, and what a body says."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
 
-import msgspec
-from fastapi import Depends, Request
+from anyio import to_thread
+from fastapi import Depends, Path, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from starlette.concurrency import run_in_threadpool
-from starlette.responses import Response
 
+from ldprecover_server.access.access import Access
 from ldprecover_server.analysis.analyses import Analyses
-from ldprecover_server.http.models import ProblemDetails
+from ldprecover_server.analysis.jobs import Jobs
+from ldprecover_server.errors import ServiceError
+from ldprecover_server.http.bodies import BIG, Bodies, Body, Limit
+from ldprecover_server.http.decoding import decode
+from ldprecover_server.http.messages import ProblemDetails
 from ldprecover_server.http.problems import MEDIA_TYPE
-from ldprecover_server.service import Service
+from ldprecover_server.lanes import Lane
+from ldprecover_server.metrics import Metrics
+from ldprecover_server.results import Results
+from ldprecover_server.rounds import Rounds
+from ldprecover_server.settings import Settings
 from ldprecover_server.store import CURRENT
+from ldprecover_server.submissions import Submissions
 
-__all__ = ["Admin", "BearerKey", "analyses_of", "json", "problems", "round_in_path", "service_of"]
+__all__ = [
+    "KEY",
+    "OPTIONAL_KEY",
+    "Admin",
+    "Anyone",
+    "Caller",
+    "CurrentOrNamed",
+    "Named",
+    "Rooms",
+    "described",
+    "read",
+    "rooms_of",
+]
 
-_bearer = HTTPBearer(auto_error=False, description="A key, of the scope that the call needs.")
+KEY, OPTIONAL_KEY = "Key", "OptionalKey"
+"""Names of the security schemes: of a call that needs a key, and of one that may."""
 
 
-def service_of(request: Request) -> Service:
-    """Return the service this app serves."""
-    service: Service = request.app.state.service
-    return service
+T = TypeVar("T")
+
+_ANONYMOUS_BYTES = 1 << 20
 
 
-def analyses_of(request: Request) -> Analyses:
-    """Return what analyses the rounds of this app."""
-    analyses: Analyses = request.app.state.analyses
-    return analyses
+@dataclass(frozen=True)
+class Rooms:
+    """What routes call; the application puts it together."""
+
+    settings: Settings
+    rounds: Rounds
+    submissions: Submissions
+    results: Results
+    analyses: Analyses
+    jobs: Jobs
+    access: Access
+    metrics: Metrics
+    bodies: Bodies
+    submitting: Lane
+    """For what a submission has to look up."""
+    reading: Lane
+    """For callers without a key."""
+    keyed: Lane
+    """For callers with one."""
+    operating: Lane
+    """For whoever watches over the server."""
 
 
-def round_in_path(request: Request) -> str:
-    """Return the round a request means: the one in its path, else the current one."""
+def rooms_of(request: Request) -> Rooms:
+    """Return the rooms of the app that a request came to."""
+    rooms: Rooms = request.app.state.rooms
+    return rooms
+
+
+_ROUND = "An id, a name, or `current`."
+
+Named = Annotated[str, Path(alias="round", description=_ROUND)]
+"""The round in the path."""
+
+
+def _current_or_named(request: Request) -> str:
     identifier: str = request.path_params.get("round", CURRENT)
     return identifier
 
 
-async def _bearer_key(
-    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
-) -> str | None:
-    return credentials.credentials if credentials else None
+CurrentOrNamed = Annotated[str, Depends(_current_or_named)]
+"""The round in the path, or the current one where the path names none."""
+
+_needed = HTTPBearer(scheme_name=KEY, auto_error=False, description="A key, of the scope that the call needs.")
+_optional = HTTPBearer(scheme_name=OPTIONAL_KEY, auto_error=False)
+
+_Needed = Annotated[HTTPAuthorizationCredentials | None, Depends(_needed)]
+_Optional = Annotated[HTTPAuthorizationCredentials | None, Depends(_optional)]
 
 
-BearerKey = Annotated[str | None, Depends(_bearer_key)]
-"""The key a request came with; None for none."""
+@dataclass(frozen=True)
+class _Caller:
+    """Who calls: the key that came, whether it is one, and the lane for such as have or have not one."""
+
+    key: str | None
+    is_known: bool
+    lane: Lane
+
+    @property
+    def largest(self) -> int:
+        """Bytes that a body may have at most, however large the round is."""
+        return sys.maxsize if self.is_known else _ANONYMOUS_BYTES
+
+    async def run(self, function: Callable[..., T], *arguments: object) -> T:
+        """Call a function in a thread of the caller's lane. Raises BusyError, and what it raises."""
+        return await self.lane.run(function, *arguments)
 
 
-async def _require_admin(request: Request, key: BearerKey) -> None:
-    await run_in_threadpool(service_of(request).access.require, key, "admin")
+async def _called(request: Request, key: str | None) -> _Caller:
+    rooms = rooms_of(request)
+    known = await rooms.access.knows(key)
+    return _Caller(key, known, rooms.keyed if known else rooms.reading)
 
 
-Admin = Depends(_require_admin)
+async def _anyone(request: Request) -> _Caller:
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    return await _called(request, key.strip() if scheme.lower() == "bearer" else None)
 
 
-def json(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return a JSON answer; floats are written so that they read back exactly."""
-    return Response(
-        msgspec.json.encode(body), status_code=status, media_type="application/json", headers=dict(headers or {})
-    )
+Anyone = Annotated[_Caller, Depends(_anyone)]
+"""Who calls what needs no key."""
 
 
-def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the OpenAPI of problem answers with these statuses."""
-    schema = {"schema": {"$ref": f"#/components/schemas/{ProblemDetails.__name__}"}}
-    return {status: {"description": "Problem", "content": {MEDIA_TYPE: schema}} for status in statuses}
+async def _caller(request: Request, credentials: _Optional) -> _Caller:
+    return await _called(request, credentials.credentials if credentials else None)
+
+
+Caller = Annotated[_Caller, Depends(_caller)]
+"""Who calls what may need a key."""
+
+
+async def _admin(request: Request, credentials: _Needed) -> _Caller:
+    caller = await _called(request, credentials.credentials if credentials else None)
+    await caller.run(rooms_of(request).access.require, caller.key, "admin")
+    return caller
+
+
+Admin = Annotated[_Caller, Depends(_admin)]
+"""Who calls, with an admin key; everyone else is refused before a body is read."""
+
+
+async def read(request: Request, type: type[T], largest: int, caller: _Caller, *, optional: bool = False) -> T | None:
+    """Return what the body of a request says, of at most so many bytes; None where there is none.
+
+    An `optional` one may also be null.
+
+    Raises InvalidRequestError for what does not fit `type`, and what `Body.read` raises.
+    """
+    rooms = rooms_of(request)
+    body = Body(rooms.bodies, request.scope, request.receive)
+    try:
+        sent = await body.read(Limit(min(largest, rooms.settings.max_body_bytes), largest, not caller.is_known))
+        if not sent or (optional and sent.strip() == b"null"):
+            return None
+        if len(sent) > BIG:
+            return await to_thread.run_sync(decode, type, sent, limiter=rooms.bodies.threads)
+        return decode(type, sent)
+    finally:
+        body.release()
+
+
+def described(
+    answer: type | None,
+    *refusals: type[ServiceError],
+    takes: type | None = None,
+    later: type | None = None,
+    status: int = 200,
+    **options: Any,
+) -> dict[str, Any]:
+    """Return what the framework is told of a route, so that the API reference describes it.
+
+    `answer` and `takes` are the JSON of the answer and of the body, `later` that of an answer before the work is done,
+    `refusals` what the call itself may refuse.
+    """
+    problem = {MEDIA_TYPE: {"schema": {"$ref": f"#/components/schemas/{ProblemDetails.__name__}"}}}
+    responses: dict[int | str, dict[str, Any]] = {}
+    for refusal in sorted(refusals, key=lambda refusal: (refusal.status, refusal.slug)):
+        known = responses.setdefault(refusal.status, {"description": "", "content": problem})
+        known["description"] += f"{', ' if known['description'] else ''}{refusal.slug}"
+    if answer is not None:
+        responses[status] = {"content": {"application/json": {"schema": _reference(answer)}}}
+    if later is not None:
+        content = {"application/json": {"schema": _reference(later)}}
+        responses[202] = {"description": "The work goes on", "content": content}
+    told: dict[str, Any] = {"status_code": status, "response_model": None, "responses": responses, **options}
+    if takes is not None:
+        told["openapi_extra"] = {"requestBody": {"content": {"application/json": {"schema": _reference(takes)}}}}
+    return told
+
+
+def _reference(type: type) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{type.__name__}"}

@@ -2,14 +2,22 @@
 
 from importlib.metadata import version
 
-from anyio import fail_after, to_thread
+from anyio import fail_after
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from ldprecover import kernels
-from ldprecover_server.errors import StoreUnavailableError
-from ldprecover_server.http.models import Version
-from ldprecover_server.http.routes.common import json, problems, service_of
+from ldprecover_server.errors import (
+    BusyError,
+    DatabaseGoneError,
+    QueueFullError,
+    StorageFullError,
+    StoreUnavailableError,
+)
+from ldprecover_server.http import paths
+from ldprecover_server.http.answers import json
+from ldprecover_server.http.messages import Status, Version
+from ldprecover_server.http.routes.common import described, rooms_of
 from ldprecover_server.metrics import MEDIA_TYPE
 
 __all__ = ["router"]
@@ -19,30 +27,39 @@ router = APIRouter(tags=["operation"])
 _READY_SECONDS = 5.0
 
 
-@router.get("/healthz")
-async def healthz() -> dict[str, str]:
+@router.get(paths.HEALTHZ, **described(Status))
+async def get_health() -> Response:
     """The process answers."""
-    return {"status": "ok"}
+    return json(Status("ok"))
 
 
-@router.get("/readyz", responses=problems(503, 507))
-async def readyz(request: Request) -> dict[str, str]:
+@router.get(
+    paths.READYZ,
+    **described(Status, BusyError, QueueFullError, StoreUnavailableError, DatabaseGoneError, StorageFullError),
+)
+async def get_readiness(request: Request) -> Response:
     """The database can be written, the queue has room, and so has the disk."""
+    rooms = rooms_of(request)
     try:
         with fail_after(_READY_SECONDS):
-            await to_thread.run_sync(service_of(request).check_ready, abandon_on_cancel=True)
+            await rooms.operating.run_or_leave(rooms.submissions.check_ready)
     except TimeoutError:
         raise StoreUnavailableError(f"the database has not answered for {_READY_SECONDS:g} seconds") from None
-    return {"status": "ready"}
+    return json(Status("ready"))
 
 
-@router.get("/metrics", response_class=Response, responses={200: {"content": {MEDIA_TYPE: {}}}})
-def get_metrics(request: Request) -> Response:
+@router.get(
+    paths.METRICS,
+    **described(None, BusyError),
+    response_class=Response,
+)
+async def get_metrics(request: Request) -> Response:
     """What Prometheus scrapes: the counts of every process of this server."""
-    return Response(service_of(request).metrics.render(), media_type=MEDIA_TYPE)
+    rooms = rooms_of(request)
+    return Response(await rooms.operating.run(rooms.metrics.render), media_type=MEDIA_TYPE)
 
 
-@router.get("/version", response_model=Version)
+@router.get(paths.VERSION, **described(Version))
 async def get_version() -> Response:
     """Version of the server, and the kernels it counts with."""
-    return json({"version": version("ldprecover"), "kernels": kernels.backend()})
+    return json(Version(version("ldprecover"), kernels.backend()))

@@ -8,37 +8,39 @@ from fastapi.openapi.docs import get_swagger_ui_html
 from starlette.responses import HTMLResponse, RedirectResponse
 from starlette.staticfiles import StaticFiles
 
-from ldprecover_server.http.problems import DOCS_PATH, PROBLEMS, STANDARD_PROBLEMS
+from ldprecover_server.errors import every_refusal
+from ldprecover_server.http import paths
 
 __all__ = ["install"]
 
 _STATIC = Path(__file__).parent.parent / "static"
+_SWAGGER = f"{paths.STATIC}/swagger-ui"
 
 router = APIRouter(include_in_schema=False)
 
 
-@router.get("/")
+@router.get(paths.ROOT)
 async def root() -> RedirectResponse:
-    return RedirectResponse("/docs")
+    return RedirectResponse(paths.DOCS)
 
 
-@router.get("/docs")
+@router.get(paths.DOCS)
 async def reference() -> HTMLResponse:
     return get_swagger_ui_html(
-        openapi_url="/openapi.json",
+        openapi_url=paths.OPENAPI,
         title="LDPRecover API",
-        swagger_js_url="/static/swagger-ui/swagger-ui-bundle.js",
-        swagger_css_url="/static/swagger-ui/swagger-ui.css",
-        swagger_favicon_url="/static/swagger-ui/favicon-32x32.png",
+        swagger_js_url=f"{_SWAGGER}/swagger-ui-bundle.js",
+        swagger_css_url=f"{_SWAGGER}/swagger-ui.css",
+        swagger_favicon_url=f"{_SWAGGER}/favicon-32x32.png",
     )
 
 
-@router.get(DOCS_PATH)
+@router.get(paths.ERRORS)
 async def errors_page() -> HTMLResponse:
     sections = "".join(
-        f'<h2 id="{p.slug}">{html.escape(p.title)}</h2><p><code>{p.slug}</code>, status {p.status}</p>'
-        f"<p>{html.escape(p.help)}</p>"
-        for p in (*PROBLEMS.values(), *STANDARD_PROBLEMS)
+        f'<h2 id="{refusal.slug}">{html.escape(refusal.title)}</h2>'
+        f"<p><code>{refusal.slug}</code>, status {refusal.status}</p><p>{html.escape(refusal.help)}</p>"
+        for refusal in every_refusal()
     )
     return HTMLResponse(
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>Errors - LDPRecover</title>'
@@ -50,4 +52,4 @@ async def errors_page() -> HTMLResponse:
 def install(app: FastAPI) -> None:
     """Add the pages and their assets."""
     app.include_router(router)
-    app.mount("/static", StaticFiles(directory=_STATIC), name="static")
+    app.mount(paths.STATIC, StaticFiles(directory=_STATIC), name="static")

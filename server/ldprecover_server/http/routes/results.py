@@ -1,87 +1,173 @@
 """What a round's reports say, and what recovery makes of them."""
 
-from typing import Any
+from typing import Annotated
 
+import msgspec
 from fastapi import APIRouter, Request
+from msgspec import UNSET
 from starlette.responses import Response
 
 from ldprecover import Estimates, Tally
 from ldprecover.harmony import Mean, is_for_numbers
-from ldprecover_server.http.callers import while_there
-from ldprecover_server.http.models import Frequencies, Recovered, RecoverRequest
-from ldprecover_server.http.routes.common import BearerKey, analyses_of, json, problems, round_in_path, service_of
-from ldprecover_server.service import OpenRound
+from ldprecover_server.analysis.analyses import Caller as Asker
+from ldprecover_server.analysis.children import OnProgress
+from ldprecover_server.analysis.questions import RecoverAnswer
+from ldprecover_server.errors import (
+    AnalysesBusyError,
+    AnalysisFailedError,
+    AnalysisTimeoutError,
+    AnalysisTooLargeError,
+    BusyError,
+    ForbiddenError,
+    HeaderError,
+    InvalidParameterError,
+    NoCurrentRoundError,
+    NoReportsError,
+    ReportsGoneError,
+    RoundNotFoundError,
+    StoreUnavailableError,
+    UnauthorizedError,
+)
+from ldprecover_server.http import paths
+from ldprecover_server.http.answers import json
+from ldprecover_server.http.callers import PREFER, wants_job, while_there
+from ldprecover_server.http.messages import Frequencies, JobStatus, MeanOfNumbers, Recovered, RecoverRequest
+from ldprecover_server.http.routes.common import Caller, CurrentOrNamed, Rooms, described, read, rooms_of
+from ldprecover_server.http.routes.rounds import BODY
+from ldprecover_server.results import Results
+from ldprecover_server.rounds import KnownRound
 
-__all__ = ["router"]
+__all__ = ["ANALYSIS", "READ", "router"]
 
 router = APIRouter(tags=["results"])
 
+READ = (
+    UnauthorizedError,
+    ForbiddenError,
+    RoundNotFoundError,
+    NoCurrentRoundError,
+    BusyError,
+    StoreUnavailableError,
+)
+"""How reading a round may be refused."""
 
-@router.get("/frequencies", response_model=Frequencies, responses=problems(401, 403, 404))
-def frequencies(request: Request, key: BearerKey) -> Response:
+ANALYSIS = (AnalysesBusyError, AnalysisTimeoutError, AnalysisTooLargeError, AnalysisFailedError)
+"""How an analysis may be refused."""
+
+_SLACK = 4096
+_NUMBER = 26  # bytes of JSON that one number takes at the most, with the comma and a space
+
+
+@router.get(paths.FREQUENCIES, **described(Frequencies, *READ))
+async def get_frequencies(request: Request, round: CurrentOrNamed, caller: Caller) -> Response:
     """Unbiased, unclipped estimates with standard errors, of every report answered before."""
-    round, tally = service_of(request).tally(round_in_path(request), key)
+    results = rooms_of(request).results
+    return await caller.run(lambda: json(_frequencies(*results.tally(round, caller.key))))
+
+
+def _frequencies(round: KnownRound, tally: Tally) -> Frequencies:
     oracle = round.oracle
     estimates = Estimates.of(oracle, tally) if tally.n else None
-    return json(
-        {
-            "round": round.id,
-            "protocol": oracle.protocol,
-            "epsilon": oracle.epsilon,
-            "n": tally.n,
-            "p": oracle.p,
-            "q": oracle.q,
-            "items": round.parameters.items,
-            "counts": tally.counts.tolist(),
-            "frequencies": estimates and estimates.frequencies.tolist(),
-            "standard_errors": estimates and estimates.standard_errors.tolist(),
-            "sum": estimates and estimates.sum,
-        }
-        | _mean(round, tally)
+    return Frequencies(
+        round=round.id,
+        protocol=oracle.protocol,
+        epsilon=oracle.epsilon,
+        n=tally.n,
+        p=oracle.p,
+        q=oracle.q,
+        items=round.parameters.items,
+        counts=tally.counts.tolist(),
+        frequencies=estimates.frequencies.tolist() if estimates else None,
+        standard_errors=estimates.standard_errors.tolist() if estimates else None,
+        sum=estimates.sum if estimates else None,
+        mean=_mean(round, tally) if is_for_numbers(round.parameters) else UNSET,
     )
 
 
-def _mean(round: OpenRound, tally: Tally) -> dict[str, Any]:
-    """Return the mean of a round for numbers; nothing for any other round."""
-    if not is_for_numbers(round.parameters):
-        return {}
+def _mean(round: KnownRound, tally: Tally) -> MeanOfNumbers | None:
     if not tally.n:
-        return {"mean": None}
+        return None
     mean = Mean.of(round.oracle, tally)
     low, high = mean.interval()
-    return {"mean": {"value": mean.value, "standard_error": mean.standard_error, "low": low, "high": high}}
+    return MeanOfNumbers(mean.value, mean.standard_error, low, high)
 
 
-@router.post("/recover", response_model=Recovered, responses=problems(401, 403, 404, 409, 413, 415, 422, 503, 504))
-async def recover(request: Request, key: BearerKey, wanted: RecoverRequest | None = None) -> Response:
+@router.post(
+    paths.RECOVER,
+    **described(
+        Recovered,
+        *READ,
+        *BODY,
+        *ANALYSIS,
+        HeaderError,
+        NoReportsError,
+        ReportsGoneError,
+        InvalidParameterError,
+        takes=RecoverRequest,
+        later=JobStatus,
+    ),
+)
+async def recover_frequencies(
+    request: Request, round: CurrentOrNamed, caller: Caller, prefer: Annotated[str | None, PREFER] = None
+) -> Response:
     """Recover the frequencies from the stored, possibly poisoned, counts."""
+    rooms = rooms_of(request)
+    known, largest = await caller.run(_readable, rooms.results, round, caller.key)
+    wanted = await read(request, RecoverRequest, min(largest, caller.largest), caller, optional=True)
     wanted = wanted or RecoverRequest()
-    work = analyses_of(request).recover(
-        round_in_path(request),
+    if wants_job(prefer):
+        job = await rooms.jobs.start(
+            known.seq, lambda tell: _recovered(rooms, known, wanted, caller, tell), keyed=caller.is_known
+        )
+        headers = {"Location": paths.job_path(known.id, job.id), "Preference-Applied": "respond-async"}
+        return json(JobStatus(job.id, known.id, job.state, job.progress, None, None), 202, headers)
+    answer = await while_there(request, _recovered(rooms, known, wanted, caller, None))
+    return Response(answer, media_type="application/json")
+
+
+def _readable(results: Results, identifier: str, key: str | None) -> tuple[KnownRound, int]:
+    """Return a round, and how many bytes a request to recover it may have.
+
+    That is every label, an index and a number for each item, and 4 KiB.
+    """
+    round = results.readable(identifier, key)
+    return round, round.labels_bytes + 2 * _NUMBER * round.oracle.domain_size + _SLACK
+
+
+async def _recovered(
+    rooms: Rooms, round: KnownRound, wanted: RecoverRequest, caller: Asker, tell: OnProgress | None
+) -> bytes:
+    """Return the JSON of a recovery, made in a thread."""
+    known, answer = await rooms.analyses.recover(
+        round.id,
         method=wanted.method,
         eta=wanted.eta,
         targets=wanted.targets,
         malicious_model=wanted.malicious_model,
         support=wanted.support,
         options=wanted.options,
-        key=key,
+        caller=caller,
+        on_progress=tell,
     )
-    round, answer = await while_there(request, work)
+    return await caller.run(_written, known, wanted, answer)
+
+
+def _written(round: KnownRound, wanted: RecoverRequest, answer: RecoverAnswer) -> bytes:
     recovery = answer.recovery
-    return json(
-        {
-            "round": round.id,
-            "method": recovery.method,
-            "eta": recovery.eta,
-            "targets": list(recovery.targets),
-            "malicious_model": wanted.malicious_model,
-            "n": answer.n,
-            "malicious_sum": recovery.malicious_sum,
-            "items": round.parameters.items,
-            "poisoned": recovery.poisoned.tolist(),
-            "malicious": recovery.malicious.tolist(),
-            "genuine": recovery.genuine.tolist(),
-            "recovered": recovery.recovered.tolist(),
-            "notes": list(recovery.notes),
-        }
+    return msgspec.json.encode(
+        Recovered(
+            round=round.id,
+            method=recovery.method,
+            eta=recovery.eta,
+            targets=list(recovery.targets),
+            malicious_model=wanted.malicious_model,
+            n=answer.n,
+            malicious_sum=recovery.malicious_sum,
+            items=round.parameters.items,
+            poisoned=recovery.poisoned.tolist(),
+            malicious=recovery.malicious.tolist(),
+            genuine=recovery.genuine.tolist(),
+            recovered=recovery.recovered.tolist(),
+            notes=list(recovery.notes),
+        )
     )

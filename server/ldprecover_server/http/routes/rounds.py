@@ -7,35 +7,93 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from ldprecover import ParameterError, RoundParameters
-from ldprecover.export import RoundExport
-from ldprecover_server.http.models import Export, NewRound, NewTickets, Parameters, Round, Rounds, Stats
-from ldprecover_server.http.routes.common import Admin, BearerKey, json, problems, round_in_path, service_of
+from ldprecover_server.errors import (
+    BodyTimeoutError,
+    BodyTooLargeError,
+    BusyError,
+    ForbiddenError,
+    InvalidParameterError,
+    InvalidRequestError,
+    MalformedBodyError,
+    NameTakenError,
+    QueueFullError,
+    RoundNotFoundError,
+    SeriesMismatchError,
+    StoreUnavailableError,
+    UnauthorizedError,
+    UnsupportedMediaTypeError,
+    UnsupportedTransferEncodingError,
+)
+from ldprecover_server.http import paths
+from ldprecover_server.http.answers import json
+from ldprecover_server.http.messages import (
+    Export,
+    NewRound,
+    NewTickets,
+    Parameters,
+    Round,
+    Rounds,
+    RoundSummary,
+    Stats,
+)
+from ldprecover_server.http.routes.common import Admin, Anyone, Caller, Named, described, read, rooms_of
 from ldprecover_server.refusals import DUPLICATE
 from ldprecover_server.retention import hours, words
-from ldprecover_server.service import OpenRound
+from ldprecover_server.rounds import KnownRound
 from ldprecover_server.store import StoredRound
 
-__all__ = ["router"]
+__all__ = ["BODY", "router"]
 
-router = APIRouter(prefix="/rounds", tags=["rounds"])
+router = APIRouter(tags=["rounds"])
 
+BODY = (
+    BodyTooLargeError,
+    BodyTimeoutError,
+    MalformedBodyError,
+    UnsupportedMediaTypeError,
+    UnsupportedTransferEncodingError,
+    InvalidRequestError,
+    QueueFullError,
+)
+"""How a body may be refused, before what it says is looked at."""
+
+_KEYED = (UnauthorizedError, ForbiddenError)
+_STORE = (BusyError, StoreUnavailableError)
+_SMALL = 4096  # bytes of a body that holds a number
 _TICKETS_A_PIECE = 1000
 _FOR_EVER = "public, max-age=31536000, immutable"
 
 
 @router.post(
-    "", status_code=201, response_model=Round, dependencies=[Admin], responses=problems(401, 403, 409, 413, 415, 422)
+    paths.ROUNDS,
+    **described(
+        Round,
+        *_KEYED,
+        *_STORE,
+        *BODY,
+        NameTakenError,
+        SeriesMismatchError,
+        InvalidParameterError,
+        takes=NewRound,
+        status=201,
+    ),
 )
-def open_round(request: Request, new: NewRound) -> Response:
+async def open_round(request: Request, caller: Admin) -> Response:
     """Open a round; its parameters never change."""
+    rooms = rooms_of(request)
+    new = await read(request, NewRound, rooms.settings.max_body_bytes, caller)
+    if new is None:
+        raise InvalidRequestError("the parameters of the round are missing", "body")
+    stored, known = await caller.run(_open, rooms.rounds, new)
+    return json(_round(stored, known), 201, {"Location": paths.round_path(stored.id)})
+
+
+def _open(rounds: Any, new: NewRound) -> tuple[StoredRound, KnownRound]:
     if (new.items is None) == (new.domain_size is None):
         raise ParameterError("give either items or domain_size")
-    if new.name == "current":
-        raise ParameterError("name: 'current' means the round opened last and cannot be a name")
     items = tuple(new.items) if new.items is not None else tuple(map(str, range(new.domain_size or 0)))
-    service = service_of(request)
     parameters = RoundParameters(new.protocol, new.epsilon, items, new.hash_range)
-    stored = service.open_round(
+    opened: tuple[StoredRound, KnownRound] = rounds.open(
         new.name,
         parameters,
         access=new.access,
@@ -43,107 +101,108 @@ def open_round(request: Request, new: NewRound) -> Response:
         retention=hours(new.retention),
         series=new.series,
     )
-    return json(_round(stored, service.parameters_of(stored)), 201, {"Location": f"/rounds/{stored.id}"})
+    return opened
 
 
-@router.get("", response_model=Rounds, responses=problems(404, 422))
-def list_rounds(
+@router.get(paths.ROUNDS, **described(Rounds, RoundNotFoundError, InvalidRequestError, *_STORE))
+async def list_rounds(
     request: Request,
+    caller: Anyone,
     limit: Annotated[int, Query(ge=1, le=200, description="Rounds at most.")] = 100,
-    before: Annotated[str | None, Query(description="Id of the round after which the page starts.")] = None,
+    before: Annotated[
+        str | None, Query(max_length=64, description="Id of the round after which the page starts.")
+    ] = None,
 ) -> Response:
     """List rounds, the one opened last first, without their items."""
-    found = [_round(stored, known) for stored, known in service_of(request).list_rounds(limit, before)]
-    for each in found:
-        del each["items"]  # up to 100,000 labels a round; whoever wants them asks for the round
-    return json({"rounds": found})
+    found = await caller.run(rooms_of(request).rounds.page, limit, before)
+    # Up to 100,000 labels a round; whoever wants them asks for the round.
+    return json(Rounds([RoundSummary(**_state(stored, known)) for stored, known in found]))
 
 
-@router.get("/{round}", response_model=Round, responses=problems(404))
-def get_round(request: Request) -> Response:
+@router.get(paths.ROUND, **described(Round, RoundNotFoundError, *_STORE))
+async def get_round(request: Request, round: Named, caller: Anyone) -> Response:
     """Return a round: parameters, state and the number of reports counted."""
-    service = service_of(request)
-    stored = service.store.round(round_in_path(request))
-    return json(_round(stored, service.parameters_of(stored)))
+    return await caller.run(lambda: json(_round(*rooms_of(request).rounds.get(round))))
 
 
 @router.get(
-    "/{round}/parameters",
-    response_model=Parameters,
-    responses={304: {"description": "The parameters have this ETag."}, **problems(404)},
+    paths.ROUND + paths.PARAMETERS,
+    **described(Parameters, RoundNotFoundError, *_STORE),
 )
-def get_parameters(request: Request) -> Response:
+async def get_parameters(request: Request, round: Named, caller: Anyone) -> Response:
     """Return what never changes in a round; by id, cacheable for ever."""
-    service = service_of(request)
-    identifier = round_in_path(request)
-    stored = service.store.round(identifier)
-    parameters = _parameters(stored, service.parameters_of(stored))
-    etag = f'"{parameters["digest"]}-{stored.id}"'
+    return await caller.run(_get_parameters, request, round)
+
+
+def _get_parameters(request: Request, identifier: str) -> Response:
+    stored, known = rooms_of(request).rounds.get(identifier)
+    etag = f'"{known.parameters.digest}-{stored.id}"'
     # A name can come to mean another round, and `current` does; an id cannot.
     headers = {"ETag": etag, "Cache-Control": _FOR_EVER if identifier == stored.id else "no-cache"}
-    known = {tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")}
-    if known & {etag, "*"}:
+    given = {tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")}
+    if given & {etag, "*"}:
         return Response(status_code=304, headers=headers)
-    return json(parameters, headers=headers)
+    return json(Parameters(**_brief(stored, known), items=known.parameters.items), headers=headers)
 
 
-@router.post("/{round}/close", response_model=Round, dependencies=[Admin], responses=problems(401, 403, 404))
-def close_round(request: Request) -> Response:
+@router.post(paths.ROUND + paths.CLOSE, **described(Round, RoundNotFoundError, *_KEYED, *_STORE))
+async def close_round(request: Request, round: Named, caller: Admin) -> Response:
     """Close a round: after the answer no report enters any more."""
-    service = service_of(request)
-    stored = service.store.close_round(round_in_path(request))
-    return json(_round(stored, service.parameters_of(stored)))
+    return await caller.run(lambda: json(_round(*rooms_of(request).rounds.close(round))))
 
 
 @router.post(
-    "/{round}/tickets",
-    dependencies=[Admin],
+    paths.ROUND + paths.TICKETS,
+    **described(None, *_KEYED, *_STORE, *BODY, RoundNotFoundError, InvalidParameterError, takes=NewTickets),
     response_class=PlainTextResponse,
-    responses={
-        200: {"description": "Tickets, one a line", "content": {"text/plain": {"schema": {"type": "string"}}}},
-        **problems(401, 403, 404, 413, 415, 422),
-    },
 )
-def mint_tickets(request: Request, new: NewTickets) -> Response:
-    """Mint single-use tickets; they are not stored, and not shown again."""
-    tickets = service_of(request).mint_tickets(round_in_path(request), new.count)
+async def mint_tickets(request: Request, round: Named, caller: Admin) -> Response:
+    """Mint single-use tickets, one a line; they are not stored, and not shown again."""
+    rooms = rooms_of(request)
+    new = await read(request, NewTickets, _SMALL, caller)
+    if new is None:
+        raise InvalidRequestError("the number of tickets is missing", "body")
+    tickets = await caller.run(_mint, rooms, round, new.count)
     lines = (f"{ticket}\n" for ticket in tickets)
     pieces = iter(lambda: "".join(itertools.islice(lines, _TICKETS_A_PIECE)), "")
     return StreamingResponse(pieces, media_type="text/plain", headers={"Cache-Control": "no-store"})
 
 
-@router.delete("/{round}", status_code=204, dependencies=[Admin], responses=problems(401, 403, 404))
-def delete_round(request: Request) -> Response:
+def _mint(rooms: Any, identifier: str, count: int) -> Any:
+    known = rooms.rounds.find(identifier)
+    if known.access != "ticket":
+        raise ParameterError(f"access: the round's is {known.access!r}, and tickets are for rounds of access 'ticket'")
+    return rooms.access.mint(known.id, count)
+
+
+@router.delete(paths.ROUND, **described(None, RoundNotFoundError, *_KEYED, *_STORE, status=204))
+async def delete_round(request: Request, round: Named, caller: Admin) -> Response:
     """Delete a round and all its reports."""
-    service_of(request).delete_round(round_in_path(request))
+    await caller.run(rooms_of(request).rounds.delete, round)
     return Response(status_code=204)
 
 
-@router.get("/{round}/stats", response_model=Stats, responses=problems(401, 403, 404))
-def get_stats(request: Request, key: BearerKey) -> Response:
+@router.get(paths.ROUND + paths.STATS, **described(Stats, RoundNotFoundError, *_KEYED, *_STORE))
+async def get_stats(request: Request, round: Named, caller: Caller) -> Response:
     """Return what came of a round's submissions: reports, duplicates, and refusals by reason."""
-    round, tally, refused = service_of(request).stats(round_in_path(request), key)
+    known, tally, refused = await caller.run(rooms_of(request).results.stats, round, caller.key)
     duplicates = refused.pop(DUPLICATE, 0)
-    return json({"round": round.id, "reports": tally.n, "duplicates": duplicates, "refusals": refused})
+    return json(Stats(known.id, tally.n, duplicates, refused))
 
 
-@router.get("/{round}/export", response_model=Export, responses=problems(401, 403, 404))
-def get_export(request: Request, key: BearerKey) -> Response:
+@router.get(paths.ROUND + paths.EXPORT, **described(Export, RoundNotFoundError, *_KEYED, *_STORE))
+async def export_round(request: Request, round: Named, caller: Caller) -> Response:
     """Return a round's parameters, tally and checksum, to estimate and recover without the server."""
-    service = service_of(request)
-    round, tally = service.tally(round_in_path(request), key)
-    stored = service.store.round(round.id)
-    return json(RoundExport(round.id, stored.name, round.parameters, tally).to_dict())
+    return await caller.run(lambda: json(Export(**rooms_of(request).results.export(round, caller.key).to_dict())))
 
 
-def _parameters(stored: StoredRound, round: OpenRound) -> dict[str, Any]:
-    parameters, oracle = round.parameters, round.oracle
+def _brief(stored: StoredRound, known: KnownRound) -> dict[str, Any]:
+    parameters, oracle = known.parameters, known.oracle
     return {
         "id": stored.id,
         "name": stored.name,
         "protocol": parameters.protocol,
         "epsilon": parameters.epsilon,
-        "items": parameters.items,
         "domain_size": oracle.domain_size,
         "hash_range": parameters.hash_range,
         "p": oracle.p,
@@ -156,10 +215,14 @@ def _parameters(stored: StoredRound, round: OpenRound) -> dict[str, Any]:
     }
 
 
-def _round(stored: StoredRound, known: OpenRound) -> dict[str, Any]:
-    return _parameters(stored, known) | {
+def _state(stored: StoredRound, known: KnownRound) -> dict[str, Any]:
+    return _brief(stored, known) | {
         "state": stored.state,
         "n": stored.n,
         "opened_at": stored.opened_at,
         "closed_at": stored.closed_at,
     }
+
+
+def _round(stored: StoredRound, known: KnownRound) -> Round:
+    return Round(**_state(stored, known), items=known.parameters.items)

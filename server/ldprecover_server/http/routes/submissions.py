@@ -5,95 +5,97 @@ request costs more than decoding, counting and storing a report together. The AP
 describes it by hand (`openapi`).
 """
 
+import functools
 import logging
 import re
 import secrets
 from collections.abc import Mapping
 
 import msgspec
-from anyio import CapacityLimiter, to_thread
+from anyio import to_thread
 from starlette.types import Receive, Scope, Send
 
-from ldprecover import FrequencyOracle, LDPRecoverError, ReportError, wire
+from ldprecover import FrequencyOracle, LDPRecoverError, wire
 from ldprecover_server.access.access import ANYONE
-from ldprecover_server.errors import BadRequestError, ServiceError, TooManyReportsError
-from ldprecover_server.http.bodies import BIG, media_type
-from ldprecover_server.http.problems import INTERNAL_ERROR, METHOD_NOT_ALLOWED, answer, refuse
-from ldprecover_server.refusals import DUPLICATE
-from ldprecover_server.service import Service
+from ldprecover_server.errors import HeaderError, InternalError, MethodNotAllowedError, ServiceError
+from ldprecover_server.http import paths
+from ldprecover_server.http.bodies import BIG, JSON, Body, Limit
+from ldprecover_server.http.decoding import ReportDecoder
+from ldprecover_server.http.messages import Accepted
+from ldprecover_server.http.problems import Problem, refuse
+from ldprecover_server.http.routes.common import Rooms
 from ldprecover_server.store import CURRENT
 
-__all__ = ["Submissions"]
+__all__ = ["SubmissionRoute", "decode_reports"]
 
 _log = logging.getLogger(__name__)
 
-_PATH = re.compile(r"(?:/rounds/([^/]+))?/reports")
 _IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,64}")
+_TYPES = (JSON, wire.MEDIA_TYPE)
+_ENCODER = msgspec.json.Encoder()
 
 
-class Submissions:
-    """ASGI application at /reports and /rounds/{round}/reports; its receive gives the body in one message."""
+class SubmissionRoute:
+    """ASGI application at the paths that reports are posted to."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
-        # Decoded JSON is many times its text, so of large bodies one at a time is decoded.
-        self._one_at_a_time = CapacityLimiter(1)
-
-    @staticmethod
-    def takes(path: str) -> bool:
-        """Tell whether a path is one of these."""
-        return path.endswith("/reports") and _PATH.fullmatch(path) is not None
+    def __init__(self, rooms: Rooms) -> None:
+        self._rooms = rooms
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope["route_path"] = "/reports" if scope["path"] == "/reports" else "/rounds/{round}/reports"
-        if scope["method"] != "POST":
-            await answer(METHOD_NOT_ALLOWED, f"{scope['method']} {scope['path']}", {"Allow": "POST"})(
-                scope, receive, send
-            )
-            return
+        scope["route_path"] = paths.REPORTS if scope["path"] == paths.REPORTS else paths.ROUND + paths.REPORTS
+        body = Body(self._rooms.bodies, scope, receive)
         try:
-            accepted = await self._submit(scope, receive)
+            answer = await self._submit(scope, body)
         except (ServiceError, LDPRecoverError) as error:
-            await refuse(error)(scope, receive, send)
+            await _refusal(error, body)(scope, receive, send)
         except Exception:  # noqa: BLE001
             _log.exception("a submission failed")
-            await answer(INTERNAL_ERROR)(scope, receive, send)
+            await _refusal(InternalError(), body)(scope, receive, send)
         else:
-            length = str(len(accepted)).encode()
-            headers = [(b"content-type", b"application/json"), (b"content-length", length)]
+            headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(answer))]
             await send({"type": "http.response.start", "status": 202, "headers": headers})
-            await send({"type": "http.response.body", "body": accepted})
+            await send({"type": "http.response.body", "body": answer})
 
-    async def _submit(self, scope: Scope, receive: Receive) -> bytes:
-        matched = _PATH.fullmatch(scope["path"])
-        identifier = (matched and matched[1]) or CURRENT
-        service = self._service
-        round = service.known_round(identifier)
+    async def _submit(self, scope: Scope, body: Body) -> bytes:
+        if scope["method"] != "POST":
+            raise MethodNotAllowedError(f"{scope['method']} {scope['path'][:200]}", "POST")
+        rooms = self._rooms
+        # Who and what first.
+        identifier = paths.submission_round(scope["path"]) or CURRENT
+        round = rooms.rounds.remembered(identifier)
         if round is None:
-            round = await to_thread.run_sync(service.find_round, identifier)
+            round = await rooms.submitting.run(rooms.rounds.find, identifier)
         scope["round_seq"] = round.seq
-        headers = dict(scope["headers"])
+        headers = body.headers
         authorization = _given_once(scope, headers, b"authorization")
         sender = ANYONE
         if authorization is not None or round.access != "open":
-            sender = await service.access.require_sender(round.id, round.access, authorization)
+            sender = await rooms.access.require_sender(round.id, round.access, authorization)
         key = sender.submission_key or _idempotency_key(_given_once(scope, headers, b"idempotency-key"))
-        packed = media_type(headers) == wire.MEDIA_TYPE
-        body: bytes | bytearray = (await receive())["body"]
-        if len(body) > BIG:
-            reports = await to_thread.run_sync(_checked, round.oracle, body, packed, limiter=self._one_at_a_time)
-        else:
-            reports = _checked(round.oracle, body, packed)
-        accepted = len(reports) // round.oracle.report_size
-        if accepted > round.max_reports:
-            raise TooManyReportsError(
-                f"a submission to this round holds at most {round.max_reports} reports, and this one has {accepted}"
-            )
-        service.access.admit(sender, accepted)
-        duplicate = await service.submit(round, key, reports)
-        if duplicate:
-            service.refusals.count(round.seq, DUPLICATE)
-        return msgspec.json.encode({"round": round.id, "accepted": accepted, "duplicate": duplicate})
+        # Then as much as such a one may send.
+        packed = body.media_type == wire.MEDIA_TYPE
+        largest = rooms.submissions.largest(round, sender, packed)
+        anonymous = sender.key is None
+        why = "; with a report key it may be larger" if anonymous and sender.submission_key is None else ""
+        limit = Limit(min(largest, rooms.settings.max_body_bytes), largest, anonymous, why)
+        try:
+            sent = await body.read(limit, _TYPES)
+            if len(sent) > BIG:
+                reports = await to_thread.run_sync(
+                    decode_reports, round.oracle, sent, packed, limiter=rooms.bodies.threads
+                )
+            else:
+                reports = decode_reports(round.oracle, sent, packed)
+            del sent
+            accepted, duplicate = await rooms.submissions.submit(round, sender, key, reports)
+        finally:
+            body.release()
+        return _ENCODER.encode(Accepted(round.id, accepted, duplicate))
+
+
+def _refusal(error: Exception, body: Body) -> Problem:
+    # What is left of the body would be taken for the next request.
+    return refuse(error, None if body.complete else {"Connection": "close"})
 
 
 def _given_once(scope: Scope, headers: Mapping[bytes, bytes], name: bytes) -> str | None:
@@ -101,7 +103,7 @@ def _given_once(scope: Scope, headers: Mapping[bytes, bytes], name: bytes) -> st
     if value is None:
         return None
     if len(headers) < len(scope["headers"]) and sum(name == given for given, _ in scope["headers"]) > 1:
-        raise BadRequestError(f"the header {name.decode().title()} must be given once")
+        raise HeaderError(f"the header {name.decode().title()} must be given once")
     return value.decode("latin-1")
 
 
@@ -109,17 +111,18 @@ def _idempotency_key(value: str | None) -> str:
     if value is None:
         return secrets.token_hex(16)
     if not _IDEMPOTENCY_KEY.fullmatch(value):
-        raise BadRequestError("Idempotency-Key must be of 1 to 64 visible ASCII characters")
+        raise HeaderError("Idempotency-Key must be of 1 to 64 visible ASCII characters")
     return value
 
 
-def _checked(oracle: FrequencyOracle, body: bytes | bytearray, packed: bool) -> bytes | bytearray:
+@functools.lru_cache(maxsize=256)
+def _decoder(oracle: FrequencyOracle) -> ReportDecoder:
+    return ReportDecoder(oracle)
+
+
+def decode_reports(oracle: FrequencyOracle, body: bytes | bytearray, packed: bool) -> bytes | bytearray:
     """Return the reports of a body, packed. Raises ReportError."""
     if packed:
         wire.unpack(oracle, body)
         return body
-    try:
-        decoded = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise ReportError(f"the body is not JSON: {error}") from error
-    return wire.pack(wire.from_json(oracle, decoded))
+    return _decoder(oracle)(body)

@@ -23,6 +23,8 @@ def migrate(database: Database) -> list[str]:
     """
     with database.write() as connection:
         if database.dialect == "postgresql":
+            # However long the statements of a migration take; what keeps them waiting is bound as ever.
+            connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
             # Two that migrate at once: the second waits, and finds nothing left to do.
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
         config = _config()

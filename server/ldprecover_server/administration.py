@@ -1,0 +1,44 @@
+"""What an operator does to a database beside its servers: for the command line."""
+
+import contextlib
+
+from ldprecover_server.access.access import create_key as make_key
+from ldprecover_server.keys import AccessKey
+from ldprecover_server.settings import Settings
+from ldprecover_server.store import Finding, Store
+
+__all__ = ["check", "create_key", "list_keys", "migrate", "revoke_key"]
+
+
+def migrate(settings: Settings) -> list[str]:
+    """Bring the database's schema to this version's; return the revisions it went through."""
+    with contextlib.closing(Store(settings.database_url)) as store:
+        return store.migrate()
+
+
+def create_key(settings: Settings, *, scope: str = "admin", name: str | None = None) -> str:
+    """Make another key on the database and return it, this once. Raises NameTakenError or ParameterError."""
+    with contextlib.closing(Store(settings.database_url)) as store:
+        store.prepare()
+        return make_key(store, scope, name)
+
+
+def list_keys(settings: Settings) -> list[AccessKey]:
+    """Return what is told of the database's keys, by name, the revoked ones too."""
+    with contextlib.closing(Store(settings.database_url)) as store:
+        store.prepare()
+        return store.access_keys()
+
+
+def revoke_key(settings: Settings, name: str) -> None:
+    """Revoke a key of the database, for good. Raises KeyNotFoundError."""
+    with contextlib.closing(Store(settings.database_url)) as store:
+        store.prepare()
+        store.revoke_key(name)
+
+
+def check(settings: Settings) -> list[Finding]:
+    """Return what in the database does not agree with itself; nothing is written. Raises ConfigurationError."""
+    with contextlib.closing(Store(settings.database_url)) as store:
+        store.prepare(migrate=False)
+        return store.check()

@@ -1,0 +1,375 @@
+"""The JSON of requests and answers: one declaration of each builds it, checks it and describes it."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from ldprecover.protocols import MAX_DOMAIN_SIZE, MAX_EPSILON, MAX_HASH_RANGE, MIN_EPSILON
+from ldprecover_server.access.tickets import MAX_COUNT
+from ldprecover_server.retention import PATTERN
+
+__all__ = [
+    "Accepted",
+    "AlarmRaised",
+    "Alarms",
+    "Export",
+    "Frequencies",
+    "JobStatus",
+    "MeanOfNumbers",
+    "MethodOption",
+    "MethodSummary",
+    "Methods",
+    "NewRound",
+    "NewTickets",
+    "Parameters",
+    "ProblemDetails",
+    "RecoverRequest",
+    "Recovered",
+    "Round",
+    "RoundSummary",
+    "Rounds",
+    "Stats",
+    "Status",
+    "Suspect",
+    "Suspected",
+    "Version",
+]
+
+ROUND_NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
+
+Protocol = Annotated[Literal["grr", "oue", "olh"], Meta(description="Frequency oracle.")]
+Access = Annotated[
+    Literal["open", "key", "ticket"],
+    Meta(
+        description="Who may submit: anyone, one report a submission, and more with a report key; or report keys "
+        "alone; or tickets alone, one report each."
+    ),
+]
+ReadAccess = Annotated[
+    Literal["public", "key"], Meta(description="Who may read frequencies and recover: anyone, or analyst keys.")
+]
+_RETENTION = 'How long packed reports are kept once counted: "forever", "none", or hours or days as "36h" or "7d".'
+_SERIES = "The series of rounds over the same items, in the same order, that this one is compared with; or none."
+
+
+class _Request(Struct, forbid_unknown_fields=True):
+    """Base of what callers send: a field that is not known is refused, and numbers are strict."""
+
+
+class NewRound(_Request):
+    """A round to open. Give `items` or `domain_size`, not both."""
+
+    protocol: Protocol
+    epsilon: Annotated[float, Meta(ge=MIN_EPSILON, le=MAX_EPSILON, description="Privacy budget of one report.")]
+    name: Annotated[
+        Annotated[str, Meta(pattern=ROUND_NAME)] | None,
+        Meta(description="Unique; made from the protocol when absent.", examples=["cities"]),
+    ] = None
+    items: Annotated[
+        Annotated[list[Annotated[str, Meta(min_length=1)]], Meta(min_length=2, max_length=MAX_DOMAIN_SIZE)] | None,
+        Meta(description="Distinct labels; item i is the i-th."),
+    ] = None
+    domain_size: Annotated[
+        Annotated[int, Meta(ge=2, le=MAX_DOMAIN_SIZE)] | None,
+        Meta(description='d, for items labelled "0" to "d-1".'),
+    ] = None
+    hash_range: Annotated[
+        Annotated[int, Meta(ge=2, le=MAX_HASH_RANGE)] | None,
+        Meta(description="g, OLH only; default ceil(e^epsilon + 1)."),
+    ] = None
+    access: Access = "open"
+    read_access: ReadAccess = "public"
+    retention: Annotated[str, Meta(pattern=PATTERN, description=_RETENTION, examples=["30d"])] = "forever"
+    series: Annotated[
+        Annotated[str, Meta(pattern=ROUND_NAME)] | None, Meta(description=_SERIES, examples=["weekly"])
+    ] = None
+
+
+class NewTickets(_Request):
+    """How many tickets to mint."""
+
+    count: Annotated[int, Meta(ge=1, le=MAX_COUNT, description="Each admits one report.")]
+
+
+class RecoverRequest(_Request):
+    """How to recover; every field is optional."""
+
+    eta: Annotated[
+        Annotated[float, Meta(ge=0, le=10)] | Literal["auto"],
+        Meta(description="Assumed malicious users per genuine one, m/n; auto estimates it where the counts allow."),
+    ] = 0.2
+    targets: Annotated[
+        list[str | int] | Literal["infer"],
+        Meta(
+            description="Known target items, labels or indices; with any, the method is LDPRecover*. infer takes the "
+            "suspects of GET /rounds/{id}/suspects."
+        ),
+    ] = []
+    method: Annotated[str, Meta(description="Recovery method: see GET /rounds/{id}/methods.")] = "ldprecover"
+    malicious_model: Annotated[
+        Literal["paper", "exact", "padded", "searched", "custom"],
+        Meta(
+            description="LDPRecover*'s printed equations, or the corrected algebra; reports padded to an honest "
+            "size (OUE) or of searched seeds (OLH); or the shares in `support`."
+        ),
+    ] = "paper"
+    support: Annotated[
+        list[Annotated[float, Meta(ge=0, le=1)]] | None,
+        Meta(description="For custom: the share of malicious reports that support each item."),
+    ] = None
+    options: Annotated[
+        # A union, so that whole numbers stay whole.
+        dict[str, int | float],
+        Meta(description="The method's own options, numbers by name."),
+    ] = {}
+
+
+class _Brief(Struct, kw_only=True):
+    id: str
+    name: str
+    protocol: str
+    epsilon: float
+    domain_size: Annotated[int, Meta(description="Number of items, d.")]
+    hash_range: int | None
+    p: float
+    q: float
+    digest: Annotated[str, Meta(description="SHA-256 over protocol, epsilon, hash range and items.")]
+    access: Access
+    read_access: ReadAccess
+    retention: Annotated[str, Meta(description=_RETENTION)]
+    series: Annotated[str | None, Meta(description=_SERIES)]
+
+
+class Parameters(_Brief, kw_only=True):
+    """What never changes in a round, and the digest by which clients can compare it."""
+
+    items: Annotated[tuple[str, ...], Meta(description="Labels; item i is the i-th.")]
+
+
+class RoundSummary(_Brief, kw_only=True):
+    """A round, its state and the number of reports counted, without its items."""
+
+    state: Literal["open", "closed"]
+    n: Annotated[int, Meta(description="Reports counted.")]
+    opened_at: str
+    closed_at: str | None
+
+
+class Round(RoundSummary, kw_only=True):
+    """A round, its items, its state and the number of reports counted."""
+
+    items: Annotated[tuple[str, ...], Meta(description="Labels; item i is the i-th.")]
+
+
+class Rounds(Struct):
+    """Rounds, the one opened last first."""
+
+    rounds: list[RoundSummary]
+
+
+class Accepted(Struct):
+    """A submission is stored and counted, durably."""
+
+    round: str
+    accepted: Annotated[int, Meta(description="Reports of this submission.")]
+    duplicate: Annotated[bool, Meta(description="It had been stored before, under the same key.")]
+
+
+class MeanOfNumbers(Struct):
+    """The unbiased mean of users' numbers from -1 to 1, and its normal interval at 95 %."""
+
+    value: float
+    standard_error: float
+    low: float
+    high: float
+
+
+class Frequencies(Struct, kw_only=True):
+    """Unbiased estimates, never clipped; columns follow the items."""
+
+    round: str
+    protocol: str
+    epsilon: float
+    n: int
+    p: float
+    q: float
+    items: tuple[str, ...]
+    counts: Annotated[list[int], Meta(description="Support counts C(v).")]
+    frequencies: list[float] | None
+    standard_errors: list[float] | None
+    sum: Annotated[float | None, Meta(description="Sum of the frequencies; 1 expected of honest reports.")]
+    mean: Annotated[
+        MeanOfNumbers | UnsetType | None,
+        Meta(description='Of a round for numbers, GRR over the items "-1" and "1"; else absent.'),
+    ] = UNSET
+
+
+class Stats(Struct):
+    """What came of a round's submissions; refusals are written every few seconds, and a crash loses the last."""
+
+    round: str
+    reports: Annotated[int, Meta(description="Reports counted: n.")]
+    duplicates: Annotated[int, Meta(description="Submissions that had been stored before.")]
+    refusals: Annotated[dict[str, int], Meta(description="Submissions refused, by type of problem.")]
+
+
+class Export(Struct):
+    """A round on its own: enough to estimate and to recover without the server."""
+
+    format: Literal["ldprecover-export-1"]
+    round: str
+    name: str
+    protocol: str
+    epsilon: float
+    items: tuple[str, ...]
+    hash_range: int | None
+    n: int
+    counts: list[int]
+    digest: Annotated[str, Meta(description="Of the parameters, as in GET /rounds/{id}/parameters.")]
+    checksum: Annotated[
+        str,
+        Meta(
+            description="SHA-256 in hex over digest, n (u8), counts (i8), then round and name, each as a length (u4) "
+            "and UTF-8; little-endian."
+        ),
+    ]
+
+
+class MethodOption(Struct):
+    """A number that one method takes."""
+
+    name: str
+    default: Annotated[int | float, Meta(description="An integer where the option is one.")]
+    low: int | float
+    high: int | float
+    meaning: str
+
+
+class MethodSummary(Struct):
+    """A recovery method, and whether a round can give it."""
+
+    name: str
+    summary: str
+    needs: Annotated[list[str], Meta(description="Of counts, n, reports, targets: what it cannot do without.")]
+    uses: Annotated[list[str], Meta(description="Fields of the request that change its result.")]
+    gives: Annotated[
+        Literal["distribution", "sum-one", "frequencies"],
+        Meta(description="What `recovered` is: a distribution, of sum one but perhaps negative, or neither."),
+    ]
+    cost: str
+    options: list[MethodOption]
+    available: Annotated[bool, Meta(description="Whether this round can give it, with targets where it needs them.")]
+    reason: Annotated[str | None, Meta(description="Why not.")]
+
+
+class Methods(Struct):
+    """Every recovery method."""
+
+    round: str
+    methods: list[MethodSummary]
+
+
+class AlarmRaised(Struct):
+    """A test of the round's reports; raised when the statistic is above the threshold."""
+
+    name: str
+    raised: bool
+    statistic: float
+    threshold: float
+    rate: Annotated[float, Meta(description="Probability that honest reports raise it.")]
+    meaning: str
+
+
+class Alarms(Struct):
+    """What the tests for a round's protocol say."""
+
+    round: str
+    n: int
+    reports_read: Annotated[bool, Meta(description="Whether every report is kept, so that all tests ran.")]
+    alarms: list[AlarmRaised]
+
+
+class Suspect(Struct):
+    """An item whose frequency rose by more than its noise."""
+
+    item: Annotated[int, Meta(description="Index.")]
+    label: str
+    before: Annotated[float, Meta(description="Frequency in the earlier rounds, pooled.")]
+    now: float
+    z: Annotated[float, Meta(description="The rise in standard errors of the difference.")]
+    p_value: float
+
+
+class Suspected(Struct):
+    """The suspects of a round, the largest rise in z first."""
+
+    round: str
+    earlier: Annotated[list[str], Meta(description="The rounds compared with, the last one first.")]
+    rate: float
+    suspects: list[Suspect]
+
+
+class Recovered(Struct, kw_only=True):
+    """A recovery from the poisoned counts; columns follow the items."""
+
+    round: str
+    method: str
+    eta: float
+    targets: Annotated[list[int], Meta(description="Sorted indices of the targets.")]
+    malicious_model: str
+    n: int
+    malicious_sum: Annotated[float, Meta(description="(1-qd)/(p-q).")]
+    items: tuple[str, ...]
+    poisoned: list[float]
+    malicious: Annotated[list[float], Meta(description="The malicious frequencies that were assumed.")]
+    genuine: Annotated[list[float], Meta(description="The estimate before refining.")]
+    recovered: Annotated[list[float], Meta(description="The result: see the method's `gives`.")]
+    notes: Annotated[list[str], Meta(description="What the method says about this result.")]
+
+
+class JobStatus(Struct):
+    """An analysis that was asked for with `Prefer: respond-async`."""
+
+    job: str
+    round: str
+    state: Literal["queued", "running", "done", "failed", "cancelled"]
+    progress: Annotated[float, Meta(ge=0, le=1, description="Grows from 0 to 1.")]
+    result: Annotated[Recovered | None, Meta(description="Of one that is done.")]
+    problem: Annotated["ProblemDetails | None", Meta(description="Of one that failed.")]
+
+
+class Status(Struct):
+    """How the server is."""
+
+    status: str
+
+
+class Version(Struct):
+    """What is running."""
+
+    version: str
+    kernels: Annotated[str, Meta(description="Support counting: numpy or numba.")]
+
+
+class FieldError(Struct):
+    """A field of the request that does not fit."""
+
+    field: str
+    reason: str
+
+
+class ProblemDetails(Struct, omit_defaults=True):
+    """RFC 9457 problem."""
+
+    type: str
+    title: str
+    status: int
+    detail: str | UnsetType = UNSET
+    position: Annotated[int | UnsetType, Meta(description="Of an invalid report: its index.")] = UNSET
+    errors: Annotated[list[FieldError] | UnsetType, Meta(description="Of an invalid request: the field.")] = UNSET
+
+
+def schemas(*types: Any) -> dict[str, Any]:
+    """Return the JSON schemas of these types, and of those they hold, by name."""
+    return msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")[1]

@@ -1,0 +1,154 @@
+"""httptools' parser within bounds: what it is fed, and what it passes on."""
+
+from typing import Any, Protocol
+
+import httptools
+
+from ldprecover_server.errors import HeadTooLargeError, NotHttpError, ServiceError
+
+__all__ = ["HEAD_BYTES", "MAX_HEADERS", "MAX_WAITING", "Parser", "RefusedError"]
+
+HEAD_BYTES = 1 << 14
+"""A request's line and headers may be this long; twice as long never."""
+
+MAX_HEADERS = 100
+MAX_WAITING = 8
+"""Requests that one connection may send before the first of them is answered; what is sent behind them is dropped."""
+
+
+class RefusedError(httptools.HttpParserError):
+    """What was sent is refused before any application sees it; `refusal` says how."""
+
+    def __init__(self, refusal: ServiceError) -> None:
+        self.refusal = refusal
+        super().__init__(str(refusal))
+
+
+class Handler(Protocol):
+    """What the parser tells: httptools' callbacks, and how many requests wait for their answer."""
+
+    @property
+    def waiting(self) -> int: ...
+    def on_message_begin(self) -> None: ...
+    def on_url(self, url: bytes) -> None: ...
+    def on_header(self, name: bytes, value: bytes) -> None: ...
+    def on_headers_complete(self) -> None: ...
+    def on_body(self, body: bytes) -> None: ...
+    def on_message_complete(self) -> None: ...
+
+
+class Parser:
+    """A parser of requests with httptools' interface, for uvicorn's HttpToolsProtocol to use as its own.
+
+    - A head may have HEAD_BYTES and MAX_HEADERS headers. Data is parsed in pieces, so that a long one is refused
+      while it arrives. Trailers are dropped.
+    - An offer to change to another protocol (Upgrade: h2c, as some clients make with every first request) is passed
+      over: httptools takes what follows such a head for the other protocol's, so the request is parsed again
+      without the offer, and only then passed on. CONNECT, which cannot be passed over, ends the connection.
+    - Of requests that come before earlier ones are answered MAX_WAITING are taken, and `overrun` says that more came.
+    """
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+        self._parser = self._fresh()
+        self.in_head = True
+        """Whether the next request is due: its line and headers, after the connection or in part."""
+        self.overrun = False
+        """Whether what follows is not parsed any more."""
+        self._head_bytes = 0
+        self._url = b""
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._offered = False
+
+    def _fresh(self) -> Any:
+        parser = httptools.HttpRequestParser(self)
+        parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn's own
+        return parser
+
+    def feed_data(self, data: bytes) -> None:
+        """Parse some bytes. Raises httptools.HttpParserError."""
+        view = memoryview(data)
+        for start in range(0, len(view), HEAD_BYTES):
+            piece = view[start : start + HEAD_BYTES]
+            was_in_head = self.in_head
+            while piece and not self.overrun:
+                try:
+                    self._parser.feed_data(piece)
+                    break
+                except httptools.HttpParserUpgrade as offer:
+                    piece = piece[offer.args[0] :]
+                    self._pass_over_offer()
+                except httptools.HttpParserCallbackError as error:
+                    if isinstance(error.__context__, RefusedError):
+                        raise error.__context__ from None
+                    raise
+            # What of a piece belongs to a head that began in it is not known: it counts from the next piece on.
+            self._head_bytes = self._head_bytes + len(piece) if was_in_head and self.in_head else 0
+            if self._head_bytes > HEAD_BYTES:
+                raise RefusedError(HeadTooLargeError(f"request line and headers may be at most {HEAD_BYTES} bytes"))
+
+    def _pass_over_offer(self) -> None:
+        method = self._parser.get_method()
+        if method == b"CONNECT":
+            self.overrun = True  # what follows is no HTTP
+            return
+        if not self._offered:
+            raise RefusedError(NotHttpError("the request changes the protocol"))
+        lines = [method + b" " + self._url + b" HTTP/" + self._parser.get_http_version().encode()]
+        lines += [name + b": " + value for name, value in self._headers if name.lower() != b"upgrade"]
+        self._parser = self._fresh()
+        self._offered = False
+        self._parser.feed_data(b"\r\n".join([*lines, b"", b""]))
+
+    def on_message_begin(self) -> None:
+        self.in_head = True
+        self._url = b""
+        self._headers = []
+        self._handler.on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        self._url += url
+        self._handler.on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self.in_head:
+            return
+        if len(self._headers) == MAX_HEADERS:
+            raise RefusedError(HeadTooLargeError(f"a request may have at most {MAX_HEADERS} headers"))
+        self._headers.append((name, value))
+        self._handler.on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        if self._parser.should_upgrade() and self._parser.get_method() != b"CONNECT":
+            self._offered = True
+            return
+        self.in_head = False
+        self._headers = []
+        if self._handler.waiting >= MAX_WAITING:
+            self.overrun = True
+            return
+        self._handler.on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        if not self.overrun:
+            self._handler.on_body(body)
+
+    def on_message_complete(self) -> None:
+        if not self.overrun and not self._offered:
+            self._handler.on_message_complete()
+
+    def get_method(self) -> Any:
+        """Return the method of the request."""
+        return self._parser.get_method()
+
+    def get_http_version(self) -> Any:
+        """Return the version of the request, as 1.1."""
+        return self._parser.get_http_version()
+
+    def should_keep_alive(self) -> bool:
+        """Tell whether another request may follow."""
+        return bool(self._parser.should_keep_alive()) and self._parser.get_method() != b"CONNECT"
+
+    def should_upgrade(self) -> bool:
+        """Tell that the protocol is never changed."""
+        return False

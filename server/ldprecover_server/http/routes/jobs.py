@@ -1,0 +1,47 @@
+"""Analyses that were asked for with `Prefer: respond-async`: how far they are, what came of them, and their end."""
+
+from typing import Annotated
+
+import msgspec
+from fastapi import APIRouter, Path, Request
+from starlette.responses import Response
+
+from ldprecover_server.errors import JobNotFoundError, refusal_of
+from ldprecover_server.http import paths
+from ldprecover_server.http.answers import json
+from ldprecover_server.http.messages import JobStatus, ProblemDetails
+from ldprecover_server.http.problems import type_of
+from ldprecover_server.http.routes.common import Caller, Named, described, rooms_of
+from ldprecover_server.http.routes.results import READ
+
+__all__ = ["router"]
+
+router = APIRouter(prefix=paths.ROUND, tags=["results"])
+
+JobId = Annotated[str, Path(alias="job", description="The id in the Location of the answer that started it.")]
+
+
+@router.get(paths.JOB, **described(JobStatus, *READ, JobNotFoundError))
+async def get_job(request: Request, round: Named, job: JobId, caller: Caller) -> Response:
+    """Tell how far a job is, and what came of it; whoever may read the round may ask."""
+    rooms = rooms_of(request)
+    known = await caller.run(rooms.results.readable, round, caller.key)
+    found = await rooms.jobs.status(known.seq, job)
+    problem = None
+    if found.error is not None:
+        refusal = refusal_of(found.error)
+        problem = ProblemDetails(type_of(type(refusal)), refusal.title, refusal.status, str(refusal))
+    status = JobStatus(found.id, known.id, found.state, found.progress, None, problem)
+    if found.result is None:
+        return json(status)
+    # The result is JSON already: it is put in its place as it is.
+    return json({**msgspec.to_builtins(status), "result": msgspec.Raw(found.result)})
+
+
+@router.delete(paths.JOB, **described(None, *READ, JobNotFoundError, status=204))
+async def cancel_job(request: Request, round: Named, job: JobId, caller: Caller) -> Response:
+    """Cancel a job; one that has ended stays as it is."""
+    rooms = rooms_of(request)
+    known = await caller.run(rooms.results.readable, round, caller.key)
+    await rooms.jobs.cancel(known.seq, job)
+    return Response(status_code=204)

@@ -1,0 +1,49 @@
+"""What a round's counts say, to whoever may read it: tallies, statistics and exports."""
+
+from ldprecover import Tally
+from ldprecover.export import RoundExport
+from ldprecover_server.access.access import Access
+from ldprecover_server.refusals import Refusals
+from ldprecover_server.rounds import KnownRound, Rounds
+from ldprecover_server.store import Store
+
+__all__ = ["Results"]
+
+
+class Results:
+    """Reads the rounds of a store, for those who may."""
+
+    def __init__(self, rounds: Rounds, access: Access, store: Store, refusals: Refusals) -> None:
+        self._rounds = rounds
+        self._access = access
+        self._store = store
+        self._refusals = refusals
+
+    def readable(self, identifier: str, key: str | None) -> KnownRound:
+        """Return a round that this key, or none, may read.
+
+        Raises RoundNotFoundError, UnauthorizedError or ForbiddenError.
+        """
+        round = self._rounds.find(identifier)
+        if round.read_access == "key":
+            self._access.require(key, "analyst")
+        return round
+
+    def tally(self, identifier: str, key: str | None = None) -> tuple[KnownRound, Tally]:
+        """Return a round and the tally of every report answered before now.
+
+        Raises what `readable` does, RoundNotFoundError also for a round that is deleted meanwhile.
+        """
+        round = self.readable(identifier, key)
+        return round, self._store.tally(round.seq, round.oracle.domain_size)
+
+    def stats(self, identifier: str, key: str | None = None) -> tuple[KnownRound, Tally, dict[str, int]]:
+        """Return a round, its tally, and its submissions refused by reason. Raises as `tally` does."""
+        round, tally = self.tally(identifier, key)
+        self._refusals.flush_or_warn()  # what can be read is answered
+        return round, tally, self._store.refused(round.seq)
+
+    def export(self, identifier: str, key: str | None = None) -> RoundExport:
+        """Return a round on its own, to estimate and recover without the server. Raises as `tally` does."""
+        round, tally = self.tally(identifier, key)
+        return RoundExport(round.id, round.name, round.parameters, tally)

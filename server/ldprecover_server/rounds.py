@@ -1,0 +1,132 @@
+"""Rounds: opened, found, closed and deleted; what of them never changes is kept in memory."""
+
+import contextlib
+import functools
+import json
+import re
+import secrets
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from ldprecover import FrequencyOracle, ParameterError, RoundParameters
+from ldprecover_server.errors import RoundNotFoundError
+from ldprecover_server.store import CURRENT, Store, StoredRound
+
+__all__ = ["NAME", "KnownRound", "Rounds"]
+
+NAME = r"[a-z0-9][a-z0-9._-]{0,63}"
+"""Pattern of a round's name, and of a series'."""
+
+_KNOWN = 256
+
+
+@dataclass(frozen=True)
+class KnownRound:
+    """The part of a round that never changes."""
+
+    seq: int
+    id: str
+    name: str
+    parameters: RoundParameters
+    oracle: FrequencyOracle
+    access: str
+    read_access: str
+    series: str | None
+
+    @functools.cached_property
+    def labels_bytes(self) -> int:
+        """Bytes that all the labels take as a JSON array in ASCII."""
+        return len(json.dumps(self.parameters.items))
+
+
+class Rounds:
+    """The rounds of a store."""
+
+    def __init__(self, store: Store, max_domain_size: int) -> None:
+        self._store = store
+        self._max_domain_size = max_domain_size
+        self._known: OrderedDict[str, KnownRound] = OrderedDict()
+
+    def open(
+        self,
+        name: str | None,
+        parameters: RoundParameters,
+        *,
+        access: str = "open",
+        read_access: str = "public",
+        retention: int | None = None,
+        series: str | None = None,
+    ) -> tuple[StoredRound, KnownRound]:
+        """Open a round; without a name it is called after its protocol. `retention` is in hours, None for ever.
+
+        Raises NameTakenError, SeriesMismatchError or ParameterError.
+        """
+        for what, given in (("name", name), ("series", series)):
+            if given is not None and not re.fullmatch(NAME, given):
+                raise ParameterError(f"{what} must be 1 to 64 of a-z 0-9 . _ -, a letter or digit first")
+        if name == CURRENT:
+            raise ParameterError(f"name: {CURRENT!r} means the round opened last and cannot be a name")
+        if len(parameters.items) > self._max_domain_size:
+            raise ParameterError(f"items: this server takes at most {self._max_domain_size} of a round")
+        # Ids begin with a capital and names cannot, so the two are never taken for each other.
+        id = f"R{secrets.token_hex(12)}"
+        name = name or f"{parameters.protocol}-{secrets.token_hex(4)}"
+        stored = self._store.open_round(
+            id, name, parameters, access=access, read_access=read_access, retention=retention, series=series
+        )
+        return stored, self.known(stored)
+
+    def close(self, identifier: str) -> tuple[StoredRound, KnownRound]:
+        """Close a round: no report enters it any more. Raises RoundNotFoundError."""
+        stored = self._store.close_round(identifier)
+        return stored, self.known(stored)
+
+    def delete(self, identifier: str) -> None:
+        """Delete a round and all its reports. Raises RoundNotFoundError."""
+        self._known.pop(self._store.delete_round(identifier).id, None)
+
+    def get(self, identifier: str) -> tuple[StoredRound, KnownRound]:
+        """Return a round by id, name or `current`, with its state. Raises RoundNotFoundError."""
+        stored = self._store.round(identifier)
+        return stored, self.known(stored)
+
+    def find(self, identifier: str) -> KnownRound:
+        """Return what never changes of a round by id, name or `current`. Raises RoundNotFoundError."""
+        return self.get(identifier)[1]
+
+    def remembered(self, identifier: str) -> KnownRound | None:
+        """Return a round by its id from memory alone; whether it is there still, its next use in the store says."""
+        return self._known.get(identifier)
+
+    def forget(self, round: KnownRound) -> None:
+        """Remember a round no more: it was deleted."""
+        self._known.pop(round.id, None)
+
+    def page(self, limit: int, before: str | None) -> list[tuple[StoredRound, KnownRound]]:
+        """Return rounds, the one opened last first; one that is deleted meanwhile is left out."""
+        found = []
+        for stored in self._store.rounds(limit, before):
+            with contextlib.suppress(RoundNotFoundError):
+                found.append((stored, self.known(stored)))
+        return found
+
+    def known(self, stored: StoredRound) -> KnownRound:
+        """Return what never changes of a stored round. Raises RoundNotFoundError where it is deleted meanwhile."""
+        found = self._known.get(stored.id)
+        if found is None:
+            parameters = self._store.parameters(stored.seq)
+            found = KnownRound(
+                stored.seq,
+                stored.id,
+                stored.name,
+                parameters,
+                parameters.oracle,
+                stored.access,
+                stored.read_access,
+                stored.series,
+            )
+            self._known[stored.id] = found
+            if len(self._known) > _KNOWN:
+                with contextlib.suppress(KeyError):  # another thread has just done it
+                    self._known.popitem(last=False)
+        return found

@@ -1,0 +1,130 @@
+"""Whether what is stored agrees with itself: counts with reports, reports with keys, rows with rounds.
+
+Nothing is written, and a server may be running: each round is looked at as it is in one moment.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+
+from ldprecover import FrequencyOracle, RoundParameters, Tally, wire
+from ldprecover.errors import LDPRecoverError
+from ldprecover_server.store.deletion import count_at_most
+from ldprecover_server.store.rounds import Rounds, parameters_of
+from ldprecover_server.store.schema import keys, rounds, segments, tallies
+from ldprecover_server.store.segments import leading, list_segments, read_segments
+
+__all__ = ["Checking", "Finding"]
+
+_OPEN_NUMBERS = {"sqlite": 1, "postgresql": 1024}
+"""How many numbers processes can have."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something of a round that is not as it should be, and by how much: `expected` against `found`."""
+
+    round: str
+    what: str
+    expected: int
+    found: int
+    fault: bool = True
+    """False for what a server will put right by itself: rows of a deleted round that are yet to go."""
+
+
+class Checking(Rounds):
+    """The check of a database."""
+
+    def check(self) -> list[Finding]:
+        """Return what does not agree, round by round; nothing for a database that is whole.
+
+        Every report that is kept is counted anew, so it takes about as long as counting them took. Raises
+        StoreUnavailableError.
+        """
+        with self.database.read() as connection:
+            seqs = connection.scalars(sa.select(rounds.c.seq).order_by(rounds.c.seq)).all()
+        return [finding for seq in seqs for finding in self._check(seq)]
+
+    def _check(self, seq: int) -> Iterator[Finding]:
+        with self.database.read() as connection:
+            round = connection.execute(sa.select(rounds).where(rounds.c.seq == seq)).one_or_none()
+            if round is None:  # deleted meanwhile
+                return
+            if round.state == "gone":
+                left = sum(count_at_most(connection, table, table.c.round == seq) for table in (segments, keys))
+                yield Finding(round.name, "rows of a deleted round, yet to go", 0, left, fault=False)
+                return
+            try:
+                parameters = parameters_of(round)
+                oracle = parameters.oracle
+            except (LDPRecoverError, ValueError):
+                yield Finding(round.name, "parameters that can be read", 1, 0)
+                return
+            tally, damaged = self._tally(connection, seq, len(parameters.items))
+            if damaged:
+                yield Finding(round.name, "tallies that are damaged, or of no process", 0, damaged)
+                return
+            yield from self._check_keys(connection, round, tally)
+            yield from self._check_reports(connection, round, parameters, oracle, tally)
+
+    def _tally(self, connection: sa.Connection, seq: int, d: int) -> tuple[Tally, int]:
+        """Return the sum of the tallies that are whole, and how many are not."""
+        total, damaged = Tally.empty(d), 0
+        for row in connection.execute(sa.select(tallies).where(tallies.c.round == seq)):
+            try:
+                if not 0 <= row.process < _OPEN_NUMBERS[self.database.dialect]:
+                    raise ValueError(row.process)
+                total += Tally.from_bytes(row.counts, row.n)
+            except (LDPRecoverError, ValueError):
+                damaged += 1
+        return total, damaged
+
+    def _check_keys(self, connection: sa.Connection, round: Any, tally: Tally) -> Iterator[Finding]:
+        """Each submission left a key, and had one report at least."""
+        count = sa.select(sa.func.count()).select_from(keys).where(keys.c.round == round.seq)
+        found = connection.scalars(count).one()
+        if found > tally.n:
+            yield Finding(round.name, "idempotency keys, at most one for each report", tally.n, found)
+        if tally.n and not found:
+            yield Finding(round.name, "idempotency keys, at least one for any reports", 1, found)
+
+    def _check_reports(
+        self, connection: sa.Connection, round: Any, parameters: RoundParameters, oracle: FrequencyOracle, tally: Tally
+    ) -> Iterator[Finding]:
+        mine = segments.c.round == round.seq
+        whole = sa.and_(segments.c.n > 0, sa.func.length(segments.c.data) == segments.c.n * oracle.report_size)
+        damaged = sa.select(sa.func.count()).select_from(segments).where(mine, sa.not_(whole))
+        if found := connection.scalars(damaged).one():
+            yield Finding(round.name, "segments whose size is not that of their reports", 0, found)
+        kept = 0 if round.retention == 0 else tally.n - round.purged
+        stored = int(connection.scalars(sa.select(sa.func.coalesce(sa.func.sum(segments.c.n), 0)).where(mine)).one())
+        if stored != kept:
+            what = "reports in segments" if not round.purged else f"reports in segments, {round.purged} being purged"
+            yield Finding(round.name, what, kept, stored)
+        if round.retention == 0 or round.purged:
+            return
+        counts, bad = self._recount(connection, round.seq, oracle, whole)
+        if bad:
+            yield Finding(round.name, "pieces of reports that the protocol does not have", 0, bad)
+        differs = np.flatnonzero(counts.counts != tally.counts)
+        if differs.size:
+            first = int(differs[0])
+            what = f"support of {parameters.items[first]!r}, the first of {differs.size} items that differ"
+            yield Finding(round.name, what, int(counts.counts[first]), int(tally.counts[first]))
+
+    def _recount(
+        self, connection: sa.Connection, seq: int, oracle: FrequencyOracle, whole: sa.ColumnElement[bool]
+    ) -> tuple[Tally, int]:
+        """Count the reports of the segments that are whole, a piece at a time; return also how many pieces are bad."""
+        total, bad, after = Tally.empty(oracle.domain_size), 0, 0
+        while batch := leading(list_segments(connection, seq, after, None, whole)):
+            for piece in read_segments(self.database, connection, seq, batch):
+                try:
+                    total += Tally.of(oracle, wire.unpack(oracle, piece))
+                except LDPRecoverError:
+                    bad += 1
+            after = batch[-1].id
+        return total, bad

@@ -1,0 +1,85 @@
+"""A SQLite file's write-ahead log is written back by a thread beside the writer, not inside a commit.
+
+A commit is on disk once it is in the log. Pages go from there to the file when the log has grown by PAGES, by a
+connection of the thread's own, while commits go on. It never quite catches up with a writer that does not pause; so a
+log of MOST_PAGES is written back by the writer itself (`wal_autocheckpoint`), which finds little left to do, and then
+begins the log anew. Whoever dies anywhere leaves a log that the next connection reads.
+"""
+
+import logging
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from ldprecover_server.errors import ServiceError
+
+__all__ = ["ALONE_PAGES", "MOST_PAGES", "PAGES", "Checkpoints"]
+
+_log = logging.getLogger(__name__)
+
+PAGES = 2000  # of 4 KiB: idempotency keys are random, so few of their pages come twice in less
+MOST_PAGES = 16_000
+ALONE_PAGES = 8000
+"""Where there is no thread: beside a server, at the command line."""
+
+
+class Checkpoints:
+    """The thread. `check` raises a ServiceError when the file at `path` is not the one that was opened."""
+
+    def __init__(self, path: Path, check: Callable[[], None]) -> None:
+        self._path = path
+        self._check = check
+        self._pages = 0
+        self._wake = threading.Event()
+        self._stopping = False
+        self.done = 0
+        """How often the log has been written back, as far as readers allowed."""
+        self._thread = threading.Thread(target=self._run, name="ldprecover-checkpoints", daemon=True)
+        self._thread.start()
+
+    def grown(self, pages: int) -> None:
+        """Say that the log has grown by about so many pages."""
+        self._pages += pages
+        if self._pages >= PAGES:
+            self._pages = 0
+            self._wake.set()
+
+    def close(self) -> None:
+        """End the thread once what it has begun is done."""
+        self._stopping = True
+        self._wake.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        connection: sqlite3.Connection | None = None
+        while True:
+            self._wake.wait()
+            self._wake.clear()
+            if self._stopping:
+                break
+            try:
+                if connection is None:
+                    connection = self._connect()
+                connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+                self.done += 1
+            except (sqlite3.Error, ServiceError) as error:
+                # Nothing is lost by it: the log only grows. The next time is tried with a new connection.
+                _log.warning("the write-ahead log was not written back: %s", error)
+                if connection is not None:
+                    connection.close()
+                    connection = None
+        if connection is not None:
+            connection.close()
+
+    def _connect(self) -> sqlite3.Connection:
+        self._check()
+        connection = sqlite3.connect(f"{self._path.as_uri()}?mode=rw", uri=True, timeout=0, isolation_level=None)
+        try:
+            self._check()  # it may have been replaced as we opened it
+            connection.execute("PRAGMA synchronous=FULL")
+            connection.execute("PRAGMA secure_delete=ON")
+        except BaseException:
+            connection.close()
+            raise
+        return connection

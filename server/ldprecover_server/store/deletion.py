@@ -1,0 +1,203 @@
+"""What is deleted, in pieces: rounds, and segments past their retention.
+
+A deleted round is marked gone in one small transaction: it is in no answer any more, its name is free, and no commit
+adds to it. Its rows, which may be millions, then go in pieces of a transaction each, now and by housekeeping, until
+none is left; whoever dies on the way leaves the rest to the next. Several processes take turns.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from ldprecover_server.errors import RoundNotFoundError
+from ldprecover_server.store.room import Room
+from ldprecover_server.store.rounds import StoredRound, find
+from ldprecover_server.store.schema import keys, metadata, rounds, segments
+from ldprecover_server.store.segments import leading, list_segments
+
+__all__ = ["COUNTED_AT_MOST", "Deletion", "GoOn", "Piece", "Progress", "count_at_most", "for_seconds", "in_pieces"]
+
+COUNTED_AT_MOST = 1_000_000
+
+_SECONDS = 1.0  # that whoever deletes a round waits for its rows to go
+_BYTES = 8 << 20  # of segments that one transaction deletes
+_SHORT, _LONG = 0.02, 0.05  # seconds that one transaction should take: a SQLite commit waits as long
+_FIRST, _MOST = 256, 1 << 16  # rows of one transaction
+
+_OTHERS = [
+    table
+    for table in metadata.sorted_tables
+    if table not in (segments, keys) and any(key.column is rounds.c.seq for key in table.foreign_keys)
+]
+"""Every other table of a round's rows: so few of them that they go in one transaction."""
+
+GoOn = Callable[[], bool]
+"""Tells whether there is time for another piece."""
+
+Piece = Callable[[int], int]
+"""Works on so many rows at the most, in a transaction of its own; returns how many it found."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How many rows were worked on, and whether all is done."""
+
+    rows: int
+    done: bool
+
+
+def for_seconds(seconds: float, unless: GoOn = lambda: False) -> GoOn:
+    """Return what lets work go on for so long from now, unless told otherwise."""
+    end = time.monotonic() + seconds
+    return lambda: time.monotonic() < end and not unless()
+
+
+def in_pieces(piece: Piece, go_on: GoOn) -> Progress:
+    """Run `piece` with a number of rows until it finds none, while there is time; return how many it found.
+
+    The number follows the time that a piece takes, and after each the database is left to others for as long.
+    """
+    limit, rows = _FIRST, 0
+    while go_on():
+        begun = time.monotonic()
+        found = piece(limit)
+        if not found:
+            return Progress(rows, True)
+        rows += found
+        spent = time.monotonic() - begun
+        limit = min(2 * limit, _MOST) if spent < _SHORT else max(limit // 2, 1) if spent > _LONG else limit
+        time.sleep(min(spent, _LONG))
+    return Progress(rows, False)
+
+
+class Deletion(Room):
+    """The end of rounds and of segments."""
+
+    forgotten = True
+    """Whether all that was deleted has left the disk, as far as that is in our hands."""
+
+    def delete_round(self, identifier: str) -> StoredRound:
+        """Delete a round with everything it holds, and return what it was. Raises RoundNotFoundError.
+
+        It is gone at once; what remains of many rows after a second is left to `delete_rest`.
+        """
+        with self.database.write() as connection:
+            found = find(connection, identifier)
+            mark = f"!{found.seq}"  # no round can be called so
+            gone = {"state": "gone", "id": mark, "name": mark, "items": b"[]", "series": None}
+            there = sa.and_(rounds.c.seq == found.seq, rounds.c.state != "gone")
+            # It waits for the commits that add to the round, and the next ones find it gone.
+            if not connection.execute(sa.update(rounds).where(there).values(gone)).rowcount:
+                raise RoundNotFoundError("the round was deleted")
+        self.delete_rest(for_seconds(_SECONDS))
+        return found
+
+    def delete_rest(self, go_on: GoOn = lambda: True) -> Progress:
+        """Delete what is left of rounds that are gone, while there is time. Raises ServiceError."""
+        rows, gone = 0, self._gone()
+        for seq in gone:
+            for table in (self._delete_segments(seq), self._delete_keys(seq)):
+                progress = in_pieces(table, go_on)
+                rows += progress.rows
+                if not progress.done:
+                    return Progress(rows, False)
+            with self.database.write() as connection:
+                for other in _OTHERS:
+                    connection.execute(sa.delete(other).where(other.c.round == seq))
+                connection.execute(sa.delete(rounds).where(rounds.c.seq == seq))
+        if gone:
+            self.forget()
+        return Progress(rows, True)
+
+    def rows_to_delete(self) -> int:
+        """Return how many keys and segments are left of rounds that are gone.
+
+        Of either in a round 1,000,000 stands for as many or more: to count all would take long.
+        """
+        with self.database.read() as connection:
+            return sum(
+                count_at_most(connection, table, table.c.round == seq)
+                for seq in self._gone()
+                for table in (segments, keys)
+            )
+
+    def purge(self, go_on: GoOn = lambda: True) -> Progress:
+        """Delete the segments that their round's retention has let go, while there is time. Raises ServiceError."""
+        now, rows, done = self.hour(), 0, True
+        with self.database.read() as connection:
+            bounded = sa.select(rounds.c.seq, rounds.c.retention)
+            found = connection.execute(bounded.where(rounds.c.retention > 0, rounds.c.state != "gone")).all()
+        for round in found:
+            # A segment's reports came during its hour: none is deleted before its time, none kept an hour longer.
+            progress = in_pieces(self._purge_segments(round.seq, now - round.retention), go_on)
+            rows, done = rows + progress.rows, done and progress.done
+        if rows:
+            self.forget()
+        return Progress(rows, done)
+
+    def forget(self) -> None:
+        """See that what was deleted leaves the disk, as far as that is in our hands; `forgotten` says whether it has.
+
+        Where others read it may not, and is to be tried again. Raises StoreUnavailableError.
+        """
+        self.forgotten = False
+        self.forgotten = self.database.forget()
+
+    def _gone(self) -> Sequence[int]:
+        with self.database.read() as connection:
+            return connection.scalars(sa.select(rounds.c.seq).where(rounds.c.state == "gone")).all()
+
+    def _delete_segments(self, seq: int) -> Piece:
+        def piece(limit: int) -> int:
+            with self.database.write() as connection:
+                self.database.take_turn(connection)
+                listed = leading(list_segments(connection, seq, 0)[:limit], _BYTES)
+                if not listed:
+                    return 0
+                first = sa.and_(segments.c.round == seq, segments.c.id <= listed[-1].id)
+                return connection.execute(sa.delete(segments).where(first)).rowcount
+
+        return piece
+
+    def _delete_keys(self, seq: int) -> Piece:
+        # In order, and not from the first one each time: what is deleted stays in Postgres' index for a while.
+        after = b""
+
+        def piece(limit: int) -> int:
+            nonlocal after
+            with self.database.write() as connection:
+                self.database.take_turn(connection)
+                left = sa.and_(keys.c.round == seq, keys.c.key > after)
+                found = connection.scalars(sa.select(keys.c.key).where(left).order_by(keys.c.key).limit(limit)).all()
+                if found:
+                    connection.execute(sa.delete(keys).where(left, keys.c.key <= found[-1]))
+                    after = found[-1]
+                return len(found)
+
+        return piece
+
+    def _purge_segments(self, seq: int, hour: int) -> Piece:
+        """Delete segments of hours before this one."""
+        over = segments.c.hour < hour
+
+        def piece(limit: int) -> int:
+            with self.database.write() as connection:
+                self.database.take_turn(connection)
+                listed = leading(list_segments(connection, seq, 0, None, over)[:limit], _BYTES)
+                if not listed:
+                    return 0
+                first = sa.and_(segments.c.round == seq, over, segments.c.id <= listed[-1].id)
+                purged = connection.scalars(sa.delete(segments).where(first).returning(segments.c.n)).all()
+                count = {"purged": rounds.c.purged + sum(purged), "rewritten": rounds.c.rewritten + 1}
+                connection.execute(sa.update(rounds).where(rounds.c.seq == seq).values(count))
+                return len(purged)
+
+        return piece
+
+
+def count_at_most(connection: sa.Connection, table: sa.Table, which: sa.ColumnElement[bool]) -> int:
+    """Return how many rows there are, COUNTED_AT_MOST for as many or more."""
+    some = sa.select(sa.literal(1)).select_from(table).where(which).limit(COUNTED_AT_MOST).subquery()
+    return int(connection.scalars(sa.select(sa.func.count()).select_from(some)).one())

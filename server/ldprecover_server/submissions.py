@@ -1,0 +1,116 @@
+"""Submissions: how large one may be and of whom, and its way into the store."""
+
+import math
+
+from ldprecover import FrequencyOracle, ReportError, wire
+from ldprecover_server.access.access import Access, Sender
+from ldprecover_server.access.rates import WrongTries
+from ldprecover_server.errors import (
+    KeyReusedError,
+    QueueFullError,
+    ReportKeyNeededError,
+    RoundNotFoundError,
+    StorageFullError,
+    TooManyReportsError,
+)
+from ldprecover_server.ingest import Ingest, Submission
+from ldprecover_server.refusals import DUPLICATE, Refusals
+from ldprecover_server.rounds import KnownRound, Rounds
+from ldprecover_server.settings import Settings
+from ldprecover_server.store import Store
+
+__all__ = ["Submissions"]
+
+_SLACK = 4096  # bytes beside the reports: names, brackets, white space
+
+
+class Submissions:
+    """Takes submissions to the rounds of a store, each by who sends it."""
+
+    def __init__(
+        self, rounds: Rounds, access: Access, ingest: Ingest, refusals: Refusals, store: Store, settings: Settings
+    ) -> None:
+        self._rounds = rounds
+        self._access = access
+        self._ingest = ingest
+        self._refusals = refusals
+        self._store = store
+        self._settings = settings
+        self._wrong_tries = WrongTries()
+
+    def largest(self, round: KnownRound, sender: Sender, packed: bool) -> int:
+        """Return how many bytes the body of a submission may have, decompressed: its reports' most, and 4 KiB.
+
+        With a key they may be written with as much white space again.
+        """
+        oracle = round.oracle
+        each = oracle.report_size if packed else wire.longest_json(oracle)
+        if sender.key is None:
+            most = 1 if sender.submission_key is not None else self._settings.open_reports
+            return most * each + _SLACK
+        most = self._most_reports(oracle)
+        return min(self._settings.max_decoded_bytes, most * (each if packed else 2 * each + 8) + _SLACK)
+
+    def _most_reports(self, oracle: FrequencyOracle) -> int:
+        # Only OLH hashes every item for every report: the others are counted as fast as their bytes are read.
+        cells = self._settings.submission_cells if oracle.protocol == "olh" else math.inf
+        return int(max(1, min(self._settings.reports_per_submission, cells // oracle.domain_size)))
+
+    async def submit(
+        self, round: KnownRound, sender: Sender, idempotency_key: str, packed: bytes | bytearray
+    ) -> tuple[int, bool]:
+        """Store checked, packed reports durably; return how many, and whether they had been stored before.
+
+        Raises TooManyReportsError, ReportKeyNeededError, RateLimitedError, WrongTriesError, ReportError, and what
+        `Ingest.submit` raises.
+        """
+        reports = len(packed) // round.oracle.report_size
+        self._admit(round, sender, reports)
+        submission = Submission(round.seq, round.oracle, idempotency_key, packed)
+        place = (round.seq, submission.key)
+        await self._wrong_tries.begin(place)
+        try:
+            duplicate = await self._ingest.submit(submission)
+        except RoundNotFoundError:
+            self._rounds.forget(round)
+            raise
+        except KeyReusedError:
+            self._wrong_tries.count(place)
+            raise
+        finally:
+            self._wrong_tries.end(place)
+        if duplicate:
+            self._refusals.count(round.seq, DUPLICATE)
+        return reports, duplicate
+
+    def _admit(self, round: KnownRound, sender: Sender, reports: int) -> None:
+        most = self._most_reports(round.oracle)
+        if reports > most:
+            raise TooManyReportsError(
+                f"a submission to this round holds at most {most} reports, and this one has {reports}"
+            )
+        if sender.submission_key is not None:
+            if reports > 1:
+                raise ReportError(f"a ticket admits one report, and this submission has {reports}", 1)
+        elif sender.key is not None:
+            self._access.take(sender.key, reports)
+        elif reports > (most := self._settings.open_reports):
+            raise ReportKeyNeededError(
+                f"without a report key a submission holds at most {most} report{'s' * (most > 1)}, and this one has "
+                f"{reports}: send one submission for each user, or the header Authorization: Bearer KEY with a report "
+                "key"
+            )
+
+    def check_ready(self) -> None:
+        """Raise a ServiceError unless a submission sent now could be stored."""
+        waiting, least = self._ingest.waiting, self._settings.min_free_bytes
+        if waiting >= self._settings.queue_requests:
+            raise QueueFullError(f"{waiting} submissions wait for their commit")
+        free = self._store.database.free_bytes()
+        if free is not None and free < least:
+            raise StorageFullError(f"the disk has {free} bytes free; below {least} is not ready")
+        if self._ingest.storage_full:
+            self._store.check_room()
+            self._ingest.storage_full = False
+        else:
+            self._store.check_writable()

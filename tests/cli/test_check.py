@@ -1,0 +1,59 @@
+"""`check`: says in words or JSON what in a database does not agree, and by its exit code whether anything does not."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from ldprecover import RoundParameters
+from ldprecover_server.store import Store
+from ldprecover_server.store.schema import rounds
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    url = f"sqlite:///{tmp_path / 'ldprecover.db'}"
+    with closing(Store(url)) as store:
+        store.prepare()
+        store.open_round("R1", "cities", RoundParameters("grr", 1.0, ("a", "b")), retention=24)
+    return url
+
+
+def damage(url: str) -> None:
+    with closing(Store(url)) as store, store.database.write() as connection:
+        connection.execute(sa.update(rounds).values(purged=-3))
+
+
+def test_a_database_that_agrees_is_said_so(run: Any, url: str) -> None:
+    done = run("check", "--database-url", url)
+    assert (done.code, done.out, done.err.strip()) == (0, "", "Everything agrees.")
+    assert run("check", "--database-url", url, "--json").json == {"findings": []}
+
+
+def test_what_does_not_agree_is_a_table_or_json_and_exit_code_1(run: Any, url: str) -> None:
+    damage(url)
+    shown = run("check", "--database-url", url)
+    assert shown.code == 1
+    assert "cities" in shown.out
+    assert "reports in segments, -3 being purged" in shown.out
+    told = run("check", "--database-url", url, "--json")
+    assert told.code == 1
+    finding = {"round": "cities", "what": "reports in segments, -3 being purged", "expected": 3, "found": 0}
+    assert told.json == {"findings": [{**finding, "fault": True}]}
+
+
+def test_a_database_that_is_not_there_is_not_made(run: Any, tmp_path: Path) -> None:
+    done = run("check", "--database-url", f"sqlite:///{tmp_path / 'none.db'}")
+    assert done.code == 2
+    assert "there is no database" in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_database_of_an_older_schema_is_left_as_it_is(run: Any, url: str) -> None:
+    with closing(Store(url)) as store, store.database.write() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0002'")
+    done = run("check", "--database-url", url)
+    assert done.code == 2
+    assert "ldprecover migrate" in done.err

@@ -1,0 +1,329 @@
+"""Keys and tickets: asked for before anything is perturbed, and put right afterwards with the same report.
+
+Every test runs for the synchronous reporter and for the asynchronous one.
+"""
+
+import contextlib
+import itertools
+import os
+import sqlite3
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.client.conftest import Blocking, Collector
+
+from ldprecover_client import AccessError, ArgumentError, ClientError, Ledger, RefusedError, Reporter, UnansweredError
+
+RIGHT, WRONG, WORSE, OTHER = (letter * 22 + "." + letter * 22 for letter in "rwxo")
+
+
+@pytest.fixture
+def ticketed(collector):
+    """A round of access "ticket" with two tickets."""
+    collector.add(access="ticket")
+    collector.tickets |= {RIGHT, OTHER}
+    return collector
+
+
+@pytest.mark.parametrize(
+    ("access", "given", "needs", "words"),
+    [
+        ("ticket", {}, "ticket", "give one of its tickets"),
+        ("ticket", {"key": Collector.KEY}, "ticket", "give one of its tickets"),
+        ("key", {}, "key", "give a report key"),
+        ("key", {"ticket": RIGHT}, "key", "and no tickets: give a report key"),
+        ("key", {"ticket": RIGHT, "key": Collector.KEY}, "key", "and no tickets"),
+        ("open", {"ticket": RIGHT}, None, "takes no tickets: report without one"),
+        ("letter", {}, None, "knows no rounds of access 'letter'"),
+    ],
+)
+def test_what_a_round_does_not_take_is_refused_before_anything(
+    collector, reporter, monkeypatch, access, given, needs, words
+):
+    collector.add(access=access)
+    user = reporter(**given)
+    monkeypatch.setattr(os, "urandom", None)
+    with pytest.raises(AccessError, match=words) as caught:
+        user.report(0)
+    assert caught.value.needs == needs
+    assert not collector.posts
+    assert user.ledger.entries() == ()
+    assert user.ledger.spent == 0
+
+
+@pytest.mark.parametrize(
+    ("access", "given"),
+    [
+        ("open", {}),
+        ("open", {"key": Collector.KEY}),
+        ("key", {"key": Collector.KEY}),
+        ("ticket", {"ticket": RIGHT}),
+        ("ticket", {"ticket": RIGHT, "key": Collector.KEY}),
+    ],
+)
+def test_what_a_round_takes_is_taken(collector, reporter, access, given):
+    collector.add(access=access)
+    collector.tickets.add(RIGHT)
+    assert reporter(**given).report(0).state == "accepted"
+
+
+@pytest.mark.parametrize(
+    "ticket", ["", "nonsense", RIGHT[:-1], RIGHT + "r", RIGHT.replace(".", ":"), " " + RIGHT, RIGHT + "\n", "é" + RIGHT]
+)
+def test_what_cannot_be_a_ticket_is_refused_before_anything(ticketed, reporter, ticket):
+    with pytest.raises(ArgumentError, match="a ticket is 22 characters, a dot, and 22 more"):
+        reporter(ticket=ticket)
+    assert not ticketed.requests
+
+
+def test_after_a_wrong_ticket_the_same_report_goes_out_under_the_right_one(ticketed, reporter):
+    ledger = Ledger.in_memory()
+    for wrong in (WRONG, WORSE, WRONG):
+        with pytest.raises(RefusedError, match="invalid ticket") as caught:
+            reporter(ledger=ledger, ticket=wrong).report("Chicago, IL")
+        assert "report again with another ticket" in caught.value.__notes__[0]
+    receipt = reporter(ledger=ledger, ticket=RIGHT).report("Houston, TX")
+    assert (receipt.state, receipt.resent, receipt.duplicate) == ("accepted", True, False)
+    tickets, reports = zip(*ticketed.sent, strict=True)
+    assert tickets == (WRONG, WORSE, WRONG, RIGHT)
+    assert len(set(reports)) == 1
+    assert ticketed.stored == {RIGHT: reports[0]}
+    assert ledger.spent == 0.5
+
+
+def test_after_anothers_ticket_the_same_report_goes_out_under_ones_own(ticketed, reporter):
+    ticketed.stored[OTHER] = b"another report"
+    ledger = Ledger.in_memory()
+    with pytest.raises(RefusedError, match="idempotency key reused") as caught:
+        reporter(ledger=ledger, ticket=OTHER).report(0)
+    assert "another report was sent under this ticket" in caught.value.__notes__[0]
+    assert reporter(ledger=ledger, ticket=RIGHT).report(0).state == "accepted"
+
+
+def test_a_ticket_that_never_reached_the_server_may_be_changed(ticketed, reporter):
+    ticketed.faults.extend([ticketed.request_lost] * 5)
+    ledger = Ledger.in_memory()
+    with pytest.raises(UnansweredError):
+        reporter(ledger=ledger, ticket=WRONG).report(0)
+    assert reporter(ledger=ledger, ticket=RIGHT).report(0).state == "accepted"
+    assert list(ticketed.stored) == [RIGHT]
+
+
+def request_cut(send):
+    """A fault: the request is cut on its way. From the client's side that is no other than a lost answer."""
+    raise httpx.ReadError("connection reset")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Collector.answer_lost,
+        request_cut,
+        Collector.busy(503),
+        Collector.instead(202, content=b"garbage"),
+        Collector.instead(502, text="nginx"),
+        lambda send: Collector.problem(501, "not-implemented"),
+        lambda send: Collector.problem(413, "body-too-large"),
+    ],
+    ids=["answer lost", "request cut", "503", "garbage", "502", "501", "413"],
+)
+def test_a_report_that_may_have_been_taken_under_a_ticket_goes_out_under_no_other(ticketed, reporter, fault):
+    ticketed.faults.extend([fault] * 5)
+    ledger = Ledger.in_memory()
+    with pytest.raises(ClientError):
+        reporter(ledger=ledger, ticket=OTHER).report(0)
+    ticketed.faults.clear()
+    assert reporter(ledger=ledger, ticket=RIGHT).report(0).state == "accepted"
+    assert list(ticketed.stored) == [OTHER]
+    assert {ticket for ticket, _ in ticketed.sent} == {OTHER}
+
+
+def test_a_try_in_doubt_before_the_refusal_of_the_same_call_keeps_the_ticket(ticketed, reporter):
+    ticketed.faults.append(request_cut)
+    ledger = Ledger.in_memory()
+    for ticket in (WRONG, RIGHT):
+        with pytest.raises(RefusedError, match="invalid ticket") as caught:
+            reporter(ledger=ledger, ticket=ticket).report(0)
+        assert "goes out under no other" in caught.value.__notes__[0]
+    assert {ticket for ticket, _ in ticketed.sent} == {WRONG}
+    assert ticketed.stored == {}
+
+
+def test_a_report_under_a_ticket_needs_none_again(ticketed, reporter):
+    ticketed.faults.extend([ticketed.answer_lost] * 5)
+    ledger = Ledger.in_memory()
+    with pytest.raises(UnansweredError):
+        reporter(ledger=ledger, ticket=RIGHT).report(0)
+    assert reporter(ledger=ledger).report(0).duplicate
+    assert list(ticketed.stored) == [RIGHT]
+
+
+def test_resume_sends_a_report_under_the_ticket_it_has(ticketed, reporter):
+    ledger = Ledger.in_memory()
+    with pytest.raises(RefusedError):
+        reporter(ledger=ledger, ticket=WRONG).report(0)
+    assert [receipt.state for receipt in reporter(ledger=ledger, ticket=RIGHT).resume()] == ["pending"]
+    assert reporter(ledger=ledger, ticket=RIGHT).report(0).state == "accepted"
+    assert ledger.pending() == ()
+
+
+def test_a_try_of_another_process_under_the_same_ticket_keeps_it(ticketed, reporter):
+    """While one is refused, the other is on its way: until that one is answered too, the ticket stays."""
+    ledger = Ledger.in_memory()
+
+    def other_begins(send):
+        ledger.begin_try("r1", WRONG)
+        return send()
+
+    ticketed.faults.append(other_begins)
+    for ticket in (WRONG, RIGHT):
+        with pytest.raises(RefusedError, match="invalid ticket"):
+            reporter(ledger=ledger, ticket=ticket).report(0)
+    ledger.end_try("r1")
+    assert reporter(ledger=ledger, ticket=RIGHT).report(0).state == "accepted"
+    assert [ticket for ticket, _ in ticketed.sent] == [WRONG, WRONG, RIGHT]
+
+
+@pytest.mark.parametrize(
+    ("status", "slug", "note"),
+    [
+        (409, "round-closed", "never be counted, and its epsilon stays spent"),
+        (422, "invalid-report", "never be counted"),
+        (404, "round-not-found", "never be counted"),
+        (403, "report-key-needed", "the same one goes out when you report again"),
+        (413, "body-too-large", "the same one goes out when you report again"),
+    ],
+)
+def test_a_refusal_says_whether_the_report_can_still_be_counted(collector, reporter, status, slug, note):
+    collector.add()
+    collector.faults.append(lambda send: collector.problem(status, slug))
+    user = reporter()
+    with pytest.raises(RefusedError) as caught:
+        user.report(0)
+    assert note in caught.value.__notes__[0]
+    assert user.ledger.spent == 0.5
+
+
+@pytest.mark.parametrize("doubt", [True, False])
+def test_after_a_wrong_key_the_same_report_goes_out_with_the_right_one(collector, reporter, doubt):
+    """It keeps its idempotency key, so also a try of which nobody knows what became is safe to follow."""
+    collector.add(access="key")
+    ledger = Ledger.in_memory()
+    collector.faults.extend([request_cut] * doubt)
+    with pytest.raises(RefusedError, match="unauthorized"):
+        reporter(ledger=ledger, key="a wrong key").report(0)
+    with pytest.raises(AccessError):
+        reporter(ledger=ledger).report(0)
+    assert reporter(ledger=ledger, key=collector.KEY).report(0).state == "accepted"
+    assert len(set(collector.sent)) == len(collector.stored) == 1
+
+
+class Crash(BaseException):
+    """The end of the process, at this point."""
+
+
+FAULTS = {
+    "sent on": lambda send: send(),
+    "answer lost": Collector.answer_lost,
+    "request cut": request_cut,
+    "never sent": Collector.request_lost,
+    "busy": Collector.busy(503),
+    "limited": Collector.busy(429),
+    "crash before sending": lambda send: crash(),
+    "crash before the answer": lambda send: (send(), crash())[0],
+}
+SURE = {"sent on", "never sent", "limited"}
+
+
+def crash():
+    raise Crash
+
+
+STEPS = st.tuples(
+    st.sampled_from([RIGHT, OTHER, WRONG, WORSE, None]),
+    st.lists(st.sampled_from(list(FAULTS)), max_size=3),
+    st.sampled_from(["report", "resume"]),
+)
+
+
+@pytest.mark.parametrize("kind", [Reporter, Blocking], ids=["sync", "async"])
+@given(steps=st.lists(STEPS, max_size=6))
+def test_whatever_happens_a_report_counts_once_and_is_not_lost_without_need(kind, steps):
+    """Users give tickets in any order, requests and answers get lost, and processes end at any point.
+
+    The same bytes always; under another ticket only where all that befell the tries before is sure; and as long as
+    nothing is in doubt, the right ticket gets the report counted.
+    """
+    collector = Collector()
+    collector.add(access="ticket")
+    collector.tickets |= {RIGHT, OTHER}
+    ledger = Ledger.in_memory()
+    befallen = []
+
+    def watched(name):
+        def fault(send):
+            befallen.append(name)
+            return FAULTS[name](send)
+
+        return fault
+
+    def attempt(ticket, act="report"):
+        options = {"ledger": ledger, "ticket": ticket, "retries": collector.AT_ONCE}
+        user = kind(collector.URL, "r1", transport=httpx.MockTransport(collector), **options)
+        try:
+            return user.report(0) if act == "report" else user.resume()
+        except (ClientError, Crash):
+            return None
+
+    for ticket, faults, act in steps:
+        collector.faults = type(collector.faults)(map(watched, faults))
+        attempt(ticket, act)
+    collector.faults.clear()
+    attempt(RIGHT)
+    sent = [(ticket, packed) for ticket, packed in collector.sent]
+    assert len({packed for _, packed in sent}) == 1
+    assert len(collector.stored) <= 1
+    if set(befallen) <= SURE:
+        assert len(collector.stored) == 1
+    tickets = [ticket for ticket, _ in itertools.groupby(ticket for ticket, _ in sent)]
+    taken = next(iter(collector.stored), None)
+    assert taken is None or tickets[-1] == taken, "after the one that took it there is no other"
+
+
+def test_a_crash_before_the_first_try_is_written_down_leaves_the_choice_of_the_ticket(ticketed, reporter, monkeypatch):
+    ledger = Ledger.in_memory()
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "begin_try", lambda *args: crash())
+        with pytest.raises(Crash):
+            reporter(ledger=ledger, ticket=WRONG).report(0)
+    assert reporter(ledger=ledger, ticket=RIGHT).report(0).state == "accepted"
+    assert [ticket for ticket, _ in ticketed.sent] == [RIGHT]
+
+
+def test_a_crash_before_a_refusal_is_written_down_leaves_the_try_open(ticketed, reporter, monkeypatch):
+    ledger = Ledger.in_memory()
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "end_try", lambda *args: crash())
+        with pytest.raises(Crash):
+            reporter(ledger=ledger, ticket=WRONG).report(0)
+    with pytest.raises(RefusedError):
+        reporter(ledger=ledger, ticket=RIGHT).report(0)
+    assert [ticket for ticket, _ in ticketed.sent] == [WRONG, WRONG]
+
+
+def test_a_try_under_a_ticket_is_on_the_disk_before_it_goes_out(ticketed, reporter, tmp_path):
+    path = tmp_path / "ledger"
+    seen = []
+
+    def look(send):
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            seen.extend(db.execute("SELECT ticket, open_tries FROM reports"))
+        return send()
+
+    ticketed.faults.extend([look, look])
+    with pytest.raises(RefusedError):
+        reporter(ledger=Ledger(path), ticket=WRONG).report(0)
+    reporter(ledger=Ledger(path), ticket=RIGHT).report(0)
+    assert seen == [(WRONG, 1), (RIGHT, 1)]

@@ -1,0 +1,153 @@
+"""A server that answers, hangs up or resets before it has read the whole body, over a real connection."""
+
+import asyncio
+import contextlib
+import json
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from ldprecover_client import AsyncServer, RefusedError, Retries, Server
+
+BODY = bytes(32 << 20)  # more than the buffers of a connection hold
+AT_ONCE = Retries(attempts=3, base=0)
+TAKEN = json.dumps({"round": "r1", "accepted": 1, "duplicate": False}).encode()
+
+
+def answer(status: int, body: bytes, *headers: str) -> bytes:
+    kind = "application/json" if status < 400 else "application/problem+json"
+    lines = [f"HTTP/1.1 {status} X", f"Content-Type: {kind}", f"Content-Length: {len(body)}", *headers]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+def problem(status: int, slug: str, *headers: str) -> bytes:
+    return answer(status, json.dumps({"type": f"/docs/errors#{slug}", "title": slug}).encode(), *headers)
+
+
+def read_head(connection: socket.socket) -> bytes:
+    head = b""
+    while b"\r\n\r\n" not in head:
+        head += connection.recv(1)
+    return head.lower()
+
+
+def read_whole(connection: socket.socket) -> bytes:
+    head = read_head(connection)
+    left = int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0])
+    while left:
+        left -= len(connection.recv(min(left, 1 << 20)))
+    return head
+
+
+def reset(connection: socket.socket) -> None:
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+Turn = Callable[[socket.socket, threading.Event], None]
+
+
+@contextlib.contextmanager
+def serving(*turns: Turn) -> Iterator[str]:
+    """Meet each connection with the next of these; yield the URL."""
+    over = threading.Event()
+
+    def serve(listener: socket.socket) -> None:
+        for turn in turns:
+            connection, _ = listener.accept()
+            with connection:
+                turn(connection, over)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, args=(listener,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            over.set()
+            thread.join()
+
+
+def submit(url: str, packed: bytes, timeout: float) -> object:
+    with Server(url, timeout=timeout, retries=AT_ONCE) as server:
+        return server.submit("r1", packed, "one-key")
+
+
+def submit_async(url: str, packed: bytes, timeout: float) -> object:
+    async def run() -> object:
+        async with AsyncServer(url, timeout=timeout, retries=AT_ONCE) as server:
+            return await server.submit("r1", packed, "one-key")
+
+    return asyncio.run(run())
+
+
+both = pytest.mark.parametrize("send", [submit, submit_async], ids=["sync", "async"])
+
+
+@pytest.mark.parametrize("status", [404, 413])
+def test_an_answer_before_the_body_is_read_is_seen(status: int) -> None:
+    """The server reads no more and keeps the connection: to write on would wait until the time is up."""
+
+    def refuse(connection: socket.socket, over: threading.Event) -> None:
+        read_head(connection)
+        connection.sendall(problem(status, "too-much"))
+        over.wait()
+
+    with serving(refuse) as url, pytest.raises(RefusedError, match="too-much") as caught:
+        submit(url, BODY, timeout=1.0)
+    assert caught.value.status == status
+
+
+@both
+def test_an_answer_after_which_the_server_lets_the_body_run_out_is_seen(send: Callable[..., object]) -> None:
+    def refuse(connection: socket.socket, over: threading.Event) -> None:
+        read_head(connection)
+        connection.sendall(problem(413, "body-too-large", "Connection: close"))
+        connection.shutdown(socket.SHUT_WR)
+        while connection.recv(1 << 20):
+            pass
+
+    with serving(refuse) as url, pytest.raises(RefusedError, match="body-too-large"):
+        send(url, BODY, timeout=30.0)
+
+
+@both
+@pytest.mark.parametrize("status", [408, 503])
+def test_an_answer_that_says_not_now_and_closes_is_followed_by_the_same_submission(
+    send: Callable[..., object], status: int
+) -> None:
+    heads = []
+
+    def not_now(connection: socket.socket, over: threading.Event) -> None:
+        heads.append(read_whole(connection))
+        connection.sendall(problem(status, "not-now", "Connection: close", "Retry-After: 0"))
+
+    def take(connection: socket.socket, over: threading.Event) -> None:
+        heads.append(read_whole(connection))
+        connection.sendall(answer(202, TAKEN))
+
+    with serving(not_now, take) as url:
+        assert send(url, bytes(4), timeout=30.0) == json.loads(TAKEN)
+    assert [b"idempotency-key: one-key\r\n" in head for head in heads] == [True, True]
+
+
+@both
+@pytest.mark.parametrize("size", [4, len(BODY)])
+def test_a_connection_that_is_reset_amid_a_request_is_followed_by_the_same_submission(
+    send: Callable[..., object], size: int
+) -> None:
+    heads = []
+
+    def evict(connection: socket.socket, over: threading.Event) -> None:
+        heads.append(read_head(connection))
+        reset(connection)
+
+    def take(connection: socket.socket, over: threading.Event) -> None:
+        heads.append(read_whole(connection))
+        connection.sendall(answer(202, TAKEN))
+
+    with serving(evict, evict, take) as url:
+        assert send(url, bytes(size), timeout=30.0) == json.loads(TAKEN)
+    assert [b"idempotency-key: one-key\r\n" in head for head in heads] == [True] * 3

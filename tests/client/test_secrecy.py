@@ -1,0 +1,89 @@
+"""Keys and tickets over plain http to another machine are warned of, once, and before anything goes out."""
+
+import httpx
+import pytest
+
+from ldprecover_client import (
+    AsyncReporter,
+    AsyncServer,
+    InsecureTransportWarning,
+    Ledger,
+    Reporter,
+    Server,
+    secrecy,
+)
+
+TICKET = "t" * 22 + "." + "t" * 22
+REMOTE = "http://collector.test"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_warned_of(monkeypatch):
+    monkeypatch.setattr(secrecy, "_warned", set())
+
+
+@pytest.mark.parametrize(
+    ("url", "here"),
+    [
+        ("http://127.0.0.1:8000", True),
+        ("http://127.8.8.8", True),
+        ("http://[::1]:8000/below", True),
+        ("http://localhost", True),
+        ("http://LOCALHOST:80", True),
+        ("http://192.168.1.1", False),
+        ("http://localhost.example.org", False),
+        ("http://127.0.0.1.example.org", False),
+        ("http://server:8000", False),
+    ],
+)
+def test_this_machine_is_told_from_others(url, here):
+    assert secrecy.is_this_machine(url) is here
+
+
+@pytest.mark.parametrize("kind", [Server, AsyncServer, Reporter, AsyncReporter])
+@pytest.mark.parametrize("url", [REMOTE, "http://192.168.1.1:8000", "http://[2001:db8::1]"])
+def test_a_key_over_plain_http_is_warned_of_where_it_is_given(kind, url):
+    options = {"ledger": Ledger.in_memory()} if "Reporter" in kind.__name__ else {}
+    with pytest.warns(InsecureTransportWarning, match="the key goes to .* over plain http") as caught:
+        kind(url, key="a key", **options)
+    assert caught[0].filename == __file__
+    kind(url, key="a key", **options)  # once: a second warning would be an error here
+
+
+@pytest.mark.parametrize("kind", [Reporter, AsyncReporter])
+def test_a_ticket_over_plain_http_is_warned_of_before_anything_is_perturbed(kind):
+    ledger = Ledger.in_memory()
+    with pytest.warns(InsecureTransportWarning, match=r"the ticket goes to collector\.test over plain http"):
+        kind(REMOTE, ledger=ledger, ticket=TICKET)
+
+
+def test_a_submission_under_a_ticket_is_warned_of_before_it_is_sent():
+    with Server(REMOTE) as server, pytest.raises(InsecureTransportWarning):  # warnings are errors here
+        server.submit("r1", b"\0\0\0\0", "key", ticket=TICKET)
+
+
+@pytest.mark.parametrize(
+    "url", ["https://collector.test", "http://127.0.0.1:9", "http://[::1]:9", "http://localhost:9"]
+)
+@pytest.mark.parametrize("kind", [Server, Reporter])
+def test_nothing_is_said_of_tls_and_of_this_machine(kind, url):
+    options = {"ledger": Ledger.in_memory(), "ticket": TICKET} if kind is Reporter else {}
+    kind(url, key="a key", **options)
+
+
+def test_nothing_is_said_where_no_secret_goes():
+    Server(REMOTE).close()
+    Reporter(REMOTE, ledger=Ledger.in_memory())
+
+
+def test_nothing_is_said_of_a_transport_of_ones_own():
+    """Such as a socket of this machine: only who made it knows where it leads."""
+    transport = httpx.HTTPTransport(uds="/run/collector.sock")
+    Server("http://collector", key="a key", transport=transport).close()
+    Reporter("http://collector", ledger=Ledger.in_memory(), key="a key", ticket=TICKET, transport=transport)
+
+
+def test_who_takes_warnings_for_errors_gets_one_each_time():
+    for _ in range(2):
+        with pytest.raises(InsecureTransportWarning):  # warnings are errors here
+            Server(REMOTE, key="a key")

@@ -1,0 +1,84 @@
+"""What a process remembers of the tally that it wrote is used only while nobody else can have written there."""
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from tests.server.store.conftest import Group, OpenStore, Submitted, open_round
+
+from ldprecover import Tally
+from ldprecover_server.store import Outcome, Store
+from ldprecover_server.store.schema import keys, segments, tallies
+
+HOLDERS = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = {} AND granted"
+
+
+def commit(store: Store, seq: int, name: str, *items: int) -> list[Outcome]:
+    return store.commit([Group(seq, [Submitted(name.encode(), items)])])[0]
+
+
+def rewind(store: Store, seq: int, lost: list[str], left: Tally) -> None:
+    """Leave the rows as a standby has them that did not receive the last commits."""
+    with store.database.write() as connection:
+        connection.execute(sa.delete(keys).where(keys.c.key.in_([Submitted(n.encode(), ()).key for n in lost])))
+        newest = sa.select(segments.c.id).where(segments.c.round == seq).order_by(segments.c.id.desc())
+        connection.execute(sa.delete(segments).where(segments.c.id.in_(newest.limit(len(lost)))))
+        connection.execute(sa.update(tallies).values(n=left.n, counts=left.to_bytes()))
+
+
+def test_a_newcomer_that_stores_as_many_reports_as_a_failover_lost_is_not_written_over(
+    open_store: OpenStore, fresh: str
+) -> None:
+    """It has the number of a process that still runs, and remembers more than was kept."""
+    survivor, newcomer = open_store(fresh), open_store(fresh)
+    seq = open_round(survivor)
+    for name, item in (("a", 0), ("b", 1), ("c", 2)):
+        assert commit(survivor, seq, name, item) == [Outcome.STORED]
+    rewind(survivor, seq, ["b", "c"], Tally(np.array([1, 0, 0, 0, 0, 0]), 1))
+    for name in ("d", "e"):
+        assert commit(newcomer, seq, name, 3) == [Outcome.STORED]
+    assert commit(survivor, seq, "f", 4) == [Outcome.STORED]
+    assert commit(newcomer, seq, "g", 5) == [Outcome.STORED]
+    assert survivor.tally(seq, 6).counts.tolist() == [1, 0, 0, 2, 1, 1]
+
+
+@pytest.mark.postgres
+def test_what_was_remembered_is_read_anew_on_a_new_connection(open_store: OpenStore, fresh: str) -> None:
+    """Counts stand there that no process could have left, with the number and token of this one's."""
+    store = open_store(fresh)
+    seq = open_round(store)
+    for name in ("a", "b"):
+        commit(store, seq, name, 0)
+    other = Tally(np.array([0, 2, 0, 0, 0, 0]), 2)
+    with store.database.write() as connection:
+        connection.execute(sa.update(tallies).values(counts=other.to_bytes()))
+    store.database.engine.dispose()
+    commit(store, seq, "c", 2)
+    assert store.tally(seq, 6).counts.tolist() == [0, 2, 1, 0, 0, 0]
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("taken", [False, True], ids=["free", "taken meanwhile"])
+def test_a_number_lost_with_its_connection_is_taken_again_or_another(
+    open_store: OpenStore, fresh: str, taken: bool
+) -> None:
+    one, two, three = (open_store(fresh) for _ in range(3))
+    one.database.claim()
+    two.database.claim()
+    seq = open_round(one)
+    commit(one, seq, "a", 0)
+    with two.database.write() as connection:
+        pid = connection.exec_driver_sql(HOLDERS.format(0)).scalar_one()
+        connection.exec_driver_sql(f"SELECT pg_terminate_backend({pid}, 5000)")
+    if taken:
+        three.database.claim()
+        assert three.database.process == 0
+        commit(three, seq, "b", 1)
+    one.database.keep_claim()
+    assert one.database.process == (2 if taken else 0)
+    for store, name in ((one, "c"), (two, "d"), (three, "e"), (one, "f")):
+        assert commit(store, seq, name, 2) == [Outcome.STORED]
+    one.database.keep_claim()  # nothing was lost since
+    with two.database.read() as connection:
+        assert len(connection.exec_driver_sql(HOLDERS.format(one.database.process)).all()) == 1
+        rows = connection.execute(sa.select(tallies.c.process, tallies.c.n).order_by(tallies.c.process)).all()
+    assert [tuple(row) for row in rows] == ([(0, 3), (1, 1), (2, 2)] if taken else [(0, 4), (1, 1)])

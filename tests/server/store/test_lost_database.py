@@ -1,0 +1,73 @@
+"""A database that is lost or changes its role: what callers are told, and what becomes of the connections."""
+
+import logging
+
+import pytest
+from sqlalchemy import make_url
+from tests.postgres import Cluster
+from tests.server.store.conftest import Group, OpenStore, Submitted, open_round
+
+from ldprecover_server.errors import ConfigurationError, StoreUnavailableError
+from ldprecover_server.store import Outcome, Store
+
+NOWHERE = "postgresql+psycopg://someone@/reports?host=/no/such/folder"
+
+
+def test_callers_are_not_told_where_the_database_is_and_the_operator_is(caplog: pytest.LogCaptureFixture) -> None:
+    store = Store(NOWHERE)
+    with caplog.at_level(logging.WARNING), pytest.raises(StoreUnavailableError) as refused:
+        store.round("current")
+    assert str(refused.value) == "the database does not answer"
+    assert "/no/such/folder" in caplog.text
+    with pytest.raises(ConfigurationError, match="/no/such/folder"):
+        store.prepare()
+    store.close()
+
+
+def test_the_same_trouble_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    store = Store(NOWHERE)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(50):
+            with pytest.raises(StoreUnavailableError):
+                store.round("current")
+    assert len(caplog.records) < 50
+    store.close()
+
+
+@pytest.mark.postgres
+def test_a_server_that_no_longer_takes_writes_counts_as_gone_and_is_looked_for_anew(
+    open_store: OpenStore, fresh: str, cluster: Cluster
+) -> None:
+    """As after a switchover: the session lives and refuses, and only a new one comes to the server that writes."""
+    store = open_store(fresh)
+    seq = open_round(store)
+    group = Group(seq, [Submitted(b"a", (1,))])
+    name = make_url(fresh).database
+    with cluster.connect() as admin:
+        admin.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+        store.database.engine.dispose()
+        for _ in range(2):
+            with pytest.raises(StoreUnavailableError):
+                store.commit([group])
+        with pytest.raises(StoreUnavailableError):
+            store.check_writable()
+        admin.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
+    assert store.commit([group]) == [[Outcome.STORED]]
+
+
+@pytest.mark.postgres
+def test_the_usual_commit_on_a_server_that_no_longer_takes_writes_is_answered_the_same_way(
+    open_store: OpenStore, fresh: str, cluster: Cluster
+) -> None:
+    store = open_store(fresh)
+    seq = open_round(store)
+    for name in (b"a", b"b"):
+        store.commit([Group(seq, [Submitted(name, (1,))])])
+    with store.database.engine.connect() as connection:
+        connection.exec_driver_sql("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
+        connection.commit()
+    group = Group(seq, [Submitted(b"c", (1,))])
+    with pytest.raises(StoreUnavailableError):
+        store.commit([group])
+    assert store.commit([group]) == [[Outcome.STORED]]
+    assert store.tally(seq, 6).n == 3

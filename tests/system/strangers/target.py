@@ -1,0 +1,91 @@
+"""The server that is attacked, with rounds worth attacking."""
+
+import contextlib
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import sqlalchemy as sa
+from tests.conftest import ServerProcess
+
+__all__ = ["Target", "memory_of"]
+
+WIDE = 100_000
+"""The most items that a round may have."""
+
+
+class Target:
+    """A server that has just started; what it stores here, it stores as an operator would have it."""
+
+    def __init__(self, server: ServerProcess) -> None:
+        self.server = server
+        self.memory_at_start = memory_of(server.pid)
+        self._rng = np.random.default_rng(1)
+
+    def open_round(self, protocol: str, domain_size: int, **fields: Any) -> str:
+        """Open a round and return its id."""
+        return str(self.server.open_round(protocol, domain_size=domain_size, **fields)["id"])
+
+    def olh_round(self, n: int, domain_size: int) -> str:
+        """Open a round with so many OLH reports, in one submission."""
+        id = self.open_round("olh", domain_size, hash_range=4)
+        if n:
+            reports = np.zeros(n, dtype=[("seed", "<u4"), ("bucket", "<u2")])
+            reports["seed"] = self._rng.integers(0, 1 << 32, n, dtype=np.uint32)
+            reports["bucket"] = self._rng.integers(0, 4, n)
+            self._submit(id, reports.tobytes())
+        return id
+
+    def grr_round(self, n: int, domain_size: int) -> str:
+        """Open a round with so many GRR reports, in one submission."""
+        id = self.open_round("grr", domain_size)
+        if n:
+            self._submit(id, self._rng.integers(0, domain_size, n).astype("<u4").tobytes())
+        return id
+
+    def oue_round(self, n: int, domain_size: int, submissions: int = 1) -> str:
+        """Open a round with so many OUE reports in each of so many submissions."""
+        id = self.open_round("oue", domain_size)
+        for _ in range(submissions):
+            bits = self._rng.integers(0, 256, (n, -(-domain_size // 8)), dtype=np.uint8)
+            if domain_size % 8:
+                bits[:, -1] &= (1 << domain_size % 8) - 1
+            self._submit(id, bits.tobytes())
+        return id
+
+    def round_of_segments(self, n: int) -> str:
+        """Open a round with n segments of one GRR report each, as n single commits would have left them."""
+        id = self.open_round("grr", 4)
+        items = self._rng.integers(0, 4, n).astype("<u4")
+        counts = np.bincount(items, minlength=4).astype("<i8").tobytes()
+        with self.server.sql() as database:
+            round = database.scalar(sa.text("SELECT seq FROM rounds WHERE id = :id"), {"id": id})
+            hour = int(time.time()) // 3600
+            database.execute(
+                sa.text("INSERT INTO segments (round, hour, n, data) VALUES (:round, :hour, 1, :data)"),
+                [{"round": round, "hour": hour, "data": item.tobytes()} for item in items],
+            )
+            database.execute(  # of a process that is gone
+                sa.text("INSERT INTO tallies (round, process, n, counts) VALUES (:round, 9999, :n, :counts)"),
+                {"round": round, "n": n, "counts": counts},
+            )
+        return id
+
+    def _submit(self, id: str, packed: bytes) -> None:
+        answer = self.server.submit(id, packed)
+        assert answer.status_code == 202, answer.text
+
+
+def memory_of(pid: int) -> int:
+    """Return the bytes of memory of a process and of all that it started, shared pages divided among them."""
+    total = 0
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        for each in [process, *process.children(recursive=True)]:
+            with contextlib.suppress(OSError):  # it has ended
+                found = re.search(r"^Pss:\s+(\d+) kB", Path(f"/proc/{each.pid}/smaps_rollup").read_text(), re.MULTILINE)
+                total += int(found[1]) * 1024 if found else 0
+    return total

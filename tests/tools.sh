@@ -1,0 +1,23 @@
+#!/bin/sh
+# Sees that the tools are there with which the tests read what deploy/ holds. Where one is missing it is installed from
+# Debian, by root and where no service would be started along with it; else the tests that need it are skipped.
+set -eu
+
+missing=
+command -v promtool >/dev/null || missing="$missing prometheus"
+command -v systemd-analyze >/dev/null || missing="$missing systemd"
+[ -n "$missing" ] || exit 0
+
+if [ "$(id -u)" = 0 ] && [ ! -d /run/systemd/system ] && command -v apt-get >/dev/null; then
+    echo "Installing Debian's$missing for the tests of deploy/ ..."
+    export DEBIAN_FRONTEND=noninteractive
+    log=$(mktemp)
+    # shellcheck disable=SC2086  # a list of packages
+    if { apt-get update -qq && apt-get install -qq --no-install-recommends $missing; } >"$log" 2>&1 </dev/null; then
+        rm "$log"
+        exit 0
+    fi
+    tail -n 5 "$log"
+    rm "$log"
+fi
+echo "Not installed:$missing (of Debian); the tests that need them are skipped."
