@@ -1,7 +1,7 @@
 """The ASGI application."""
 
 import contextlib
-from asyncio import CancelledError, create_task, get_running_loop
+from asyncio import create_task, get_running_loop, wait
 from collections.abc import AsyncIterator
 from importlib.metadata import version
 
@@ -70,11 +70,8 @@ def create_api(service: Service) -> FastAPI:
             yield
         finally:
             housekeeping.cancel()
-            try:
-                with contextlib.suppress(CancelledError):
-                    await housekeeping
-            finally:  # whatever the housekeeping did
-                await run_in_threadpool(service.close)
+            await wait([housekeeping])  # however it ended
+            await run_in_threadpool(service.close)
 
     api = FastAPI(
         title="LDPRecover",
