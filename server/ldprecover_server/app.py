@@ -2,7 +2,7 @@
 
 import contextlib
 import resource
-from asyncio import CancelledError, create_task, get_running_loop
+from asyncio import create_task, get_running_loop, wait
 from collections.abc import AsyncIterator
 from importlib.metadata import version
 from typing import Any
@@ -41,6 +41,7 @@ from ldprecover_server.submissions import Submissions
 __all__ = ["Application"]
 
 _OTHER_FILES = 64
+_DRAIN_SECONDS = 1.0
 
 
 class Application:
@@ -152,11 +153,10 @@ class Application:
             await self.jobs.stop()
             await self.children.stop()
             housekeeping.cancel()
-            try:
-                with contextlib.suppress(CancelledError):
-                    await housekeeping
-            finally:  # whatever the housekeeping did
-                await to_thread.run_sync(self._close)
+            await wait([housekeeping])  # however it ended
+            for lane in (self._rooms.submitting, self._rooms.reading, self._rooms.keyed, self._rooms.operating):
+                await lane.drain(_DRAIN_SECONDS)  # of callers who have gone
+            await to_thread.run_sync(self._close)
 
     def _close(self) -> None:
         """Stop the writer, once it has stored what it holds, write what was refused, and close the store."""

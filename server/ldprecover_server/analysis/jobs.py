@@ -11,8 +11,8 @@ from typing import Any
 
 from ldprecover.errors import LDPRecoverError, ParameterError
 from ldprecover_server.analysis.children import OnProgress
-from ldprecover_server.analysis.threads import Threads
 from ldprecover_server.errors import AnalysesBusyError, AnalysisFailedError, ServiceError
+from ldprecover_server.lanes import Lane
 from ldprecover_server.metrics import Metrics
 from ldprecover_server.store import Store
 from ldprecover_server.store.jobs import JobState
@@ -78,7 +78,7 @@ class Jobs:
         self._beat_seconds = beat_seconds
         self._own: dict[str, _Own] = {}
         self._beating: asyncio.Task[None] | None = None
-        self._threads = Threads(_THREADS)
+        self._threads = Lane(_THREADS)
         self._stopped = False
 
     async def start(self, seq: int, work: JobWork, *, keyed: bool) -> Job:

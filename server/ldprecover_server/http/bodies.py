@@ -73,7 +73,7 @@ class Bodies:
     def _has_room(self, body: "Body", n: int) -> bool:
         if self.held + n > self.max_held:
             return False
-        if body.is_large and self._held_large + n > self.max_held * 3 // 4:
+        if self._held_large + _large(body.bytes + n) - _large(body.bytes) > self.max_held * 3 // 4:
             return False
         return not (body.limit.anonymous and self._held_anonymous + n > self.max_held * 7 // 8)
 
@@ -87,9 +87,9 @@ class Bodies:
             slowest.expire("the server needs the room of bodies that arrive slowly")
 
     def _count(self, body: "Body", n: int) -> None:
+        self._held_large += _large(body.bytes + n) - _large(body.bytes)
         body.bytes += n
         self.held += n
-        self._held_large += n if body.is_large else 0
         self._held_anonymous += n if body.limit.anonymous else 0
 
     def release(self, body: "Body") -> None:
@@ -120,7 +120,6 @@ class Body:
         self._scope = scope
         self._receive = receive
         self.limit = Limit(0, 0, anonymous=True)
-        self.is_large = False
         self.bytes = 0
         """How many are held."""
         self.complete = not has_body(self.headers)
@@ -141,7 +140,7 @@ class Body:
         Raises BodyTooLargeError, UnsupportedMediaTypeError, UnsupportedTransferEncodingError, MalformedBodyError,
         BodyTimeoutError or QueueFullError.
         """
-        self.limit, self.is_large = limit, limit.decoded > _PIECE
+        self.limit = limit
         encoding = self._check_headers(types)
         body = await self._receive_in_time()
         if not body or encoding != "gzip":
@@ -272,6 +271,11 @@ class CloseUnread:
             await send(message)
 
         await self._app(scope, receive_noted, send_noted)
+
+
+def _large(n: int) -> int:
+    """Return how many of a body's bytes count as those of a large one."""
+    return n if n > _PIECE else 0
 
 
 def has_body(headers: Mapping[bytes, bytes]) -> bool:

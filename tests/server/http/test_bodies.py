@@ -254,7 +254,7 @@ def test_large_bodies_leave_room_for_small_ones_and_the_anonymous_for_keys() -> 
     for body in held:
         read(body, large)
     with pytest.raises(QueueFullError):
-        read(a_body(bodies, piece(b"a")), large)
+        read(a_body(bodies, piece(bytes(70_000))), large)
     assert read(a_body(bodies, piece(bytes(65_000))), anonymous) == bytes(65_000)
 
     bodies = Bodies(1_000_000)

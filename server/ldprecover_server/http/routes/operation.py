@@ -42,7 +42,7 @@ async def get_readiness(request: Request) -> Response:
     rooms = rooms_of(request)
     try:
         with fail_after(_READY_SECONDS):
-            await rooms.operating.run_or_leave(rooms.submissions.check_ready)
+            await rooms.operating.run(rooms.submissions.check_ready)
     except TimeoutError:
         raise StoreUnavailableError(f"the database has not answered for {_READY_SECONDS:g} seconds") from None
     return json(Status("ready"))

@@ -1,4 +1,4 @@
-"""Threads for short calls: never more at once than allowed, whoever comes and goes."""
+"""Lanes of threads: never more calls at once than allowed, whoever comes and goes."""
 
 import asyncio
 import threading
@@ -6,12 +6,13 @@ import threading
 import pytest
 from tests.server.analysis.conftest import in_loop
 
-from ldprecover_server.analysis.threads import Threads
+from ldprecover_server.errors import BusyError
+from ldprecover_server.lanes import Lane
 
 
 def test_a_call_whose_caller_went_keeps_its_place_and_one_that_waits_is_not_made() -> None:
     async def test() -> None:
-        threads = Threads(1)
+        threads = Lane(1)
         began, go_on = threading.Event(), threading.Event()
         made = []
 
@@ -42,7 +43,7 @@ def test_what_a_call_raises_reaches_its_caller_and_draining_waits_for_the_rest()
         raise KeyError("no")
 
     async def test() -> None:
-        threads = Threads(2)
+        threads = Lane(2)
         with pytest.raises(KeyError):
             await threads.run(fail)
         began, go_on = threading.Event(), threading.Event()
@@ -58,5 +59,29 @@ def test_what_a_call_raises_reaches_its_caller_and_draining_waits_for_the_rest()
         go_on.set()
         await threads.drain(60)
         await call
+
+    in_loop(test)
+
+
+def test_a_lane_that_is_full_refuses_the_next_and_counts_those_whose_caller_went() -> None:
+    async def test() -> None:
+        lane = Lane(1, waiting=1)
+        began, go_on = threading.Event(), threading.Event()
+
+        def wait() -> None:
+            began.set()
+            go_on.wait()
+
+        first = asyncio.create_task(lane.run(wait))
+        await asyncio.to_thread(began.wait)
+        second = asyncio.create_task(lane.run(lambda: None))
+        await asyncio.sleep(0)
+        first.cancel()
+        await asyncio.sleep(0)
+        with pytest.raises(BusyError):
+            await lane.run(lambda: None)
+        go_on.set()
+        await second
+        await lane.run(lambda: None)
 
     in_loop(test)
