@@ -216,7 +216,8 @@ class KeyReusedError(ServiceError):
     status = 409
     title = "The idempotency key belongs to another submission"
     help = (
-        "The same key came with other bytes. Nothing of this submission was stored; send it under a fresh random key."
+        "The same key, or ticket, came with other bytes. Nothing of this submission was stored; send it under a fresh "
+        "random key, or another ticket."
     )
 
 

@@ -1,5 +1,7 @@
 """The pages of settings and metrics have the tables that the server's own are made into."""
 
+import re
+
 import pytest
 import reference_tables
 from tests.docs.markdown import ROOT
@@ -10,4 +12,5 @@ def test_the_page_has_the_whole_table(page: str) -> None:
     table = getattr(reference_tables, f"{page}_table")()
     text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
     assert table in text, f"run docs/scripts/reference_tables.py {page}"
-    assert text.count("\n| ") == f"\n{table}".count("\n| ")
+    rows = re.compile(r"^\| `(?:LDPRECOVER|ldprecover)_", re.MULTILINE)  # the page may have other tables beside it
+    assert len(rows.findall(text)) == len(rows.findall(table)) > 0
