@@ -94,7 +94,7 @@ class Application:
         )
         self.api = self._make_api()
         self._submit = SubmissionRoute(self._rooms)
-        self._others = Unread(CloseUnread(self._framework), settings.answer_bytes, settings.answer_seconds)
+        self._others = CloseUnread(Unread(self._framework, settings.answer_bytes, settings.answer_seconds))
         app: ASGIApp = self._dispatch
         if settings.cors_origins:
             app = Cors(app, settings.cors_origins)

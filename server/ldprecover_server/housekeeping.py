@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from starlette.concurrency import run_in_threadpool
+from anyio import to_thread
 
 from ldprecover_server.errors import ServiceError
 from ldprecover_server.metrics import Metrics
@@ -46,7 +46,7 @@ class Housekeeping:
     async def run(self) -> None:
         """Do the work at once, and again every few seconds, until cancelled; then the piece under way is finished."""
         while True:
-            work = asyncio.ensure_future(run_in_threadpool(self.once))
+            work = asyncio.ensure_future(to_thread.run_sync(self.once))
             try:
                 soon = await asyncio.shield(work)
             except asyncio.CancelledError:
@@ -78,7 +78,7 @@ class Housekeeping:
         return False
 
     def _keep_claim(self) -> bool:
-        self._store.database.keep_claim()
+        self._store.keep_claim()
         return False
 
     def _flush(self) -> bool:

@@ -117,8 +117,7 @@ class Ingest:
         self._deadlines = Deadlines(request_seconds)
         self._metrics = metrics or Metrics()
         self._stopping = threading.Event()
-        self.storage_full = False
-        """Whether the last commit found the disk full."""
+        self._storage_full = False  # the last commit found the disk so
         self._max_waiting = max_waiting
         self._group_bytes = group_bytes
         self._group_cells = group_cells
@@ -144,6 +143,19 @@ class Ingest:
         if self._thread.is_alive():  # nobody waits any more: whoever did has been answered that it is not known
             _log.warning("the database has not answered the last commit; the process ends without its answer")
 
+    def check_ready(self) -> None:
+        """Raise QueueFullError, StorageFullError or StoreUnavailableError unless a submission could be stored now."""
+        self._check_queue()
+        if self._storage_full:
+            self._store.check_room()
+            self._storage_full = False
+        else:
+            self._store.check_writable()
+
+    def _check_queue(self) -> None:
+        if self.waiting >= self._max_waiting:
+            raise QueueFullError(f"{self.waiting} submissions wait for their commit")
+
     async def submit(self, submission: Submission) -> bool:
         """Store a submission; return whether it was a duplicate of one stored before.
 
@@ -151,8 +163,7 @@ class Ingest:
         StorageFullError or StoreUnavailableError.
         """
         assert self._loop is not None
-        if self.waiting >= self._max_waiting:
-            raise QueueFullError(f"{self.waiting} submissions wait for their commit")
+        self._check_queue()
         submission.future = self._loop.create_future()
         self._gathering.append(submission)
         self.waiting += 1
@@ -236,9 +247,9 @@ class Ingest:
                     batch.count()
             with metrics.commit_seconds.time():
                 outcomes = self._commit_surely(batches)
-            self.storage_full = False
+            self._storage_full = False
         except ServiceError as error:
-            self.storage_full = isinstance(error, StorageFullError)
+            self._storage_full = isinstance(error, StorageFullError)
             _log.warning("a group of %d submissions was not stored: %s", len(group), error)
             return error
         except Exception:  # noqa: BLE001

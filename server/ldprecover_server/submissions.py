@@ -7,7 +7,6 @@ from ldprecover_server.access.access import Access, Sender
 from ldprecover_server.access.rates import WrongTries
 from ldprecover_server.errors import (
     KeyReusedError,
-    QueueFullError,
     ReportKeyNeededError,
     RoundNotFoundError,
     StorageFullError,
@@ -102,15 +101,8 @@ class Submissions:
             )
 
     def check_ready(self) -> None:
-        """Raise a ServiceError unless a submission sent now could be stored."""
-        waiting, least = self._ingest.waiting, self._settings.min_free_bytes
-        if waiting >= self._settings.queue_requests:
-            raise QueueFullError(f"{waiting} submissions wait for their commit")
-        free = self._store.database.free_bytes()
+        """Raise QueueFullError, StorageFullError or StoreUnavailableError unless a submission could be stored now."""
+        free, least = self._store.free_bytes(), self._settings.min_free_bytes
         if free is not None and free < least:
             raise StorageFullError(f"the disk has {free} bytes free; below {least} is not ready")
-        if self._ingest.storage_full:
-            self._store.check_room()
-            self._ingest.storage_full = False
-        else:
-            self._store.check_writable()
+        self._ingest.check_ready()

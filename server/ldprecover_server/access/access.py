@@ -64,11 +64,6 @@ class Access:
         """Return the key if it has this scope. Raises UnauthorizedError or ForbiddenError."""
         return _checked(key, scope, self._known())
 
-    def has_scope(self, key: str | None, scope: str) -> bool:
-        """Tell whether this is a live key of this scope."""
-        found = find_key(key, self._known()) if key is not None else None
-        return found is not None and allows(found.scope, scope)
-
     async def require_sender(self, round_id: str, access: str, authorization: str | None) -> Sender:
         """Return who submits to a round, by the value of the header Authorization.
 
@@ -92,8 +87,10 @@ class Access:
             raise UnauthorizedError("this submission needs the header Authorization: Bearer KEY with a report key")
         return Sender(key=await self._report_key(value))
 
-    def mint(self, round_id: str, count: int) -> Iterator[str]:
-        """Return new tickets of a round."""
+    def mint(self, round_id: str, access: str, count: int) -> Iterator[str]:
+        """Return new tickets of a round. Raises ParameterError for one that takes none."""
+        if access != "ticket":
+            raise ParameterError(f"access: the round's is {access!r}, and tickets are for rounds of access 'ticket'")
         return tickets.mint(tickets.round_key(self._store.ticket_secret(), round_id), count)
 
     async def _ticket_key(self, round_id: str) -> bytes:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ldprecover.errors import LDPRecoverError, ParameterError
 from ldprecover_server.analysis.children import OnProgress
-from ldprecover_server.errors import AnalysesBusyError, AnalysisFailedError, ServiceError
+from ldprecover_server.errors import AnalysesBusyError, AnalysisFailedError, ServiceError, every_refusal
 from ldprecover_server.lanes import Lane
 from ldprecover_server.metrics import Metrics
 from ldprecover_server.store import Store
@@ -168,6 +168,6 @@ def _error(said: str | None) -> ServiceError | LDPRecoverError:
     if said is None:
         return AnalysisFailedError("the process that worked on it has ended")
     name, text = json.loads(said)
-    classes: list[type[ServiceError | LDPRecoverError]] = [ParameterError, *ServiceError.__subclasses__()]
+    classes: list[type[ServiceError | LDPRecoverError]] = [ParameterError, *every_refusal()]
     known = {cls.__name__: cls for cls in classes}
     return known.get(name, AnalysisFailedError)(text)

@@ -124,8 +124,6 @@ class Body:
         """How many are held."""
         self.complete = not has_body(self.headers)
         """Whether nothing of it is left to be received."""
-        self.gone = False
-        """Whether the client went away before the end."""
         self._task: asyncio.Task[object] | None = None
         self._late: str | None = None
 
@@ -196,7 +194,7 @@ class Body:
         while more:
             message = await self._receive()
             if message["type"] != "http.request":
-                self.complete = self.gone = True
+                self.complete = True
                 raise BodyTimeoutError("the client went away before the end of the body")
             piece, more = message.get("body", b""), message.get("more_body", False)
             self.complete = not more

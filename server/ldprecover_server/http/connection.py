@@ -161,7 +161,7 @@ class Connection(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Answer what is no HTTP with a problem; called by uvicorn while it handles the parser's error."""
         self._parsing.overrun = True
-        if self.waiting and not self.cycle.more_body:
+        if self.waiting > 1 or (self.waiting and (self.cycle.response_started or not self.cycle.more_body)):
             self.shutdown()  # the requests before it have their answers, and the connection ends
             return
         error = sys.exception()

@@ -136,9 +136,6 @@ class ReportDecoder:
             reports = wire.from_json(self._oracle, {name: getattr(decoded, name) for name in self._names})
         except msgspec.ValidationError as error:
             raise self._fault(body, str(error)) from None
-        except ReportError as error:
-            # Of several columns, or of lengths and characters, another report may be the first bad one.
-            raise (error) from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ReportError(_no_json(error)) from None
         return wire.pack(reports)

@@ -62,6 +62,14 @@ class Store(Mixing, Checking, Segments, Keys):
         """Close the database."""
         self.database.close()
 
+    def keep_claim(self) -> None:
+        """Take this process's place again if it was lost. Raises StoreUnavailableError."""
+        self.database.keep_claim()
+
+    def free_bytes(self) -> int | None:
+        """Return what is free on the database's disk, or None where that cannot be told."""
+        return self.database.free_bytes()
+
     def check_writable(self) -> None:
         """Raise StoreUnavailableError or StorageFullError unless a transaction can write."""
         with self.database.write() as connection:

@@ -1,6 +1,7 @@
 """Opening, reading, closing and deleting rounds, and minting their tickets."""
 
 import itertools
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -36,7 +37,7 @@ from ldprecover_server.http.messages import (
     RoundSummary,
     Stats,
 )
-from ldprecover_server.http.routes.common import Admin, Anyone, Caller, Named, described, read, rooms_of
+from ldprecover_server.http.routes.common import Admin, Anyone, Caller, Named, Rooms, described, read, rooms_of
 from ldprecover_server.refusals import DUPLICATE
 from ldprecover_server.retention import hours, words
 from ldprecover_server.rounds import KnownRound
@@ -84,16 +85,16 @@ async def open_round(request: Request, caller: Admin) -> Response:
     new = await read(request, NewRound, rooms.settings.max_body_bytes, caller)
     if new is None:
         raise InvalidRequestError("the parameters of the round are missing", "body")
-    stored, known = await caller.run(_open, rooms.rounds, new)
+    stored, known = await caller.run(_open, rooms, new)
     return json(_round(stored, known), 201, {"Location": paths.round_path(stored.id)})
 
 
-def _open(rounds: Any, new: NewRound) -> tuple[StoredRound, KnownRound]:
+def _open(rooms: Rooms, new: NewRound) -> tuple[StoredRound, KnownRound]:
     if (new.items is None) == (new.domain_size is None):
         raise ParameterError("give either items or domain_size")
     items = tuple(new.items) if new.items is not None else tuple(map(str, range(new.domain_size or 0)))
     parameters = RoundParameters(new.protocol, new.epsilon, items, new.hash_range)
-    opened: tuple[StoredRound, KnownRound] = rounds.open(
+    return rooms.rounds.open(
         new.name,
         parameters,
         access=new.access,
@@ -101,7 +102,6 @@ def _open(rounds: Any, new: NewRound) -> tuple[StoredRound, KnownRound]:
         retention=hours(new.retention),
         series=new.series,
     )
-    return opened
 
 
 @router.get(paths.ROUNDS, **described(Rounds, RoundNotFoundError, InvalidRequestError, *_STORE))
@@ -168,11 +168,9 @@ async def mint_tickets(request: Request, round: Named, caller: Admin) -> Respons
     return StreamingResponse(pieces, media_type="text/plain", headers={"Cache-Control": "no-store"})
 
 
-def _mint(rooms: Any, identifier: str, count: int) -> Any:
+def _mint(rooms: Rooms, identifier: str, count: int) -> Iterator[str]:
     known = rooms.rounds.find(identifier)
-    if known.access != "ticket":
-        raise ParameterError(f"access: the round's is {known.access!r}, and tickets are for rounds of access 'ticket'")
-    return rooms.access.mint(known.id, count)
+    return rooms.access.mint(known.id, known.access, count)
 
 
 @router.delete(paths.ROUND, **described(None, RoundNotFoundError, *_KEYED, *_STORE, status=204))

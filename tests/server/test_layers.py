@@ -1,0 +1,82 @@
+"""The house plan of the server: imports point down, each room keeps to its own, and there are no cycles."""
+
+import ast
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import ldprecover_server
+
+ROOT = Path(ldprecover_server.__file__).parent
+SOURCES = {path: ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in sorted(ROOT.rglob("*.py"))}
+ROOMS = {name.split(".")[0] for name in SOURCES.values()} - {"__init__"}
+
+LAYERS = [
+    {"serve", "administration"},
+    {"app"},
+    {"http"},
+    {"analysis", "housekeeping"},
+    {"submissions", "results"},
+    {"ingest", "access", "rounds", "refusals"},
+    {"store"},
+    {"settings", "keys", "lanes"},
+    {"errors", "deadlines", "logs", "metrics", "retention", "shuffle"},
+]
+"""From the top; a room may use those below it, and not those beside it."""
+
+AT_HOME = {
+    "http": {"fastapi", "starlette", "uvicorn", "httptools"},
+    "store": {"sqlalchemy", "alembic", "psycopg"},
+}
+"""What one room alone knows, beside `app` and `serve`, which put rooms together and run them."""
+
+
+def imported(path: Path) -> set[str]:
+    """Return the dotted names that a module imports anywhere in its text."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports relatively"
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def own_modules(path: Path) -> set[str]:
+    """Return the modules of the server that a module imports, by their names below it."""
+    modules = {name.removesuffix(".__init__") for name in SOURCES.values()}
+    found = set()
+    for name in imported(path):
+        inner = name.removeprefix("ldprecover_server.")
+        if inner != name:
+            found.add(inner if inner in modules else inner.rpartition(".")[0])
+    return found - {""}
+
+
+def test_every_room_has_its_layer() -> None:
+    assert set().union(*LAYERS) == ROOMS
+    assert sum(map(len, LAYERS)) == len(ROOMS)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=SOURCES.values())
+def test_imports_point_down(path: Path) -> None:
+    room = SOURCES[path].split(".")[0]
+    if room == "__init__":
+        return
+    (level,) = (i for i, layer in enumerate(LAYERS) if room in layer)
+    below = set().union(*LAYERS[level + 1 :])
+    assert {module.split(".")[0] for module in own_modules(path)} <= below | {room}
+
+
+def test_no_module_imports_itself_on_a_way_around() -> None:
+    graph = {name.removesuffix(".__init__"): own_modules(path) for path, name in SOURCES.items()}
+    TopologicalSorter(graph).prepare()  # raises CycleError
+
+
+@pytest.mark.parametrize(("room", "packages"), AT_HOME.items())
+def test_one_room_alone_knows(room: str, packages: set[str]) -> None:
+    for path, name in SOURCES.items():
+        if name.split(".")[0] not in (room, "app", "serve"):
+            assert not {each.split(".")[0] for each in imported(path)} & packages, name
