@@ -46,7 +46,7 @@ class Connection(HttpToolsProtocol):
     - It belongs to a crowd, which bounds how many connections there are.
     - What is no HTTP is answered with a problem.
 
-    All else are callbacks of asyncio and of the parser, which do what uvicorn does, and a little more.
+    The methods that override uvicorn's own each say why. They rest on its insides, so its version is bounded above.
     """
 
     def __init__(
@@ -56,6 +56,7 @@ class Connection(HttpToolsProtocol):
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
+        """Set the parser to ours, in place of httptools' own, and find the crowd."""
         super().__init__(config, server_state, app_state, _loop)
         self._parsing = Parser(self)
         self.parser = cast(httptools.HttpRequestParser, self._parsing)
@@ -71,6 +72,7 @@ class Connection(HttpToolsProtocol):
     # asyncio's callbacks
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Write through a transport that joins writes, bounds what waits to be read, and ends in order."""
         given = cast(asyncio.Transport, transport)
         given.set_write_buffer_limits(high=UNREAD_BYTES)
         super().connection_made(cast(asyncio.Transport, _Transport(given, self)))
@@ -78,10 +80,12 @@ class Connection(HttpToolsProtocol):
         self._crowd.join(self, self.loop)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Leave the crowd."""
         self._crowd.leave(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        """Drop what is not parsed any more, up to a bound, and take the time of a head that is due."""
         if self._parsing.overrun:
             self._dropped += len(data)
             if self._dropped > _LINGER_BYTES:
@@ -116,15 +120,18 @@ class Connection(HttpToolsProtocol):
         return len(self.pipeline) + (self.cycle is not None and not self.cycle.response_complete)
 
     def on_message_begin(self) -> None:
+        """Give the application a way to cut the connection off (`answers`)."""
         super().on_message_begin()
         cast(Scope, self.scope)["extensions"] = {ABORT: self.cut_off}
 
     def on_headers_complete(self) -> None:
+        """Note that a head has come in time."""
         self._head_since = None
         self._crowd.progressed(self)
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
+        """Note that a body progresses, each time by enough to count."""
         super().on_body(body)
         self._arrived += len(body)
         if self._arrived >= _PROGRESS_BYTES:
@@ -132,6 +139,7 @@ class Connection(HttpToolsProtocol):
             self._crowd.progressed(self)
 
     def on_message_complete(self) -> None:
+        """Note that a request has come whole."""
         super().on_message_complete()
         self._crowd.progressed(self)
 

@@ -29,6 +29,7 @@ class Cors(CORSMiddleware):
                 "Content-Type",
                 "Idempotency-Key",
                 "If-None-Match",
+                "Prefer",
                 "X-Request-ID",
             ),
             expose_headers=("ETag", "Location", "Retry-After", "X-Request-ID"),

@@ -8,7 +8,9 @@ import httpx
 import pytest
 from tests.conftest import ServerProcess
 from tests.server.conftest import InProcess, ProblemOf
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from ldprecover_server.http.connection import Connection
 from ldprecover_server.http.parsing import HEAD_BYTES, MAX_HEADERS, MAX_WAITING
 
 REPORT = b'{"reports": [1]}'
@@ -221,3 +223,37 @@ def test_connect_is_no_method_of_any_path(server: ServerProcess, problem_of: Pro
     ((status, headers, body),) = talk(server, b"CONNECT / HTTP/1.1\r\nHost: test\r\n\r\n")
     assert (status, headers["content-type"]) == (405, "application/problem+json")
     assert json.loads(body)["type"] == "/docs/errors#method-not-allowed"
+
+
+OVERRIDDEN = {
+    "__init__",
+    "connection_lost",
+    "connection_made",
+    "data_received",
+    "eof_received",
+    "on_body",
+    "on_headers_complete",
+    "on_message_begin",
+    "on_message_complete",
+    "send_400_response",
+}
+USED = {"cycle", "flow", "loop", "parser", "pipeline", "scope", "shutdown", "transport"}
+
+
+def test_of_uvicorn_s_protocol_these_methods_are_overridden_and_each_says_why() -> None:
+    """Another one, or one whose name uvicorn begins to use, is to be looked at before its version is raised."""
+    callables = {name for name, value in vars(Connection).items() if callable(value) or isinstance(value, property)}
+    assert callables & set(dir(HttpToolsProtocol)) == OVERRIDDEN
+    assert all(vars(Connection)[name].__doc__ for name in OVERRIDDEN)
+
+
+def test_what_is_used_of_uvicorn_s_protocol_is_there() -> None:
+    there = set(HttpToolsProtocol.__init__.__code__.co_names) | set(dir(HttpToolsProtocol))
+    assert there >= USED
+
+
+def test_what_is_no_http_behind_a_request_does_not_cost_that_request_its_answer(server: ServerProcess) -> None:
+    """Both come in one piece: the second's body is broken before the first has been looked at."""
+    sent = b"GET /healthz HTTP/1.1\r\nHost: test\r\n\r\n" + post("current", "Transfer-Encoding: chunked") + b"zz\r\n"
+    ((status, _, body),) = talk(server, sent)
+    assert (status, body) == (200, b'{"status":"ok"}')

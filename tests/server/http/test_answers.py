@@ -1,0 +1,132 @@
+"""Large answers on their way: in pieces, within a bound, and cut off where they are read too slowly."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from starlette.types import Message, Receive, Scope, Send
+from tests.server.conftest import StartInProcess
+
+from ldprecover_server.http.answers import ABORT, Unread
+
+KIB = 1 << 10
+
+
+class Reader:
+    """A client that reads one piece each time it is told to, or all at once."""
+
+    def __init__(self, *, slow: bool = False) -> None:
+        self.got: list[Message] = []
+        self.is_cut_off = False
+        self._go_on = asyncio.Event()
+        if not slow:
+            self._go_on.set()
+
+    def abort(self) -> None:
+        self.is_cut_off = True
+        self._go_on.set()  # as the end of the connection ends the wait for its client
+
+    async def send(self, message: Message) -> None:
+        self.got.append(message)
+        if message["type"] == "http.response.body":
+            await self._go_on.wait()
+
+    @property
+    def status(self) -> int:
+        return int(self.got[0]["status"])
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(message["body"] for message in self.got[1:])
+
+    def scope(self, **headers: str) -> Scope:
+        given = [(name.encode(), value.encode()) for name, value in headers.items()]
+        return {"type": "http", "headers": given, "extensions": {ABORT: self.abort}}
+
+    async def read(self, app: Callable[[Scope, Receive, Send], Awaitable[None]], **headers: str) -> None:
+        await app(self.scope(**headers), nothing, self.send)
+
+
+async def nothing() -> Message:
+    return {"type": "http.request", "body": b"", "more_body": True}
+
+
+def answers(*pieces: bytes) -> Any:
+    """An application that answers with these pieces."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for i, piece in enumerate(pieces, start=1):
+            await send({"type": "http.response.body", "body": piece, "more_body": i < len(pieces)})
+
+    return app
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("size", [0, 1, 32 * KIB, 32 * KIB + 1, 100 * KIB])
+def test_a_large_answer_goes_out_in_pieces_and_arrives_as_it_was(size: int) -> None:
+    async def run() -> None:
+        body, reader = bytes(i % 251 for i in range(size)), Reader()
+        app = Unread(answers(body), 1 << 20, 60)
+        await reader.read(app)
+        assert reader.body == body
+        assert [message["more_body"] for message in reader.got[1:]] == [True] * (len(reader.got) - 2) + [False]
+        assert all(len(message["body"]) <= 32 * KIB for message in reader.got[1:])
+        assert app._held == 0
+
+    asyncio.run(run())
+
+
+def test_the_answer_that_is_read_slowest_makes_room_for_the_next() -> None:
+    async def run() -> None:
+        app = Unread(answers(bytes(100 * KIB)), 150 * KIB, 60)
+        slow, quick = Reader(slow=True), Reader()
+        reading = asyncio.create_task(slow.read(app))
+        await until(lambda: len(slow.got) == 2)
+        await quick.read(app)
+        await reading
+        assert slow.is_cut_off
+        assert len(quick.body) == 100 * KIB
+        assert not quick.is_cut_off
+        assert app._held == 0
+
+    asyncio.run(run())
+
+
+def test_an_answer_that_is_not_read_in_its_time_is_cut_off() -> None:
+    async def run() -> None:
+        slow = Reader(slow=True)
+        app = Unread(answers(bytes(100 * KIB)), 1 << 20, seconds=0.01)
+        await slow.read(app)
+        assert slow.is_cut_off
+        assert app._held == 0
+
+    asyncio.run(run())
+
+
+def test_an_answer_larger_than_all_may_hold_is_refused_or_once_begun_cut_off() -> None:
+    async def run() -> None:
+        whole, begun = Reader(), Reader()
+        await whole.read(Unread(answers(bytes(100 * KIB)), 64 * KIB, 60))
+        assert (whole.status, whole.is_cut_off) == (503, False)
+        await begun.read(Unread(answers(b"begun", bytes(100 * KIB)), 64 * KIB, 60))
+        assert (begun.status, begun.body, begun.is_cut_off) == (200, b"begun", True)
+
+    asyncio.run(run())
+
+
+def test_a_refusal_in_the_place_of_an_answer_also_closes_where_a_body_is_unread(
+    start_in_process: StartInProcess,
+) -> None:
+    app, reader = start_in_process(answer_bytes=1024 * KIB), Reader()
+    id = app.open_round(items=[f"{i:0100}" for i in range(12_000)])
+    scope = reader.scope(**{"content-length": "5"})
+    scope |= {"method": "GET", "path": f"/rounds/{id}", "raw_path": b"", "query_string": b"", "app": app}
+    app.run(app.app(scope, nothing, reader.send))
+    assert reader.status == 503
+    assert (b"connection", b"close") in reader.got[0]["headers"]

@@ -1,0 +1,81 @@
+"""Work for callers who go, and for those who do not wait."""
+
+import asyncio
+
+import pytest
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Message
+
+from ldprecover_server.http.callers import wants_job, while_there
+
+
+class Caller:
+    """A caller who is there until told to go."""
+
+    def __init__(self) -> None:
+        self.gone = asyncio.Event()
+        self.request = Request({"type": "http", "headers": []}, self._receive)
+
+    async def _receive(self) -> Message:
+        await self.gone.wait()
+        return {"type": "http.disconnect"}
+
+
+def test_what_the_work_returns_or_raises_reaches_a_caller_who_stays() -> None:
+    async def run() -> None:
+        async def right() -> int:
+            return 7
+
+        async def wrong() -> int:
+            raise KeyError("7")
+
+        assert await while_there(Caller().request, right()) == 7
+        with pytest.raises(KeyError):
+            await while_there(Caller().request, wrong())
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("ends", ["the caller goes", "the call is cancelled"])
+def test_the_work_ends_before_the_call_does(ends: str) -> None:
+    async def run() -> None:
+        caller, begun, ended = Caller(), asyncio.Event(), asyncio.Event()
+
+        async def work() -> None:
+            begun.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+
+        call = asyncio.create_task(while_there(caller.request, work()))
+        await begun.wait()
+        if ends == "the caller goes":
+            caller.gone.set()
+        else:
+            call.cancel()
+        with pytest.raises(ClientDisconnect if ends == "the caller goes" else asyncio.CancelledError):
+            await call
+        assert ended.is_set()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("prefer", "wanted"),
+    [
+        (None, False),
+        ("", False),
+        ("respond-async", True),
+        ("Respond-Async", True),
+        ("wait=10, respond-async", True),
+        ("respond-async; foo=bar", True),
+        ("respond-asynchronously", False),
+        ("return=minimal", False),
+        ('x="y", wait', False),
+    ],
+)
+def test_a_job_is_wanted_where_prefer_says_so(prefer: str | None, wanted: bool) -> None:
+    assert wants_job(prefer) is wanted

@@ -1,0 +1,102 @@
+"""The parser: what it passes on, whatever pieces it is fed, and where it stops."""
+
+import httptools
+import pytest
+
+from ldprecover_server.errors import HeadTooLargeError
+from ldprecover_server.http.parsing import HEAD_BYTES, MAX_HEADERS, MAX_WAITING, Parser, RefusedError
+
+GET = b"GET /a?b HTTP/1.1\r\nHost: test\r\n\r\n"
+POST = b"POST /c HTTP/1.1\r\nHost: test\r\nContent-Length: 4\r\n\r\nbody"
+
+
+class Heard:
+    """Keeps what the parser tells."""
+
+    def __init__(self, waiting: int = 0) -> None:
+        self.waiting = waiting
+        self.requests: list[dict[str, object]] = []
+
+    def on_message_begin(self) -> None:
+        self.now: dict[str, object] = {"url": b"", "headers": [], "body": b""}
+
+    def on_url(self, url: bytes) -> None:
+        self.now["url"] += url  # type: ignore[operator]
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.now["headers"].append((name, value))  # type: ignore[attr-defined]
+
+    def on_headers_complete(self) -> None:
+        self.now["head"] = True
+
+    def on_body(self, body: bytes) -> None:
+        self.now["body"] += body  # type: ignore[operator]
+
+    def on_message_complete(self) -> None:
+        self.requests.append(self.now)
+
+
+def fed(data: bytes, size: int = 1 << 20, waiting: int = 0) -> tuple[Heard, Parser]:
+    heard = Heard(waiting)
+    parser = Parser(heard)
+    for start in range(0, len(data), size):
+        parser.feed_data(data[start : start + size])
+    return heard, parser
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_requests_are_passed_on_whole_whatever_pieces_they_come_in(size: int) -> None:
+    heard, parser = fed(GET + POST, size)
+    assert [(each["url"], each["body"]) for each in heard.requests] == [(b"/a?b", b""), (b"/c", b"body")]
+    assert heard.requests[0]["headers"] == [(b"Host", b"test")]
+    assert not parser.overrun
+
+
+@pytest.mark.parametrize("size", [1, 1000])
+def test_an_offer_to_change_the_protocol_is_left_out(size: int) -> None:
+    offer = GET.replace(b"\r\n\r\n", b"\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n")
+    heard, parser = fed(offer + POST, size)
+    assert [each["url"] for each in heard.requests] == [b"/a?b", b"/c"]
+    assert b"upgrade" not in {name.lower() for name, _ in heard.requests[0]["headers"]}  # type: ignore[attr-defined]
+    assert not parser.should_upgrade()
+
+
+def test_trailers_are_dropped() -> None:
+    chunked = b"POST /c HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nSecret: y\r\n\r\n"
+    heard, _ = fed(chunked)
+    (request,) = heard.requests
+    assert request["headers"] == [(b"Transfer-Encoding", b"chunked")]
+    assert request["body"] == b"x"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET / HTTP/1.1\r\n" + (MAX_HEADERS + 1) * b"a: b\r\n" + b"\r\n",
+        b"GET / HTTP/1.1\r\nX: " + 2 * HEAD_BYTES * b"x",
+        b"GET /" + 2 * HEAD_BYTES * b"x",
+    ],
+    ids=["headers", "a header", "a path"],
+)
+def test_a_head_that_is_too_large_is_refused_while_it_arrives(head: bytes) -> None:
+    with pytest.raises(RefusedError) as refused:
+        fed(head)
+    assert isinstance(refused.value.refusal, HeadTooLargeError)
+
+
+def test_nothing_is_passed_on_behind_as_many_requests_as_may_wait() -> None:
+    heard, parser = fed(GET + POST, waiting=MAX_WAITING)
+    assert parser.overrun
+    assert heard.requests == []
+
+
+def test_connect_ends_the_connection_after_its_answer() -> None:
+    heard, parser = fed(b"CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\nanything")
+    assert parser.overrun
+    assert heard.now["head"]
+    assert not parser.should_keep_alive()
+
+
+def test_what_is_no_http_is_an_error_of_the_parser() -> None:
+    with pytest.raises(httptools.HttpParserError):
+        fed(b"no http\r\n\r\n")
