@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from ldprecover_server.errors import RoundNotFoundError
 from ldprecover_server.store.room import Room
 from ldprecover_server.store.rounds import StoredRound, find
-from ldprecover_server.store.schema import keys, metadata, rounds, segments
+from ldprecover_server.store.schema import jobs, keys, metadata, rounds, segments
 from ldprecover_server.store.segments import leading, list_segments
 
 __all__ = ["COUNTED_AT_MOST", "Deletion", "GoOn", "Piece", "Progress", "count_at_most", "for_seconds", "in_pieces"]
@@ -91,6 +91,8 @@ class Deletion(Room):
             # It waits for the commits that add to the round, and the next ones find it gone.
             if not connection.execute(sa.update(rounds).where(there).values(gone)).rowcount:
                 raise RoundNotFoundError("the round was deleted")
+            # They would go with the round's own row, and their processes would work on until then.
+            connection.execute(sa.delete(jobs).where(jobs.c.round == found.seq))
         self.delete_rest(for_seconds(_SECONDS))
         return found
 

@@ -100,6 +100,17 @@ def test_a_round_is_gone_from_every_answer_before_its_rows_are(store: Store, mon
     assert store.tally(again.seq, 6).n == 1
 
 
+def test_the_jobs_of_a_round_are_gone_at_once_for_those_who_work_on_them_too(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seq = open_round(store)
+    fill(store, seq, commits=1)
+    store.jobs.add("a" * 32, seq, keyed=False)
+    mark_gone(monkeypatch, store, seq)
+    assert store.rows_to_delete()
+    assert store.jobs.beat({"a" * 32: ("running", 0.5)}) == {"a" * 32}
+
+
 def test_the_current_round_is_never_one_that_is_gone(
     open_store: OpenStore, fresh: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
