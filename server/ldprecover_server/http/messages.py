@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from ldprecover.protocols import MAX_DOMAIN_SIZE, MAX_EPSILON, MAX_HASH_RANGE, MIN_EPSILON
 from ldprecover_server.access.tickets import MAX_COUNT
 from ldprecover_server.retention import PATTERN
+from ldprecover_server.rounds import NAME
 
 __all__ = [
     "Accepted",
@@ -36,7 +37,7 @@ __all__ = [
     "Version",
 ]
 
-ROUND_NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
+ROUND_NAME = f"^{NAME}$"
 
 Protocol = Annotated[Literal["grr", "oue", "olh"], Meta(description="Frequency oracle.")]
 Access = Annotated[
