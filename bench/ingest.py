@@ -31,6 +31,7 @@ from ldprecover import frequency_oracle, wire
 __all__ = ["main"]
 
 CONNECTIONS = 64
+RATE = 3000.0  # requests a second at which tails are compared
 _KEY = "bench-admin-key-of-32-characters"
 _LUA = Path(__file__).with_suffix(".lua")
 
@@ -112,9 +113,9 @@ def bare_floor(workers: int = 1) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def transaction_floor(folder: Path) -> Iterator[str]:
+def durable_floor(kind: str, folder: Path) -> Iterator[str]:
     port = free_port()
-    command = [sys.executable, "-m", "bench.ingest_floors", "transaction", str(port), str(folder / "floor.db")]
+    command = [sys.executable, "-m", "bench.ingest_floors", kind, str(port), str(folder / f"{kind}.db")]
     with process(command, f"http://127.0.0.1:{port}") as url:
         yield f"{url}/reports"
 
@@ -171,7 +172,7 @@ def median(runs: list[Run], field: str) -> float:
 
 
 def singles(folder: Path, pairs: int, seconds: int) -> None:
-    with server(folder, "numba") as url, bare_floor() as bare, transaction_floor(folder) as plain:
+    with server(folder, "numba") as url, bare_floor() as bare, durable_floor("transaction", folder) as plain:
         ours = single_load(open_round(url, "olh", 102), folder)
         for other, name, wanted in ((bare, "bare FastAPI route", 0.9), (plain, "a transaction a request", 5.0)):
             theirs = single_load(other, folder)
@@ -182,20 +183,57 @@ def singles(folder: Path, pairs: int, seconds: int) -> None:
                 f"ratio {median_ratio(a, b):5.2f} (wanted >= {wanted}); "
                 f"wrk {median(a, 'wrk_cpu'):.2f} and {median(b, 'wrk_cpu'):.2f} cores"
             )
-            if other is bare:
-                tail(ours, theirs, median(a, "requests_per_second") / 2, pairs, seconds)
 
 
-def tail(ours: Load, theirs: Load, rate: float, pairs: int, seconds: int) -> list[Run]:
-    """Print p99 at a rate, over 64 connections, beside the floor's; return our runs."""
+def tails(folder: Path, pairs: int, seconds: int) -> None:
+    """p99 at a fixed rate, beside the bare route's, and beside that of the least that group commit can do."""
+    with server(folder, "numba") as url, bare_floor() as bare, durable_floor("group", folder) as least:
+        ours = single_load(open_round(url, "olh", 102), folder)
+        for other, name in ((bare, "bare FastAPI route"), (least, "group commit alone")):
+            tail(ours, single_load(other, folder), name, RATE, pairs, seconds)
+
+
+def analyses(folder: Path, pairs: int, seconds: int) -> None:
+    """Single reports while an analysis runs, and while another process keeps a core busy."""
+    with server(folder, "numba") as url:
+        reports = packed_load(url, "olh", 102, 300_000, folder)
+        key = {"Authorization": f"Bearer {_KEY}"}
+        packed = {"Content-Type": wire.MEDIA_TYPE, **key}
+        httpx.post(reports.url, content=reports.body.read_bytes(), headers=packed, timeout=60).raise_for_status()
+        long = {"method": "em", "options": {"iterations": 1000, "tolerance": 0}}
+        ours = single_load(open_round(url, "olh", 102), folder)
+        alone, beside, busy = [], [], []
+        for _ in range(pairs):
+            alone.append(wrk(ours, seconds))
+            asked = {**key, "Prefer": "respond-async"}
+            path = reports.url.removesuffix("/reports")
+            job = httpx.post(f"{path}/recover", json=long, headers=asked, timeout=60).raise_for_status()
+            beside.append(wrk(ours, seconds))
+            state = httpx.get(f"{url}{job.headers['location']}", headers=key).json()["state"]
+            if state not in ("queued", "running"):
+                raise SystemExit(f"the analysis was {state} before the measurement ended")
+            httpx.delete(f"{url}{job.headers['location']}", headers=key).raise_for_status()
+            loop = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+            busy.append(wrk(ours, seconds))
+            loop.kill()
+            loop.wait()
+        print(
+            f"single reports beside an analysis: {median_ratio(beside, alone):5.2f} of those alone; beside a busy core "
+            f"{median_ratio(busy, alone):5.2f}; p99 {median(beside, 'p99_ms'):.1f}, {median(busy, 'p99_ms'):.1f}, "
+            f"alone {median(alone, 'p99_ms'):.1f} ms"
+        )
+
+
+def tail(ours: Load, theirs: Load, name: str, rate: float, pairs: int, seconds: int) -> list[Run]:
+    """Print p99 at a rate, over 64 connections, beside a floor's; return our runs."""
     a, b = [], []
     for _ in range(pairs):
         a.append(wrk(ours, seconds, rate))
         b.append(wrk(theirs, seconds, rate))
     ratio = statistics.median(x.p99_ms / y.p99_ms for x, y in zip(a, b, strict=True))
     print(
-        f"p99 at {rate:.0f} requests/s, half our greatest throughput: {median(a, 'p99_ms'):.2f} ms, "
-        f"bare FastAPI route {median(b, 'p99_ms'):.2f} ms, ratio {ratio:.2f} "
+        f"p99 at {rate:.0f} requests/s: {median(a, 'p99_ms'):.2f} ms, "
+        f"{name} {median(b, 'p99_ms'):.2f} ms, ratio {ratio:.2f} "
         f"(p50 {median(a, 'p50_ms'):.2f} and {median(b, 'p50_ms'):.2f} ms)"
     )
     return a
@@ -242,7 +280,8 @@ def postgres(folder: Path, pairs: int, seconds: int) -> None:
                     f"wrk {median(a, 'wrk_cpu'):.2f} and {median(b, 'wrk_cpu'):.2f}"
                 )
                 if workers == 2:
-                    a += tail(ours, single_load(bare, folder), median(a, "requests_per_second") / 2, pairs, seconds)
+                    rate = median(a, "requests_per_second") / 2
+                    a += tail(ours, single_load(bare, folder), "bare FastAPI route", rate, pairs, seconds)
                 counted = httpx.get(f"{url}/rounds/current").raise_for_status().json()["n"]
                 answered = sum(run.answered for run in a)
                 # wrk stops without waiting for the last answer of each connection.
@@ -259,17 +298,20 @@ def cpu_seconds() -> float:
     return used
 
 
+PARTS = {"singles": singles, "tails": tails, "packed": packed, "postgres": postgres, "analyses": analyses}
+
+
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.ingest", description=__doc__)
     parser.add_argument("--pairs", type=int, default=6)
     parser.add_argument("--seconds", type=int, default=5)
-    parser.add_argument("--only", choices=["singles", "packed", "postgres"])
+    parser.add_argument("--only", choices=list(PARTS))
     chosen = parser.parse_args(arguments)
     if shutil.which("wrk") is None:
         print("ingest: skipped, wrk is not installed")
         return
     print(f"ingest, {os.cpu_count()} cores, {CONNECTIONS} connections, {chosen.pairs} pairs of {chosen.seconds:g} s")
-    for name, part in (("singles", singles), ("packed", packed), ("postgres", postgres)):
+    for name, part in PARTS.items():
         if chosen.only in (None, name):
             with tempfile.TemporaryDirectory() as folder:
                 part(Path(folder), chosen.pairs, chosen.seconds)

@@ -2,11 +2,16 @@
 
 python -m bench.ingest_floors bare PORT WORKERS     a FastAPI route that reads the body and answers
 python -m bench.ingest_floors transaction PORT DB   the same, with one durable SQLite transaction a request
+python -m bench.ingest_floors group PORT DB         the same, with one for all requests that wait
 """
 
+import asyncio
 import json
+import queue
 import sqlite3
 import sys
+import threading
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI, Request
@@ -25,20 +30,65 @@ def bare() -> FastAPI:
     return app
 
 
-def transaction(path: str) -> FastAPI:
-    app = FastAPI()
+_INSERT = "INSERT INTO reports VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+
+
+def database(path: str) -> sqlite3.Connection:
     connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute("CREATE TABLE reports (key TEXT PRIMARY KEY, seed INTEGER, bucket INTEGER) WITHOUT ROWID")
+    return connection
+
+
+async def row_of(request: Request) -> tuple[str, int, int]:
+    report = json.loads(await request.body())
+    return request.headers["idempotency-key"], report["seeds"][0], report["buckets"][0]
+
+
+def transaction(path: str) -> FastAPI:
+    app = FastAPI()
+    connection = database(path)
 
     @app.post("/reports")
     async def reports(request: Request) -> dict[str, object]:
-        report = json.loads(await request.body())
-        row = (request.headers["idempotency-key"], report["seeds"][0], report["buckets"][0])
+        row = await row_of(request)
         connection.execute("BEGIN IMMEDIATE")
-        connection.execute("INSERT INTO reports VALUES (?, ?, ?) ON CONFLICT DO NOTHING", row)
+        connection.execute(_INSERT, row)
         connection.execute("COMMIT")
+        return {"round": "x", "accepted": 1, "duplicate": False}
+
+    return app
+
+
+def group(path: str) -> FastAPI:
+    """A thread commits what waits, durably, and then answers it: the least that group commit can do."""
+    app = FastAPI()
+    connection = database(path)
+    waiting: queue.SimpleQueue[tuple[Any, asyncio.Future[None]]] = queue.SimpleQueue()
+
+    def answer(done: list[asyncio.Future[None]]) -> None:
+        for future in done:
+            if not future.done():
+                future.set_result(None)
+
+    def write() -> None:
+        while True:
+            found = [waiting.get()]
+            while not waiting.empty():
+                found.append(waiting.get())
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany(_INSERT, [row for row, _ in found])
+            connection.execute("COMMIT")
+            found[0][1].get_loop().call_soon_threadsafe(answer, [future for _, future in found])
+
+    threading.Thread(target=write, daemon=True).start()
+
+    @app.post("/reports")
+    async def reports(request: Request) -> dict[str, object]:
+        stored = asyncio.get_running_loop().create_future()
+        waiting.put((await row_of(request), stored))
+        await stored
         return {"round": "x", "accepted": 1, "duplicate": False}
 
     return app
@@ -50,4 +100,5 @@ if __name__ == "__main__":
         workers = int(third)
         uvicorn.run("bench.ingest_floors:bare", factory=True, port=port, workers=workers, access_log=False)
     else:
-        uvicorn.run(transaction(third), port=port, access_log=False, log_level="warning")
+        made = transaction if kind == "transaction" else group
+        uvicorn.run(made(third), port=port, access_log=False, log_level="warning")

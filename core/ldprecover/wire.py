@@ -10,6 +10,7 @@ all little-endian, without a header. As JSON: {"reports": [17, 3]} (GRR), {"repo
 (OUE, position i is item i), {"seeds": [...], "buckets": [...]} (OLH).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,17 @@ from ldprecover._types import Reports
 from ldprecover.errors import ReportError
 from ldprecover.protocols import OLH, OUE, FrequencyOracle
 
-__all__ = ["MEDIA_TYPE", "Column", "from_json", "json_columns", "longest_json", "pack", "to_json", "unpack"]
+__all__ = [
+    "MEDIA_TYPE",
+    "Column",
+    "from_columns",
+    "from_json",
+    "json_columns",
+    "longest_json",
+    "pack",
+    "to_json",
+    "unpack",
+]
 
 MEDIA_TYPE = "application/vnd.ldprecover.reports"
 
@@ -107,19 +118,29 @@ def from_json(oracle: FrequencyOracle, body: Any) -> Reports:
     """
     if not isinstance(body, dict):
         raise ReportError("the body must be a JSON object")
-    columns = json_columns(oracle)
+    columns = _columns(body, *(column.name for column in json_columns(oracle)))
+    if any(columns) and not isinstance(oracle, OUE):  # of whose strings every character is looked at anyway
+        for column, values in zip(json_columns(oracle), columns, strict=True):
+            if not _within(values, column.limit):
+                raise _column_fault(json_columns(oracle), columns)
+    return from_columns(oracle, columns)
+
+
+def from_columns(oracle: FrequencyOracle, columns: Sequence[list[Any]]) -> Reports:
+    """Return the reports in the columns of the JSON form, whose values are of their type and in their range.
+
+    Raises ReportError for no report, columns of unequal length, and characters other than 0 and 1.
+    """
+    if not any(columns):
+        raise ReportError("a submission needs at least one report")
     if isinstance(oracle, OLH):
-        seeds, buckets = _columns(body, "seeds", "buckets")
-        if not (_within(seeds, _SEEDS) and _within(buckets, oracle.hash_range) and len(seeds) == len(buckets)):
-            raise _column_fault(columns, seeds, buckets)
+        seeds, buckets = columns
+        if len(seeds) != len(buckets):
+            raise _column_fault(json_columns(oracle), columns)
         return oracle.reports(np.array(seeds, dtype=np.uint32), np.array(buckets, dtype=np.uint16))
-    (rows,) = _columns(body, "reports")
     if isinstance(oracle, OUE):
-        return _bit_strings(oracle, rows)
-    limit = oracle.domain_size
-    if not _within(rows, limit):
-        raise ReportError(columns[0].reason, position=_first_bad(rows, limit))
-    return np.array(rows, dtype="<u4")
+        return _bit_strings(oracle, columns[0])
+    return np.array(columns[0], dtype="<u4")
 
 
 def _columns(body: dict[str, Any], *names: str) -> list[list[Any]]:
@@ -132,8 +153,6 @@ def _columns(body: dict[str, Any], *names: str) -> list[list[Any]]:
         if not isinstance(column, list):
             raise ReportError(f"{name} must be an array")
         columns.append(column)
-    if not any(columns):
-        raise ReportError("a submission needs at least one report")
     return columns
 
 
@@ -148,22 +167,25 @@ def _first_bad(values: list[Any], limit: int) -> int:
     return next(bad, len(values))
 
 
-def _column_fault(columns: tuple[Column, ...], seeds: list[Any], buckets: list[Any]) -> ReportError:
+def _column_fault(columns: Sequence[Column], values: Sequence[list[Any]]) -> ReportError:
+    """Return the refusal of the first bad report in columns of integers."""
     found = []
-    for column, values in zip(columns, (seeds, buckets), strict=True):
-        position = _first_bad(values, column.limit)
-        if position < len(values):
+    for column, given in zip(columns, values, strict=True):
+        position = _first_bad(given, column.limit)
+        if position < len(given):
             found.append((position, column.reason))
-    if len(seeds) != len(buckets):
-        unequal = f"seeds and buckets must be of equal length, not {len(seeds)} and {len(buckets)}"
-        found.append((min(len(seeds), len(buckets)), unequal))
+    lengths = [len(given) for given in values]
+    if len(set(lengths)) > 1:
+        names, sizes = (" and ".join(map(str, each)) for each in ([column.name for column in columns], lengths))
+        found.append((min(lengths), f"{names} must be of equal length, not {sizes}"))
     position, reason = min(found, key=lambda fault: fault[0])
     return ReportError(reason, position=position)
 
 
 def _bit_strings(oracle: OUE, rows: list[Any]) -> Reports:
     d = oracle.domain_size
-    reason = json_columns(oracle)[0].reason
+    (column,) = json_columns(oracle)
+    reason = column.reason
     text = "".join(rows) if set(map(type, rows)) == {str} and set(map(len, rows)) == {d} else None
     if text is None or not text.isascii():
         position = next(i for i, row in enumerate(rows) if not _is_bit_string(row, d))

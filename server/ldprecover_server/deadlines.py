@@ -40,6 +40,12 @@ class Deadlines:
             loop.call_later(self._every, self._sweep)
         return self._number
 
+    def oldest(self) -> tuple[float, Callable[[], None]] | None:
+        """Return when the one was added that is there for longest, and what ends it; None for none."""
+        for due, expire in self._due.values():
+            return due - self.seconds, expire
+        return None
+
     def remove(self, number: int) -> None:
         """Forget what has ended."""
         self._due.pop(number, None)

@@ -64,7 +64,8 @@ class Submissions:
         `Ingest.submit` raises.
         """
         reports = len(packed) // round.oracle.report_size
-        self._admit(round, sender, reports)
+        if reports > 1 or sender.key is not None:
+            self._admit(round, sender, reports)
         submission = Submission(round.seq, round.oracle, idempotency_key, packed)
         place = (round.seq, submission.key)
         await self._wrong_tries.begin(place)

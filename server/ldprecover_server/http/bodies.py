@@ -1,6 +1,7 @@
 """Request bodies within bounds: who sends it and to what decides how much is read, before any of it is."""
 
 import asyncio
+import math
 import threading
 import zlib
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from anyio import CapacityLimiter, to_thread
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ldprecover.wire import MEDIA_TYPE
 from ldprecover_server.deadlines import Deadlines
 from ldprecover_server.errors import (
     BodyTimeoutError,
@@ -26,7 +28,9 @@ BIG = 1 << 17
 """Bodies above this many bytes are decoded in a thread: they take more than a millisecond."""
 
 JSON = "application/json"
+_TYPES = {kind.encode(): kind for kind in (JSON, MEDIA_TYPE)}
 _PIECE = 1 << 16
+_DIGITS = 18  # of a length; more are larger than any limit
 
 
 @dataclass(frozen=True)
@@ -59,56 +63,57 @@ class Bodies:
         self._held_anonymous = 0
         self._patience = patience
         self._keyed, self._anonymous = Deadlines(seconds), Deadlines(anonymous_seconds)
-        self._arriving: dict[Body, float] = {}  # of the anonymous, in the order in which they began
         self._lock = threading.Lock()  # gzip is undone in threads
         self.threads = CapacityLimiter(1)  # decoded JSON is many times its text
 
+    def deadlines(self, limit: Limit) -> Deadlines:
+        """Return what ends bodies of this kind that are late."""
+        return self._anonymous if limit.anonymous else self._keyed
+
     def take(self, body: "Body", n: int) -> None:
         """Count `n` more bytes as held by a body. Raises QueueFullError where there is no room."""
+        before = body.bytes
+        large = _large(before + n) - _large(before)
+        anonymous = n if body.limit.anonymous else 0
         with self._lock:
-            if not self._has_room(body, n):
+            if (
+                self.held + n > self.max_held
+                or (large and self._held_large + large > self.max_held * 3 // 4)
+                or (anonymous and self._held_anonymous + anonymous > self.max_held * 7 // 8)
+            ):
                 raise QueueFullError("the server holds as many bytes of submissions as it may")
-            self._count(body, n)
+            self._count(body, n, large, anonymous)
 
-    def _has_room(self, body: "Body", n: int) -> bool:
-        if self.held + n > self.max_held:
-            return False
-        if self._held_large + _large(body.bytes + n) - _large(body.bytes) > self.max_held * 3 // 4:
-            return False
-        return not (body.limit.anonymous and self._held_anonymous + n > self.max_held * 7 // 8)
+    def take_from_others(self, body: "Body", n: int) -> None:
+        """As `take`, but where there is no room the slowest bodies of the anonymous end, one after the other.
 
-    def make_room(self, body: "Body", n: int) -> None:
-        """End the slowest bodies of the anonymous until `n` bytes have room, or none is left. In the event loop."""
-        before = self._anonymous.loop.time() - self._patience
-        while not self._has_room(body, n):
-            slowest = next(iter(self._arriving), None)
-            if slowest is None or slowest is body or self._arriving[slowest] > before:
+        For use in the event loop.
+        """
+        while True:
+            try:
+                self.take(body, n)
                 return
-            slowest.expire("the server needs the room of bodies that arrive slowly")
-
-    def _count(self, body: "Body", n: int) -> None:
-        self._held_large += _large(body.bytes + n) - _large(body.bytes)
-        body.bytes += n
-        self.held += n
-        self._held_anonymous += n if body.limit.anonymous else 0
+            except QueueFullError:
+                began, expire = self._anonymous.oldest() or (math.inf, None)
+                if expire is None or expire == body.expire or began > self._anonymous.loop.time() - self._patience:
+                    raise
+                expire()
 
     def release(self, body: "Body") -> None:
         """Count nothing more as held by a body."""
-        if body.bytes:
+        n = body.bytes
+        if n:
             with self._lock:
-                self._count(body, -body.bytes)
+                self._count(body, -n, -_large(n), -n if body.limit.anonymous else 0)
 
-    def began(self, body: "Body") -> tuple[Deadlines, int]:
-        """Note that a body begins to arrive; return what will end it."""
-        deadlines = self._anonymous if body.limit.anonymous else self._keyed
-        if body.limit.anonymous:
-            self._arriving[body] = deadlines.loop.time()
-        late = f"the body did not arrive within {deadlines.seconds:g} seconds"
-        return deadlines, deadlines.add(lambda: body.expire(late))
+    def _count(self, body: "Body", n: int, large: int, anonymous: int) -> None:
+        body.bytes += n
+        self.held += n
+        self._held_large += large
+        self._held_anonymous += anonymous
 
-    def ended(self, body: "Body") -> None:
-        """Note that a body has arrived, or never will."""
-        self._arriving.pop(body, None)
+
+_NONE = Limit(0, 0, anonymous=True)
 
 
 class Body:
@@ -119,18 +124,15 @@ class Body:
         self.headers: Mapping[bytes, bytes] = dict(scope["headers"])
         self._scope = scope
         self._receive = receive
-        self.limit = Limit(0, 0, anonymous=True)
+        self.media_type = media_type(self.headers)
+        """The Content-Type without its parameters."""
+        self.limit = _NONE
         self.bytes = 0
         """How many are held."""
         self.complete = not has_body(self.headers)
         """Whether nothing of it is left to be received."""
         self._task: asyncio.Task[object] | None = None
-        self._late: str | None = None
-
-    @property
-    def media_type(self) -> str:
-        """The Content-Type without its parameters."""
-        return media_type(self.headers)
+        self._late = False
 
     async def read(self, limit: Limit, types: tuple[str, ...] = (JSON,)) -> bytes | bytearray:
         """Return the whole body, decompressed; it is held until `release`.
@@ -139,9 +141,21 @@ class Body:
         BodyTimeoutError or QueueFullError.
         """
         self.limit = limit
-        encoding = self._check_headers(types)
-        body = await self._receive_in_time()
-        if not body or encoding != "gzip":
+        is_zipped = self._check_headers(types)
+        deadlines = self._bodies.deadlines(limit)
+        number = deadlines.add(self.expire)
+        self._task = asyncio.current_task(deadlines.loop)
+        try:
+            body = await self._receive_all()
+        except asyncio.CancelledError:
+            if self._late and self._task is not None and self._task.uncancel() == 0:
+                late = f"the body was not there after {deadlines.seconds:g} seconds, or held room that others needed"
+                raise BodyTimeoutError(late) from None
+            raise
+        finally:
+            self._task = None
+            deadlines.remove(number)
+        if not is_zipped or not body:
             return body
         if len(body) > _PIECE // 4:
             return await to_thread.run_sync(self._gunzip, body, limiter=self._bodies.threads)
@@ -151,42 +165,36 @@ class Body:
         """Give back what the body holds."""
         self._bodies.release(self)
 
-    def expire(self, why: str) -> None:
+    def expire(self) -> None:
         """End the reading of the body: it raises BodyTimeoutError."""
-        self._bodies.ended(self)
         self.release()
-        if self._task is not None and self._late is None:
-            self._late = why
+        if self._task is not None and not self._late:
+            self._late = True
             self._task.cancel()
 
-    def _check_headers(self, types: tuple[str, ...]) -> str:
+    def _check_headers(self, types: tuple[str, ...]) -> bool:
+        """Tell whether the body is in gzip."""
         headers = self.headers
-        length = headers.get(b"content-length", b"0").lstrip(b"0") or b"0"
-        if length.isdigit() and (len(length) > 18 or int(length) > self.limit.sent):
-            raise self._too_large("as sent", self.limit.sent)
+        length = headers.get(b"content-length")
+        if length is not None and length.isdigit():
+            length = length.lstrip(b"0")
+            if len(length) > _DIGITS or int(length or b"0") > self.limit.sent:
+                raise self._too_large("as sent", self.limit.sent)
         if b"transfer-encoding" in headers:
             _check_transfer(self._scope)
-        encoding = headers.get(b"content-encoding", b"identity").decode("latin-1").strip().lower()
-        if encoding not in ("identity", "gzip"):
-            raise UnsupportedMediaTypeError(f"Content-Encoding {encoding[:80]!r} is not read here; send gzip or none")
-        if not self.complete and (sent := self.media_type) not in types:
+        is_zipped = False
+        if (given := headers.get(b"content-encoding")) is not None:
+            encoding = given.decode("latin-1").strip().lower()
+            is_zipped = encoding == "gzip"
+            if not is_zipped and encoding != "identity":
+                raise UnsupportedMediaTypeError(
+                    f"Content-Encoding {encoding[:80]!r} is not read here; send gzip or none"
+                )
+        if not self.complete and self.media_type not in types:
+            sent = self.media_type
             named = f"Content-Type {sent[:80]!r}" if sent else "A body without Content-Type"
             raise UnsupportedMediaTypeError(f"{named} is not read here; send {' or '.join(types)}")
-        return encoding
-
-    async def _receive_in_time(self) -> bytes | bytearray:
-        deadlines, number = self._bodies.began(self)
-        self._task = asyncio.current_task(deadlines.loop)
-        try:
-            return await self._receive_all()
-        except asyncio.CancelledError:
-            if self._late is not None and self._task is not None and self._task.uncancel() == 0:
-                raise BodyTimeoutError(self._late) from None
-            raise
-        finally:
-            self._task = None
-            deadlines.remove(number)
-            self._bodies.ended(self)
+        return is_zipped
 
     async def _receive_all(self) -> bytes | bytearray:
         body: bytes | bytearray = b""
@@ -200,8 +208,7 @@ class Body:
             self.complete = not more
             if len(body) + len(piece) > self.limit.sent:
                 raise self._too_large("as sent", self.limit.sent)
-            self._bodies.make_room(self, len(piece))
-            self._bodies.take(self, len(piece))
+            self._bodies.take_from_others(self, len(piece))
             if not body:
                 body = piece if not more else bytearray(piece)
             else:
@@ -278,12 +285,14 @@ def _large(n: int) -> int:
 
 def has_body(headers: Mapping[bytes, bytes]) -> bool:
     """Tell whether a request with these headers has a body of at least one byte, as far as they say."""
-    return b"transfer-encoding" in headers or headers.get(b"content-length", b"0").lstrip(b"0") != b""
+    length = headers.get(b"content-length")
+    return (length is not None and length.strip(b"0") != b"") or b"transfer-encoding" in headers
 
 
 def media_type(headers: Mapping[bytes, bytes]) -> str:
     """Return the Content-Type without its parameters."""
-    return headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
+    given = headers.get(b"content-type", b"")
+    return _TYPES.get(given) or given.partition(b";")[0].strip().lower().decode("latin-1")
 
 
 def _check_transfer(scope: Scope) -> None:

@@ -133,7 +133,7 @@ class ReportDecoder:
         """Return the reports, packed. Raises ReportError for the first bad one."""
         try:
             decoded = self._decoder.decode(body)
-            reports = wire.from_json(self._oracle, {name: getattr(decoded, name) for name in self._names})
+            reports = wire.from_columns(self._oracle, [getattr(decoded, name) for name in self._names])
         except msgspec.ValidationError as error:
             raise self._fault(body, str(error)) from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

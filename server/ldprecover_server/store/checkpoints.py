@@ -25,7 +25,7 @@ ALONE_PAGES = 8000
 
 
 class Checkpoints:
-    """The thread. `check` raises a ServiceError when the file at `path` is not the one that was opened."""
+    """The thread, once there is something to do. `check` raises a ServiceError unless `path` is the file as opened."""
 
     def __init__(self, path: Path, check: Callable[[], None]) -> None:
         self._path = path
@@ -35,8 +35,8 @@ class Checkpoints:
         self._stopping = False
         self.done = 0
         """How often the log has been written back, as far as readers allowed."""
-        self._thread = threading.Thread(target=self._run, name="ldprecover-checkpoints", daemon=True)
-        self._thread.start()
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
 
     def grown(self, pages: int) -> None:
         """Say that the log has grown by about so many pages."""
@@ -44,12 +44,22 @@ class Checkpoints:
         if self._pages >= PAGES:
             self._pages = 0
             self._wake.set()
+            if self._thread is None:
+                self._start()
 
     def close(self) -> None:
         """End the thread once what it has begun is done."""
-        self._stopping = True
+        with self._starting:
+            self._stopping = True
         self._wake.set()
-        self._thread.join()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _start(self) -> None:
+        with self._starting:
+            if self._thread is None and not self._stopping:
+                self._thread = threading.Thread(target=self._run, name="ldprecover-checkpoints", daemon=True)
+                self._thread.start()
 
     def _run(self) -> None:
         connection: sqlite3.Connection | None = None

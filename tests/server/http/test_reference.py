@@ -181,3 +181,11 @@ def test_operators_can_ask_how_the_server_is(server: ServerProcess) -> None:
     version = server.http.get("/version").json()
     assert re.fullmatch(r"\d+\.\d+\.\d+.*", version["version"])
     assert version["kernels"] in ("numpy", "numba")
+
+
+def test_an_asset_is_sent_again_only_when_it_has_changed(server: ServerProcess) -> None:
+    path = "/static/swagger-ui/swagger-ui.css"
+    first = server.http.get(path)
+    assert (first.status_code, first.headers["content-type"]) == (200, "text/css; charset=utf-8")
+    again = server.http.get(path, headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")

@@ -9,7 +9,10 @@ from ldprecover import Tally
 from ldprecover_server.store import Outcome, Store
 from ldprecover_server.store.schema import keys, segments, tallies
 
-HOLDERS = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = {} AND granted"
+HOLDERS = """
+SELECT pid FROM pg_locks JOIN pg_database ON pg_database.oid = database
+WHERE datname = current_database() AND locktype = 'advisory' AND objid = {} AND granted
+"""
 
 
 def commit(store: Store, seq: int, name: str, *items: int) -> list[Outcome]:

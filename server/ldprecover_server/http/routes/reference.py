@@ -1,20 +1,23 @@
-"""The API reference and the errors page; every asset is served from here."""
+"""The API reference and the errors page; every asset is served from here, out of memory."""
 
+import hashlib
 import html
+import mimetypes
 from pathlib import Path
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.openapi.docs import get_swagger_ui_html
-from starlette.responses import HTMLResponse, RedirectResponse
-from starlette.staticfiles import StaticFiles
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from ldprecover_server.errors import every_refusal
+from ldprecover_server.errors import NotFoundError, every_refusal
 from ldprecover_server.http import paths
 
 __all__ = ["install"]
 
 _STATIC = Path(__file__).parent.parent / "static"
 _SWAGGER = f"{paths.STATIC}/swagger-ui"
+# A file that is open for each client that reads slowly would use up what the process may have open.
+_ASSETS = {f"{path.relative_to(_STATIC)}": path.read_bytes() for path in _STATIC.rglob("*") if path.is_file()}
 
 router = APIRouter(include_in_schema=False)
 
@@ -49,7 +52,17 @@ async def errors_page() -> HTMLResponse:
     )
 
 
+@router.get(paths.STATIC + "/{path:path}")
+async def asset(request: Request, path: str) -> Response:
+    found = _ASSETS.get(path)
+    if found is None:
+        raise NotFoundError(f"GET {paths.STATIC}/{path[:200]}")
+    headers = {"ETag": f'"{hashlib.sha256(found).hexdigest()[:32]}"', "Cache-Control": "no-cache"}
+    if request.headers.get("if-none-match") == headers["ETag"]:
+        return Response(status_code=304, headers=headers)
+    return Response(found, media_type=mimetypes.guess_type(path)[0], headers=headers)
+
+
 def install(app: FastAPI) -> None:
     """Add the pages and their assets."""
     app.include_router(router)
-    app.mount(paths.STATIC, StaticFiles(directory=_STATIC), name="static")

@@ -16,7 +16,7 @@ from anyio import to_thread
 from starlette.types import Receive, Scope, Send
 
 from ldprecover import FrequencyOracle, LDPRecoverError, wire
-from ldprecover_server.access.access import ANYONE
+from ldprecover_server.access.access import ANYONE, Sender
 from ldprecover_server.errors import HeaderError, InternalError, MethodNotAllowedError, ServiceError
 from ldprecover_server.http import paths
 from ldprecover_server.http.bodies import BIG, JSON, Body, Limit
@@ -24,6 +24,7 @@ from ldprecover_server.http.decoding import ReportDecoder
 from ldprecover_server.http.messages import Accepted
 from ldprecover_server.http.problems import Problem, refuse
 from ldprecover_server.http.routes.common import Rooms
+from ldprecover_server.rounds import KnownRound
 from ldprecover_server.store import CURRENT
 
 __all__ = ["SubmissionRoute", "decode_reports"]
@@ -31,6 +32,7 @@ __all__ = ["SubmissionRoute", "decode_reports"]
 _log = logging.getLogger(__name__)
 
 _IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,64}")
+_LIMITS = 1024
 _TYPES = (JSON, wire.MEDIA_TYPE)
 _ENCODER = msgspec.json.Encoder()
 
@@ -40,6 +42,7 @@ class SubmissionRoute:
 
     def __init__(self, rooms: Rooms) -> None:
         self._rooms = rooms
+        self._limits: dict[tuple[int, bool, bool, bool], Limit] = {}  # of the rounds that reports came for last
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["route_path"] = paths.REPORTS if scope["path"] == paths.REPORTS else paths.ROUND + paths.REPORTS
@@ -74,12 +77,8 @@ class SubmissionRoute:
         key = sender.submission_key or _idempotency_key(_given_once(scope, headers, b"idempotency-key"))
         # Then as much as such a one may send.
         packed = body.media_type == wire.MEDIA_TYPE
-        largest = rooms.submissions.largest(round, sender, packed)
-        anonymous = sender.key is None
-        why = "; with a report key it may be larger" if anonymous and sender.submission_key is None else ""
-        limit = Limit(min(largest, rooms.settings.max_body_bytes), largest, anonymous, why)
         try:
-            sent = await body.read(limit, _TYPES)
+            sent = await body.read(self._limit(round, sender, packed), _TYPES)
             if len(sent) > BIG:
                 reports = await to_thread.run_sync(
                     decode_reports, round.oracle, sent, packed, limiter=rooms.bodies.threads
@@ -91,6 +90,19 @@ class SubmissionRoute:
         finally:
             body.release()
         return _ENCODER.encode(Accepted(round.id, accepted, duplicate))
+
+    def _limit(self, round: KnownRound, sender: Sender, packed: bool) -> Limit:
+        is_anyone = sender is ANYONE
+        place = (round.seq, is_anyone, sender.key is None, packed)
+        found = self._limits.get(place)
+        if found is None:
+            largest = self._rooms.submissions.largest(round, sender, packed)
+            why = "; with a report key it may be larger" if is_anyone else ""
+            found = Limit(min(largest, self._rooms.settings.max_body_bytes), largest, sender.key is None, why)
+            if len(self._limits) >= _LIMITS:
+                self._limits.clear()
+            self._limits[place] = found
+        return found
 
 
 def _refusal(error: Exception, body: Body) -> Problem:
