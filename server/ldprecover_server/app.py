@@ -25,7 +25,7 @@ from ldprecover_server.http.connection import CROWD
 from ldprecover_server.http.cors import Cors
 from ldprecover_server.http.crowd import Crowd
 from ldprecover_server.http.routes import analysis, jobs, operation, reference, results, rounds
-from ldprecover_server.http.routes.common import Rooms
+from ldprecover_server.http.routes.common import Decoded, Rooms
 from ldprecover_server.http.routes.submissions import SubmissionRoute
 from ldprecover_server.http.watch import Watch
 from ldprecover_server.ingest import Ingest
@@ -87,6 +87,7 @@ class Application:
             access=access,
             metrics=self.metrics,
             bodies=self.bodies,
+            decoded=Decoded(),
             submitting=Lane(threads=2, waiting=settings.queue_requests),
             reading=Lane(threads=2, waiting=settings.reads),
             keyed=Lane(threads=2, waiting=settings.reads),

@@ -32,6 +32,8 @@ __all__ = ["serve", "worker"]
 # machine that takes longer than uvicorn's 5 seconds: none would ever come up.
 _WORKER_SECONDS = 30
 
+_UNSENT_BYTES = 1 << 16  # of a connection that the system takes beside what is on its way
+
 
 def serve(settings: Settings) -> None:
     """Serve until SIGINT or SIGTERM, then commit and answer what is under way.
@@ -121,13 +123,19 @@ def _end(number: int, frame: object) -> NoReturn:
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=2048)
+        listener = socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
         reason = str(error.strerror or error).partition(" (while")[0]  # the address is named once
         there = ", or use the server that is there already" if error.errno == errno.EADDRINUSE else ""
         raise ConfigurationError(
             f"cannot listen on {host} port {port}: {reason}; try --port 0, which takes a free one{there}"
         ) from error
+
+    # Connections inherit it. Else writing megabytes of each answer that nobody reads into the system's memory keeps
+    # the server busy for seconds.
+    if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
+    return listener
 
 
 def _url(listener: socket.socket) -> str:

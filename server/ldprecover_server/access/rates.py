@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
 
 from ldprecover_server.errors import RateLimitedError, WrongTriesError
@@ -61,29 +61,40 @@ class WrongTries:
         self._most = most
         self._clock = clock
         self._tries: OrderedDict[Place, tuple[int, float]] = OrderedDict()  # how many, and when it may come
-        self._under_way: dict[Place, asyncio.Future[None] | None] = {}  # a future where another waits
+        self._under_way: dict[Place, deque[asyncio.Future[None]]] = {}  # with those that wait for their turn
 
     async def begin(self, place: Place) -> None:
         """Wait until no other submission under this key is on its way; many tries at once would be as good as in turn.
 
         Raises WrongTriesError where the key has to wait for longer.
         """
-        while place in self._under_way:
-            before = self._under_way[place]
-            if before is None:
-                before = self._under_way[place] = asyncio.get_running_loop().create_future()
-            await asyncio.wait([before])
+        waiting = self._under_way.get(place)
+        if waiting is None:
+            self._under_way[place] = deque()
+        else:
+            turn = asyncio.get_running_loop().create_future()
+            waiting.append(turn)
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if not turn.cancelled():  # the turn came as the caller went
+                    self.end(place)
+                raise
         if self._tries and (wait := self._tries.get(place, (0, 0.0))[1] - self._clock()) > 0:
+            self.end(place)
             raise WrongTriesError(
                 f"this key or ticket came with other bytes before; it may come again in {wait:.3g} seconds", wait
             )
-        self._under_way[place] = None
 
     def end(self, place: Place) -> None:
-        """Note that a submission has had its answer."""
-        waited_for = self._under_way.pop(place)
-        if waited_for is not None:
-            waited_for.set_result(None)
+        """Note that a submission has had its answer: the one that came next has its turn, and wakes no other."""
+        waiting = self._under_way[place]
+        while waiting:
+            turn = waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        del self._under_way[place]
 
     def count(self, place: Place) -> None:
         """Count a wrong try."""

@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ldprecover_server import logs
 from ldprecover_server.errors import StoreUnavailableError
 from ldprecover_server.http import paths
+from ldprecover_server.http.answers import ABORT
 from ldprecover_server.http.problems import refuse
 from ldprecover_server.metrics import Metrics
 from ldprecover_server.refusals import Refusals
@@ -55,9 +56,11 @@ class Watch:
         try:
             await self._app(scope, receive, send_named)
         except asyncio.CancelledError:
-            # The grace time after SIGTERM is over, and uvicorn would answer 500.
+            # The grace time after SIGTERM is over, and uvicorn would answer 500, or log at length each answer that is
+            # not read: thousands of them would keep the server from ending.
             if code:
-                raise
+                await _cut_off(scope, receive)
+                return
             await refuse(StoreUnavailableError("the server stops and has no answer yet"))(scope, receive, send_named)
         finally:
             self._count(scope, code or 500, perf_counter() - began)  # 500: the answer never began
@@ -76,6 +79,14 @@ class Watch:
     def _publish(self) -> None:
         self._to_publish = False
         self._requests.publish()
+
+
+async def _cut_off(scope: Scope, receive: Receive) -> None:
+    if (abort := scope.get("extensions", {}).get(ABORT)) is None:
+        raise asyncio.CancelledError
+    abort()
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def _template(scope: Scope) -> str:

@@ -1,6 +1,7 @@
 """How fast a key may bring reports: the bucket by itself, and what a submission meets of it."""
 
 import asyncio
+import contextlib
 from typing import Any
 
 import httpx
@@ -258,3 +259,48 @@ def test_guessing_the_report_of_a_ticket_costs_more_with_each_try(in_process: In
     right = in_process.post(path, json={"reports": [49]}, headers=headers)
     assert (right.status_code, problem_of(right)) == (429, "too-many-wrong-tries")
     assert int(right.headers["retry-after"]) >= 1
+
+
+class CountingLoop(asyncio.SelectorEventLoop):
+    """An event loop that counts what it has to call."""
+
+    calls = 0
+
+    def call_soon(self, *arguments: Any, **more: Any) -> asyncio.Handle:
+        self.calls += 1
+        return super().call_soon(*arguments, **more)
+
+
+def test_the_end_of_a_submission_wakes_one_of_those_that_wait_under_its_key() -> None:
+    async def crowd(n: int) -> None:
+        tries = WrongTries()
+
+        async def submit() -> None:
+            await tries.begin(PLACE)
+            await asyncio.sleep(0)
+            tries.end(PLACE)
+
+        await asyncio.gather(*(submit() for _ in range(n)))
+
+    def calls(n: int) -> int:
+        with contextlib.closing(CountingLoop()) as loop:
+            loop.run_until_complete(crowd(n))
+            return loop.calls
+
+    assert calls(400) < 5 * calls(100), "else it grows as the square of how many wait"
+
+
+def test_a_caller_who_goes_while_it_waits_keeps_no_other_waiting() -> None:
+    async def test() -> None:
+        tries = WrongTries()
+        await tries.begin(PLACE)
+        waiting = [asyncio.create_task(tries.begin(PLACE)) for _ in range(3)]
+        await asyncio.sleep(0)
+        waiting[0].cancel()
+        tries.end(PLACE)
+        waiting[1].cancel()  # its turn has come
+        await waiting[2]
+        tries.end(PLACE)
+        await tries.begin(PLACE)
+
+    asyncio.run(test())

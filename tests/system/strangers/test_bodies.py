@@ -134,6 +134,27 @@ def test_no_json_of_a_call_stops_the_server(new_target: NewTarget, attack: MakeA
     assert_alive(besiege(target, attack(target.grr_round(100, 16))))
 
 
+def asking_much(each: bytes) -> MakeAttack:
+    """Ask for recoveries with as many targets as 1 MiB holds, many at a time."""
+
+    def make(round: str) -> Attack:
+        body = lists(b'{"targets":[', each, (MIB - 30) // (len(each) + 1), b"]}")
+
+        async def attack(attackers: Attackers) -> None:
+            await attackers.crowd(400, attackers.sends(post(RECOVER.format(round=round), body)))
+
+        return attack
+
+    return make
+
+
+@variations({"labels": asking_much(b'"a"')}, {"indices": asking_much(b"999")})
+def test_no_large_requests_that_wait_stop_the_server(new_target: NewTarget, attack: MakeAttack) -> None:
+    """Of a round of 100,000 items, which may be asked much: decoded, a request takes many times its text."""
+    target = new_target()
+    assert_alive(besiege(target, attack(target.grr_round(1000, 100_000))))
+
+
 def blanks(
     path: str,
     connections: int,

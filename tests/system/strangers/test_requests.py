@@ -129,6 +129,7 @@ FLOODS: dict[str, Attack] = {
     "connections-reset": flood(5_000, reset=True),
     "requests-and-leave": flood(5_000, get("/healthz")),
     "submissions-and-leave": flood(2_000, post("/rounds/none/reports", BODY)),
+    "submissions-under-one-key": sending(2000, post("/reports", BODY, "Idempotency-Key: the-same"), pause=0.05),
     "refused-keys": sending(20, request("POST /rounds", "Authorization: Bearer wrong", JSON, body=b"{}"), pause=0.05),
     "expect-and-nothing": sending(500, request("POST /reports", JSON, "Expect: 100-continue", length=15)),
     "expect-of-a-get": sending(500, request("GET /healthz", "Expect: 100-continue", length=15)),

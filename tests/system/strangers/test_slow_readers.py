@@ -49,6 +49,7 @@ FREQUENCIES = "/rounds/{round}/frequencies"
         "openapi": asking(1000, "/openapi.json"),
         "pipelined-openapi": asking(20, "/openapi.json", times=500),
         "script": asking(1000, SCRIPT),
+        "script-by-many": asking(2000, SCRIPT),
         "sipped-script": asking(1000, SCRIPT, sip=True),
         "pipelined-script": asking(20, SCRIPT, times=500),
         "metrics": asking(500, "/metrics"),
@@ -75,6 +76,15 @@ def feeding(n: int, first: bytes, each: bytes, times: int = 60) -> Attack:
 
     async def attack(attackers: Attackers) -> None:
         await attackers.crowd(n, attackers.drips(first, *(times * [each])))
+
+    return attack
+
+
+def unread(n: int, call: bytes) -> Attack:
+    """Keep n connections that ask and do not read."""
+
+    async def attack(attackers: Attackers) -> None:
+        await attackers.crowd(n, attackers.sends(call, read=False), small=True)
 
     return attack
 
@@ -126,7 +136,8 @@ def test_no_slow_connections_stop_the_server(new_target: NewTarget, attack: Atta
         "idle": holding(1000),
         "half-heads": feeding(1000, HALF, b"y"),
         "bodies": feeding(400, LARGE, b" "),
-        "unread": holding(400, 20 * get(SCRIPT, close=False)),
+        "scripts": holding(400, 20 * get(SCRIPT, close=False)),
+        "unread-scripts": unread(400, get(SCRIPT, close=False)),
         "every-kind": mixed(2000),
     },
 )

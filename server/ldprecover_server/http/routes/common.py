@@ -1,7 +1,8 @@
 """What routes share: the rooms they call, the round a path means, who calls, and what a body says."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
@@ -12,7 +13,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from ldprecover_server.access.access import Access
 from ldprecover_server.analysis.analyses import Analyses
 from ldprecover_server.analysis.jobs import Jobs
-from ldprecover_server.errors import ServiceError
+from ldprecover_server.errors import BusyError, ServiceError
 from ldprecover_server.http.bodies import BIG, Bodies, Body, Limit
 from ldprecover_server.http.decoding import decode
 from ldprecover_server.http.messages import ProblemDetails
@@ -32,6 +33,7 @@ __all__ = [
     "Anyone",
     "Caller",
     "CurrentOrNamed",
+    "Decoded",
     "Named",
     "Rooms",
     "described",
@@ -46,6 +48,34 @@ KEY, OPTIONAL_KEY = "Key", "OptionalKey"
 T = TypeVar("T")
 
 _ANONYMOUS_BYTES = 1 << 20
+_DECODED_BYTES = 4 * _ANONYMOUS_BYTES
+_UNCOUNTED_BYTES = 1 << 10
+
+
+class Decoded:
+    """What callers without a key ask in large bodies, from its decoding to its answer: at most `most` bytes of text.
+
+    As Python's objects it takes up to some twenty times as much memory, and an analysis may wait for minutes with it.
+    For use in one event loop.
+    """
+
+    def __init__(self, most: int = _DECODED_BYTES) -> None:
+        self._most = most
+        self._held = 0
+
+    @contextmanager
+    def hold(self, text: int) -> Iterator[None]:
+        """Count a text of so many bytes meanwhile; a small one is let pass. Raises BusyError where there is no room."""
+        if text <= _UNCOUNTED_BYTES:
+            yield
+            return
+        if self._held + text > self._most:
+            raise BusyError("the requests under way hold all the memory they may; a smaller one is taken")
+        self._held += text
+        try:
+            yield
+        finally:
+            self._held -= text
 
 
 @dataclass(frozen=True)
@@ -61,6 +91,7 @@ class Rooms:
     access: Access
     metrics: Metrics
     bodies: Bodies
+    decoded: Decoded
     submitting: Lane
     """For what a submission has to look up."""
     reading: Lane
@@ -149,12 +180,21 @@ Admin = Annotated[_Caller, Depends(_admin)]
 """Who calls, with an admin key; everyone else is refused before a body is read."""
 
 
-async def read(request: Request, type: type[T], largest: int, caller: _Caller, *, optional: bool = False) -> T | None:
+async def read(
+    request: Request,
+    type: type[T],
+    largest: int,
+    caller: _Caller,
+    *,
+    optional: bool = False,
+    held: ExitStack | None = None,
+) -> T | None:
     """Return what the body of a request says, of at most so many bytes; None where there is none.
 
-    An `optional` one may also be null.
+    An `optional` one may also be null. A call that takes bodies of callers without a key gives `held`, and closes
+    it when it needs no more what was said.
 
-    Raises InvalidRequestError for what does not fit `type`, and what `Body.read` raises.
+    Raises InvalidRequestError for what does not fit `type`, BusyError, and what `Body.read` raises.
     """
     rooms = rooms_of(request)
     body = Body(rooms.bodies, request.scope, request.receive)
@@ -162,6 +202,8 @@ async def read(request: Request, type: type[T], largest: int, caller: _Caller, *
         sent = await body.read(Limit(min(largest, rooms.settings.max_body_bytes), largest, not caller.is_known))
         if not sent or (optional and sent.strip() == b"null"):
             return None
+        if held is not None and not caller.is_known:
+            held.enter_context(rooms.decoded.hold(len(sent)))
         if len(sent) > BIG:
             return await to_thread.run_sync(decode, type, sent, limiter=rooms.bodies.threads)
         return decode(type, sent)

@@ -1,25 +1,50 @@
-"""The API reference and the errors page; every asset is served from here, out of memory."""
+"""The API reference and the errors page; every asset is served from here."""
 
 import hashlib
 import html
 import mimetypes
 from pathlib import Path
 
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import APIRouter, FastAPI, HTTPException, Request
 from fastapi.openapi.docs import get_swagger_ui_html
 from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.types import Receive, Scope, Send
 
-from ldprecover_server.errors import NotFoundError, every_refusal
+from ldprecover_server.errors import every_refusal
 from ldprecover_server.http import paths
 
 __all__ = ["install"]
 
 _STATIC = Path(__file__).parent.parent / "static"
 _SWAGGER = f"{paths.STATIC}/swagger-ui"
-# A file that is open for each client that reads slowly would use up what the process may have open.
-_ASSETS = {f"{path.relative_to(_STATIC)}": path.read_bytes() for path in _STATIC.rglob("*") if path.is_file()}
+
+_PIECE = 1 << 15
 
 router = APIRouter(include_in_schema=False)
+
+
+class _Asset(Response):
+    """A file that is held in memory, once for all who read it, and goes out in pieces of 32 KiB.
+
+    Read from the disk for each of them, it would take an open file and a thread from the server for as long as it
+    pleases who reads.
+    """
+
+    def __init__(self, path: Path) -> None:
+        body = path.read_bytes()
+        self._pieces = [body[start : start + _PIECE] for start in range(0, len(body), _PIECE)] or [b""]
+        self.etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+        kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+        super().__init__(None, headers={"Content-Length": str(len(body)), "ETag": self.etag}, media_type=kind)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = list(self.raw_headers)
+        await send({"type": "http.response.start", "status": self.status_code, "headers": headers})
+        for left, piece in zip(range(len(self._pieces) - 1, -1, -1), self._pieces, strict=True):
+            await send({"type": "http.response.body", "body": piece, "more_body": left > 0})
+
+
+_ASSETS = {path.relative_to(_STATIC).as_posix(): _Asset(path) for path in _STATIC.rglob("*") if path.is_file()}
 
 
 @router.get(paths.ROOT)
@@ -52,15 +77,14 @@ async def errors_page() -> HTMLResponse:
     )
 
 
-@router.get(paths.STATIC + "/{path:path}")
-async def asset(request: Request, path: str) -> Response:
-    found = _ASSETS.get(path)
+@router.get(paths.STATIC + "/{name:path}")
+async def asset(request: Request, name: str) -> Response:
+    found = _ASSETS.get(name)
     if found is None:
-        raise NotFoundError(f"GET {paths.STATIC}/{path[:200]}")
-    headers = {"ETag": f'"{hashlib.sha256(found).hexdigest()[:32]}"', "Cache-Control": "no-cache"}
-    if request.headers.get("if-none-match") == headers["ETag"]:
-        return Response(status_code=304, headers=headers)
-    return Response(found, media_type=mimetypes.guess_type(path)[0], headers=headers)
+        raise HTTPException(404)
+    if found.etag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers={"ETag": found.etag})
+    return found
 
 
 def install(app: FastAPI) -> None:

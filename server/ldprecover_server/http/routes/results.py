@@ -1,5 +1,6 @@
 """What a round's reports say, and what recovery makes of them."""
 
+from contextlib import ExitStack
 from typing import Annotated
 
 import msgspec
@@ -111,15 +112,26 @@ async def recover_frequencies(
     """Recover the frequencies from the stored, possibly poisoned, counts."""
     rooms = rooms_of(request)
     known, largest = await caller.run(_readable, rooms.results, round, caller.key)
-    wanted = await read(request, RecoverRequest, min(largest, caller.largest), caller, optional=True)
-    wanted = wanted or RecoverRequest()
-    if wants_job(prefer):
-        job = await rooms.jobs.start(
-            known.seq, lambda tell: _recovered(rooms, known, wanted, caller, tell), keyed=caller.is_known
+    with ExitStack() as held:
+        wanted = (
+            await read(request, RecoverRequest, min(largest, caller.largest), caller, optional=True, held=held)
+            or RecoverRequest()
         )
-        headers = {"Location": paths.job_path(known.id, job.id), "Preference-Applied": "respond-async"}
-        return json(JobStatus(job.id, known.id, job.state, job.progress, None, None), 202, headers)
-    answer = await while_there(request, _recovered(rooms, known, wanted, caller, None))
+        if wants_job(prefer):
+            mine = held.pop_all()
+
+            async def work(tell: OnProgress) -> bytes:
+                with mine:
+                    return await _recovered(rooms, known, wanted, caller, tell)
+
+            try:
+                job = await rooms.jobs.start(known.seq, work, keyed=caller.is_known)
+            except BaseException:
+                mine.close()
+                raise
+            headers = {"Location": paths.job_path(known.id, job.id), "Preference-Applied": "respond-async"}
+            return json(JobStatus(job.id, known.id, job.state, job.progress, None, None), 202, headers)
+        answer = await while_there(request, _recovered(rooms, known, wanted, caller, None))
     return Response(answer, media_type="application/json")
 
 
