@@ -32,6 +32,9 @@ __all__ = ["serve", "worker"]
 # machine that takes longer than uvicorn's 5 seconds: none would ever come up.
 _WORKER_SECONDS = 30
 
+# New connections that one turn of the event loop takes. uvloop takes one of each listening socket: behind a thousand
+# strangers who come again and again, whoever comes next would wait for a thousand turns.
+_ACCEPTED = 16
 _UNSENT_BYTES = 1 << 16  # of a connection that the system takes beside what is on its way
 
 
@@ -79,7 +82,7 @@ def serve(settings: Settings) -> None:
         # uvicorn answers what is under way, then raises the signal that stopped it again: an end like any other.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, _end)
-        uvicorn.Server(config).run(sockets=[listener])
+        uvicorn.Server(config).run(sockets=[listener, *(listener.dup() for _ in range(_ACCEPTED - 1))])
 
 
 def worker() -> ASGIApp:

@@ -79,6 +79,7 @@ class Jobs:
         self._own: dict[str, _Own] = {}
         self._beating: asyncio.Task[None] | None = None
         self._threads = Lane(_THREADS)
+        self._reading = Lane(1, waiting)  # of its own: whoever asks keeps no job from saying that it lives, or ends
         self._stopped = False
 
     async def start(self, seq: int, work: JobWork, *, keyed: bool) -> Job:
@@ -102,8 +103,11 @@ class Jobs:
         return Job(id, "queued", 0.0)
 
     async def status(self, seq: int, id: str) -> Job:
-        """Return a job of a round, whichever process works on it. Raises JobNotFoundError."""
-        found = await self._threads.run(lambda: self._store.jobs.find(seq, id))
+        """Return a job of a round, whichever process works on it.
+
+        Raises JobNotFoundError, and BusyError where too many ask.
+        """
+        found = await self._reading.run(lambda: self._store.jobs.find(seq, id))
         state, progress = found.state, found.progress
         if (own := self._own.get(id)) is not None and state in ("queued", "running"):
             state, progress = own.state, max(progress, own.progress)
@@ -125,6 +129,7 @@ class Jobs:
         if tasks:
             await asyncio.wait(tasks, timeout=_STOP_SECONDS)
         await self._threads.drain(_STOP_SECONDS)
+        await self._reading.drain(_STOP_SECONDS)
 
     async def _run(self, id: str, own: _Own, work: JobWork) -> None:
         result: bytes | None = None

@@ -11,11 +11,12 @@ from tests.conftest import NewDatabase
 
 from ldprecover import ParameterError, RoundParameters
 from ldprecover_server.analysis.children import OnProgress
-from ldprecover_server.analysis.jobs import Jobs, JobWork
+from ldprecover_server.analysis.jobs import Job, Jobs, JobWork
 from ldprecover_server.errors import (
     AnalysesBusyError,
     AnalysisFailedError,
     AnalysisTimeoutError,
+    BusyError,
     JobNotFoundError,
     RoundNotFoundError,
 )
@@ -215,6 +216,15 @@ def test_callers_without_a_key_have_half_the_jobs_under_way(stores: tuple[Store,
                 await here.start(1, work, keyed=False)
         with pytest.raises(AnalysesBusyError):
             await here.start(1, work, keyed=True)
+
+    in_two_processes(stores, test, waiting=4)
+
+
+def test_of_many_who_ask_how_far_a_job_is_some_are_sent_away(stores: tuple[Store, Store]) -> None:
+    async def test(here: Jobs, there: Jobs) -> None:
+        job = await here.start(1, Work(), keyed=False)
+        asked = await asyncio.gather(*(here.status(1, job.id) for _ in range(20)), return_exceptions=True)
+        assert [type(each) for each in asked] == 5 * [Job] + 15 * [BusyError]
 
     in_two_processes(stores, test, waiting=4)
 

@@ -130,13 +130,15 @@ def test_no_slow_connections_stop_the_server(new_target: NewTarget, attack: Atta
 
 
 @variations(
-    {"bodies-of-gets": feeding(400, LARGE_GET, b" ")},
+    {
+        "bodies-of-gets": feeding(400, LARGE_GET, b" "),
+        "scripts": holding(400, 20 * get(SCRIPT, close=False)),
+    },
     {
         "some-bodies-of-gets": feeding(200, LARGE_GET, b" "),
         "idle": holding(1000),
         "half-heads": feeding(1000, HALF, b"y"),
         "bodies": feeding(400, LARGE, b" "),
-        "scripts": holding(400, 20 * get(SCRIPT, close=False)),
         "unread-scripts": unread(400, get(SCRIPT, close=False)),
         "every-kind": mixed(2000),
     },
