@@ -55,8 +55,13 @@ def export(
 
     try:
         with output.open("x", encoding="utf-8") as file:
-            json.dump(answer, file, ensure_ascii=False, allow_nan=False)
-            file.write("\n")
+            try:
+                json.dump(answer, file, ensure_ascii=False, allow_nan=False)
+                file.write("\n")
+                file.flush()
+            except BaseException:  # half an export would stand in the way of the next try
+                output.unlink()
+                raise
     except OSError as error:
         raise UsageError(f"cannot write {output}: {error.strerror}") from error
     note(f"{answer['n']:,} reports of round {answer['name']} are in {output}; `ldprecover recompute` reads it")

@@ -84,6 +84,8 @@ _PHRASES = (
     (r"\ba valid integer(, unable to .*?)?(?=$| \(| or )", "an integer"),
     (r"\ba valid number(, unable to .*?)?(?=$| \(| or )", "a number"),
     (r"\bValue error, ", ""),
+    (r"\bbe an array of length (at least|at most) (\d+)", r"have \1 \2 items"),
+    (r"\bbe a string of length (at least|at most) (\d+)", r"have \1 \2 characters"),
 )
 
 
@@ -138,7 +140,7 @@ def _what_is_asked(error: "RefusedError") -> str:
     for field, reason in error.fields[:3]:
         name, _, rest = field.partition(".")
         where = _OPTIONS.get(name, name) + (f": item {int(rest) + 1}" if rest.isdecimal() else "")
-        why = _FORMS[name] if name in _FORMS and "match pattern" in reason else reworded(reason)
+        why = _FORMS[name] if name in _FORMS and re.search(r"\bmatch(es)?\b", reason) else reworded(reason)
         # What may be one thing or another has a reason for each.
         said[where] = f"{said[where]}, or {why}" if where in said else f"{where} {why}"
     return "; ".join(said.values()) or _with_option(error.detail or error.title)
@@ -178,9 +180,12 @@ def _hint(error: Exception) -> str:
     )
 
     if isinstance(error, RefusedError):
-        return _SLUG_HINTS.get(error.slug, "")
+        needs_key = error.slug == "body-too-large" and "report key" in (error.detail or "")
+        return _SLUG_HINTS.get("report-key-needed" if needs_key else error.slug, "")
     if isinstance(error, UnansweredError) and error.status is None:
-        return _HINT_OF_TLS if _is_of_tls(error) else _HINT_OF_NO_ANSWER
+        if _comes_of(error, "ssl", "SSLError"):
+            return _HINT_OF_TLS
+        return _HINT_OF_SLOW if _comes_of(error, "httpx", "ReadTimeout", "WriteTimeout") else _HINT_OF_NO_ANSWER
     if isinstance(error, InvalidAnswerError):
         return "check --url"
     if isinstance(error, AccessError):
@@ -197,14 +202,19 @@ _HINTS_OF_ACCESS: dict[str | None, str] = {
     "ticket": "--ticket gives one, and `ldprecover ticket mint` makes them",
 }
 _HINT_OF_NO_ANSWER = "start a server with `ldprecover serve`, or name yours with --url or LDPRECOVER_URL"
+_HINT_OF_SLOW = (
+    "the server is there, but it or the network is slow: "
+    "`ldprecover recover --background` waits for a recovery that takes long"
+)
 _HINT_OF_TLS = "a server without TLS has a URL with http://; one with it needs a certificate that this machine trusts"
 
 
-def _is_of_tls(error: BaseException | None) -> bool:
-    import ssl
+def _comes_of(error: BaseException | None, module: str, *names: str) -> bool:
+    from importlib import import_module
 
+    kinds = tuple(getattr(import_module(module), name) for name in names)
     while error is not None:
-        if isinstance(error, ssl.SSLError):
+        if isinstance(error, kinds):
             return True
         error = error.__cause__ or error.__context__
     return False

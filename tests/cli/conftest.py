@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pty
+import signal
 import socket
 import subprocess
 import sys
@@ -57,15 +58,17 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def run(capfd: pytest.CaptureFixture[str]) -> Run:
-    """Run one command line in this process."""
+def run(capfd: pytest.CaptureFixture[str]) -> Iterator[Run]:
+    """Run one command line in this process, whose answer to Ctrl-C `serve` would change for the tests that follow."""
 
     def run_one(*arguments: str) -> Result:
         capfd.readouterr()
         code = app.run(list(arguments))
         return Result(code, *capfd.readouterr())
 
-    return run_one
+    before = signal.getsignal(signal.SIGINT)
+    yield run_one
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

@@ -57,3 +57,17 @@ def test_a_database_of_an_older_schema_is_left_as_it_is(run: Any, url: str) -> N
     done = run("check", "--database-url", url)
     assert done.code == 2
     assert "ldprecover migrate" in done.err
+
+
+@pytest.mark.parametrize("command", [("check",), ("key", "list")], ids=" ".join)
+def test_a_damaged_file_is_called_damaged_in_one_line(run: Any, url: str, tmp_path: Path, command: tuple[str]) -> None:
+    file = tmp_path / "ldprecover.db"
+    whole = file.read_bytes()
+    with file.open("r+b") as damaged:  # all but the first two pages, which hold the schema's beginning
+        damaged.seek(2 * 4096)
+        damaged.write(b"\x5a" * (len(whole) - 2 * 4096))
+    done = run(*command, "--database-url", url)
+    assert done.code in (1, 2)
+    assert "damaged" in done.error or "malformed" in done.error
+    assert "a fault of ldprecover" not in done.err
+    assert "sqlalche.me" not in done.err

@@ -1,6 +1,7 @@
 """`export`, `recompute` and `migrate`: a round as a file, and a schema of this version."""
 
 import json
+import resource
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,21 @@ def test_an_export_overwrites_nothing(
     round, file = exported
     assert run(["export", round, "--url", server.url, "--output", str(file)]) == 2
     assert "cannot write" in capsys.readouterr().err
+
+
+def test_an_export_that_does_not_fit_on_the_disk_leaves_no_file(
+    server: ServerProcess, exported: tuple[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "half.json"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))
+    try:
+        code = run(["export", exported[0], "--url", server.url, "--output", str(output)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert code == 2
+    assert "cannot write" in capsys.readouterr().err
+    assert not output.exists()
 
 
 @pytest.mark.parametrize(("written", "instead"), [('"n": 3', '"n": 4'), ('"round": "R', '"round": "S')])

@@ -1,5 +1,6 @@
 """Each kind of error has its exit code and says what to do next."""
 
+import httpx
 import pytest
 
 from ldprecover import ParameterError, ReportError
@@ -153,3 +154,20 @@ def test_close_matches_ignore_case_and_find_parts() -> None:
     with pytest.raises(UsageError, match="did you mean 'Denver, CO'"):
         check_items(["New York, NY", "denver, co"], cities)
     check_items(cities, cities)
+
+
+@pytest.mark.parametrize(
+    ("cause", "word"),
+    [
+        (httpx.ReadTimeout("timed out"), "--background"),
+        (httpx.ConnectError("refused"), "ldprecover serve"),
+        (httpx.ConnectTimeout("timed out"), "ldprecover serve"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_server_that_is_slow_is_not_called_absent(cause: Exception, word: str) -> None:
+    error = UnansweredError("x")
+    error.__cause__ = cause
+    explained = explain(error)
+    assert explained is not None
+    assert word in explained[0]

@@ -115,3 +115,15 @@ def test_only_keys_that_are_sent_let_a_crowd_in(on_server: Any, monkeypatch: pyt
     refused = on_server(*arguments)
     assert refused.code == 1
     assert "--key" in refused.err
+
+
+def test_a_crowd_without_a_key_in_an_open_round_is_told_to_get_one(
+    on_server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many they are: more than a body without a key may be long, or fewer."""
+    opened = on_server("round", "open", "--epsilon", "1", "--domain-size", "4", "--json").json
+    monkeypatch.delenv("LDPRECOVER_ADMIN_KEY")
+    for users in ("5", "5000"):
+        refused = on_server("simulate", "--round", opened["id"], "--users", users)
+        assert refused.code == 1
+        assert "`ldprecover key create --scope report`" in refused.error

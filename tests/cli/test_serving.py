@@ -105,8 +105,8 @@ def test_a_database_that_is_none_has_no_keys(run: Any) -> None:
     [
         (("--port", "65536"), "--port or LDPRECOVER_PORT must be at most 65535"),
         (("--port", "x"), "must be an integer"),
-        (("--database-url", "nonsense"), "sqlite:///"),
-        (("--database-url", "sqlite:///no/such/folder/a.db"), "no/such/folder"),
+        (("--port", "0", "--database-url", "nonsense"), "sqlite:///"),
+        (("--port", "0", "--database-url", "sqlite:///no/such/folder/a.db"), "no/such/folder"),
         (("--workers", "2", "--port", "0"), "workers"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",

@@ -59,6 +59,10 @@ class Database(ABC):
     def is_full(self, error: sa.exc.DBAPIError) -> bool:
         """Tell whether an error says that nothing more fits on the disk."""
 
+    def is_damaged(self, error: sa.exc.DBAPIError) -> bool:
+        """Tell whether an error says that what is on the disk is no database any more."""
+        return False
+
     @abstractmethod
     def known_keys(self, connection: sa.Connection, round: int, wanted: Sequence[bytes]) -> dict[bytes, bytes]:
         """Return those idempotency keys of a round that are there, with their digests, however many are wanted."""
@@ -131,6 +135,9 @@ class Database(ABC):
         except sa.exc.DBAPIError as error:
             if self.is_full(error):
                 raise StorageFullError("the disk of the database is full") from error
+            if self.is_damaged(error):
+                self._tell(str(error.orig))
+                raise StoreUnavailableError("the file of the database is damaged; its backup may be whole") from error
             if isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError) or error.connection_invalidated:
                 self._tell(str(error.orig))
                 raise StoreUnavailableError("the database does not answer") from error

@@ -158,6 +158,10 @@ class SQLite(Database):
     def is_full(self, error: sa.exc.DBAPIError) -> bool:
         return getattr(error.orig, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
 
+    def is_damaged(self, error: sa.exc.DBAPIError) -> bool:
+        code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF  # above are SQLite's finer distinctions
+        return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
     def known_keys(self, connection: sa.Connection, round: int, wanted: Sequence[bytes]) -> dict[bytes, bytes]:
         rows = connection.exec_driver_sql(_KNOWN, (round, len(wanted), b"".join(wanted)))
         return {row.key: row.digest for row in rows}

@@ -94,5 +94,7 @@ class Store(Mixing, Checking, Segments, Keys):
 
 def _reason(error: Exception) -> str:
     """Return what the operator is told: also the database's own words, which no caller hears."""
+    if isinstance(error, sa.exc.DBAPIError):
+        return str(error.orig)
     cause = error.__cause__
     return f"{error}: {cause.orig}" if isinstance(cause, sa.exc.DBAPIError) else str(error)

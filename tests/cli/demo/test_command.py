@@ -200,7 +200,7 @@ def test_a_failure_in_the_midst_of_it_leaves_nothing(temporary: Path) -> None:
     def fail() -> None:
         with local_server.local_server() as server:
             assert httpx.get(f"{server.url}/readyz", trust_env=False).status_code == 200
-            assert len(_processes_of(temporary)) == 1
+            assert _processes_of(temporary)  # the server, and the children it has started for analyses
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
