@@ -519,7 +519,7 @@ class AnalysisTooLargeError(ServiceError):
     """The analysis needs more memory or disk than it may take."""
 
     slug = "analysis-too-large"
-    status = 503
+    status = 422
     title = "The analysis needs more than it may take"
     help = (
         "More memory, or more bytes of reports on disk, than the operator allows one analysis. The detail says which; "

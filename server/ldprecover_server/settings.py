@@ -181,7 +181,7 @@ class Settings(BaseSettings):
     analysis_bytes: Annotated[
         int,
         Field(ge=MIB, description="Memory of an analysis beside what a child process holds at rest; Linux alone."),
-    ] = 256 * MIB
+    ] = 128 * MIB
     analysis_disk_bytes: Annotated[
         int,
         Field(
