@@ -47,10 +47,11 @@ class Submissions:
         if sender.key is None:
             most = 1 if sender.submission_key is not None else self._settings.open_reports
             return most * each + _SLACK
-        most = self._most_reports(oracle)
+        most = self.most_reports(oracle)
         return min(self._settings.max_decoded_bytes, most * (each if packed else 2 * each + 8) + _SLACK)
 
-    def _most_reports(self, oracle: FrequencyOracle) -> int:
+    def most_reports(self, oracle: FrequencyOracle) -> int:
+        """Return how many reports a submission with a key may hold."""
         # Only OLH hashes every item for every report: the others are counted as fast as their bytes are read.
         cells = self._settings.submission_cells if oracle.protocol == "olh" else math.inf
         return int(max(1, min(self._settings.reports_per_submission, cells // oracle.domain_size)))
@@ -84,7 +85,7 @@ class Submissions:
         return reports, duplicate
 
     def _admit(self, round: KnownRound, sender: Sender, reports: int) -> None:
-        most = self._most_reports(round.oracle)
+        most = self.most_reports(round.oracle)
         if reports > most:
             raise TooManyReportsError(
                 f"a submission to this round holds at most {most} reports, and this one has {reports}"

@@ -243,6 +243,8 @@ def test_a_submission_past_what_may_be_counted_at_once_says_how_many_fit(start_s
     with Server(small.url, key=small.admin_key) as admin:
         round_ = admin.open_round(protocol="olh", epsilon=1, domain_size=3)
     reports = Population([1, 1, 1], 1000, 0).reports(round_.parameters.oracle)
-    with pytest.raises(RefusedError, match=r"take a smaller batch_size \(a submission to this round holds at most 100"):
+    with pytest.raises(
+        RefusedError, match=r"take a smaller batch_size \(.*a submission to this round holds at most 100"
+    ):
         submit_reports(small.url, round_.id, reports, key=small.admin_key)
     assert submit_reports(small.url, round_.id, reports, key=small.admin_key, batch_size=100) == 1000

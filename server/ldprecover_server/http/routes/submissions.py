@@ -98,6 +98,9 @@ class SubmissionRoute:
         if found is None:
             largest = self._rooms.submissions.largest(round, sender, packed)
             why = "; with a report key it may be larger" if is_anyone else ""
+            if sender.key is not None:
+                most = self._rooms.submissions.most_reports(round.oracle)
+                why = f": a submission to this round holds at most {most} reports"
             found = Limit(min(largest, self._rooms.settings.max_body_bytes), largest, sender.key is None, why)
             if len(self._limits) >= _LIMITS:
                 self._limits.clear()
