@@ -119,15 +119,11 @@ class Connection(HttpToolsProtocol):
         """How many requests wait for their answer."""
         return len(self.pipeline) + (self.cycle is not None and not self.cycle.response_complete)
 
-    def on_message_begin(self) -> None:
-        """Give the application a way to cut the connection off (`answers`)."""
-        super().on_message_begin()
-        cast(Scope, self.scope)["extensions"] = {ABORT: self.cut_off}
-
     def on_headers_complete(self) -> None:
-        """Note that a head has come in time."""
+        """Note that a head has come in time, and give the application a way to cut the connection off (`answers`)."""
         self._head_since = None
         self._crowd.progressed(self)
+        cast(Scope, self.scope)["extensions"] = {ABORT: self.transport.abort}
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -137,11 +133,6 @@ class Connection(HttpToolsProtocol):
         if self._arrived >= _PROGRESS_BYTES:
             self._arrived = 0
             self._crowd.progressed(self)
-
-    def on_message_complete(self) -> None:
-        """Note that a request has come whole."""
-        super().on_message_complete()
-        self._crowd.progressed(self)
 
     # What the crowd asks
 

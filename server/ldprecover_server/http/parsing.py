@@ -63,29 +63,36 @@ class Parser:
     def _fresh(self) -> Any:
         parser = httptools.HttpRequestParser(self)
         parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn's own
+        self.get_method = parser.get_method
+        self.get_http_version = parser.get_http_version
         return parser
 
     def feed_data(self, data: bytes) -> None:
         """Parse some bytes. Raises httptools.HttpParserError."""
+        if len(data) <= HEAD_BYTES:
+            self._feed(data)
+            return
         view = memoryview(data)
         for start in range(0, len(view), HEAD_BYTES):
-            piece = view[start : start + HEAD_BYTES]
-            was_in_head = self.in_head
-            while piece and not self.overrun:
-                try:
-                    self._parser.feed_data(piece)
-                    break
-                except httptools.HttpParserUpgrade as offer:
-                    piece = piece[offer.args[0] :]
-                    self._pass_over_offer()
-                except httptools.HttpParserCallbackError as error:
-                    if isinstance(error.__context__, RefusedError):
-                        raise error.__context__ from None
-                    raise
-            # What of a piece belongs to a head that began in it is not known: it counts from the next piece on.
-            self._head_bytes = self._head_bytes + len(piece) if was_in_head and self.in_head else 0
-            if self._head_bytes > HEAD_BYTES:
-                raise RefusedError(HeadTooLargeError(f"request line and headers may be at most {HEAD_BYTES} bytes"))
+            self._feed(view[start : start + HEAD_BYTES])
+
+    def _feed(self, piece: bytes | memoryview) -> None:
+        was_in_head = self.in_head
+        while piece and not self.overrun:
+            try:
+                self._parser.feed_data(piece)
+                break
+            except httptools.HttpParserUpgrade as offer:
+                piece = piece[offer.args[0] :]
+                self._pass_over_offer()
+            except httptools.HttpParserCallbackError as error:
+                if isinstance(error.__context__, RefusedError):
+                    raise error.__context__ from None
+                raise
+        # What of a piece belongs to a head that began in it is not known: it counts from the next piece on.
+        self._head_bytes = self._head_bytes + len(piece) if was_in_head and self.in_head else 0
+        if self._head_bytes > HEAD_BYTES:
+            raise RefusedError(HeadTooLargeError(f"request line and headers may be at most {HEAD_BYTES} bytes"))
 
     def _pass_over_offer(self) -> None:
         method = self._parser.get_method()
@@ -136,14 +143,6 @@ class Parser:
     def on_message_complete(self) -> None:
         if not self.overrun and not self._offered:
             self._handler.on_message_complete()
-
-    def get_method(self) -> Any:
-        """Return the method of the request."""
-        return self._parser.get_method()
-
-    def get_http_version(self) -> Any:
-        """Return the version of the request, as 1.1."""
-        return self._parser.get_http_version()
 
     def should_keep_alive(self) -> bool:
         """Tell whether another request may follow."""

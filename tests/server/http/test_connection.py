@@ -233,8 +233,6 @@ OVERRIDDEN = {
     "eof_received",
     "on_body",
     "on_headers_complete",
-    "on_message_begin",
-    "on_message_complete",
     "send_400_response",
 }
 USED = {"cycle", "flow", "loop", "parser", "pipeline", "scope", "shutdown", "transport"}
