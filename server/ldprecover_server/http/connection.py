@@ -123,7 +123,7 @@ class Connection(HttpToolsProtocol):
         """Note that a head has come in time, and give the application a way to cut the connection off (`answers`)."""
         self._head_since = None
         self._crowd.progressed(self)
-        cast(Scope, self.scope)["extensions"] = {ABORT: self.transport.abort}
+        cast(Scope, self.scope)["extensions"] = {ABORT: self.cut_off}
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
