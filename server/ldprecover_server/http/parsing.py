@@ -9,7 +9,9 @@ from ldprecover_server.errors import HeadTooLargeError, NotHttpError, ServiceErr
 __all__ = ["HEAD_BYTES", "MAX_HEADERS", "MAX_WAITING", "Parser", "RefusedError"]
 
 HEAD_BYTES = 1 << 14
-"""A request's line and headers may be this long; twice as long never."""
+"""A request's line and headers may be this long; 64 KiB more never."""
+
+_BODY_BYTES = 1 << 16  # of a body that are parsed at one time; the next head may begin in them
 
 MAX_HEADERS = 100
 MAX_WAITING = 8
@@ -73,8 +75,10 @@ class Parser:
             self._feed(data)
             return
         view = memoryview(data)
-        for start in range(0, len(view), HEAD_BYTES):
-            self._feed(view[start : start + HEAD_BYTES])
+        while view:
+            size = HEAD_BYTES if self.in_head else _BODY_BYTES
+            self._feed(view[:size])
+            view = view[size:]
 
     def _feed(self, piece: bytes | memoryview) -> None:
         was_in_head = self.in_head
