@@ -9,7 +9,7 @@ from ldprecover_server.errors import HeadTooLargeError, NotHttpError, ServiceErr
 __all__ = ["HEAD_BYTES", "MAX_HEADERS", "MAX_WAITING", "Parser", "RefusedError"]
 
 HEAD_BYTES = 1 << 14
-"""A request's line and headers may be this long; 64 KiB more never."""
+"""A request's line and headers may be this long. What is 80 KiB longer is always refused."""
 
 _BODY_BYTES = 1 << 16  # of a body that are parsed at one time; the next head may begin in them
 
