@@ -137,6 +137,8 @@ def from_columns(oracle: FrequencyOracle, columns: Sequence[list[Any]]) -> Repor
         seeds, buckets = columns
         if len(seeds) != len(buckets):
             raise _column_fault(json_columns(oracle), columns)
+        if len(seeds) == 1:  # as users send them: without the three arrays that the columns of many are joined by
+            return np.array([(seeds[0], buckets[0])], dtype=oracle.report_dtype)
         return oracle.reports(np.array(seeds, dtype=np.uint32), np.array(buckets, dtype=np.uint16))
     if isinstance(oracle, OUE):
         return _bit_strings(oracle, columns[0])

@@ -25,7 +25,7 @@ from ldprecover_server.errors import (
     StoreUnavailableError,
 )
 from ldprecover_server.metrics import Metrics
-from ldprecover_server.shuffle import permutation
+from ldprecover_server.shuffle import shuffled
 from ldprecover_server.store import Outcome, Sealed, Store
 
 __all__ = ["Ingest", "Submission"]
@@ -86,8 +86,7 @@ class _Batch:
         )
         reports = np.frombuffer(packed, dtype=oracle.report_dtype)
         # Shuffled, so that a stored report's place says nothing of the submission it came in.
-        shuffled = reports[permutation(len(reports))] if len(reports) > 1 else reports
-        return Sealed(wire.pack(shuffled), Tally.of(oracle, reports))
+        return Sealed(wire.pack(shuffled(reports)), Tally.of(oracle, reports))
 
 
 class Ingest:

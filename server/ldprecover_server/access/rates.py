@@ -61,17 +61,19 @@ class WrongTries:
         self._most = most
         self._clock = clock
         self._tries: OrderedDict[Place, tuple[int, float]] = OrderedDict()  # how many, and when it may come
-        self._under_way: dict[Place, deque[asyncio.Future[None]]] = {}  # with those that wait for their turn
+        self._under_way: dict[Place, deque[asyncio.Future[None]] | None] = {}  # with those that wait for their turn
 
     async def begin(self, place: Place) -> None:
         """Wait until no other submission under this key is on its way; many tries at once would be as good as in turn.
 
         Raises WrongTriesError where the key has to wait for longer.
         """
-        waiting = self._under_way.get(place)
-        if waiting is None:
-            self._under_way[place] = deque()
+        if place not in self._under_way:
+            self._under_way[place] = None
         else:
+            waiting = self._under_way[place]
+            if waiting is None:
+                waiting = self._under_way[place] = deque()
             turn = asyncio.get_running_loop().create_future()
             waiting.append(turn)
             try:

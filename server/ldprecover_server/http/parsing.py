@@ -27,7 +27,10 @@ class RefusedError(httptools.HttpParserError):
 
 
 class Handler(Protocol):
-    """What the parser tells: httptools' callbacks, and how many requests wait for their answer."""
+    """What the parser tells: httptools' callbacks; how many requests wait for their answer, and the head so far."""
+
+    url: bytes
+    headers: list[tuple[bytes, bytes]]
 
     @property
     def waiting(self) -> int: ...
@@ -52,14 +55,13 @@ class Parser:
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
+        self.on_url = handler.on_url
         self._parser = self._fresh()
         self.in_head = True
         """Whether the next request is due: its line and headers, after the connection or in part."""
         self.overrun = False
         """Whether what follows is not parsed any more."""
         self._head_bytes = 0
-        self._url = b""
-        self._headers: list[tuple[bytes, bytes]] = []
         self._offered = False
 
     def _fresh(self) -> Any:
@@ -75,6 +77,9 @@ class Parser:
             self._feed(data)
             return
         view = memoryview(data)
+        if self.in_head and data.find(b"\r\n\r\n", 0, HEAD_BYTES) >= 0:  # the head ends here, if none came before
+            self._feed(view[:_BODY_BYTES])
+            view = view[_BODY_BYTES:]
         while view:
             size = HEAD_BYTES if self.in_head else _BODY_BYTES
             self._feed(view[:size])
@@ -105,28 +110,21 @@ class Parser:
             return
         if not self._offered:
             raise RefusedError(NotHttpError("the request changes the protocol"))
-        lines = [method + b" " + self._url + b" HTTP/" + self._parser.get_http_version().encode()]
-        lines += [name + b": " + value for name, value in self._headers if name.lower() != b"upgrade"]
+        lines = [method + b" " + self._handler.url + b" HTTP/" + self._parser.get_http_version().encode()]
+        lines += [name + b": " + value for name, value in self._handler.headers if name != b"upgrade"]
         self._parser = self._fresh()
         self._offered = False
         self._parser.feed_data(b"\r\n".join([*lines, b"", b""]))
 
     def on_message_begin(self) -> None:
         self.in_head = True
-        self._url = b""
-        self._headers = []
         self._handler.on_message_begin()
-
-    def on_url(self, url: bytes) -> None:
-        self._url += url
-        self._handler.on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self.in_head:
             return
-        if len(self._headers) == MAX_HEADERS:
+        if len(self._handler.headers) == MAX_HEADERS:
             raise RefusedError(HeadTooLargeError(f"a request may have at most {MAX_HEADERS} headers"))
-        self._headers.append((name, value))
         self._handler.on_header(name, value)
 
     def on_headers_complete(self) -> None:
@@ -134,7 +132,6 @@ class Parser:
             self._offered = True
             return
         self.in_head = False
-        self._headers = []
         if self._handler.waiting >= MAX_WAITING:
             self.overrun = True
             return

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
-from ldprecover_server.shuffle import permutation
+from ldprecover_server.shuffle import shuffled
 from ldprecover_server.store.deletion import Deletion, GoOn, Piece, Progress, count_at_most, in_pieces
 from ldprecover_server.store.rounds import Rounds
 from ldprecover_server.store.schema import keys, rounds, segments
@@ -121,7 +121,7 @@ class Mixing(Rounds, Deletion):
             n = sum(row.n for row in old)
             data = b"".join(row.data for row in old)
             reports = np.frombuffer(data, dtype=f"V{len(data) // n}")
-            mixed = {"id": id, "round": seq, "hour": old[0].hour, "n": n, "data": reports[permutation(n)].tobytes()}
+            mixed = {"id": id, "round": seq, "hour": old[0].hour, "n": n, "data": shuffled(reports).tobytes()}
             connection.execute(sa.insert(segments), mixed)
             count = {"rewritten": rounds.c.rewritten + 1}
             connection.execute(sa.update(rounds).where(rounds.c.seq == seq).values(count))

@@ -12,7 +12,6 @@ from tests.server.store.conftest import PARAMETERS, Group, OpenStore, Submitted,
 from ldprecover_server.errors import ReportsGoneError
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.refusals import Refusals
-from ldprecover_server.shuffle import permutation
 from ldprecover_server.store import Outcome, Store
 from ldprecover_server.store.schema import rounds, segments
 
@@ -254,18 +253,3 @@ def test_a_round_that_keeps_no_report_and_one_without_any_are_mixed_too(open_sto
     assert is_mixed(store, none)
     assert is_mixed(store, empty)
     assert store.commit([Group(none, [submitted(3)])]) == [[Outcome.DUPLICATE]]
-
-
-@pytest.mark.parametrize("n", [0, 1, 2, 16, 512, 513, 10_000])
-def test_a_permutation_has_every_number_once(n: int) -> None:
-    assert np.array_equal(np.sort(permutation(n)), np.arange(n))
-
-
-@pytest.mark.parametrize("n", [16, 600])
-def test_every_number_may_come_first_and_no_permutation_comes_twice(n: int) -> None:
-    """Pearson's statistic of the first of 40 n; above its mean by 6 standard deviations and 12 once in 10^7."""
-    drawn = [permutation(n) for _ in range(40 * n)]
-    counts = np.bincount([int(order[0]) for order in drawn], minlength=n)
-    statistic = float(((counts - 40) ** 2 / 40).sum())
-    assert statistic < (n - 1) + 6 * np.sqrt(2 * (n - 1)) + 12
-    assert len({order.tobytes() for order in drawn}) == len(drawn)
