@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError
-from ldprecover._types import Int64Array, Reports
 from ldprecover.alarms import support_size_law
+from ldprecover.types import Int64Array, Reports
 from ldprecover_attacker.base import Plan
 from ldprecover_attacker.crafting import craft, expected_hits, expected_size, padded_rows, unknown_protocol
 from ldprecover_attacker.honest_sizes import draw_sizes

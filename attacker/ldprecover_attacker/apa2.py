@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ldprecover import OLH, OUE, FrequencyOracle, ParameterError, kernels
-from ldprecover._types import FloatArray, Int64Array, Reports, UInt8Array
 from ldprecover.alarms import support_size_law
+from ldprecover.types import FloatArray, Int64Array, Reports, UInt8Array
 from ldprecover_attacker.base import Plan
 from ldprecover_attacker.crafting import (
     DEFAULT_SEARCH,

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError
-from ldprecover._types import FloatArray, Int64Array, Reports, UInt8Array, UInt32Array
+from ldprecover.types import FloatArray, Int64Array, Reports, UInt8Array, UInt32Array
 from ldprecover_attacker.seed_law import exhaustive_hits, most_hits_law
 from ldprecover_attacker.seed_search import exhaustive_seeds, fullest_buckets, sampled_seeds
 

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from ldprecover import GRR, FrequencyOracle
-from ldprecover._types import FloatArray, Int64Array
+from ldprecover.types import FloatArray, Int64Array
 
 __all__ = ["binomial", "draw_sizes"]
 

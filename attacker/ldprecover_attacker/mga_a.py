@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ldprecover import OLH, FrequencyOracle
-from ldprecover._types import Int64Array, Reports
+from ldprecover.types import Int64Array, Reports
 from ldprecover_attacker.base import Plan
 from ldprecover_attacker.crafting import DEFAULT_SEARCH, check_search, craft, expected_hits, wanted_support
 from ldprecover_attacker.seed_law import sized_law

@@ -7,11 +7,12 @@ from typing import Self
 import numpy as np
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError
-from ldprecover._types import FloatArray, Int64Array, Reports, UInt32Array
+from ldprecover.items import find_items
+from ldprecover.types import FloatArray, Int64Array, Reports, UInt32Array
 from ldprecover_attacker.base import ItemAttack, Plan
 from ldprecover_attacker.crafting import DEFAULT_SEARCH, check_search, unknown_protocol
 from ldprecover_attacker.seed_search import SEEDS
-from ldprecover_attacker.targets import check_index, find_items, index_or_label
+from ldprecover_attacker.targets import check_index, index_or_label
 
 __all__ = ["AGAINST", "MLA"]
 

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle
-from ldprecover._types import FloatArray, Reports
+from ldprecover.types import FloatArray, Reports
 from ldprecover_attacker.base import ItemAttack, Plan
 from ldprecover_attacker.crafting import unknown_protocol
 

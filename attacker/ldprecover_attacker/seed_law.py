@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ldprecover._types import FloatArray, Int64Array
+from ldprecover.types import FloatArray, Int64Array
 from ldprecover_attacker.honest_sizes import binomial
 from ldprecover_attacker.seed_search import SEEDS
 from ldprecover_attacker.size_search import worth

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ldprecover import kernels
-from ldprecover._types import UInt32Array
+from ldprecover.types import UInt32Array
 
 __all__ = ["SEEDS", "exhaustive_seeds", "fullest_buckets", "most_hits", "sampled_seeds", "tried_seeds"]
 

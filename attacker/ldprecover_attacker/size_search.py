@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldprecover import kernels
-from ldprecover._types import Int64Array, UInt32Array
 from ldprecover.kernels.xxhash32 import bucket_ranges, hash_items
+from ldprecover.types import Int64Array, UInt32Array
 from ldprecover_attacker.seed_search import tried_seeds
 
 __all__ = ["sized_seeds", "worth"]

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ldprecover._types import BoolArray, FloatArray, Int64Array, Reports
 from ldprecover.errors import ParameterError, ReportError
+from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
 
 __all__ = ["MAX_DOMAIN_SIZE", "MAX_EPSILON", "MIN_EPSILON", "FrequencyOracle"]
 

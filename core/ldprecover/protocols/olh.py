@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover import kernels
-from ldprecover._types import BoolArray, Int64Array, Reports, UInt32Array
 from ldprecover.errors import ParameterError
 from ldprecover.protocols.base import FrequencyOracle
 from ldprecover.sampling import below, keep_threshold, words_from
+from ldprecover.types import BoolArray, Int64Array, Reports, UInt32Array
 
 __all__ = ["MAX_HASH_RANGE", "OLH", "default_hash_range"]
 
