@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from ldprecover.errors import ParameterError
 
-__all__ = ["find_items", "target_indices"]
+__all__ = ["find_items", "items_in_words", "target_indices"]
 
 _SHOWN = 80  # characters of a label that a message repeats
 
@@ -24,6 +24,11 @@ def target_indices(targets: Iterable[int], d: int) -> tuple[int, ...]:
             raise ParameterError(f"every target must be an integer from 0 to {d - 1}, not {target!r:.40}")
         indices.add(index)
     return tuple(sorted(indices))
+
+
+def items_in_words(number: int) -> str:
+    """Return a number of items as a sentence has it: one item, 3 items."""
+    return "one item" if number == 1 else f"{number} items"
 
 
 def find_items(targets: Sequence[str | int], items: Sequence[str]) -> list[int]:

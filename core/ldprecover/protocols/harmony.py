@@ -64,9 +64,9 @@ class Mean:
 
         Raises ParameterError for another domain than two items, or no report.
         """
-        if oracle.domain_size != len(ITEMS) or tally.counts.size != len(ITEMS):
+        if oracle.domain_size != len(ITEMS) or tally.summary.size != len(ITEMS):
             raise ParameterError(f"a mean needs the {len(ITEMS)} items {' and '.join(ITEMS)}")
-        minus, plus = oracle.estimate(tally.counts, tally.n)
+        minus, plus = oracle.estimate(tally.counts(oracle), tally.n)
         value = float(plus - minus)
         scale = 1 / (oracle.p - oracle.q)
         within = min(abs(value), 1.0)

@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ldprecover.laws import chi_squared_normal, support_size_law
-from ldprecover.protocols import GRR, OLH, OUE, FrequencyOracle
+from ldprecover.items import items_in_words
+from ldprecover.laws import chi_squared_normal
+from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.base import Knowledge, Method, Recovery, indices_named
 from ldprecover.recovery.detection import drop
-from ldprecover.recovery.reports import combinations, size_counts, support_sizes, supported
+from ldprecover.recovery.reports import combinations, size_counts
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
 
 __all__ = ["METHOD"]
@@ -36,7 +37,7 @@ def _recover(knowledge: Knowledge) -> Recovery:
     """
     oracle, source = knowledge.oracle, knowledge.reports
     assert source is not None  # the contract asks for them
-    law = support_size_law(oracle.domain_size, oracle.p, oracle.q)
+    law = oracle.support_size_law()
     observed = source.total(size_counts)
     n = int(observed.sum())
     score, cells = _chi_squared(observed, np.ones(law.size), law)
@@ -96,14 +97,14 @@ class _Flagged:
     items: Int64Array
 
     def __call__(self, oracle: FrequencyOracle, reports: Reports) -> BoolArray:
-        bad: BoolArray = np.asarray(supported(oracle, reports, self.items).any(axis=1))
-        bad[bad] = self.sizes[support_sizes(oracle, reports[bad])]
+        bad: BoolArray = np.asarray(oracle.supported(reports, self.items).any(axis=1))
+        bad[bad] = self.sizes[oracle.support_sizes(reports[bad])]
         return bad
 
 
 def _supports_by_size(oracle: FrequencyOracle, reports: Reports, *, sizes: Int64Array) -> Int64Array:
     """Return, for each of the sizes, the support counts of the reports of that size."""
-    found = support_sizes(oracle, reports)
+    found = oracle.support_sizes(reports)
     return np.stack([oracle.support_counts(reports[found == size]) for size in sizes])
 
 
@@ -115,10 +116,10 @@ def _patterns(oracle: FrequencyOracle, reports: Reports, *, sizes: Int64Array, i
     """
     row = np.full(oracle.domain_size + 1, -1)
     row[sizes] = np.arange(sizes.size)
-    rows = row[support_sizes(oracle, reports)]
+    rows = row[oracle.support_sizes(reports)]
     reports, rows = reports[rows >= 0], rows[rows >= 0]
     every, columns = np.unique(items_of, return_inverse=True)
-    bits = supported(oracle, reports, every)
+    bits = oracle.supported(reports, every)
     combined = 1 << items_of.shape[1]
     counts = np.zeros((len(items_of), sizes.size * combined), np.int64)
     for i, of in enumerate(columns.reshape(items_of.shape)):
@@ -147,9 +148,9 @@ def _supports_none(d: int, sizes: Int64Array, number: int) -> FloatArray:
 
 
 def _unfit(oracle: FrequencyOracle) -> str | None:
-    if isinstance(oracle, GRR):
-        return "every grr report supports one item, so sizes tell nothing"
-    if not isinstance(oracle, OUE | OLH):
+    if oracle.fixed_size is not None:
+        return f"every {oracle.protocol} report supports {items_in_words(oracle.fixed_size)}, so sizes tell nothing"
+    if not oracle.traits.independent_bits:  # of reports of one size, no set of items would be likelier than another
         return f"the sizes of honest {oracle.protocol} reports are not known to it"
     if oracle.domain_size < _ITEMS + 2:
         return f"it needs at least {_ITEMS + 2} items"
