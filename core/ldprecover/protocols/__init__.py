@@ -1,12 +1,21 @@
 """Frequency oracles: one module each, one contract, one table."""
 
 from ldprecover.errors import ParameterError
-from ldprecover.protocols.base import MAX_DOMAIN_SIZE, MAX_EPSILON, MIN_EPSILON, FrequencyOracle
+from ldprecover.protocols.base import (
+    DEFAULT_SEARCH,
+    MAX_DOMAIN_SIZE,
+    MAX_EPSILON,
+    MIN_EPSILON,
+    Aim,
+    FrequencyOracle,
+    Search,
+)
 from ldprecover.protocols.grr import GRR
 from ldprecover.protocols.olh import MAX_HASH_RANGE, OLH, default_hash_range
 from ldprecover.protocols.oue import OUE
 
 __all__ = [
+    "DEFAULT_SEARCH",
     "GRR",
     "MAX_DOMAIN_SIZE",
     "MAX_EPSILON",
@@ -15,7 +24,9 @@ __all__ = [
     "OLH",
     "OUE",
     "PROTOCOLS",
+    "Aim",
     "FrequencyOracle",
+    "Search",
     "default_hash_range",
     "frequency_oracle",
 ]

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from ldprecover import kernels
 from ldprecover._types import BoolArray, Int64Array, Reports
-from ldprecover.protocols.base import FrequencyOracle
+from ldprecover.protocols.base import DEFAULT_SEARCH, Aim, FrequencyOracle, Search
 from ldprecover.sampling import below, keep_threshold, words_from
 
 __all__ = ["GRR"]
@@ -23,6 +23,7 @@ class GRR(FrequencyOracle):
     """
 
     protocol = "grr"
+    fixed_size = 1
 
     @property
     def p(self) -> float:
@@ -57,3 +58,28 @@ class GRR(FrequencyOracle):
     def supports(self, reports: Reports) -> BoolArray:
         named: BoolArray = reports[:, None] == np.arange(self.domain_size, dtype=np.uint32)
         return named
+
+    def encoded_others(self) -> float:
+        return 0.0
+
+    def craft(
+        self, wanted: Int64Array, rng: np.random.Generator, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH
+    ) -> Reports:
+        """Return one of the wanted items, drawn uniformly."""
+        m, r = wanted.shape
+        return self.encode(wanted[np.arange(m), rng.integers(r, size=m)], rng)
+
+    def expected_hits(
+        self, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1
+    ) -> tuple[float, float]:
+        return 1.0, 0.0
+
+    def uniform_reports(self, m: int, rng: np.random.Generator) -> Reports:
+        return rng.integers(self.domain_size, size=m, dtype=np.uint32)
+
+    def uniform_support(self) -> float:
+        return 1 / self.domain_size
+
+    def report_of_size(self, size: float, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH) -> Reports:
+        """Return a random item: a report supports no more, and no less."""
+        return self.uniform_reports(1, rng)

@@ -7,14 +7,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover import kernels
-from ldprecover._types import BoolArray, Int64Array, Reports, UInt32Array
+from ldprecover._types import BoolArray, FloatArray, Int64Array, Reports, UInt32Array
 from ldprecover.errors import ParameterError
-from ldprecover.protocols.base import FrequencyOracle
+from ldprecover.laws import binomial, draw_sizes
+from ldprecover.protocols.base import DEFAULT_SEARCH, Aim, FrequencyOracle, Search
+from ldprecover.protocols.seed_law import exhaustive_hits, hits_near, most_hits_law, sized_law
+from ldprecover.protocols.seed_search import SEEDS, fullest_buckets, sampled_seeds, scanned_seeds, seeds_near
+from ldprecover.protocols.size_search import sized_bucket, sized_seeds
 from ldprecover.sampling import below, keep_threshold, words_from
 
 __all__ = ["MAX_HASH_RANGE", "OLH", "default_hash_range"]
 
 MAX_HASH_RANGE = 65_536
+
+_NEGLIGIBLE = 1e-12  # sizes less likely than this are left out of an expectation
 
 _REPORT = np.dtype([("seed", "<u4"), ("bucket", "<u2")])
 
@@ -38,6 +44,7 @@ class OLH(FrequencyOracle):
     hash_range: int
 
     protocol = "olh"
+    crafted_model = "searched"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -95,3 +102,81 @@ class OLH(FrequencyOracle):
         items = np.arange(self.domain_size, dtype=np.uint32)
         hit: BoolArray = self.buckets(reports["seed"][:, None], items) == reports["bucket"][:, None]
         return hit
+
+    def encoded_others(self) -> float:
+        return (self.domain_size - 1) * self.q
+
+    def craft(
+        self, wanted: Int64Array, rng: np.random.Generator, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH
+    ) -> Reports:
+        """Return a seed found by `search`, and its bucket that is best of all.
+
+        - "most": the seed that hashes most wanted items to one bucket. For one item every seed is
+          perfect, so it is a random one.
+        - "balanced": the greatest (wanted items in the bucket) - |L' - (items in it)|, L' = floor(d/g).
+        - "honest": the size nearest to the one drawn; among these, the most wanted items.
+        """
+        (m, r), d, g = wanted.shape, self.domain_size, self.hash_range
+        items = wanted.astype(np.uint32)
+        if aim != "most":
+            exact = aim == "honest"
+            aims = draw_sizes(self.p, self.q, d, m, rng) if exact else np.full(m, d // g)
+            return self.reports(*sized_seeds(items, aims, d, g, self._seeds(search), rng, exact=exact))
+        if r == 1:
+            return self.encode(wanted[np.arange(m), rng.integers(r, size=m)], rng)
+        seeds = scanned_seeds(items, g, rng) if search == "exhaustive" else sampled_seeds(items, g, search, rng)
+        return self.reports(seeds, fullest_buckets(seeds, items, g, rng))
+
+    def expected_hits(
+        self, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1
+    ) -> tuple[float, float]:
+        """As the contract has it, under an ideal hash."""
+        d, g = self.domain_size, self.hash_range
+        if aim == "balanced":
+            return sized_law(r, d, g, self._seeds(search), d // g, False)
+        if aim == "honest":
+            law = self.support_size_law()
+            likely = np.flatnonzero(law > _NEGLIGIBLE)
+            means = [sized_law(r, d, g, self._seeds(search), size, True) for size in likely.tolist()]
+            hits, others = np.array(means).T @ law[likely] / law[likely].sum()
+            return float(hits), float(others)
+        rest = (d - r) * self.q
+        if r == 1:
+            return 1.0, rest
+        if search == "exhaustive":
+            return exhaustive_hits(r, g, m), rest
+        return float(most_hits_law(r, g, int(search)) @ np.arange(r + 1)), rest
+
+    def craft_by_coins(
+        self, targets: Int64Array, rate: float, m: int, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH
+    ) -> Reports:
+        """Return random buckets, and of each user's own seeds one that hashes a wished number of targets there.
+
+        The number is from Binomial(r, rate); the seed with the nearest to it, the smaller of two as near.
+        """
+        wishes = rng.binomial(targets.size, rate, size=m)
+        buckets = rng.integers(self.hash_range, size=m, dtype=np.uint32)
+        seeds = seeds_near(wishes, buckets, targets.astype(np.uint32), self.hash_range, search, rng)
+        return self.reports(seeds, buckets)
+
+    def coin_support(self, targets: Int64Array, rate: float, *, search: int = DEFAULT_SEARCH) -> FloatArray:
+        r = targets.size
+        near = [hits_near(r, self.hash_range, search, wish) for wish in range(r + 1)]
+        return self._support_of(targets, float(binomial(r, rate) @ near), (self.domain_size - r) * self.q)
+
+    def uniform_reports(self, m: int, rng: np.random.Generator) -> Reports:
+        seeds = rng.integers(0, SEEDS, size=m, dtype=np.uint32)
+        return self.reports(seeds, rng.integers(self.hash_range, size=m))
+
+    def uniform_support(self) -> float:
+        return self.q
+
+    def report_of_size(self, size: float, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH) -> Reports:
+        """Return, of the buckets of `search` random seeds, the first whose number of items is nearest to the size."""
+        seed, bucket = sized_bucket(size, self.domain_size, self.hash_range, search, rng)
+        return self.reports(np.array([seed]), np.array([bucket]))
+
+    def _seeds(self, search: Search) -> int:
+        if search == "exhaustive":
+            raise ParameterError(f"an exhaustive search of {self.protocol} seeds finds most items, not a wished size")
+        return search

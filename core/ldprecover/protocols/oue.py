@@ -8,14 +8,14 @@ from numpy.typing import ArrayLike
 
 from ldprecover import kernels
 from ldprecover._types import BoolArray, Int64Array, Reports, UInt8Array
-from ldprecover.protocols.base import FrequencyOracle
+from ldprecover.protocols.padding import PaddedReports
 from ldprecover.sampling import flip_threshold, words_from
 
 __all__ = ["OUE"]
 
 
 @dataclass(frozen=True)
-class OUE(FrequencyOracle):
+class OUE(PaddedReports):
     """Optimised unary encoding (paper, III-B; Wang et al., USENIX Security 2017).
 
     The report is d independent bits: the bit of the user's item is one with probability p = 1/2,
@@ -36,7 +36,6 @@ class OUE(FrequencyOracle):
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of one packed report, ceil(d/8)."""
         return -(-self.domain_size // 8)
 
     @property

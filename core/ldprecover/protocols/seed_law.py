@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldprecover._types import FloatArray, Int64Array
-from ldprecover_attacker.honest_sizes import binomial
-from ldprecover_attacker.seed_search import SEEDS
-from ldprecover_attacker.size_search import worth
+from ldprecover.laws import binomial
+from ldprecover.protocols.seed_search import SEEDS
+from ldprecover.protocols.size_search import worth
 
 __all__ = ["exhaustive_hits", "hits_near", "most_hits_law", "sized_law"]
 
@@ -44,7 +44,7 @@ def exhaustive_hits(r: int, g: int, m: int) -> float:
 
 @lru_cache(maxsize=4096)
 def sized_law(r: int, d: int, g: int, budget: int, size: int, exact: bool) -> tuple[float, float]:
-    """Return E h and E o of the cell that is worth most, by `ldprecover_attacker.size_search.worth`.
+    """Return E h and E o of the cell that is worth most, by `ldprecover.protocols.size_search.worth`.
 
     Some dozen transforms of r·d values, 10 ms at d = 490; few seeds, or an unlikely size, take more.
     """
