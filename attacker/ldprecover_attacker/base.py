@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover import FrequencyOracle, ParameterError
-from ldprecover._types import FloatArray, Int64Array, Reports
+from ldprecover.types import FloatArray, Int64Array, Reports
 
 __all__ = ["MODELS", "Attack", "ItemAttack", "ModelledAttack", "Plan", "draw_items"]
 

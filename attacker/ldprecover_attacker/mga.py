@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 
 from ldprecover import FrequencyOracle
-from ldprecover._types import FloatArray
+from ldprecover.types import FloatArray
 from ldprecover_attacker.base import ModelledAttack, Plan
 from ldprecover_attacker.search import DEFAULT_SEARCH, check_search
 from ldprecover_attacker.targets import TargetedAttack

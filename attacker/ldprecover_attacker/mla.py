@@ -7,10 +7,11 @@ from typing import Self
 import numpy as np
 
 from ldprecover import FrequencyOracle, ParameterError
-from ldprecover._types import FloatArray, Reports
+from ldprecover.items import find_items
+from ldprecover.types import FloatArray, Reports
 from ldprecover_attacker.base import ItemAttack, Plan
 from ldprecover_attacker.search import DEFAULT_SEARCH, check_search
-from ldprecover_attacker.targets import check_index, find_items, index_or_label
+from ldprecover_attacker.targets import check_index, index_or_label
 
 __all__ = ["AGAINST", "MLA"]
 

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from ldprecover import FrequencyOracle
-from ldprecover._types import FloatArray
+from ldprecover.types import FloatArray
 from ldprecover_attacker.base import ItemAttack, Plan
 
 __all__ = ["RPA"]

@@ -13,14 +13,14 @@ from statistics import NormalDist
 import numpy as np
 
 from ldprecover._pairs import SeedPairs, pairs_quantile
-from ldprecover._skewed import chi_squared_quantile, skewed_quantile
-from ldprecover._types import FloatArray, Int64Array, Reports
 from ldprecover.errors import ParameterError
+from ldprecover.laws import chi_squared_quantile, skewed_quantile
 from ldprecover.protocols import GRR, OLH, OUE, FrequencyOracle
 from ldprecover.recovery.reports import ReportSource, size_counts
 from ldprecover.recovery.simplex import project_simplex
 from ldprecover.simulation import honest_tally
 from ldprecover.tally import Tally
+from ldprecover.types import FloatArray, Int64Array, Reports
 
 __all__ = ["ALARMS", "DEFAULT_RATE", "LEAST_RATE", "Alarm", "AlarmKind", "raise_alarms", "support_size_law"]
 

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from ldprecover._types import FloatArray
 from ldprecover.errors import ParameterError
 from ldprecover.protocols.base import FrequencyOracle
 from ldprecover.tally import Tally
+from ldprecover.types import FloatArray
 
 __all__ = ["Estimates"]
 

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover._checks import finite_vector
-from ldprecover._types import FloatArray, Int64Array
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import GRR, OLH, OUE, FrequencyOracle
 from ldprecover.tally import Tally
+from ldprecover.types import FloatArray, Int64Array
 
 __all__ = ["honest_tally", "input_poisoning_tally", "one_hot_tally", "sampled_tally"]
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ldprecover._types import Int64Array, Reports
 from ldprecover.errors import ParameterError
 from ldprecover.protocols.base import FrequencyOracle
+from ldprecover.types import Int64Array, Reports
 
 __all__ = ["Tally"]
 

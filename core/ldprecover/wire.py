@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from ldprecover._types import Reports
 from ldprecover.errors import ReportError
 from ldprecover.protocols import OLH, OUE, FrequencyOracle
+from ldprecover.types import Reports
 
 __all__ = [
     "MEDIA_TYPE",

@@ -5,13 +5,14 @@ import pytest
 from scipy import stats
 
 from ldprecover import ParameterError, Tally, _pairs, frequency_oracle
-from ldprecover._pairs import SeedPairs, _poisson_quantile, pairs_quantile
+from ldprecover._pairs import SeedPairs, pairs_quantile
 from ldprecover.alarms import (
     ALARMS,
     LEAST_RATE,
     raise_alarms,
     support_size_law,
 )
+from ldprecover.laws import poisson_quantile
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.reports import ReportSource
 from ldprecover.simulation import honest_tally
@@ -122,7 +123,7 @@ def test_counts_alone_give_the_alarms_that_need_no_reports() -> None:
 @pytest.mark.parametrize("mean", [0.0, 0.01, 1.0, 19.6, 900.0])
 @pytest.mark.parametrize("level", [0.9, 0.999, 1 - 1e-6])
 def test_the_poisson_quantile_is_that_of_scipy(mean: float, level: float) -> None:
-    assert _poisson_quantile(level, mean) == (stats.poisson.ppf(level, mean) if mean else 0)
+    assert poisson_quantile(level, mean) == (stats.poisson.ppf(level, mean) if mean else 0)
 
 
 @pytest.mark.parametrize(("n", "places"), [(300, 1 << 20), (3_000, 1_000), (1_000, 1_000)])

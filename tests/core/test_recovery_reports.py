@@ -8,10 +8,10 @@ import pytest
 from scipy import stats
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError, Tally, project_simplex, recover
+from ldprecover.laws import support_size_law
 from ldprecover.metrics import mse
 from ldprecover.recovery import ReportSource
 from ldprecover.recovery.base import indices_named
-from ldprecover.recovery.diffstats import honest_sizes
 from ldprecover.recovery.fiad import abnormal_itemsets, threshold
 from ldprecover.recovery.kmeans import two_means
 from ldprecover.recovery.likelihood import expectation_maximisation
@@ -99,7 +99,7 @@ def test_sizes_and_their_law_are_those_of_honest_reports(oracle: FrequencyOracle
     genuine = poisoned(oracle).genuine
     sizes = support_sizes(oracle, genuine)
     np.testing.assert_array_equal(sizes, oracle.supports(genuine).sum(axis=1))
-    law = honest_sizes(oracle)
+    law = support_size_law(oracle.domain_size, oracle.p, oracle.q)
     k = np.arange(D + 1)
     by_scipy = (1 - oracle.p) * stats.binom.pmf(k, D - 1, oracle.q) + oracle.p * stats.binom.pmf(k - 1, D - 1, oracle.q)
     np.testing.assert_allclose(law, by_scipy, rtol=1e-9, atol=1e-300)

@@ -9,7 +9,7 @@ from scipy import stats
 from tests.seed_laws import best_hits
 
 from ldprecover import OLH, OUE, FrequencyOracle
-from ldprecover.laws import binomial, draw_sizes
+from ldprecover.laws import binomial_law, draw_support_sizes
 from ldprecover.protocols.seed_law import exhaustive_hits, hits_near, most_hits_law, sized_law
 from ldprecover.protocols.seed_search import SEEDS
 from ldprecover.protocols.size_search import sized_seeds, worth
@@ -82,7 +82,7 @@ def test_perfect_seeds_of_an_exhaustive_search_run_out() -> None:
 def test_the_number_of_hits_nearest_to_a_wish_has_the_law_of_all_outcomes(budget: int) -> None:
     r, g = 3, 3
     weights = dict.fromkeys(product(range(r + 1), repeat=budget), 1.0)
-    law = binomial(r, 1 / g)
+    law = binomial_law(r, 1 / g)
     for values in weights:
         weights[values] = float(np.prod(law[list(values)]))
     for wish in range(r + 1):
@@ -125,7 +125,7 @@ def test_no_two_kinds_of_bucket_are_worth_the_same(exact: bool) -> None:
 
 @pytest.mark.parametrize(("n", "p"), [(1, 0.5), (101, 0.3775), (489, 1 / 3), (5, 0.001)])
 def test_a_binomial_law_is_one(n: int, p: float) -> None:
-    assert binomial(n, p) == pytest.approx(stats.binom(n, p).pmf(np.arange(n + 1)), abs=1e-12)
+    assert binomial_law(n, p) == pytest.approx(stats.binom(n, p).pmf(np.arange(n + 1)), abs=1e-12)
 
 
 @pytest.mark.parametrize("oracle", [OUE(0.5, 102), OLH(0.5, 102, 3)], ids=repr)
@@ -135,7 +135,7 @@ def test_sizes_are_drawn_as_honest_reports_have_them(oracle: FrequencyOracle) ->
     law = oracle.support_size_law()
     common = law * m >= 10
     honest = oracle.supports(oracle.perturb(rng.integers(0, 102, m), rng)).sum(axis=1)
-    for sizes in (draw_sizes(oracle.p, oracle.q, 102, m, rng), honest):
+    for sizes in (draw_support_sizes(m, 102, oracle.p, oracle.q, rng), honest):
         counts = np.bincount(sizes, minlength=law.size)[common]
         statistic = ((counts - m * law[common]) ** 2 / (m * law[common])).sum()
         assert statistic <= stats.chi2.isf(1e-9, common.sum())

@@ -9,9 +9,9 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ldprecover._types import BoolArray, FloatArray, Int64Array, Reports
 from ldprecover.errors import ParameterError, ReportError
-from ldprecover.laws import independent_sizes
+from ldprecover.laws import support_size_law
+from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
 
 __all__ = ["DEFAULT_SEARCH", "MAX_DOMAIN_SIZE", "MAX_EPSILON", "MIN_EPSILON", "Aim", "FrequencyOracle", "Search"]
 
@@ -153,7 +153,7 @@ class FrequencyOracle(ABC):
             raise ReportError(reason, position=int(np.argmax(bad)))
 
     def support_size_law(self) -> FloatArray:
-        return independent_sizes(self.p, self.q, self.domain_size)
+        return support_size_law(self.domain_size, self.p, self.q)
 
     # What malicious users can make of the protocol's reports. One that a protocol leaves out is refused by name.
 

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover import kernels
-from ldprecover._types import BoolArray, Int64Array, Reports
 from ldprecover.protocols.base import DEFAULT_SEARCH, Aim, FrequencyOracle, Search
 from ldprecover.sampling import below, keep_threshold, words_from
+from ldprecover.types import BoolArray, Int64Array, Reports
 
 __all__ = ["GRR"]
 

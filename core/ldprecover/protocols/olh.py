@@ -7,14 +7,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover import kernels
-from ldprecover._types import BoolArray, FloatArray, Int64Array, Reports, UInt32Array
 from ldprecover.errors import ParameterError
-from ldprecover.laws import binomial, draw_sizes
+from ldprecover.laws import binomial_law, draw_support_sizes
 from ldprecover.protocols.base import DEFAULT_SEARCH, Aim, FrequencyOracle, Search
 from ldprecover.protocols.seed_law import exhaustive_hits, hits_near, most_hits_law, sized_law
 from ldprecover.protocols.seed_search import SEEDS, fullest_buckets, sampled_seeds, scanned_seeds, seeds_near
 from ldprecover.protocols.size_search import sized_bucket, sized_seeds
 from ldprecover.sampling import below, keep_threshold, words_from
+from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, UInt32Array
 
 __all__ = ["MAX_HASH_RANGE", "OLH", "default_hash_range"]
 
@@ -120,7 +120,7 @@ class OLH(FrequencyOracle):
         items = wanted.astype(np.uint32)
         if aim != "most":
             exact = aim == "honest"
-            aims = draw_sizes(self.p, self.q, d, m, rng) if exact else np.full(m, d // g)
+            aims = draw_support_sizes(m, d, self.p, self.q, rng) if exact else np.full(m, d // g)
             return self.reports(*sized_seeds(items, aims, d, g, self._seeds(search), rng, exact=exact))
         if r == 1:
             return self.encode(wanted[np.arange(m), rng.integers(r, size=m)], rng)
@@ -162,7 +162,7 @@ class OLH(FrequencyOracle):
     def coin_support(self, targets: Int64Array, rate: float, *, search: int = DEFAULT_SEARCH) -> FloatArray:
         r = targets.size
         near = [hits_near(r, self.hash_range, search, wish) for wish in range(r + 1)]
-        return self._support_of(targets, float(binomial(r, rate) @ near), (self.domain_size - r) * self.q)
+        return self._support_of(targets, float(binomial_law(r, rate) @ near), (self.domain_size - r) * self.q)
 
     def uniform_reports(self, m: int, rng: np.random.Generator) -> Reports:
         seeds = rng.integers(0, SEEDS, size=m, dtype=np.uint32)

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover import kernels
-from ldprecover._types import BoolArray, Int64Array, Reports, UInt8Array
 from ldprecover.protocols.padding import PaddedReports
 from ldprecover.sampling import flip_threshold, words_from
+from ldprecover.types import BoolArray, Int64Array, Reports, UInt8Array
 
 __all__ = ["OUE"]
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ldprecover._types import FloatArray, Int64Array, Reports, UInt8Array
-from ldprecover.laws import binomial, draw_sizes
+from ldprecover.laws import binomial_law, draw_support_sizes
 from ldprecover.protocols.base import DEFAULT_SEARCH, Aim, FrequencyOracle, Search
+from ldprecover.types import FloatArray, Int64Array, Reports, UInt8Array
 
 __all__ = ["PaddedReports", "padded_rows"]
 
@@ -80,7 +80,7 @@ class PaddedReports(FrequencyOracle):
 
     def coin_support(self, targets: Int64Array, rate: float, *, search: int = DEFAULT_SEARCH) -> FloatArray:
         r = targets.size
-        law, coins = self.support_size_law(), binomial(r, rate)
+        law, coins = self.support_size_law(), binomial_law(r, rate)
         sizes, wishes = np.flatnonzero(law > _LIKELY), np.flatnonzero(coins > _LIKELY)
         hits = _possible(wishes[:, None], sizes, r, self.domain_size)
         mean = float(coins[wishes] @ hits @ law[sizes])
@@ -111,7 +111,7 @@ class PaddedReports(FrequencyOracle):
     def _honest_sizes(self, m: int, rng: np.random.Generator) -> Int64Array:
         if self.fixed_size is not None:
             return np.full(m, self.fixed_size)
-        return draw_sizes(self.p, self.q, self.domain_size, m, rng)
+        return draw_support_sizes(m, self.domain_size, self.p, self.q, rng)
 
 
 def padded_rows(wanted: Int64Array, sizes: Int64Array, d: int, rng: np.random.Generator) -> UInt8Array:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ldprecover import kernels
-from ldprecover._types import Int64Array, UInt32Array
+from ldprecover.types import Int64Array, UInt32Array
 
 __all__ = [
     "SEEDS",

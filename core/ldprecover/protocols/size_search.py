@@ -4,9 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldprecover import kernels
-from ldprecover._types import Int64Array, UInt32Array
 from ldprecover.kernels.xxhash32 import bucket_ranges, hash_items
 from ldprecover.protocols.seed_search import SEEDS, tried_seeds
+from ldprecover.types import Int64Array, UInt32Array
 
 __all__ = ["sized_bucket", "sized_seeds", "worth"]
 

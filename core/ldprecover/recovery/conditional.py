@@ -5,13 +5,13 @@ from functools import partial
 
 import numpy as np
 
-from ldprecover._types import BoolArray, FloatArray, Reports
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import GRR, OLH, OUE, FrequencyOracle
 from ldprecover.recovery.base import AUTO, Knowledge, Method, Recovery, indices_named
 from ldprecover.recovery.detection import drop
 from ldprecover.recovery.reports import support_sizes, supported
 from ldprecover.recovery.simplex import project_simplex
+from ldprecover.types import BoolArray, FloatArray, Reports
 
 __all__ = ["METHOD"]
 

@@ -6,13 +6,13 @@ from functools import partial
 
 import numpy as np
 
-from ldprecover._types import BoolArray, Reports
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import GRR, FrequencyOracle
 from ldprecover.recovery.base import Knowledge, Method, Recovery
 from ldprecover.recovery.reports import supported
 from ldprecover.recovery.simplex import project_simplex
 from ldprecover.tally import Tally
+from ldprecover.types import BoolArray, Reports
 
 __all__ = ["METHODS", "Suspicion", "drop"]
 

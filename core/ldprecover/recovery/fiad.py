@@ -7,12 +7,13 @@ from functools import partial
 
 import numpy as np
 
-from ldprecover._types import BoolArray, Int64Array, Reports
 from ldprecover.errors import ParameterError
+from ldprecover.laws import binomial_threshold
 from ldprecover.protocols import GRR, OLH, OUE, FrequencyOracle
 from ldprecover.recovery.base import Knowledge, Method, Option, Recovery, indices_named
 from ldprecover.recovery.detection import drop
 from ldprecover.recovery.reports import ReportSource, combinations, supported
+from ldprecover.types import BoolArray, Int64Array, Reports
 
 __all__ = ["METHOD", "Group", "abnormal_itemsets", "threshold"]
 
@@ -32,7 +33,7 @@ def threshold(oracle: FrequencyOracle, n: int, z: int, rate: float) -> int:
     if isinstance(oracle, OUE):
         w = oracle.p * oracle.q ** (z - 1)
         return math.ceil(n * w + math.sqrt(n * w * (1 - w) / rate))
-    return _binomial_threshold(n, oracle.q ** (z - 1), rate)
+    return binomial_threshold(n, oracle.q ** (z - 1), rate)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,18 +171,6 @@ def _supersets(counts: Int64Array) -> Int64Array:
         pairs[:, 0] += pairs[:, 1]
         bit <<= 1
     return total
-
-
-def _binomial_threshold(n: int, w: float, rate: float) -> int:
-    """Return the smallest t with P(Binomial(n, w) >= t) <= rate."""
-    low = max(0, math.floor(n * w))
-    high = min(n, math.ceil(n * w + 60 + 40 * math.sqrt(n * w)))  # beyond any rate from 1e-12
-    k = np.arange(low, high + 1)
-    factorial = np.array([math.lgamma(x + 1) + math.lgamma(n - x + 1) for x in k])
-    log = math.lgamma(n + 1) - factorial + k * math.log(w) + (n - k) * math.log1p(-w)
-    tail = np.cumsum(np.exp(log)[::-1])[::-1]
-    within = np.flatnonzero(tail <= rate)
-    return int(k[within[0]]) if within.size else n + 1
 
 
 def _unfit(oracle: FrequencyOracle) -> str | None:

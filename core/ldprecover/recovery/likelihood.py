@@ -4,12 +4,12 @@ from functools import partial
 
 import numpy as np
 
-from ldprecover._types import FloatArray, Reports, UInt8Array
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import GRR, OLH, OUE, FrequencyOracle
 from ldprecover.recovery.base import Knowledge, Method, Option, Recovery
 from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.simplex import project_simplex
+from ldprecover.types import FloatArray, Reports, UInt8Array
 
 __all__ = ["METHODS", "counts_likelihood", "expectation_maximisation"]
 

@@ -13,9 +13,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ldprecover._types import FloatArray
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import PROTOCOLS, FrequencyOracle
+from ldprecover.types import FloatArray
 
 __all__ = [
     "MALICIOUS_MODELS",

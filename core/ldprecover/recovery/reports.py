@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ldprecover._types import BoolArray, Int64Array, Reports
 from ldprecover.errors import ParameterError, ReportError
 from ldprecover.protocols import GRR, OLH, OUE, FrequencyOracle
 from ldprecover.tally import Tally
+from ldprecover.types import BoolArray, Int64Array, Reports
 
 __all__ = ["ReportSource", "combinations", "size_counts", "support_sizes", "supported"]
 

@@ -3,10 +3,10 @@
 import math
 from dataclasses import dataclass
 
-from ldprecover._types import FloatArray
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.base import AUTO, MAX_ETA, Knowledge
+from ldprecover.types import FloatArray
 
 __all__ = ["MaliciousShare", "estimate_share", "eta_of"]
 

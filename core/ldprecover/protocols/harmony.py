@@ -12,12 +12,12 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ldprecover._types import Int64Array
 from ldprecover.errors import ParameterError
 from ldprecover.parameters import RoundParameters
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.sampling import words_from
 from ldprecover.tally import Tally
+from ldprecover.types import Int64Array
 
 __all__ = ["ITEMS", "Mean", "is_for_numbers", "round_numbers"]
 
