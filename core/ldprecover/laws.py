@@ -8,13 +8,14 @@ from statistics import NormalDist
 
 import numpy as np
 
-from ldprecover.types import FloatArray
+from ldprecover.types import FloatArray, Int64Array
 
 __all__ = [
     "binomial_law",
     "binomial_threshold",
     "chi_squared_normal",
     "chi_squared_quantile",
+    "draw_support_sizes",
     "poisson_quantile",
     "skewed_quantile",
     "skewed_tail",
@@ -53,6 +54,12 @@ def support_size_law(d: int, p: float, q: float) -> FloatArray:
     others = binomial_law(d - 1, q)
     law: FloatArray = (1 - p) * np.append(others, 0.0) + p * np.append(0.0, others)
     return law
+
+
+def draw_support_sizes(m: int, d: int, p: float, q: float, rng: np.random.Generator) -> Int64Array:
+    """Return m numbers drawn from that law."""
+    sizes: Int64Array = rng.binomial(d - 1, q, size=m) + (rng.random(m) < p)
+    return sizes
 
 
 def poisson_quantile(level: float, mean: float) -> int:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from ldprecover.errors import ParameterError
 from ldprecover.protocols.base import FrequencyOracle
+from ldprecover.protocols.crafting import DEFAULT_SEARCH, Aim, Search
 from ldprecover.protocols.grr import GRR
 from ldprecover.protocols.olh import MAX_HASH_RANGE, OLH, default_hash_range
 from ldprecover.protocols.oue import OUE
@@ -12,6 +13,7 @@ from ldprecover.protocols.randomiser import MAX_DOMAIN_SIZE, MAX_EPSILON, MIN_EP
 from ldprecover.protocols.unary import UnaryEncoding
 
 __all__ = [
+    "DEFAULT_SEARCH",
     "GRR",
     "MAX_DOMAIN_SIZE",
     "MAX_EPSILON",
@@ -20,9 +22,11 @@ __all__ = [
     "OLH",
     "OUE",
     "PROTOCOLS",
+    "Aim",
     "Column",
     "FrequencyOracle",
     "ReportForms",
+    "Search",
     "Traits",
     "UnaryEncoding",
     "default_hash_range",

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from ldprecover import laws
 from ldprecover.errors import ParameterError
-from ldprecover.protocols.randomiser import LocalRandomiser
+from ldprecover.protocols.crafting import CraftedReports
 from ldprecover.tally import Tally
 from ldprecover.types import FloatArray, Int64Array, Reports
 
@@ -23,7 +23,7 @@ _CHUNK = 1 << 22  # (report, item) pairs of the reports that are drawn at once
 
 
 @dataclass(frozen=True)
-class FrequencyOracle(LocalRandomiser):
+class FrequencyOracle(CraftedReports):
     """A pure LDP protocol for frequencies (Wang et al., USENIX Security 2017).
 
     Everything after counting needs only `p`, `q` and the support counts: p = P(v in S(z)) for a user
@@ -86,11 +86,6 @@ class FrequencyOracle(LocalRandomiser):
     def malicious_sum(self) -> float:
         """S = (1 - qd)/(p - q): the sum of f~_Y if each malicious report supports one item (paper, V-C)."""
         return (1 - self.q * self.domain_size) / (self.p - self.q)
-
-    @property
-    def honest_support_size(self) -> float:
-        """E|S(z)| = p + (d-1)q of an honest report."""
-        return self.p + (self.domain_size - 1) * self.q
 
     def support_size_law(self) -> FloatArray:
         """Return P(k) for k = 0..d: the law of the number of items that an honest report supports.

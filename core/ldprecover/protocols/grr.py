@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from ldprecover import kernels
 from ldprecover.protocols.base import FrequencyOracle
+from ldprecover.protocols.crafting import DEFAULT_SEARCH, Aim, Search
 from ldprecover.protocols.parts import Column, ReportForms, Traits
 from ldprecover.sampling import below, keep_threshold, words_from
 from ldprecover.tally import Tally
@@ -110,3 +111,28 @@ class GRR(FrequencyOracle):
     def encoded_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
         held = self._true_counts(true_counts)
         return Tally(held, int(held.sum()))
+
+    def encoded_others(self) -> float:
+        return 0.0
+
+    def craft(
+        self, wanted: Int64Array, rng: np.random.Generator, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH
+    ) -> Reports:
+        """Return one of the wanted items, drawn uniformly."""
+        m, r = wanted.shape
+        return self.encode(wanted[np.arange(m), rng.integers(r, size=m)], rng)
+
+    def expected_hits(
+        self, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1
+    ) -> tuple[float, float]:
+        return 1.0, 0.0
+
+    def uniform_reports(self, m: int, rng: np.random.Generator) -> Reports:
+        return rng.integers(self.domain_size, size=m, dtype=np.uint32)
+
+    def uniform_support(self) -> float:
+        return 1 / self.domain_size
+
+    def report_of_size(self, size: float, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH) -> Reports:
+        """Return a random item: a report supports no more, and no less."""
+        return self.uniform_reports(1, rng)

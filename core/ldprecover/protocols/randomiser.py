@@ -83,6 +83,11 @@ class LocalRandomiser(ABC):
         """Probability that a report supports an item its user does not hold."""
 
     @property
+    def honest_support_size(self) -> float:
+        """E|S(z)| = p + (d-1)q of an honest report."""
+        return self.p + (self.domain_size - 1) * self.q
+
+    @property
     def likelihood_ratio(self) -> float | None:
         """P(z | v)/P(z | w) for an item v that z supports and an item w that it does not.
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ldprecover import kernels
 from ldprecover.errors import ReportError
-from ldprecover.protocols.base import FrequencyOracle
+from ldprecover.protocols.padding import PaddedReports
 from ldprecover.protocols.parts import Column, ReportForms
 from ldprecover.tally import Tally
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, UInt8Array
@@ -27,7 +27,7 @@ UNARY_FORMS = ReportForms(
 
 
 @dataclass(frozen=True)
-class UnaryEncoding(FrequencyOracle):
+class UnaryEncoding(PaddedReports):
     """A protocol whose report is d bits; it supports the items whose bits are one.
 
     Packed, item i is bit i%8 of byte i//8 (bit 0 the least significant); padding bits are zero. How bits
@@ -95,7 +95,7 @@ class UnaryEncoding(FrequencyOracle):
 
     def crafted_log_likelihood(self, reports: Reports, target: int) -> FloatArray:
         """Return log P(z) of reports of L ones, L - 1 of them anywhere beside the target's."""
-        d, ones = self.domain_size, max(math.floor(self.honest_support_size), 1)
+        d, ones = self.domain_size, max(self.expected_size, 1)
         crafted = -(math.lgamma(d) - math.lgamma(ones) - math.lgamma(d - ones + 1))
         return np.where(self.support_sizes(reports) == ones, crafted, -np.inf)
 
