@@ -1,11 +1,11 @@
 """The JSON of requests and answers: one declaration of each builds it, checks it and describes it."""
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from ldprecover.protocols import MAX_DOMAIN_SIZE, MAX_EPSILON, MAX_HASH_RANGE, MIN_EPSILON
+from ldprecover.protocols import MAX_DOMAIN_SIZE, MAX_EPSILON, MIN_EPSILON, PROTOCOLS, own_parameters
 from ldprecover_server.access.tickets import MAX_COUNT
 from ldprecover_server.retention import PATTERN
 from ldprecover_server.rounds import NAME
@@ -39,7 +39,10 @@ __all__ = [
 
 ROUND_NAME = f"^{NAME}$"
 
-Protocol = Annotated[Literal["grr", "oue", "olh"], Meta(description="Frequency oracle.")]
+if TYPE_CHECKING:
+    Protocol = str
+else:
+    Protocol = Annotated[Literal[tuple(PROTOCOLS)], Meta(description="Frequency oracle.")]
 Access = Annotated[
     Literal["open", "key", "ticket"],
     Meta(
@@ -58,9 +61,25 @@ class _Request(Struct, forbid_unknown_fields=True):
     """Base of what callers send: a field that is not known is refused, and numbers are strict."""
 
 
-class NewRound(_Request):
-    """A round to open. Give `items` or `domain_size`, not both."""
+T = TypeVar("T", bound=type[Struct])
 
+
+def _with_own_parameters(base: T, type: Any, *default: object) -> T:
+    """Return the struct with a field more for each parameter that is some protocols' own, and that it has not."""
+    missing = [name for name in own_parameters() if name not in base.__struct_fields__]
+    fields: Any = [(name, type(name), *default) for name in missing]
+    return msgspec.defstruct(base.__name__, fields, bases=(base,), kw_only=True)  # type: ignore[return-value]
+
+
+def _given(name: str) -> Any:
+    """Return the type of a protocol's own parameter in a request."""
+    kinds = own_parameters()[name]
+    low, high = min(kind.parameter_range[0] for kind in kinds), max(kind.parameter_range[1] for kind in kinds)
+    meaning = "; ".join(kind.parameter_meaning for kind in kinds)
+    return Annotated[Annotated[int, Meta(ge=low, le=high)] | None, Meta(description=meaning)]
+
+
+class _Items(_Request):
     protocol: Protocol
     epsilon: Annotated[float, Meta(ge=MIN_EPSILON, le=MAX_EPSILON, description="Privacy budget of one report.")]
     name: Annotated[
@@ -75,10 +94,11 @@ class NewRound(_Request):
         Annotated[int, Meta(ge=2, le=MAX_DOMAIN_SIZE)] | None,
         Meta(description='d, for items labelled "0" to "d-1".'),
     ] = None
-    hash_range: Annotated[
-        Annotated[int, Meta(ge=2, le=MAX_HASH_RANGE)] | None,
-        Meta(description="g, OLH only; default ceil(e^epsilon + 1)."),
-    ] = None
+
+
+class NewRound(_with_own_parameters(_Items, _given, None), kw_only=True):  # type: ignore[misc]
+    """A round to open. Give `items` or `domain_size`, not both."""
+
     access: Access = "open"
     read_access: ReadAccess = "public"
     retention: Annotated[str, Meta(pattern=PATTERN, description=_RETENTION, examples=["30d"])] = "forever"
@@ -126,13 +146,15 @@ class RecoverRequest(_Request):
     ] = {}
 
 
-class _Brief(Struct, kw_only=True):
+class _Head(Struct, kw_only=True):
     id: str
     name: str
     protocol: str
     epsilon: float
     domain_size: Annotated[int, Meta(description="Number of items, d.")]
-    hash_range: int | None
+
+
+class _Brief(_with_own_parameters(_Head, lambda name: int | None), kw_only=True):  # type: ignore[misc]
     p: float
     q: float
     digest: Annotated[str, Meta(description="SHA-256 over protocol, epsilon, hash range and items.")]
@@ -215,9 +237,7 @@ class Stats(Struct):
     refusals: Annotated[dict[str, int], Meta(description="Submissions refused, by type of problem.")]
 
 
-class Export(Struct):
-    """A round on its own: enough to estimate and to recover without the server."""
-
+class _Export(Struct, kw_only=True):
     format: Literal["ldprecover-export-1"]
     round: str
     name: str
@@ -225,6 +245,11 @@ class Export(Struct):
     epsilon: float
     items: tuple[str, ...]
     hash_range: int | None
+
+
+class Export(_with_own_parameters(_Export, lambda name: int | UnsetType, UNSET), kw_only=True):  # type: ignore[misc]
+    """A round on its own: enough to estimate and to recover without the server."""
+
     n: int
     counts: list[int]
     digest: Annotated[str, Meta(description="Of the parameters, as in GET /rounds/{id}/parameters.")]
