@@ -1,6 +1,7 @@
 """The JSON of requests and answers: one declaration of each builds it, checks it and describes it."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -61,14 +62,11 @@ class _Request(Struct, forbid_unknown_fields=True):
     """Base of what callers send: a field that is not known is refused, and numbers are strict."""
 
 
-T = TypeVar("T", bound=type[Struct])
-
-
-def _with_own_parameters(base: T, type: Any, *default: object) -> T:
+def _with_own_parameters(base: type[Struct], kind: Callable[[str], Any], *default: object) -> type[Struct]:
     """Return the struct with a field more for each parameter that is some protocols' own, and that it has not."""
     missing = [name for name in own_parameters() if name not in base.__struct_fields__]
-    fields: Any = [(name, type(name), *default) for name in missing]
-    return msgspec.defstruct(base.__name__, fields, bases=(base,), kw_only=True)  # type: ignore[return-value]
+    fields: Any = [(name, kind(name), *default) for name in missing]
+    return msgspec.defstruct(base.__name__, fields, bases=(base,), kw_only=True)
 
 
 def _given(name: str) -> Any:
@@ -96,7 +94,13 @@ class _Items(_Request):
     ] = None
 
 
-class NewRound(_with_own_parameters(_Items, _given, None), kw_only=True):  # type: ignore[misc]
+if TYPE_CHECKING:
+    _ItemsAndOwn = _Items
+else:
+    _ItemsAndOwn = _with_own_parameters(_Items, _given, None)
+
+
+class NewRound(_ItemsAndOwn, kw_only=True):
     """A round to open. Give `items` or `domain_size`, not both."""
 
     access: Access = "open"
@@ -154,7 +158,13 @@ class _Head(Struct, kw_only=True):
     domain_size: Annotated[int, Meta(description="Number of items, d.")]
 
 
-class _Brief(_with_own_parameters(_Head, lambda name: int | None), kw_only=True):  # type: ignore[misc]
+if TYPE_CHECKING:
+    _HeadAndOwn = _Head
+else:
+    _HeadAndOwn = _with_own_parameters(_Head, lambda name: int | None)
+
+
+class _Brief(_HeadAndOwn, kw_only=True):
     p: float
     q: float
     digest: Annotated[str, Meta(description="SHA-256 over protocol, epsilon, hash range and items.")]
@@ -247,7 +257,13 @@ class _Export(Struct, kw_only=True):
     hash_range: int | None
 
 
-class Export(_with_own_parameters(_Export, lambda name: int | UnsetType, UNSET), kw_only=True):  # type: ignore[misc]
+if TYPE_CHECKING:
+    _ExportAndOwn = _Export
+else:
+    _ExportAndOwn = _with_own_parameters(_Export, lambda name: int | UnsetType, UNSET)
+
+
+class Export(_ExportAndOwn, kw_only=True):
     """A round on its own: enough to estimate and to recover without the server."""
 
     n: int

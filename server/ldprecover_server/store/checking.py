@@ -109,12 +109,12 @@ class Checking(Rounds):
         again, bad = self._recount(connection, round.seq, oracle, whole)
         if bad:
             yield Finding(round.name, "pieces of reports that the protocol does not have", 0, bad)
-        expected, found = again.counts(oracle), tally.counts(oracle)
-        differs = np.flatnonzero(expected != found)
+        expected, counted = again.counts(oracle), tally.counts(oracle)
+        differs = np.flatnonzero(expected != counted)
         if differs.size:
             first = int(differs[0])
             what = f"support of {parameters.items[first]!r}, the first of {differs.size} items that differ"
-            yield Finding(round.name, what, int(expected[first]), int(found[first]))
+            yield Finding(round.name, what, int(expected[first]), int(counted[first]))
         elif (again.summary != tally.summary).any():
             yield Finding(round.name, "tallies that are not those of the reports", 0, 1)
 
