@@ -1,6 +1,6 @@
-"""The half of a protocol that malicious users see: what they can make of its reports.
+"""The half of a protocol that malicious users see: what they can make of its reports, and what that supports.
 
-A protocol that leaves one out refuses it by name.
+Attacks go by it alone. A protocol implements what it has; what it leaves out is refused by its name.
 """
 
 import math
@@ -26,10 +26,14 @@ Search = int | Literal["exhaustive"]
 
 @dataclass(frozen=True)
 class CraftedReports(LocalRandomiser):
-    """Reports that malicious users make of nothing but their wishes, and what such reports support on average."""
+    """Reports that malicious users make of nothing but their wishes, and what such reports support on average.
+
+    pi(v) is the expected share of the malicious reports that support item v: under an ideal hash, for a protocol
+    that hashes.
+    """
 
     crafted_model: ClassVar[str | None] = None
-    """Which malicious model of a recovery (`recovery.malicious`) the crafted reports are, if any."""
+    """Which malicious model of a recovery (`recovery.malicious`) the reports of `craft` are, if any."""
 
     @property
     def expected_size(self) -> int:
