@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ldprecover import GRR, OLH, OUE, RoundParameters
-from ldprecover.protocols import MAX_DOMAIN_SIZE
+from ldprecover.protocols import MAX_DOMAIN_SIZE, PROTOCOLS
 from ldprecover.wire import pack
 from ldprecover_client import ArgumentError, InvalidAnswerError, RefusedError, UnansweredError, bulk, submit_reports
 
@@ -105,13 +105,22 @@ def test_a_submission_that_is_too_large_says_which(collector, submit):
 
 
 def test_a_submission_stays_below_what_a_server_counts_at_once(collector, submit, monkeypatch):
-    """Of OLH, as if the round had as many items as one may have: the reports do not say how many it has."""
+    """Without the oracle as if all were hashed, in a round of as many items as one may have."""
     monkeypatch.setattr(bulk, "MAX_CELLS", 100 * MAX_DOMAIN_SIZE)
-    assert submit(reports_of(collector)) == 1000
-    assert len(collector.stored) == 10
-    collector.stored.clear()
-    assert submit(reports_of(collector, "grr")) == 1000
-    assert len(collector.stored) == 1
+    for protocol in PROTOCOLS:
+        assert submit(reports_of(collector, protocol)) == 1000
+        assert len(collector.stored) == 10
+        collector.stored.clear()
+
+
+def test_with_the_oracle_a_submission_is_as_large_as_its_counting_allows(collector, submit, monkeypatch):
+    for protocol in PROTOCOLS:
+        reports = reports_of(collector, protocol)
+        oracle = RoundParameters(protocol, 0.5, collector.ITEMS).oracle
+        monkeypatch.setattr(bulk, "MAX_CELLS", 250 * len(collector.ITEMS))
+        assert submit(reports, oracle=oracle) == 1000
+        assert len(collector.stored) == (4 if oracle.hash_tests else 1)
+        collector.stored.clear()
 
 
 def test_while_others_get_through_a_limited_key_a_submission_waits_for_its_turn(collector, submit):
