@@ -39,7 +39,7 @@ check: install
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
-	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive core client attacker server cli
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive core client attacker experiments server cli
 	$(BIN)/python -m pip check --disable-pip-version-check
 
 FUZZ_SECONDS ?= 600

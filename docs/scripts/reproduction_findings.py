@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from reproduction_means import ATTACKS, PROTOCOLS, Means, gain, number, table
 
-from ldprecover_cli.reproduce.experiments import EXPERIMENTS
 from ldprecover_client import load_dataset
+from ldprecover_experiments.paper import EXPERIMENTS
 
 
 def numbers(means: Means) -> str:

@@ -4,7 +4,7 @@ import csv
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ldprecover_cli.reproduce.experiments import EXPERIMENTS
+from ldprecover_experiments.paper import EXPERIMENTS
 
 KEPT = Path(__file__).parent.parent / "reproduction" / "summary.csv"
 PROTOCOLS = ("grr", "oue", "olh")

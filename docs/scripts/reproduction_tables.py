@@ -17,9 +17,9 @@ from reproduction_findings import findings, numbers
 from reproduction_means import ATTACKS, KEPT, PROTOCOLS, Means, gain, number, table
 
 from ldprecover import frequency_oracle
-from ldprecover_cli.reproduce.cells import PAPER_USERS
-from ldprecover_cli.reproduce.experiments import EXPERIMENTS
 from ldprecover_client import load_dataset
+from ldprecover_experiments.paper import EXPERIMENTS
+from ldprecover_experiments.setting import PAPER_USERS
 
 PAPER_TABLE = {
     ("cities", "grr"): (5.89e-4, 5.31e-4),

@@ -1,24 +1,25 @@
-"""What came out of a demo: every estimate, and how far each is from the truth."""
+"""The estimates of one round, item by item with their labels, beside the truth: what a demo shows."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from ldprecover.metrics import frequency_gain, mse
-from ldprecover_cli.demo.settings import DemoSettings
+from ldprecover_experiments.demo_settings import DemoSettings
+from ldprecover_experiments.poisoned_round import Targets, Vector
+from ldprecover_experiments.tables import Table, frame, shown_error, shown_gain
 
-__all__ = ["ESTIMATES", "Figures"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["ESTIMATES", "Comparison"]
 
 ESTIMATES = ("genuine", "poisoned", "projected", "recovered", "recovered_targets")
 """f~_X~, f~_Z, its projection on the simplex (Norm-Sub), LDPRecover, and LDPRecover* which knows the targets."""
 
-Vector = NDArray[np.float64]
-
 
 @dataclass(frozen=True, eq=False)
-class Figures:
+class Comparison:
     """The estimates of a demo, each of the d items, beside the truth f_X that the simulator kept.
 
     `estimates` has each of ESTIMATES; `targets` (indices) and "recovered_targets" are None for an
@@ -27,9 +28,9 @@ class Figures:
 
     settings: DemoSettings
     items: tuple[str, ...]
-    targets: tuple[int, ...] | None
+    targets: Targets | None
     true: Vector
-    estimates: dict[str, Vector | None]
+    estimates: Mapping[str, Vector | None]
 
     def estimate(self, name: str) -> Vector:
         """Return an estimate that there is."""
@@ -54,3 +55,33 @@ class Figures:
         """Return settings, targets (labels), MSE and FG."""
         targets = None if self.targets is None else [self.items[i] for i in self.targets]
         return {"settings": self.settings.as_json(), "targets": targets, "mse": self.mse, "fg": self.fg}
+
+    def to_frame(self) -> Any:
+        """Return a data frame of pandas: a row for each item by its label, a column for the truth and each estimate.
+
+        Raises ExperimentError without pandas.
+        """
+        return frame({"true": self.true} | {n: f for n, f in self.estimates.items() if f is not None}, self.items)
+
+    def table(self) -> Table:
+        """Return the error of each estimate, and with targets its gain."""
+        fg = self.fg
+        rows = [
+            [name, shown_error(error), *([] if fg is None else [shown_gain(fg[name])])]
+            for name, error in self.mse.items()
+            if error is not None
+        ]
+        columns = ("estimate", "MSE", *([] if fg is None else ["FG"]))
+        return Table(columns, rows, f"{self.settings.dataset}, {self.settings.protocol}", len(columns) - 1)
+
+    def plot(self) -> "Figure":
+        """Return a figure of matplotlib: the estimates of the most frequent items and of the targets.
+
+        Raises ExperimentError without matplotlib.
+        """
+        from ldprecover_experiments.figures import draw_comparison
+
+        return draw_comparison(self)
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()

@@ -1,21 +1,23 @@
 """What each method makes of one poisoned round, and how far that is from the truth."""
 
+import json
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from math import nan
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ldprecover import GRR, project_simplex, recover
+from ldprecover import ParameterError, Recovery, project_simplex, recover
 from ldprecover.metrics import frequency_gain, mse
-from ldprecover_cli.reproduce.cells import TARGETS, Cell
-from ldprecover_cli.reproduce.simulated import Round
+from ldprecover.recovery import METHODS
+from ldprecover_experiments.poisoned_round import PoisonedRound, Targets, Vector
+from ldprecover_experiments.setting import ETA, TARGETS
 
-__all__ = ["LABELS", "Outcome", "Recoverer", "in_process", "outcomes"]
+__all__ = ["LABELS", "MethodSpec", "Outcome", "Recoverer", "in_process", "measured", "outcomes"]
 
-Vector = NDArray[np.float64]
 Recoverer = Callable[..., tuple[Vector, Vector]]
 """(method, eta, targets, malicious_model) -> what was recovered, and the malicious frequencies it assumed."""
 
@@ -35,7 +37,7 @@ LABELS = {
     "k-means": "k-means, projected",
     "ldprecover-km": "LDPRecover-KM",
 }
-"""Name of each method -> what tables and figures call it.
+"""Name of each method of the paper's evaluation -> what tables and figures call it.
 
 `genuine` is f~_X~, raw; `scaled` the projection of (1 + eta) f~_Z; `oracle` subtracts the true malicious
 frequencies with the true eta and projects, which leaves the projection of f~_X~; `ldprecover-star-exact` counts
@@ -46,7 +48,11 @@ estimate of the larger cluster of subsets.
 
 @dataclass(frozen=True)
 class Outcome:
-    """One method's error on one round. `fg` is None without targets, `malicious_mse` where no f~_Y was assumed."""
+    """One method's error on one round.
+
+    `mse` is NaN where the method refuses the round, `fg` None without targets, `malicious_mse` None where no f~_Y
+    was assumed.
+    """
 
     method: str
     mse: float
@@ -55,70 +61,171 @@ class Outcome:
     seconds: float
 
 
-def in_process(round_: Round) -> Recoverer:
+@dataclass(frozen=True)
+class MethodSpec:
+    """A method of METHODS and what it is told of the attack.
+
+    `eta` None is the cell's, "true" the round's own m/n. With `targets` it is told the items that are attacked, and
+    with `support` the true share of the malicious reports that supports each item: the malicious model custom.
+    """
+
+    name: str
+    method: str = "ldprecover"
+    eta: float | str | None = None
+    targets: bool = False
+    malicious_model: str = "paper"
+    support: bool = False
+    options: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """All of it, in one line that no other specification has."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    def recovery(self, round_: PoisonedRound, eta: float | str = ETA) -> Recovery:
+        """Return what the method makes of a round. Raises ParameterError where it refuses."""
+        known: dict[str, Any] = {"n": round_.together.n, "reports": round_.reports, "options": self.options}
+        if self.targets or "targets" in METHODS[self.method].needs:
+            known["targets"] = told(round_)
+        known["malicious_model"] = "custom" if self.support else self.malicious_model
+        if self.support:
+            known["support"] = round_.support
+        eta = eta if self.eta is None else round_.eta if self.eta == "true" else self.eta
+        return recover(round_.oracle, round_.poisoned.frequencies, method=self.method, eta=eta, **known)
+
+
+def told(round_: PoisonedRound) -> Targets:
+    """Return what LDPRecover* is told: the targets, or where there are none the items that rose most (paper, VI-A).
+
+    Those are the r/2 that rose most over the frequencies before the attack.
+    """
+    if round_.targets is not None:
+        return round_.targets
+    rise = round_.poisoned.frequencies - round_.f_genuine
+    return tuple(sorted(np.argsort(rise, kind="stable")[-(TARGETS // 2) :].tolist()))
+
+
+def in_process(round_: PoisonedRound) -> Recoverer:
     """Return the recovery of this round by the library itself."""
-    together = round_.genuine + round_.malicious
-    poisoned = round_.oracle.estimate(together.counts, together.n)
 
     def recoverer(
-        method: str, eta: float, targets: tuple[int, ...] = (), malicious_model: str = "paper"
+        method: str, eta: float, targets: Targets = (), malicious_model: str = "paper"
     ) -> tuple[Vector, Vector]:
         result = recover(
-            round_.oracle, poisoned, method=method, eta=eta, targets=targets, malicious_model=malicious_model
+            round_.oracle,
+            round_.poisoned.frequencies,
+            method=method,
+            eta=eta,
+            targets=targets,
+            malicious_model=malicious_model,
         )
         return result.recovered, result.malicious
 
     return recoverer
 
 
-def outcomes(round_: Round, cell: Cell, recoverer: Recoverer) -> Iterator[Outcome]:
-    """Yield what each method that fits the cell makes of its round."""
-    oracle, genuine, malicious, eta = round_.oracle, round_.genuine, round_.malicious, cell.eta
-    f_genuine = oracle.estimate(genuine.counts, genuine.n)
-    f_malicious = oracle.estimate(malicious.counts, malicious.n) if malicious.n else None
-    together = genuine + malicious
-    f_poisoned = oracle.estimate(together.counts, together.n)
+@dataclass(frozen=True, eq=False)
+class _Analyst:
+    """One round in the hands of the paper's methods: `rate` and `seed` are of its random subsets."""
 
-    def measured(method: str, answer: Callable[[], Vector | tuple[Vector, Vector]]) -> Outcome:
-        started = time.perf_counter()
-        given = answer()
-        seconds = time.perf_counter() - started
-        estimate, assumed = given if isinstance(given, tuple) else (given, None)
-        gain = None if round_.targets is None else frequency_gain(estimate, f_genuine, round_.targets)
-        wrong = None if assumed is None or f_malicious is None else mse(assumed, f_malicious)
-        return Outcome(method, mse(estimate, round_.truth), gain, wrong, seconds)
+    round: PoisonedRound
+    eta: float
+    recoverer: Recoverer
+    rate: float
+    seed: int
 
-    yield measured("genuine", lambda: f_genuine)
-    yield measured("poisoned", lambda: f_poisoned)
-    yield measured("norm-sub", lambda: recoverer("norm-sub", eta)[0])
-    yield measured("scaled", lambda: project_simplex((1 + eta) * f_poisoned))
-    yield measured("ldprecover", lambda: recoverer("ldprecover", eta))
-    if f_malicious is None:
-        yield measured("uniform", lambda: np.full(f_genuine.size, 1 / f_genuine.size))
-        return
-    known = round_.targets if round_.targets is not None else _most_risen(f_poisoned - f_genuine)
-    yield measured("ldprecover-star", lambda: recoverer("ldprecover", eta, known))
-    yield measured("ldprecover-star-exact", lambda: recoverer("ldprecover", eta, known, "exact"))
-    if isinstance(oracle, GRR) and round_.targets is not None:
-        kept = together.counts.copy()
-        kept[list(round_.targets)] = 0  # a GRR report supports its item alone, so counts show what is dropped
-        f_kept = oracle.estimate(kept, int(kept.sum()))
-        yield measured("detection", lambda: f_kept)
-        yield measured("detection-projected", lambda: project_simplex(f_kept))
-    true_eta = malicious.n / genuine.n
-    yield measured("oracle", lambda: project_simplex((1 + true_eta) * f_poisoned - true_eta * f_malicious))
-    if round_.reports is not None:
-        known_reports: dict[str, Any] = {
-            "eta": eta, "reports": round_.reports, "options": {"rate": cell.xi, "seed": cell.trial},
-        }  # fmt: skip
-        clustered = recover(oracle, f_poisoned, method="k-means", **known_reports)
-        yield measured("k-means-raw", lambda: clustered.genuine)
-        yield measured("k-means", lambda: clustered.recovered)
-        yield measured(
-            "ldprecover-km", lambda: recover(oracle, f_poisoned, method="ldprecover-km", **known_reports).recovered
-        )
+    @cached_property
+    def known(self) -> Targets:
+        return told(self.round)
+
+    @cached_property
+    def kept(self) -> Vector:
+        """The estimate from the GRR reports outside T: such a report supports its item alone, so counts show it."""
+        counts = self.round.together.counts.copy()
+        counts[list(self.known)] = 0
+        return self.round.oracle.estimate(counts, int(counts.sum()))
+
+    @cached_property
+    def clustered(self) -> Recovery:
+        return self.over_subsets("k-means")
+
+    def over_subsets(self, method: str) -> Recovery:
+        options = {"rate": self.rate, "seed": self.seed}
+        return MethodSpec(method, method, options=options).recovery(self.round, self.eta)
+
+    def oracle(self) -> Vector:
+        f_malicious, eta = self.round.f_malicious, self.round.eta
+        assert f_malicious is not None
+        return project_simplex((1 + eta) * self.round.poisoned.frequencies - eta * f_malicious)
 
 
-def _most_risen(rise: Vector) -> tuple[int, ...]:
-    """Return the r/2 items that rose most over the frequencies before the attack (paper, VI-A)."""
-    return tuple(sorted(np.argsort(rise, kind="stable")[-(TARGETS // 2) :].tolist()))
+_Answer = Callable[[_Analyst], "Vector | tuple[Vector, Vector]"]
+
+_UNTOLD: dict[str, _Answer] = {
+    "genuine": lambda a: a.round.f_genuine,
+    "poisoned": lambda a: a.round.poisoned.frequencies,
+    "norm-sub": lambda a: a.recoverer("norm-sub", a.eta)[0],
+    "scaled": lambda a: project_simplex((1 + a.eta) * a.round.poisoned.frequencies),
+    "ldprecover": lambda a: a.recoverer("ldprecover", a.eta),
+}
+_UNPOISONED: dict[str, _Answer] = {"uniform": lambda a: np.full_like(a.round.truth, 1 / a.round.truth.size)}
+_TOLD: dict[str, _Answer] = {
+    "ldprecover-star": lambda a: a.recoverer("ldprecover", a.eta, a.known),
+    "ldprecover-star-exact": lambda a: a.recoverer("ldprecover", a.eta, a.known, "exact"),
+}
+_DETECTING: dict[str, _Answer] = {
+    "detection": lambda a: a.kept,
+    "detection-projected": lambda a: project_simplex(a.kept),
+}
+_ORACLE: dict[str, _Answer] = {"oracle": _Analyst.oracle}
+_OVER_SUBSETS: dict[str, _Answer] = {
+    "k-means-raw": lambda a: a.clustered.genuine,
+    "k-means": lambda a: a.clustered.recovered,
+    "ldprecover-km": lambda a: a.over_subsets("ldprecover-km").recovered,
+}
+
+
+def outcomes(
+    round_: PoisonedRound, recoverer: Recoverer, *, eta: float = ETA, xi: float = 0.0, trial: int = 0
+) -> Iterator[Outcome]:
+    """Yield what each method of the paper's evaluation that fits the round makes of it."""
+    analyst = _Analyst(round_, eta, recoverer, xi, trial)
+    fitting = dict(_UNTOLD)
+    if round_.f_malicious is None:
+        fitting |= _UNPOISONED
+    else:
+        fitting |= _TOLD
+        if round_.oracle.protocol == "grr" and round_.targets is not None:
+            fitting |= _DETECTING
+        fitting |= _ORACLE | (_OVER_SUBSETS if xi else {})
+    for name, answer in fitting.items():
+        yield _outcome(round_, name, lambda answer=answer: answer(analyst))  # type: ignore[misc]
+
+
+def measured(round_: PoisonedRound, methods: Sequence[MethodSpec], eta: float = ETA) -> Iterator[Outcome]:
+    """Yield `genuine` and `poisoned`, and what each of these methods makes of a round."""
+    yield _outcome(round_, "genuine", lambda: round_.f_genuine)
+    yield _outcome(round_, "poisoned", lambda: round_.poisoned.frequencies)
+    for spec in methods:
+
+        def answer(spec: MethodSpec = spec) -> tuple[Vector, Vector | None]:
+            found = spec.recovery(round_, eta)
+            assumes = "malicious_model" in METHODS[spec.method].uses
+            return found.recovered, found.malicious if assumes else None
+
+        try:
+            yield _outcome(round_, spec.name, answer)
+        except ParameterError:
+            yield Outcome(spec.name, nan, None, None, 0.0)
+
+
+def _outcome(
+    round_: PoisonedRound, method: str, answer: Callable[[], Vector | tuple[Vector, Vector | None]]
+) -> Outcome:
+    started = time.perf_counter()
+    given = answer()
+    seconds = time.perf_counter() - started
+    estimate, assumed = given if isinstance(given, tuple) else (given, None)
+    gain = None if round_.targets is None else frequency_gain(estimate, round_.f_genuine, round_.targets)
+    wrong = None if assumed is None or round_.f_malicious is None else mse(assumed, round_.f_malicious)
+    return Outcome(method, mse(estimate, round_.truth), gain, wrong, seconds)

@@ -1,20 +1,25 @@
 """Cells through a real server: every report is made, sent and counted there, and the server recovers."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
 
-from ldprecover import OLH, Tally
-from ldprecover_cli.demo.local_server import local_server
-from ldprecover_cli.reproduce.cells import Cell, Crowd
-from ldprecover_cli.reproduce.experiments import HASH_ONLY
-from ldprecover_cli.reproduce.methods import Recoverer, Vector, outcomes
-from ldprecover_cli.reproduce.runner import Done
-from ldprecover_cli.reproduce.simulated import Plan, Round
-from ldprecover_client import Server, submit_reports
+from ldprecover import RoundParameters, Tally
+from ldprecover_client import RoundStatus, Server, submit_reports
+from ldprecover_experiments.local_server import local_server
+from ldprecover_experiments.measures import Recoverer, outcomes
+from ldprecover_experiments.poisoned_round import HASH_ONLY, Plan, PoisonedRound, Targets, Vector
+from ldprecover_experiments.runner import Done, Work
+from ldprecover_experiments.setting import Cell
 
-__all__ = ["can_travel", "round_over_http", "run_over_http"]
+__all__ = ["can_travel", "open_round", "round_over_http", "run_over_http"]
+
+
+def open_round(server: Server, parameters: RoundParameters, name: str | None = None) -> RoundStatus:
+    """Open a round with these parameters. Raises ClientError."""
+    p = parameters
+    return server.open_round(name=name, protocol=p.protocol, epsilon=p.epsilon, items=p.items, hash_range=p.hash_range)
 
 
 def can_travel(cell: Cell) -> bool:
@@ -27,32 +32,28 @@ def can_travel(cell: Cell) -> bool:
     return not (one_hot or cell.protocol == HASH_ONLY or cell.xi)
 
 
-def run_over_http(cells: list[Cell], crowds: dict[str, Crowd], seed: int) -> Generator[Done, None, None]:
+def run_over_http(cells: Sequence[Cell], work: Work) -> Generator[Done, None, None]:
     """Yield the cells with their outcomes, one at a time, on a server that is started for them and goes with them."""
     with local_server() as running, Server(running.url, key=running.key) as server:
         for cell in cells:
-            with round_over_http(Plan(cell, crowds[cell.data], seed), server, running.key) as (round_, recoverer):
-                found = list(outcomes(round_, cell, recoverer))
+            plan = Plan(cell, work.crowds[cell.data], work.seed)
+            with round_over_http(plan, server, running.key) as (round_, recoverer):
+                found = list(outcomes(round_, recoverer, eta=cell.eta, trial=cell.trial))
             yield [(cell, found)]
 
 
 @contextmanager
-def round_over_http(plan: Plan, server: Server, key: str) -> Iterator[tuple[Round, Recoverer]]:
+def round_over_http(plan: Plan, server: Server, key: str) -> Iterator[tuple[PoisonedRound, Recoverer]]:
     """Have all users of a plan report to a round of their own; yield what the server counted, and its recovery."""
     oracle = plan.oracle
-    opened = server.open_round(
-        protocol=oracle.protocol,
-        epsilon=oracle.epsilon,
-        items=plan.crowd.items,
-        hash_range=oracle.hash_range if isinstance(oracle, OLH) else None,
-    )
+    opened = open_round(server, RoundParameters(oracle.protocol, oracle.epsilon, plan.crowd.items))
 
     def tally() -> Tally:
         answer = server.frequencies(opened.id)
         return Tally(np.asarray(answer["counts"], dtype=np.int64), int(answer["n"]))
 
     def recoverer(
-        method: str, eta: float, targets: tuple[int, ...] = (), malicious_model: str = "paper"
+        method: str, eta: float, targets: Targets = (), malicious_model: str = "paper"
     ) -> tuple[Vector, Vector]:
         answer = server.recover(
             opened.id, method=method, eta=eta, targets=list(targets), malicious_model=malicious_model
@@ -63,6 +64,6 @@ def round_over_http(plan: Plan, server: Server, key: str) -> Iterator[tuple[Roun
         submit_reports(server.url, opened.id, plan.genuine_reports(), key=key)
         genuine = tally()
         submit_reports(server.url, opened.id, plan.malicious_reports(), key=key)
-        yield Round(oracle, plan.crowd.frequencies, genuine, tally() - genuine, plan.targets), recoverer
+        yield PoisonedRound(oracle, plan.crowd.frequencies, genuine, tally() - genuine, plan.targets), recoverer
     finally:
         server.delete_round(opened.id)

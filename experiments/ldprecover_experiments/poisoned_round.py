@@ -1,20 +1,33 @@
-"""One poisoned round, drawn in this process: counts where their law is known, real reports where they are crafted."""
+"""One poisoned round as its simulator sees it: both tallies apart, and the truth.
 
-from dataclasses import dataclass
-from typing import Any
+Its counts are drawn where their law is known; reports are really made where they are crafted, where a method reads
+them, and where they travel.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ldprecover import OLH, FrequencyOracle, Tally, frequency_oracle
+from ldprecover import OLH, Estimates, FrequencyOracle, ParameterError, Tally, frequency_oracle
 from ldprecover.simulation import honest_tally, input_poisoning_tally, one_hot_tally, sampled_tally
-from ldprecover_attacker import Attack, InputPoisoning, ItemAttack, Several, make_attack
-from ldprecover_cli.reproduce.cells import TARGETS, Cell, Crowd
-from ldprecover_cli.reproduce.experiments import HASH_ONLY
+from ldprecover_attacker import Attack, InputPoisoning, ItemAttack, Several
+from ldprecover_client import Population
+from ldprecover_experiments.attacks import AttackSpec
+from ldprecover_experiments.setting import TARGETS, Cell, Crowd, malicious_users
 
-__all__ = ["Plan", "Round", "draw_round"]
+__all__ = ["HASH_ONLY", "Plan", "PoisonedRound", "Targets", "Vector", "draw_round"]
 
 Vector = NDArray[np.float64]
+Targets = tuple[int, ...]
+
+HASH_ONLY = "olh-hash-only"
+"""OLH without its randomised response: what the paper's Table I has for OLH."""
+
+_WITH_LAWS = ("grr", "oue", "olh", HASH_ONLY)
+"""Protocols whose tallies have a law to draw from."""
 
 
 class _HashOnly(OLH):
@@ -26,34 +39,88 @@ class _HashOnly(OLH):
 
 
 @dataclass(frozen=True, eq=False)
-class Round:
-    """A poisoned round as the simulator sees it: both tallies apart, and the truth f_X.
+class PoisonedRound:
+    """A round of n genuine and m malicious users.
 
-    `targets` are the items that MGA raises, None for an attack without any; `reports` all reports, packed,
-    where the cell draws random subsets of them.
+    `truth` are the frequencies f_X of the genuine users; `targets` the items that the attack raises, None for one
+    without any; `reports` all reports, packed, the genuine ones first, where they were made and kept.
     """
 
     oracle: FrequencyOracle
     truth: Vector
     genuine: Tally
     malicious: Tally
-    targets: tuple[int, ...] | None
+    targets: Targets | None = None
     reports: NDArray[Any] | None = None
+
+    @classmethod
+    def clean(cls, oracle: FrequencyOracle, users: Population) -> Self:
+        """Return the round in which these users report, and nobody else."""
+        reports = users.reports(oracle)
+        nobody = Tally.empty(oracle.domain_size)
+        return cls(oracle, users.frequencies, Tally.of(oracle, reports), nobody, reports=reports)
+
+    def under(self, attack: Attack | None, m: int, rng: np.random.Generator, targets: Targets | None = None) -> Self:
+        """Return this clean round with m reports of an attack added. Raises ParameterError where it cannot be made."""
+        if attack is None:
+            return replace(self, targets=targets)
+        assert self.reports is not None
+        assert self.malicious.n == 0
+        made = attack.reports(self.oracle, m, rng)
+        everything = np.concatenate([self.reports, made])
+        return replace(self, malicious=Tally.of(self.oracle, made), targets=targets, reports=everything)
+
+    @cached_property
+    def together(self) -> Tally:
+        """The tally of all reports: what the server has."""
+        return self.genuine + self.malicious
+
+    @cached_property
+    def poisoned(self) -> Estimates:
+        """The estimates f~_Z from all reports."""
+        return Estimates.of(self.oracle, self.together)
+
+    @cached_property
+    def f_genuine(self) -> Vector:
+        """The estimate f~_X~ from the genuine reports alone."""
+        return self.oracle.estimate(self.genuine.counts, self.genuine.n)
+
+    @cached_property
+    def f_malicious(self) -> Vector | None:
+        """The estimate f~_Y from the malicious reports alone; None where nobody is malicious."""
+        return self.oracle.estimate(self.malicious.counts, self.malicious.n) if self.malicious.n else None
+
+    @property
+    def eta(self) -> float:
+        """m/n."""
+        return self.malicious.n / self.genuine.n
+
+    @property
+    def support(self) -> Vector:
+        """pi, the share of the malicious reports that support each item; 1/d where nobody is malicious."""
+        d = self.oracle.domain_size
+        return self.malicious.counts / self.malicious.n if self.malicious.n else np.full(d, 1 / d)
 
 
 class Plan:
-    """What a cell's users are about to do: its secrets are drawn, nobody has reported yet."""
+    """What a cell's users are about to do: its secrets are drawn, nobody has reported yet.
+
+    Raises ParameterError for an attack, a model or a protocol that do not go together.
+    """
 
     def __init__(self, cell: Cell, crowd: Crowd, seed: int) -> None:
         d = len(crowd.items)
         self.cell, self.crowd = cell, crowd
-        self.m = cell.malicious_users(crowd.n)
+        self.m = malicious_users(crowd.n, cell.beta)
         self.oracle = _oracle(cell.protocol, cell.epsilon, d)
         secrets, self.genuine_rng, self.malicious_rng = map(np.random.default_rng, cell.seed(crowd, seed).spawn(3))
-        chosen = tuple(sorted(secrets.choice(d, size=TARGETS, replace=False).tolist()))
-        self.targets = chosen if cell.attack == "mga" else None
-        self.attack = _attack(cell, self.targets)
-        self.weights = crowd.frequencies if self.attack is None else _distribution(self.attack, d, secrets)
+        spec = None if cell.attack in ("none", "honest") else AttackSpec.parse(cell.attack)
+        chosen = _targets(TARGETS if spec is None else spec.targets, crowd.items, secrets)
+        self.targets = chosen if spec is not None and spec.targeted else None
+        self.attack = None if spec is None else spec.make(cell.model, self.targets).resolve(crowd.items)
+        # A report that the attack itself makes draws its secrets again; no law needs them.
+        lawful = None if cell.model == "crafted" else self.attack
+        self.weights = crowd.frequencies if lawful is None else _distribution(lawful, d, secrets)
 
     def malicious_tally(self) -> Tally:
         """Return the tally of the malicious users. Only crafted reports are really made."""
@@ -61,8 +128,7 @@ class Plan:
         if not self.m:
             return Tally.empty(self.oracle.domain_size)
         if model == "crafted":
-            assert self.attack is not None
-            return Tally.of(self.oracle, self.attack.reports(self.oracle, self.m, rng))
+            return Tally.of(self.oracle, self.malicious_reports())
         if model == "input":
             return input_poisoning_tally(self.oracle, self.weights, self.m, rng)
         if model == "sampled":
@@ -74,30 +140,29 @@ class Plan:
         counts = self.crowd.counts
         return self.oracle.perturb(np.repeat(np.arange(counts.size), counts), self.genuine_rng)
 
-    def malicious_reports(self) -> NDArray[Any]:
-        """Return the packed reports of the malicious users, where the model has any."""
-        rng = self.malicious_rng
-        if self.attack is not None and self.cell.model == "crafted":
-            return self.attack.reports(self.oracle, self.m, rng)
-        items = rng.choice(self.weights.size, size=self.m, p=self.weights)
-        return self.oracle.perturb(items, rng) if self.cell.model == "input" else self.oracle.encode(items, rng)
+    def malicious_reports(self, m: int | None = None) -> NDArray[Any]:
+        """Return the packed reports of the m malicious users. Raises ParameterError where the model has none."""
+        rng, model = self.malicious_rng, self.cell.model
+        m = self.m if m is None else m
+        if model == "one-hot" and self.cell.protocol == "olh":
+            raise ParameterError("no OLH report supports exactly one item: such malicious users are counts alone")
+        if self.attack is not None and model == "crafted":
+            return self.attack.reports(self.oracle, m, rng)
+        items = rng.choice(self.weights.size, size=m, p=self.weights)
+        return self.oracle.perturb(items, rng) if model == "input" else self.oracle.encode(items, rng)
 
 
-def draw_round(cell: Cell, crowd: Crowd, seed: int) -> Round:
-    """Simulate one cell."""
+def draw_round(cell: Cell, crowd: Crowd, seed: int, *, reports: bool = False) -> PoisonedRound:
+    """Simulate one cell; with `reports`, and where the cell draws random subsets of them, every report is made."""
     plan = Plan(cell, crowd, seed)
-    if cell.xi:
-        genuine_reports, malicious_reports = plan.genuine_reports(), plan.malicious_reports()
-        return Round(
-            plan.oracle,
-            crowd.frequencies,
-            Tally.of(plan.oracle, genuine_reports),
-            Tally.of(plan.oracle, malicious_reports),
-            plan.targets,
-            np.concatenate([genuine_reports, malicious_reports]),
-        )
-    genuine = honest_tally(plan.oracle, crowd.counts, plan.genuine_rng)
-    return Round(plan.oracle, crowd.frequencies, genuine, plan.malicious_tally(), plan.targets)
+    kept = None
+    if reports or cell.xi or cell.protocol not in _WITH_LAWS:
+        made = plan.genuine_reports(), plan.malicious_reports()
+        genuine, malicious = (Tally.of(plan.oracle, each) for each in made)
+        kept = np.concatenate(made)
+    else:
+        genuine, malicious = honest_tally(plan.oracle, crowd.counts, plan.genuine_rng), plan.malicious_tally()
+    return PoisonedRound(plan.oracle, crowd.frequencies, genuine, malicious, plan.targets, kept)
 
 
 def _oracle(protocol: str, epsilon: float, d: int) -> FrequencyOracle:
@@ -108,16 +173,13 @@ def _oracle(protocol: str, epsilon: float, d: int) -> FrequencyOracle:
     return _HashOnly(olh.epsilon, d, olh.hash_range)
 
 
-def _attack(cell: Cell, targets: tuple[int, ...] | None) -> Attack | None:
-    """Return the attack of a cell; None where all users are honest."""
-    if cell.attack in ("none", "honest"):
-        return None
-    name, _, rest = cell.attack.partition("-")
-    kind, _, several = rest.partition("-x")
-    options: dict[str, Any] = {"attackers": int(several or 1), "input_poisoning": cell.model == "input"}
-    if cell.model != "input":
-        options["model"] = "crafted" if cell.model == "crafted" else "sampled"
-    return make_attack(name, kind=kind or None, targets=targets, **options)
+def _targets(wanted: int | tuple[str, ...], items: tuple[str, ...], rng: np.random.Generator) -> Targets:
+    if isinstance(wanted, int):
+        return tuple(sorted(rng.choice(len(items), size=wanted, replace=False).tolist()))
+    unknown = [label for label in wanted if label not in items]
+    if unknown:
+        raise ParameterError(f"targets: no item is labelled {unknown[0]!r}")
+    return tuple(sorted(map(items.index, wanted)))
 
 
 def _distribution(attack: Attack, d: int, rng: np.random.Generator) -> Vector:

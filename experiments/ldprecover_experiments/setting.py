@@ -1,22 +1,52 @@
-"""One cell of the evaluation: what is simulated once, and the seed that follows from it."""
+"""What is simulated: the users of a data set, one cell of an experiment, and the seed that follows from both."""
 
 import hashlib
 from dataclasses import astuple, dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ldprecover_cli.attackers import malicious_users
-from ldprecover_cli.failures import UsageError
-from ldprecover_client import Population, load_dataset
+from ldprecover import ParameterError
+from ldprecover_client import Population
+from ldprecover_experiments.data import dataset_of
 
-__all__ = ["BETA", "EPSILON", "ETA", "PAPER_USERS", "TARGETS", "Cell", "Crowd", "load_crowd"]
+__all__ = [
+    "BETA",
+    "EPSILON",
+    "ETA",
+    "PAPER_USERS",
+    "TARGETS",
+    "Cell",
+    "Crowd",
+    "draw_targets",
+    "load_crowd",
+    "malicious_users",
+]
 
 BETA, EPSILON, ETA, TARGETS = 0.05, 0.5, 0.2, 10
 """The paper's setting (VI-A): malicious share, privacy budget, assumed m/n, number r of targets."""
 
 PAPER_USERS = {"cities": 389_894, "fire": 667_574}
 """Genuine users of the paper's data sets, which the shipped ones stand in for."""
+
+_STREAM = 3  # of the seed; a population and a campaign of the same seed draw from its streams 0 to 2
+
+
+def draw_targets(d: int, r: int, seed: int) -> tuple[int, ...]:
+    """Return r of d items, drawn uniformly with the seed, in order. Raises ParameterError unless 1 <= r < d."""
+    if not 1 <= r < d:
+        raise ParameterError(f"the number of targets must be from 1 to {d - 1}, as there are {d} items, not {r}")
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_STREAM,)))
+    return tuple(sorted(rng.choice(d, size=r, replace=False).tolist()))
+
+
+def malicious_users(n: int, beta: float) -> int:
+    """Return m = n beta/(1 - beta), rounded: beta = m/(n + m). Raises ParameterError unless 0 <= beta <= 0.9."""
+    if not 0 <= beta <= 0.9:
+        raise ParameterError(f"beta must be from 0 to 0.9, not {beta:g}")
+    return round(n * beta / (1 - beta))
 
 
 @dataclass(frozen=True)
@@ -37,22 +67,22 @@ class Crowd:
         """True frequencies f_X of the d items."""
         return self.counts / self.n
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Eight hex digits of SHA-256 over the counts: tells files of one name apart."""
         return hashlib.sha256(self.counts.astype("<i8").tobytes()).hexdigest()[:8]
 
 
-def load_crowd(name_or_path: str, column: str | None = None, users: int | None = None) -> Crowd:
+def load_crowd(source: Any, column: str | None = None, users: int | None = None, *, targets: int = TARGETS) -> Crowd:
     """Return the users of a data set: the paper's number for a stand-in, otherwise as many as the data have.
 
-    Another number deals the users out in the data's proportions. Raises DatasetError, and UsageError for
-    a data set with too few items for the paper's ten targets.
+    `source` and `column` are what `dataset_of` takes. Another number of users deals them out in the data's
+    proportions. Raises DatasetError, and ParameterError for data with too few items for so many targets.
     """
-    dataset = load_dataset(name_or_path, column)
+    dataset = dataset_of(source, column)
     n = users or PAPER_USERS.get(dataset.name) or int(dataset.counts.sum())
-    if len(dataset.items) <= TARGETS:
-        raise UsageError(f"{dataset.name} has {len(dataset.items)} items; the experiments need more than {TARGETS}")
+    if len(dataset.items) <= targets:
+        raise ParameterError(f"{dataset.name} has {len(dataset.items)} items; the experiments need more than {targets}")
     return Crowd(dataset.name, dataset.items, Population.of(dataset, n, 0, "apportioned").counts)
 
 
@@ -60,9 +90,10 @@ def load_crowd(name_or_path: str, column: str | None = None, users: int | None =
 class Cell:
     """One trial of one attack on one protocol and data set, and what recovery assumes of it.
 
-    `model` is how a malicious report is made: "one-hot" supports exactly its item (the paper's),
-    "sampled" is an unperturbed OLH report with a random seed, "crafted" is of Cao et al., "input" is
-    perturbed honestly. `xi` is the share of users in a subset, 0 where there are no subsets.
+    `attack` is "none", "honest" or the text of an AttackSpec. `model` is how a malicious report is made:
+    "one-hot" supports exactly its item (the paper's), "sampled" is its item encoded and not perturbed, "crafted"
+    is the attack's own report, "input" is perturbed honestly. `xi` is the share of users in a subset, 0
+    where there are no subsets.
     """
 
     data: str
@@ -80,9 +111,11 @@ class Cell:
         """The cell without its trial: what trials are averaged over."""
         return astuple(self)[:-1]
 
-    def malicious_users(self, n: int) -> int:
-        """m, such that m/(n + m) is beta."""
-        return malicious_users(n, self.beta)
+    @property
+    def label(self) -> str:
+        """The name of the attack, with its report model where that is not the paper's."""
+        plain = self.model in ("one-hot", "none") or self.attack == "honest"
+        return self.attack if plain else f"{self.attack} ({self.model})"
 
     def seed(self, crowd: Crowd, seed: int) -> np.random.SeedSequence:
         """Return the seed of what is simulated.

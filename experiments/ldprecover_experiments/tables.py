@@ -1,24 +1,73 @@
-"""Means over the trials, as a file and as tables."""
+"""Tables of strings, as Markdown, HTML or a data frame; and the paper's, of the means over the trials."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
+from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
-from rich.table import Table
 
-from ldprecover_cli.output import plain, plain_table
-from ldprecover_cli.reproduce.cells import Cell
-from ldprecover_cli.reproduce.experiments import Experiment
-from ldprecover_cli.reproduce.methods import LABELS, Outcome
+from ldprecover_experiments.errors import ExperimentError
+from ldprecover_experiments.measures import LABELS, Outcome
+from ldprecover_experiments.paper import Experiment
+from ldprecover_experiments.setting import Cell
 
-__all__ = ["COLUMNS", "Mean", "Summary", "label_of", "summarise", "summary_csv", "tables"]
+__all__ = [
+    "COLUMNS",
+    "Mean",
+    "Summary",
+    "Table",
+    "frame",
+    "shown",
+    "shown_error",
+    "shown_gain",
+    "summarise",
+    "summary_csv",
+    "tables",
+]
 
 COLUMNS = (
     *("data", "protocol", "attack", "model", "beta", "epsilon", "eta", "xi", "method", "trials"),
     *("mse", "mse_sd", "fg", "malicious_mse"),
 )
 """Of the file of means; `mse_sd` is the standard deviation of a trial, empty for one trial."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A header and rows of strings; the last `numbers` columns are numbers."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    title: str = ""
+    numbers: int = 0
+
+    def markdown(self) -> str:
+        """Return the lines of the table, without the title."""
+        lines = [self.columns, ["---"] * len(self.columns), *self.rows]
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+    def _repr_html_(self) -> str:
+        """Return the table for a notebook; titles, labels and names are anyone's, and escaped."""
+
+        def line(tag: str, cells: Iterable[str]) -> str:
+            return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+        caption = f"<caption>{escape(self.title)}</caption>" if self.title else ""
+        body = "".join(line("td", row) for row in self.rows)
+        return f"<table>{caption}<thead>{line('th', self.columns)}</thead><tbody>{body}</tbody></table>"
+
+
+def frame(columns: Mapping[str, Any], index: Sequence[str] | None = None) -> Any:
+    """Return columns as a data frame of pandas. Raises ExperimentError where it is not installed."""
+    if find_spec("pandas") is None:
+        raise ExperimentError("a data frame needs pandas: pip install pandas")
+    import pandas as pd
+
+    return pd.DataFrame(dict(columns), index=None if index is None else list(index))
+
 
 _SHOWN = ("poisoned", "norm-sub", "ldprecover", "ldprecover-star", "detection", "detection-projected", "oracle")
 
@@ -50,7 +99,7 @@ Summary = Mapping[tuple[str | float, ...], Mapping[str, Mean]]
 """A cell's group -> method -> means."""
 
 
-def summarise(cells: Mapping[Cell, list[Outcome]]) -> Summary:
+def summarise(cells: Mapping[Cell, Sequence[Outcome]]) -> Summary:
     """Return the means over each setting's trials."""
     found: dict[tuple[str | float, ...], dict[str, list[Outcome]]] = {}
     for cell, outcomes in cells.items():
@@ -75,35 +124,30 @@ def summary_csv(summary: Summary) -> str:
     return "\n".join(lines) + "\n"
 
 
-def tables(experiment: Experiment, data: Iterable[str], summary: Summary) -> Iterator[tuple[str, Table]]:
-    """Yield title and table of an experiment over each data set, as far as it was run: errors, or gains."""
+def tables(experiment: Experiment, data: Iterable[str], summary: Summary) -> Iterator[Table]:
+    """Yield the table of an experiment over each data set, as far as it was run: errors, or gains."""
     gains = experiment.name == "fg"
     for name in data:
         groups = [group for cell in experiment.cells(name, 1) if (group := cell.group) in summary]
-        present = [method for method in _shown(experiment) if any(method in summary[group] for group in groups)]
+        present = [method for method in _methods(experiment) if any(method in summary[group] for group in groups)]
         what = "FG" if gains else "MSE"
-        title = plain(f"{experiment.name} ({experiment.where}): {experiment.shows}; {name}, {what}")
         varied = [experiment.varied] if experiment.varied else []
         names = _HEADERS | ({"poisoned": "before"} if experiment.name == "table1" else {})
-        headers = [names.get(method, LABELS[method]) for method in present]
-        table = plain_table("attack", *varied, *headers, numbers=len(varied) + len(present))
-        table.columns[0].no_wrap = True
+        rows = []
         for group in groups:
             cell = Cell(*group)  # type: ignore[arg-type]
             means = summary[group]
-            row = [f"{getattr(cell, key):g}" for key in varied]
-            row += [_shown_number(means.get(method), gains) for method in present]
-            table.add_row(f"{cell.protocol} {label_of(cell)}", *row)
-        yield title, table
+            row = [f"{cell.protocol} {cell.label}", *(f"{getattr(cell, key):g}" for key in varied)]
+            rows.append([*row, *(shown(means.get(method), gains=gains) for method in present)])
+        yield Table(
+            ("attack", *varied, *(names.get(method, LABELS[method]) for method in present)),
+            rows,
+            f"{experiment.name} ({experiment.where}): {experiment.shows}; {name}, {what}",
+            len(varied) + len(present),
+        )
 
 
-def label_of(cell: Cell) -> str:
-    """Return the name of the cell's attack, with its report model where that is not the paper's."""
-    plain_name = cell.model in ("one-hot", "none") or cell.attack == "honest"
-    return cell.attack if plain_name else f"{cell.attack} ({cell.model})"
-
-
-def _shown(experiment: Experiment) -> tuple[str, ...]:
+def _methods(experiment: Experiment) -> tuple[str, ...]:
     special = {
         "table1": ("poisoned", "norm-sub", "ldprecover", "uniform"),
         "km": ("poisoned", "norm-sub", "k-means-raw", "k-means", "ldprecover-km"),
@@ -111,12 +155,21 @@ def _shown(experiment: Experiment) -> tuple[str, ...]:
     return special.get(experiment.name, _SHOWN)
 
 
-def _shown_number(mean: Mean | None, gains: bool) -> str:
-    value = None if mean is None else mean.fg if gains else mean.mse
-    if value is None:
+def shown(mean: Mean | None, *, gains: bool = False) -> str:
+    """Return the mean error, or gain, as tables have it; nothing where there is none."""
+    if mean is None:
         return ""
-    # Two digits fit eighty columns; the file has four.
-    return f"{round(value, 2) + 0.0:.2f}" if gains else re.sub("e-0?", "e-", f"{value:.1e}")
+    return shown_gain(mean.fg) if gains else shown_error(mean.mse)
+
+
+def shown_error(value: float) -> str:
+    """Return an error in two digits, which fit eighty columns."""
+    return "refused" if np.isnan(value) else re.sub("e-0?", "e-", f"{value:.1e}")
+
+
+def shown_gain(value: float | None) -> str:
+    """Return a frequency gain; nothing where there are no targets."""
+    return "" if value is None else f"{round(value, 2) + 0.0:.2f}"
 
 
 def _mean(trials: list[Outcome]) -> Mean:

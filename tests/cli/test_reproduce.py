@@ -14,7 +14,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from ldprecover_cli.reproduce import command, experiments, results
+from ldprecover_cli import reproduce
+from ldprecover_experiments import cells as cell_file
+from ldprecover_experiments import paper
 
 SMALL = ("--data", "cities", "--users", "2000", "--trials", "2", "--jobs", "1")
 
@@ -39,7 +41,7 @@ def test_a_table_leaves_results_means_and_a_picture_of_each_figure(run: Any, tmp
     assert (out / "mse.png").read_bytes().startswith(b"\x89PNG")
     assert b"<svg" in (out / "mse.svg").read_bytes()
     cells = rows(out)
-    assert tuple(cells[0]) == results.COLUMNS
+    assert tuple(cells[0]) == cell_file.COLUMNS
     parquet = pq.read_table(out / "cells.parquet").to_pylist()
     assert [row["mse"] for row in parquet] == [float(row["mse"]) for row in cells]
     assert [row["fg"] for row in parquet] == [float(row["fg"]) if row["fg"] else None for row in cells]
@@ -81,7 +83,7 @@ def test_what_is_in_the_folder_is_not_run_again(run: Any, tmp_path: Path, monkey
     def never(*arguments: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("ldprecover_cli.reproduce.runner.run_cell", never)
+    monkeypatch.setattr("ldprecover_experiments.runner.Work.run", never)
     assert run("reproduce", "mse", "fg", *SMALL, "--out", "out").code == 0  # whose cells are among those of mse
     assert (tmp_path / "out" / "cells.csv").read_bytes() == before
 
@@ -123,10 +125,10 @@ def test_ctrl_c_leaves_a_file_to_go_on_from(tmp_path: Path, jobs: str) -> None:
     assert (process.returncode, out) == (130, "")
     assert "cells were run; the same command goes on from there" in err
     assert err.startswith("Finishing the cells under way") == (jobs == "2")
-    found = Counter(tuple(row[column] for column in results.COLUMNS[:13]) for row in rows(tmp_path / "out"))
+    found = Counter(tuple(row[column] for column in cell_file.COLUMNS[:13]) for row in rows(tmp_path / "out"))
     assert 0 < len(found) < 1_800
     assert all(
-        int(row["methods"]) == found[tuple(row[c] for c in results.COLUMNS[:13])] for row in rows(tmp_path / "out")
+        int(row["methods"]) == found[tuple(row[c] for c in cell_file.COLUMNS[:13])] for row in rows(tmp_path / "out")
     )
 
 
@@ -169,7 +171,7 @@ def test_data_sets_of_one_name_and_other_counts_are_not_taken_for_each_other(run
         (("km", "--over-http"), "none of these cells can go over HTTP"),
         (("mse", "--data", "few.csv"), "few.csv has 10 items; the experiments need more than 10"),
         (("mse", "--out", "few.csv"), "cannot make the folder few.csv"),
-        (("mse", "--out", "other"), "other/cells.csv is not a results file"),
+        (("mse", "--out", "other"), "other/cells.csv is not a file of cells"),
         (("mse", "--trials", "0"), "--trials"),
     ],
     ids=" ".join,
@@ -190,7 +192,7 @@ def test_a_missing_package_is_named_before_anything_is_run(
     def find(name: str) -> object:
         return None if name == package else importlib.util.find_spec(name)
 
-    monkeypatch.setattr(command, "find_spec", find)
+    monkeypatch.setattr(reproduce, "find_spec", find)
     error = run("reproduce", "mse").error
     assert error == f"reproduce needs {package}: install it with `pip install 'ldprecover[experiments]'`"
     assert not list(tmp_path.iterdir())
@@ -212,4 +214,4 @@ def test_over_http_leaves_out_what_cannot_travel(run: Any, tmp_path: Path) -> No
 
 def test_the_help_names_every_table_and_figure(run: Any) -> None:
     words = run("reproduce", "--help").out.replace(",", " ").split()
-    assert set(experiments.EXPERIMENTS) <= set(words)
+    assert set(paper.EXPERIMENTS) <= set(words)
