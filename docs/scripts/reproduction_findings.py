@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 import numpy as np
-from reproduction_means import ATTACKS, PROTOCOLS, Means, gain, number, table
+from reproduction_means import ATTACKS, Means, gain, number, table
 
 from ldprecover_client import load_dataset
-from ldprecover_experiments.paper import EXPERIMENTS
+from ldprecover_experiments.paper import EXPERIMENTS, PROTOCOLS
 
 
 def numbers(means: Means) -> str:

@@ -4,7 +4,7 @@
     python docs/scripts/reproduction_tables.py --keep results/summary.csv
 
 Without --keep the kept means, docs/reproduction/summary.csv, are read. Theory is computed from the
-formulas; the paper's numbers are constants here.
+formulas; the paper's numbers are beside its experiments.
 """
 
 import argparse
@@ -14,25 +14,12 @@ from pathlib import Path
 
 import numpy as np
 from reproduction_findings import findings, numbers
-from reproduction_means import ATTACKS, KEPT, PROTOCOLS, Means, gain, number, table
+from reproduction_means import ATTACKS, KEPT, Means, gain, number, table
 
 from ldprecover import frequency_oracle
 from ldprecover_client import load_dataset
-from ldprecover_experiments.paper import EXPERIMENTS
+from ldprecover_experiments.paper import EXPERIMENTS, PAPER_ITEMS, PAPER_NAMES, PAPER_TABLE, PROTOCOLS
 from ldprecover_experiments.setting import PAPER_USERS
-
-PAPER_TABLE = {
-    ("cities", "grr"): (5.89e-4, 5.31e-4),
-    ("cities", "oue"): (3.81e-5, 5.33e-4),
-    ("cities", "olh"): (1.21e-6, 5.30e-4),
-    ("fire", "grr"): (1.68e-3, 3.62e-5),
-    ("fire", "oue"): (2.93e-5, 3.64e-5),
-    ("fire", "olh"): (6.87e-7, 3.63e-5),
-}
-"""The paper's Table I, by the data set that stands in for its own: MSE before and after recovery."""
-
-PAPER_ITEMS = {"cities": 102, "fire": 490}
-PAPER_NAMES = {"cities": "IPUMS", "fire": "Fire"}
 
 
 def theory(protocol: str, d: int, n: float) -> float:
@@ -180,7 +167,6 @@ def main() -> None:
     means = Means(keep or KEPT)
     sys.stdout.write("\n\n".join(tables(means)) + "\n")
     if keep is not None:
-        KEPT.parent.mkdir(exist_ok=True)
         means.keep(KEPT)
 
 

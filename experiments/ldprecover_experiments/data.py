@@ -1,9 +1,9 @@
 """Anyone's own data as a data set: a file, a column of a data frame, an Arrow array; no library of them is needed."""
 
+import os
 from collections import Counter
 from collections.abc import Iterable
 from importlib.util import find_spec
-from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +34,8 @@ def dataset_of(source: Any, column: str | None = None, *, name: str | None = Non
     """
     if isinstance(source, Dataset):
         return source
-    if isinstance(source, str | PathLike):
-        path = Path(fspath(source))
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
         return _of_parquet(path, column) if path.suffix in _PARQUET else load_dataset(source, column)
     called = str(name or column or getattr(source, "name", None) or "data")
     return _counted(called, _values(called, _column(source, column)), "values in memory")
@@ -54,8 +54,8 @@ def _of_parquet(path: Path, column: str | None) -> Dataset:
                 hint = "; name the column to count" if column is None else ""
                 raise DatasetError(f"{path.name} has no column {each!r}; it has {', '.join(present[:20])}{hint}")
         table = parquet.read_table(path, columns=wanted)
-    except OSError as error:  # pyarrow's own errors of files are OSErrors too
-        raise DatasetError(f"{path} cannot be read: {error.strerror or error}") from None
+    except OSError as error:
+        raise DatasetError(f"{path} cannot be read: {os.strerror(error.errno) if error.errno else error}") from None
     except ArrowException as error:
         raise DatasetError(f"{path} is no Parquet file: {error}") from None
     if column is not None:
@@ -87,7 +87,10 @@ def _values(name: str, source: Any) -> Iterable[Any]:
         import pyarrow as pa
 
         array = pa.chunked_array(source) if hasattr(source, "__arrow_c_stream__") else pa.array(source)
-        return _repeated(array)
+        try:
+            return _repeated(array)
+        except pa.ArrowNotImplementedError:
+            raise DatasetError(f"{name}: every value must be a text or a number") from None
     if hasattr(source, "to_numpy"):
         source = source.to_numpy()
     if isinstance(source, np.ndarray):

@@ -16,7 +16,7 @@ from ldprecover.recovery import METHODS
 from ldprecover_experiments.poisoned_round import PoisonedRound, Targets, Vector
 from ldprecover_experiments.setting import ETA, TARGETS
 
-__all__ = ["LABELS", "MethodSpec", "Outcome", "Recoverer", "in_process", "measured", "outcomes"]
+__all__ = ["LABELS", "MethodSpec", "Outcome", "Recoverer", "in_process", "measured", "most_risen", "outcomes"]
 
 Recoverer = Callable[..., tuple[Vector, Vector]]
 """(method, eta, targets, malicious_model) -> what was recovered, and the malicious frequencies it assumed."""
@@ -95,14 +95,14 @@ class MethodSpec:
 
 
 def told(round_: PoisonedRound) -> Targets:
-    """Return what LDPRecover* is told: the targets, or where there are none the items that rose most (paper, VI-A).
+    """Return what LDPRecover* is told: the targets, or where there are none the r/2 that rose most (paper, VI-A)."""
+    return most_risen(round_, TARGETS // 2) if round_.targets is None else round_.targets
 
-    Those are the r/2 that rose most over the frequencies before the attack.
-    """
-    if round_.targets is not None:
-        return round_.targets
+
+def most_risen(round_: PoisonedRound, number: int) -> Targets:
+    """Return the items that rose most over the frequencies before the attack."""
     rise = round_.poisoned.frequencies - round_.f_genuine
-    return tuple(sorted(np.argsort(rise, kind="stable")[-(TARGETS // 2) :].tolist()))
+    return tuple(sorted(np.argsort(rise, kind="stable")[-number:].tolist()))
 
 
 def in_process(round_: PoisonedRound) -> Recoverer:
