@@ -73,17 +73,22 @@ class Results:
     def table(self, *, gains: bool = False) -> Table:
         """Return the mean errors, or frequency gains, of every method: a row for each setting.
 
-        A parameter that is the same everywhere has no column.
+        A parameter that is the same wherever there is an attack has no column; without targets there are no gains.
         """
         settings = {group: Cell(*group) for group in self.means}  # type: ignore[arg-type]
-        varied = [key for key in _VARIED if len({getattr(cell, key) for cell in settings.values()}) > 1]
+        if gains:
+            settings = {
+                g: cell for g, cell in settings.items() if any(m.fg is not None for m in self.means[g].values())
+            }
+        attacked = [cell for cell in settings.values() if cell.attack != "none"] or list(settings.values())
+        varied = [key for key in _VARIED if len({getattr(cell, key) for cell in attacked}) > 1]
         rows = [
             [_text(getattr(cell, key)) for key in varied]
             + [cell.label]
             + [shown(self.means[group].get(method), gains=gains) for method in self.methods]
             for group, cell in settings.items()
         ]
-        title = f"{self.name}: {'FG' if gains else 'MSE'}, {self._constant(settings.values(), varied)}"
+        title = f"{self.name}: {'FG' if gains else 'MSE'}, {self._constant(attacked, varied)}"
         return Table((*varied, "attack", *self.methods), rows, title, len(self.methods))
 
     def plot(self, number: str = "mse") -> "Figure":
@@ -105,9 +110,8 @@ class Results:
         """Return the means of a method in a cell's setting."""
         return self.means.get(cell.group, {}).get(method)
 
-    def _constant(self, cells: Any, varied: Sequence[str]) -> str:
-        first = next(iter(cells), None)
-        said = [f"{key} {_text(getattr(first, key))}" for key in _VARIED if first and key not in varied]
+    def _constant(self, cells: Sequence[Cell], varied: Sequence[str]) -> str:
+        said = [f"{key} {_text(getattr(cells[0], key))}" for key in _VARIED if cells and key not in varied]
         trials = {mean.trials for methods in self.means.values() for mean in methods.values()}
         return ", ".join([*said, f"{max(trials, default=0)} trial{'' if trials == {1} else 's'}"])
 

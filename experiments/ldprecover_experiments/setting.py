@@ -114,8 +114,9 @@ class Cell:
     @property
     def label(self) -> str:
         """The name of the attack, with its report model where that is not the paper's."""
+        attack = self.attack.translate(str.maketrans("", "", '{}"'))  # its options: apa each: 4
         plain = self.model in ("one-hot", "none") or self.attack == "honest"
-        return self.attack if plain else f"{self.attack} ({self.model})"
+        return attack if plain else f"{attack} ({self.model})"
 
     def seed(self, crowd: Crowd, seed: int) -> np.random.SeedSequence:
         """Return the seed of what is simulated.

@@ -80,8 +80,11 @@ class Study:
             return cls.of({"name": path.stem} | given, path.parent)
 
     @classmethod
-    def of(cls, given: Mapping[str, Any], folder: Path | None = None) -> Self:
-        """Return the study that a mapping says, as a TOML file says it. Raises ParameterError."""
+    def of(cls, given: Mapping[str, Any], folder: Path | None = None, *, data: Sequence[Any] | None = None) -> Self:
+        """Return the study that a mapping says, as a TOML file says it; `data` may be in memory instead.
+
+        Raises ParameterError.
+        """
         keys = [each.name for each in fields(cls) if each.name != "columns"]
         _check_keys(given, keys, "of a study")
         for needed in ("methods", "attacks"):
@@ -91,7 +94,9 @@ class Study:
         study |= {key: _several(given[key], key, (int, float)) for key in ("epsilon", "beta", "eta") if key in given}
         if "protocols" in given:
             study["protocols"] = _several(given["protocols"], "protocols", (str,))
-        if "data" in given:
+        if data is not None:
+            study["data"] = list(data)
+        elif "data" in given:
             sources = [_source(one, folder or Path()) for one in _several(given["data"], "data", (str, dict))]
             study["data"] = [source for source, _ in sources]
             study["columns"] = {i: column for i, (_, column) in enumerate(sources) if column is not None}

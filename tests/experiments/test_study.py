@@ -227,8 +227,7 @@ def test_the_table_has_a_row_for_each_setting_and_says_what_all_share(results: R
     assert [(row[0], row[-1]) for row in table.rows] == [("mga (crafted)", "refused"), ("manip (crafted)", "refused")]
     assert table.title == "<i>x: MSE, data cities, protocol grr, epsilon 0.5, beta 0.05, eta 0.2, 2 trials"
     gains = results.table(gains=True)
-    assert gains.rows[0][1] == "0.00"
-    assert set(gains.rows[1][1:]) == {""}
+    assert [(row[0], row[1], row[-1]) for row in gains.rows] == [("mga (crafted)", "0.00", "")]
 
 
 def test_a_notebook_shows_tables_with_every_name_escaped(results: Results) -> None:
