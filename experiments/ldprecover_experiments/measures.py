@@ -4,7 +4,6 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
 from math import nan
 from typing import Any
 
@@ -124,82 +123,40 @@ def in_process(round_: PoisonedRound) -> Recoverer:
     return recoverer
 
 
-@dataclass(frozen=True, eq=False)
-class _Analyst:
-    """One round in the hands of the paper's methods: `rate` and `seed` are of its random subsets."""
-
-    round: PoisonedRound
-    eta: float
-    recoverer: Recoverer
-    rate: float
-    seed: int
-
-    @cached_property
-    def known(self) -> Targets:
-        return told(self.round)
-
-    @cached_property
-    def kept(self) -> Vector:
-        """The estimate from the GRR reports outside T: such a report supports its item alone, so counts show it."""
-        counts = self.round.together.counts.copy()
-        counts[list(self.known)] = 0
-        return self.round.oracle.estimate(counts, int(counts.sum()))
-
-    @cached_property
-    def clustered(self) -> Recovery:
-        return self.over_subsets("k-means")
-
-    def over_subsets(self, method: str) -> Recovery:
-        options = {"rate": self.rate, "seed": self.seed}
-        return MethodSpec(method, method, options=options).recovery(self.round, self.eta)
-
-    def oracle(self) -> Vector:
-        f_malicious, eta = self.round.f_malicious, self.round.eta
-        assert f_malicious is not None
-        return project_simplex((1 + eta) * self.round.poisoned.frequencies - eta * f_malicious)
-
-
-_Answer = Callable[[_Analyst], "Vector | tuple[Vector, Vector]"]
-
-_UNTOLD: dict[str, _Answer] = {
-    "genuine": lambda a: a.round.f_genuine,
-    "poisoned": lambda a: a.round.poisoned.frequencies,
-    "norm-sub": lambda a: a.recoverer("norm-sub", a.eta)[0],
-    "scaled": lambda a: project_simplex((1 + a.eta) * a.round.poisoned.frequencies),
-    "ldprecover": lambda a: a.recoverer("ldprecover", a.eta),
-}
-_UNPOISONED: dict[str, _Answer] = {"uniform": lambda a: np.full_like(a.round.truth, 1 / a.round.truth.size)}
-_TOLD: dict[str, _Answer] = {
-    "ldprecover-star": lambda a: a.recoverer("ldprecover", a.eta, a.known),
-    "ldprecover-star-exact": lambda a: a.recoverer("ldprecover", a.eta, a.known, "exact"),
-}
-_DETECTING: dict[str, _Answer] = {
-    "detection": lambda a: a.kept,
-    "detection-projected": lambda a: project_simplex(a.kept),
-}
-_ORACLE: dict[str, _Answer] = {"oracle": _Analyst.oracle}
-_OVER_SUBSETS: dict[str, _Answer] = {
-    "k-means-raw": lambda a: a.clustered.genuine,
-    "k-means": lambda a: a.clustered.recovered,
-    "ldprecover-km": lambda a: a.over_subsets("ldprecover-km").recovered,
-}
-
-
 def outcomes(
     round_: PoisonedRound, recoverer: Recoverer, *, eta: float = ETA, xi: float = 0.0, trial: int = 0
 ) -> Iterator[Outcome]:
     """Yield what each method of the paper's evaluation that fits the round makes of it."""
-    analyst = _Analyst(round_, eta, recoverer, xi, trial)
-    fitting = dict(_UNTOLD)
-    if round_.f_malicious is None:
-        fitting |= _UNPOISONED
-    else:
-        fitting |= _TOLD
-        if round_.oracle.protocol == "grr" and round_.targets is not None:
-            fitting |= _DETECTING
-        fitting |= _ORACLE | (_OVER_SUBSETS if xi else {})
-    for name, answer in fitting.items():
-        yield _outcome(round_, name, lambda answer=answer: answer(analyst))  # type: ignore[misc]
+    oracle, f_poisoned, f_malicious = round_.oracle, round_.poisoned.frequencies, round_.f_malicious
+
+    def made(method: str, answer: Callable[[], Vector | tuple[Vector, Vector]]) -> Outcome:
+        return _outcome(round_, method, answer)
+
+    yield made("genuine", lambda: round_.f_genuine)
+    yield made("poisoned", lambda: f_poisoned)
+    yield made("norm-sub", lambda: recoverer("norm-sub", eta)[0])
+    yield made("scaled", lambda: project_simplex((1 + eta) * f_poisoned))
+    yield made("ldprecover", lambda: recoverer("ldprecover", eta))
+    if f_malicious is None:
+        yield made("uniform", lambda: np.full_like(f_poisoned, 1 / f_poisoned.size))
+        return
+    known = told(round_)
+    yield made("ldprecover-star", lambda: recoverer("ldprecover", eta, known))
+    yield made("ldprecover-star-exact", lambda: recoverer("ldprecover", eta, known, "exact"))
+    if oracle.protocol == "grr" and round_.targets is not None:
+        kept = round_.together.counts.copy()
+        kept[list(round_.targets)] = 0  # a GRR report supports its item alone, so counts show what is dropped
+        f_kept = oracle.estimate(kept, int(kept.sum()))
+        yield made("detection", lambda: f_kept)
+        yield made("detection-projected", lambda: project_simplex(f_kept))
+    yield made("oracle", lambda: project_simplex((1 + round_.eta) * f_poisoned - round_.eta * f_malicious))
+    if xi:
+        subsets = {"rate": xi, "seed": trial}
+        clustered = MethodSpec("k-means", "k-means", options=subsets).recovery(round_, eta)
+        yield made("k-means-raw", lambda: clustered.genuine)
+        yield made("k-means", lambda: clustered.recovered)
+        spec = MethodSpec("ldprecover-km", "ldprecover-km", options=subsets)
+        yield made(spec.name, lambda: spec.recovery(round_, eta).recovered)
 
 
 def measured(round_: PoisonedRound, methods: Sequence[MethodSpec], eta: float = ETA) -> Iterator[Outcome]:
