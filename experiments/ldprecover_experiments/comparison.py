@@ -79,7 +79,7 @@ class Comparison:
 
         Raises ExperimentError without matplotlib.
         """
-        from ldprecover_experiments.figures import draw_comparison
+        from ldprecover_experiments.plots import draw_comparison
 
         return draw_comparison(self)
 

@@ -1,17 +1,13 @@
-"""The figures: the paper's, arranged as it arranges them, as PNG and SVG files; and those of one's own results."""
+"""The paper's figures, arranged as it arranges them, as PNG and SVG files: the same means give the same bytes."""
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from io import BytesIO
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ldprecover import ParameterError
 from ldprecover_experiments.cells import replaced
-from ldprecover_experiments.errors import ExperimentError
 from ldprecover_experiments.measures import LABELS
 from ldprecover_experiments.paper import EXPERIMENTS, PROTOCOLS, Experiment
 from ldprecover_experiments.setting import Cell
@@ -21,10 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ldprecover_experiments.comparison import Comparison
-    from ldprecover_experiments.results import Results
-
-__all__ = ["draw_comparison", "draw_figures", "draw_results"]
+__all__ = ["AXES", "draw_figures", "grid", "legend", "plain_label"]
 
 _BARS = ("poisoned", "norm-sub", "ldprecover", "ldprecover-star", "detection", "detection-projected")
 _LINES = ("poisoned", "norm-sub", "ldprecover", "ldprecover-star", "oracle")
@@ -36,7 +29,7 @@ _COLOURS = dict(
         strict=True,
     )
 ) | {"k-means-raw": "#8c564b", "k-means": "#d62728", "ldprecover-km": "#ff7f0e"}
-_AXES = {"beta": "β", "epsilon": "ε", "eta": "η", "xi": "ξ"}
+AXES = {"beta": "β", "epsilon": "ε", "eta": "η", "xi": "ξ"}
 _LOOK: dict[Any, Any] = {
     "svg.hashsalt": "ldprecover",
     "font.size": 8.0,
@@ -58,13 +51,13 @@ class _Line:
 
 
 def draw_figures(names: Sequence[str], data: Sequence[str], summary: Summary, folder: Path) -> list[Path]:
-    """Draw the figures of the named experiments into a folder; the same means give the same bytes. Return the files."""
+    """Draw the figures of the named experiments into a folder, and return the files."""
     import matplotlib as mpl
 
     files = []
     with mpl.rc_context(_LOOK):
         for name, figure in _figures(names, data, summary):
-            _legend(figure)
+            legend(figure)
             for suffix, options in (("png", {"dpi": 150}), ("svg", {"metadata": {"Date": None}})):
                 picture = BytesIO()
                 figure.savefig(picture, format=suffix, **options)
@@ -79,7 +72,7 @@ def _figures(names: Sequence[str], data: Sequence[str], summary: Summary) -> Ite
             yield name, _bars(EXPERIMENTS[name], data, summary)
     for name in ("malicious", "ipa", "km", "multi"):
         if name in names:
-            figure, axes = _grid(len(data), len(PROTOCOLS))
+            figure, axes = grid(len(data), len(PROTOCOLS))
             for row, source in zip(axes, data, strict=True):
                 for panel, protocol in zip(row, PROTOCOLS, strict=True):
                     _draw(panel, EXPERIMENTS[name], source, protocol, None, summary)
@@ -88,7 +81,7 @@ def _figures(names: Sequence[str], data: Sequence[str], summary: Summary) -> Ite
     sweeps = [name for name in names if name.startswith("sweep-")]
     for source in data if sweeps else ():
         for attack in ("aa-peaked", "aa-diffuse"):
-            figure, axes = _grid(len(PROTOCOLS), len(sweeps))
+            figure, axes = grid(len(PROTOCOLS), len(sweeps))
             for row, protocol in zip(axes, PROTOCOLS, strict=True):
                 for panel, name in zip(row, sweeps, strict=True):
                     _draw(panel, EXPERIMENTS[name], source, protocol, attack, summary)
@@ -97,7 +90,7 @@ def _figures(names: Sequence[str], data: Sequence[str], summary: Summary) -> Ite
 
 
 def _bars(experiment: Experiment, data: Sequence[str], summary: Summary) -> "Figure":
-    figure, axes = _grid(len(data), len(PROTOCOLS), width=4.0)
+    figure, axes = grid(len(data), len(PROTOCOLS), width=4.0)
     number = "fg" if experiment.name == "fg" else "mse"
     for row, source in zip(axes, data, strict=True):
         for panel, protocol in zip(row, PROTOCOLS, strict=True):
@@ -109,7 +102,7 @@ def _bars(experiment: Experiment, data: Sequence[str], summary: Summary) -> "Fig
                     at, heights = zip(*known, strict=True)
                     panel.bar(at, heights, 0.13, label=LABELS[method], color=_COLOURS[method])
             panel.set_xticks(range(len(cells)), [re.sub("[ -]", "\n", cell.label) for cell in cells], fontsize=6)
-            panel.set_title(f"{_plain(source)}, {protocol.upper()}")
+            panel.set_title(f"{plain_label(source)}, {protocol.upper()}")
             if number == "mse":
                 panel.set_yscale("log")
             else:
@@ -132,8 +125,8 @@ def _draw(
             x, y = zip(*known, strict=True)
             panel.plot(x, y, line.style, label=line.label, color=line.colour, marker=".", linewidth=1)
     panel.set_yscale("log")
-    panel.set_xlabel(_AXES[varied])
-    panel.set_title(f"{_plain(source)}, {protocol.upper()}" + (f", {attack}" if attack else ""))
+    panel.set_xlabel(AXES[varied])
+    panel.set_title(f"{plain_label(source)}, {protocol.upper()}" + (f", {attack}" if attack else ""))
 
 
 def _lines(experiment: Experiment, cells: Sequence[Cell]) -> Iterator[_Line]:
@@ -156,7 +149,8 @@ def _lines(experiment: Experiment, cells: Sequence[Cell]) -> Iterator[_Line]:
             yield _Line(of_kind, method, label, _COLOURS[method], style=("-", "--", ":")[i])
 
 
-def _grid(rows: int, columns: int, width: float = 2.8) -> tuple["Figure", Any]:
+def grid(rows: int, columns: int, width: float = 2.8) -> tuple["Figure", Any]:
+    """Return a figure without a window, and its panels by row and column; widths in inches."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -165,81 +159,17 @@ def _grid(rows: int, columns: int, width: float = 2.8) -> tuple["Figure", Any]:
     return figure, figure.subplots(rows, columns, squeeze=False, sharey="row")
 
 
-def _plain(name: str) -> str:
+def plain_label(name: str) -> str:
     """Return a stranger's name without what a figure would read as mathematics or as a line's end."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name.replace("\n", " ")).replace(
         "$", r"\$"
     )
 
 
-def _legend(figure: "Figure") -> None:
+def legend(figure: "Figure") -> None:
     """Put a legend below, with each labelled line or bar of all panels once, in as many columns as fit."""
     found = {
         label: handle for axes in figure.axes for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
     columns = max(1, int(figure.get_figwidth() / (0.55 + 0.065 * max(map(len, found), default=1))))  # inches
     figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=columns, frameon=False)
-
-
-def draw_results(results: "Results", number: str = "mse") -> "Figure":
-    """Return the figure of a study: a panel for each data set and protocol, over the parameter that it varies.
-
-    Where several parameters vary, or none, each setting is a group of bars.
-    """
-    _check_matplotlib()
-    if number not in ("mse", "fg"):
-        raise ParameterError(f'number must be "mse" or "fg", not {number!r}')
-    groups = {group: Cell(*group) for group in results.means}  # type: ignore[arg-type]
-    rows, columns = (list(dict.fromkeys(getattr(c, key) for c in groups.values())) for key in ("data", "protocol"))
-    varied = [key for key in _AXES if len({getattr(cell, key) for cell in groups.values()}) > 1]
-    figure, axes = _grid(max(1, len(rows)), max(1, len(columns)), width=4.0)
-    for (i, source), (j, protocol) in product(enumerate(rows), enumerate(columns)):
-        cells = [cell for cell in groups.values() if (cell.data, cell.protocol) == (source, protocol)]
-        panel = axes[i][j]
-        for method in results.methods:
-            means = [(cell, results.mean(cell, method)) for cell in cells]
-            known = [(c, y) for c, mean in means if mean is not None and (y := getattr(mean, number)) is not None]
-            if len(varied) == 1:
-                for attack in dict.fromkeys(cell.label for cell in cells):
-                    points = [(getattr(cell, varied[0]), y) for cell, y in known if cell.label == attack]
-                    panel.plot(
-                        *zip(*points, strict=True), marker=".", label=_plain(f"{method}, {attack}")
-                    ) if points else None
-            else:
-                width = 0.8 / len(results.methods)
-                at = [cells.index(cell) + width * results.methods.index(method) - 0.4 for cell, _ in known]
-                panel.bar(at, [y for _, y in known], width, align="edge", label=_plain(method))
-        if len(varied) == 1:
-            panel.set_xlabel(_AXES[varied[0]])
-        else:
-            ticks = [", ".join([c.label, *(f"{_AXES[key]} {getattr(c, key):g}" for key in varied)]) for c in cells]
-            panel.set_xticks(range(len(cells)), map(_plain, ticks), rotation=30, ha="right", fontsize=6)
-        panel.set_title(f"{_plain(source)}, {protocol.upper()}")
-        panel.set_yscale("log") if number == "mse" else panel.axhline(0, color="black", linewidth=0.6)
-        panel.set_ylabel(number.upper())
-    _legend(figure)
-    return figure
-
-
-def draw_comparison(comparison: "Comparison") -> "Figure":
-    """Return the figure of a demo: the truth and every estimate of the most frequent items and of the targets."""
-    _check_matplotlib()
-    by_share = (-comparison.true).argsort(kind="stable").tolist()
-    targets = set(comparison.targets or ())
-    chosen = by_share[:10] + [i for i in by_share[10:] if i in targets]
-    figure, axes = _grid(1, 1, width=max(6.0, 0.6 * len(chosen)))
-    columns = {"true": comparison.true} | {name: f for name, f in comparison.estimates.items() if f is not None}
-    width = 0.8 / len(columns)
-    panel = axes[0][0]
-    for i, (name, f) in enumerate(columns.items()):
-        panel.bar([at - 0.4 + width * i for at in range(len(chosen))], f[chosen], width, align="edge", label=name)
-    labels = [("> " if i in targets else "") + _plain(comparison.items[i]) for i in chosen]
-    panel.set_xticks(range(len(chosen)), labels, rotation=45, ha="right")
-    panel.set_ylabel("share of all users")
-    _legend(figure)
-    return figure
-
-
-def _check_matplotlib() -> None:
-    if find_spec("matplotlib") is None:
-        raise ExperimentError("a picture needs matplotlib: pip install 'ldprecover[experiments]'")

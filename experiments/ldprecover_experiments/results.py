@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from ldprecover import ParameterError
 from ldprecover_experiments.measures import Outcome
 from ldprecover_experiments.setting import Cell
-from ldprecover_experiments.tables import Mean, Summary, Table, frame, shown, summarise
+from ldprecover_experiments.tables import Summary, Table, frame, shown, summarise
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,15 +22,32 @@ _VARIED = ("data", "protocol", "epsilon", "beta", "eta")
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """The cells of a study, in its order, and the outcomes of each, one a method in the methods' order."""
+    """The cells of a study, in its order, and the outcomes of each, one a method in the methods' order.
+
+    Raises ParameterError without any cell.
+    """
 
     name: str
     cells: Mapping[Cell, Sequence[Outcome]]
+
+    def __post_init__(self) -> None:
+        if not self.cells:
+            raise ParameterError("results are of at least one cell")
 
     @cached_property
     def means(self) -> Summary:
         """The means over the trials, by setting and method."""
         return summarise(self.cells)
+
+    @cached_property
+    def settings(self) -> dict[tuple[str | float, ...], Cell]:
+        """The first cell of each setting, by what its trials share."""
+        return {group: Cell(*group) for group in self.means}  # type: ignore[arg-type]
+
+    @property
+    def varied(self) -> list[str]:
+        """The parameters that are not the same wherever there is an attack."""
+        return [key for key in _VARIED if len({getattr(cell, key) for cell in self._attacked}) > 1]
 
     @property
     def methods(self) -> list[str]:
@@ -68,27 +85,22 @@ class Results:
     def to_frame(self) -> Any:
         """Return a data frame of pandas, a row for each cell and method. Raises ExperimentError without pandas."""
         rows = [asdict(cell) | asdict(outcome) for cell, outcomes in self.cells.items() for outcome in outcomes]
-        return frame({name: [row[name] for row in rows] for name in (rows[0] if rows else {})})
+        return frame({name: [row[name] for row in rows] for name in rows[0]})
 
     def table(self, *, gains: bool = False) -> Table:
         """Return the mean errors, or frequency gains, of every method: a row for each setting.
 
         A parameter that is the same wherever there is an attack has no column; without targets there are no gains.
         """
-        settings = {group: Cell(*group) for group in self.means}  # type: ignore[arg-type]
-        if gains:
-            settings = {
-                g: cell for g, cell in settings.items() if any(m.fg is not None for m in self.means[g].values())
-            }
-        attacked = [cell for cell in settings.values() if cell.attack != "none"] or list(settings.values())
-        varied = [key for key in _VARIED if len({getattr(cell, key) for cell in attacked}) > 1]
-        rows = [
-            [_text(getattr(cell, key)) for key in varied]
-            + [cell.label]
-            + [shown(self.means[group].get(method), gains=gains) for method in self.methods]
-            for group, cell in settings.items()
-        ]
-        title = f"{self.name}: {'FG' if gains else 'MSE'}, {self._constant(attacked, varied)}"
+        varied = self.varied
+        rows = []
+        for group, cell in self.settings.items():
+            means = self.means[group]
+            if gains and all(mean.fg is None for mean in means.values()):
+                continue
+            row = [*(_text(getattr(cell, key)) for key in varied), cell.label]
+            rows.append([*row, *(shown(means.get(method), gains=gains) for method in self.methods)])
+        title = f"{self.name}: {'FG' if gains else 'MSE'}, {self._constant}"
         return Table((*varied, "attack", *self.methods), rows, title, len(self.methods))
 
     def plot(self, number: str = "mse") -> "Figure":
@@ -96,7 +108,7 @@ class Results:
 
         `number` is "mse" or "fg". Raises ExperimentError without matplotlib.
         """
-        from ldprecover_experiments.figures import draw_results
+        from ldprecover_experiments.plots import draw_results
 
         return draw_results(self, number)
 
@@ -106,14 +118,22 @@ class Results:
             tables.append(self.table(gains=True))
         return "".join(table._repr_html_() for table in tables)
 
-    def mean(self, cell: Cell, method: str) -> Mean | None:
-        """Return the means of a method in a cell's setting."""
-        return self.means.get(cell.group, {}).get(method)
+    def number(self, cell: Cell, method: str, name: str) -> float:
+        """Return the mean `mse` or `fg` of a method in a cell's setting, NaN where there is none."""
+        mean = self.means[cell.group].get(method)
+        value = None if mean is None else getattr(mean, name)
+        return nan if value is None else float(value)
 
-    def _constant(self, cells: Sequence[Cell], varied: Sequence[str]) -> str:
-        said = [f"{key} {_text(getattr(cells[0], key))}" for key in _VARIED if cells and key not in varied]
-        trials = {mean.trials for methods in self.means.values() for mean in methods.values()}
-        return ", ".join([*said, f"{max(trials, default=0)} trial{'' if trials == {1} else 's'}"])
+    @property
+    def _attacked(self) -> list[Cell]:
+        return [cell for cell in self.settings.values() if cell.attack != "none"] or list(self.settings.values())
+
+    @property
+    def _constant(self) -> str:
+        """What is the same in all cells, in words."""
+        said = [f"{key} {_text(getattr(self._attacked[0], key))}" for key in _VARIED if key not in self.varied]
+        trials = max(mean.trials for methods in self.means.values() for mean in methods.values())
+        return ", ".join([*said, f"{trials} trial{'' if trials == 1 else 's'}"])
 
 
 def _text(value: object) -> str:

@@ -206,7 +206,7 @@ def test_results_come_back_from_json(results: Results) -> None:
     assert refused == {None}
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"name": "x", "cells": [{}]}'])
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"name": "x", "cells": [{}]}', '{"name": "x", "cells": []}'])
 def test_what_is_no_results_is_refused(text: str) -> None:
     with pytest.raises(ParameterError, match="no results of a study"):
         Results.from_json(text)
@@ -242,7 +242,12 @@ def test_a_notebook_shows_tables_with_every_name_escaped(results: Results) -> No
 @pytest.mark.parametrize("number", ["mse", "fg"])
 def test_the_picture_has_a_panel_for_each_protocol(number: str) -> None:
     """Over the parameter that varies as lines, otherwise as bars."""
-    base: Any = {"methods": ["norm-sub"], "attacks": ["mga", "manip"], "protocols": ["grr", "oue"], "users": 500}
+    base: Any = {
+        "methods": ["norm-sub"],
+        "attacks": ["none", "mga", "manip"],
+        "protocols": ["grr", "oue"],
+        "users": 500,
+    }
     for more, is_line in (({"beta": [0.01, 0.05, 0.1]}, True), ({}, False)):
         figure = Study.of(base | {"trials": 1} | more).run().plot(number)
         titles = [panel.get_title() for panel in figure.axes]
@@ -250,6 +255,14 @@ def test_the_picture_has_a_panel_for_each_protocol(number: str) -> None:
         assert bool(figure.axes[0].lines) or not is_line
         assert bool(figure.axes[0].patches) is not is_line
         figure.canvas.draw()
+
+
+def test_what_is_refused_has_no_bar(results: Results) -> None:
+    figure = results.plot()
+    figure.canvas.draw()
+    heights = [bar.get_height() for bar in figure.axes[0].patches]
+    assert len(heights) == 2 * 4
+    assert np.isnan(heights).sum() == 2
 
 
 def test_a_number_that_is_none_is_refused(results: Results) -> None:
