@@ -24,7 +24,7 @@ from pathlib import Path
 import httpx
 import numpy as np
 import psutil
-from tests.postgres import Cluster
+from tools.postgres import Cluster
 
 from ldprecover import frequency_oracle, wire
 

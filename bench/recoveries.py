@@ -17,6 +17,8 @@ import numpy as np
 from ldprecover import Estimates, FrequencyOracle, Tally, frequency_oracle, recover
 from ldprecover.recovery import METHODS
 from ldprecover_attacker import MGA
+from ldprecover_client import Population
+from ldprecover_experiments import PoisonedRound
 
 __all__ = ["main"]
 
@@ -58,11 +60,11 @@ def from_counts(rounds: int) -> Iterator[str]:
 def poisoned(oracle: FrequencyOracle) -> np.ndarray:
     """Return packed reports, a share BETA of them of a crafted MGA, in random order."""
     rng = np.random.default_rng(1)
-    weights = 1 / np.arange(1, D + 1)
     malicious = round(REPORTS * BETA)
-    genuine = oracle.perturb(rng.choice(D, REPORTS - malicious, p=weights / weights.sum()), rng)
-    targets = rng.choice(D, TARGETS, replace=False).tolist()
-    reports: np.ndarray = np.concatenate([genuine, MGA(targets).reports(oracle, malicious, rng)])
+    users = Population(1 / np.arange(1, D + 1), REPORTS - malicious, seed=1)
+    attack = MGA(rng.choice(D, TARGETS, replace=False).tolist())
+    reports = PoisonedRound.clean(oracle, users).under(attack, malicious, rng).reports
+    assert reports is not None
     rng.shuffle(reports)
     return reports
 

@@ -16,7 +16,7 @@ import httpx
 import numpy as np
 import psutil
 from bench.ingest import open_round, server
-from tests.postgres import Cluster
+from tools.postgres import Cluster
 
 __all__ = ["main"]
 

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 import sqlalchemy as sa
-from tests.postgres import Cluster
+from tools.postgres import Cluster
 
 ADMIN_KEY = "an-admin-key-for-tests"
 PACKED = {"Content-Type": "application/vnd.ldprecover.reports"}

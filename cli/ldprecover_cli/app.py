@@ -13,12 +13,11 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from ldprecover_cli import analysis, crowds, exports, keys, reports, results, rounds, tickets
+from ldprecover_cli import analysis, crowds, exports, keys, reports, reproduce, results, rounds, tickets
 from ldprecover_cli.demo import command as demo
 from ldprecover_cli.failures import explain, reworded, with_notes
 from ldprecover_cli.options import Json
 from ldprecover_cli.output import console, fail, note, plain, plain_table, print_json
-from ldprecover_cli.reproduce import command as reproduce
 from ldprecover_client.secrecy import InsecureTransportWarning
 
 __all__ = ["app", "run"]

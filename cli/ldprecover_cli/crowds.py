@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from ldprecover_cli.attackers import draw_targets, malicious_users, search_budget
 from ldprecover_cli.failures import UsageError, check_items
 from ldprecover_cli.options import (
     DEFAULT_URL,
@@ -19,6 +18,7 @@ from ldprecover_cli.options import (
     Url,
     connected,
     quick_retries,
+    search_budget,
 )
 from ldprecover_cli.output import console, counted, plain, print_json
 
@@ -122,6 +122,7 @@ def attack(
     Example: ldprecover attack manip --users 5000 --input-poisoning
     """
     from ldprecover_attacker import Campaign, attack_options, make_attack
+    from ldprecover_experiments.setting import draw_targets, malicious_users
 
     if (users is None) is (beta is None):
         raise UsageError("say how many malicious users there are, with --users or with --beta")

@@ -38,6 +38,7 @@ _OPTIONS = {
     "access": "--access",
     "against": "--against",
     "attackers": "--attackers",
+    "beta": "--beta",
     "domain_size": "--domain-size",
     "drift": "--drift",
     "each": "--each",
@@ -105,9 +106,12 @@ def explain(error: Exception) -> tuple[str, int] | None:
     """Return the line and the exit code for an error of this project or the system; None for a fault of ours."""
     from ldprecover.errors import LDPRecoverError, ReportError
     from ldprecover_client.errors import AlreadyReportedError, CallerError, ClientError, RefusedError
+    from ldprecover_experiments.errors import ExperimentError
 
     if isinstance(error, CommandError):
         return with_notes(str(error), error.__cause__), error.exit_code
+    if isinstance(error, ExperimentError):
+        return str(error), 1
     if isinstance(error, OSError):
         named = f"{error.filename}: " if error.filename is not None else ""
         return f"{named}{error.strerror or error}", 1

@@ -35,6 +35,7 @@ __all__ = [
     "eta_of",
     "method_options",
     "quick_retries",
+    "search_budget",
     "support_of",
 ]
 
@@ -141,6 +142,16 @@ def _number(text: str) -> float | None:
     except ValueError:
         return None
     return number if math.isfinite(number) and "_" not in text else None  # 1_0 is a number in Python's source alone
+
+
+def search_budget(text: str | None) -> int | Literal["exhaustive"] | None:
+    """Return a number of seeds, or "exhaustive". Raises UsageError for anything else."""
+    if text is None or text == "exhaustive":
+        return text  # type: ignore[return-value]
+    try:
+        return int(text)
+    except ValueError:
+        raise UsageError(f"--search is a number of seeds, or exhaustive, not {text!r}") from None
 
 
 def quick_retries() -> "Retries":

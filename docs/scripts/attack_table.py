@@ -10,20 +10,24 @@ reports; beside it stands what the attack's own formula says.
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
-from setting import PROTOCOLS, Setting, asked_for
+from setting import Setting, asked_for, rows_of
 
-from ldprecover import Estimates, FrequencyOracle, ParameterError, Tally, frequency_oracle
+from ldprecover import ParameterError
 from ldprecover.alarms import raise_alarms
 from ldprecover.recovery.reports import ReportSource
 from ldprecover_attacker import AA, APA, APA2, MGA, MGAA, MLA, RIA, RPA, Attack, InputPoisoning, Manip
-from ldprecover_client import Population, load_dataset
+from ldprecover_experiments import PoisonedRound
+from ldprecover_experiments.paper import PROTOCOLS
+from ldprecover_experiments.tables import Table
 
-ONLY_OUE = {"Manip, crafted", "AA diffuse, crafted", "AA peaked, crafted"}
+ONLY_PADDED = {"Manip, crafted", "AA diffuse, crafted", "AA peaked, crafted"}
 """Attacks whose crafted reports are the sampled ones under GRR and OLH."""
 
 DEFAULT = Setting()
+COLUMNS = ("S", "G expected", "G measured", "seen by")
 RATE = 1e-6
 """False-alarm rate of each alarm."""
 
@@ -62,39 +66,24 @@ class Outcome:
     alarms: tuple[str, ...]
 
 
-class Round:
-    """The genuine half of one protocol's rounds, and what attacks make of it."""
+def under(setting: Setting, clean: PoisonedRound, attack: Attack | None, targets: list[int]) -> Outcome | str:
+    """Return what an attack did to a clean round, or why it cannot be made."""
+    oracle, m, rng = clean.oracle, setting.malicious, partial(np.random.default_rng, setting.seed)
+    if attack is None:
+        return Outcome(1.0, 0.0, 0.0, alarms(clean))
+    try:
+        poisoned = clean.under(attack, m, rng())
+    except ParameterError as error:
+        return str(error)
+    after, before = (float(f[targets].sum()) for f in (poisoned.poisoned.frequencies, clean.f_genuine))
+    gain = attack.gain(oracle, clean.truth, m / (m + setting.users), targets=targets, rng=rng(), m=m)
+    return Outcome(attack.support_sum(oracle, rng(), m=m), gain, after - before, alarms(poisoned))
 
-    def __init__(self, setting: Setting, protocol: str) -> None:
-        dataset = load_dataset(setting.dataset)
-        population = Population.of(dataset, setting.users, setting.seed, draw="apportioned")
-        self.setting = setting
-        self.frequencies = population.frequencies
-        self.oracle: FrequencyOracle = frequency_oracle(protocol, setting.epsilon, len(dataset.items))
-        self.reports = population.reports(self.oracle)
-        self.tally = Tally.of(self.oracle, self.reports)
-        self.targets = targets_of(setting, len(dataset.items))
 
-    def under(self, attack: Attack | None) -> Outcome | str:
-        """Return what the attack did, or why it cannot be made."""
-        setting, oracle, m = self.setting, self.oracle, self.setting.malicious
-        if attack is None:
-            return Outcome(1.0, 0.0, 0.0, self._alarms(self.tally, [self.reports]))
-        try:
-            malicious = attack.reports(oracle, m, np.random.default_rng(setting.seed))
-        except ParameterError as error:
-            return str(error)
-        tally = self.tally + Tally.of(oracle, malicious)
-        after, before = (Estimates.of(oracle, t).frequencies[self.targets].sum() for t in (tally, self.tally))
-        same = {"rng": np.random.default_rng(setting.seed), "m": m}
-        gain = attack.gain(oracle, self.frequencies, m / (m + setting.users), targets=self.targets, **same)
-        total = attack.support_sum(oracle, np.random.default_rng(setting.seed), m=m)
-        return Outcome(total, gain, float(after - before), self._alarms(tally, [self.reports, malicious]))
-
-    def _alarms(self, tally: Tally, reports: list[np.ndarray]) -> tuple[str, ...]:
-        source = ReportSource(self.oracle, lambda: iter(reports))
-        alarms = raise_alarms(self.oracle, tally, source, rate=RATE)
-        return tuple(alarm.name for alarm in alarms if alarm.raised)
+def alarms(round_: PoisonedRound) -> tuple[str, ...]:
+    """Return the alarms that a round raises."""
+    source = ReportSource(round_.oracle, round_.reports)
+    return tuple(a.name for a in raise_alarms(round_.oracle, round_.together, source, rate=RATE) if a.raised)
 
 
 def targets_of(setting: Setting, d: int) -> list[int]:
@@ -103,14 +92,19 @@ def targets_of(setting: Setting, d: int) -> list[int]:
 
 
 def tables(setting: Setting) -> Iterator[str]:
-    """Yield a table in Markdown for each protocol."""
+    """Yield a table in Markdown for each protocol, and the one of which attack to play for which aim."""
+    found = []
     for protocol in PROTOCOLS:
-        round_ = Round(setting, protocol)
-        rows = [_line([protocol.upper(), "S", "G expected", "G measured", "seen by"]), _line(["---"] * 5)]
-        for name, attack in attacks(round_.targets).items():
-            if protocol == "oue" or name not in ONLY_OUE:
-                rows.append(_line([name, *_cells(round_.under(attack))]))
-        yield "\n".join(rows)
+        clean = setting.clean(setting.oracle(protocol), setting.seed)
+        targets = targets_of(setting, clean.truth.size)
+        rows = [
+            [name, *_cells(under(setting, clean, attack, targets))]
+            for name, attack in attacks(targets).items()
+            if setting.oracle(protocol).crafted_model == "padded" or name not in ONLY_PADDED
+        ]
+        found.append(Table([protocol.upper(), *COLUMNS], rows).markdown())
+        yield found[-1]
+    yield choices(found)
 
 
 AIMS = {
@@ -125,20 +119,20 @@ def choices(tables: Iterable[str]) -> str:
     """Return the table of which attack on targets to play for which aim, made from the tables of all protocols."""
     found = {}
     for table in tables:
-        head, _, *lines = ([cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines())
-        found[head[0]] = [
-            (float(line[3]), line[0], set(line[4].split(", ")) - {"none"})
-            for line in lines
-            if line[3] and line[0].startswith(("RIA", "MGA", "APA"))
+        protocol = table.split(" | ")[0].strip("| ")
+        found[protocol] = [
+            (float(row["G measured"]), name, set(row["seen by"].split(", ")) - {"none"})
+            for name, row in rows_of(table).items()
+            if row["G measured"] and name.startswith(("RIA", "MGA", "APA"))
         ]
-    rows = [_line(["aim", *found]), _line(["---"] * (1 + len(found)))]
+    rows = []
     for aim, allowed in AIMS.items():
         best = (
             max(((g, name) for g, name, seen in lines if seen <= allowed), key=lambda one: one[0])
             for lines in found.values()
         )
-        rows.append(_line([aim, *(f"{name}: {gain:+.2f}" for gain, name in best)]))
-    return "\n".join(rows)
+        rows.append([aim, *(f"{name}: {gain:+.2f}" for gain, name in best)])
+    return Table(["aim", *found], rows).markdown()
 
 
 def _cells(outcome: Outcome | str) -> Iterable[str]:
@@ -148,17 +142,10 @@ def _cells(outcome: Outcome | str) -> Iterable[str]:
     return (f"{outcome.expected_sum + 0.0:.2f}", *gains, ", ".join(outcome.alarms) or "none")
 
 
-def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
 def main() -> None:
     """Print the tables."""
-    found = []
     for table in tables(asked_for(__doc__, DEFAULT)):
-        found.append(table)
         sys.stdout.write(f"{table}\n\n")
-    sys.stdout.write(f"{choices(found)}\n")
 
 
 if __name__ == "__main__":

@@ -9,19 +9,18 @@ the rows with the right model: `custom`, given the share of the malicious report
 """
 
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from setting import PROTOCOLS, Setting, asked_for
+from setting import Setting, asked_for, rows_of
 
-from ldprecover import Estimates, FrequencyOracle, ParameterError, Tally, frequency_oracle, recover
-from ldprecover.metrics import frequency_gain, mse
 from ldprecover.recovery import METHODS
 from ldprecover_attacker import make_attack
-from ldprecover_client import Population, load_dataset
+from ldprecover_experiments import MethodSpec, Outcome, PoisonedRound
+from ldprecover_experiments.measures import measured
+from ldprecover_experiments.paper import PROTOCOLS
+from ldprecover_experiments.tables import Table
 
 ATTACKS: dict[str, dict[str, Any] | None] = {
     "none": None,
@@ -34,98 +33,63 @@ ATTACKS: dict[str, dict[str, Any] | None] = {
 LEFT_OUT = ("conditional-probability", "em")
 """The one is for a single target, the other takes minutes."""
 
-ON_GRR = ("none", "MGA, crafted", "MGA, input poisoning")
+ON_ONE_ITEM = ("none", "MGA, crafted", "MGA, input poisoning")
 """The others send the same GRR reports as crafted MGA."""
 
-RIGHT, ESTIMATED = "`ldprecover`, right model and η", '`ldprecover`, right model, η `"auto"`'
+TOLD = (
+    MethodSpec("`ldprecover`, targets", targets=True),
+    MethodSpec("`ldprecover`, right model and η", support=True, eta="true"),
+    MethodSpec('`ldprecover`, right model, η `"auto"`', support=True, eta="auto"),
+)
 
 CHOICES = (
-    ("nothing; somebody may raise items", "MGA, crafted", dict.fromkeys(PROTOCOLS, "normalization")),
-    ("nothing; the reports are kept", "MGA, crafted", {"oue": "fiad", "olh": "fiad"}),
-    ("the same, of attackers who vary their targets", "MGA-A, r' = 4", {"oue": "diffstats", "olh": "diffstats"}),
-    ("all targets", "MGA, crafted", dict.fromkeys(PROTOCOLS, "ldprecover`, targets")),
-    ("all targets; the reports are kept", "MGA, crafted", {"grr": "detection-any", "oue": "detection-all"}),
-    ("all targets, of attackers who hide", "APA, r' = 4", dict.fromkeys(("oue", "olh"), "ldprecover`, targets")),
-    (
-        "what malicious reports support, and η",
-        "MGA, crafted",
-        dict.fromkeys(PROTOCOLS, "ldprecover`, right model and η"),
-    ),
+    ("nothing; somebody may raise items", "MGA, crafted", dict.fromkeys(PROTOCOLS, "`normalization`")),
+    ("nothing; the reports are kept", "MGA, crafted", {"oue": "`fiad`", "olh": "`fiad`"}),
+    ("the same, of attackers who vary their targets", "MGA-A, r' = 4", {"oue": "`diffstats`", "olh": "`diffstats`"}),
+    ("all targets", "MGA, crafted", dict.fromkeys(PROTOCOLS, TOLD[0].name)),
+    ("all targets; the reports are kept", "MGA, crafted", {"grr": "`detection-any`", "oue": "`detection-all`"}),
+    ("all targets, of attackers who hide", "APA, r' = 4", dict.fromkeys(("oue", "olh"), TOLD[0].name)),
+    ("what malicious reports support, and η", "MGA, crafted", dict.fromkeys(PROTOCOLS, TOLD[1].name)),
 )
 """What is known -> the attack to compare under, and the method to ask for by protocol."""
 
 DEFAULT = Setting(trials=5)
 
 
-@dataclass(frozen=True)
-class Round:
-    """One trial of one attack."""
-
-    oracle: FrequencyOracle
-    true: NDArray[np.float64]
-    genuine: Estimates
-    poisoned: Estimates
-    reports: NDArray[Any]
-    targets: tuple[int, ...]
-    support: NDArray[np.float64]  # pi, the share of malicious reports for each item
-
-
-def rows(setting: Setting, protocol: str, attack: str) -> dict[str, Mapping[str, Any]]:
-    """Return what `recover` is asked for, by the name of the row."""
-    found: dict[str, Mapping[str, Any]] = {}
+def methods(setting: Setting, protocol: str) -> list[MethodSpec]:
+    """Return what is measured under a protocol."""
+    found = []
     for name, method in METHODS.items():
-        if name in LEFT_OUT or method.unfit(frequency_oracle(protocol, setting.epsilon, 102)) is not None:
-            continue
-        found[f"`{name}`"] = {"method": name}
-        if name == "ldprecover":
-            found["`ldprecover`, targets"] = {"targets": True}
-            found[RIGHT] = {"custom": True, "eta": 0.0 if attack == "none" else setting.true_eta}
-            found[ESTIMATED] = {"custom": True, "eta": "auto"}
+        if name not in LEFT_OUT and method.unfit(setting.oracle(protocol)) is None:
+            found += [MethodSpec(f"`{name}`", name), *(TOLD if name == "ldprecover" else ())]
     return found
 
 
-def play(setting: Setting, protocol: str, attack: str) -> Iterator[Round]:
+def play(setting: Setting, protocol: str, attack: str) -> Iterator[PoisonedRound]:
     """Yield the trials of an attack."""
-    dataset = load_dataset(setting.dataset)
-    oracle = frequency_oracle(protocol, setting.epsilon, len(dataset.items))
-    options = ATTACKS[attack]
+    oracle, options = setting.oracle(protocol), ATTACKS[attack]
     for trial in range(setting.trials):
-        seeds = np.random.SeedSequence([setting.seed, trial]).generate_state(2)
-        population = Population.of(dataset, setting.users, int(seeds[0]), draw="apportioned")
-        reports = genuine = population.reports(oracle)
-        support = np.full(oracle.domain_size, 1 / oracle.domain_size)
-        targets = tuple(
-            sorted(np.random.default_rng(seeds[1]).permutation(oracle.domain_size)[: setting.targets].tolist())
-        )
-        if options is not None:
-            rng = np.random.default_rng([setting.seed, trial, *attack.encode()])
-            malicious = make_attack(**options, targets=targets).reports(oracle, setting.malicious, rng)
-            reports = np.concatenate([genuine, malicious])
-            support = oracle.support_counts(malicious) / len(malicious)
-        yield Round(
-            oracle,
-            population.frequencies,
-            Estimates.of(oracle, Tally.of(oracle, genuine)),
-            Estimates.of(oracle, Tally.of(oracle, reports)),
-            reports,
-            targets,
-            support,
-        )
+        users, secret = np.random.SeedSequence([setting.seed, trial]).generate_state(2)
+        chosen = np.random.default_rng(secret).permutation(oracle.domain_size)[: setting.targets]
+        targets = tuple(sorted(chosen.tolist()))
+        plan = None if options is None else make_attack(**options, targets=targets)
+        rng = setting.attacker(trial, attack)
+        yield setting.clean(oracle, int(users)).under(plan, setting.malicious, rng, targets)
 
 
 def table(setting: Setting, protocol: str) -> str:
     """Return the table of one protocol in Markdown."""
-    attacks = [name for name in ATTACKS if protocol != "grr" or name in ON_GRR]
-    cells: dict[str, dict[str, list[tuple[float, float] | None]]] = {}
+    one_item = setting.oracle(protocol).traits.one_item
+    attacks = [name for name in ATTACKS if not one_item or name in ON_ONE_ITEM]
+    asked = methods(setting, protocol)
+    cells: dict[str, dict[str, list[Outcome]]] = {name: {} for name in ("poisoned", *(spec.name for spec in asked))}
     for attack in attacks:
-        asked = rows(setting, protocol, attack)
-        for r in play(setting, protocol, attack):
-            for name, fields in {"poisoned": None, **asked}.items():
-                cells.setdefault(name, {}).setdefault(attack, []).append(_measured(r, fields))
-    head = [protocol.upper(), *attacks]
-    lines = [head, ["---"] * len(head)]
-    lines += [[name, *(_cell(found[attack]) for attack in attacks)] for name, found in cells.items()]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+        for round_ in play(setting, protocol, attack):
+            for outcome in measured(round_, asked):
+                if outcome.method in cells:
+                    cells[outcome.method].setdefault(attack, []).append(outcome)
+    rows = [[name, *(_cell(found[attack]) for attack in attacks)] for name, found in cells.items()]
+    return Table([protocol.upper(), *attacks], rows).markdown()
 
 
 def choices(tables: Mapping[str, str]) -> str:
@@ -133,68 +97,41 @@ def choices(tables: Mapping[str, str]) -> str:
 
     A cell is the MSE of projection over the method's, under the attack and, in brackets, without any.
     """
-    found = {protocol: _errors(text) for protocol, text in tables.items()}
-    head = ["known", "if this is the attack", *(protocol.upper() for protocol in PROTOCOLS)]
-    lines = [head, ["---"] * len(head)]
-    for known, attack, methods in CHOICES:
-        line = [known, attack]
-        for protocol in PROTOCOLS:
-            if protocol not in methods:
-                line.append("")
-                continue
-            name = f"`{methods[protocol]}" + ("" if "`" in methods[protocol] else "`")
-            projected, asked = found[protocol]["`norm-sub`"], found[protocol][name]
-            better, clean = (projected[under] / asked[under] for under in (attack, "none"))
-            line.append(f"{name}: {better:.2g} ({clean:.2g})")
-        lines.append(line)
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    found = {protocol: rows_of(text) for protocol, text in tables.items()}
+
+    def better(protocol: str, name: str, attack: str) -> str:
+        def by(under: str) -> float:
+            projected, asked = (float(found[protocol][row][under].split()[0]) for row in ("`norm-sub`", name))
+            return projected / asked
+
+        return f"{name}: {by(attack):.2g} ({by('none'):.2g})"
+
+    rows = [
+        [known, attack, *(better(p, methods[p], attack) if p in methods else "" for p in PROTOCOLS)]
+        for known, attack, methods in CHOICES
+    ]
+    return Table(["known", "if this is the attack", *map(str.upper, PROTOCOLS)], rows).markdown()
 
 
-def _errors(table: str) -> dict[str, dict[str, float]]:
-    """Return the MSE by row and column of a printed table, without the cells that have none."""
-    head, _, *lines = ([cell.strip() for cell in line.strip("| ").split(" | ")] for line in table.strip().splitlines())
-    return {
-        line[0]: {
-            name: float(cell.split()[0]) for name, cell in zip(head[1:], line[1:], strict=True) if cell != "refused"
-        }
-        for line in lines
-    }
+def _cell(found: Sequence[Outcome]) -> str:
+    error, gain = np.mean([(outcome.mse, outcome.fg or 0.0) for outcome in found], axis=0)
+    return "refused" if np.isnan(error) else f"{error:.1e} ({round(gain, 2) + 0.0:+.2f})".replace("e-0", "e-")
 
 
-def _measured(r: Round, fields: Mapping[str, Any] | None) -> tuple[float, float] | None:
-    """Return MSE and FG; None where the method refuses."""
-    result = r.poisoned.frequencies
-    if fields is not None:
-        method = fields.get("method", "ldprecover")
-        known: dict[str, Any] = {"n": r.poisoned.n, "reports": r.reports}
-        if "targets" in METHODS[method].needs or "targets" in fields:
-            known["targets"] = r.targets
-        if "custom" in fields:
-            known |= {"malicious_model": "custom", "support": r.support, "eta": fields["eta"]}
-        try:
-            result = recover(r.oracle, result, method=method, **known).recovered
-        except ParameterError:
-            return None
-    return mse(result, r.true), frequency_gain(result, r.genuine.frequencies, r.targets)
-
-
-def _cell(found: list[tuple[float, float] | None]) -> str:
-    known = [cell for cell in found if cell is not None]
-    if len(known) < len(found):
-        return "refused"
-    error, gain = np.mean(known, axis=0)
-    return f"{error:.1e} ({round(gain, 2) + 0.0:+.2f})".replace("e-0", "e-")
+def tables(setting: Setting) -> Iterator[str]:
+    """Yield the tables in Markdown."""
+    found = {}
+    for protocol in PROTOCOLS:
+        found[protocol] = table(setting, protocol)
+        yield found[protocol]
+    yield choices(found)
 
 
 def main() -> None:
     """Print the tables."""
-    setting = asked_for(__doc__, DEFAULT)
-    found = {}
-    for protocol in PROTOCOLS:
-        found[protocol] = table(setting, protocol)
-        sys.stdout.write(f"{found[protocol]}\n")
+    for each in tables(asked_for(__doc__, DEFAULT)):
+        sys.stdout.write(f"{each}\n\n")
         sys.stdout.flush()
-    sys.stdout.write(choices(found))
 
 
 if __name__ == "__main__":

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 import numpy as np
-from reproduction_means import ATTACKS, PROTOCOLS, Means, gain, number, table
+from reproduction_means import ATTACKS, Means, gain, number, table
 
-from ldprecover_cli.reproduce.experiments import EXPERIMENTS
+from ldprecover import protocols
 from ldprecover_client import load_dataset
+from ldprecover_experiments.paper import EXPERIMENTS, PROTOCOLS
 
 
 def numbers(means: Means) -> str:
@@ -63,7 +64,7 @@ def findings(means: Means) -> str:
         for protocol in protocols
     ]
     mga = [cell for cell in cells if cell[2] == "mga"]
-    grr = [cell for cell in cells if cell[1] == "grr"]
+    grr = [cell for cell in cells if protocols.PROTOCOLS[cell[1]].traits.one_item]
 
     def of(method: str, cell: tuple[str, str, str, str], what: str = "mse") -> float:
         data, protocol, attack, model = cell

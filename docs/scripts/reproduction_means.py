@@ -4,10 +4,10 @@ import csv
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ldprecover_cli.reproduce.experiments import EXPERIMENTS
+from ldprecover_experiments.paper import EXPERIMENTS
+from ldprecover_experiments.tables import Table
 
 KEPT = Path(__file__).parent.parent / "reproduction" / "summary.csv"
-PROTOCOLS = ("grr", "oue", "olh")
 ATTACKS = tuple((kind.attack, kind.model, kind.protocols) for kind in EXPERIMENTS["mse"].kinds)
 
 
@@ -78,4 +78,4 @@ def gain(value: float | None) -> str:
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a Markdown table."""
-    return "\n".join("| " + " | ".join(row) + " |" for row in [header, ["---"] * len(header), *rows])
+    return Table(header, list(rows)).markdown()

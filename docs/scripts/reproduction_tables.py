@@ -4,7 +4,7 @@
     python docs/scripts/reproduction_tables.py --keep results/summary.csv
 
 Without --keep the kept means, docs/reproduction/summary.csv, are read. Theory is computed from the
-formulas; the paper's numbers are constants here.
+formulas; the paper's numbers are beside its experiments.
 """
 
 import argparse
@@ -14,25 +14,13 @@ from pathlib import Path
 
 import numpy as np
 from reproduction_findings import findings, numbers
-from reproduction_means import ATTACKS, KEPT, PROTOCOLS, Means, gain, number, table
+from reproduction_means import ATTACKS, KEPT, Means, gain, number, table
 
 from ldprecover import frequency_oracle
-from ldprecover_cli.reproduce.cells import PAPER_USERS
-from ldprecover_cli.reproduce.experiments import EXPERIMENTS
 from ldprecover_client import load_dataset
-
-PAPER_TABLE = {
-    ("cities", "grr"): (5.89e-4, 5.31e-4),
-    ("cities", "oue"): (3.81e-5, 5.33e-4),
-    ("cities", "olh"): (1.21e-6, 5.30e-4),
-    ("fire", "grr"): (1.68e-3, 3.62e-5),
-    ("fire", "oue"): (2.93e-5, 3.64e-5),
-    ("fire", "olh"): (6.87e-7, 3.63e-5),
-}
-"""The paper's Table I, by the data set that stands in for its own: MSE before and after recovery."""
-
-PAPER_ITEMS = {"cities": 102, "fire": 490}
-PAPER_NAMES = {"cities": "IPUMS", "fire": "Fire"}
+from ldprecover_experiments.paper import EXPERIMENTS, PAPER_ITEMS, PAPER_NAMES, PAPER_TABLE, PROTOCOLS
+from ldprecover_experiments.poisoned_round import variants
+from ldprecover_experiments.setting import PAPER_USERS
 
 
 def theory(protocol: str, d: int, n: float) -> float:
@@ -53,9 +41,8 @@ def table1_before(means: Means) -> str:
         for (data, protocol), (paper, _) in PAPER_TABLE.items():
             n = PAPER_USERS[data] / 0.95
             ours_d = len(load_dataset(data).items)
-            for name, law in ((protocol, theory), ("olh-hash-only", None)):
-                if law is None and protocol != "olh":
-                    continue
+            for name in variants(protocol):
+                law = theory if name == protocol else None
                 d = PAPER_ITEMS[data]
                 theirs = law(protocol, d, n) if law else hash_only(d, n)
                 expected = law(protocol, ours_d, n) if law else hash_only(ours_d, n)
@@ -81,7 +68,7 @@ def table1_after(means: Means) -> str:
 
     def rows() -> Iterator[Sequence[str]]:
         for (data, protocol), (_, paper) in PAPER_TABLE.items():
-            for name in (protocol, "olh-hash-only") if protocol == "olh" else (protocol,):
+            for name in variants(protocol):
                 ours = (
                     means(method, name, "none", "none", data=data, beta=0.0)
                     for method in ("poisoned", "ldprecover", "norm-sub", "uniform")
@@ -180,7 +167,6 @@ def main() -> None:
     means = Means(keep or KEPT)
     sys.stdout.write("\n\n".join(tables(means)) + "\n")
     if keep is not None:
-        KEPT.parent.mkdir(exist_ok=True)
         means.keep(KEPT)
 
 

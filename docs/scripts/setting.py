@@ -1,11 +1,15 @@
 """What the rounds of the measured tables have in common: the paper's setting (VI-A), but for the data."""
 
 import argparse
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ldprecover_client import DATASETS
+import numpy as np
 
-PROTOCOLS = ("grr", "oue", "olh")
+from ldprecover import FrequencyOracle, frequency_oracle
+from ldprecover_client import DATASETS, Population
+from ldprecover_experiments import PoisonedRound, dataset_of
+from ldprecover_experiments.setting import BETA, EPSILON, PAPER_USERS, TARGETS, malicious_users
 
 
 @dataclass(frozen=True)
@@ -13,22 +17,35 @@ class Setting:
     """Rounds of one data set, protocol by protocol, and how often each is played."""
 
     dataset: str = "cities"
-    users: int = 389_894
-    epsilon: float = 0.5
-    beta: float = 0.05
-    targets: int = 10
+    users: int = PAPER_USERS["cities"]
+    epsilon: float = EPSILON
+    beta: float = BETA
+    targets: int = TARGETS
     trials: int = 1
     seed: int = 1
 
     @property
     def malicious(self) -> int:
         """m, such that m/(n + m) is beta."""
-        return round(self.users * self.beta / (1 - self.beta))
+        return malicious_users(self.users, self.beta)
 
     @property
     def true_eta(self) -> float:
         """m/n."""
         return self.malicious / self.users
+
+    def oracle(self, protocol: str) -> FrequencyOracle:
+        """Return the oracle over the data's items."""
+        return frequency_oracle(protocol, self.epsilon, len(dataset_of(self.dataset).items))
+
+    def clean(self, oracle: FrequencyOracle, seed: int) -> PoisonedRound:
+        """Return the round of the genuine users alone; a seed decides about their reports, not about who holds what."""
+        users = Population.of(dataset_of(self.dataset), self.users, seed, draw="apportioned")
+        return PoisonedRound.clean(oracle, users)
+
+    def attacker(self, trial: int, attack: str) -> np.random.Generator:
+        """Return the randomness of an attack in a trial, the same whatever else is played."""
+        return np.random.default_rng([self.seed, trial, *attack.encode()])
 
 
 def asked_for(doc: str, default: Setting) -> Setting:
@@ -40,3 +57,9 @@ def asked_for(doc: str, default: Setting) -> Setting:
     for name in ("epsilon", "beta"):
         parser.add_argument(f"--{name}", type=float, default=getattr(default, name))
     return Setting(**vars(parser.parse_args()))
+
+
+def rows_of(table: str) -> Mapping[str, Mapping[str, str]]:
+    """Return the cells of a Markdown table by the row's first cell and the column's name."""
+    head, _, *lines = ([cell.strip() for cell in line.split("|")[1:-1]] for line in table.strip().splitlines())
+    return {line[0]: dict(zip(head, line, strict=True)) for line in lines}

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldprecover_cli.attackers import draw_targets
 from ldprecover_client import Population, load_dataset
+from ldprecover_experiments.setting import draw_targets
 
 
 @pytest.fixture

@@ -16,12 +16,14 @@ from ldprecover_client import (
     RefusedError,
     UnansweredError,
 )
+from ldprecover_experiments import ExperimentError
 
 
 @pytest.mark.parametrize(
     ("error", "code"),
     [
         (CommandError("x"), 1),
+        (ExperimentError("x"), 1),
         (UsageError("x"), 2),
         (ArgumentError("x"), 2),
         (DatasetError("x"), 2),

@@ -11,10 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ldprecover_cli.reproduce import command, experiments, results
+from ldprecover_cli import reproduce
+from ldprecover_experiments import Results, paper
+from ldprecover_experiments import cells as cell_file
+from ldprecover_experiments.runner import Work
 
 SMALL = ("--data", "cities", "--users", "2000", "--trials", "2", "--jobs", "1")
 
@@ -39,7 +43,7 @@ def test_a_table_leaves_results_means_and_a_picture_of_each_figure(run: Any, tmp
     assert (out / "mse.png").read_bytes().startswith(b"\x89PNG")
     assert b"<svg" in (out / "mse.svg").read_bytes()
     cells = rows(out)
-    assert tuple(cells[0]) == results.COLUMNS
+    assert tuple(cells[0]) == cell_file.COLUMNS
     parquet = pq.read_table(out / "cells.parquet").to_pylist()
     assert [row["mse"] for row in parquet] == [float(row["mse"]) for row in cells]
     assert [row["fg"] for row in parquet] == [float(row["fg"]) if row["fg"] else None for row in cells]
@@ -81,7 +85,7 @@ def test_what_is_in_the_folder_is_not_run_again(run: Any, tmp_path: Path, monkey
     def never(*arguments: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("ldprecover_cli.reproduce.runner.run_cell", never)
+    monkeypatch.setattr("ldprecover_experiments.runner.Work.run", never)
     assert run("reproduce", "mse", "fg", *SMALL, "--out", "out").code == 0  # whose cells are among those of mse
     assert (tmp_path / "out" / "cells.csv").read_bytes() == before
 
@@ -123,10 +127,10 @@ def test_ctrl_c_leaves_a_file_to_go_on_from(tmp_path: Path, jobs: str) -> None:
     assert (process.returncode, out) == (130, "")
     assert "cells were run; the same command goes on from there" in err
     assert err.startswith("Finishing the cells under way") == (jobs == "2")
-    found = Counter(tuple(row[column] for column in results.COLUMNS[:13]) for row in rows(tmp_path / "out"))
+    found = Counter(tuple(row[column] for column in cell_file.COLUMNS[:13]) for row in rows(tmp_path / "out"))
     assert 0 < len(found) < 1_800
     assert all(
-        int(row["methods"]) == found[tuple(row[c] for c in results.COLUMNS[:13])] for row in rows(tmp_path / "out")
+        int(row["methods"]) == found[tuple(row[c] for c in cell_file.COLUMNS[:13])] for row in rows(tmp_path / "out")
     )
 
 
@@ -169,7 +173,7 @@ def test_data_sets_of_one_name_and_other_counts_are_not_taken_for_each_other(run
         (("km", "--over-http"), "none of these cells can go over HTTP"),
         (("mse", "--data", "few.csv"), "few.csv has 10 items; the experiments need more than 10"),
         (("mse", "--out", "few.csv"), "cannot make the folder few.csv"),
-        (("mse", "--out", "other"), "other/cells.csv is not a results file"),
+        (("mse", "--out", "other"), "other/cells.csv is not a file of cells"),
         (("mse", "--trials", "0"), "--trials"),
     ],
     ids=" ".join,
@@ -190,7 +194,7 @@ def test_a_missing_package_is_named_before_anything_is_run(
     def find(name: str) -> object:
         return None if name == package else importlib.util.find_spec(name)
 
-    monkeypatch.setattr(command, "find_spec", find)
+    monkeypatch.setattr(reproduce, "find_spec", find)
     error = run("reproduce", "mse").error
     assert error == f"reproduce needs {package}: install it with `pip install 'ldprecover[experiments]'`"
     assert not list(tmp_path.iterdir())
@@ -210,6 +214,78 @@ def test_over_http_leaves_out_what_cannot_travel(run: Any, tmp_path: Path) -> No
     assert (tmp_path / "reproduction" / "mse.png").exists()
 
 
+STUDY = """
+protocols = ["grr", "oue"]
+users = 1000
+trials = 2
+attacks = ["mga"]
+methods = ["norm-sub", {method = "fiad", name = "fiad of [red]"}]
+"""
+
+
+def test_a_study_says_its_cost_first_and_leaves_json_and_a_table(run: Any, tmp_path: Path) -> None:
+    Path("mine.toml").write_text(STUDY)
+    result = run("reproduce", "mine.toml", "--out", "out", "--jobs", "1")
+    assert result.code == 0
+    cost = "mine: 4 cells, 8 recoveries, 4,212 reports to make; all other counts are drawn from their law."
+    assert result.err.splitlines()[0] == cost
+    assert "mine: MSE, data cities" in result.out
+    assert "mine: FG, data cities" in result.out
+    assert "fiad of [red]" in result.out
+    assert "refused" in result.out
+    kept = Results.from_json((tmp_path / "out" / "mine.json").read_bytes())
+    assert kept.to_json() == (tmp_path / "out" / "mine.json").read_text().strip()
+    assert {file.name for file in (tmp_path / "out").iterdir()} == {"cells.csv", "mine.json"}
+
+
+def test_a_study_goes_on_and_other_methods_run_anew(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More trials keep those there are."""
+    ran: list[int] = []
+    work = Work.run
+    monkeypatch.setattr(Work, "run", lambda self, cell: ran.append(cell.trial) or work(self, cell))
+    shown = []
+    for text in (STUDY, STUDY, STUDY.replace("trials = 2", "trials = 3"), STUDY.replace('"norm-sub"', '"norm-cut"')):
+        Path("mine.toml").write_text(text)
+        shown.append(run("reproduce", "mine.toml", "--out", "out", "--jobs", "1").out)
+        ran.append(-1)
+    assert ran == [0, 1, 0, 1, -1, -1, 2, 2, -1, 0, 1, 0, 1, -1]
+    assert shown[0] == shown[1] != shown[2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("bad.toml",), "bad.toml: there is no key 'trails' of a study; did you mean 'trials'?"),
+        (("nowhere.toml",), "cannot read nowhere.toml: No such file or directory"),
+        (("mine.toml", "mse"), "a study is run alone"),
+        (("mine.toml", "--trials", "3"), "--trials is for the paper's tables and figures"),
+        (("mine.toml", "--over-http"), "--over-http is for the paper's tables and figures"),
+        (("mine.toml", "--out", "mine.toml"), "cannot make the folder mine.toml"),
+    ],
+    ids=" ".join,
+)
+def test_a_study_that_cannot_be_run_is_one_line_with_exit_code_2(
+    run: Any, arguments: tuple[str, ...], said: str
+) -> None:
+    Path("mine.toml").write_text(STUDY)
+    Path("bad.toml").write_text(STUDY + "trails = 3\n")
+    result = run("reproduce", *arguments)
+    assert result.code == 2
+    assert said in result.err.splitlines()[-1]
+
+
+def test_a_study_needs_no_pictures(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reproduce, "find_spec", lambda name: None)
+    Path("mine.toml").write_text(STUDY)
+    assert run("reproduce", "mine.toml", "--jobs", "1").code == 0
+
+
+def test_a_column_of_a_parquet_file_is_counted(run: Any, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"CITY": [f"town {i % 12}" for i in range(600)]}), "ipums.parquet")
+    assert run("reproduce", "table1", "--data", "ipums.parquet", "--column", "CITY", "--trials", "1").code == 0
+    assert {(row["data"], row["n"]) for row in rows(tmp_path / "reproduction")} == {("ipums.parquet", "600")}
+
+
 def test_the_help_names_every_table_and_figure(run: Any) -> None:
     words = run("reproduce", "--help").out.replace(",", " ").split()
-    assert set(experiments.EXPERIMENTS) <= set(words)
+    assert set(paper.EXPERIMENTS) <= set(words)

@@ -20,7 +20,14 @@ each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 PACKAGES = [
     import_module(name)
-    for name in ("ldprecover", "ldprecover_client", "ldprecover_attacker", "ldprecover_server", "ldprecover.recovery")
+    for name in (
+        "ldprecover",
+        "ldprecover_client",
+        "ldprecover_attacker",
+        "ldprecover_experiments",
+        "ldprecover_server",
+        "ldprecover.recovery",
+    )
 ]
 PUBLIC = {name for package in PACKAGES for name in package.__all__}
 NOT_OURS = {"ETag", "NaN", "ldprecover.db"}

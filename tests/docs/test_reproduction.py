@@ -8,8 +8,8 @@ import sys
 import pytest
 from tests.docs.markdown import ROOT, Page
 
-from ldprecover_cli.reproduce.experiments import EXPERIMENTS, cells_of
-from ldprecover_cli.reproduce.summary import COLUMNS
+from ldprecover_experiments.paper import EXPERIMENTS, cells_of
+from ldprecover_experiments.tables import COLUMNS
 
 KEPT = ROOT / "docs" / "reproduction" / "summary.csv"
 

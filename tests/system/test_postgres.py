@@ -14,8 +14,8 @@ import numpy as np
 import psutil
 import pytest
 from tests.conftest import ServerProcess, StartServer
-from tests.postgres import Cluster
 from tests.system.conftest import Crowd, Submission, distinct_submissions
+from tools.postgres import Cluster
 
 pytestmark = pytest.mark.postgres
 

@@ -9,8 +9,8 @@ import numpy as np
 import psycopg
 import pytest
 from tests.conftest import PACKED, ServerProcess, StartServer
-from tests.postgres import Cluster
 from tests.system.conftest import Crowd, distinct_submissions
+from tools.postgres import Cluster
 
 pytestmark = pytest.mark.postgres
 

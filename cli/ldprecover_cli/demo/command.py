@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 
 import typer
 
-from ldprecover_cli.demo.settings import DemoSettings
 from ldprecover_cli.failures import UsageError
 from ldprecover_cli.options import (
     DEFAULT_URL,
@@ -23,6 +22,7 @@ from ldprecover_cli.options import (
 )
 from ldprecover_cli.output import console, note, print_json
 from ldprecover_cli.signals import ended_by_signals
+from ldprecover_experiments import DemoSettings
 
 __all__ = ["add_to"]
 
@@ -42,7 +42,7 @@ def demo(
     dataset: Annotated[
         str,
         typer.Option(
-            help="cities, fire, emoji, or a CSV file with the columns item and count.",
+            help="cities, fire, emoji, or a CSV or Parquet file with the columns item and count.",
             metavar="NAME|FILE",
             envvar="LDPRECOVER_DEMO_DATASET",
         ),
@@ -107,16 +107,16 @@ def demo(
             source = ctx.get_parameter_source(option)
             if source is not None and source.name == "COMMANDLINE":
                 raise UsageError(f"{name} belongs to --part: without it the demo plays on a server of its own")
-    from ldprecover_cli.demo.local_server import local_server
     from ldprecover_cli.demo.parts import play_part
     from ldprecover_cli.demo.picture import draw
-    from ldprecover_cli.demo.play import Play, unseen
     from ldprecover_client import progress_bar
+    from ldprecover_experiments.demo import Demo, unseen
+    from ldprecover_experiments.local_server import local_server
 
     stage = unseen if json else progress_bar
     started = time.monotonic()
     settings = DemoSettings(dataset, column, protocol, epsilon, users, beta, attack, model, targets, eta, seed)
-    play = Play(settings)
+    play = Demo(settings)
     if part is not None:
         if keep:
             raise UsageError("--keep is for a server of the demo's own: a part has none")
@@ -128,11 +128,11 @@ def demo(
             outcome.draw(console())
         return
     with ended_by_signals(), local_server() as server:
-        figures = play.on(server.url, server.key, stage)
+        found = play.on(server.url, server.key, stage)
         if json:
-            print_json(figures.as_json())
+            print_json(found.as_json())
         else:
-            draw(figures, console())
+            draw(found, console())
             note(f"Took {time.monotonic() - started:.1f} s.")
         if keep:
             note(f"The server stays at {server.url} until Ctrl-C; its admin key is {server.key}")

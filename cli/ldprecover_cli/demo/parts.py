@@ -5,12 +5,12 @@ from typing import Any
 
 from rich.console import Console
 
-from ldprecover_cli.demo.figures import Figures
 from ldprecover_cli.demo.picture import draw
-from ldprecover_cli.demo.play import Play, Stage
 from ldprecover_cli.failures import CommandError
 from ldprecover_cli.output import counted, plain
 from ldprecover_client import RoundStatus, Server
+from ldprecover_experiments.comparison import Comparison
+from ldprecover_experiments.demo import Demo, Stage
 
 __all__ = ["Compared", "Opened", "Reported", "play_part"]
 
@@ -51,7 +51,7 @@ class Reported:
 class Compared:
     """The part `analyst` asked for estimates and recoveries, and compared them with the truth."""
 
-    figures: Figures
+    figures: Comparison
 
     def as_json(self) -> dict[str, Any]:
         """Return the demo's own JSON."""
@@ -62,7 +62,7 @@ class Compared:
         draw(self.figures, out)
 
 
-def play_part(part: str, play: Play, server: Server, key: str | None, stage: Stage) -> Opened | Reported | Compared:
+def play_part(part: str, play: Demo, server: Server, key: str | None, stage: Stage) -> Opened | Reported | Compared:
     """Play one part on the current round of a server, whose key this is.
 
     The key's scope is admin for "round", report for "users" and "attacker"; the analyst needs none
@@ -81,7 +81,7 @@ def play_part(part: str, play: Play, server: Server, key: str | None, stage: Sta
         return Reported(round_, play.report_genuine(server.url, key, round_.id, stage), "genuine user")
     if part == "attacker":
         return Reported(round_, play.report_malicious(server.url, key, round_.id, stage), "malicious user")
-    expected = play.settings.users + play.settings.malicious_users
+    expected = play.settings.users + play.malicious_users
     if round_.n != expected:
         raise CommandError(f"{plain(round_.name)} has {counted(round_.n, 'report')}, not the {expected:,} of this demo")
-    return Compared(play.figures(server, round_.id, play.genuine_estimate()))
+    return Compared(play.compared(server, round_.id, play.genuine_estimate()))

@@ -5,9 +5,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ldprecover_cli.demo.figures import ESTIMATES, Figures, Vector
 from ldprecover_cli.demo.words import sentences
 from ldprecover_cli.output import bar, counted, plain
+from ldprecover_experiments.comparison import ESTIMATES, Comparison
+from ldprecover_experiments.poisoned_round import Vector
 
 __all__ = ["draw"]
 
@@ -21,7 +22,7 @@ _NAMES = ("true", "genuine", "poisoned", "projected only", "recovered", "recover
 _SPARED = ("genuine", "projected only", "recovered")  # the first first, where the terminal is too narrow for all
 
 
-def draw(figures: Figures, out: Console) -> None:
+def draw(figures: Comparison, out: Console) -> None:
     """Draw the shares of the top items and the targets, the errors, and what one sees in them."""
     out.print(_headline(figures))
     out.print()
@@ -33,7 +34,7 @@ def draw(figures: Figures, out: Console) -> None:
         out.print(sentence)
 
 
-def _headline(figures: Figures) -> str:
+def _headline(figures: Comparison) -> str:
     s = figures.settings
     users = f"{counted(s.users, 'genuine user')}, then {counted(s.malicious_users, 'malicious one')}"
     attack = f"beta {s.beta:g}, {s.attack}" + (f", {s.model}" if s.modelled else "")
@@ -41,7 +42,7 @@ def _headline(figures: Figures) -> str:
     return f"{len(figures.items)} items of {plain(s.dataset)}, {s.protocol}, epsilon {s.epsilon:g}: {users} ({attack})."
 
 
-def _shares(figures: Figures, out: Console) -> Table:
+def _shares(figures: Comparison, out: Console) -> Table:
     known = zip(_NAMES, (figures.true, *figures.estimates.values()), strict=True)
     columns = {name: f for name, f in known if f is not None}
     spared = _spare(columns, out.width)
@@ -90,7 +91,7 @@ def _spare(columns: dict[str, Vector], width: int) -> list[str]:
     return spared
 
 
-def _errors(figures: Figures, out: Console) -> Table:
+def _errors(figures: Comparison, out: Console) -> Table:
     mse, fg = figures.mse, figures.fg
     worst = max(error for error in mse.values() if error is not None)
     most = max((gain for gain in fg.values() if gain is not None), default=0.0) if fg else 0.0

@@ -1,11 +1,11 @@
 """What one sees in a demo's figures, in sentences made from them."""
 
-from ldprecover_cli.demo.figures import Figures
+from ldprecover_experiments.comparison import Comparison
 
 __all__ = ["sentences"]
 
 
-def sentences(figures: Figures) -> list[str]:
+def sentences(figures: Comparison) -> list[str]:
     """Return what the attack did, what projection and LDPRecover made of it, and what knowing the targets is worth."""
     if not figures.settings.malicious_users:
         return ["Nobody attacked: genuine and poisoned are the same, and what comes after is recovery's own doing."]
@@ -16,7 +16,7 @@ def sentences(figures: Figures) -> list[str]:
     return said
 
 
-def _attack(figures: Figures, error: dict[str, float]) -> str:
+def _attack(figures: Comparison, error: dict[str, float]) -> str:
     said = f"The attack took the MSE from {error['genuine']:.2e}, the noise of the protocol, to {error['poisoned']:.2e}"
     if figures.targets is None:
         return f"{said}."
@@ -44,7 +44,7 @@ def _without_targets(error: dict[str, float]) -> str:
     return f"{said}, and {_percent(share)} of that gain is the projection's."
 
 
-def _with_targets(figures: Figures, error: dict[str, float]) -> str:
+def _with_targets(figures: Comparison, error: dict[str, float]) -> str:
     fg = figures.fg
     assert fg is not None
     before, projected, known = (error[name] for name in ("poisoned", "projected", "recovered_targets"))

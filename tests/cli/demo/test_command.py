@@ -13,9 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
-from ldprecover_cli.demo import local_server
-from ldprecover_cli.demo.figures import ESTIMATES
-from ldprecover_cli.failures import CommandError
+from ldprecover_experiments import ExperimentError, local_server
+from ldprecover_experiments.comparison import ESTIMATES
 
 StartDemo = Callable[..., subprocess.Popen[str]]
 
@@ -215,7 +214,7 @@ def test_a_server_that_does_not_start_is_one_line_with_its_last_words(
     broken.write_text("#!/bin/sh\necho first >&2\necho 'out of luck' >&2\nexit 3\n")
     broken.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(broken))
-    with pytest.raises(CommandError, match="out of luck"), local_server.local_server():
+    with pytest.raises(ExperimentError, match="out of luck"), local_server.local_server():
         pytest.fail("there is no server")
     _assert_nothing_is_left(temporary)
 
@@ -223,7 +222,7 @@ def test_a_server_that_does_not_start_is_one_line_with_its_last_words(
 def test_a_server_that_dies_while_it_is_kept_is_a_failure(temporary: Path) -> None:
     with local_server.local_server() as server:
         server.process.kill()
-        with pytest.raises(CommandError, match="exit code -9"):
+        with pytest.raises(ExperimentError, match="exit code -9"):
             server.wait()
     _assert_nothing_is_left(temporary)
 

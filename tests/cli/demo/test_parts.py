@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from tests.conftest import ServerProcess, StartServer
 
-from ldprecover_cli.demo.play import Play
-from ldprecover_cli.demo.settings import DemoSettings
+from ldprecover_experiments import Demo, DemoSettings
 
 SMALL = ("--users", "3000", "--targets", "3", "--seed", "4")
 
@@ -48,7 +47,7 @@ def test_the_parts_together_show_what_the_demo_in_one_piece_shows(
     users = play_part("users", "--protocol", protocol, "--json").json
     assert attacker == {"round": opened["round"], "accepted": 158}
     assert users == {"round": opened["round"], "accepted": 3000}
-    whole = Play(DemoSettings(protocol=protocol, users=3000, targets=3, seed=4))
+    whole = Demo(DemoSettings(protocol=protocol, users=3000, targets=3, seed=4))
     parts = play_part("analyst", "--protocol", protocol, "--json").json
     assert parts == whole.on(own_server.url, own_server.admin_key, unseen).as_json()
 

@@ -7,25 +7,25 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from ldprecover_cli.demo.figures import ESTIMATES, Figures
 from ldprecover_cli.demo.picture import draw
-from ldprecover_cli.demo.settings import DemoSettings
 from ldprecover_cli.demo.words import sentences
+from ldprecover_experiments.comparison import ESTIMATES, Comparison
+from ldprecover_experiments.demo_settings import DemoSettings
 
 TRUE = np.array([0.5, 0.3, 0.1, 0.05, 0.03, 0.01, 0.01])
 ERRORS = {"genuine": 0.001, "poisoned": 0.1, "projected": 0.05, "recovered": 0.04, "recovered_targets": 0.01}
 
 
 @pytest.fixture
-def figures() -> Figures:
+def figures() -> Comparison:
     """Each estimate is off by its number in every item, upwards where the target (item 6) is, downwards elsewhere."""
     off = np.array([-1.0, -1, -1, -1, -1, -1, 1])
     estimates: dict[str, np.ndarray | None] = {name: TRUE + ERRORS[name] * off for name in ESTIMATES}
     items = ("New York, NY", "b", "c", "d", "e", "f", "[bold]\x1b[2Jg")
-    return Figures(DemoSettings(users=1000, targets=1), items, (6,), TRUE, estimates)
+    return Comparison(DemoSettings(users=1000, targets=1), items, (6,), TRUE, estimates)
 
 
-def _drawn(figures: Figures, width: int = 100, encoding: str = "utf-8") -> str:
+def _drawn(figures: Comparison, width: int = 100, encoding: str = "utf-8") -> str:
     raw = io.BytesIO()
     with io.TextIOWrapper(raw, encoding=encoding, errors="replace") as file:
         draw(figures, Console(file=file, width=width, markup=False, highlight=False))
@@ -33,13 +33,13 @@ def _drawn(figures: Figures, width: int = 100, encoding: str = "utf-8") -> str:
         return raw.getvalue().decode(encoding)
 
 
-def test_the_errors_are_those_of_the_estimates(figures: Figures) -> None:
+def test_the_errors_are_those_of_the_estimates(figures: Comparison) -> None:
     assert figures.mse == pytest.approx({name: error**2 for name, error in ERRORS.items()})
     gains = {name: error - ERRORS["genuine"] for name, error in ERRORS.items()}
     assert figures.fg == pytest.approx(gains)
 
 
-def test_json_has_exactly_the_promised_keys(figures: Figures) -> None:
+def test_json_has_exactly_the_promised_keys(figures: Comparison) -> None:
     written = figures.as_json()
     assert list(written) == ["settings", "targets", "mse", "fg"]
     assert list(written["mse"]) == list(written["fg"]) == list(ESTIMATES)
@@ -47,7 +47,7 @@ def test_json_has_exactly_the_promised_keys(figures: Figures) -> None:
 
 
 @pytest.mark.parametrize("width", [80, 100, 132])
-def test_the_picture_shows_every_column_and_fits(figures: Figures, width: int) -> None:
+def test_the_picture_shows_every_column_and_fits(figures: Comparison, width: int) -> None:
     drawn = _drawn(figures, width)
     assert max(map(len, drawn.splitlines())) <= width
     for name in ("true", "genuine", "poisoned", "recovered", "recovered*", "MSE", "FG", "█"):
@@ -66,7 +66,7 @@ def test_the_picture_shows_every_column_and_fits(figures: Figures, width: int) -
     ],
 )
 def test_a_narrow_terminal_gets_fewer_columns_whole_and_is_told(
-    figures: Figures, width: int, shown: list[str], spared: str, bars: bool
+    figures: Comparison, width: int, shown: list[str], spared: str, bars: bool
 ) -> None:
     drawn = _drawn(figures, width)
     assert max(map(len, drawn.splitlines())) <= width
@@ -83,23 +83,23 @@ def test_a_narrow_terminal_gets_fewer_columns_whole_and_is_told(
         assert line.startswith(name.split("_")[0])
 
 
-def test_targets_are_marked_and_shown_though_they_are_rare(figures: Figures) -> None:
+def test_targets_are_marked_and_shown_though_they_are_rare(figures: Comparison) -> None:
     drawn = _drawn(figures)
     assert sum(line.startswith("> ") for line in drawn.splitlines()) == 1
     assert not any(line.strip().startswith("f ") for line in drawn.splitlines())  # neither a top item nor a target
 
 
-def test_labels_cannot_style_or_steer_the_terminal(figures: Figures) -> None:
+def test_labels_cannot_style_or_steer_the_terminal(figures: Comparison) -> None:
     drawn = _drawn(figures)
     assert "\x1b" not in drawn
     assert "[bold]" in drawn
 
 
-def test_a_terminal_without_unicode_gets_bars_of_ascii(figures: Figures) -> None:
+def test_a_terminal_without_unicode_gets_bars_of_ascii(figures: Comparison) -> None:
     assert "#####" in _drawn(figures, encoding="ascii")
 
 
-def test_the_sentences_have_the_figures_numbers(figures: Figures) -> None:
+def test_the_sentences_have_the_figures_numbers(figures: Comparison) -> None:
     attack, untargeted, targeted = sentences(figures)
     assert "from 1.00e-06" in attack
     assert "to 1.00e-02" in attack
@@ -109,8 +109,8 @@ def test_the_sentences_have_the_figures_numbers(figures: Figures) -> None:
     assert "come out 0.9 points above their genuine estimate, not 3.9 points above" in targeted
 
 
-def test_the_sentences_say_so_where_recovery_does_not_help(figures: Figures) -> None:
-    def with_errors(**errors: float) -> Figures:
+def test_the_sentences_say_so_where_recovery_does_not_help(figures: Comparison) -> None:
+    def with_errors(**errors: float) -> Comparison:
         changed = {name: TRUE + error for name, error in errors.items()}
         return replace(figures, estimates={**figures.estimates, **changed})
 
@@ -123,12 +123,12 @@ def test_the_sentences_say_so_where_recovery_does_not_help(figures: Figures) -> 
     assert "does not lower it (4.00e-02); LDPRecover without the targets leaves 16%." in only
 
 
-def test_targets_that_come_out_the_same_are_not_set_against_themselves(figures: Figures) -> None:
+def test_targets_that_come_out_the_same_are_not_set_against_themselves(figures: Comparison) -> None:
     alike = replace(figures, estimates={**figures.estimates, "recovered_targets": figures.estimates["recovered"]})
     assert sentences(alike)[2].endswith("come out 3.9 points above their genuine estimate, told or not.")
 
 
-def test_an_error_of_nothing_at_all_is_no_reason_to_fail(figures: Figures) -> None:
+def test_an_error_of_nothing_at_all_is_no_reason_to_fail(figures: Comparison) -> None:
     """With two items and few users a recovery can be exact."""
     exact: dict[str, np.ndarray | None] = {**figures.estimates, "recovered_targets": TRUE}
     assert "leaves 0%, better than projection alone" in sentences(replace(figures, estimates=exact))[2]
@@ -138,7 +138,7 @@ def test_an_error_of_nothing_at_all_is_no_reason_to_fail(figures: Figures) -> No
     )
 
 
-def test_without_targets_there_is_neither_gain_nor_ldprecover_star(figures: Figures) -> None:
+def test_without_targets_there_is_neither_gain_nor_ldprecover_star(figures: Comparison) -> None:
     settings = replace(figures.settings, attack="manip")
     untargeted = replace(
         figures, settings=settings, targets=None, estimates={**figures.estimates, "recovered_targets": None}
@@ -149,7 +149,7 @@ def test_without_targets_there_is_neither_gain_nor_ldprecover_star(figures: Figu
     assert len(sentences(untargeted)) == 2
 
 
-def test_without_an_attacker_it_says_so(figures: Figures) -> None:
+def test_without_an_attacker_it_says_so(figures: Comparison) -> None:
     (said,) = sentences(replace(figures, settings=replace(figures.settings, beta=0.0)))
     assert said.startswith("Nobody attacked")
     assert "Nobody attacked" in _drawn(replace(figures, settings=replace(figures.settings, beta=0.0)))

@@ -4,8 +4,8 @@ import logging
 
 import pytest
 from sqlalchemy import make_url
-from tests.postgres import Cluster
 from tests.server.store.conftest import Group, OpenStore, Submitted, open_round
+from tools.postgres import Cluster
 
 from ldprecover_server.errors import ConfigurationError, StoreUnavailableError
 from ldprecover_server.store import Outcome, Store

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from tests.postgres import Cluster
+from tools.postgres import Cluster
 
 import ldprecover_server
 from ldprecover_server.errors import ConfigurationError

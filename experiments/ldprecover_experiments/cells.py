@@ -1,19 +1,20 @@
-"""The results file: one row for a cell and a method, appended as cells are done, so that a run can be resumed."""
+"""The file of cells: a row for a cell and a method, appended as cells are done, so that a run can be resumed."""
 
 import csv
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 
-from ldprecover_cli.failures import CommandError, UsageError
-from ldprecover_cli.reproduce.cells import Cell
-from ldprecover_cli.reproduce.methods import Outcome
+from ldprecover import ParameterError
+from ldprecover_experiments.errors import ExperimentError
+from ldprecover_experiments.measures import Outcome
+from ldprecover_experiments.setting import Cell, Crowd
 
-__all__ = ["COLUMNS", "Results", "Run", "replaced"]
+__all__ = ["COLUMNS", "CellFile", "Run", "replaced"]
 
 COLUMNS = (
     *("data", "digest", "n", "protocol", "attack", "model", "beta", "epsilon", "eta", "xi", "trial", "seed", "door"),
@@ -22,28 +23,30 @@ COLUMNS = (
 """Of the file: what was simulated, where, and what came out. `methods` is the number of rows of the cell."""
 
 _KEY = len(COLUMNS) - 6
+_TEXT = ("data", "digest", "protocol", "attack", "model", "door", "method")
+_WHOLE = ("n", "trial", "seed")
 
 
 @dataclass(frozen=True)
 class Run:
-    """What all cells of a run share: digest and number of users by data set, the seed, and the door they used."""
+    """What all cells of a run share: the users, the seed, and the door they used, or the methods they were given."""
 
-    crowds: dict[str, tuple[str, int]]
+    crowds: Mapping[str, Crowd]
     seed: int
-    door: str
+    door: str = "in-process"
 
     def key(self, cell: Cell) -> tuple[str, ...]:
         """Return what identifies a cell in the file."""
-        digest, n = self.crowds[cell.data]
-        values = (cell.data, digest, n, cell.protocol, cell.attack, cell.model)
+        crowd = self.crowds[cell.data]
+        values = (cell.data, crowd.digest, crowd.n, cell.protocol, cell.attack, cell.model)
         return tuple(map(str, (*values, cell.beta, cell.epsilon, cell.eta, cell.xi, cell.trial, self.seed, self.door)))
 
 
-class Results:
+class CellFile:
     """The file of a folder, read when opened. What a broken-off write left of a cell is dropped.
 
-    Cells of other runs stay in the file and are not touched. Raises UsageError for a file that is
-    no results file.
+    Cells of other runs stay in the file and are not touched. Raises ParameterError for a file that is
+    no file of cells.
     """
 
     def __init__(self, file: Path) -> None:
@@ -71,18 +74,30 @@ class Results:
             file.flush()
             os.fsync(file.fileno())
 
-    def rows(self) -> Iterator[tuple[dict[str, str], Outcome]]:
-        """Yield the key, by column, and the outcome of every row."""
+    def parquet(self) -> bytes:
+        """Return every row as Parquet: text, 64-bit integers and doubles, null where a method has no number."""
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        names = COLUMNS[:-1]
+        columns: dict[str, list[object]] = {name: [] for name in names}
         for key, outcomes in self._found.items():
-            for outcome in outcomes:
-                yield dict(zip(COLUMNS, key, strict=False)), outcome
+            for o in outcomes:
+                for name, value in zip(names, (*key, o.method, o.mse, o.fg, o.malicious_mse, o.seconds), strict=True):
+                    kind = str if name in _TEXT else int if name in _WHOLE else float
+                    columns[name].append(None if value is None else kind(value))
+        kinds = {str: pa.string(), int: pa.int64(), float: pa.float64()}
+        of = {name: kinds[str if name in _TEXT else int if name in _WHOLE else float] for name in names}
+        sink = pa.BufferOutputStream()
+        parquet.write_table(pa.table(columns, schema=pa.schema(list(of.items()))), sink)
+        return bytes(sink.getvalue())
 
     def _read(self) -> None:
         whole = self.file.read_bytes()
         text = whole[: whole.rfind(b"\n") + 1].decode("utf-8", errors="replace")  # a torn last line is no line
         rows = list(csv.reader(StringIO(text, newline="")))
         if not rows or tuple(rows[0]) != COLUMNS:
-            raise UsageError(f"{self.file} is not a results file of this version: name another folder with --out")
+            raise ParameterError(f"{self.file} is not a file of cells of this version: name another folder with --out")
         found: dict[tuple[str, ...], list[list[str]]] = defaultdict(list)
         for row in rows[1:]:
             found[tuple(row[:_KEY])].append(row)
@@ -102,7 +117,7 @@ class Results:
 
 
 def replaced(file: Path, content: str | bytes) -> None:
-    """Write a file so that at every moment it is either the old one or the new one. Raises CommandError."""
+    """Write a file so that at every moment it is either the old one or the new one. Raises ExperimentError."""
     beside = file.with_name(f".{file.name}.new")
     data = content.encode() if isinstance(content, str) else content
     try:
@@ -114,7 +129,7 @@ def replaced(file: Path, content: str | bytes) -> None:
     except OSError as error:
         with suppress(OSError):
             beside.unlink()
-        raise CommandError(f"cannot write {file}: {error.strerror}") from error
+        raise ExperimentError(f"cannot write {file}: {error.strerror}") from error
 
 
 def _line(values: Sequence[object]) -> str:

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from tests.conftest import ServerProcess
 
-from ldprecover_cli.reproduce.cells import Cell, load_crowd
-from ldprecover_cli.reproduce.methods import in_process
-from ldprecover_cli.reproduce.over_http import round_over_http, run_over_http
-from ldprecover_cli.reproduce.simulated import Plan, draw_round
 from ldprecover_client import RefusedError, Server
+from ldprecover_experiments.measures import in_process
+from ldprecover_experiments.over_http import round_over_http, run_over_http
+from ldprecover_experiments.poisoned_round import Plan, draw_round
+from ldprecover_experiments.runner import Work
+from ldprecover_experiments.setting import Cell, load_crowd
 
 Z = 7.0
 
@@ -60,7 +61,7 @@ def test_cells_run_on_a_server_of_their_own() -> None:
     """Every method of the in-process run, in the same order."""
     crowd = load_crowd("cities", users=2_000)
     cells = [Cell("cities", "grr", "mga", "one-hot"), Cell("cities", "olh", "none", "none", 0.0)]
-    done = [found for some in run_over_http(cells, {"cities": crowd}, 0) for found in some]
+    done = [found for some in run_over_http(cells, Work({"cities": crowd}, 0)) for found in some]
     assert [cell for cell, _ in done] == cells
     methods = [[outcome.method for outcome in outcomes] for _, outcomes in done]
     assert {"poisoned", "ldprecover-star", "detection", "oracle"} <= set(methods[0])

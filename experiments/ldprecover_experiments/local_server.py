@@ -1,4 +1,4 @@
-"""A real server for one demo: a process of its own, a database that goes with it."""
+"""A real server for one experiment: a process of its own, a database that goes with it."""
 
 import os
 import re
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from ldprecover_cli.failures import CommandError
+from ldprecover_experiments.errors import ExperimentError
 
 __all__ = ["LocalServer", "local_server"]
 
@@ -34,8 +34,8 @@ class LocalServer:
     process: subprocess.Popen[bytes]
 
     def wait(self) -> None:
-        """Wait until the server ends by itself, which it should not. Raises CommandError."""
-        raise CommandError(f"the server ended with exit code {self.process.wait()}")
+        """Wait until the server ends by itself, which it should not. Raises ExperimentError."""
+        raise ExperimentError(f"the server ended with exit code {self.process.wait()}")
 
 
 @contextmanager
@@ -43,7 +43,7 @@ def local_server() -> Iterator[LocalServer]:
     """Run `ldprecover serve` on a free port with a temporary SQLite database and a fresh admin key.
 
     When the block ends, however it ends, by SIGINT, SIGTERM and SIGHUP too, the process and the
-    folder are gone. Raises CommandError when the server does not start.
+    folder are gone. Raises ExperimentError when the server does not start.
     """
     key = secrets.token_urlsafe(24)
     folder: Path | None = None
@@ -100,11 +100,11 @@ def _wait_for_url(process: subprocess.Popen[bytes], folder: Path) -> str:
         piece = os.read(output, 4096) if ready else b""
         if not piece:
             why = (folder / "log").read_text(errors="replace").strip().splitlines()
-            raise CommandError(f"the demo's server did not start: {why[-1] if why else 'it says nothing'}")
+            raise ExperimentError(f"the demo's server did not start: {why[-1] if why else 'it says nothing'}")
         line += piece
     found = re.search(rb"http://\S+", line)
     if found is None:
-        raise CommandError(f"the demo's server does not say where it is: {line[:200]!r}")
+        raise ExperimentError(f"the demo's server does not say where it is: {line[:200]!r}")
     return found.group().decode()
 
 

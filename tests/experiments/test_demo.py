@@ -10,21 +10,20 @@ import numpy as np
 import pytest
 
 from ldprecover import ParameterError, project_simplex
-from ldprecover_cli.demo.figures import ESTIMATES, Figures
-from ldprecover_cli.demo.play import Play, unseen
-from ldprecover_cli.demo.settings import DemoSettings
-from ldprecover_cli.failures import UsageError
 from ldprecover_client import DatasetError, Population, load_dataset
+from ldprecover_experiments.comparison import ESTIMATES, Comparison
+from ldprecover_experiments.demo import Demo, unseen
+from ldprecover_experiments.demo_settings import DemoSettings
 
-PlayOn = Callable[..., Figures]
+PlayOn = Callable[..., Comparison]
 
 
 @pytest.fixture
 def play(server: Any) -> PlayOn:
     """Play a demo with these settings, small unless told otherwise."""
 
-    def on_server(**settings: Any) -> Figures:
-        demo = Play(DemoSettings(**{"users": 5000, "targets": 3, **settings}))
+    def on_server(**settings: Any) -> Comparison:
+        demo = Demo(DemoSettings(**{"users": 5000, "targets": 3, **settings}))
         name = f"demo-{uuid.uuid4().hex[:20]}"
         return demo.on(server.url, server.admin_key, unseen, name=name)
 
@@ -41,7 +40,7 @@ def test_the_poisoned_gain_is_the_formula_s(play: PlayOn, protocol: str, hits: i
     figures = play(protocol=protocol)
     assert figures.targets is not None
     settings, targets = figures.settings, list(figures.targets)
-    oracle = Play(settings).parameters.oracle
+    oracle = Demo(settings).parameters.oracle
     malicious = (hits - 3 * oracle.q) / (oracle.p - oracle.q)
     beta = settings.malicious_users / (settings.users + settings.malicious_users)
     fg = figures.fg
@@ -58,7 +57,7 @@ def test_the_poisoned_gain_is_the_formula_s(play: PlayOn, protocol: str, hits: i
 @pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
 def test_every_figure_is_what_its_name_says(play: PlayOn, protocol: str) -> None:
     figures = play(protocol=protocol)
-    oracle = Play(figures.settings).parameters.oracle
+    oracle = Demo(figures.settings).parameters.oracle
     poisoned = figures.estimate("poisoned")
     assert np.array_equal(figures.true, Population.of(load_dataset("cities"), 5000, 0).frequencies)
     for name in ("projected", "recovered", "recovered_targets"):
@@ -117,11 +116,11 @@ def test_one_s_own_file_is_played_like_a_shipped_one(play: PlayOn, tmp_path: Pat
         ({"model": "one-hot"}, ParameterError),
         ({"eta": 11.0}, ParameterError),
         ({"eta": math.nan}, ParameterError),
-        ({"targets": 102}, UsageError),
-        ({"targets": 0}, UsageError),
-        ({"users": 0}, UsageError),
-        ({"seed": -1}, UsageError),
-        ({"beta": 0.95}, UsageError),
+        ({"targets": 102}, ParameterError),
+        ({"targets": 0}, ParameterError),
+        ({"users": 0}, ParameterError),
+        ({"seed": -1}, ParameterError),
+        ({"beta": 0.95}, ParameterError),
     ],
     ids=str,
 )
@@ -129,4 +128,4 @@ def test_settings_that_make_no_sense_are_refused_before_any_server_is_needed(
     settings: dict[str, Any], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        Play(DemoSettings(**settings))
+        Demo(DemoSettings(**settings))

@@ -1,10 +1,7 @@
-"""What a demo is played with."""
+"""What a demo is played with. It loads nothing: the command shows these defaults in its help."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
-
-from ldprecover_cli.attackers import malicious_users
-from ldprecover_cli.failures import UsageError
 
 __all__ = ["DemoSettings"]
 
@@ -14,8 +11,7 @@ class DemoSettings:
     """The paper's setting by default (VI-A), with cities that may be shipped in place of its own.
 
     `users` is n, at least 1; `beta` the malicious share m/(n+m), 0 to 0.9; `targets` the number r of
-    targets of a targeted attack; `eta` what recovery assumes of m/n. Raises UsageError; what the
-    mathematics checks (protocol, epsilon, eta, the attack's own options) is checked there.
+    targets of a targeted attack; `eta` what recovery assumes of m/n. Everything is checked when it is played.
     """
 
     dataset: str = "cities"
@@ -30,16 +26,11 @@ class DemoSettings:
     eta: float = 0.2
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        if self.users < 1:
-            raise UsageError(f"the number of genuine users must be at least 1, not {self.users}")
-        if self.seed < 0:
-            raise UsageError(f"the seed must be at least 0, not {self.seed}")
-        malicious_users(self.users, self.beta)
-
     @property
     def malicious_users(self) -> int:
-        """m = n beta/(1 - beta), rounded."""
+        """m = n beta/(1 - beta), rounded. Raises ParameterError."""
+        from ldprecover_experiments.setting import malicious_users
+
         return malicious_users(self.users, self.beta)
 
     @property
@@ -53,7 +44,7 @@ class DemoSettings:
         return self._takes("model")
 
     def _takes(self, option: str) -> bool:
-        from ldprecover_attacker import ATTACKS, attack_options  # not for every command's help: it loads numpy
+        from ldprecover_attacker import ATTACKS, attack_options
 
         return self.attack in ATTACKS and option in attack_options(self.attack)
 

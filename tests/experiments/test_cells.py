@@ -8,12 +8,12 @@ import pytest
 
 from ldprecover import GRR, OLH, Tally, project_simplex
 from ldprecover.metrics import mse
-from ldprecover_cli.reproduce.cells import Cell, Crowd, load_crowd
-from ldprecover_cli.reproduce.experiments import EXPERIMENTS, HASH_ONLY, cells_of
-from ldprecover_cli.reproduce.methods import LABELS, in_process, outcomes
-from ldprecover_cli.reproduce.over_http import can_travel
-from ldprecover_cli.reproduce.runner import run_cell, tasks_of
-from ldprecover_cli.reproduce.simulated import Plan, Round, draw_round
+from ldprecover_experiments.measures import LABELS, in_process, outcomes
+from ldprecover_experiments.over_http import can_travel
+from ldprecover_experiments.paper import EXPERIMENTS, cells_of
+from ldprecover_experiments.poisoned_round import HASH_ONLY, Plan, PoisonedRound, draw_round
+from ldprecover_experiments.runner import Work, tasks_of
+from ldprecover_experiments.setting import Cell, Crowd, load_crowd
 
 ALL = cells_of(EXPERIMENTS, ["cities"], 1)
 
@@ -66,7 +66,7 @@ def test_every_kind_of_cell_has_finite_errors_and_the_malicious_users_it_should(
     small = replace(cell, xi=0.5) if cell.xi else cell
     round_ = draw_round(small, crowd, 0)
     assert (round_.genuine.n, round_.malicious.n) == (20_000, 1_053 if cell.beta else 0)
-    found = list(outcomes(round_, small, in_process(round_)))
+    found = list(outcomes(round_, in_process(round_), xi=small.xi))
     assert {outcome.method for outcome in found} <= LABELS.keys()
     assert all(np.isfinite(outcome.mse) and outcome.mse >= 0 for outcome in found)
     assert all((outcome.fg is not None) == (cell.attack == "mga") for outcome in found)
@@ -78,21 +78,21 @@ def test_the_oracle_gives_the_projection_of_the_genuine_estimate(crowd: Crowd) -
         cell = Cell("cities", protocol, "mga", "one-hot")
         round_ = draw_round(cell, crowd, 1)
         genuine = round_.oracle.estimate(round_.genuine.counts(round_.oracle), round_.genuine.n)
-        errors = {outcome.method: outcome.mse for outcome in outcomes(round_, cell, in_process(round_))}
+        errors = {outcome.method: outcome.mse for outcome in outcomes(round_, in_process(round_))}
         assert errors["oracle"] == pytest.approx(mse(project_simplex(genuine), round_.truth), rel=1e-9)
 
 
 def test_detection_at_the_level_of_counts_is_detection_on_reports(crowd: Crowd) -> None:
     """GRR: dropping the reports in T and counting the others, beside counting all and striking T out."""
-    plan = Plan(cell := Cell("cities", "grr", "mga", "one-hot"), crowd, 2)
+    plan = Plan(Cell("cities", "grr", "mga", "one-hot"), crowd, 2)
     assert isinstance(plan.oracle, GRR)
     genuine, malicious = plan.genuine_reports(), plan.malicious_reports()
     reports = np.concatenate([genuine, malicious])
     kept = reports[~np.isin(reports, plan.targets)]
     expected = plan.oracle.estimate(plan.oracle.support_counts(kept), len(kept))
     tallies = Tally.of(plan.oracle, genuine), Tally.of(plan.oracle, malicious)
-    round_ = Round(plan.oracle, crowd.frequencies, *tallies, plan.targets)
-    errors = {outcome.method: outcome.mse for outcome in outcomes(round_, cell, in_process(round_))}
+    round_ = PoisonedRound(plan.oracle, crowd.frequencies, *tallies, plan.targets)
+    errors = {outcome.method: outcome.mse for outcome in outcomes(round_, in_process(round_))}
     assert errors["detection"] == pytest.approx(mse(expected, round_.truth), rel=1e-12)
 
 
@@ -108,7 +108,7 @@ def test_without_its_randomised_response_olh_has_only_the_noise_of_the_hash() ->
     assert isinstance(oracle, OLH)
     errors = []
     for trial in range(40):
-        found = run_cell(replace(cell, trial=trial), crowd, 0)
+        found = Work({"cities": crowd}, 0).run(replace(cell, trial=trial))
         errors += [outcome.mse for outcome in found if outcome.method == "genuine"]
     expected = float(np.mean(1 - crowd.frequencies)) / ((oracle.hash_range - 1) * crowd.n)
     assert abs(np.mean(errors) / expected - 1) < 6.5 * np.sqrt(2 / 102 / 40)

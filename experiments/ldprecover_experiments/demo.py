@@ -6,15 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from ldprecover import Estimates, RoundParameters, Tally
-from ldprecover.recovery.base import Knowledge
+from ldprecover import ParameterError, RoundParameters
+from ldprecover.recovery import Knowledge
 from ldprecover_attacker import Attack, Campaign, make_attack
-from ldprecover_cli.attackers import draw_targets
-from ldprecover_cli.demo.figures import ESTIMATES, Figures, Vector
-from ldprecover_cli.demo.settings import DemoSettings
-from ldprecover_client import Dataset, Population, RoundStatus, Server, load_dataset
+from ldprecover_client import Dataset, Population, RoundStatus, Server
+from ldprecover_experiments.comparison import ESTIMATES, Comparison
+from ldprecover_experiments.data import dataset_of
+from ldprecover_experiments.demo_settings import DemoSettings
+from ldprecover_experiments.over_http import open_round
+from ldprecover_experiments.poisoned_round import PoisonedRound, Vector
+from ldprecover_experiments.setting import draw_targets
 
-__all__ = ["Play", "Stage", "unseen"]
+__all__ = ["Demo", "Stage", "unseen"]
 
 Stage = Callable[[str], AbstractContextManager[Callable[[int, int], None]]]
 """Shows how far a stage of the demo is: its title in, a context manager of "done, of all" out."""
@@ -25,15 +28,20 @@ def unseen(title: str) -> AbstractContextManager[Callable[[int, int], None]]:
     return nullcontext(lambda done, total: None)
 
 
-class Play:
+class Demo:
     """A demo that is ready to be played: all of its settings have been checked, and no server was needed.
 
-    Raises UsageError, DatasetError and ParameterError.
+    Raises DatasetError and ParameterError.
     """
 
     def __init__(self, settings: DemoSettings) -> None:
+        if settings.users < 1:
+            raise ParameterError(f"the number of genuine users must be at least 1, not {settings.users}")
+        if settings.seed < 0:
+            raise ParameterError(f"the seed must be at least 0, not {settings.seed}")
         self.settings = settings
-        self.dataset: Dataset = load_dataset(settings.dataset, settings.column)
+        self.malicious_users = settings.malicious_users
+        self.dataset: Dataset = dataset_of(settings.dataset, settings.column)
         items = self.dataset.items
         self.population = Population.of(self.dataset, settings.users, settings.seed)
         self.parameters = RoundParameters(settings.protocol, settings.epsilon, items)
@@ -43,25 +51,18 @@ class Play:
         self.attack.reports(self.parameters.oracle, 1, np.random.default_rng(0))  # refuses a protocol it is not for
         Knowledge(self.parameters.oracle, np.zeros(len(items)), settings.eta)  # refuses an eta outside its range
 
-    def on(self, url: str, key: str, stage: Stage, *, name: str = "demo") -> Figures:
-        """Play on the server at `url`, whose admin key this is, and return the figures. Raises ClientError."""
+    def on(self, url: str, key: str, stage: Stage, *, name: str = "demo") -> Comparison:
+        """Play on the server at `url`, whose admin key this is, and return what came out. Raises ClientError."""
         with Server(url, key=key) as server:
             round_ = self.open_round(server, name)
             self.report_genuine(url, key, round_.id, stage)
             genuine = np.asarray(server.frequencies(round_.id)["frequencies"], dtype=np.float64)
             self.report_malicious(url, key, round_.id, stage)
-            return self.figures(server, round_.id, genuine)
+            return self.compared(server, round_.id, genuine)
 
     def open_round(self, server: Server, name: str | None = None) -> RoundStatus:
         """Open the round."""
-        parameters = self.parameters
-        return server.open_round(
-            name=name,
-            protocol=parameters.protocol,
-            epsilon=parameters.epsilon,
-            items=parameters.items,
-            **parameters.own,
-        )
+        return open_round(server, self.parameters, name)
 
     def report_genuine(self, url: str, key: str | None, round: str, stage: Stage) -> int:
         """Have the genuine users report; return how many reports were accepted."""
@@ -70,7 +71,7 @@ class Play:
 
     def report_malicious(self, url: str, key: str | None, round: str, stage: Stage) -> int:
         """Have the malicious users report; return how many reports were accepted."""
-        m, seed = self.settings.malicious_users, self.settings.seed
+        m, seed = self.malicious_users, self.settings.seed
         if not m:
             return 0
         with stage("malicious users report") as progress:
@@ -78,10 +79,9 @@ class Play:
 
     def genuine_estimate(self) -> Vector:
         """Estimate f~_X~ without a server: the users' seed gives their reports again."""
-        oracle = self.parameters.oracle
-        return Estimates.of(oracle, Tally.of(oracle, self.population.reports(oracle))).frequencies
+        return PoisonedRound.clean(self.parameters.oracle, self.population).f_genuine
 
-    def figures(self, server: Server, round: str, genuine: Vector) -> Figures:
+    def compared(self, server: Server, round: str, genuine: Vector) -> Comparison:
         """Ask for what the poisoned round says and for each recovery of it."""
         poisoned = server.frequencies(round)["frequencies"]
 
@@ -95,4 +95,4 @@ class Play:
             name: None if column is None else np.asarray(column, dtype=np.float64)
             for name, column in zip(ESTIMATES, columns, strict=True)
         }
-        return Figures(self.settings, self.parameters.items, self.targets, self.population.frequencies, estimates)
+        return Comparison(self.settings, self.parameters.items, self.targets, self.population.frequencies, estimates)

@@ -1,4 +1,4 @@
-"""The figures, arranged as the paper arranges its own, as PNG and SVG: the same means give the same bytes."""
+"""The paper's figures, arranged as it arranges them, as PNG and SVG files: the same means give the same bytes."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -7,18 +7,17 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ldprecover_cli.output import plain
-from ldprecover_cli.reproduce.cells import Cell
-from ldprecover_cli.reproduce.experiments import EXPERIMENTS, PROTOCOLS, Experiment
-from ldprecover_cli.reproduce.methods import LABELS
-from ldprecover_cli.reproduce.results import replaced
-from ldprecover_cli.reproduce.summary import Summary, label_of
+from ldprecover_experiments.cells import replaced
+from ldprecover_experiments.measures import LABELS
+from ldprecover_experiments.paper import EXPERIMENTS, PROTOCOLS, Experiment
+from ldprecover_experiments.setting import Cell
+from ldprecover_experiments.tables import Summary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_figures"]
+__all__ = ["AXES", "draw_figures", "grid", "legend", "plain_label"]
 
 _BARS = ("poisoned", "norm-sub", "ldprecover", "ldprecover-star", "detection", "detection-projected")
 _LINES = ("poisoned", "norm-sub", "ldprecover", "ldprecover-star", "oracle")
@@ -30,7 +29,7 @@ _COLOURS = dict(
         strict=True,
     )
 ) | {"k-means-raw": "#8c564b", "k-means": "#d62728", "ldprecover-km": "#ff7f0e"}
-_AXES = {"beta": "β", "epsilon": "ε", "eta": "η", "xi": "ξ"}
+AXES = {"beta": "β", "epsilon": "ε", "eta": "η", "xi": "ξ"}
 _LOOK: dict[Any, Any] = {
     "svg.hashsalt": "ldprecover",
     "font.size": 8.0,
@@ -58,9 +57,7 @@ def draw_figures(names: Sequence[str], data: Sequence[str], summary: Summary, fo
     files = []
     with mpl.rc_context(_LOOK):
         for name, figure in _figures(names, data, summary):
-            handles, labels = _entries(figure)
-            columns = max(1, int(figure.get_figwidth() / (0.55 + 0.065 * max(map(len, labels)))))  # inches
-            figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
+            legend(figure)
             for suffix, options in (("png", {"dpi": 150}), ("svg", {"metadata": {"Date": None}})):
                 picture = BytesIO()
                 figure.savefig(picture, format=suffix, **options)
@@ -75,7 +72,7 @@ def _figures(names: Sequence[str], data: Sequence[str], summary: Summary) -> Ite
             yield name, _bars(EXPERIMENTS[name], data, summary)
     for name in ("malicious", "ipa", "km", "multi"):
         if name in names:
-            figure, axes = _grid(len(data), len(PROTOCOLS))
+            figure, axes = grid(len(data), len(PROTOCOLS))
             for row, source in zip(axes, data, strict=True):
                 for panel, protocol in zip(row, PROTOCOLS, strict=True):
                     _draw(panel, EXPERIMENTS[name], source, protocol, None, summary)
@@ -84,7 +81,7 @@ def _figures(names: Sequence[str], data: Sequence[str], summary: Summary) -> Ite
     sweeps = [name for name in names if name.startswith("sweep-")]
     for source in data if sweeps else ():
         for attack in ("aa-peaked", "aa-diffuse"):
-            figure, axes = _grid(len(PROTOCOLS), len(sweeps))
+            figure, axes = grid(len(PROTOCOLS), len(sweeps))
             for row, protocol in zip(axes, PROTOCOLS, strict=True):
                 for panel, name in zip(row, sweeps, strict=True):
                     _draw(panel, EXPERIMENTS[name], source, protocol, attack, summary)
@@ -93,7 +90,7 @@ def _figures(names: Sequence[str], data: Sequence[str], summary: Summary) -> Ite
 
 
 def _bars(experiment: Experiment, data: Sequence[str], summary: Summary) -> "Figure":
-    figure, axes = _grid(len(data), len(PROTOCOLS), width=4.0)
+    figure, axes = grid(len(data), len(PROTOCOLS), width=4.0)
     number = "fg" if experiment.name == "fg" else "mse"
     for row, source in zip(axes, data, strict=True):
         for panel, protocol in zip(row, PROTOCOLS, strict=True):
@@ -104,8 +101,8 @@ def _bars(experiment: Experiment, data: Sequence[str], summary: Summary) -> "Fig
                 if known:
                     at, heights = zip(*known, strict=True)
                     panel.bar(at, heights, 0.13, label=LABELS[method], color=_COLOURS[method])
-            panel.set_xticks(range(len(cells)), [re.sub("[ -]", "\n", label_of(cell)) for cell in cells], fontsize=6)
-            panel.set_title(f"{_plain(source)}, {protocol.upper()}")
+            panel.set_xticks(range(len(cells)), [re.sub("[ -]", "\n", cell.label) for cell in cells], fontsize=6)
+            panel.set_title(f"{plain_label(source)}, {protocol.upper()}")
             if number == "mse":
                 panel.set_yscale("log")
             else:
@@ -128,8 +125,8 @@ def _draw(
             x, y = zip(*known, strict=True)
             panel.plot(x, y, line.style, label=line.label, color=line.colour, marker=".", linewidth=1)
     panel.set_yscale("log")
-    panel.set_xlabel(_AXES[varied])
-    panel.set_title(f"{_plain(source)}, {protocol.upper()}" + (f", {attack}" if attack else ""))
+    panel.set_xlabel(AXES[varied])
+    panel.set_title(f"{plain_label(source)}, {protocol.upper()}" + (f", {attack}" if attack else ""))
 
 
 def _lines(experiment: Experiment, cells: Sequence[Cell]) -> Iterator[_Line]:
@@ -148,11 +145,12 @@ def _lines(experiment: Experiment, cells: Sequence[Cell]) -> Iterator[_Line]:
         of_kind = tuple(cell for cell in cells if (cell.attack, cell.model) == (attack, model))
         several = len({(cell.attack, cell.model) for cell in cells}) > 1
         for method in methods:
-            label = f"{LABELS[method]}, {label_of(of_kind[0])}" if several else LABELS[method]
+            label = f"{LABELS[method]}, {of_kind[0].label}" if several else LABELS[method]
             yield _Line(of_kind, method, label, _COLOURS[method], style=("-", "--", ":")[i])
 
 
-def _grid(rows: int, columns: int, width: float = 2.8) -> tuple["Figure", Any]:
+def grid(rows: int, columns: int, width: float = 2.8) -> tuple["Figure", Any]:
+    """Return a figure without a window, and its panels by row and column; widths in inches."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -161,14 +159,17 @@ def _grid(rows: int, columns: int, width: float = 2.8) -> tuple["Figure", Any]:
     return figure, figure.subplots(rows, columns, squeeze=False, sharey="row")
 
 
-def _plain(name: str) -> str:
+def plain_label(name: str) -> str:
     """Return a stranger's name without what a figure would read as mathematics or as a line's end."""
-    return plain(name.replace("\n", " ")).replace("$", r"\$")
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name.replace("\n", " ")).replace(
+        "$", r"\$"
+    )
 
 
-def _entries(figure: "Figure") -> tuple[list[Any], list[str]]:
-    """Return each labelled line or bar of all panels once."""
+def legend(figure: "Figure") -> None:
+    """Put a legend below, with each labelled line or bar of all panels once, in as many columns as fit."""
     found = {
         label: handle for axes in figure.axes for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
-    return list(found.values()), list(found)
+    columns = max(1, int(figure.get_figwidth() / (0.55 + 0.065 * max(map(len, found), default=1))))  # inches
+    figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=columns, frameon=False)

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from ldprecover_cli.attackers import draw_targets, malicious_users, search_budget
-from ldprecover_cli.failures import UsageError
+from ldprecover import ParameterError
+from ldprecover_experiments.setting import draw_targets, malicious_users
 
 
 def test_the_paper_s_share_gives_the_paper_s_number() -> None:
@@ -17,7 +17,7 @@ def test_the_paper_s_share_gives_the_paper_s_number() -> None:
 
 @pytest.mark.parametrize("beta", [-0.01, 0.91, 1.0, math.nan])
 def test_a_share_outside_its_range_is_refused(beta: float) -> None:
-    with pytest.raises(UsageError, match=r"from 0 to 0\.9"):
+    with pytest.raises(ParameterError, match=r"from 0 to 0\.9"):
         malicious_users(100, beta)
 
 
@@ -37,11 +37,5 @@ def test_every_item_is_as_likely_a_target() -> None:
 
 @pytest.mark.parametrize("r", [0, 5, 6])
 def test_no_target_and_every_item_a_target_are_refused(r: int) -> None:
-    with pytest.raises(UsageError, match="from 1 to 4"):
+    with pytest.raises(ParameterError, match="from 1 to 4"):
         draw_targets(5, r, seed=0)
-
-
-def test_a_search_budget_is_a_number_or_exhaustive() -> None:
-    assert [search_budget(text) for text in (None, "exhaustive", "50")] == [None, "exhaustive", 50]
-    with pytest.raises(UsageError, match="exhaustive"):
-        search_budget("all")

@@ -1,0 +1,87 @@
+"""The estimates of one round, item by item with their labels, beside the truth: what a demo shows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ldprecover.metrics import frequency_gain, mse
+from ldprecover_experiments.demo_settings import DemoSettings
+from ldprecover_experiments.poisoned_round import Targets, Vector
+from ldprecover_experiments.tables import Table, frame, shown_error, shown_gain
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["ESTIMATES", "Comparison"]
+
+ESTIMATES = ("genuine", "poisoned", "projected", "recovered", "recovered_targets")
+"""f~_X~, f~_Z, its projection on the simplex (Norm-Sub), LDPRecover, and LDPRecover* which knows the targets."""
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """The estimates of a demo, each of the d items, beside the truth f_X that the simulator kept.
+
+    `estimates` has each of ESTIMATES; `targets` (indices) and "recovered_targets" are None for an
+    attack without targets.
+    """
+
+    settings: DemoSettings
+    items: tuple[str, ...]
+    targets: Targets | None
+    true: Vector
+    estimates: Mapping[str, Vector | None]
+
+    def estimate(self, name: str) -> Vector:
+        """Return an estimate that there is."""
+        found = self.estimates[name]
+        assert found is not None, name
+        return found
+
+    @property
+    def mse(self) -> dict[str, float | None]:
+        """Mean squared error of each estimate against f_X."""
+        return {name: None if f is None else mse(f, self.true) for name, f in self.estimates.items()}
+
+    @property
+    def fg(self) -> dict[str, float | None] | None:
+        """Frequency gain of each estimate over the genuine one, f~_X~; None without targets."""
+        if self.targets is None:
+            return None
+        genuine, targets = self.estimate("genuine"), self.targets
+        return {name: None if f is None else frequency_gain(f, genuine, targets) for name, f in self.estimates.items()}
+
+    def as_json(self) -> dict[str, Any]:
+        """Return settings, targets (labels), MSE and FG."""
+        targets = None if self.targets is None else [self.items[i] for i in self.targets]
+        return {"settings": self.settings.as_json(), "targets": targets, "mse": self.mse, "fg": self.fg}
+
+    def to_frame(self) -> Any:
+        """Return a data frame of pandas: a row for each item by its label, a column for the truth and each estimate.
+
+        Raises ExperimentError without pandas.
+        """
+        return frame({"true": self.true} | {n: f for n, f in self.estimates.items() if f is not None}, self.items)
+
+    def table(self) -> Table:
+        """Return the error of each estimate, and with targets its gain."""
+        fg = self.fg
+        rows = [
+            [name, shown_error(error), *([] if fg is None else [shown_gain(fg[name])])]
+            for name, error in self.mse.items()
+            if error is not None
+        ]
+        columns = ("estimate", "MSE", *([] if fg is None else ["FG"]))
+        return Table(columns, rows, f"{self.settings.dataset}, {self.settings.protocol}", len(columns) - 1)
+
+    def plot(self) -> "Figure":
+        """Return a figure of matplotlib: the estimates of the most frequent items and of the targets.
+
+        Raises ExperimentError without matplotlib.
+        """
+        from ldprecover_experiments.plots import draw_comparison
+
+        return draw_comparison(self)
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()

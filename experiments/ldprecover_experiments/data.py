@@ -1,0 +1,130 @@
+"""Anyone's own data as a data set: a file, a column of a data frame, an Arrow array; no library of them is needed."""
+
+import os
+from collections import Counter
+from collections.abc import Iterable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ldprecover_client import Dataset, DatasetError, load_dataset
+
+__all__ = ["dataset_of"]
+
+_PARQUET = (".parquet", ".pq")
+
+
+def dataset_of(source: Any, column: str | None = None, *, name: str | None = None) -> Dataset:
+    """Return how many users hold each item.
+
+    `source` is the name of a shipped data set, a file, or values in memory, one a user.
+
+    - A CSV file: as `load_dataset` takes it. A Parquet file (.parquet, .pq): `column` is the one to count, or its
+      columns `item` and `count` are taken as they are.
+    - A Series of pandas or polars, an Arrow array, a numpy array, or anything else with `__arrow_c_stream__`,
+      `__arrow_c_array__` or `to_numpy`; a frame or an Arrow table of them with `column`.
+
+    Values become labels as text, whole floats without their ".0". The items are ordered by how many hold them,
+    ties by label; missing and blank values are left out, and the source says how many. `name` is what
+    results call data in memory: by default the column's own name, or "data".
+
+    Raises DatasetError.
+    """
+    if isinstance(source, Dataset):
+        return source
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        return _of_parquet(path, column) if path.suffix in _PARQUET else load_dataset(source, column)
+    called = str(name or column or getattr(source, "name", None) or "data")
+    return _counted(called, _values(called, _column(source, column)), "values in memory")
+
+
+def _of_parquet(path: Path, column: str | None) -> Dataset:
+    if find_spec("pyarrow") is None:
+        raise DatasetError(f"{path} is a Parquet file, which needs pyarrow: pip install 'ldprecover[experiments]'")
+    from pyarrow import ArrowException, parquet
+
+    try:
+        present = parquet.read_schema(path).names
+        wanted = [column] if column is not None else ["item", "count"]
+        for each in wanted:
+            if each not in present:
+                hint = "; name the column to count" if column is None else ""
+                raise DatasetError(f"{path.name} has no column {each!r}; it has {', '.join(present[:20])}{hint}")
+        table = parquet.read_table(path, columns=wanted)
+    except OSError as error:
+        raise DatasetError(f"{path} cannot be read: {os.strerror(error.errno) if error.errno else error}") from None
+    except ArrowException as error:
+        raise DatasetError(f"{path} is no Parquet file: {error}") from None
+    if column is not None:
+        return _counted(path.name, table[column].to_pylist(), f"column {column} of the file {path.name}")
+    counts = table["count"].to_pylist()
+    if not all(isinstance(count, int) for count in counts):
+        raise DatasetError(f"{path.name}: counts must be integers")
+    return Dataset(path.name, tuple(map(_label, table["item"].to_pylist())), np.array(counts), f"the file {path.name}")
+
+
+def _column(source: Any, column: str | None) -> Any:
+    if column is None:
+        if hasattr(source, "columns"):  # a frame or a table
+            raise DatasetError("a table of several columns needs the name of the column to count")
+        return source
+    try:
+        return source[column]
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise DatasetError(f"there is no column {column!r}") from error
+    except Exception as error:
+        if type(error).__name__ == "ColumnNotFoundError":  # polars', which is not imported for its name
+            raise DatasetError(f"there is no column {column!r}") from error
+        raise
+
+
+def _values(name: str, source: Any) -> Iterable[Any]:
+    arrow = hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__")
+    if arrow and find_spec("pyarrow") is not None:
+        import pyarrow as pa
+
+        array = pa.chunked_array(source) if hasattr(source, "__arrow_c_stream__") else pa.array(source)
+        try:
+            return _repeated(array)
+        except pa.ArrowNotImplementedError:
+            raise DatasetError(f"{name}: every value must be a text or a number") from None
+    if hasattr(source, "to_numpy"):
+        source = source.to_numpy()
+    if isinstance(source, np.ndarray):
+        if source.ndim != 1:
+            raise DatasetError(f"{name}: values must be one-dimensional, one a user")
+        values: list[Any] = source.tolist()
+        return values
+    needed = "reading Arrow data needs pyarrow" if arrow else "values must be a file's name, a Series or an Arrow array"
+    raise DatasetError(f"{name}: {needed}, not {type(source).__name__}")
+
+
+def _repeated(array: Any) -> Counter[Any]:
+    """Return how often each value is in an Arrow array, counted there: a hundred million rows stay where they are."""
+    return Counter({each["values"]: each["counts"] for each in array.value_counts().to_pylist()})
+
+
+def _counted(name: str, values: Iterable[Any], source: str) -> Dataset:
+    found: Counter[str] = Counter()
+    try:
+        times_held = values if isinstance(values, Counter) else Counter(values)
+    except TypeError:
+        raise DatasetError(f"{name}: every value must be a text or a number") from None
+    for value, times in times_held.items():
+        found[_label(value)] += times
+    blank = found.pop("", 0)
+    ordered = sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
+    left_out = f"; {blank} blank ones left out" if blank else ""
+    counts = np.array([count for _, count in ordered], dtype=np.int64)
+    return Dataset(name, tuple(item for item, _ in ordered), counts, source + left_out)
+
+
+def _label(value: Any) -> str:
+    if value is None or value != value:
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value).strip()

@@ -1,0 +1,7 @@
+"""What can go wrong in an experiment beside parameters outside their range and data that cannot be read."""
+
+__all__ = ["ExperimentError"]
+
+
+class ExperimentError(Exception):
+    """A file, a package or a server of the experiment's own fails; the message says all."""

@@ -1,0 +1,193 @@
+"""One poisoned round as its simulator sees it: both tallies apart, and the truth.
+
+Its counts are drawn where their law is known; reports are really made where they are crafted, where a method reads
+them, and where they travel.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldprecover import OLH, Estimates, FrequencyOracle, ParameterError, Tally, frequency_oracle
+from ldprecover.simulation import input_poisoning_tally, one_hot_tally, sampled_tally
+from ldprecover_attacker import Attack, InputPoisoning, ItemAttack, Several
+from ldprecover_client import Population
+from ldprecover_experiments.attacks import AttackSpec
+from ldprecover_experiments.setting import TARGETS, Cell, Crowd, malicious_users
+
+__all__ = ["HASH_ONLY", "Plan", "PoisonedRound", "Targets", "Vector", "draw_round", "variants"]
+
+Vector = NDArray[np.float64]
+Targets = tuple[int, ...]
+
+HASH_ONLY = "olh-hash-only"
+"""OLH without its randomised response: what the paper's Table I has for OLH."""
+
+
+def variants(protocol: str) -> tuple[str, ...]:
+    """Return the names under which cells may have a protocol: its own, and those of what the paper made of it."""
+    return tuple(name for name in (protocol, HASH_ONLY) if name.partition("-")[0] == protocol)
+
+
+class _HashOnly(OLH):
+    """OLH whose users skip the randomised response: no privacy, and only hash collisions for noise."""
+
+    @property
+    def p(self) -> float:
+        return 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class PoisonedRound:
+    """A round of n genuine and m malicious users.
+
+    `truth` are the frequencies f_X of the genuine users; `targets` the items that the attack raises, None for one
+    without any; `reports` all reports, packed, the genuine ones first, where they were made and kept.
+    """
+
+    oracle: FrequencyOracle
+    truth: Vector
+    genuine: Tally
+    malicious: Tally
+    targets: Targets | None = None
+    reports: NDArray[Any] | None = None
+
+    @classmethod
+    def clean(cls, oracle: FrequencyOracle, users: Population) -> Self:
+        """Return the round in which these users report, and nobody else."""
+        reports = users.reports(oracle)
+        nobody = Tally.empty(oracle.domain_size)
+        return cls(oracle, users.frequencies, Tally.of(oracle, reports), nobody, reports=reports)
+
+    def under(self, attack: Attack | None, m: int, rng: np.random.Generator, targets: Targets | None = None) -> Self:
+        """Return this clean round with m reports of an attack added. Raises ParameterError where it cannot be made."""
+        if attack is None:
+            return replace(self, targets=targets)
+        assert self.reports is not None
+        assert self.malicious.n == 0
+        made = attack.reports(self.oracle, m, rng)
+        everything = np.concatenate([self.reports, made])
+        return replace(self, malicious=Tally.of(self.oracle, made), targets=targets, reports=everything)
+
+    @cached_property
+    def together(self) -> Tally:
+        """The tally of all reports: what the server has."""
+        return self.genuine + self.malicious
+
+    @cached_property
+    def poisoned(self) -> Estimates:
+        """The estimates f~_Z from all reports."""
+        return Estimates.of(self.oracle, self.together)
+
+    @cached_property
+    def f_genuine(self) -> Vector:
+        """The estimate f~_X~ from the genuine reports alone."""
+        return self.oracle.estimate(self.genuine.counts(self.oracle), self.genuine.n)
+
+    @cached_property
+    def f_malicious(self) -> Vector | None:
+        """The estimate f~_Y from the malicious reports alone; None where nobody is malicious."""
+        return self.oracle.estimate(self.malicious.counts(self.oracle), self.malicious.n) if self.malicious.n else None
+
+    @property
+    def eta(self) -> float:
+        """m/n."""
+        return self.malicious.n / self.genuine.n
+
+    @property
+    def support(self) -> Vector:
+        """pi, the share of the malicious reports that support each item; 1/d where nobody is malicious."""
+        d = self.oracle.domain_size
+        return self.malicious.counts(self.oracle) / self.malicious.n if self.malicious.n else np.full(d, 1 / d)
+
+
+class Plan:
+    """What a cell's users are about to do: its secrets are drawn, nobody has reported yet.
+
+    Raises ParameterError for an attack, a model or a protocol that do not go together.
+    """
+
+    def __init__(self, cell: Cell, crowd: Crowd, seed: int) -> None:
+        d = len(crowd.items)
+        self.cell, self.crowd = cell, crowd
+        self.m = malicious_users(crowd.n, cell.beta)
+        self.oracle = _oracle(cell.protocol, cell.epsilon, d)
+        secrets, self.genuine_rng, self.malicious_rng = map(np.random.default_rng, cell.seed(crowd, seed).spawn(3))
+        spec = None if cell.attack in ("none", "honest") else AttackSpec.parse(cell.attack)
+        chosen = _targets(TARGETS if spec is None else spec.targets, crowd.items, secrets)
+        self.targets = chosen if spec is not None and spec.targeted else None
+        self.attack = None if spec is None else spec.make(cell.model, self.targets).resolve(crowd.items)
+        # A report that the attack itself makes draws its secrets again; no law needs them.
+        lawful = None if cell.model == "crafted" else self.attack
+        self.weights = crowd.frequencies if lawful is None else _distribution(lawful, d, secrets)
+
+    def malicious_tally(self) -> Tally:
+        """Return the tally of the malicious users. Only crafted reports are really made."""
+        rng, model = self.malicious_rng, self.cell.model
+        if not self.m:
+            return Tally.empty(self.oracle.domain_size)
+        if model == "crafted":
+            return Tally.of(self.oracle, self.malicious_reports())
+        if model == "input":
+            return input_poisoning_tally(self.oracle, self.weights, self.m, rng)
+        if model == "sampled":
+            return sampled_tally(self.oracle, self.weights, self.m, rng)
+        return one_hot_tally(self.oracle, self.weights, self.m, rng)
+
+    def genuine_reports(self) -> NDArray[Any]:
+        """Return the packed reports of the genuine users."""
+        counts = self.crowd.counts
+        return self.oracle.perturb(np.repeat(np.arange(counts.size), counts), self.genuine_rng)
+
+    def malicious_reports(self, m: int | None = None) -> NDArray[Any]:
+        """Return the packed reports of the m malicious users. Raises ParameterError where the model has none."""
+        rng, model = self.malicious_rng, self.cell.model
+        m = self.m if m is None else m
+        if model == "one-hot" and self.oracle.encoded_others():
+            name = self.oracle.protocol.upper()
+            raise ParameterError(f"no {name} report supports exactly one item: such malicious users are counts alone")
+        if self.attack is not None and model == "crafted":
+            return self.attack.reports(self.oracle, m, rng)
+        items = rng.choice(self.weights.size, size=m, p=self.weights)
+        return self.oracle.perturb(items, rng) if model == "input" else self.oracle.encode(items, rng)
+
+
+def draw_round(cell: Cell, crowd: Crowd, seed: int, *, reports: bool = False) -> PoisonedRound:
+    """Simulate one cell; with `reports`, and where the cell draws random subsets of them, every report is made."""
+    plan = Plan(cell, crowd, seed)
+    kept = None
+    if reports or cell.xi:
+        made = plan.genuine_reports(), plan.malicious_reports()
+        genuine, malicious = (Tally.of(plan.oracle, each) for each in made)
+        kept = np.concatenate(made)
+    else:
+        genuine, malicious = plan.oracle.honest_tally(crowd.counts, plan.genuine_rng), plan.malicious_tally()
+    return PoisonedRound(plan.oracle, crowd.frequencies, genuine, malicious, plan.targets, kept)
+
+
+def _oracle(protocol: str, epsilon: float, d: int) -> FrequencyOracle:
+    if protocol != HASH_ONLY:
+        return frequency_oracle(protocol, epsilon, d)
+    return _HashOnly(epsilon, d, _HashOnly.default_parameter(epsilon, d))
+
+
+def _targets(wanted: int | tuple[str, ...], items: tuple[str, ...], rng: np.random.Generator) -> Targets:
+    if isinstance(wanted, int):
+        return tuple(sorted(rng.choice(len(items), size=wanted, replace=False).tolist()))
+    unknown = [label for label in wanted if label not in items]
+    if unknown:
+        raise ParameterError(f"targets: no item is labelled {unknown[0]!r}")
+    return tuple(sorted(map(items.index, wanted)))
+
+
+def _distribution(attack: Attack, d: int, rng: np.random.Generator) -> Vector:
+    """Return P over the items; of several attackers, among whom users are assigned evenly, the mean of theirs."""
+    if isinstance(attack, Several):
+        mean: Vector = np.mean([_distribution(one, d, rng) for one in attack.attacks], axis=0)
+        return mean
+    one = attack.attack if isinstance(attack, InputPoisoning) else attack
+    assert isinstance(one, ItemAttack)
+    return one.distribution(d, rng)

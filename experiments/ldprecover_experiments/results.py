@@ -1,0 +1,140 @@
+"""What came out of a study: each cell with what every method made of it; as JSON, data frame, table and picture."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from math import isnan, nan
+from typing import TYPE_CHECKING, Any, Self
+
+from ldprecover import ParameterError
+from ldprecover_experiments.measures import Outcome
+from ldprecover_experiments.setting import Cell
+from ldprecover_experiments.tables import Summary, Table, frame, shown, summarise
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Results"]
+
+_VARIED = ("data", "protocol", "epsilon", "beta", "eta")
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """The cells of a study, in its order, and the outcomes of each, one a method in the methods' order.
+
+    Raises ParameterError without any cell.
+    """
+
+    name: str
+    cells: Mapping[Cell, Sequence[Outcome]]
+
+    def __post_init__(self) -> None:
+        if not self.cells:
+            raise ParameterError("results are of at least one cell")
+
+    @cached_property
+    def means(self) -> Summary:
+        """The means over the trials, by setting and method."""
+        return summarise(self.cells)
+
+    @cached_property
+    def settings(self) -> dict[tuple[str | float, ...], Cell]:
+        """The first cell of each setting, by what its trials share."""
+        return {group: Cell(*group) for group in self.means}  # type: ignore[arg-type]
+
+    @property
+    def varied(self) -> list[str]:
+        """The parameters that are not the same wherever there is an attack."""
+        return [key for key in _VARIED if len({getattr(cell, key) for cell in self._attacked}) > 1]
+
+    @property
+    def methods(self) -> list[str]:
+        """The names of the methods, in order."""
+        return list(dict.fromkeys(outcome.method for outcome in self.outcomes))
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """The outcomes of all cells, in order."""
+        return [outcome for outcomes in self.cells.values() for outcome in outcomes]
+
+    def to_json(self) -> str:
+        """Return the results as one JSON object; what a method refuses is null."""
+        rows = [
+            asdict(cell) | {"outcomes": [asdict(o) | {"mse": None if isnan(o.mse) else o.mse} for o in outcomes]}
+            for cell, outcomes in self.cells.items()
+        ]
+        return json.dumps({"name": self.name, "cells": rows}, ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Return what `to_json` wrote. Raises ParameterError for anything else."""
+        try:
+            given = json.loads(text)
+            cells = {
+                Cell(**{each.name: row[each.name] for each in fields(Cell)}): [
+                    Outcome(**o | {"mse": nan if o["mse"] is None else o["mse"]}) for o in row["outcomes"]
+                ]
+                for row in given["cells"]
+            }
+            return cls(given["name"], cells)
+        except (ValueError, KeyError, TypeError) as error:
+            raise ParameterError(f"these are no results of a study: {error}") from error
+
+    def to_frame(self) -> Any:
+        """Return a data frame of pandas, a row for each cell and method. Raises ExperimentError without pandas."""
+        rows = [asdict(cell) | asdict(outcome) for cell, outcomes in self.cells.items() for outcome in outcomes]
+        return frame({name: [row[name] for row in rows] for name in rows[0]})
+
+    def table(self, *, gains: bool = False) -> Table:
+        """Return the mean errors, or frequency gains, of every method: a row for each setting.
+
+        A parameter that is the same wherever there is an attack has no column; without targets there are no gains.
+        """
+        varied = self.varied
+        rows = []
+        for group, cell in self.settings.items():
+            means = self.means[group]
+            if gains and all(mean.fg is None for mean in means.values()):
+                continue
+            row = [*(_text(getattr(cell, key)) for key in varied), cell.label]
+            rows.append([*row, *(shown(means.get(method), gains=gains) for method in self.methods)])
+        title = f"{self.name}: {'FG' if gains else 'MSE'}, {self._constant}"
+        return Table((*varied, "attack", *self.methods), rows, title, len(self.methods))
+
+    def plot(self, number: str = "mse") -> "Figure":
+        """Return a figure of matplotlib: a panel for each data set and protocol, a line or bars for each method.
+
+        `number` is "mse" or "fg". Raises ExperimentError without matplotlib.
+        """
+        from ldprecover_experiments.plots import draw_results
+
+        return draw_results(self, number)
+
+    def _repr_html_(self) -> str:
+        tables = [self.table()]
+        if any(outcome.fg is not None for outcome in self.outcomes):
+            tables.append(self.table(gains=True))
+        return "".join(table._repr_html_() for table in tables)
+
+    def number(self, cell: Cell, method: str, name: str) -> float:
+        """Return the mean `mse` or `fg` of a method in a cell's setting, NaN where there is none."""
+        mean = self.means[cell.group].get(method)
+        value = None if mean is None else getattr(mean, name)
+        return nan if value is None else float(value)
+
+    @property
+    def _attacked(self) -> list[Cell]:
+        return [cell for cell in self.settings.values() if cell.attack != "none"] or list(self.settings.values())
+
+    @property
+    def _constant(self) -> str:
+        """What is the same in all cells, in words."""
+        said = [f"{key} {_text(getattr(self._attacked[0], key))}" for key in _VARIED if key not in self.varied]
+        trials = max(mean.trials for methods in self.means.values() for mean in methods.values())
+        return ", ".join([*said, f"{trials} trial{'' if trials == 1 else 's'}"])
+
+
+def _text(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,128 @@
+"""What is simulated: the users of a data set, one cell of an experiment, and the seed that follows from both."""
+
+import hashlib
+from dataclasses import astuple, dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldprecover import ParameterError
+from ldprecover_client import Population
+from ldprecover_experiments.data import dataset_of
+
+__all__ = [
+    "BETA",
+    "EPSILON",
+    "ETA",
+    "PAPER_USERS",
+    "TARGETS",
+    "Cell",
+    "Crowd",
+    "draw_targets",
+    "load_crowd",
+    "malicious_users",
+]
+
+BETA, EPSILON, ETA, TARGETS = 0.05, 0.5, 0.2, 10
+"""The paper's setting (VI-A): malicious share, privacy budget, assumed m/n, number r of targets."""
+
+PAPER_USERS = {"cities": 389_894, "fire": 667_574}
+"""Genuine users of the paper's data sets, which the shipped ones stand in for."""
+
+_STREAM = 3  # of the seed; a population and a campaign of the same seed draw from its streams 0 to 2
+
+
+def draw_targets(d: int, r: int, seed: int) -> tuple[int, ...]:
+    """Return r of d items, drawn uniformly with the seed, in order. Raises ParameterError unless 1 <= r < d."""
+    if not 1 <= r < d:
+        raise ParameterError(f"the number of targets must be from 1 to {d - 1}, as there are {d} items, not {r}")
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_STREAM,)))
+    return tuple(sorted(rng.choice(d, size=r, replace=False).tolist()))
+
+
+def malicious_users(n: int, beta: float) -> int:
+    """Return m = n beta/(1 - beta), rounded: beta = m/(n + m). Raises ParameterError unless 0 <= beta <= 0.9."""
+    if not 0 <= beta <= 0.9:
+        raise ParameterError(f"beta must be from 0 to 0.9, not {beta:g}")
+    return round(n * beta / (1 - beta))
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """The genuine users of one data set: how many hold each item, the same in every trial."""
+
+    name: str
+    items: tuple[str, ...]
+    counts: NDArray[np.int64]
+
+    @property
+    def n(self) -> int:
+        """Number of genuine users."""
+        return int(self.counts.sum())
+
+    @property
+    def frequencies(self) -> NDArray[np.float64]:
+        """True frequencies f_X of the d items."""
+        return self.counts / self.n
+
+    @cached_property
+    def digest(self) -> str:
+        """Eight hex digits of SHA-256 over the counts: tells files of one name apart."""
+        return hashlib.sha256(self.counts.astype("<i8").tobytes()).hexdigest()[:8]
+
+
+def load_crowd(source: Any, column: str | None = None, users: int | None = None, *, targets: int = TARGETS) -> Crowd:
+    """Return the users of a data set: the paper's number for a stand-in, otherwise as many as the data have.
+
+    `source` and `column` are what `dataset_of` takes. Another number of users deals them out in the data's
+    proportions. Raises DatasetError, and ParameterError for data with too few items for so many targets.
+    """
+    dataset = dataset_of(source, column)
+    n = users or PAPER_USERS.get(dataset.name) or int(dataset.counts.sum())
+    if len(dataset.items) <= targets:
+        raise ParameterError(f"{dataset.name} has {len(dataset.items)} items; the experiments need more than {targets}")
+    return Crowd(dataset.name, dataset.items, Population.of(dataset, n, 0, "apportioned").counts)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One trial of one attack on one protocol and data set, and what recovery assumes of it.
+
+    `attack` is "none", "honest" or the text of an AttackSpec. `model` is how a malicious report is made:
+    "one-hot" supports exactly its item (the paper's), "sampled" is its item encoded and not perturbed, "crafted"
+    is the attack's own report, "input" is perturbed honestly. `xi` is the share of users in a subset, 0
+    where there are no subsets.
+    """
+
+    data: str
+    protocol: str
+    attack: str
+    model: str
+    beta: float = BETA
+    epsilon: float = EPSILON
+    eta: float = ETA
+    xi: float = 0.0
+    trial: int = 0
+
+    @property
+    def group(self) -> tuple[str | float, ...]:
+        """The cell without its trial: what trials are averaged over."""
+        return astuple(self)[:-1]
+
+    @property
+    def label(self) -> str:
+        """The name of the attack, with its report model where that is not the paper's."""
+        attack = self.attack.translate(str.maketrans("", "", '{}"'))  # its options: apa each: 4
+        plain = self.model in ("one-hot", "none") or self.attack == "honest"
+        return attack if plain else f"{attack} ({self.model})"
+
+    def seed(self, crowd: Crowd, seed: int) -> np.random.SeedSequence:
+        """Return the seed of what is simulated.
+
+        It leaves eta and xi out: what recovery assumes is compared on the same poisoned counts.
+        """
+        simulated = (crowd.digest, self.protocol, self.attack, self.model, self.beta, self.epsilon, self.trial, seed)
+        digest = hashlib.sha256(repr(simulated).encode()).digest()
+        return np.random.SeedSequence(int.from_bytes(digest, "big"))

@@ -1,0 +1,257 @@
+"""A study of one's own, from a small TOML file: any attacks, methods, protocols, data sets and parameters.
+
+data = ["cities", {file = "pets.csv", column = "pet"}]
+protocols = ["grr", "oue"]
+beta = [0.01, 0.05]
+users = 20000
+trials = 5
+attacks = ["mga", {name = "apa", each = 4}, {name = "aa", kind = "peaked", model = "input"}]
+methods = ["norm-sub", "ldprecover", {method = "ldprecover", targets = true, name = "told"}]
+"""
+
+import hashlib
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Any, Self
+
+from ldprecover import ParameterError, frequency_oracle
+from ldprecover.recovery import METHODS, Knowledge
+from ldprecover_attacker import ATTACKS
+from ldprecover_client import DATASETS
+from ldprecover_experiments.attacks import AttackSpec
+from ldprecover_experiments.measures import MethodSpec, Outcome
+from ldprecover_experiments.paper import PROTOCOLS
+from ldprecover_experiments.poisoned_round import Plan
+from ldprecover_experiments.results import Results
+from ldprecover_experiments.runner import Work, run_cells
+from ldprecover_experiments.setting import BETA, EPSILON, ETA, TARGETS, Cell, Crowd, load_crowd, malicious_users
+
+__all__ = ["Study"]
+
+_ATTACK_KEYS = (
+    *("name", "model", "targets", "kind", "size", "each", "rate", "search", "item", "against", "attackers"),
+)
+_DATA_KEYS = ("file", "column")
+
+
+@dataclass(frozen=True)
+class Study:
+    """Every attack on every protocol and data set, with every value of the parameters, and every method on each.
+
+    `data` are sources that `dataset_of` takes. `attacks` are pairs of an attack and its report model, None for no
+    attack. `users` None is the paper's number for its stand-ins, for other data as many as they have.
+    Raises ParameterError, and DatasetError.
+    """
+
+    name: str
+    methods: Sequence[MethodSpec]
+    attacks: Sequence[tuple[AttackSpec | None, str]]
+    data: Sequence[Any] = ("cities",)
+    protocols: Sequence[str] = PROTOCOLS
+    epsilon: Sequence[float] = (EPSILON,)
+    beta: Sequence[float] = (BETA,)
+    eta: Sequence[float] = (ETA,)
+    users: int | None = None
+    trials: int = 10
+    seed: int = 0
+    columns: Mapping[int, str] = field(default_factory=dict)
+    """The column to count, by the position of its source in `data`."""
+
+    @classmethod
+    def load(cls, file: str | Path) -> Self:
+        """Return the study of a TOML file; its data files are found from the file's folder.
+
+        Raises ParameterError for what is no such file, naming an unknown key and what is like it.
+        """
+        path = Path(file)
+        try:
+            given = tomllib.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ParameterError(f"cannot read {path}: {error.strerror or error}") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ParameterError(f"{path} is no TOML file: {error}") from error
+        with _of_file(path):
+            return cls.of({"name": path.stem} | given, path.parent)
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], folder: Path | None = None, *, data: Sequence[Any] | None = None) -> Self:
+        """Return the study that a mapping says, as a TOML file says it; `data` may be in memory instead.
+
+        Raises ParameterError.
+        """
+        keys = [each.name for each in fields(cls) if each.name != "columns"]
+        _check_keys(given, keys, "of a study")
+        for needed in ("methods", "attacks"):
+            if not given.get(needed):
+                raise ParameterError(f"{needed} must name at least one")
+        study = {key: given[key] for key in given.keys() & {"users", "trials", "seed"}}
+        study |= {key: _several(given[key], key, (int, float)) for key in ("epsilon", "beta", "eta") if key in given}
+        if "protocols" in given:
+            study["protocols"] = _several(given["protocols"], "protocols", (str,))
+        if data is not None:
+            study["data"] = list(data)
+        elif "data" in given:
+            sources = [_source(one, folder or Path()) for one in _several(given["data"], "data", (str, dict))]
+            study["data"] = [source for source, _ in sources]
+            study["columns"] = {i: column for i, (_, column) in enumerate(sources) if column is not None}
+        return cls(
+            str(given.get("name", "study")),
+            [_method(one) for one in _several(given["methods"], "methods", (str, dict))],
+            [_attack(one) for one in _several(given["attacks"], "attacks", (str, dict))],
+            **study,
+        )
+
+    def __post_init__(self) -> None:
+        for name, least in (("users", 1), ("trials", 1), ("seed", 0)):
+            value = getattr(self, name)
+            if value is None and name == "users":
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ParameterError(f"{name} must be an integer of at least {least}, not {value!r:.40}")
+        names = [spec.name for spec in self.methods]
+        for name in names:
+            if names.count(name) > 1 or name in ("genuine", "poisoned"):
+                raise ParameterError(f"two methods are called {name!r}: give one another name")
+        for protocol, epsilon in product(self.protocols, self.epsilon):
+            oracle = frequency_oracle(protocol, epsilon, 2)
+            for eta in self.eta:
+                Knowledge(oracle, [0.0, 0.0], eta)  # type: ignore[arg-type]  # refuses an eta outside its range
+        for beta in self.beta:
+            malicious_users(1, beta)
+
+    @cached_property
+    def crowds(self) -> dict[str, Crowd]:
+        """The users of each data set, by its name. Raises DatasetError and ParameterError."""
+        counts = [spec.targets for spec, _ in self.attacks if spec is not None and spec.targeted]
+        most = max((one if isinstance(one, int) else len(one) for one in counts), default=1)
+        found: dict[str, Crowd] = {}
+        for i, source in enumerate(self.data):
+            crowd = load_crowd(source, self.columns.get(i), self.users, targets=most)
+            if crowd.name in found:
+                raise ParameterError(f"two data sets are called {crowd.name}: rename one, its name is in the results")
+            found[crowd.name] = crowd
+        return found
+
+    @cached_property
+    def cells(self) -> list[Cell]:
+        """Every cell once, the trials of a setting together. Raises ParameterError for what does not go together."""
+        every = []
+        for data, protocol, (spec, model) in product(self.crowds, self.protocols, self.attacks):
+            for beta, epsilon, eta in product(self.beta if spec else (0.0,), self.epsilon, self.eta):
+                attack = "none" if spec is None else str(spec)
+                cells = [
+                    Cell(data, protocol, attack, model, float(beta), float(epsilon), float(eta), trial=trial)
+                    for trial in range(self.trials)
+                ]
+                plan = Plan(cells[0], self.crowds[data], self.seed)
+                if model == "crafted" or self.work.reads_reports:
+                    plan.malicious_reports(1)  # refuses what has no reports
+                every += cells
+        return list(dict.fromkeys(every))
+
+    @property
+    def work(self) -> Work:
+        """What is done with each cell."""
+        return Work(self.crowds, self.seed, tuple(self.methods))
+
+    @property
+    def door(self) -> str:
+        """What tells this study's rows in a file of cells from those of other methods."""
+        return "methods " + hashlib.sha256("\n".join(spec.text for spec in self.methods).encode()).hexdigest()[:16]
+
+    @property
+    def cost(self) -> str:
+        """One sentence on what it takes: cells, recoveries and reports that are really made."""
+        reports = 0
+        for cell in self.cells:
+            n = self.crowds[cell.data].n
+            crafted = malicious_users(n, cell.beta) if cell.model == "crafted" or self.work.reads_reports else 0
+            reports += crafted + (n if self.work.reads_reports else 0)
+        return (
+            f"{self.name}: {len(self.cells):,} cells, {len(self.cells) * len(self.methods):,} recoveries, "
+            f"{reports:,} reports to make; all other counts are drawn from their law."
+        )
+
+    def run(self, jobs: int = 1, progress: Callable[[int, int], None] = lambda done, total: None) -> Results:
+        """Run every cell, in so many processes, and return the results."""
+        found: dict[Cell, list[Outcome]] = {}
+        cells = self.cells
+        for some in run_cells(cells, self.work, min(jobs, len(cells))):
+            found.update(some)
+            progress(len(found), len(cells))
+        return Results(self.name, {cell: found[cell] for cell in cells})
+
+
+@contextmanager
+def _of_file(path: Path) -> Any:
+    try:
+        yield
+    except ParameterError as error:
+        raise ParameterError(f"{path}: {error}") from error
+
+
+def _check_keys(given: Mapping[str, Any], known: Sequence[str], what: str) -> None:
+    for key in given:
+        if key not in known:
+            near = get_close_matches(key, known, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+            raise ParameterError(f"there is no key {key!r} {what}; {hint}")
+
+
+def _several(given: Any, key: str, kinds: tuple[type, ...]) -> list[Any]:
+    values = given if isinstance(given, list) else [given]
+    if not values or not all(isinstance(one, kinds) and not isinstance(one, bool) for one in values):
+        words = {str: "text", dict: "table", int: "number", float: "number"}
+        raise ParameterError(f"{key} must be a {' or '.join(dict.fromkeys(words[kind] for kind in kinds))}, or a list")
+    return values
+
+
+def _source(given: str | Mapping[str, Any], folder: Path) -> tuple[str | Path, str | None]:
+    if isinstance(given, str):
+        return given if given in DATASETS else folder / given, None
+    _check_keys(given, _DATA_KEYS, "of data")
+    if not isinstance(given.get("file"), str) or not isinstance(given.get("column", ""), str):
+        raise ParameterError("data must name its file, and may name a column, as text")
+    return folder / given["file"], given.get("column")
+
+
+def _attack(given: str | Mapping[str, Any]) -> tuple[AttackSpec | None, str]:
+    options: dict[str, Any] = dict(given) if isinstance(given, Mapping) else {"name": given}
+    _check_keys(options, _ATTACK_KEYS, "of an attack")
+    name, model = options.pop("name", None), options.pop("model", "crafted")
+    if name == "none" and not options:
+        return None, "none"
+    if name not in ATTACKS:
+        raise ParameterError(f"attack must be none or one of {', '.join(sorted(ATTACKS))}, not {name!r}")
+    targets = options.get("targets", TARGETS)
+    several = isinstance(targets, list) and targets and all(isinstance(one, str) for one in targets)
+    if isinstance(targets, bool) or not (several or (isinstance(targets, int) and targets >= 1)):
+        raise ParameterError(f"targets must be a number of them, or their labels, not {targets!r:.40}")
+    spec = AttackSpec(name, options.pop("kind", None), options.pop("attackers", 1), options)
+    if "targets" in options and not spec.targeted:
+        raise ParameterError(f"targets does not belong to {name}")
+    spec.make(model, (0,) if spec.targeted else None)  # refuses what does not go together
+    return AttackSpec.parse(str(spec)), model
+
+
+def _method(given: str | Mapping[str, Any]) -> MethodSpec:
+    options = dict(given) if isinstance(given, Mapping) else {"method": given}
+    _check_keys(options, [each.name for each in fields(MethodSpec)], "of a method")
+    method = options.get("method")
+    if method not in METHODS:
+        near = get_close_matches(str(method), METHODS, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(METHODS)}"
+        raise ParameterError(f"there is no method {method!r}; {hint}")
+    rest = ", ".join(f"{key} {value}" for key, value in options.items() if key not in ("method", "name"))
+    spec = MethodSpec(**{"name": f"{method} ({rest})" if rest else method} | options)
+    METHODS[method].checked(spec.options)
+    for key, kind in (("name", str), ("targets", bool), ("support", bool), ("malicious_model", str)):
+        if not isinstance(getattr(spec, key), kind):
+            raise ParameterError(f"{key} of a method must be {'true or false' if kind is bool else 'text'}")
+    return spec

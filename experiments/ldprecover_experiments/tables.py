@@ -1,0 +1,192 @@
+"""Tables of strings, as Markdown, HTML or a data frame; and the paper's, of the means over the trials."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from ldprecover_experiments.errors import ExperimentError
+from ldprecover_experiments.measures import LABELS, Outcome
+from ldprecover_experiments.paper import Experiment
+from ldprecover_experiments.setting import Cell
+
+__all__ = [
+    "COLUMNS",
+    "Mean",
+    "Summary",
+    "Table",
+    "frame",
+    "shown",
+    "shown_error",
+    "shown_gain",
+    "summarise",
+    "summary_csv",
+    "tables",
+]
+
+COLUMNS = (
+    *("data", "protocol", "attack", "model", "beta", "epsilon", "eta", "xi", "method", "trials"),
+    *("mse", "mse_sd", "fg", "malicious_mse"),
+)
+"""Of the file of means; `mse_sd` is the standard deviation of a trial, empty for one trial."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A header and rows of strings; the last `numbers` columns are numbers."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    title: str = ""
+    numbers: int = 0
+
+    def markdown(self) -> str:
+        """Return the lines of the table, without the title."""
+        lines = [self.columns, ["---"] * len(self.columns), *self.rows]
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+    def _repr_html_(self) -> str:
+        """Return the table for a notebook; titles, labels and names are anyone's, and escaped."""
+
+        def line(tag: str, cells: Iterable[str]) -> str:
+            return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+        caption = f"<caption>{escape(self.title)}</caption>" if self.title else ""
+        body = "".join(line("td", row) for row in self.rows)
+        return f"<table>{caption}<thead>{line('th', self.columns)}</thead><tbody>{body}</tbody></table>"
+
+
+def frame(columns: Mapping[str, Any], index: Sequence[str] | None = None) -> Any:
+    """Return columns as a data frame of pandas. Raises ExperimentError where it is not installed."""
+    if find_spec("pandas") is None:
+        raise ExperimentError("a data frame needs pandas: pip install pandas")
+    import pandas as pd
+
+    return pd.DataFrame(dict(columns), index=None if index is None else list(index))
+
+
+_SHOWN = ("poisoned", "norm-sub", "ldprecover", "ldprecover-star", "detection", "detection-projected", "oracle")
+
+
+_HEADERS = {
+    "norm-sub": "Norm-\nSub",
+    "ldprecover": "LDP-\nRecover",
+    "ldprecover-star": "LDP-\nRecover*",
+    "ldprecover-km": "LDP-\nRecover-KM",
+    "detection": "Detec-\ntion",
+    "detection-projected": "same,\nproj.",
+    "k-means-raw": "k-\nmeans",
+    "k-means": "same,\nproj.",
+}
+
+
+@dataclass(frozen=True)
+class Mean:
+    """Means over the trials of one method in one setting."""
+
+    trials: int
+    mse: float
+    mse_sd: float | None
+    fg: float | None
+    malicious_mse: float | None
+
+
+Summary = Mapping[tuple[str | float, ...], Mapping[str, Mean]]
+"""A cell's group -> method -> means."""
+
+
+def summarise(cells: Mapping[Cell, Sequence[Outcome]]) -> Summary:
+    """Return the means over each setting's trials."""
+    found: dict[tuple[str | float, ...], dict[str, list[Outcome]]] = {}
+    for cell, outcomes in cells.items():
+        of_group = found.setdefault(cell.group, {})
+        for outcome in outcomes:
+            of_group.setdefault(outcome.method, []).append(outcome)
+    return {group: {name: _mean(trials) for name, trials in methods.items()} for group, methods in found.items()}
+
+
+def summary_csv(summary: Summary) -> str:
+    """Return the means as CSV text, four significant digits."""
+    lines = [",".join(COLUMNS)]
+    for group, methods in summary.items():
+        for name, mean in methods.items():
+            numbers = (mean.mse, mean.mse_sd, mean.fg, mean.malicious_mse)
+            cells = [
+                _quoted(str(group[0])),
+                *(f"{value:g}" if isinstance(value, float) else value for value in group[1:]),
+            ]
+            cells += [name, str(mean.trials), *("" if value is None else f"{value:.4g}" for value in numbers)]
+            lines.append(",".join(cells))
+    return "\n".join(lines) + "\n"
+
+
+def tables(experiment: Experiment, data: Iterable[str], summary: Summary) -> Iterator[Table]:
+    """Yield the table of an experiment over each data set, as far as it was run: errors, or gains."""
+    gains = experiment.name == "fg"
+    for name in data:
+        groups = [group for cell in experiment.cells(name, 1) if (group := cell.group) in summary]
+        present = [method for method in _methods(experiment) if any(method in summary[group] for group in groups)]
+        what = "FG" if gains else "MSE"
+        varied = [experiment.varied] if experiment.varied else []
+        names = _HEADERS | ({"poisoned": "before"} if experiment.name == "table1" else {})
+        rows = []
+        for group in groups:
+            cell = Cell(*group)  # type: ignore[arg-type]
+            means = summary[group]
+            row = [f"{cell.protocol} {cell.label}", *(f"{getattr(cell, key):g}" for key in varied)]
+            rows.append([*row, *(shown(means.get(method), gains=gains) for method in present)])
+        yield Table(
+            ("attack", *varied, *(names.get(method, LABELS[method]) for method in present)),
+            rows,
+            f"{experiment.name} ({experiment.where}): {experiment.shows}; {name}, {what}",
+            len(varied) + len(present),
+        )
+
+
+def _methods(experiment: Experiment) -> tuple[str, ...]:
+    special = {
+        "table1": ("poisoned", "norm-sub", "ldprecover", "uniform"),
+        "km": ("poisoned", "norm-sub", "k-means-raw", "k-means", "ldprecover-km"),
+    }
+    return special.get(experiment.name, _SHOWN)
+
+
+def shown(mean: Mean | None, *, gains: bool = False) -> str:
+    """Return the mean error, or gain, as tables have it; nothing where there is none."""
+    if mean is None:
+        return ""
+    return shown_gain(mean.fg) if gains else shown_error(mean.mse)
+
+
+def shown_error(value: float) -> str:
+    """Return an error in two digits, which fit eighty columns."""
+    return "refused" if np.isnan(value) else re.sub("e-0?", "e-", f"{value:.1e}")
+
+
+def shown_gain(value: float | None) -> str:
+    """Return a frequency gain; nothing where there are no targets."""
+    return "" if value is None else f"{round(value, 2) + 0.0:.2f}"
+
+
+def _mean(trials: list[Outcome]) -> Mean:
+    errors = np.array([outcome.mse for outcome in trials])
+    return Mean(
+        trials=len(trials),
+        mse=float(errors.mean()),
+        mse_sd=float(errors.std(ddof=1)) if len(trials) > 1 else None,
+        fg=_average([outcome.fg for outcome in trials]),
+        malicious_mse=_average([outcome.malicious_mse for outcome in trials]),
+    )
+
+
+def _average(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"' if set(text) & set(',"\n') else text

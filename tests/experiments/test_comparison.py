@@ -1,0 +1,55 @@
+"""What a demo's estimates look like in a notebook."""
+
+import numpy as np
+import pytest
+
+from ldprecover_experiments import Comparison, DemoSettings, ExperimentError
+from ldprecover_experiments.comparison import ESTIMATES
+
+TRUE = np.array([0.6, 0.3, 0.1])
+
+
+@pytest.fixture
+def comparison() -> Comparison:
+    """Each estimate is off by its place in ESTIMATES, in hundredths; the target is the last item."""
+    estimates = {name: TRUE + 0.01 * i * np.array([-1, 0, 1]) for i, name in enumerate(ESTIMATES)}
+    return Comparison(DemoSettings(dataset="<b>pets"), ("cat", "do$g", "<i>newt"), (2,), TRUE, estimates)
+
+
+def test_a_frame_has_a_row_for_each_item_by_its_label(comparison: Comparison) -> None:
+    frame = comparison.to_frame()
+    assert list(frame.index) == ["cat", "do$g", "<i>newt"]
+    assert list(frame.columns) == ["true", *ESTIMATES]
+    assert frame.loc["<i>newt", "recovered_targets"] == pytest.approx(0.14)
+
+
+def test_the_table_has_error_and_gain_and_is_escaped(comparison: Comparison) -> None:
+    assert comparison.table().rows[1] == ["poisoned", "6.7e-5", "0.01"]
+    assert "<caption>&lt;b&gt;pets, olh</caption>" in comparison._repr_html_()
+
+
+def test_without_targets_there_is_no_gain(comparison: Comparison) -> None:
+    untargeted = Comparison(
+        comparison.settings, comparison.items, None, TRUE, {**comparison.estimates, "recovered_targets": None}
+    )
+    assert untargeted.table().columns == ("estimate", "MSE")
+    assert [row[0] for row in untargeted.table().rows] == list(ESTIMATES[:-1])
+    assert list(untargeted.to_frame().columns) == ["true", *ESTIMATES[:-1]]
+
+
+def test_the_picture_marks_the_targets(comparison: Comparison) -> None:
+    figure = comparison.plot()
+    figure.canvas.draw()
+    (panel,) = figure.axes
+    assert [label.get_text() for label in panel.get_xticklabels()] == ["cat", r"do\$g", "> <i>newt"]
+    assert len(panel.patches) == 3 * 6
+
+
+@pytest.mark.parametrize(("call", "package"), [("to_frame", "pandas"), ("plot", "matplotlib")])
+def test_a_missing_package_is_named(
+    comparison: Comparison, monkeypatch: pytest.MonkeyPatch, call: str, package: str
+) -> None:
+    for module in ("tables", "plots"):
+        monkeypatch.setattr(f"ldprecover_experiments.{module}.find_spec", lambda name: None)
+    with pytest.raises(ExperimentError, match=f"needs {package}: pip install"):
+        getattr(comparison, call)()

@@ -1,0 +1,141 @@
+"""One's own data as a data set, whatever holds it."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from ldprecover_client import DatasetError, load_dataset
+from ldprecover_experiments import dataset_of
+
+PETS = ["cat", "dog", "cat", None, " cat ", "newt", "dog", ""]
+
+
+class _Polarslike:
+    """A Series as polars has it: Arrow's stream, a name, and numpy on request."""
+
+    name = "pet"
+
+    def __init__(self, values: list[Any]) -> None:
+        self._values = values
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return pa.chunked_array([self._values]).__arrow_c_stream__(requested_schema)
+
+    def to_numpy(self) -> np.ndarray:
+        return np.array(self._values, dtype=object)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pa.array,
+        lambda values: pa.chunked_array([values[:3], values[3:]]),
+        lambda values: pa.array(values).dictionary_encode(),
+        pd.Series,
+        lambda values: pd.Series(values, dtype="category"),
+        lambda values: np.array(values, dtype=object),
+        _Polarslike,
+    ],
+    ids=["array", "chunked", "dictionary", "series", "categories", "numpy", "stream"],
+)
+def test_values_are_counted_the_most_frequent_first(make: Callable[[list[Any]], Any]) -> None:
+    found = dataset_of(make(PETS), name="pets")
+    assert (found.name, found.items, found.counts.tolist()) == ("pets", ("cat", "dog", "newt"), [3, 2, 1])
+    assert found.source == "values in memory; 2 blank ones left out"
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pa.table], ids=["pandas", "arrow"])
+def test_a_table_needs_the_name_of_a_column_that_it_has(make: Callable[[Any], Any]) -> None:
+    table = make({"owner": list(range(8)), "pet": PETS})
+    assert dataset_of(table, "pet").items == ("cat", "dog", "newt")
+    assert dataset_of(table, "pet").name == "pet"
+    with pytest.raises(DatasetError, match="needs the name of the column"):
+        dataset_of(table)
+    with pytest.raises(DatasetError, match="there is no column 'pets'"):
+        dataset_of(table, "pets")
+
+
+def test_a_series_is_called_by_its_own_name() -> None:
+    assert dataset_of(pd.Series(["a", "b"], name="letters")).name == "letters"
+    assert dataset_of(_Polarslike(["a", "b"])).name == "pet"
+
+
+def test_numbers_become_labels_as_a_file_would_write_them() -> None:
+    """pandas makes floats of whole numbers where some are missing."""
+    assert dataset_of(pd.Series([17, 17, None, 3])).items == ("17", "3")
+    assert dataset_of(np.array([0.5, 0.5, 2.0])).items == ("0.5", "2")
+    assert dataset_of(np.array([3, 2, 3])).items == ("3", "2")
+
+
+def test_without_pyarrow_values_come_through_numpy_and_arrow_alone_is_refused_in_words(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setattr("ldprecover_experiments.data.find_spec", lambda name: None)
+    assert dataset_of(_Polarslike(PETS)).items == ("cat", "dog", "newt")
+
+    class Stream:
+        def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+            raise NotImplementedError
+
+    with pytest.raises(DatasetError, match="reading Arrow data needs pyarrow"):
+        dataset_of(Stream())
+    with pytest.raises(DatasetError, match="is a Parquet file, which needs pyarrow"):
+        dataset_of(tmp_path / "pets.parquet")
+
+
+def test_a_parquet_file_is_counted_by_column_or_counted_already(tmp_path: Path) -> None:
+    file = tmp_path / "pets.parquet"
+    parquet.write_table(pa.table({"pet": PETS, "owner": list(range(8))}), file)
+    found = dataset_of(file, "pet")
+    assert (found.name, found.items, found.counts.tolist()) == ("pets.parquet", ("cat", "dog", "newt"), [3, 2, 1])
+    with pytest.raises(DatasetError, match="has no column 'item'; it has pet, owner; name the column to count"):
+        dataset_of(file)
+    with pytest.raises(DatasetError, match=r"has no column 'name'; it has pet, owner$"):
+        dataset_of(file, "name")
+    parquet.write_table(pa.table({"item": ["newt", "cat"], "count": [1, 3]}), file)
+    assert (dataset_of(file).items, dataset_of(file).counts.tolist()) == (("newt", "cat"), [1, 3])
+    parquet.write_table(pa.table({"item": ["newt", "cat"], "count": [1.5, 3]}), file)
+    with pytest.raises(DatasetError, match="counts must be integers"):
+        dataset_of(file)
+
+
+def test_a_file_that_is_none_is_refused_in_words(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match=r"cannot be read: No such file"):
+        dataset_of(tmp_path / "nowhere.parquet", "pet")
+    (tmp_path / "torn.parquet").write_bytes(b"PAR1 and nothing more")
+    with pytest.raises(DatasetError, match=r"torn\.parquet is no Parquet file"):
+        dataset_of(tmp_path / "torn.parquet", "pet")
+
+
+def test_a_csv_file_and_a_shipped_data_set_are_what_the_client_makes_of_them(tmp_path: Path) -> None:
+    file = tmp_path / "pets.csv"
+    file.write_text("owner,pet\n1,cat\n2,dog\n3,cat\n")
+    assert dataset_of(str(file), "pet").counts.tolist() == [2, 1]
+    cities = load_dataset("cities")
+    assert dataset_of("cities").counts.tolist() == cities.counts.tolist()
+    assert dataset_of(cities) is cities
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (["a", "b"], "must be a file's name, a Series or an Arrow array, not list"),
+        (np.zeros((2, 2)), "must be one-dimensional"),
+        (np.array(["a", "a"]), "from 2 to"),
+        (np.array([None, ""], dtype=object), "from 2 to"),
+        (pa.array([[1], [2]]), "text or a number"),
+        (pd.Series([[1], [2]]), "text or a number"),
+    ],
+    ids=["list", "matrix", "one item", "nothing", "lists", "lists of pandas"],
+)
+def test_what_holds_no_items_is_refused_in_words(source: Any, said: str) -> None:
+    with pytest.raises(DatasetError, match=said):
+        dataset_of(source)
