@@ -10,7 +10,7 @@ import numpy as np
 from ldprecover import ParameterError
 from ldprecover_attacker.base import Attack
 from ldprecover_client.bulk import BATCH_SIZE, submit_reports
-from ldprecover_client.http import Server, Transport
+from ldprecover_client.http import Client, Transport
 from ldprecover_client.progress import Progress, progress_bar
 from ldprecover_client.retry import Retries
 
@@ -74,10 +74,10 @@ class Campaign:
         `progress` is called with reports accepted and m; "bar" shows a bar on a terminal's standard error. Raises
         ParameterError when the attack does not fit the round, and what `submit_reports` raises.
         """
-        with Server(
+        with Client(
             self.url, key=self.key, timeout=self.timeout, retries=self.retries, transport=self.transport
-        ) as server:
-            round_ = server.parameters(self.round_id)
+        ) as client:
+            round_ = client.parameters(self.round_id)
         attack = self.attack.resolve(round_.parameters.items)
         rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(_STREAM,)))
         reports = attack.reports(round_.parameters.oracle, self.m, rng)

@@ -28,8 +28,8 @@ def methods(
 
     Example: ldprecover methods --round cities
     """
-    with connected(url, key, round=round) as server:
-        answer = server.methods(round)
+    with connected(url, key, round=round) as client:
+        answer = client.methods(round)
     if json:
         print_json(answer)
         return
@@ -56,8 +56,8 @@ def alarms(
 
     Example: ldprecover alarms --round cities --rate 0.0001
     """
-    with connected(url, key, round=round) as server:
-        answer = server.alarms(round, rate=rate)
+    with connected(url, key, round=round) as client:
+        answer = client.alarms(round, rate=rate)
     if json:
         print_json(answer)
         return
@@ -89,8 +89,8 @@ def suspects(
 
     Example: ldprecover suspects --round week-30 --drift 0.002
     """
-    with connected(url, key, round=round) as server:
-        answer = server.suspects(round, rate=rate, drift=drift)
+    with connected(url, key, round=round) as client:
+        answer = client.suspects(round, rate=rate, drift=drift)
     if json:
         print_json(answer)
         return

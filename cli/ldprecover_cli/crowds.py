@@ -53,8 +53,8 @@ def simulate(
     """
     from ldprecover_client import Population, load_dataset
 
-    with connected(url, key, round=round) as server:
-        found = server.parameters(round)
+    with connected(url, key, round=round) as client:
+        found = client.parameters(round)
         _check_access(found)
         if dataset is not None:
             population = Population.of(load_dataset(dataset, column), users, seed)
@@ -125,8 +125,8 @@ def attack(
 
     if (users is None) is (beta is None):
         raise UsageError("say how many malicious users there are, with --users or with --beta")
-    with connected(url, key, round=round) as server:
-        status = server.round(round)
+    with connected(url, key, round=round) as client:
+        status = client.round(round)
         _check_access(status)
         labels = status.parameters.items
         if target and targets is not None:

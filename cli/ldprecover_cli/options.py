@@ -11,7 +11,7 @@ import typer
 from ldprecover_cli.failures import CommandError, UsageError, close_to
 
 if TYPE_CHECKING:
-    from ldprecover_client import Retries, Server
+    from ldprecover_client import Client, Retries
 
 __all__ = [
     "DEFAULT_URL",
@@ -151,24 +151,24 @@ def quick_retries() -> "Retries":
 
 
 @contextmanager
-def connected(url: str, key: str | None = None, *, round: str | None = None) -> Iterator["Server"]:
-    """Yield the server, for calls about `round`; raise a CommandError in words where it refuses one."""
-    from ldprecover_client import InvalidAnswerError, RefusedError, Server
+def connected(url: str, key: str | None = None, *, round: str | None = None) -> Iterator["Client"]:
+    """Yield a client of the server, for calls about `round`; raise a CommandError in words where it refuses one."""
+    from ldprecover_client import Client, InvalidAnswerError, RefusedError
 
-    with Server(url, key=key, retries=quick_retries()) as server:
+    with Client(url, key=key, retries=quick_retries()) as client:
         try:
-            yield server
+            yield client
         except RefusedError as error:
             if error.slug == "unauthorized":
                 raise CommandError(_NO_KEY if key is None else _WRONG_KEY) from error
             if error.slug == "round-not-found" and round is not None:
-                near = close_to(round, [known.name for known in server.rounds()])
+                near = close_to(round, [known.name for known in client.rounds()])
                 raise CommandError(
                     f"no round is called {round!r}: {near or '`ldprecover round list` shows the rounds there are'}"
                 ) from error
             raise
         except InvalidAnswerError as error:
-            raise CommandError(f"{server.url}: {error}; check --url") from error
+            raise CommandError(f"{client.url}: {error}; check --url") from error
 
 
 _WHERE_KEYS_ARE = "the server printed one at its first start, and `ldprecover key create` on its database makes another"

@@ -72,11 +72,11 @@ def report(
         if any(receipt.state != "accepted" for receipt in receipts):
             raise CommandError("not every report was accepted")
         return
-    with connected(url, key, round=round) as server:
+    with connected(url, key, round=round) as client:
         try:
             receipt = reporter.report(value)
         except UnknownItemError:
-            parameters = server.parameters(round).parameters
+            parameters = client.parameters(round).parameters
             if not is_for_numbers(parameters):
                 check_items([value], parameters.items)
             raise

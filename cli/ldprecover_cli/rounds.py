@@ -89,8 +89,8 @@ def open_round(
     Example: ldprecover round open staff --epsilon 1 --items staff.txt --access ticket --read-access key --retention 30d
     """
     labels = _labels(item, items, dataset, column, domain_size)
-    with connected(url, key) as server:
-        opened = server.open_round(
+    with connected(url, key) as client:
+        opened = client.open_round(
             name=name,
             protocol=protocol,
             epsilon=epsilon,
@@ -113,8 +113,8 @@ def list_rounds(*, url: Url = DEFAULT_URL, json: Json = False) -> None:
 
     Example: ldprecover round list
     """
-    with connected(url) as server:
-        found = server.rounds()
+    with connected(url) as client:
+        found = client.rounds()
     if json:
         print_json({"rounds": [asdict(round) for round in found]})
         return
@@ -142,8 +142,8 @@ def show_round(round: RoundArgument = "current", *, url: Url = DEFAULT_URL, json
 
     Example: ldprecover round show cities
     """
-    with connected(url, round=round) as server:
-        _show(server.round(round), json=json)
+    with connected(url, round=round) as client:
+        _show(client.round(round), json=json)
 
 
 @app.command("close")
@@ -154,8 +154,8 @@ def close_round(round: RoundArgument, *, url: Url = DEFAULT_URL, key: Key = None
 
     Example: ldprecover round close cities
     """
-    with connected(url, key, round=round) as server:
-        _show(server.close_round(round), json=json)
+    with connected(url, key, round=round) as client:
+        _show(client.close_round(round), json=json)
 
 
 @app.command("delete")
@@ -173,14 +173,14 @@ def delete_round(
 
     Example: ldprecover round delete cities --yes
     """
-    with connected(url, key, round=round) as server:
-        status = server.round(round)
+    with connected(url, key, round=round) as client:
+        status = client.round(round)
         if not yes:
             if not sys.stdin.isatty():
                 raise UsageError("deleting needs --yes where nobody can be asked")
             if not typer.confirm(f"Delete {plain(status.name)} and its {counted(status.n, 'report')}?", err=True):
                 raise CommandError("nothing was deleted")
-        server.delete_round(status.id)
+        client.delete_round(status.id)
     if json:
         print_json({"deleted": status.id})
     else:

@@ -1,4 +1,4 @@
-"""The client of a round: reporters for real users, populations for simulations, servers called over HTTP.
+"""The client of a round: reporters for real users, populations for simulations, a client of a server.
 
     Reporter("http://localhost:8000").report("New York, NY")
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         UnansweredError,
         UnknownItemError,
     )
-    from ldprecover_client.http import AsyncServer, Server
+    from ldprecover_client.http import AsyncClient, Client
     from ldprecover_client.jobs import Job
     from ldprecover_client.ledger import Entry, Ledger
     from ldprecover_client.population import Population
@@ -44,9 +44,10 @@ __all__ = [
     "AccessError",
     "AlreadyReportedError",
     "ArgumentError",
+    "AsyncClient",
     "AsyncReporter",
-    "AsyncServer",
     "CallerError",
+    "Client",
     "ClientError",
     "Dataset",
     "DatasetError",
@@ -68,7 +69,6 @@ __all__ = [
     "Round",
     "RoundStatus",
     "RoundSummary",
-    "Server",
     "ServerError",
     "UnansweredError",
     "UnknownItemError",
@@ -81,7 +81,7 @@ _MODULES = {
     "answers": ("Round", "RoundStatus", "RoundSummary"),
     "bulk": ("submit_reports",),
     "datasets": ("DATASETS", "Dataset", "load_dataset"),
-    "http": ("AsyncServer", "Server"),
+    "http": ("AsyncClient", "Client"),
     "jobs": ("Job",),
     "ledger": ("Entry", "Ledger"),
     "population": ("Population",),

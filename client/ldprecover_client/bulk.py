@@ -12,7 +12,7 @@ from ldprecover.protocols import MAX_DOMAIN_SIZE
 from ldprecover.wire import pack
 from ldprecover_client.calls import checked_ticket
 from ldprecover_client.errors import ArgumentError, InvalidAnswerError, RefusedError, UnansweredError
-from ldprecover_client.http import Server, Transport
+from ldprecover_client.http import Client, Transport
 from ldprecover_client.progress import Progress
 from ldprecover_client.retry import Retries
 
@@ -55,7 +55,7 @@ def submit_reports(
     form of tickets, before any is sent. `compress` gzips the bodies. `progress`
     is called from the caller's thread after each submission.
 
-    Raises what `Server.submit` raises for the first submission that fails, with a note that says
+    Raises what `Client.submit` raises for the first submission that fails, with a note that says
     how many reports had been accepted; a 413 says which batch size was too large. Once it raises,
     no further submission begins. Raises ArgumentError for sizes below 1 or connections above 64.
     """
@@ -81,7 +81,7 @@ def submit_reports(
         if stop.wait(seconds):
             raise UnansweredError("stopped before a retry, since another submission failed")
 
-    def send(server: Server, start: int) -> int:
+    def send(client: Client, start: int) -> int:
         batch = reports[start : start + size]
         ticket = None if tickets is None else tickets[start]
         submission_key = secrets.token_hex(16)
@@ -89,7 +89,7 @@ def submit_reports(
             while True:
                 before = len(stored)
                 try:
-                    answer = server.submit(round_id, pack(batch), submission_key, compress=compress, ticket=ticket)
+                    answer = client.submit(round_id, pack(batch), submission_key, compress=compress, ticket=ticket)
                     break
                 except UnansweredError as error:
                     # All wait for one key's rate; while others of them get through, this one's turn will come.
@@ -115,12 +115,12 @@ def submit_reports(
                     progress(accepted, n)
 
     with (
-        Server(url, key=key, timeout=timeout, retries=retries, transport=transport, sleep=pause) as server,
+        Client(url, key=key, timeout=timeout, retries=retries, transport=transport, sleep=pause) as client,
         ThreadPoolExecutor(connections, thread_name_prefix="submit-reports") as pool,
     ):
         try:
             for start in range(0, n, size):
-                sending.add(pool.submit(send, server, start))
+                sending.add(pool.submit(send, client, start))
                 collect(leave=2 * connections)
             collect(leave=0)
         except BaseException as error:

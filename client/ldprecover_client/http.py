@@ -1,6 +1,6 @@
-"""A server of reports, called over HTTP: the one module that knows the HTTP library.
+"""Calling a server of reports over HTTP: the one module that knows the HTTP library.
 
-`Server` and `AsyncServer` differ in how they wait, and in nothing else: what to send is in `calls`,
+`Client` and `AsyncClient` differ in how they wait, and in nothing else: what to send is in `calls`,
 when to send it again in `retry`, what an answer must look like in `answers`.
 """
 
@@ -24,7 +24,7 @@ from ldprecover_client.jobs import Job
 from ldprecover_client.retry import Backoff, Retries, is_passing, never_taken, retry_after_seconds
 from ldprecover_client.secrecy import is_this_machine, warn_if_readable
 
-__all__ = ["MAX_ANSWER_BYTES", "AsyncServer", "AsyncTransport", "Server", "Transport", "server_url"]
+__all__ = ["MAX_ANSWER_BYTES", "AsyncClient", "AsyncTransport", "Client", "Transport", "server_url"]
 
 MAX_ANSWER_BYTES = 64 << 20
 """Answers past this size are refused: far more than 100,000 items with long labels take."""
@@ -61,7 +61,7 @@ def server_url(url: str) -> str:
 
 
 class _Caller:
-    """What both kinds of server share: everything but sending and waiting."""
+    """What both kinds of client share: everything but sending and waiting."""
 
     def __init__(
         self,
@@ -180,8 +180,8 @@ class _Body:
         return Answer(self._response.status_code, headers, bytes(self._pieces))
 
 
-class Server(_Caller):
-    """A server of reports. A context manager; it may be shared between threads.
+class Client(_Caller):
+    """Calls a server of reports. A context manager; it may be shared between threads.
 
     `key` is an access key, for the calls that need one; `deadline` the seconds that a request may take
     in all, however its answer trickles in; `timeout` the seconds to wait for each step
@@ -208,10 +208,10 @@ class Server(_Caller):
     ) -> None:
         super().__init__(url, key, retries, transport is None, clock, rng)
         self._sleep = sleep
-        self._client = httpx.Client(transport=transport, **self._settings(timeout))
+        self._http = httpx.Client(transport=transport, **self._settings(timeout))
         self._seconds = deadline
         self._deadline = Deadline()
-        for carrier in (self._client._transport, *self._client._mounts.values()):
+        for carrier in (self._http._transport, *self._http._mounts.values()):
             if isinstance(carrier, httpx.HTTPTransport):
                 # The library has no public way to its connections, and a head that trickles in is seen nowhere else.
                 carrier._pool._network_backend = self._deadline
@@ -226,7 +226,7 @@ class Server(_Caller):
 
     def close(self) -> None:
         """Close the connections."""
-        self._client.close()
+        self._http.close()
 
     def open_round(
         self,
@@ -360,15 +360,15 @@ class Server(_Caller):
             self._sleep(delay)
 
     def _send(self, call: Call[Any]) -> Answer:
-        with self._deadline.within(self._seconds), self._client.stream(**self._request(call)) as response:
+        with self._deadline.within(self._seconds), self._http.stream(**self._request(call)) as response:
             body = _Body(call, response)
             for piece in response.iter_bytes():
                 body.add(piece)
         return body.answer()
 
 
-class AsyncServer(_Caller):
-    """The calls a user's report needs, for asyncio. An async context manager; see `Server`."""
+class AsyncClient(_Caller):
+    """The calls a user's report needs, for asyncio. An async context manager; see `Client`."""
 
     def __init__(
         self,
@@ -385,7 +385,7 @@ class AsyncServer(_Caller):
     ) -> None:
         super().__init__(url, key, retries, transport is None, clock, rng)
         self._sleep = sleep
-        self._client = httpx.AsyncClient(transport=transport, **self._settings(timeout))
+        self._http = httpx.AsyncClient(transport=transport, **self._settings(timeout))
         self._seconds = deadline
 
     async def __aenter__(self) -> Self:
@@ -398,7 +398,7 @@ class AsyncServer(_Caller):
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._client.aclose()
+        await self._http.aclose()
 
     async def parameters(self, reference: str) -> Round:
         """Return the immutable part of a round, checked."""
@@ -407,7 +407,7 @@ class AsyncServer(_Caller):
     async def submit(
         self, reference: str, packed: bytes, key: str, *, compress: bool = False, ticket: str | None = None
     ) -> Submitted:
-        """Send packed reports as one submission under an idempotency key; see `Server.submit`."""
+        """Send packed reports as one submission under an idempotency key; see `Client.submit`."""
         return await self._call(self._submission(reference, packed, key, compress, ticket))
 
     async def _call(self, call: Call[T]) -> T:
@@ -426,7 +426,7 @@ class AsyncServer(_Caller):
 
     async def _send(self, call: Call[Any]) -> Answer:
         try:
-            async with asyncio.timeout(self._seconds), self._client.stream(**self._request(call)) as response:
+            async with asyncio.timeout(self._seconds), self._http.stream(**self._request(call)) as response:
                 body = _Body(call, response)
                 async for piece in response.aiter_bytes():
                     body.add(piece)

@@ -117,7 +117,7 @@ class Ledger:
         self._lock = threading.RLock()
         self._memory: sqlite3.Connection | None = None
         self.path: Path | None = None
-        with self._in_words():
+        with self._translated_errors():
             if path == _IN_MEMORY:
                 self._memory = sqlite3.connect(_IN_MEMORY, isolation_level=None, check_same_thread=False)
                 finalize(self, self._memory.close)
@@ -153,7 +153,7 @@ class Ledger:
         total would pass its limit, and InconsistentRoundError when the round had other parameters
         before.
         """
-        with self._in_words(), self._transaction() as db:
+        with self._translated_errors(), self._transaction() as db:
             self._check(db)
             found = _select(db, "WHERE round_id = ?", (round_id,))
             if found:
@@ -181,7 +181,7 @@ class Ledger:
         With another ticket than before, the report goes over to it if no try is open; else the entry
         that is returned keeps the ticket it has.
         """
-        with self._in_words(), self._transaction() as db:
+        with self._translated_errors(), self._transaction() as db:
             self._check(db)
             db.execute(
                 """
@@ -195,7 +195,7 @@ class Ledger:
 
     def end_try(self, round_id: str) -> None:
         """Write down that a try under a ticket was certainly not taken."""
-        with self._in_words(), self._transaction() as db:
+        with self._translated_errors(), self._transaction() as db:
             self._check(db)
             db.execute(
                 "UPDATE reports SET open_tries = open_tries - 1 WHERE round_id = ? AND state = 'pending'", (round_id,)
@@ -203,7 +203,7 @@ class Ledger:
 
     def settle(self, round_id: str, state: str, reason: str | None = None) -> None:
         """Write down that a pending report was "accepted" or "refused". Settled entries stay as they are."""
-        with self._in_words(), self._transaction() as db:
+        with self._translated_errors(), self._transaction() as db:
             self._check(db)
             db.execute(
                 "UPDATE reports SET state = ?, reason = ? WHERE round_id = ? AND state = 'pending'",
@@ -212,7 +212,7 @@ class Ledger:
 
     def entries(self) -> tuple[Entry, ...]:
         """Return all entries, the first first."""
-        with self._in_words(), self._connection() as db:
+        with self._translated_errors(), self._connection() as db:
             self._check(db)
             return _select(db)
 
@@ -223,7 +223,7 @@ class Ledger:
     @property
     def spent(self) -> float:
         """Sum of epsilon over all rounds in the ledger."""
-        with self._in_words(), self._connection() as db:
+        with self._translated_errors(), self._connection() as db:
             self._check(db)
             return float(_spent(db))
 
@@ -254,7 +254,7 @@ class Ledger:
                     db.execute("ROLLBACK")
 
     @contextmanager
-    def _in_words(self) -> Iterator[None]:
+    def _translated_errors(self) -> Iterator[None]:
         try:
             yield
         except (sqlite3.Error, OSError) as error:

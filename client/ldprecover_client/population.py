@@ -12,7 +12,7 @@ from ldprecover import FrequencyOracle
 from ldprecover_client.bulk import BATCH_SIZE, submit_reports
 from ldprecover_client.datasets import Dataset
 from ldprecover_client.errors import ArgumentError
-from ldprecover_client.http import Server, Transport
+from ldprecover_client.http import Client, Transport
 from ldprecover_client.progress import Progress, progress_bar
 from ldprecover_client.retry import Retries
 
@@ -118,8 +118,8 @@ class Population:
         `progress` "bar" shows a bar on standard error, if that is a terminal; see `submit_reports` for the rest.
         Raises ArgumentError when the round is over other items, and what `submit_reports` raises.
         """
-        with Server(url, key=key, timeout=timeout, retries=retries, transport=transport) as server:
-            parameters = server.parameters(round)
+        with Client(url, key=key, timeout=timeout, retries=retries, transport=transport) as client:
+            parameters = client.parameters(round)
         if self.items is not None and self.items != parameters.parameters.items:
             raise ArgumentError("the round's items are not those of these users")
         reports = self.reports(parameters.parameters.oracle)

@@ -23,7 +23,7 @@ from ldprecover_client.errors import (
     UnansweredError,
     UnknownItemError,
 )
-from ldprecover_client.http import AsyncServer, AsyncTransport, Server, Transport, server_url
+from ldprecover_client.http import AsyncClient, AsyncTransport, Client, Transport, server_url
 from ldprecover_client.ledger import Entry, Ledger
 from ldprecover_client.retry import Retries
 from ldprecover_client.secrecy import warn_if_readable
@@ -238,7 +238,7 @@ class Reporter:
     `key` is a report key and `ticket` a ticket, where the round wants one. The report goes out under another
     ticket than before only if every try before was refused for its ticket or never reached the server;
     else it goes out under the ticket it has. `timeout`, `retries` and `transport` are those of
-    `Server`. Connections last for one call, so there is nothing to close. Raises ArgumentError and LedgerError.
+    `Client`. Connections last for one call, so there is nothing to close. Raises ArgumentError and LedgerError.
     """
 
     def __init__(
@@ -272,7 +272,7 @@ class Reporter:
         given now is checked to be an item and otherwise ignored. Raises, having perturbed nothing:
         UnknownItemError, EpsilonTooHighError, EpsilonSpentError, AccessError, InconsistentRoundError,
         AlreadyReportedError, LedgerError. Raises RefusedError, UnansweredError or InvalidAnswerError
-        as `Server` does; when the report had been written down, it stays so, `resume` or a further
+        as `Client` does; when the report had been written down, it stays so, `resume` or a further
         `report` sends it again unless the server refused it for good, and its epsilon stays spent.
         """
         with self._server(self._desk.url) as server:
@@ -294,7 +294,7 @@ class Reporter:
         return tuple(receipts)
 
     def _deliver(
-        self, server: Server, entry: Entry, ticket: str | None, resent: bool
+        self, server: Client, entry: Entry, ticket: str | None, resent: bool
     ) -> tuple[Receipt, _Failure | None]:
         entry = self._desk.begin(entry, ticket)
         try:
@@ -303,8 +303,8 @@ class Reporter:
         except _FAILURES as error:
             return self._desk.failed(entry, error, resent), error
 
-    def _server(self, url: str) -> Server:
-        return Server(url, key=self._desk.key_for(url), **self._options)
+    def _server(self, url: str) -> Client:
+        return Client(url, key=self._desk.key_for(url), **self._options)
 
 
 class AsyncReporter:
@@ -351,7 +351,7 @@ class AsyncReporter:
         return tuple(receipts)
 
     async def _deliver(
-        self, server: AsyncServer, entry: Entry, ticket: str | None, resent: bool
+        self, server: AsyncClient, entry: Entry, ticket: str | None, resent: bool
     ) -> tuple[Receipt, _Failure | None]:
         entry = await asyncio.to_thread(self._desk.begin, entry, ticket)
         try:
@@ -360,5 +360,5 @@ class AsyncReporter:
         except _FAILURES as error:
             return await asyncio.to_thread(self._desk.failed, entry, error, resent), error
 
-    def _server(self, url: str) -> AsyncServer:
-        return AsyncServer(url, key=self._desk.key_for(url), **self._options)
+    def _server(self, url: str) -> AsyncClient:
+        return AsyncClient(url, key=self._desk.key_for(url), **self._options)

@@ -10,7 +10,7 @@ from ldprecover_cli.demo.picture import draw
 from ldprecover_cli.demo.play import Play, Stage
 from ldprecover_cli.failures import CommandError
 from ldprecover_cli.output import counted, plain
-from ldprecover_client import RoundStatus, Server
+from ldprecover_client import Client, RoundStatus
 
 __all__ = ["Compared", "Opened", "Reported", "play_part"]
 
@@ -62,7 +62,7 @@ class Compared:
         draw(self.figures, out)
 
 
-def play_part(part: str, play: Play, server: Server, key: str | None, stage: Stage) -> Opened | Reported | Compared:
+def play_part(part: str, play: Play, server: Client, key: str | None, stage: Stage) -> Opened | Reported | Compared:
     """Play one part on the current round of a server, whose key this is.
 
     The key's scope is admin for "round", report for "users" and "attacker"; the analyst needs none

@@ -12,7 +12,7 @@ from ldprecover_attacker import Attack, Campaign, make_attack
 from ldprecover_cli.attackers import draw_targets
 from ldprecover_cli.demo.figures import ESTIMATES, Figures, Vector
 from ldprecover_cli.demo.settings import DemoSettings
-from ldprecover_client import Dataset, Population, RoundStatus, Server, load_dataset
+from ldprecover_client import Client, Dataset, Population, RoundStatus, load_dataset
 
 __all__ = ["Play", "Stage", "unseen"]
 
@@ -45,14 +45,14 @@ class Play:
 
     def on(self, url: str, key: str, stage: Stage, *, name: str = "demo") -> Figures:
         """Play on the server at `url`, whose admin key this is, and return the figures. Raises ClientError."""
-        with Server(url, key=key) as server:
+        with Client(url, key=key) as server:
             round_ = self.open_round(server, name)
             self.report_genuine(url, key, round_.id, stage)
             genuine = np.asarray(server.frequencies(round_.id)["frequencies"], dtype=np.float64)
             self.report_malicious(url, key, round_.id, stage)
             return self.figures(server, round_.id, genuine)
 
-    def open_round(self, server: Server, name: str | None = None) -> RoundStatus:
+    def open_round(self, server: Client, name: str | None = None) -> RoundStatus:
         """Open the round."""
         parameters = self.parameters
         return server.open_round(
@@ -81,7 +81,7 @@ class Play:
         oracle = self.parameters.oracle
         return Estimates.of(oracle, Tally.of(oracle, self.population.reports(oracle))).frequencies
 
-    def figures(self, server: Server, round: str, genuine: Vector) -> Figures:
+    def figures(self, server: Client, round: str, genuine: Vector) -> Figures:
         """Ask for what the poisoned round says and for each recovery of it."""
         poisoned = server.frequencies(round)["frequencies"]
 

@@ -12,7 +12,7 @@ from ldprecover_cli.reproduce.experiments import HASH_ONLY
 from ldprecover_cli.reproduce.methods import Recoverer, Vector, outcomes
 from ldprecover_cli.reproduce.runner import Done
 from ldprecover_cli.reproduce.simulated import Plan, Round
-from ldprecover_client import Server, submit_reports
+from ldprecover_client import Client, submit_reports
 
 __all__ = ["can_travel", "round_over_http", "run_over_http"]
 
@@ -29,7 +29,7 @@ def can_travel(cell: Cell) -> bool:
 
 def run_over_http(cells: list[Cell], crowds: dict[str, Crowd], seed: int) -> Generator[Done, None, None]:
     """Yield the cells with their outcomes, one at a time, on a server that is started for them and goes with them."""
-    with local_server() as running, Server(running.url, key=running.key) as server:
+    with local_server() as running, Client(running.url, key=running.key) as server:
         for cell in cells:
             with round_over_http(Plan(cell, crowds[cell.data], seed), server, running.key) as (round_, recoverer):
                 found = list(outcomes(round_, cell, recoverer))
@@ -37,7 +37,7 @@ def run_over_http(cells: list[Cell], crowds: dict[str, Crowd], seed: int) -> Gen
 
 
 @contextmanager
-def round_over_http(plan: Plan, server: Server, key: str) -> Iterator[tuple[Round, Recoverer]]:
+def round_over_http(plan: Plan, server: Client, key: str) -> Iterator[tuple[Round, Recoverer]]:
     """Have all users of a plan report to a round of their own; yield what the server counted, and its recovery."""
     oracle = plan.oracle
     opened = server.open_round(
