@@ -5,7 +5,10 @@ when to send it again in `retry`, what an answer must look like in `answers`.
 """
 
 import asyncio
+import functools
+import os
 import random
+import ssl
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -60,6 +63,30 @@ def server_url(url: str) -> str:
     return str(parsed).rstrip("/")
 
 
+def _tls_context(url: str) -> ssl.SSLContext:
+    """Return what secures connections to a server; for http:// one that trusts nobody and costs nothing.
+
+    Reading the certificates that are trusted takes tens of milliseconds, in which an event loop stands still. A
+    process reads them once, as long as the environment names the same ones.
+    """
+    if httpx.URL(url).scheme == "http":
+        return _no_tls_context()
+    return _trusting_context(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+
+
+@functools.cache
+def _no_tls_context() -> ssl.SSLContext:
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+@functools.cache
+def _trusting_context(file: str | None, folder: str | None) -> ssl.SSLContext:
+    return httpx.create_ssl_context()  # reads the same two from the environment
+
+
+_installed_version = functools.cache(installed_version)
+
+
 class _Caller:
     """What both kinds of client share: everything but sending and waiting."""
 
@@ -83,18 +110,29 @@ class _Caller:
         self._clock = clock
         self._draw = (rng or random.Random()).random
 
+    @property
+    def has_key(self) -> bool:
+        """Whether an access key goes with each call."""
+        return self._key is not None
+
+    @property
+    def is_network(self) -> bool:
+        """Whether requests go over the network, and not over a transport of the caller's."""
+        return self._is_network
+
     def _settings(self, timeout: float) -> dict[str, Any]:
         headers = {
             "Accept": "application/json, application/problem+json",
             # Answers are bounded by their bytes; compressed, a few could unfold to any number.
             "Accept-Encoding": "identity",
-            "User-Agent": f"ldprecover-client/{installed_version('ldprecover')}",
+            "User-Agent": f"ldprecover-client/{_installed_version('ldprecover')}",
         }
         if self._key is not None:
             headers["Authorization"] = f"Bearer {self._key}"
         return {
             "headers": headers,
             "timeout": timeout,
+            "verify": _tls_context(self.url),
             "limits": httpx.Limits(max_connections=_MAX_CONNECTIONS, max_keepalive_connections=_MAX_CONNECTIONS),
             # A cookie could tie the reports of one user together.
             "cookies": CookieJar(DefaultCookiePolicy(allowed_domains=[])),
@@ -208,6 +246,8 @@ class Client(_Caller):
     ) -> None:
         super().__init__(url, key, retries, transport is None, clock, rng)
         self._sleep = sleep
+        self._options: dict[str, Any] = {"timeout": timeout, "deadline": deadline, "retries": retries}
+        self._options |= {"transport": transport, "sleep": sleep, "clock": clock, "rng": rng}
         self._http = httpx.Client(transport=transport, **self._settings(timeout))
         self._seconds = deadline
         self._deadline = Deadline()
@@ -227,6 +267,10 @@ class Client(_Caller):
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
+
+    def elsewhere(self, url: str) -> "Client":
+        """Return a client of another server with the same settings, but without the key."""
+        return Client(url, **self._options)
 
     def open_round(
         self,
@@ -385,6 +429,8 @@ class AsyncClient(_Caller):
     ) -> None:
         super().__init__(url, key, retries, transport is None, clock, rng)
         self._sleep = sleep
+        self._options: dict[str, Any] = {"timeout": timeout, "deadline": deadline, "retries": retries}
+        self._options |= {"transport": transport, "sleep": sleep, "clock": clock, "rng": rng}
         self._http = httpx.AsyncClient(transport=transport, **self._settings(timeout))
         self._seconds = deadline
 
@@ -399,6 +445,10 @@ class AsyncClient(_Caller):
     async def close(self) -> None:
         """Close the connections."""
         await self._http.aclose()
+
+    def elsewhere(self, url: str) -> "AsyncClient":
+        """Return a client of another server with the same settings, but without the key."""
+        return AsyncClient(url, **self._options)
 
     async def parameters(self, reference: str) -> Round:
         """Return the immutable part of a round, checked."""

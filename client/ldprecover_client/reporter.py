@@ -3,6 +3,8 @@
 import asyncio
 import math
 import operator
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -64,27 +66,35 @@ class _Desk:
 
     def __init__(
         self,
-        url: str,
+        server: str | Client | AsyncClient,
         ledger: Ledger | None,
         max_epsilon: float,
-        key: str | None,
         ticket: str | None,
-        is_network: bool,
+        options: Mapping[str, Any],
     ) -> None:
         if not max_epsilon > 0:
             raise ArgumentError("max_epsilon must be above 0")
-        self.url = server_url(url)
+        given = {name: value for name, value in options.items() if value is not None}
+        if isinstance(server, str):
+            self.url = server_url(server)
+            self._has_key, is_network = "key" in given, "transport" not in given
+        else:
+            if given:
+                raise ArgumentError(f"{' and '.join(given)} must be given to the client that is shared")
+            self.url = server.url
+            self._has_key, is_network = server.has_key, server.is_network
         self.ledger = Ledger() if ledger is None else ledger
         self.max_epsilon = max_epsilon
         self.ticket = None if ticket is None else checked_ticket(ticket)
-        self._key = key
-        for name, secret in (("key", key), ("ticket", ticket)):
+        self._options = given
+        for name, secret in (("key", given.get("key")), ("ticket", ticket)):
             if secret is not None and is_network:
                 warn_if_readable(self.url, name, stacklevel=3)
 
-    def key_for(self, url: str) -> str | None:
-        """Return the key to send to a server: to none but the user's own."""
-        return self._key if url == self.url else None
+    def options_for(self, url: str) -> dict[str, Any]:
+        """Return the settings of a client of a server: the key goes to none but the user's own."""
+        own = self._options if url == self.url else {k: v for k, v in self._options.items() if k != "key"}
+        return dict(own)
 
     def enter(self, round_: Round, value: Value) -> tuple[Entry, bool]:
         """Return the round's entry in the ledger, perturbing the value if there is none, and whether it is new."""
@@ -125,7 +135,7 @@ class _Desk:
             if ticket is None:
                 raise AccessError("this round takes reports with tickets alone: give one of its tickets", "ticket")
         elif round_.access == "key":
-            if self._key is None or self.ticket is not None:
+            if not self._has_key or self.ticket is not None:
                 also = "" if self.ticket is None else ", and no tickets"
                 raise AccessError(f"this round takes reports with a report key alone{also}: give a report key", "key")
         elif round_.access == "open":
@@ -237,26 +247,30 @@ class Reporter:
     user's state directory), which also limits the total over rounds; `max_epsilon` limits each round.
     `key` is a report key and `ticket` a ticket, where the round wants one. The report goes out under another
     ticket than before only if every try before was refused for its ticket or never reached the server;
-    else it goes out under the ticket it has. `timeout`, `retries` and `transport` are those of
-    `Client`. Connections last for one call, so there is nothing to close. Raises ArgumentError and LedgerError.
+    else it goes out under the ticket it has. `timeout`, `retries` and `transport` are those of `Client`.
+
+    `server` is the server's URL; connections then last for one call, so there is nothing to close.
+    Or it is a `Client` that several reporters share: its key, connections and settings are used, and
+    it stays open. Raises ArgumentError and LedgerError.
     """
 
     def __init__(
         self,
-        server_url: str,
+        server: str | Client,
         round: str = "current",
         *,
         ledger: Ledger | None = None,
         max_epsilon: float = MAX_EPSILON,
         key: str | None = None,
         ticket: str | None = None,
-        timeout: float = 30.0,
+        timeout: float | None = None,
         retries: Retries | None = None,
         transport: Transport | None = None,
     ) -> None:
-        self._desk = _Desk(server_url, ledger, max_epsilon, key, ticket, transport is None)
+        options = {"key": key, "timeout": timeout, "retries": retries, "transport": transport}
+        self._desk = _Desk(server, ledger, max_epsilon, ticket, options)
+        self._shared = None if isinstance(server, str) else server
         self._round = round
-        self._options: dict[str, Any] = {"timeout": timeout, "retries": retries, "transport": transport}
 
     @property
     def ledger(self) -> Ledger:
@@ -275,9 +289,9 @@ class Reporter:
         as `Client` does; when the report had been written down, it stays so, `resume` or a further
         `report` sends it again unless the server refused it for good, and its epsilon stays spent.
         """
-        with self._server(self._desk.url) as server:
-            entry, new = self._desk.enter(server.parameters(self._round), value)
-            receipt, error = self._deliver(server, entry, self._desk.ticket or entry.ticket, not new)
+        with self._client(self._desk.url) as client:
+            entry, new = self._desk.enter(client.parameters(self._round), value)
+            receipt, error = self._deliver(client, entry, self._desk.ticket or entry.ticket, not new)
         if error is not None:
             raise error
         return receipt
@@ -289,22 +303,28 @@ class Reporter:
         """
         receipts = []
         for entry in self.ledger.pending():
-            with self._server(entry.server_url) as server:
-                receipts.append(self._deliver(server, entry, entry.ticket, True)[0])
+            with self._client(entry.server_url) as client:
+                receipts.append(self._deliver(client, entry, entry.ticket, True)[0])
         return tuple(receipts)
 
     def _deliver(
-        self, server: Client, entry: Entry, ticket: str | None, resent: bool
+        self, client: Client, entry: Entry, ticket: str | None, resent: bool
     ) -> tuple[Receipt, _Failure | None]:
         entry = self._desk.begin(entry, ticket)
         try:
-            answer = server.submit(entry.round_id, entry.packed, entry.key, ticket=entry.ticket)
+            answer = client.submit(entry.round_id, entry.packed, entry.key, ticket=entry.ticket)
             return self._desk.accepted(entry, answer, resent), None
         except _FAILURES as error:
             return self._desk.failed(entry, error, resent), error
 
-    def _server(self, url: str) -> Client:
-        return Client(url, key=self._desk.key_for(url), **self._options)
+    @contextmanager
+    def _client(self, url: str) -> Iterator[Client]:
+        if self._shared is not None and self._shared.url == url:
+            yield self._shared
+            return
+        own = Client(url, **self._desk.options_for(url)) if self._shared is None else self._shared.elsewhere(url)
+        with own:
+            yield own
 
 
 class AsyncReporter:
@@ -312,20 +332,21 @@ class AsyncReporter:
 
     def __init__(
         self,
-        server_url: str,
+        server: str | AsyncClient,
         round: str = "current",
         *,
         ledger: Ledger | None = None,
         max_epsilon: float = MAX_EPSILON,
         key: str | None = None,
         ticket: str | None = None,
-        timeout: float = 30.0,
+        timeout: float | None = None,
         retries: Retries | None = None,
         transport: AsyncTransport | None = None,
     ) -> None:
-        self._desk = _Desk(server_url, ledger, max_epsilon, key, ticket, transport is None)
+        options = {"key": key, "timeout": timeout, "retries": retries, "transport": transport}
+        self._desk = _Desk(server, ledger, max_epsilon, ticket, options)
+        self._shared = None if isinstance(server, str) else server
         self._round = round
-        self._options: dict[str, Any] = {"timeout": timeout, "retries": retries, "transport": transport}
 
     @property
     def ledger(self) -> Ledger:
@@ -334,10 +355,10 @@ class AsyncReporter:
 
     async def report(self, value: Value) -> Receipt:
         """Report a value; see `Reporter.report`."""
-        async with self._server(self._desk.url) as server:
-            round_ = await server.parameters(self._round)
+        async with self._client(self._desk.url) as client:
+            round_ = await client.parameters(self._round)
             entry, new = await asyncio.to_thread(self._desk.enter, round_, value)
-            receipt, error = await self._deliver(server, entry, self._desk.ticket or entry.ticket, not new)
+            receipt, error = await self._deliver(client, entry, self._desk.ticket or entry.ticket, not new)
         if error is not None:
             raise error
         return receipt
@@ -346,19 +367,25 @@ class AsyncReporter:
         """Send every pending report of the ledger again; see `Reporter.resume`."""
         receipts = []
         for entry in await asyncio.to_thread(self.ledger.pending):
-            async with self._server(entry.server_url) as server:
-                receipts.append((await self._deliver(server, entry, entry.ticket, True))[0])
+            async with self._client(entry.server_url) as client:
+                receipts.append((await self._deliver(client, entry, entry.ticket, True))[0])
         return tuple(receipts)
 
     async def _deliver(
-        self, server: AsyncClient, entry: Entry, ticket: str | None, resent: bool
+        self, client: AsyncClient, entry: Entry, ticket: str | None, resent: bool
     ) -> tuple[Receipt, _Failure | None]:
         entry = await asyncio.to_thread(self._desk.begin, entry, ticket)
         try:
-            answer = await server.submit(entry.round_id, entry.packed, entry.key, ticket=entry.ticket)
+            answer = await client.submit(entry.round_id, entry.packed, entry.key, ticket=entry.ticket)
             return await asyncio.to_thread(self._desk.accepted, entry, answer, resent), None
         except _FAILURES as error:
             return await asyncio.to_thread(self._desk.failed, entry, error, resent), error
 
-    def _server(self, url: str) -> AsyncClient:
-        return AsyncClient(url, key=self._desk.key_for(url), **self._options)
+    @asynccontextmanager
+    async def _client(self, url: str) -> AsyncIterator[AsyncClient]:
+        if self._shared is not None and self._shared.url == url:
+            yield self._shared
+            return
+        own = AsyncClient(url, **self._desk.options_for(url)) if self._shared is None else self._shared.elsewhere(url)
+        async with own:
+            yield own

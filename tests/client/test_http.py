@@ -2,6 +2,7 @@ import asyncio
 import gzip
 import json
 import random
+import ssl
 
 import httpx
 import pytest
@@ -469,3 +470,44 @@ def test_a_real_connection_is_kept_alive_and_a_dead_server_is_unanswered(collect
         assert server.submit("r1", PACKED, KEY)["duplicate"] is True
     with Client(url, retries=quick) as server, pytest.raises(UnansweredError):
         server.parameters("r1")
+
+
+@pytest.fixture
+def certificate_reads(monkeypatch):
+    """The certificate stores that are read, one entry each time."""
+    reads = []
+    create = httpx.create_ssl_context
+
+    def counted(*args, **options):
+        reads.append(1)
+        return create(*args, **options)
+
+    monkeypatch.setattr(httpx, "create_ssl_context", counted)
+    client_http._trusting_context.cache_clear()
+    yield reads
+    client_http._trusting_context.cache_clear()
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_clients_without_tls_read_no_certificates(certificate_reads, kind):
+    for _ in range(3):
+        kind("http://a.test")
+    assert not certificate_reads
+
+
+def test_a_process_reads_the_certificates_it_trusts_once(certificate_reads, monkeypatch, tmp_path):
+    clients = [kind("https://a.test") for kind in (Client, AsyncClient, Client)]
+    pools = [client._http._transport._pool for client in clients]
+    assert len({pool._ssl_context for pool in pools}) == len(certificate_reads) == 1
+    assert pools[0]._ssl_context.verify_mode is ssl.CERT_REQUIRED
+    assert pools[0]._ssl_context.check_hostname
+    # Other certificates in the environment are other certificates to trust.
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
+    Client("https://a.test")
+    assert len(certificate_reads) == 2
+
+
+def test_without_tls_no_certificate_would_be_trusted():
+    context = Client("http://a.test")._http._transport._pool._ssl_context
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    assert not context.get_ca_certs()
