@@ -11,6 +11,7 @@ from ldprecover import ParameterError
 from ldprecover_attacker.base import Attack
 from ldprecover_client.bulk import BATCH_SIZE, submit_reports
 from ldprecover_client.http import Client, Transport
+from ldprecover_client.journal import Journal
 from ldprecover_client.progress import Progress, progress_bar
 from ldprecover_client.retry import Retries
 
@@ -58,6 +59,7 @@ class Campaign:
     connections: int = field(default=4, kw_only=True)
     timeout: float = field(default=30.0, kw_only=True)
     retries: Retries | None = field(default=None, kw_only=True)
+    journal: Journal | None = field(default=None, kw_only=True, repr=False)
     transport: Transport | None = field(default=None, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
@@ -80,8 +82,9 @@ class Campaign:
             round_ = client.parameters(self.round_id)
         attack = self.attack.resolve(round_.parameters.items)
         rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(_STREAM,)))
-        reports = attack.reports(round_.parameters.oracle, self.m, rng)
-        with progress_bar("malicious users report") if progress == "bar" else nullcontext(progress) as move:
+        bar = progress_bar("malicious users report", first="malicious users craft their reports")
+        with bar if progress == "bar" else nullcontext(progress) as move:
+            reports = attack.reports(round_.parameters.oracle, self.m, rng)
             accepted = submit_reports(
                 self.url,
                 round_.id,
@@ -91,6 +94,7 @@ class Campaign:
                 batch_size=self.batch_size,
                 connections=self.connections,
                 progress=move,
+                journal=self.journal,
                 timeout=self.timeout,
                 retries=self.retries,
                 transport=self.transport,

@@ -151,11 +151,13 @@ def quick_retries() -> "Retries":
 
 
 @contextmanager
-def connected(url: str, key: str | None = None, *, round: str | None = None) -> Iterator["Client"]:
+def connected(
+    url: str, key: str | None = None, *, round: str | None = None, retries: "Retries | None" = None
+) -> Iterator["Client"]:
     """Yield a client of the server, for calls about `round`; raise a CommandError in words where it refuses one."""
     from ldprecover_client import Client, InvalidAnswerError, RefusedError
 
-    with Client(url, key=key, retries=quick_retries()) as client:
+    with Client(url, key=key, retries=retries or quick_retries()) as client:
         try:
             yield client
         except RefusedError as error:

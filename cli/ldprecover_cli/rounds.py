@@ -19,7 +19,7 @@ from ldprecover_cli.options import (
     Url,
     connected,
 )
-from ldprecover_cli.output import console, counted, plain, plain_table, print_json
+from ldprecover_cli.output import console, counted, joined, plain, plain_table, print_json
 
 if TYPE_CHECKING:
     from ldprecover_client import RoundStatus
@@ -219,7 +219,7 @@ def _show(status: "RoundStatus", *, json: bool) -> None:
         print_json(fields)
         return
     labels = fields.pop("items")
-    shown = ", ".join(labels[:8]) + (f", … ({len(labels) - 8:,} more)" if len(labels) > 8 else "")
+    shown = joined(labels[:8]) + (f"; … ({len(labels) - 8:,} more)" if len(labels) > 8 else "")
     table = plain_table("", "")
     table.show_header = False
     for name, value in {**fields, "n": counted(status.n, "report"), "items": shown}.items():

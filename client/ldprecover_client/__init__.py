@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         EpsilonTooHighError,
         InconsistentRoundError,
         InvalidAnswerError,
+        JournalError,
         LedgerError,
         LimitError,
         RefusedError,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     )
     from ldprecover_client.http import AsyncClient, Client
     from ldprecover_client.jobs import Job
+    from ldprecover_client.journal import Journal
     from ldprecover_client.ledger import Entry, Ledger
     from ldprecover_client.population import Population
     from ldprecover_client.progress import progress_bar
@@ -58,6 +60,8 @@ __all__ = [
     "InsecureTransportWarning",
     "InvalidAnswerError",
     "Job",
+    "Journal",
+    "JournalError",
     "Ledger",
     "LedgerError",
     "LimitError",
@@ -83,6 +87,7 @@ _MODULES = {
     "datasets": ("DATASETS", "Dataset", "load_dataset"),
     "http": ("AsyncClient", "Client"),
     "jobs": ("Job",),
+    "journal": ("Journal",),
     "ledger": ("Entry", "Ledger"),
     "population": ("Population",),
     "progress": ("progress_bar",),

@@ -13,6 +13,7 @@ from ldprecover.wire import pack
 from ldprecover_client.calls import checked_ticket
 from ldprecover_client.errors import ArgumentError, InvalidAnswerError, RefusedError, UnansweredError
 from ldprecover_client.http import Client, Transport
+from ldprecover_client.journal import Journal
 from ldprecover_client.progress import Progress
 from ldprecover_client.retry import Retries
 
@@ -40,6 +41,7 @@ def submit_reports(
     batch_size: int = BATCH_SIZE,
     connections: int = 4,
     progress: Progress | None = None,
+    journal: Journal | None = None,
     compress: bool = False,
     timeout: float = 30.0,
     retries: Retries | None = None,
@@ -52,8 +54,10 @@ def submit_reports(
     its retries keep, so that none is counted twice. `key` is a report key, without which an open round
     takes one report a submission; where the server limits its rate, all wait for it. With `tickets` each
     report is a submission of its own, under its own ticket; they are checked to be different, and to have the
-    form of tickets, before any is sent. `compress` gzips the bodies. `progress`
-    is called from the caller's thread after each submission.
+    form of tickets, before any is sent. `compress` gzips the bodies. `progress` is called from the
+    caller's thread before the first submission and after each. A `journal` writes down which
+    submissions were accepted and holds their keys: called with it again, and with the same reports,
+    this sends the others, so that each report counts once whatever was interrupted. The caller removes it.
 
     Raises what `Client.submit` raises for the first submission that fails, with a note that says
     how many reports had been accepted; a 413 says which batch size was too large. Once it raises,
@@ -72,9 +76,12 @@ def submit_reports(
         for ticket in tickets[:n]:
             checked_ticket(ticket)
     size = 1 if tickets is not None else min(batch_size, _most(reports))
+    if journal is not None:
+        size = journal.begin(reports, size)
+    starts = [start for start in range(0, n, size) if journal is None or not journal.was_accepted(start)]
     stop = threading.Event()
-    stored: list[int] = []
-    accepted = 0
+    accepted = n - sum(min(size, n - start) for start in starts)  # by a run before this one
+    stored: list[int] = [accepted]
     sending: set[Future[int]] = set()
 
     def pause(seconds: float) -> None:
@@ -84,12 +91,12 @@ def submit_reports(
     def send(client: Client, start: int) -> int:
         batch = reports[start : start + size]
         ticket = None if tickets is None else tickets[start]
-        submission_key = secrets.token_hex(16)
+        idempotency_key = secrets.token_hex(16) if journal is None else journal.key(start)
         try:
             while True:
                 before = len(stored)
                 try:
-                    answer = client.submit(round_id, pack(batch), submission_key, compress=compress, ticket=ticket)
+                    answer = client.submit(round_id, pack(batch), idempotency_key, compress=compress, ticket=ticket)
                     break
                 except UnansweredError as error:
                     # All wait for one key's rate; while others of them get through, this one's turn will come.
@@ -103,6 +110,8 @@ def submit_reports(
         if answer["accepted"] != len(batch):
             raise InvalidAnswerError(f"the server accepted {answer['accepted']} of a submission of {len(batch)}")
         stored.append(len(batch))
+        if journal is not None:
+            journal.accept(start)
         return len(batch)
 
     def collect(leave: int) -> None:
@@ -119,7 +128,9 @@ def submit_reports(
         ThreadPoolExecutor(connections, thread_name_prefix="submit-reports") as pool,
     ):
         try:
-            for start in range(0, n, size):
+            if progress is not None:
+                progress(accepted, n)
+            for start in starts:
                 sending.add(pool.submit(send, client, start))
                 collect(leave=2 * connections)
             collect(leave=0)

@@ -11,6 +11,7 @@
     │   ├── EpsilonTooHighError       the round's epsilon is above your limit for one round
     │   └── EpsilonSpentError         with this round, all rounds together would be above your total
     ├── LedgerError                   this machine: the ledger cannot be read, trusted or written
+    ├── JournalError                  this machine: the journal of a run cannot be read or written
     ├── RefusedError                  the server understood and said no; it names its reason
     ├── ServerError                   the server, or something that answers in its place
     │   ├── InvalidAnswerError        an answer that is none of this interface
@@ -31,6 +32,7 @@ __all__ = [
     "EpsilonTooHighError",
     "InconsistentRoundError",
     "InvalidAnswerError",
+    "JournalError",
     "LedgerError",
     "LimitError",
     "RefusedError",
@@ -89,6 +91,10 @@ class EpsilonSpentError(LimitError):
 
 class LedgerError(ClientError):
     """The ledger file cannot be opened, trusted or written, so nothing may be perturbed."""
+
+
+class JournalError(ClientError):
+    """The journal of a run cannot be read or written, so that the run could not go on after an interruption."""
 
 
 class RefusedError(ClientError):

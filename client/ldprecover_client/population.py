@@ -13,6 +13,7 @@ from ldprecover_client.bulk import BATCH_SIZE, submit_reports
 from ldprecover_client.datasets import Dataset
 from ldprecover_client.errors import ArgumentError
 from ldprecover_client.http import Client, Transport
+from ldprecover_client.journal import Journal
 from ldprecover_client.progress import Progress, progress_bar
 from ldprecover_client.retry import Retries
 
@@ -109,6 +110,7 @@ class Population:
         batch_size: int = BATCH_SIZE,
         connections: int = 4,
         progress: Progress | Literal["bar"] | None = "bar",
+        journal: Journal | None = None,
         timeout: float = 30.0,
         retries: Retries | None = None,
         transport: Transport | None = None,
@@ -122,8 +124,9 @@ class Population:
             parameters = client.parameters(round)
         if self.items is not None and self.items != parameters.parameters.items:
             raise ArgumentError("the round's items are not those of these users")
-        reports = self.reports(parameters.parameters.oracle)
-        with progress_bar("genuine users report") if progress == "bar" else nullcontext(progress) as move:
+        bar = progress_bar("genuine users report", first="genuine users perturb their values")
+        with bar if progress == "bar" else nullcontext(progress) as move:
+            reports = self.reports(parameters.parameters.oracle)
             return submit_reports(
                 url,
                 parameters.id,
@@ -132,6 +135,7 @@ class Population:
                 batch_size=batch_size,
                 connections=connections,
                 progress=move,
+                journal=journal,
                 timeout=timeout,
                 retries=retries,
                 transport=transport,
