@@ -1,10 +1,10 @@
-"""`methods`, `alarms` and `suspects`: what can be recovered, and what looks like an attack."""
+"""`stats`, `methods`, `alarms` and `suspects`: what came in, what can be recovered, what looks like an attack."""
 
 from typing import Annotated
 
 import typer
 
-from ldprecover_cli.options import DEFAULT_URL, Json, Key, RoundOption, Url, connected
+from ldprecover_cli.options import DEFAULT_URL, Json, Key, RoundArgument, RoundOption, Url, connected
 from ldprecover_cli.output import console, counted, plain, plain_table, print_json
 
 __all__ = ["add_to"]
@@ -12,9 +12,37 @@ __all__ = ["add_to"]
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands."""
+    app.command()(stats)
     app.command()(methods)
     app.command()(alarms)
     app.command()(suspects)
+
+
+def stats(
+    round: RoundArgument = "current",
+    *,
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+    json: Json = False,
+) -> None:
+    """Show what came of a round's submissions: reports counted, duplicates, and refusals by their reason.
+
+    Refusals are written down every few seconds.
+
+    Example: ldprecover stats cities
+    """
+    with connected(url, key, scope="analyst", round=round) as client:
+        answer = client.stats(round)
+    if json:
+        print_json(answer)
+        return
+    table = plain_table("", "", numbers=1)
+    table.show_header = False
+    table.add_row("reports counted", f"{answer['reports']:,}")
+    table.add_row("submissions that were there already", f"{answer['duplicates']:,}")
+    for reason, number in answer["refusals"].items():
+        table.add_row(plain(f"submissions refused: {reason}"), f"{number:,}")
+    console().print(table)
 
 
 def methods(
@@ -28,7 +56,7 @@ def methods(
 
     Example: ldprecover methods --round cities
     """
-    with connected(url, key, round=round) as client:
+    with connected(url, key, scope="analyst", round=round) as client:
         answer = client.methods(round)
     if json:
         print_json(answer)
@@ -56,7 +84,7 @@ def alarms(
 
     Example: ldprecover alarms --round cities --rate 0.0001
     """
-    with connected(url, key, round=round) as client:
+    with connected(url, key, scope="analyst", round=round) as client:
         answer = client.alarms(round, rate=rate)
     if json:
         print_json(answer)
@@ -89,7 +117,7 @@ def suspects(
 
     Example: ldprecover suspects --round week-30 --drift 0.002
     """
-    with connected(url, key, round=round) as client:
+    with connected(url, key, scope="analyst", round=round) as client:
         answer = client.suspects(round, rate=rate, drift=drift)
     if json:
         print_json(answer)

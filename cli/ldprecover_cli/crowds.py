@@ -72,7 +72,7 @@ def simulate(
         own = {"dataset": _from_any_folder(dataset), "seed": drawn_seed() if seed is None else seed}
         journal = new_journal("simulate", given | own)
     options, retries = journal.facts["options"], persistence(wait)
-    with connected(url, key, round=round, retries=retries) as client, going_on(journal, "simulate"):
+    with connected(url, key, scope="report", round=round, retries=retries) as client, going_on(journal, "simulate"):
         found = client.parameters(round)
         _check_access(found)
         journal.facts |= {"url": client.url, "round": found.id, "name": found.name}
@@ -162,7 +162,7 @@ def attack(
         plan |= {"attackers": attackers}
         journal = new_journal("attack", {"name": name, "seed": drawn_seed() if seed is None else seed, "plan": plan})
     options, retries = journal.facts["options"], persistence(wait)
-    with connected(url, key, round=round, retries=retries) as client, going_on(journal, "attack"):
+    with connected(url, key, scope="report", round=round, retries=retries) as client, going_on(journal, "attack"):
         status = client.round(round)
         _check_access(status)
         if not resume:

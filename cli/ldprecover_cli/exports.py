@@ -46,7 +46,7 @@ def export(
 
     Example: ldprecover export cities --output cities.json
     """
-    with connected(url, key, round=round) as client:
+    with connected(url, key, scope="analyst", round=round) as client:
         answer = client.export(round)
     if output is None:
         print_json(answer)

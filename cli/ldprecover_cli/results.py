@@ -52,7 +52,7 @@ def frequencies(
 
     Example: ldprecover frequencies --round cities --top 10
     """
-    with connected(url, key, round=round) as client:
+    with connected(url, key, scope="analyst", round=round) as client:
         answer = client.frequencies(round)
     if json:
         print_json(answer)
@@ -116,7 +116,7 @@ def recover(
     if job is not None and background:
         raise UsageError("give either --background or --job")
     options, shares = method_options(option), support_of(support)
-    with connected(url, key, round=round) as client:
+    with connected(url, key, scope="analyst", round=round) as client:
         if target:
             check_items(target, client.parameters(round).parameters.items)
         fields: dict[str, Any] = {

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from ldprecover_cli import completion
 from ldprecover_cli.failures import CommandError, UsageError
 from ldprecover_cli.options import (
     DEFAULT_URL,
@@ -48,7 +49,14 @@ def open_round(
         str | None, typer.Argument(help="Name; made from the protocol when absent.", metavar="NAME")
     ] = None,
     epsilon: Annotated[float, typer.Option(help="Privacy budget of one report, 0.01 to 10; smaller is more private.")],
-    protocol: Annotated[Protocol, typer.Option(help="How users perturb their values.")] = "olh",
+    protocol: Annotated[
+        Protocol,
+        typer.Option(
+            help="How users perturb their values: grr, oue, olh, or another that the server has.",
+            metavar="NAME",
+            autocompletion=completion.protocols,
+        ),
+    ] = "olh",
     item: Annotated[list[str] | None, typer.Option(help="An item users may hold; give it once for each.")] = None,
     items: Annotated[Path | None, typer.Option(help="Text file with one item a line.", metavar="FILE")] = None,
     dataset: DatasetName = None,

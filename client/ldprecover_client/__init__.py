@@ -101,7 +101,13 @@ _HOME = {name: module for module, names in _MODULES.items() for name in names}
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOME.get(name, 'errors')}"), name)
+    try:
+        value = getattr(import_module(f"{__name__}.{_HOME.get(name, 'errors')}"), name)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0].startswith("ldprecover"):
+            raise
+        said = f"{name} needs {error.name}, which is not installed: pip install 'ldprecover[client]'"
+        raise ImportError(said, name=error.name) from None
     globals()[name] = value
     return value
 

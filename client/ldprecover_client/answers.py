@@ -32,6 +32,7 @@ __all__ = [
     "read_recovery_at_once",
     "read_round",
     "read_rounds",
+    "read_stats",
     "read_status",
     "read_submitted",
     "read_suspects",
@@ -313,6 +314,20 @@ def _recovery(body: dict[str, Any]) -> dict[str, Any]:
 def read_methods(answer: Answer) -> dict[str, Any]:
     """Read GET /rounds/{id}/methods."""
     return _rows(answer, "methods", texts=("name", "summary"))
+
+
+def read_stats(answer: Answer) -> dict[str, Any]:
+    """Read GET /rounds/{id}/stats."""
+    body = _object(answer)
+    _text(body, "round")
+    for name in ("reports", "duplicates"):
+        _integer(body, name, 0)
+    refusals = body.get("refusals")
+    if not isinstance(refusals, dict):
+        raise InvalidAnswerError("refusals must be an object")
+    for name in refusals:
+        _integer(refusals, name, 0)
+    return body
 
 
 def read_alarms(answer: Answer) -> dict[str, Any]:

@@ -32,6 +32,7 @@ __all__ = [
     "round_",
     "rounds",
     "start_recovery",
+    "stats",
     "submit",
     "suspects",
     "version",
@@ -180,6 +181,11 @@ def job(reference: str, id_: str) -> Call[JobStatus]:
 def cancel_job(reference: str, id_: str) -> Call[None]:
     """DELETE /rounds/{id}/jobs/{job}."""
     return Call("DELETE", _path(reference, f"/jobs/{_reference(id_)}"), answers.read_nothing, status=204)
+
+
+def stats(reference: str) -> Call[dict[str, Any]]:
+    """GET /rounds/{id}/stats."""
+    return Call("GET", _path(reference, "/stats"), answers.read_stats)
 
 
 def methods(reference: str) -> Call[dict[str, Any]]:

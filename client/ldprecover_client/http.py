@@ -342,6 +342,10 @@ class Client(_Caller):
         """Return the round's unbiased estimates, as columns."""
         return self._call(calls.frequencies(reference))
 
+    def stats(self, reference: str) -> dict[str, Any]:
+        """Return how many reports the round has, and how many submissions were duplicates or refused, and why."""
+        return self._call(calls.stats(reference))
+
     def methods(self, reference: str) -> dict[str, Any]:
         """Return the recovery methods, and which of them this round can give."""
         return self._call(calls.methods(reference))

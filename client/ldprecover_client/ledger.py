@@ -43,7 +43,7 @@ _IN_MEMORY = ":memory:"
 _APPLICATION_ID = 0x4C445052  # "LDPR": tells a ledger from any other SQLite file
 _SQLITE = b"SQLite format 3\0"
 _HEAD = 100  # bytes of an SQLite file's header
-_SCHEMA_VERSION = 2
+_SCHEMA_VERSION = 3
 _SCHEMA = """
 CREATE TABLE reports (
     round_id   TEXT PRIMARY KEY NOT NULL,
@@ -55,9 +55,11 @@ CREATE TABLE reports (
     state      TEXT NOT NULL CHECK (state IN ('pending', 'accepted', 'refused')),
     reason     TEXT,
     ticket     TEXT,
-    open_tries INTEGER NOT NULL DEFAULT 0 CHECK (open_tries >= 0)
+    open_tries INTEGER NOT NULL DEFAULT 0 CHECK (open_tries >= 0),
+    round_name TEXT
 )
 """
+_FROM_VERSION_2 = ("ALTER TABLE reports ADD COLUMN round_name TEXT",)
 _FROM_VERSION_1 = (
     "ALTER TABLE reports ADD COLUMN ticket TEXT",
     "ALTER TABLE reports ADD COLUMN open_tries INTEGER NOT NULL DEFAULT 0 CHECK (open_tries >= 0)",
@@ -66,8 +68,10 @@ _FROM_VERSION_1 = (
     UPDATE reports SET ticket = substr(key, 8), key = lower(hex(randomblob(16))), open_tries = 1
     WHERE key LIKE 'ticket:%'
     """,
+    *_FROM_VERSION_2,
 )
-_COLUMNS = "round_id, server_url, digest, epsilon, key, packed, state, reason, ticket, open_tries"
+_MIGRATIONS = {1: _FROM_VERSION_1, 2: _FROM_VERSION_2}
+_COLUMNS = "round_id, server_url, digest, epsilon, key, packed, state, reason, ticket, open_tries, round_name"
 _LOCK_TIMEOUT = 30.0
 
 
@@ -76,7 +80,8 @@ class Entry:
     """One report in the ledger: where it goes, what travels, and what became of it.
 
     It travels under its `ticket` if it has one, else under its `key`. `open_tries` counts the tries
-    under the ticket of which nobody knows that they were not taken.
+    under the ticket of which nobody knows that they were not taken. `round_name` is what people call
+    the round, None for a report from before it was written down.
     """
 
     round_id: str
@@ -89,6 +94,7 @@ class Entry:
     reason: str | None = None
     ticket: str | None = field(default=None, repr=False)
     open_tries: int = 0
+    round_name: str | None = None
 
 
 def default_path() -> Path:
@@ -145,6 +151,7 @@ class Ledger:
         epsilon: float,
         perturb: Callable[[], bytes],
         ticket: str | None = None,
+        round_name: str | None = None,
     ) -> tuple[Entry, bool]:
         """Return the round's entry, and whether it is new.
 
@@ -168,10 +175,11 @@ class Ledger:
                     f"to {float(total):g}, above its limit of {self.max_total_epsilon:g}"
                 )
             # 128 random bits: nobody can guess, and so claim, another user's key.
-            entry = Entry(round_id, server_url, digest, epsilon, secrets.token_hex(16), perturb(), ticket=ticket)
+            key = secrets.token_hex(16)
+            entry = Entry(round_id, server_url, digest, epsilon, key, perturb(), ticket=ticket, round_name=round_name)
             db.execute(
-                f"INSERT INTO reports ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, 'pending', NULL, ?, 0)",  # noqa: S608
-                (round_id, server_url, digest, epsilon, entry.key, entry.packed, ticket),
+                f"INSERT INTO reports ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, 'pending', NULL, ?, 0, ?)",  # noqa: S608
+                (round_id, server_url, digest, epsilon, key, entry.packed, ticket, round_name),
             )
             return entry, True
 
@@ -265,8 +273,8 @@ class Ledger:
             db.execute(_SCHEMA)
             db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
-        elif _pragma(db, "application_id") == _APPLICATION_ID and _pragma(db, "user_version") == 1:
-            for statement in _FROM_VERSION_1:
+        elif _pragma(db, "application_id") == _APPLICATION_ID and _pragma(db, "user_version") in _MIGRATIONS:
+            for statement in _MIGRATIONS[_pragma(db, "user_version")]:
                 db.execute(statement)
             db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
         self._check(db)

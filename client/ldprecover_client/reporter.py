@@ -50,7 +50,7 @@ class Receipt:
     `state` is "accepted" (durably stored and counted), "pending" (no answer yet; `resume` sends it
     again) or "refused" (the server will never take it); `reason` says why, if not accepted.
     `resent` says that the report was made by an earlier call or process and its bytes sent again,
-    `duplicate` that the server had them already.
+    `duplicate` that the server had them already. `round_name` is what people call the round.
     """
 
     round_id: str
@@ -59,6 +59,7 @@ class Receipt:
     resent: bool = False
     duplicate: bool = False
     reason: str | None = None
+    round_name: str | None = None
 
 
 class _Desk:
@@ -117,6 +118,7 @@ class _Desk:
             # Without a generator: from the operating system's randomness, as a real user must.
             perturb=perturb,
             ticket=self.ticket,
+            round_name=round_.name,
         )
         if not new and entry.state == "pending" and entry.server_url != self.url:
             # The bytes and their key are for that server alone, whatever this one says its round's id is.
@@ -153,7 +155,9 @@ class _Desk:
         if answer["accepted"] != 1 or answer["round"] != entry.round_id:
             raise InvalidAnswerError("the server answers for other reports than the one it was sent")
         self.ledger.settle(entry.round_id, "accepted")
-        return Receipt(entry.round_id, entry.epsilon, "accepted", resent, answer["duplicate"])
+        return Receipt(
+            entry.round_id, entry.epsilon, "accepted", resent, answer["duplicate"], round_name=entry.round_name
+        )
 
     def failed(self, entry: Entry, error: _Failure, resent: bool) -> Receipt:
         """Settle an entry that the server will never take; leave every other one pending.
@@ -174,7 +178,7 @@ class _Desk:
                 self.ledger.settle(entry.round_id, "refused", str(error))
                 state, note = "refused", _REFUSED
             error.add_note(note)
-        return Receipt(entry.round_id, entry.epsilon, state, resent, reason=str(error))
+        return Receipt(entry.round_id, entry.epsilon, state, resent, reason=str(error), round_name=entry.round_name)
 
 
 _OF_TICKETS = ("invalid-ticket", "idempotency-key-reused")

@@ -36,7 +36,7 @@ def test_one_value_is_reported_once(on_server: Any, lunch: Any, server: Any, tmp
 def test_the_ledger_is_in_the_state_directory_unless_told_otherwise(on_server: Any, lunch: Any, tmp_path: Path) -> None:
     result = on_server("report", "fish [and] chips", "--round", lunch["name"])
     assert result.code == 0
-    assert lunch["id"] in result.out
+    assert lunch["name"] in result.out
     assert (tmp_path / "state" / "ldprecover" / "ledger.sqlite3").is_file()
     assert on_server("report", "soup", "--round", lunch["name"]).code == 1
 
