@@ -440,5 +440,32 @@ def test_a_ledger_of_the_first_version_is_read_on(path):
     claim(ledger, "r4")
 
 
+VERSION_2 = """
+CREATE TABLE reports (
+    round_id TEXT PRIMARY KEY NOT NULL, server_url TEXT NOT NULL, digest TEXT NOT NULL, epsilon REAL NOT NULL,
+    key TEXT NOT NULL UNIQUE, packed BLOB NOT NULL, state TEXT NOT NULL, reason TEXT, ticket TEXT,
+    open_tries INTEGER NOT NULL DEFAULT 0
+);
+INSERT INTO reports VALUES ('r1', 'http://a.test', 'd', 0.5, '00ff', x'01', 'pending', NULL, 'abc', 1);
+PRAGMA application_id = 0x4C445052;
+PRAGMA user_version = 2;
+"""
+
+
+def test_a_ledger_of_the_second_version_is_read_on(path):
+    """It did not know what people call a round."""
+    path.parent.mkdir()
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.executescript(VERSION_2)
+    (entry,) = Ledger(path).entries()
+    assert (entry.key, entry.ticket, entry.open_tries, entry.round_name) == ("00ff", "abc", 1, None)
+    claim(Ledger(path), "r4")
+
+
+def test_an_entry_knows_the_name_of_its_round(ledger):
+    ledger.claim(server_url="u", round_id="r1", digest="d", epsilon=0.5, perturb=lambda: b"1", round_name="cities")
+    assert [entry.round_name for entry in ledger.entries()] == ["cities"]
+
+
 def test_a_ledger_takes_any_kind_of_path(tmp_path):
     assert Ledger(str(tmp_path / "l.db")).path == Path(tmp_path / "l.db")
