@@ -79,6 +79,7 @@ LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hash
 PART := $(LOCK) --constraint requirements.lock
 
 lock:
+	@command -v uv >/dev/null || { echo "make lock needs uv: pip install uv"; exit 1; }
 	$(LOCK) --extra test --extra check --extra build --output-file requirements.lock pyproject.toml
 	$(PART) --extra build --output-file deploy/build.lock pyproject.toml
 	$(PART) --extra cli --extra build --output-file deploy/command.lock pyproject.toml
