@@ -64,7 +64,11 @@ def methods(
     out = console()
     table = plain_table("method", "needs", "")
     for method in answer["methods"]:
-        said = method["summary"] if method["available"] else f"not here: {method['reason']}"
+        said = (
+            method["summary"]
+            if method["available"]
+            else f"not here: {method['reason'].removeprefix(method['name'] + ': ')}"
+        )
         table.add_row(plain(method["name"]), plain(", ".join(map(str, method["needs"]))), plain(said))
     out.print(table)
     out.print("Use one: ldprecover recover --method NAME")

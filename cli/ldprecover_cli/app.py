@@ -82,7 +82,7 @@ def run(arguments: list[str]) -> int:
         return 130
     except typer.TyperException as error:
         if said := error.format_message():  # empty where the help has been shown instead
-            fail(f"{reworded(said)} {_try_help(error)}")
+            fail(f"{reworded(said)}{_behind_a_command(error)} {_try_help(error)}")
         return error.exit_code
     except Exception as error:  # noqa: BLE001  the outermost boundary: a line for the person, always
         if state.debug:
@@ -137,6 +137,16 @@ def _warnings_in_words() -> Iterator[None]:
 
         warnings.showwarning = show
         yield
+
+
+def _behind_a_command(error: Any) -> str:
+    """Return where an option of the commands belongs, for one that stands before the command."""
+    context, option = getattr(error, "ctx", None), getattr(error, "option_name", None)
+    if context is not None and context.parent is None:
+        commands = context.command.commands.values()
+        if any(option in parameter.opts for command in commands for parameter in command.params):
+            return f"; options of a command stand behind it, as in `ldprecover COMMAND {option} …`"
+    return ""
 
 
 def _try_help(error: Any) -> str:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from ldprecover_cli.failures import UsageError
 from ldprecover_cli.options import Json
 from ldprecover_cli.output import console, counted, plain, plain_table, print_json
 
@@ -33,6 +34,8 @@ def ledger(
     from ldprecover_client import Ledger
     from ldprecover_client.ledger import MAX_TOTAL_EPSILON, default_path
 
+    if file is not None and not file.exists():
+        raise UsageError(f"there is no ledger {file}")
     path = default_path() if file is None else file
     kept = Ledger(path) if path.exists() else None  # to look must not make one
     entries = () if kept is None else kept.entries()

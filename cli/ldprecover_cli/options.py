@@ -147,7 +147,7 @@ def support_of(file: Path | None) -> list[float] | None:
     for line, text in enumerate(lines, 1):
         number = _number(text)
         if number is None:
-            raise UsageError(f"line {line} of {file} is no number")
+            raise UsageError(f"line {line} of {file} must be a number")
         numbers.append(number)
     return numbers
 

@@ -115,7 +115,7 @@ def _translated_errors(name: str | PathLike[str]) -> Iterator[None]:
     except UnicodeDecodeError:
         raise DatasetError(f"{name} is not text in UTF-8") from None
     except (csv.Error, EOFError) as error:
-        raise DatasetError(f"{name} is no CSV file: {error}") from None
+        raise DatasetError(f"{name} is not a CSV file: {error}") from None
     except OSError as error:
         raise DatasetError(f"{name} cannot be read: {error.strerror or error}") from None
 

@@ -2,8 +2,8 @@
 
     ClientError
     ├── CallerError                   you: what was asked for cannot be done
-    │   ├── ArgumentError             an argument is outside its range, or a URL is none
-    │   ├── UnknownItemError          the value is no item of the round
+    │   ├── ArgumentError             an argument or a URL is outside its range
+    │   ├── UnknownItemError          the value is not an item of the round
     │   ├── AccessError               the round wants a key or a ticket, or takes no ticket
     │   ├── AlreadyReportedError      this ledger already holds the round's one report
     │   └── DatasetError              a file that cannot be read as items and counts
@@ -14,7 +14,7 @@
     ├── JournalError                  this machine: the journal of a run cannot be read or written
     ├── RefusedError                  the server understood and said no; it names its reason
     ├── ServerError                   the server, or something that answers in its place
-    │   ├── InvalidAnswerError        an answer that is none of this interface
+    │   ├── InvalidAnswerError        an answer that does not fit this interface
     │   └── InconsistentRoundError    parameters of a round that contradict each other
     └── UnansweredError               the network, or a server that is down or too busy: try again later
 
@@ -55,7 +55,7 @@ class ArgumentError(CallerError, ValueError):
 
 
 class UnknownItemError(CallerError, ValueError):
-    """The value is no item of the round. The message does not repeat it."""
+    """The value is not an item of the round. The message does not repeat it."""
 
 
 class AccessError(CallerError):
@@ -146,7 +146,7 @@ class ServerError(ClientError):
 
 
 class InvalidAnswerError(ServerError):
-    """An answer is none of this interface: not its form, not its fields, or too large."""
+    """An answer does not fit this interface: not its form, not its fields, or too large."""
 
 
 class InconsistentRoundError(ServerError):

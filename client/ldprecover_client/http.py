@@ -53,13 +53,13 @@ def server_url(url: str) -> str:
     except (httpx.InvalidURL, TypeError):
         raise ArgumentError("the server's URL cannot be read") from None
     if parsed.scheme not in ("http", "https") or not parsed.host:
-        raise ArgumentError(f"a server's URL begins with http:// or https:// and names a host, unlike {url!r}")
+        raise ArgumentError(f"the server's URL must begin with http:// or https:// and name a host, unlike {url!r}")
     if parsed.port is not None and not 0 < parsed.port < 1 << 16:  # the system would take it modulo 2¹⁶
-        raise ArgumentError(f"the port of a server's URL lies between 1 and 65535, unlike {parsed.port}")
+        raise ArgumentError(f"the port of the server's URL must be from 1 to 65535, not {parsed.port}")
     if parsed.userinfo:
-        raise ArgumentError("a server's URL holds no user or password: it is written down with each report")
+        raise ArgumentError("the server's URL must hold no user or password: it is written down with each report")
     if parsed.query or parsed.fragment:
-        raise ArgumentError("a server's URL has no query and no fragment")
+        raise ArgumentError("the server's URL must have no query and no fragment")
     return str(parsed).rstrip("/")
 
 
@@ -102,7 +102,7 @@ class _Caller:
         self.url = server_url(url)
         self._is_network = is_network  # else only the caller knows where it leads, and who can read it
         if key is not None and not (key.isascii() and key.isprintable() and key.strip() == key != ""):
-            raise ArgumentError("a key is printable ASCII without spaces around it")
+            raise ArgumentError("a key must be printable ASCII without spaces around it")
         if key is not None and is_network:
             warn_if_readable(self.url, "key", stacklevel=3)
         self._key = key
@@ -227,7 +227,7 @@ class Client(_Caller):
     `rng` the waiting, time and randomness of retries.
 
     Every call raises RefusedError for a problem the server states, UnansweredError after the last
-    retry, InvalidAnswerError or InconsistentRoundError for an answer that is none of the interface,
+    retry, InvalidAnswerError or InconsistentRoundError for an answer that does not fit the interface,
     and ArgumentError for an argument that cannot be sent. Round references are an id, a name or "current".
     """
 

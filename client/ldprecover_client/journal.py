@@ -49,7 +49,7 @@ class Journal:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Return the journal in a file. Raises JournalError for a file that is none."""
+        """Return the journal in a file. Raises JournalError for a file that is not one."""
         try:
             head, *lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
             read = json.loads(head)

@@ -110,7 +110,7 @@ class Ledger:
     Several processes and threads may share it: for each round one of them perturbs, the others find
     its report. What it says is on the disk when a call returns. `max_total_epsilon` limits the sum
     of epsilon over all rounds; infinity lifts the limit. Deleting the file forgets what was spent,
-    so do not. Raises LedgerError for a file that cannot be opened, is damaged, is no ledger, or was
+    so do not. Raises LedgerError for a file that cannot be opened, is damaged, is not a ledger, or was
     made by a newer version, and ArgumentError for a limit that is not above zero.
     """
 
@@ -283,7 +283,7 @@ class Ledger:
 
     def _check(self, db: sqlite3.Connection) -> None:
         if _pragma(db, "application_id") != _APPLICATION_ID:
-            raise LedgerError(f"{self.path} is no ledger of reports")
+            raise LedgerError(f"{self.path} is not a ledger")
         if (found := _pragma(db, "user_version")) != _SCHEMA_VERSION:
             raise LedgerError(
                 f"the ledger {self.path} has form {found}, and this version reads {_SCHEMA_VERSION} alone: "
@@ -294,18 +294,18 @@ class Ledger:
 def _make_private(path: Path) -> None:
     """Make the file, and its folder, if they are not there; nobody else may read either.
 
-    Raises LedgerError for a file that is there and is no ledger, which stays as it is.
+    Raises LedgerError for a file that is there and is not a ledger, which stays as it is.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
-            raise LedgerError(f"{path} is no file that a ledger could be in")
+            raise LedgerError(f"{path} is not a regular file")
         head = os.read(descriptor, _HEAD)
         # With a journal beside it the file may be half written: SQLite puts it right, and is asked what it is.
         if head and not _is_ours(head) and not path.with_name(f"{path.name}-journal").exists():
-            raise LedgerError(f"{path} is no ledger of reports")
+            raise LedgerError(f"{path} is not a ledger")
         if found.st_mode & 0o077:
             os.fchmod(descriptor, 0o600)
     finally:

@@ -15,7 +15,7 @@ def progress_bar(description: str, *, first: str | None = None) -> Iterator[Prog
     """Show a bar on standard error while the block runs; call what it yields to move it on.
 
     Until it first moves, it says what comes `first`, if that is given, and how long that has taken.
-    Where standard error is no terminal nothing is shown: a bar in a file is noise.
+    Where standard error is not a terminal, nothing is shown: a bar in a file is noise.
     """
     if sys.stderr is None or not sys.stderr.isatty():
         yield lambda done, total: None

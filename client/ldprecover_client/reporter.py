@@ -221,7 +221,7 @@ def _item(parameters: RoundParameters, value: Value) -> int:
         try:
             return items.index(value)
         except ValueError:
-            raise UnknownItemError(f"the value is none of the round's {len(items)} items") from None
+            raise UnknownItemError(f"the value is not one of the round's {len(items)} items") from None
     try:
         index = -1 if isinstance(value, float) else operator.index(value)
     except TypeError:

@@ -92,6 +92,11 @@ def test_a_wrong_option_is_one_line_with_exit_code_2(run: Any, arguments: tuple[
     assert result.error
 
 
+def test_an_option_before_the_command_is_told_where_it_belongs(run: Any) -> None:
+    assert "stand behind it, as in `ldprecover COMMAND --users …`" in run("--users", "3", "simulate").error
+    assert "stand behind it" not in run("--nonsense").error
+
+
 def test_an_unforeseen_error_is_one_line_and_debug_shows_where(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*args: object, **options: object) -> None:
         raise ZeroDivisionError("two\nlines")

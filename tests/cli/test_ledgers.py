@@ -25,9 +25,12 @@ def test_the_ledger_lists_rounds_states_and_what_was_spent(on_server: Any, serve
 
 
 def test_looking_at_a_ledger_that_is_not_there_makes_none(run: Any, tmp_path: Path) -> None:
-    result = run("ledger", "--ledger", str(tmp_path / "l.db"))
-    assert (result.code, result.out) == (0, f"Nothing was reported from here yet: {tmp_path}/l.db holds no report.\n")
+    result = run("ledger")
+    path = tmp_path / "state" / "ldprecover" / "ledger.sqlite3"
+    assert (result.code, result.out) == (0, f"Nothing was reported from here yet: {path} holds no report.\n")
     assert run("ledger", "--json").json["reports"] == []
+    named = run("ledger", "--ledger", "l.db")
+    assert (named.code, named.error) == (2, "there is no ledger l.db")
     assert not (tmp_path / "l.db").exists()
     assert not (tmp_path / "state").exists()
 
@@ -36,4 +39,4 @@ def test_a_file_that_is_no_ledger_is_one_line(run: Any, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("not a ledger")
     result = run("ledger", "--ledger", "notes.txt")
     assert result.code == 1
-    assert "is no ledger of reports" in result.error
+    assert "is not a ledger" in result.error

@@ -238,7 +238,7 @@ def test_each_report_goes_under_its_own_ticket(collector, submit):
     [
         (TICKETS[:9], "10 reports need as many tickets, and there are 9 different ones"),
         (TICKETS[:9] + TICKETS[:1], "there are 9 different ones"),
-        ([*TICKETS[:9], "nonsense"], "a ticket is 22 characters"),
+        ([*TICKETS[:9], "nonsense"], "a ticket must be 22 characters"),
     ],
     ids=["too few", "one twice", "none at all"],
 )

@@ -290,7 +290,7 @@ def test_a_server_key_that_no_header_can_hold_is_refused(key):
 
 @pytest.mark.parametrize("reference", ["", "..", "../admin", "a/b", "a?b", "a#b", "a b", "ü", "x" * 200, None, 7])
 def test_a_round_reference_cannot_change_the_path(collector, submit, reference):
-    with pytest.raises(ArgumentError, match="a round is named by"):
+    with pytest.raises(ArgumentError, match="a round must be named by"):
         submit(reference)
     assert not collector.requests
 

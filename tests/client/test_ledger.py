@@ -313,12 +313,12 @@ def readable_by_all(path):
     ("spoil", "words"),
     [
         (damaged, "malformed|damaged"),
-        (text, "is no ledger"),
+        (text, "is not a ledger"),
         (truncated, "malformed|damaged"),
-        (another_database, "is no ledger"),
+        (another_database, "is not a ledger"),
         (newer, "has form 99"),
         (a_directory, "directory"),
-        (readable_by_all, "is no ledger"),
+        (readable_by_all, "is not a ledger"),
     ],
 )
 def test_a_file_that_is_no_sound_ledger_is_refused_in_words_and_left_alone(path, spoil, words):
@@ -335,7 +335,7 @@ def test_what_is_no_file_is_refused_and_not_made_private(tmp_path):
     """As root it would otherwise take /dev/null from everybody."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe, 0o644)
-    with pytest.raises(LedgerError, match="no file that a ledger could be in"):
+    with pytest.raises(LedgerError, match="not a regular file"):
         Ledger(pipe)
     assert stat.S_IMODE(pipe.stat().st_mode) == 0o644
 
@@ -372,7 +372,7 @@ def test_a_ledger_replaced_by_an_empty_file_is_refused(path):
     ledger = Ledger(path)
     claim(ledger)
     path.write_bytes(b"")
-    with pytest.raises(LedgerError, match="no ledger"):
+    with pytest.raises(LedgerError, match="not a ledger"):
         claim(ledger)
 
 

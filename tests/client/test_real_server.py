@@ -186,7 +186,7 @@ def test_anothers_ticket_is_refused_and_ones_own_is_taken_after_it(admin, server
 
 
 def test_what_cannot_be_a_ticket_is_refused_before_anything_is_perturbed(server):
-    with pytest.raises(ArgumentError, match="a ticket is"):
+    with pytest.raises(ArgumentError, match="a ticket must be"):
         Reporter(server.url, ledger=Ledger.in_memory(), ticket="nonsense")
 
 
