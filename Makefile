@@ -1,5 +1,6 @@
-# make install   everything, in .venv
 # make demo      a poisoned collection round, end to end
+# make ldprecover  the command, in .venv; `make demo` does so first
+# make install   everything that tests, checks and `ldprecover reproduce` need as well
 # make test      the tests; with STRANGERS=all every attack of strangers, an hour of them
 # make check     format, lint, types, security
 # make fuzz      the properties of the tests on new inputs, for FUZZ_SECONDS (600)
@@ -12,22 +13,30 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 TESTS ?= tests
+COMMAND := $(VENV)/.command
 STAMP := $(VENV)/.installed
 
-.PHONY: install demo test check fuzz audit bench docs-tables lock clean
+.PHONY: ldprecover install demo test check fuzz audit bench docs-tables lock clean
+
+ldprecover: $(COMMAND)
 
 install: $(STAMP)
 
 # Every version and file is the lock's, the tool that builds the project included; the project itself is editable.
-$(STAMP): pyproject.toml requirements.lock
+$(COMMAND): pyproject.toml deploy/command.lock
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "LDPRecover needs Python 3.11 or newer; try make PYTHON=python3.12")'
-	@echo "Installing into $(VENV), a minute the first time ..."
+	@echo "Installing the command into $(VENV), less than a minute the first time ..."
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement deploy/command.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
-demo: install
+$(STAMP): $(COMMAND) requirements.lock
+	@echo "Installing what tests and checks need into $(VENV), minutes and 1.3 GB the first time ..."
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	touch $@
+
+demo: ldprecover
 	$(BIN)/ldprecover demo
 
 test: install
@@ -70,14 +79,16 @@ docs-tables: install
 	$(BIN)/python docs/scripts/tables.py
 
 # Pins what pyproject.toml asks for, by version and hash, for every supported Python; needs uv. What is pinned stays
-# until `make lock UPGRADE=--upgrade`. The image's locks are parts of the first: pip checks no hashes of constraints.
+# until `make lock UPGRADE=--upgrade`. The locks in deploy/ are parts of the first: pip checks no hashes of constraints.
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-package ldprecover \
 	--no-emit-index-url --no-annotate --no-header $(UPGRADE)
 PART := $(LOCK) --constraint requirements.lock
 
 lock:
+	@command -v uv >/dev/null || { echo "make lock needs uv: pip install uv"; exit 1; }
 	$(LOCK) --extra test --extra check --extra build --output-file requirements.lock pyproject.toml
 	$(PART) --extra build --output-file deploy/build.lock pyproject.toml
+	$(PART) --extra cli --extra build --output-file deploy/command.lock pyproject.toml
 	$(PART) --extra cli --extra postgres --output-file deploy/image.lock pyproject.toml
 	$(PART) --extra cli --extra postgres --extra fast --output-file deploy/image-fast.lock pyproject.toml
 

@@ -308,7 +308,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--only", choices=list(PARTS))
     chosen = parser.parse_args(arguments)
     if shutil.which("wrk") is None:
-        print("ingest: skipped, wrk is not installed")
+        print("ingest: skipped, for wrk is not installed: `apt-get install wrk` or `brew install wrk`")
         return
     print(f"ingest, {os.cpu_count()} cores, {CONNECTIONS} connections, {chosen.pairs} pairs of {chosen.seconds:g} s")
     for name, part in PARTS.items():

@@ -108,7 +108,7 @@ class Bench:
 
             self.modules["numba"] = numba_
         except ImportError as error:
-            self.notes.append(f"numba is skipped: {error}")
+            self.notes.append(f"numba is skipped: {error}; `pip install 'ldprecover[fast]'` installs it")
         self.c: CLimits | None = None
         try:
             self.c = CLimits()
@@ -119,7 +119,7 @@ class Bench:
             try:
                 self.peers.append(load(D, EPSILON))
             except ImportError as error:
-                self.notes.append(f"{name} is skipped: {error}")
+                self.notes.append(f"{name} is skipped: {error}; `make bench` installs it")
         self.rng = np.random.default_rng(1)
 
     def run(self) -> None:

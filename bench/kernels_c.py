@@ -24,7 +24,7 @@ class CLimits:
     def __init__(self) -> None:
         gcc = shutil.which("gcc")
         if gcc is None:
-            raise RuntimeError("gcc is not installed")
+            raise RuntimeError("gcc is not installed: `apt-get install gcc`")
         with tempfile.TemporaryDirectory() as folder:
             library = Path(folder) / "limits.so"
             sources = [str(_SOURCES / name) for name in ("olh.c", "oue.c")]

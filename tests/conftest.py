@@ -113,6 +113,10 @@ class ServerProcess:
 
     close = kill
 
+    def keep_port(self) -> None:
+        """Have those that are started after it listen where this one does."""
+        self._settings["port"] = self.url.rpartition(":")[2]
+
     def restart(self) -> None:
         """Kill it and start another on the same database."""
         self.kill()

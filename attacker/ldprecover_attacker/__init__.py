@@ -2,13 +2,16 @@
 
 Every attack is one contract: `Attack.reports(oracle, m, rng)`, and what to expect of them, `support`,
 `support_sum` and `gain`; a `Campaign` posts them to a round through the door that genuine users use.
+The attacks need numpy alone; a campaign needs the client, and loads it when it is first used.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from ldprecover_attacker.adaptive import AA
 from ldprecover_attacker.apa import APA
 from ldprecover_attacker.apa2 import APA2
 from ldprecover_attacker.base import MODELS, Attack, ItemAttack, ModelledAttack, Plan
-from ldprecover_attacker.campaign import Campaign, CampaignResult
 from ldprecover_attacker.catalogue import ATTACKS, attack_options, make_attack
 from ldprecover_attacker.input_poisoning import InputPoisoning
 from ldprecover_attacker.manip import Manip
@@ -19,6 +22,9 @@ from ldprecover_attacker.ria import RIA
 from ldprecover_attacker.rpa import RPA
 from ldprecover_attacker.several import Several
 from ldprecover_attacker.targets import SubsetAttack, TargetedAttack
+
+if TYPE_CHECKING:
+    from ldprecover_attacker.campaign import Campaign, CampaignResult
 
 __all__ = [
     "AA",
@@ -46,3 +52,17 @@ __all__ = [
     "attack_options",
     "make_attack",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("Campaign", "CampaignResult"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        value = getattr(import_module(f"{__name__}.campaign"), name)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0].startswith("ldprecover"):
+            raise
+        said = f"{name} needs {error.name}, which is not installed: pip install 'ldprecover[attacker]'"
+        raise ImportError(said, name=error.name) from None
+    globals()[name] = value
+    return value

@@ -10,7 +10,8 @@ import numpy as np
 from ldprecover import ParameterError
 from ldprecover_attacker.base import Attack
 from ldprecover_client.bulk import BATCH_SIZE, submit_reports
-from ldprecover_client.http import Server, Transport
+from ldprecover_client.http import Client, Transport
+from ldprecover_client.journal import Journal
 from ldprecover_client.progress import Progress, progress_bar
 from ldprecover_client.retry import Retries
 
@@ -58,6 +59,7 @@ class Campaign:
     connections: int = field(default=4, kw_only=True)
     timeout: float = field(default=30.0, kw_only=True)
     retries: Retries | None = field(default=None, kw_only=True)
+    journal: Journal | None = field(default=None, kw_only=True, repr=False)
     transport: Transport | None = field(default=None, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
@@ -74,15 +76,16 @@ class Campaign:
         `progress` is called with reports accepted and m; "bar" shows a bar on a terminal's standard error. Raises
         ParameterError when the attack does not fit the round, and what `submit_reports` raises.
         """
-        with Server(
+        with Client(
             self.url, key=self.key, timeout=self.timeout, retries=self.retries, transport=self.transport
-        ) as server:
-            round_ = server.parameters(self.round_id)
+        ) as client:
+            round_ = client.parameters(self.round_id)
         attack = self.attack.resolve(round_.parameters.items)
         rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(_STREAM,)))
         oracle = round_.parameters.oracle
-        reports = attack.reports(oracle, self.m, rng)
-        with progress_bar("malicious users report") if progress == "bar" else nullcontext(progress) as move:
+        bar = progress_bar("malicious users report", first="malicious users craft their reports")
+        with bar if progress == "bar" else nullcontext(progress) as move:
+            reports = attack.reports(oracle, self.m, rng)
             accepted = submit_reports(
                 self.url,
                 round_.id,
@@ -92,6 +95,7 @@ class Campaign:
                 batch_size=self.batch_size,
                 connections=self.connections,
                 progress=move,
+                journal=self.journal,
                 timeout=self.timeout,
                 retries=self.retries,
                 transport=self.transport,

@@ -2,6 +2,7 @@
 
 import io
 import sys
+from typing import NoReturn
 
 __all__ = ["main"]
 
@@ -9,7 +10,10 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command line and exit: 0, or one of the codes that `failures` lists."""
     try:
-        from ldprecover_cli.app import run
+        try:
+            from ldprecover_cli.app import run
+        except ModuleNotFoundError as error:
+            _exit_without(error)
 
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):  # None where the shell closed it
@@ -19,3 +23,10 @@ def main() -> None:
         if sys.stderr is not None:
             sys.stderr.write("Interrupted.\n")
         sys.exit(130)
+
+
+def _exit_without(error: ModuleNotFoundError) -> NoReturn:
+    """Say in a sentence what an install without the extra `cli` lacks."""
+    if error.name is None or error.name.partition(".")[0].startswith("ldprecover"):
+        raise error
+    sys.exit(f"error: the command needs {error.name}, which is not installed: pip install 'ldprecover[cli]'")

@@ -1,10 +1,10 @@
-"""`methods`, `alarms` and `suspects`: what can be recovered, and what looks like an attack."""
+"""`stats`, `methods`, `alarms` and `suspects`: what came in, what can be recovered, what looks like an attack."""
 
 from typing import Annotated
 
 import typer
 
-from ldprecover_cli.options import DEFAULT_URL, Json, Key, RoundOption, Url, connected
+from ldprecover_cli.options import DEFAULT_URL, Json, Key, RoundArgument, RoundOption, Url, connected
 from ldprecover_cli.output import console, counted, plain, plain_table, print_json
 
 __all__ = ["add_to"]
@@ -12,9 +12,37 @@ __all__ = ["add_to"]
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands."""
+    app.command()(stats)
     app.command()(methods)
     app.command()(alarms)
     app.command()(suspects)
+
+
+def stats(
+    round: RoundArgument = "current",
+    *,
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+    json: Json = False,
+) -> None:
+    """Show what came of a round's submissions: reports counted, duplicates, and refusals by their reason.
+
+    Refusals are written down every few seconds.
+
+    Example: ldprecover stats cities
+    """
+    with connected(url, key, scope="analyst", round=round) as client:
+        answer = client.stats(round)
+    if json:
+        print_json(answer)
+        return
+    table = plain_table("", "", numbers=1)
+    table.show_header = False
+    table.add_row("reports counted", f"{answer['reports']:,}")
+    table.add_row("submissions that were there already", f"{answer['duplicates']:,}")
+    for reason, number in answer["refusals"].items():
+        table.add_row(plain(f"submissions refused: {reason}"), f"{number:,}")
+    console().print(table)
 
 
 def methods(
@@ -28,15 +56,19 @@ def methods(
 
     Example: ldprecover methods --round cities
     """
-    with connected(url, key, round=round) as server:
-        answer = server.methods(round)
+    with connected(url, key, scope="analyst", round=round) as client:
+        answer = client.methods(round)
     if json:
         print_json(answer)
         return
     out = console()
     table = plain_table("method", "needs", "")
     for method in answer["methods"]:
-        said = method["summary"] if method["available"] else f"not here: {method['reason']}"
+        said = (
+            method["summary"]
+            if method["available"]
+            else f"not here: {method['reason'].removeprefix(method['name'] + ': ')}"
+        )
         table.add_row(plain(method["name"]), plain(", ".join(map(str, method["needs"]))), plain(said))
     out.print(table)
     out.print("Use one: ldprecover recover --method NAME")
@@ -56,8 +88,8 @@ def alarms(
 
     Example: ldprecover alarms --round cities --rate 0.0001
     """
-    with connected(url, key, round=round) as server:
-        answer = server.alarms(round, rate=rate)
+    with connected(url, key, scope="analyst", round=round) as client:
+        answer = client.alarms(round, rate=rate)
     if json:
         print_json(answer)
         return
@@ -89,8 +121,8 @@ def suspects(
 
     Example: ldprecover suspects --round week-30 --drift 0.002
     """
-    with connected(url, key, round=round) as server:
-        answer = server.suspects(round, rate=rate, drift=drift)
+    with connected(url, key, scope="analyst", round=round) as client:
+        answer = client.suspects(round, rate=rate, drift=drift)
     if json:
         print_json(answer)
         return

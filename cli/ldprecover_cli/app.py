@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from ldprecover_cli import analysis, crowds, exports, keys, reports, reproduce, results, rounds, tickets
+from ldprecover_cli import analysis, crowds, exports, keys, ledgers, reports, reproduce, results, rounds, tickets
 from ldprecover_cli.demo import command as demo
 from ldprecover_cli.failures import explain, reworded, with_notes
 from ldprecover_cli.options import Json
@@ -21,6 +21,19 @@ from ldprecover_cli.output import console, fail, note, plain, plain_table, print
 from ldprecover_client.secrecy import InsecureTransportWarning
 
 __all__ = ["app", "run"]
+
+
+_HELP = ["-h", "--help"]
+
+_PANELS = {
+    "Begin": ("demo", "serve"),
+    "Collect": ("round", "ticket", "report", "ledger"),
+    "Simulate and attack": ("simulate", "attack"),
+    "Analyse": ("frequencies", "recover", "methods", "alarms", "suspects", "stats", "export", "recompute"),
+    "Operate": ("key", "migrate", "check"),
+    "Research": ("reproduce",),
+}
+"""The commands under their headings, in the order that the help has them."""
 
 
 @dataclass
@@ -32,6 +45,10 @@ class _State:
 
 class _Commands(TyperGroup):
     """All commands. `serve` gets its options from the server's settings once it is asked for, not before."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        order = {name: place for place, name in enumerate(name for names in _PANELS.values() for name in names)}
+        return sorted(super().list_commands(ctx), key=lambda name: order.get(name, len(order)))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
@@ -49,7 +66,7 @@ class _Commands(TyperGroup):
             raise typer.Exit(130) from None
 
 
-app = typer.Typer(cls=_Commands, no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
+app = typer.Typer(cls=_Commands, no_args_is_help=True, context_settings={"help_option_names": _HELP})
 
 
 def run(arguments: list[str]) -> int:
@@ -58,13 +75,13 @@ def run(arguments: list[str]) -> int:
     try:
         with _warnings_in_words():
             # Not standalone: otherwise typer would draw a box around each error and exit by itself.
-            code = get_command(app).main(arguments, prog_name="ldprecover", standalone_mode=False, obj=state)
+            code = _command_line().main(arguments, prog_name="ldprecover", standalone_mode=False, obj=state)
     except typer.Abort:  # at a question
         note("Interrupted.")
         return 130
     except typer.TyperException as error:
         if said := error.format_message():  # empty where the help has been shown instead
-            fail(f"{reworded(said)} {_try_help(error)}")
+            fail(f"{reworded(said)}{_behind_a_command(error)} {_try_help(error)}")
         return error.exit_code
     except Exception as error:  # noqa: BLE001  the outermost boundary: a line for the person, always
         if state.debug:
@@ -76,6 +93,25 @@ def run(arguments: list[str]) -> int:
         fail(known[0])
         return known[1]
     return code if isinstance(code, int) else 0
+
+
+def _command_line() -> Any:
+    """Return all commands as they are run, each under its heading."""
+    command = get_command(app)
+    for heading, names in _PANELS.items():
+        for name in names:
+            command.commands[name].rich_help_panel = heading  # type: ignore[attr-defined]
+    _hide_types_of_flags(command)
+    return command
+
+
+def _hide_types_of_flags(command: Any) -> None:
+    """Have the help say nothing of a type beside options that take no value, for all commands below one too."""
+    for option in (*command.params, command.get_help_option(typer.Context(command, help_option_names=_HELP))):
+        if getattr(option, "is_flag", False):
+            option.metavar = ""
+    for below in getattr(command, "commands", {}).values():
+        _hide_types_of_flags(below)
 
 
 @contextmanager
@@ -100,6 +136,16 @@ def _warnings_in_words() -> Iterator[None]:
 
         warnings.showwarning = show
         yield
+
+
+def _behind_a_command(error: Any) -> str:
+    """Return where an option of the commands belongs, for one that stands before the command."""
+    context, option = getattr(error, "ctx", None), getattr(error, "option_name", None)
+    if context is not None and context.parent is None:
+        commands = context.command.commands.values()
+        if any(option in parameter.opts for command in commands for parameter in command.params):
+            return f"; options of a command stand behind it, as in `ldprecover COMMAND {option} …`"
+    return ""
 
 
 def _try_help(error: Any) -> str:
@@ -201,12 +247,15 @@ def _serve_command() -> Any:
 
     serve_with.__doc__ = serve.__doc__
     serve_with.__signature__ = serve_options()  # type: ignore[attr-defined]
-    alone = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
+    alone = typer.Typer(add_completion=False, context_settings={"help_option_names": _HELP})
     alone.command("serve")(serve_with)
-    return get_command(alone)
+    command = get_command(alone)
+    _hide_types_of_flags(command)
+    return command
 
 
 reports.add_to(app)
+ledgers.add_to(app)
 crowds.add_to(app)
 results.add_to(app)
 analysis.add_to(app)

@@ -1,6 +1,8 @@
 """`simulate` and `attack`: many genuine users, and many malicious ones."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,18 +16,19 @@ from ldprecover_cli.options import (
     Key,
     Model,
     RoundOption,
-    Seed,
     Url,
     connected,
-    quick_retries,
     search_budget,
 )
-from ldprecover_cli.output import console, counted, plain, print_json
+from ldprecover_cli.output import console, counted, joined, plain, print_json
+from ldprecover_cli.runs import Resume, RunSeed, Wait, drawn_seed, going_on, interrupted, new_journal, persistence
 
 if TYPE_CHECKING:
-    from ldprecover_client import Round
+    from ldprecover_client import Journal, Round, RoundStatus
 
 __all__ = ["add_to"]
+
+_REPEAT = "The same reports again: --seed {}"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -36,10 +39,12 @@ def add_to(app: typer.Typer) -> None:
 
 def simulate(
     *,
-    users: Annotated[int, typer.Option(min=1, help="Number of genuine users, n.")],
+    users: Annotated[int | None, typer.Option(min=1, help="Number of genuine users, n.")] = None,
     dataset: DatasetName = None,
     column: Column = None,
-    seed: Seed = 0,
+    seed: RunSeed = None,
+    wait: Wait = False,
+    resume: Resume = False,
     round: RoundOption = "current",
     url: Url = DEFAULT_URL,
     key: Key = None,
@@ -50,25 +55,41 @@ def simulate(
     Their values follow a data set; without one all items are as likely.
 
     Example: ldprecover simulate --round cities --dataset cities --users 100000
+
+    Example: ldprecover simulate --resume --wait
     """
     from ldprecover_client import Population, load_dataset
 
-    with connected(url, key, round=round) as server:
-        found = server.parameters(round)
+    given = {"users": users, "dataset": dataset, "column": column, "seed": seed}
+    if resume:
+        journal = interrupted("simulate", round, given)
+        url, round = _place(journal, url)
+    elif users is None:
+        raise UsageError("say how many genuine users report, with --users; or --resume an interrupted run")
+    elif column is not None and dataset is None:
+        raise UsageError("--column belongs to --dataset")
+    else:
+        own = {"dataset": _from_any_folder(dataset), "seed": drawn_seed() if seed is None else seed}
+        journal = new_journal("simulate", given | own)
+    options, retries = journal.facts["options"], persistence(wait)
+    with connected(url, key, scope="report", round=round, retries=retries) as client, going_on(journal, "simulate"):
+        found = client.parameters(round)
         _check_access(found)
-        if dataset is not None:
-            population = Population.of(load_dataset(dataset, column), users, seed)
-        elif column is not None:
-            raise UsageError("--column belongs to --dataset")
+        journal.facts |= {"url": client.url, "round": found.id, "name": found.name}
+        n, seed = options["users"], options["seed"]
+        if options["dataset"] is not None:
+            population = Population.of(load_dataset(options["dataset"], options["column"]), n, seed)
         else:
-            population = Population([1] * len(found.parameters.items), users, seed)
-        shown: Literal["bar"] | None = None if json else "bar"
-        accepted = population.report_to(url, found.id, key=key, progress=shown, retries=quick_retries())
+            population = Population([1] * len(found.parameters.items), n, seed)
+        accepted = population.report_to(
+            url, found.id, key=key, progress=None if json else "bar", journal=journal, retries=retries
+        )
     if json:
         counts = population.counts.tolist()
         print_json({"round": found.id, "accepted": accepted, "seed": seed, "true_counts": counts})
     else:
         console().print(f"{counted(accepted, 'genuine user')} reported to {plain(found.name)}.")
+        console().print(_REPEAT.format(seed))
 
 
 def attack(
@@ -107,7 +128,9 @@ def attack(
     attackers: Annotated[
         int, typer.Option(help="Attackers that share the malicious users, each with its own plan.")
     ] = 1,
-    seed: Seed = 0,
+    seed: RunSeed = None,
+    wait: Wait = False,
+    resume: Resume = False,
     round: RoundOption = "current",
     url: Url = DEFAULT_URL,
     key: Key = None,
@@ -121,61 +144,99 @@ def attack(
 
     Example: ldprecover attack manip --users 5000 --input-poisoning
     """
-    from ldprecover_attacker import Campaign, attack_options, make_attack
-    from ldprecover_experiments.setting import draw_targets, malicious_users
+    from ldprecover_attacker import Campaign, make_attack
 
-    if (users is None) is (beta is None):
-        raise UsageError("say how many malicious users there are, with --users or with --beta")
-    with connected(url, key, round=round) as server:
-        status = server.round(round)
-        _check_access(status)
-        labels = status.parameters.items
-        if target and targets is not None:
-            raise UsageError("give either --target or --targets")
-        if target:
-            check_items(target, labels)
-        if item is not None:
-            check_items([item], labels)
-        if targets is not None:
-            target = [labels[i] for i in draw_targets(len(labels), targets, seed)]
-        elif not target and attack_options(name).get("targets"):
-            raise UsageError(f"{name} needs targets: name them with --target, or say how many with --targets")
-        plan = make_attack(
-            name,
-            targets=target or None,
-            model=model,
-            search=search_budget(search),
-            kind=kind,
-            size=size,
-            each=each,
-            rate=rate,
-            item=item,
-            against=against,
-            input_poisoning=input_poisoning,
-            attackers=attackers,
+    plan: dict[str, Any] = {"model": model, "search": search_budget(search), "kind": kind, "size": size, "each": each}
+    plan |= {"rate": rate, "item": item, "against": against, "input_poisoning": input_poisoning}
+    given: dict[str, Any] = {"users": users, "beta": beta, "target": target, "targets": targets, "seed": seed, **plan}
+    if resume:
+        if attackers != 1:
+            given["attackers"] = attackers
+        journal = interrupted("attack", round, given)
+        url, round = _place(journal, url)
+    elif (users is None) is (beta is None):
+        raise UsageError(
+            "say how many malicious users there are, with --users or with --beta; or --resume an interrupted run"
         )
-        m = users if users is not None else malicious_users(status.n, beta or 0.0)
-        if not m:
-            raise UsageError(
-                f"a beta of {beta:g} is no malicious user for {counted(status.n, 'report')}, which {status.name} has: "
-                "raise it, say how many with --users, or have genuine users report first"
-            )
-        campaign = Campaign(url, status.id, plan, m, seed, key=key, retries=quick_retries())
+    else:
+        plan |= {"attackers": attackers}
+        journal = new_journal("attack", {"name": name, "seed": drawn_seed() if seed is None else seed, "plan": plan})
+    options, retries = journal.facts["options"], persistence(wait)
+    with connected(url, key, scope="report", round=round, retries=retries) as client, going_on(journal, "attack"):
+        status = client.round(round)
+        _check_access(status)
+        if not resume:
+            labels = status.parameters.items
+            options["targets"] = _targets(name, target, targets, labels, options["seed"])
+            if item is not None:
+                check_items([item], labels)
+            options["users"] = users if users is not None else _share(beta or 0.0, status)
+            journal.facts |= {"url": client.url, "round": status.id, "name": status.name, "n": status.n}
+        attack = make_attack(options["name"], targets=options["targets"], **options["plan"])
+        campaign = Campaign(
+            url, status.id, attack, options["users"], options["seed"], key=key, retries=retries, journal=journal
+        )
         sent = campaign.run(progress=None if json else "bar")
+    seed, raised = options["seed"], options["targets"]
     if json:
         print_json(
             {
                 "round": status.id,
                 "accepted": sent.accepted,
-                "attack": name,
-                "targets": target or None,
-                "beta": sent.accepted / (status.n + sent.accepted),
+                "attack": options["name"],
+                "targets": raised,
+                "beta": sent.accepted / (journal.facts["n"] + sent.accepted),
                 "seed": seed,
             }
         )
         return
-    raised = f" to raise {'; '.join(map(plain, target))}" if target else ""
-    console().print(f"{counted(sent.accepted, 'malicious user')} reported to {plain(status.name)}{raised}.")
+    what = f" to raise {joined(raised)}" if raised else ""
+    console().print(f"{counted(sent.accepted, 'malicious user')} reported to {plain(status.name)}{what}.")
+    console().print(_REPEAT.format(seed))
+
+
+def _targets(
+    name: str, target: list[str] | None, targets: int | None, labels: Sequence[str], seed: int
+) -> list[str] | None:
+    """Return the labels that an attack raises, None for one without targets. Raises UsageError."""
+    from ldprecover_attacker import attack_options
+    from ldprecover_experiments.setting import draw_targets
+
+    if target and targets is not None:
+        raise UsageError("give either --target or --targets")
+    if target:
+        check_items(target, labels)
+        return target
+    if targets is not None:
+        return [labels[i] for i in draw_targets(len(labels), targets, seed)]
+    if attack_options(name).get("targets"):
+        raise UsageError(f"{name} needs targets: name them with --target, or say how many with --targets")
+    return None
+
+
+def _share(beta: float, status: "RoundStatus") -> int:
+    """Return the malicious users that are this share of all. Raises UsageError for none."""
+    from ldprecover_experiments.setting import malicious_users
+
+    m = malicious_users(status.n, beta)
+    if not m:
+        raise UsageError(
+            f"a beta of {beta:g} is no malicious user for {counted(status.n, 'report')}, which {status.name} has: "
+            "raise it, say how many with --users, or have genuine users report first"
+        )
+    return m
+
+
+def _place(journal: "Journal", url: str) -> tuple[str, str]:
+    """Return where an interrupted run goes on: its own round, on its own server unless another URL is given."""
+    return journal.facts["url"] if url == DEFAULT_URL else url, journal.facts["round"]
+
+
+def _from_any_folder(dataset: str | None) -> str | None:
+    """Return a data set so that it is found again from another folder."""
+    from ldprecover_client import DATASETS
+
+    return dataset if dataset is None or dataset in DATASETS else str(Path(dataset).absolute())
 
 
 def _check_access(round_: "Round") -> None:

@@ -46,8 +46,8 @@ def export(
 
     Example: ldprecover export cities --output cities.json
     """
-    with connected(url, key, round=round) as server:
-        answer = server.export(round)
+    with connected(url, key, scope="analyst", round=round) as client:
+        answer = client.export(round)
     if output is None:
         print_json(answer)
         return

@@ -144,6 +144,8 @@ def _what_is_asked(error: "RefusedError") -> str:
     for field, reason in error.fields[:3]:
         name, _, rest = field.partition(".")
         where = _OPTIONS.get(name, name) + (f": item {int(rest) + 1}" if rest.isdecimal() else "")
+        if field == "items" and re.search(r"\bof length at\b", reason):
+            where = "a round"  # has at least so many items
         why = _FORMS[name] if name in _FORMS and re.search(r"\bmatch(es)?\b", reason) else reworded(reason)
         # What may be one thing or another has a reason for each.
         said[where] = f"{said[where]}, or {why}" if where in said else f"{where} {why}"

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from ldprecover_cli import completion
 from ldprecover_cli.failures import CommandError, UsageError, close_to
 
 if TYPE_CHECKING:
-    from ldprecover_client import Retries, Server
+    from ldprecover_client import Client, Retries
 
 __all__ = [
     "DEFAULT_URL",
@@ -28,6 +29,7 @@ __all__ = [
     "RecoveryMethod",
     "RoundArgument",
     "RoundOption",
+    "Scope",
     "Seed",
     "SupportFile",
     "Url",
@@ -43,7 +45,9 @@ DEFAULT_URL = "http://127.0.0.1:8000"
 
 AttackName = Literal["aa", "apa", "apa2", "manip", "mga", "mga-a", "mla", "ria", "rpa"]
 Model = Literal["crafted", "sampled"]
-Protocol = Literal["grr", "oue", "olh"]
+Protocol = str
+"""One of the registry's, which the server and the mathematics check."""
+Scope = Literal["admin", "analyst", "report"]
 
 Url = Annotated[str, typer.Option("--url", envvar="LDPRECOVER_URL", help="The server.", metavar="URL")]
 Key = Annotated[
@@ -56,12 +60,23 @@ Key = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON alone on standard output.")]
-RoundOption = Annotated[str, typer.Option("--round", help="Id or name of the round, or current.", metavar="ROUND")]
-RoundArgument = Annotated[str, typer.Argument(help="Id or name of the round, or current.", metavar="ROUND")]
+RoundOption = Annotated[
+    str,
+    typer.Option(
+        "--round", help="Id or name of the round, or current.", metavar="ROUND", autocompletion=completion.rounds
+    ),
+]
+RoundArgument = Annotated[
+    str,
+    typer.Argument(help="Id or name of the round, or current.", metavar="ROUND", autocompletion=completion.rounds),
+]
 DatasetName = Annotated[
     str | None,
     typer.Option(
-        "--dataset", help="cities, fire, emoji, or a CSV file with the columns item and count.", metavar="NAME|FILE"
+        "--dataset",
+        help="cities, fire, emoji, or a CSV file with the columns item and count.",
+        metavar="NAME|FILE",
+        autocompletion=completion.datasets,
     ),
 ]
 Column = Annotated[
@@ -71,7 +86,10 @@ Column = Annotated[
 Eta = Annotated[
     str, typer.Option(help="Assumed malicious users per genuine one, m/n, 0 to 10; or auto.", metavar="NUMBER")
 ]
-RecoveryMethod = Annotated[str, typer.Option("--method", help="One of those that `ldprecover methods` lists.")]
+RecoveryMethod = Annotated[
+    str,
+    typer.Option("--method", help="One of those that `ldprecover methods` lists.", autocompletion=completion.methods),
+]
 MaliciousModel = Annotated[
     str,
     typer.Option(
@@ -130,7 +148,7 @@ def support_of(file: Path | None) -> list[float] | None:
     for line, text in enumerate(lines, 1):
         number = _number(text)
         if number is None:
-            raise UsageError(f"line {line} of {file} is no number")
+            raise UsageError(f"line {line} of {file} must be a number")
         numbers.append(number)
     return numbers
 
@@ -162,26 +180,44 @@ def quick_retries() -> "Retries":
 
 
 @contextmanager
-def connected(url: str, key: str | None = None, *, round: str | None = None) -> Iterator["Server"]:
-    """Yield the server, for calls about `round`; raise a CommandError in words where it refuses one."""
-    from ldprecover_client import InvalidAnswerError, RefusedError, Server
+def connected(
+    url: str,
+    key: str | None = None,
+    *,
+    scope: Scope = "admin",
+    round: str | None = None,
+    retries: "Retries | None" = None,
+) -> Iterator["Client"]:
+    """Yield a client of the server, for calls about `round` that may need a key of a scope.
 
-    with Server(url, key=key, retries=quick_retries()) as server:
+    Raises CommandError, in words, where the server answers with a problem of the key, or of the round's name.
+    """
+    from ldprecover_client import Client, InvalidAnswerError, RefusedError
+
+    with Client(url, key=key, retries=retries or quick_retries()) as client:
         try:
-            yield server
+            yield client
         except RefusedError as error:
             if error.slug == "unauthorized":
-                raise CommandError(_NO_KEY if key is None else _WRONG_KEY) from error
+                raise CommandError(_about_keys(key, scope)) from error
             if error.slug == "round-not-found" and round is not None:
-                near = close_to(round, [known.name for known in server.rounds()])
+                near = close_to(round, [known.name for known in client.rounds()])
                 raise CommandError(
                     f"no round is called {round!r}: {near or '`ldprecover round list` shows the rounds there are'}"
                 ) from error
             raise
         except InvalidAnswerError as error:
-            raise CommandError(f"{server.url}: {error}; check --url") from error
+            raise CommandError(f"{client.url}: {error}; check --url") from error
 
 
-_WHERE_KEYS_ARE = "the server printed one at its first start, and `ldprecover key create` on its database makes another"
-_NO_KEY = f"this needs a key of the server, in --key or LDPRECOVER_ADMIN_KEY: {_WHERE_KEYS_ARE}"
-_WRONG_KEY = f"the server does not know this key, or it was revoked: {_WHERE_KEYS_ARE}"
+def _about_keys(key: str | None, scope: Scope) -> str:
+    """Return what to say to someone whose key is missing or unknown."""
+    if scope == "admin":
+        variable, another = "LDPRECOVER_ADMIN_KEY", "the server printed one at its first start, and "
+        another += "`ldprecover key create` on its database makes another"
+    else:
+        variable, another = "LDPRECOVER_KEY", f"`ldprecover key create --scope {scope}` on its database makes one"
+    if key is not None:
+        return f"the server does not know this key, or it was revoked: {another}"
+    kind = {"admin": "an admin key", "analyst": "an analyst key", "report": "a report key"}[scope]
+    return f"this needs {kind} of the server, in --key or {variable}: {another}"

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import typer
@@ -10,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["bar", "console", "counted", "fail", "note", "plain", "plain_table", "print_json"]
+__all__ = ["bar", "console", "counted", "fail", "joined", "note", "plain", "plain_table", "print_json"]
 
 _WIDTH_OF_A_FILE = 100
 _EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -41,6 +42,11 @@ def fail(text: str) -> None:
 def counted(number: int, noun: str) -> str:
     """Return a number of things in words: 1 report, 2,000 reports."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def joined(labels: Iterable[str]) -> str:
+    """Return labels in one line. Labels hold commas, as New York, NY does, so semicolons stand between them."""
+    return "; ".join(map(plain, labels))
 
 
 def print_json(value: Any) -> None:

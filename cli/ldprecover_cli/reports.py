@@ -72,11 +72,11 @@ def report(
         if any(receipt.state != "accepted" for receipt in receipts):
             raise CommandError("not every report was accepted")
         return
-    with connected(url, key, round=round) as server:
+    with connected(url, key, scope="report", round=round) as client:
         try:
             receipt = reporter.report(value)
         except UnknownItemError:
-            parameters = server.parameters(round).parameters
+            parameters = client.parameters(round).parameters
             if not is_for_numbers(parameters):
                 check_items([value], parameters.items)
             raise
@@ -91,7 +91,7 @@ def report(
         return
     again = " It was made before and sent again: the value given now was not used." if receipt.resent else ""
     console().print(
-        f"Accepted by round {plain(receipt.round_id)}: one perturbed report at epsilon {receipt.epsilon:g}.{again} "
+        f"Accepted by round {_named(receipt)}: one perturbed report at epsilon {receipt.epsilon:g}.{again} "
         f"Your ledger has spent {reporter.ledger.spent:g} in all."
     )
 
@@ -99,6 +99,7 @@ def report(
 def _fields(receipt: "Receipt") -> dict[str, Any]:
     return {
         "round": receipt.round_id,
+        "name": receipt.round_name,
         "epsilon": receipt.epsilon,
         "state": receipt.state,
         "resent": receipt.resent,
@@ -115,4 +116,8 @@ def _show_resumed(receipts: Sequence["Receipt"], *, json: bool) -> None:
         console().print("Every report in the ledger has its answer.")
     for receipt in receipts:
         reason = f": {receipt.reason}" if receipt.reason else ""
-        console().print(plain(f"{receipt.state} by round {receipt.round_id}{reason}"))
+        console().print(f"{receipt.state} by round {_named(receipt)}{plain(reason)}")
+
+
+def _named(receipt: "Receipt") -> str:
+    return plain(receipt.round_name or receipt.round_id)

@@ -52,8 +52,8 @@ def frequencies(
 
     Example: ldprecover frequencies --round cities --top 10
     """
-    with connected(url, key, round=round) as server:
-        answer = server.frequencies(round)
+    with connected(url, key, scope="analyst", round=round) as client:
+        answer = client.frequencies(round)
     if json:
         print_json(answer)
         return
@@ -116,9 +116,9 @@ def recover(
     if job is not None and background:
         raise UsageError("give either --background or --job")
     options, shares = method_options(option), support_of(support)
-    with connected(url, key, round=round) as server:
+    with connected(url, key, scope="analyst", round=round) as client:
         if target:
-            check_items(target, server.parameters(round).parameters.items)
+            check_items(target, client.parameters(round).parameters.items)
         fields: dict[str, Any] = {
             "eta": eta_of(eta),
             "targets": "infer" if infer_targets else target or [],
@@ -128,16 +128,16 @@ def recover(
             "options": options,
         }
         if job is not None:
-            answer = server.job(round, job).wait()
+            answer = client.job(round, job).wait()
         elif background:
-            id_ = server.parameters(round).id  # another round may be the current one by then
-            begun = server.start_recovery(id_, **fields)
+            id_ = client.parameters(round).id  # another round may be the current one by then
+            begun = client.start_recovery(id_, **fields)
             if not begun.is_over:
                 _show_begun(begun.id, id_, json=json)
                 return
             answer = begun.wait()
         else:
-            answer = server.recover(round, **fields)
+            answer = client.recover(round, **fields)
     if json:
         print_json(answer)
         return

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from ldprecover_cli import completion
 from ldprecover_cli.failures import CommandError, UsageError
 from ldprecover_cli.options import (
     DEFAULT_URL,
@@ -19,7 +20,7 @@ from ldprecover_cli.options import (
     Url,
     connected,
 )
-from ldprecover_cli.output import console, counted, plain, plain_table, print_json
+from ldprecover_cli.output import console, counted, joined, plain, plain_table, print_json
 
 if TYPE_CHECKING:
     from ldprecover_client import RoundStatus, RoundSummary
@@ -48,7 +49,14 @@ def open_round(
         str | None, typer.Argument(help="Name; made from the protocol when absent.", metavar="NAME")
     ] = None,
     epsilon: Annotated[float, typer.Option(help="Privacy budget of one report, 0.01 to 10; smaller is more private.")],
-    protocol: Annotated[Protocol, typer.Option(help="How users perturb their values.")] = "olh",
+    protocol: Annotated[
+        Protocol,
+        typer.Option(
+            help="How users perturb their values: grr, oue, olh, or another that the server has.",
+            metavar="NAME",
+            autocompletion=completion.protocols,
+        ),
+    ] = "olh",
     item: Annotated[list[str] | None, typer.Option(help="An item users may hold; give it once for each.")] = None,
     items: Annotated[Path | None, typer.Option(help="Text file with one item a line.", metavar="FILE")] = None,
     dataset: DatasetName = None,
@@ -89,8 +97,8 @@ def open_round(
     Example: ldprecover round open staff --epsilon 1 --items staff.txt --access ticket --read-access key --retention 30d
     """
     labels = _labels(item, items, dataset, column, domain_size)
-    with connected(url, key) as server:
-        opened = server.open_round(
+    with connected(url, key) as client:
+        opened = client.open_round(
             name=name,
             protocol=protocol,
             epsilon=epsilon,
@@ -113,8 +121,8 @@ def list_rounds(*, url: Url = DEFAULT_URL, json: Json = False) -> None:
 
     Example: ldprecover round list
     """
-    with connected(url) as server:
-        found = server.rounds()
+    with connected(url) as client:
+        found = client.rounds()
     if json:
         print_json({"rounds": [_flat(round) for round in found]})
         return
@@ -142,8 +150,8 @@ def show_round(round: RoundArgument = "current", *, url: Url = DEFAULT_URL, json
 
     Example: ldprecover round show cities
     """
-    with connected(url, round=round) as server:
-        _show(server.round(round), json=json)
+    with connected(url, round=round) as client:
+        _show(client.round(round), json=json)
 
 
 @app.command("close")
@@ -154,8 +162,8 @@ def close_round(round: RoundArgument, *, url: Url = DEFAULT_URL, key: Key = None
 
     Example: ldprecover round close cities
     """
-    with connected(url, key, round=round) as server:
-        _show(server.close_round(round), json=json)
+    with connected(url, key, round=round) as client:
+        _show(client.close_round(round), json=json)
 
 
 @app.command("delete")
@@ -173,14 +181,14 @@ def delete_round(
 
     Example: ldprecover round delete cities --yes
     """
-    with connected(url, key, round=round) as server:
-        status = server.round(round)
+    with connected(url, key, round=round) as client:
+        status = client.round(round)
         if not yes:
             if not sys.stdin.isatty():
                 raise UsageError("deleting needs --yes where nobody can be asked")
             if not typer.confirm(f"Delete {plain(status.name)} and its {counted(status.n, 'report')}?", err=True):
                 raise CommandError("nothing was deleted")
-        server.delete_round(status.id)
+        client.delete_round(status.id)
     if json:
         print_json({"deleted": status.id})
     else:
@@ -227,7 +235,7 @@ def _show(status: "RoundStatus", *, json: bool) -> None:
         print_json(fields)
         return
     labels = fields.pop("items")
-    shown = ", ".join(labels[:8]) + (f", … ({len(labels) - 8:,} more)" if len(labels) > 8 else "")
+    shown = joined(labels[:8]) + (f"; … ({len(labels) - 8:,} more)" if len(labels) > 8 else "")
     table = plain_table("", "")
     table.show_header = False
     for name, value in {**fields, "n": counted(status.n, "report"), "items": shown}.items():

@@ -32,7 +32,7 @@ def serve_options() -> Signature:
 
 def run_server(**given: Any) -> None:
     """Serve with these settings, the others being their defaults, until SIGINT or SIGTERM."""
-    with _in_words():
+    with _translated_errors():
         try:
             serve(_settings(given))
         except KeyboardInterrupt:
@@ -41,7 +41,7 @@ def run_server(**given: Any) -> None:
 
 def new_key(*, scope: str, name: str | None, **given: Any) -> tuple[str, str]:
     """Return another key of the database in these settings, and words on which database that is."""
-    with _in_words():
+    with _translated_errors():
         settings = _of_a_server(given)
         file = _file(settings)
         a = "A" if scope == "report" else "An"
@@ -51,25 +51,25 @@ def new_key(*, scope: str, name: str | None, **given: Any) -> tuple[str, str]:
 
 def all_keys(**given: Any) -> list[AccessKey]:
     """Return what is told of the keys of the database in these settings."""
-    with _in_words():
+    with _translated_errors():
         return list_keys(_of_a_server(given))
 
 
 def migrate_database(**given: Any) -> list[str]:
     """Bring the database in these settings to this version's schema; return the revisions it went through."""
-    with _in_words():
+    with _translated_errors():
         return migrate(_settings(given))
 
 
 def check_database(**given: Any) -> list[Finding]:
     """Return what in the database in these settings does not agree with itself."""
-    with _in_words():
+    with _translated_errors():
         return check(_of_a_server(given))
 
 
 def end_key(name: str, **given: Any) -> None:
     """Revoke a key of the database in these settings."""
-    with _in_words():
+    with _translated_errors():
         revoke_key(_of_a_server(given), name)
 
 
@@ -108,7 +108,7 @@ def _option(name: str, field: FieldInfo) -> Parameter:
 
 
 @contextmanager
-def _in_words() -> Iterator[None]:
+def _translated_errors() -> Iterator[None]:
     try:
         yield
     except ConfigurationError as error:

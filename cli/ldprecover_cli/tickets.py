@@ -31,6 +31,6 @@ def mint(
 
     Example: ldprecover ticket mint cities --count 1000
     """
-    with connected(url, key, round=round) as server:
-        for ticket in server.mint_tickets(round, count):
+    with connected(url, key, round=round) as client:
+        for ticket in client.mint_tickets(round, count):
             typer.echo(ticket)

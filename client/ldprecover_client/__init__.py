@@ -1,4 +1,4 @@
-"""The client of a round: reporters for real users, populations for simulations, servers called over HTTP.
+"""The client of a round: reporters for real users, populations for simulations, a client of a server.
 
     Reporter("http://localhost:8000").report("New York, NY")
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         EpsilonTooHighError,
         InconsistentRoundError,
         InvalidAnswerError,
+        JournalError,
         LedgerError,
         LimitError,
         RefusedError,
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
         UnansweredError,
         UnknownItemError,
     )
-    from ldprecover_client.http import AsyncServer, Server
+    from ldprecover_client.http import AsyncClient, Client
     from ldprecover_client.jobs import Job
+    from ldprecover_client.journal import Journal
     from ldprecover_client.ledger import Entry, Ledger
     from ldprecover_client.population import Population
     from ldprecover_client.progress import progress_bar
@@ -44,9 +46,10 @@ __all__ = [
     "AccessError",
     "AlreadyReportedError",
     "ArgumentError",
+    "AsyncClient",
     "AsyncReporter",
-    "AsyncServer",
     "CallerError",
+    "Client",
     "ClientError",
     "Dataset",
     "DatasetError",
@@ -57,6 +60,8 @@ __all__ = [
     "InsecureTransportWarning",
     "InvalidAnswerError",
     "Job",
+    "Journal",
+    "JournalError",
     "Ledger",
     "LedgerError",
     "LimitError",
@@ -68,7 +73,6 @@ __all__ = [
     "Round",
     "RoundStatus",
     "RoundSummary",
-    "Server",
     "ServerError",
     "UnansweredError",
     "UnknownItemError",
@@ -81,8 +85,9 @@ _MODULES = {
     "answers": ("Round", "RoundStatus", "RoundSummary"),
     "bulk": ("submit_reports",),
     "datasets": ("DATASETS", "Dataset", "load_dataset"),
-    "http": ("AsyncServer", "Server"),
+    "http": ("AsyncClient", "Client"),
     "jobs": ("Job",),
+    "journal": ("Journal",),
     "ledger": ("Entry", "Ledger"),
     "population": ("Population",),
     "progress": ("progress_bar",),
@@ -96,7 +101,13 @@ _HOME = {name: module for module, names in _MODULES.items() for name in names}
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOME.get(name, 'errors')}"), name)
+    try:
+        value = getattr(import_module(f"{__name__}.{_HOME.get(name, 'errors')}"), name)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0].startswith("ldprecover"):
+            raise
+        said = f"{name} needs {error.name}, which is not installed: pip install 'ldprecover[client]'"
+        raise ImportError(said, name=error.name) from None
     globals()[name] = value
     return value
 

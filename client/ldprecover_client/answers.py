@@ -33,6 +33,7 @@ __all__ = [
     "read_recovery_at_once",
     "read_round",
     "read_rounds",
+    "read_stats",
     "read_status",
     "read_submitted",
     "read_suspects",
@@ -192,7 +193,7 @@ def _problem(body: dict[str, Any], status: int) -> RefusedError:
 
 
 def _fields(body: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Return the fields a problem names, each with its reason; whatever is none of that is left out."""
+    """Return the fields a problem names, each with its reason; whatever else there is is left out."""
     found = body.get("errors")
     pairs = [(e.get("field"), e.get("reason")) for e in found if isinstance(e, dict)] if isinstance(found, list) else []
     return tuple((_plain(f), _plain(r)) for f, r in pairs[:_MOST_FIELDS] if isinstance(f, str) and isinstance(r, str))
@@ -223,7 +224,7 @@ def read_rounds(answer: Answer) -> tuple[RoundSummary, ...]:
     """Read GET /rounds: {"rounds": [...]}."""
     rounds = _list(_object(answer), "rounds")
     if not all(isinstance(row, dict) for row in rounds):
-        raise InvalidAnswerError("rounds is no array of objects")
+        raise InvalidAnswerError("rounds must be an array of objects")
     return tuple(_summary(row) for row in rounds)
 
 
@@ -231,7 +232,7 @@ def read_submitted(answer: Answer) -> Submitted:
     """Read the answer to a submission."""
     body = _object(answer)
     if type(body.get("duplicate")) is not bool:
-        raise InvalidAnswerError("duplicate is neither true nor false")
+        raise InvalidAnswerError("duplicate must be true or false")
     return {"round": _text(body, "round"), "accepted": _integer(body, "accepted", 1), "duplicate": body["duplicate"]}
 
 
@@ -242,7 +243,7 @@ def read_tickets(answer: Answer, count: int) -> tuple[str, ...]:
     except UnicodeDecodeError:
         raise InvalidAnswerError("the tickets are not ASCII") from None
     if not all(map(TICKET.fullmatch, tickets)):
-        raise InvalidAnswerError("what came is no list of tickets")
+        raise InvalidAnswerError("the tickets must have the form of tickets")
     if len(set(tickets)) != count:
         raise InvalidAnswerError(f"{len(set(tickets))} tickets came for the {count} that were asked for")
     return tickets
@@ -261,7 +262,7 @@ def read_frequencies(answer: Answer) -> dict[str, Any]:
         _columns(body, d, "frequencies", "standard_errors")
         _number(body, "sum")
     elif any(body.get(name) is not None for name in ("frequencies", "standard_errors", "sum")):
-        raise InvalidAnswerError("estimates without a report")
+        raise InvalidAnswerError("without reports, the estimates must be null")
     return body
 
 
@@ -290,9 +291,9 @@ def read_job(answer: Answer) -> JobStatus:
     body = _object(answer)
     id_, state, progress = _reference(body, "job"), body.get("state"), _number(body, "progress")
     if state not in JOB_STATES:
-        raise InvalidAnswerError(f"state is none of {', '.join(JOB_STATES)}")
+        raise InvalidAnswerError(f"state must be one of {', '.join(JOB_STATES)}")
     if not 0 <= progress <= 1:
-        raise InvalidAnswerError("progress is no number from 0 to 1")
+        raise InvalidAnswerError("progress must be a number from 0 to 1")
     came: Any = body.get({"done": "result", "failed": "problem"}.get(state, ""), {})
     if not isinstance(came, dict):
         raise InvalidAnswerError(f"a job that is {state} does not say what came of it")
@@ -310,13 +311,27 @@ def _recovery(body: dict[str, Any]) -> dict[str, Any]:
     d = len(_labels(body))
     _columns(body, d, "poisoned", "malicious", "genuine", "recovered")
     if not all(type(target) is int and 0 <= target < d for target in _list(body, "targets")):
-        raise InvalidAnswerError("targets is no array of item indices")
+        raise InvalidAnswerError("targets must be an array of item indices")
     return body
 
 
 def read_methods(answer: Answer) -> dict[str, Any]:
     """Read GET /rounds/{id}/methods."""
     return _rows(answer, "methods", texts=("name", "summary"))
+
+
+def read_stats(answer: Answer) -> dict[str, Any]:
+    """Read GET /rounds/{id}/stats."""
+    body = _object(answer)
+    _text(body, "round")
+    for name in ("reports", "duplicates"):
+        _integer(body, name, 0)
+    refusals = body.get("refusals")
+    if not isinstance(refusals, dict):
+        raise InvalidAnswerError("refusals must be an object")
+    for name in refusals:
+        _integer(refusals, name, 0)
+    return body
 
 
 def read_alarms(answer: Answer) -> dict[str, Any]:
@@ -334,7 +349,7 @@ def _rows(answer: Answer, field: str, *, texts: Sequence[str], numbers: Sequence
     _text(body, "round")
     for row in _list(body, field):
         if not isinstance(row, dict):
-            raise InvalidAnswerError(f"{field} is no array of objects")
+            raise InvalidAnswerError(f"{field} must be an array of objects")
         for name in texts:
             _text(row, name)
         for name in numbers:
@@ -343,22 +358,22 @@ def _rows(answer: Answer, field: str, *, texts: Sequence[str], numbers: Sequence
 
 
 def _object(answer: Answer) -> dict[str, Any]:
-    def refuse(constant: str) -> None:
-        raise ValueError(f"{constant} is no JSON")
+    def fail(constant: str) -> None:
+        raise ValueError(f"{constant} is not JSON")
 
     try:
-        body = json.loads(answer.body, parse_constant=refuse)
+        body = json.loads(answer.body, parse_constant=fail)
     except (ValueError, RecursionError):  # not JSON, not Unicode, or nested to exhaust the parser
         raise InvalidAnswerError("the answer is not JSON") from None
     if not isinstance(body, dict):
-        raise InvalidAnswerError("the answer is no JSON object")
+        raise InvalidAnswerError("the answer must be a JSON object")
     return body
 
 
 def _reference(body: dict[str, Any], name: str) -> str:
     """Return an id that can stand in a path: one that cannot must not get into a ledger."""
     if not REFERENCE.fullmatch(_text(body, name)):
-        raise InvalidAnswerError(f"{name} is none that a round could be asked for by")
+        raise InvalidAnswerError(f"{name} must be an id of letters, digits and . _ ~ -")
     return str(body[name])
 
 
@@ -395,7 +410,7 @@ def _stated(body: dict[str, Any]) -> dict[str, Any]:
 
 def _mutable(body: dict[str, Any]) -> dict[str, Any]:
     if body.get("state") not in ("open", "closed"):
-        raise InvalidAnswerError('state is neither "open" nor "closed"')
+        raise InvalidAnswerError('state must be "open" or "closed"')
     return {
         "state": body["state"],
         "n": _integer(body, "n", 0),
@@ -428,14 +443,14 @@ def _plain(text: str) -> str:
 def _text(body: dict[str, Any], name: str) -> str:
     value = body.get(name)
     if not isinstance(value, str) or not value:
-        raise InvalidAnswerError(f"{name} is no text")
+        raise InvalidAnswerError(f"{name} must be text")
     return value
 
 
 def _integer(body: dict[str, Any], name: str, least: int) -> int:
     value = body.get(name)
     if type(value) is not int or not least <= value < 1 << 63:
-        raise InvalidAnswerError(f"{name} is no integer of {least} or more")
+        raise InvalidAnswerError(f"{name} must be an integer of at least {least}")
     return value
 
 
@@ -449,21 +464,21 @@ def _is_number(value: Any) -> bool:
 def _number(body: dict[str, Any], name: str) -> float:
     value = body.get(name)
     if not _is_number(value):
-        raise InvalidAnswerError(f"{name} is no finite number")
+        raise InvalidAnswerError(f"{name} must be a finite number")
     return float(value)  # type: ignore[arg-type]
 
 
 def _list(body: dict[str, Any], name: str) -> list[Any]:
     value = body.get(name)
     if not isinstance(value, list):
-        raise InvalidAnswerError(f"{name} is no array")
+        raise InvalidAnswerError(f"{name} must be an array")
     return value
 
 
 def _labels(body: dict[str, Any]) -> list[str]:
     items = _list(body, "items")
     if not all(isinstance(label, str) for label in items):
-        raise InvalidAnswerError("items is no array of labels")
+        raise InvalidAnswerError("items must be an array of strings")
     return items
 
 

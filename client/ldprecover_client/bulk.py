@@ -12,7 +12,8 @@ from ldprecover.protocols import MAX_DOMAIN_SIZE, FrequencyOracle
 from ldprecover.wire import pack
 from ldprecover_client.calls import checked_ticket
 from ldprecover_client.errors import ArgumentError, InvalidAnswerError, RefusedError, UnansweredError
-from ldprecover_client.http import Server, Transport
+from ldprecover_client.http import Client, Transport
+from ldprecover_client.journal import Journal
 from ldprecover_client.progress import Progress
 from ldprecover_client.retry import Retries
 
@@ -40,6 +41,7 @@ def submit_reports(
     batch_size: int = BATCH_SIZE,
     connections: int = 4,
     progress: Progress | None = None,
+    journal: Journal | None = None,
     compress: bool = False,
     timeout: float = 30.0,
     retries: Retries | None = None,
@@ -55,9 +57,11 @@ def submit_reports(
     report is a submission of its own, under its own ticket; they are checked to be different, and to have the
     form of tickets, before any is sent. With the round's `oracle` submissions of many reports may be
     larger: not all protocols are as slow to count as the slowest. `compress` gzips the bodies. `progress`
-    is called from the caller's thread after each submission.
+    is called from the caller's thread before the first submission and after each. A `journal` writes down which
+    submissions were accepted and holds their keys: called with it again, and with the same reports,
+    this sends the others, so that each report counts once whatever was interrupted. The caller removes it.
 
-    Raises what `Server.submit` raises for the first submission that fails, with a note that says
+    Raises what `Client.submit` raises for the first submission that fails, with a note that says
     how many reports had been accepted; a 413 says which batch size was too large. Once it raises,
     no further submission begins. Raises ArgumentError for sizes below 1 or connections above 64.
     """
@@ -74,24 +78,27 @@ def submit_reports(
         for ticket in tickets[:n]:
             checked_ticket(ticket)
     size = 1 if tickets is not None else min(batch_size, _most(reports, oracle))
+    if journal is not None:
+        size = journal.begin(reports, size)
+    starts = [start for start in range(0, n, size) if journal is None or not journal.was_accepted(start)]
     stop = threading.Event()
-    stored: list[int] = []
-    accepted = 0
+    accepted = n - sum(min(size, n - start) for start in starts)  # by a run before this one
+    stored: list[int] = [accepted]
     sending: set[Future[int]] = set()
 
     def pause(seconds: float) -> None:
         if stop.wait(seconds):
             raise UnansweredError("stopped before a retry, since another submission failed")
 
-    def send(server: Server, start: int) -> int:
+    def send(client: Client, start: int) -> int:
         batch = reports[start : start + size]
         ticket = None if tickets is None else tickets[start]
-        submission_key = secrets.token_hex(16)
+        idempotency_key = secrets.token_hex(16) if journal is None else journal.key(start)
         try:
             while True:
                 before = len(stored)
                 try:
-                    answer = server.submit(round_id, pack(batch), submission_key, compress=compress, ticket=ticket)
+                    answer = client.submit(round_id, pack(batch), idempotency_key, compress=compress, ticket=ticket)
                     break
                 except UnansweredError as error:
                     # All wait for one key's rate; while others of them get through, this one's turn will come.
@@ -105,6 +112,8 @@ def submit_reports(
         if answer["accepted"] != len(batch):
             raise InvalidAnswerError(f"the server accepted {answer['accepted']} of a submission of {len(batch)}")
         stored.append(len(batch))
+        if journal is not None:
+            journal.accept(start)
         return len(batch)
 
     def collect(leave: int) -> None:
@@ -117,12 +126,14 @@ def submit_reports(
                     progress(accepted, n)
 
     with (
-        Server(url, key=key, timeout=timeout, retries=retries, transport=transport, sleep=pause) as server,
+        Client(url, key=key, timeout=timeout, retries=retries, transport=transport, sleep=pause) as client,
         ThreadPoolExecutor(connections, thread_name_prefix="submit-reports") as pool,
     ):
         try:
-            for start in range(0, n, size):
-                sending.add(pool.submit(send, server, start))
+            if progress is not None:
+                progress(accepted, n)
+            for start in starts:
+                sending.add(pool.submit(send, client, start))
                 collect(leave=2 * connections)
             collect(leave=0)
         except BaseException as error:

@@ -32,6 +32,7 @@ __all__ = [
     "round_",
     "rounds",
     "start_recovery",
+    "stats",
     "submit",
     "suspects",
     "version",
@@ -64,7 +65,7 @@ class Call(Generic[T]):
         """Return what a final answer says.
 
         Raises RefusedError for a problem, InvalidAnswerError or InconsistentRoundError for an answer
-        that is none of this interface.
+        that does not fit this interface.
         """
         read = self.read if answer.status == self.status else self.others.get(answer.status)
         if read is None:
@@ -84,7 +85,7 @@ class Call(Generic[T]):
 def _what_else(answer: Answer) -> str:
     if 300 <= answer.status < 400:
         return f"the server redirects (status {answer.status}); give the URL it redirects to"
-    return f"status {answer.status} without a problem, which is no answer of an LDPRecover server"
+    return f"status {answer.status} without a problem, so this is not an LDPRecover server"
 
 
 def open_round(fields: Mapping[str, Any]) -> Call[RoundStatus]:
@@ -124,7 +125,7 @@ def submit(
 ) -> Call[Submitted]:
     """POST /rounds/{id}/reports: packed reports under an idempotency key, or one under its ticket."""
     if not _KEY.fullmatch(key):
-        raise ArgumentError("an idempotency key is 1 to 64 characters from ASCII 0x21 to 0x7E")
+        raise ArgumentError("an idempotency key must be 1 to 64 characters from ASCII 0x21 to 0x7E")
     if ticket is None:
         headers = {"Content-Type": MEDIA_TYPE, "Idempotency-Key": key}
     else:
@@ -138,7 +139,7 @@ def submit(
 def checked_ticket(ticket: str) -> str:
     """Return a ticket. Raises ArgumentError for what cannot be one."""
     if not answers.TICKET.fullmatch(ticket):
-        raise ArgumentError("a ticket is 22 characters, a dot, and 22 more, from A-Z a-z 0-9 _ -")
+        raise ArgumentError("a ticket must be 22 characters, a dot, and 22 more, from A-Z a-z 0-9 _ -")
     return ticket
 
 
@@ -182,6 +183,11 @@ def cancel_job(reference: str, id_: str) -> Call[None]:
     return Call("DELETE", _path(reference, f"/jobs/{_reference(id_)}"), answers.read_nothing, status=204)
 
 
+def stats(reference: str) -> Call[dict[str, Any]]:
+    """GET /rounds/{id}/stats."""
+    return Call("GET", _path(reference, "/stats"), answers.read_stats)
+
+
 def methods(reference: str) -> Call[dict[str, Any]]:
     """GET /rounds/{id}/methods."""
     return Call("GET", _path(reference, "/methods"), answers.read_methods)
@@ -215,7 +221,7 @@ def _path(reference: str, rest: str = "") -> str:
 
 def _reference(reference: str) -> str:
     if not isinstance(reference, str) or not answers.REFERENCE.fullmatch(reference):
-        raise ArgumentError('a round is named by its id, its name or "current"')
+        raise ArgumentError('a round must be named by its id, its name or "current"')
     return reference
 
 

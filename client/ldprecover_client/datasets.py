@@ -90,7 +90,7 @@ def load_dataset(name_or_path: str | PathLike[str], column: str | None = None) -
             items, counts = _read_counts(name_or_path, csv.reader(text))
         return Dataset(name_or_path, items, counts, source)
     path = Path(name_or_path)
-    with _in_words(name_or_path), _open(path) as text:
+    with _translated_errors(name_or_path), _open(path) as text:
         rows = csv.reader(text, strict=True)
         if column is None:
             items, counts = _read_counts(path.name, rows)
@@ -107,7 +107,7 @@ def _open(path: Path) -> TextIO:
 
 
 @contextmanager
-def _in_words(name: str | PathLike[str]) -> Iterator[None]:
+def _translated_errors(name: str | PathLike[str]) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
@@ -115,7 +115,7 @@ def _in_words(name: str | PathLike[str]) -> Iterator[None]:
     except UnicodeDecodeError:
         raise DatasetError(f"{name} is not text in UTF-8") from None
     except (csv.Error, EOFError) as error:
-        raise DatasetError(f"{name} is no CSV file: {error}") from None
+        raise DatasetError(f"{name} is not a CSV file: {error}") from None
     except OSError as error:
         raise DatasetError(f"{name} cannot be read: {error.strerror or error}") from None
 

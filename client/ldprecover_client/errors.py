@@ -2,8 +2,8 @@
 
     ClientError
     ├── CallerError                   you: what was asked for cannot be done
-    │   ├── ArgumentError             an argument is outside its range, or a URL is none
-    │   ├── UnknownItemError          the value is no item of the round
+    │   ├── ArgumentError             an argument or a URL is outside its range
+    │   ├── UnknownItemError          the value is not an item of the round
     │   ├── AccessError               the round wants a key or a ticket, or takes no ticket
     │   ├── AlreadyReportedError      this ledger already holds the round's one report
     │   └── DatasetError              a file that cannot be read as items and counts
@@ -11,9 +11,10 @@
     │   ├── EpsilonTooHighError       the round's epsilon is above your limit for one round
     │   └── EpsilonSpentError         with this round, all rounds together would be above your total
     ├── LedgerError                   this machine: the ledger cannot be read, trusted or written
+    ├── JournalError                  this machine: the journal of a run cannot be read or written
     ├── RefusedError                  the server understood and said no; it names its reason
     ├── ServerError                   the server, or something that answers in its place
-    │   ├── InvalidAnswerError        an answer that is none of this interface
+    │   ├── InvalidAnswerError        an answer that does not fit this interface
     │   └── InconsistentRoundError    parameters of a round that contradict each other
     └── UnansweredError               the network, or a server that is down or too busy: try again later
 
@@ -31,6 +32,7 @@ __all__ = [
     "EpsilonTooHighError",
     "InconsistentRoundError",
     "InvalidAnswerError",
+    "JournalError",
     "LedgerError",
     "LimitError",
     "RefusedError",
@@ -53,7 +55,7 @@ class ArgumentError(CallerError, ValueError):
 
 
 class UnknownItemError(CallerError, ValueError):
-    """The value is no item of the round. The message does not repeat it."""
+    """The value is not an item of the round. The message does not repeat it."""
 
 
 class AccessError(CallerError):
@@ -89,6 +91,10 @@ class EpsilonSpentError(LimitError):
 
 class LedgerError(ClientError):
     """The ledger file cannot be opened, trusted or written, so nothing may be perturbed."""
+
+
+class JournalError(ClientError):
+    """The journal of a run cannot be read or written, so that the run could not go on after an interruption."""
 
 
 class RefusedError(ClientError):
@@ -140,7 +146,7 @@ class ServerError(ClientError):
 
 
 class InvalidAnswerError(ServerError):
-    """An answer is none of this interface: not its form, not its fields, or too large."""
+    """An answer does not fit this interface: not its form, not its fields, or too large."""
 
 
 class InconsistentRoundError(ServerError):

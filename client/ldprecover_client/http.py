@@ -1,11 +1,14 @@
-"""A server of reports, called over HTTP: the one module that knows the HTTP library.
+"""Calling a server of reports over HTTP: the one module that knows the HTTP library.
 
-`Server` and `AsyncServer` differ in how they wait, and in nothing else: what to send is in `calls`,
+`Client` and `AsyncClient` differ in how they wait, and in nothing else: what to send is in `calls`,
 when to send it again in `retry`, what an answer must look like in `answers`.
 """
 
 import asyncio
+import functools
+import os
 import random
+import ssl
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -24,7 +27,7 @@ from ldprecover_client.jobs import Job
 from ldprecover_client.retry import Backoff, Retries, is_passing, never_taken, retry_after_seconds
 from ldprecover_client.secrecy import is_this_machine, warn_if_readable
 
-__all__ = ["MAX_ANSWER_BYTES", "AsyncServer", "AsyncTransport", "Server", "Transport", "server_url"]
+__all__ = ["MAX_ANSWER_BYTES", "AsyncClient", "AsyncTransport", "Client", "Transport", "server_url"]
 
 MAX_ANSWER_BYTES = 64 << 20
 """Answers past this size are refused: far more than 100,000 items with long labels take."""
@@ -50,18 +53,42 @@ def server_url(url: str) -> str:
     except (httpx.InvalidURL, TypeError):
         raise ArgumentError("the server's URL cannot be read") from None
     if parsed.scheme not in ("http", "https") or not parsed.host:
-        raise ArgumentError(f"a server's URL begins with http:// or https:// and names a host, unlike {url!r}")
+        raise ArgumentError(f"the server's URL must begin with http:// or https:// and name a host, unlike {url!r}")
     if parsed.port is not None and not 0 < parsed.port < 1 << 16:  # the system would take it modulo 2¹⁶
-        raise ArgumentError(f"the port of a server's URL lies between 1 and 65535, unlike {parsed.port}")
+        raise ArgumentError(f"the port of the server's URL must be from 1 to 65535, not {parsed.port}")
     if parsed.userinfo:
-        raise ArgumentError("a server's URL holds no user or password: it is written down with each report")
+        raise ArgumentError("the server's URL must hold no user or password: it is written down with each report")
     if parsed.query or parsed.fragment:
-        raise ArgumentError("a server's URL has no query and no fragment")
+        raise ArgumentError("the server's URL must have no query and no fragment")
     return str(parsed).rstrip("/")
 
 
+def _tls_context(url: str) -> ssl.SSLContext:
+    """Return what secures connections to a server; for http:// one that trusts nobody and costs nothing.
+
+    Reading the certificates that are trusted takes tens of milliseconds, in which an event loop stands still. A
+    process reads them once, as long as the environment names the same ones.
+    """
+    if httpx.URL(url).scheme == "http":
+        return _no_tls_context()
+    return _trusting_context(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+
+
+@functools.cache
+def _no_tls_context() -> ssl.SSLContext:
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+@functools.cache
+def _trusting_context(file: str | None, folder: str | None) -> ssl.SSLContext:
+    return httpx.create_ssl_context()  # reads the same two from the environment
+
+
+_installed_version = functools.cache(installed_version)
+
+
 class _Caller:
-    """What both kinds of server share: everything but sending and waiting."""
+    """What both kinds of client share: everything but sending and waiting."""
 
     def __init__(
         self,
@@ -75,7 +102,7 @@ class _Caller:
         self.url = server_url(url)
         self._is_network = is_network  # else only the caller knows where it leads, and who can read it
         if key is not None and not (key.isascii() and key.isprintable() and key.strip() == key != ""):
-            raise ArgumentError("a key is printable ASCII without spaces around it")
+            raise ArgumentError("a key must be printable ASCII without spaces around it")
         if key is not None and is_network:
             warn_if_readable(self.url, "key", stacklevel=3)
         self._key = key
@@ -83,18 +110,29 @@ class _Caller:
         self._clock = clock
         self._draw = (rng or random.Random()).random
 
+    @property
+    def has_key(self) -> bool:
+        """Whether an access key goes with each call."""
+        return self._key is not None
+
+    @property
+    def is_network(self) -> bool:
+        """Whether requests go over the network, and not over a transport of the caller's."""
+        return self._is_network
+
     def _settings(self, timeout: float) -> dict[str, Any]:
         headers = {
             "Accept": "application/json, application/problem+json",
             # Answers are bounded by their bytes; compressed, a few could unfold to any number.
             "Accept-Encoding": "identity",
-            "User-Agent": f"ldprecover-client/{installed_version('ldprecover')}",
+            "User-Agent": f"ldprecover-client/{_installed_version('ldprecover')}",
         }
         if self._key is not None:
             headers["Authorization"] = f"Bearer {self._key}"
         return {
             "headers": headers,
             "timeout": timeout,
+            "verify": _tls_context(self.url),
             "limits": httpx.Limits(max_connections=_MAX_CONNECTIONS, max_keepalive_connections=_MAX_CONNECTIONS),
             # A cookie could tie the reports of one user together.
             "cookies": CookieJar(DefaultCookiePolicy(allowed_domains=[])),
@@ -180,8 +218,8 @@ class _Body:
         return Answer(self._response.status_code, headers, bytes(self._pieces))
 
 
-class Server(_Caller):
-    """A server of reports. A context manager; it may be shared between threads.
+class Client(_Caller):
+    """Calls a server of reports. A context manager; it may be shared between threads.
 
     `key` is an access key, for the calls that need one; `deadline` the seconds that a request may take
     in all, however its answer trickles in; `timeout` the seconds to wait for each step
@@ -189,7 +227,7 @@ class Server(_Caller):
     `rng` the waiting, time and randomness of retries.
 
     Every call raises RefusedError for a problem the server states, UnansweredError after the last
-    retry, InvalidAnswerError or InconsistentRoundError for an answer that is none of the interface,
+    retry, InvalidAnswerError or InconsistentRoundError for an answer that does not fit the interface,
     and ArgumentError for an argument that cannot be sent. Round references are an id, a name or "current".
     """
 
@@ -208,10 +246,12 @@ class Server(_Caller):
     ) -> None:
         super().__init__(url, key, retries, transport is None, clock, rng)
         self._sleep = sleep
-        self._client = httpx.Client(transport=transport, **self._settings(timeout))
+        self._options: dict[str, Any] = {"timeout": timeout, "deadline": deadline, "retries": retries}
+        self._options |= {"transport": transport, "sleep": sleep, "clock": clock, "rng": rng}
+        self._http = httpx.Client(transport=transport, **self._settings(timeout))
         self._seconds = deadline
         self._deadline = Deadline()
-        for carrier in (self._client._transport, *self._client._mounts.values()):
+        for carrier in (self._http._transport, *self._http._mounts.values()):
             if isinstance(carrier, httpx.HTTPTransport):
                 # The library has no public way to its connections, and a head that trickles in is seen nowhere else.
                 carrier._pool._network_backend = self._deadline
@@ -226,7 +266,11 @@ class Server(_Caller):
 
     def close(self) -> None:
         """Close the connections."""
-        self._client.close()
+        self._http.close()
+
+    def elsewhere(self, url: str) -> "Client":
+        """Return a client of another server with the same settings, but without the key."""
+        return Client(url, **self._options)
 
     def open_round(
         self,
@@ -299,6 +343,10 @@ class Server(_Caller):
         """Return the round's unbiased estimates, as columns."""
         return self._call(calls.frequencies(reference))
 
+    def stats(self, reference: str) -> dict[str, Any]:
+        """Return how many reports the round has, and how many submissions were duplicates or refused, and why."""
+        return self._call(calls.stats(reference))
+
     def methods(self, reference: str) -> dict[str, Any]:
         """Return the recovery methods, and which of them this round can give."""
         return self._call(calls.methods(reference))
@@ -361,15 +409,15 @@ class Server(_Caller):
             self._sleep(delay)
 
     def _send(self, call: Call[Any]) -> Answer:
-        with self._deadline.within(self._seconds), self._client.stream(**self._request(call)) as response:
+        with self._deadline.within(self._seconds), self._http.stream(**self._request(call)) as response:
             body = _Body(call, response)
             for piece in response.iter_bytes():
                 body.add(piece)
         return body.answer()
 
 
-class AsyncServer(_Caller):
-    """The calls a user's report needs, for asyncio. An async context manager; see `Server`."""
+class AsyncClient(_Caller):
+    """The calls a user's report needs, for asyncio. An async context manager; see `Client`."""
 
     def __init__(
         self,
@@ -386,7 +434,9 @@ class AsyncServer(_Caller):
     ) -> None:
         super().__init__(url, key, retries, transport is None, clock, rng)
         self._sleep = sleep
-        self._client = httpx.AsyncClient(transport=transport, **self._settings(timeout))
+        self._options: dict[str, Any] = {"timeout": timeout, "deadline": deadline, "retries": retries}
+        self._options |= {"transport": transport, "sleep": sleep, "clock": clock, "rng": rng}
+        self._http = httpx.AsyncClient(transport=transport, **self._settings(timeout))
         self._seconds = deadline
 
     async def __aenter__(self) -> Self:
@@ -399,7 +449,11 @@ class AsyncServer(_Caller):
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._client.aclose()
+        await self._http.aclose()
+
+    def elsewhere(self, url: str) -> "AsyncClient":
+        """Return a client of another server with the same settings, but without the key."""
+        return AsyncClient(url, **self._options)
 
     async def parameters(self, reference: str) -> Round:
         """Return the immutable part of a round, checked."""
@@ -408,7 +462,7 @@ class AsyncServer(_Caller):
     async def submit(
         self, reference: str, packed: bytes, key: str, *, compress: bool = False, ticket: str | None = None
     ) -> Submitted:
-        """Send packed reports as one submission under an idempotency key; see `Server.submit`."""
+        """Send packed reports as one submission under an idempotency key; see `Client.submit`."""
         return await self._call(self._submission(reference, packed, key, compress, ticket))
 
     async def _call(self, call: Call[T]) -> T:
@@ -427,7 +481,7 @@ class AsyncServer(_Caller):
 
     async def _send(self, call: Call[Any]) -> Answer:
         try:
-            async with asyncio.timeout(self._seconds), self._client.stream(**self._request(call)) as response:
+            async with asyncio.timeout(self._seconds), self._http.stream(**self._request(call)) as response:
                 body = _Body(call, response)
                 async for piece in response.aiter_bytes():
                     body.add(piece)

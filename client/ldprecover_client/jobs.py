@@ -13,11 +13,11 @@ _LONGEST_PAUSE = 5.0
 
 
 class Job:
-    """A recovery under way, as `Server.start_recovery` gives it.
+    """A recovery under way, as `Client.start_recovery` gives it.
 
     `id` names it at the server, and is empty where the server answered at once. `state` is "queued",
     "running", "done", "failed" or "cancelled", and `progress` a number from 0 to 1, both as of the
-    last question. Its methods raise what the calls of `Server` raise.
+    last question. Its methods raise what the calls of `Client` raise.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Job:
 
     @property
     def id(self) -> str:
-        """What `Server.job` finds it by."""
+        """What `Client.job` finds it by."""
         return self._status.id
 
     @property
@@ -59,7 +59,7 @@ class Job:
             self._status = self._ask()
 
     def wait(self, on_progress: Callable[[float], object] | None = None) -> dict[str, Any]:
-        """Wait until it is over and return the recovery, as `Server.recover` does.
+        """Wait until it is over and return the recovery, as `Client.recover` does.
 
         `on_progress` is called with the progress after each question. Raises RefusedError with the
         server's reason for a job that failed, and for one that was cancelled. To give up waiting,

@@ -43,7 +43,7 @@ _IN_MEMORY = ":memory:"
 _APPLICATION_ID = 0x4C445052  # "LDPR": tells a ledger from any other SQLite file
 _SQLITE = b"SQLite format 3\0"
 _HEAD = 100  # bytes of an SQLite file's header
-_SCHEMA_VERSION = 2
+_SCHEMA_VERSION = 3
 _SCHEMA = """
 CREATE TABLE reports (
     round_id   TEXT PRIMARY KEY NOT NULL,
@@ -55,9 +55,11 @@ CREATE TABLE reports (
     state      TEXT NOT NULL CHECK (state IN ('pending', 'accepted', 'refused')),
     reason     TEXT,
     ticket     TEXT,
-    open_tries INTEGER NOT NULL DEFAULT 0 CHECK (open_tries >= 0)
+    open_tries INTEGER NOT NULL DEFAULT 0 CHECK (open_tries >= 0),
+    round_name TEXT
 )
 """
+_FROM_VERSION_2 = ("ALTER TABLE reports ADD COLUMN round_name TEXT",)
 _FROM_VERSION_1 = (
     "ALTER TABLE reports ADD COLUMN ticket TEXT",
     "ALTER TABLE reports ADD COLUMN open_tries INTEGER NOT NULL DEFAULT 0 CHECK (open_tries >= 0)",
@@ -66,8 +68,10 @@ _FROM_VERSION_1 = (
     UPDATE reports SET ticket = substr(key, 8), key = lower(hex(randomblob(16))), open_tries = 1
     WHERE key LIKE 'ticket:%'
     """,
+    *_FROM_VERSION_2,
 )
-_COLUMNS = "round_id, server_url, digest, epsilon, key, packed, state, reason, ticket, open_tries"
+_MIGRATIONS = {1: _FROM_VERSION_1, 2: _FROM_VERSION_2}
+_COLUMNS = "round_id, server_url, digest, epsilon, key, packed, state, reason, ticket, open_tries, round_name"
 _LOCK_TIMEOUT = 30.0
 
 
@@ -76,7 +80,8 @@ class Entry:
     """One report in the ledger: where it goes, what travels, and what became of it.
 
     It travels under its `ticket` if it has one, else under its `key`. `open_tries` counts the tries
-    under the ticket of which nobody knows that they were not taken.
+    under the ticket of which nobody knows that they were not taken. `round_name` is what people call
+    the round, None for a report from before it was written down.
     """
 
     round_id: str
@@ -89,6 +94,7 @@ class Entry:
     reason: str | None = None
     ticket: str | None = field(default=None, repr=False)
     open_tries: int = 0
+    round_name: str | None = None
 
 
 def default_path() -> Path:
@@ -104,7 +110,7 @@ class Ledger:
     Several processes and threads may share it: for each round one of them perturbs, the others find
     its report. What it says is on the disk when a call returns. `max_total_epsilon` limits the sum
     of epsilon over all rounds; infinity lifts the limit. Deleting the file forgets what was spent,
-    so do not. Raises LedgerError for a file that cannot be opened, is damaged, is no ledger, or was
+    so do not. Raises LedgerError for a file that cannot be opened, is damaged, is not a ledger, or was
     made by a newer version, and ArgumentError for a limit that is not above zero.
     """
 
@@ -117,7 +123,7 @@ class Ledger:
         self._lock = threading.RLock()
         self._memory: sqlite3.Connection | None = None
         self.path: Path | None = None
-        with self._in_words():
+        with self._translated_errors():
             if path == _IN_MEMORY:
                 self._memory = sqlite3.connect(_IN_MEMORY, isolation_level=None, check_same_thread=False)
                 finalize(self, self._memory.close)
@@ -145,6 +151,7 @@ class Ledger:
         epsilon: float,
         perturb: Callable[[], bytes],
         ticket: str | None = None,
+        round_name: str | None = None,
     ) -> tuple[Entry, bool]:
         """Return the round's entry, and whether it is new.
 
@@ -153,7 +160,7 @@ class Ledger:
         total would pass its limit, and InconsistentRoundError when the round had other parameters
         before.
         """
-        with self._in_words(), self._transaction() as db:
+        with self._translated_errors(), self._transaction() as db:
             self._check(db)
             found = _select(db, "WHERE round_id = ?", (round_id,))
             if found:
@@ -168,10 +175,11 @@ class Ledger:
                     f"to {float(total):g}, above its limit of {self.max_total_epsilon:g}"
                 )
             # 128 random bits: nobody can guess, and so claim, another user's key.
-            entry = Entry(round_id, server_url, digest, epsilon, secrets.token_hex(16), perturb(), ticket=ticket)
+            key = secrets.token_hex(16)
+            entry = Entry(round_id, server_url, digest, epsilon, key, perturb(), ticket=ticket, round_name=round_name)
             db.execute(
-                f"INSERT INTO reports ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, 'pending', NULL, ?, 0)",  # noqa: S608
-                (round_id, server_url, digest, epsilon, entry.key, entry.packed, ticket),
+                f"INSERT INTO reports ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, 'pending', NULL, ?, 0, ?)",  # noqa: S608
+                (round_id, server_url, digest, epsilon, key, entry.packed, ticket, round_name),
             )
             return entry, True
 
@@ -181,7 +189,7 @@ class Ledger:
         With another ticket than before, the report goes over to it if no try is open; else the entry
         that is returned keeps the ticket it has.
         """
-        with self._in_words(), self._transaction() as db:
+        with self._translated_errors(), self._transaction() as db:
             self._check(db)
             db.execute(
                 """
@@ -195,7 +203,7 @@ class Ledger:
 
     def end_try(self, round_id: str) -> None:
         """Write down that a try under a ticket was certainly not taken."""
-        with self._in_words(), self._transaction() as db:
+        with self._translated_errors(), self._transaction() as db:
             self._check(db)
             db.execute(
                 "UPDATE reports SET open_tries = open_tries - 1 WHERE round_id = ? AND state = 'pending'", (round_id,)
@@ -203,7 +211,7 @@ class Ledger:
 
     def settle(self, round_id: str, state: str, reason: str | None = None) -> None:
         """Write down that a pending report was "accepted" or "refused". Settled entries stay as they are."""
-        with self._in_words(), self._transaction() as db:
+        with self._translated_errors(), self._transaction() as db:
             self._check(db)
             db.execute(
                 "UPDATE reports SET state = ?, reason = ? WHERE round_id = ? AND state = 'pending'",
@@ -212,7 +220,7 @@ class Ledger:
 
     def entries(self) -> tuple[Entry, ...]:
         """Return all entries, the first first."""
-        with self._in_words(), self._connection() as db:
+        with self._translated_errors(), self._connection() as db:
             self._check(db)
             return _select(db)
 
@@ -223,7 +231,7 @@ class Ledger:
     @property
     def spent(self) -> float:
         """Sum of epsilon over all rounds in the ledger."""
-        with self._in_words(), self._connection() as db:
+        with self._translated_errors(), self._connection() as db:
             self._check(db)
             return float(_spent(db))
 
@@ -254,7 +262,7 @@ class Ledger:
                     db.execute("ROLLBACK")
 
     @contextmanager
-    def _in_words(self) -> Iterator[None]:
+    def _translated_errors(self) -> Iterator[None]:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
@@ -265,8 +273,8 @@ class Ledger:
             db.execute(_SCHEMA)
             db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
-        elif _pragma(db, "application_id") == _APPLICATION_ID and _pragma(db, "user_version") == 1:
-            for statement in _FROM_VERSION_1:
+        elif _pragma(db, "application_id") == _APPLICATION_ID and _pragma(db, "user_version") in _MIGRATIONS:
+            for statement in _MIGRATIONS[_pragma(db, "user_version")]:
                 db.execute(statement)
             db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
         self._check(db)
@@ -275,7 +283,7 @@ class Ledger:
 
     def _check(self, db: sqlite3.Connection) -> None:
         if _pragma(db, "application_id") != _APPLICATION_ID:
-            raise LedgerError(f"{self.path} is no ledger of reports")
+            raise LedgerError(f"{self.path} is not a ledger")
         if (found := _pragma(db, "user_version")) != _SCHEMA_VERSION:
             raise LedgerError(
                 f"the ledger {self.path} has form {found}, and this version reads {_SCHEMA_VERSION} alone: "
@@ -286,18 +294,18 @@ class Ledger:
 def _make_private(path: Path) -> None:
     """Make the file, and its folder, if they are not there; nobody else may read either.
 
-    Raises LedgerError for a file that is there and is no ledger, which stays as it is.
+    Raises LedgerError for a file that is there and is not a ledger, which stays as it is.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
-            raise LedgerError(f"{path} is no file that a ledger could be in")
+            raise LedgerError(f"{path} is not a regular file")
         head = os.read(descriptor, _HEAD)
         # With a journal beside it the file may be half written: SQLite puts it right, and is asked what it is.
         if head and not _is_ours(head) and not path.with_name(f"{path.name}-journal").exists():
-            raise LedgerError(f"{path} is no ledger of reports")
+            raise LedgerError(f"{path} is not a ledger")
         if found.st_mode & 0o077:
             os.fchmod(descriptor, 0o600)
     finally:

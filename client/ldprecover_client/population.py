@@ -12,7 +12,8 @@ from ldprecover import FrequencyOracle
 from ldprecover_client.bulk import BATCH_SIZE, submit_reports
 from ldprecover_client.datasets import Dataset
 from ldprecover_client.errors import ArgumentError
-from ldprecover_client.http import Server, Transport
+from ldprecover_client.http import Client, Transport
+from ldprecover_client.journal import Journal
 from ldprecover_client.progress import Progress, progress_bar
 from ldprecover_client.retry import Retries
 
@@ -109,6 +110,7 @@ class Population:
         batch_size: int = BATCH_SIZE,
         connections: int = 4,
         progress: Progress | Literal["bar"] | None = "bar",
+        journal: Journal | None = None,
         timeout: float = 30.0,
         retries: Retries | None = None,
         transport: Transport | None = None,
@@ -118,13 +120,14 @@ class Population:
         `progress` "bar" shows a bar on standard error, if that is a terminal; see `submit_reports` for the rest.
         Raises ArgumentError when the round is over other items, and what `submit_reports` raises.
         """
-        with Server(url, key=key, timeout=timeout, retries=retries, transport=transport) as server:
-            parameters = server.parameters(round)
+        with Client(url, key=key, timeout=timeout, retries=retries, transport=transport) as client:
+            parameters = client.parameters(round)
         if self.items is not None and self.items != parameters.parameters.items:
             raise ArgumentError("the round's items are not those of these users")
         oracle = parameters.parameters.oracle
-        reports = self.reports(oracle)
-        with progress_bar("genuine users report") if progress == "bar" else nullcontext(progress) as move:
+        bar = progress_bar("genuine users report", first="genuine users perturb their values")
+        with bar if progress == "bar" else nullcontext(progress) as move:
+            reports = self.reports(oracle)
             return submit_reports(
                 url,
                 parameters.id,
@@ -133,6 +136,7 @@ class Population:
                 batch_size=batch_size,
                 connections=connections,
                 progress=move,
+                journal=journal,
                 timeout=timeout,
                 retries=retries,
                 transport=transport,

@@ -3,6 +3,8 @@
 import asyncio
 import math
 import operator
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,7 +25,7 @@ from ldprecover_client.errors import (
     UnansweredError,
     UnknownItemError,
 )
-from ldprecover_client.http import AsyncServer, AsyncTransport, Server, Transport, server_url
+from ldprecover_client.http import AsyncClient, AsyncTransport, Client, Transport, server_url
 from ldprecover_client.ledger import Entry, Ledger
 from ldprecover_client.retry import Retries
 from ldprecover_client.secrecy import warn_if_readable
@@ -48,7 +50,7 @@ class Receipt:
     `state` is "accepted" (durably stored and counted), "pending" (no answer yet; `resume` sends it
     again) or "refused" (the server will never take it); `reason` says why, if not accepted.
     `resent` says that the report was made by an earlier call or process and its bytes sent again,
-    `duplicate` that the server had them already.
+    `duplicate` that the server had them already. `round_name` is what people call the round.
     """
 
     round_id: str
@@ -57,6 +59,7 @@ class Receipt:
     resent: bool = False
     duplicate: bool = False
     reason: str | None = None
+    round_name: str | None = None
 
 
 class _Desk:
@@ -64,27 +67,35 @@ class _Desk:
 
     def __init__(
         self,
-        url: str,
+        server: str | Client | AsyncClient,
         ledger: Ledger | None,
         max_epsilon: float,
-        key: str | None,
         ticket: str | None,
-        is_network: bool,
+        options: Mapping[str, Any],
     ) -> None:
         if not max_epsilon > 0:
             raise ArgumentError("max_epsilon must be above 0")
-        self.url = server_url(url)
+        given = {name: value for name, value in options.items() if value is not None}
+        if isinstance(server, str):
+            self.url = server_url(server)
+            self._has_key, is_network = "key" in given, "transport" not in given
+        else:
+            if given:
+                raise ArgumentError(f"{' and '.join(given)} must be given to the client that is shared")
+            self.url = server.url
+            self._has_key, is_network = server.has_key, server.is_network
         self.ledger = Ledger() if ledger is None else ledger
         self.max_epsilon = max_epsilon
         self.ticket = None if ticket is None else checked_ticket(ticket)
-        self._key = key
-        for name, secret in (("key", key), ("ticket", ticket)):
+        self._options = given
+        for name, secret in (("key", given.get("key")), ("ticket", ticket)):
             if secret is not None and is_network:
                 warn_if_readable(self.url, name, stacklevel=3)
 
-    def key_for(self, url: str) -> str | None:
-        """Return the key to send to a server: to none but the user's own."""
-        return self._key if url == self.url else None
+    def options_for(self, url: str) -> dict[str, Any]:
+        """Return the settings of a client of a server: the key goes to none but the user's own."""
+        own = self._options if url == self.url else {k: v for k, v in self._options.items() if k != "key"}
+        return dict(own)
 
     def enter(self, round_: Round, value: Value) -> tuple[Entry, bool]:
         """Return the round's entry in the ledger, perturbing the value if there is none, and whether it is new."""
@@ -107,6 +118,7 @@ class _Desk:
             # Without a generator: from the operating system's randomness, as a real user must.
             perturb=perturb,
             ticket=self.ticket,
+            round_name=round_.name,
         )
         if not new and entry.state == "pending" and entry.server_url != self.url:
             # The bytes and their key are for that server alone, whatever this one says its round's id is.
@@ -125,7 +137,7 @@ class _Desk:
             if ticket is None:
                 raise AccessError("this round takes reports with tickets alone: give one of its tickets", "ticket")
         elif round_.access == "key":
-            if self._key is None or self.ticket is not None:
+            if not self._has_key or self.ticket is not None:
                 also = "" if self.ticket is None else ", and no tickets"
                 raise AccessError(f"this round takes reports with a report key alone{also}: give a report key", "key")
         elif round_.access == "open":
@@ -143,7 +155,9 @@ class _Desk:
         if answer["accepted"] != 1 or answer["round"] != entry.round_id:
             raise InvalidAnswerError("the server answers for other reports than the one it was sent")
         self.ledger.settle(entry.round_id, "accepted")
-        return Receipt(entry.round_id, entry.epsilon, "accepted", resent, answer["duplicate"])
+        return Receipt(
+            entry.round_id, entry.epsilon, "accepted", resent, answer["duplicate"], round_name=entry.round_name
+        )
 
     def failed(self, entry: Entry, error: _Failure, resent: bool) -> Receipt:
         """Settle an entry that the server will never take; leave every other one pending.
@@ -164,7 +178,7 @@ class _Desk:
                 self.ledger.settle(entry.round_id, "refused", str(error))
                 state, note = "refused", _REFUSED
             error.add_note(note)
-        return Receipt(entry.round_id, entry.epsilon, state, resent, reason=str(error))
+        return Receipt(entry.round_id, entry.epsilon, state, resent, reason=str(error), round_name=entry.round_name)
 
 
 _OF_TICKETS = ("invalid-ticket", "idempotency-key-reused")
@@ -207,7 +221,7 @@ def _item(parameters: RoundParameters, value: Value) -> int:
         try:
             return items.index(value)
         except ValueError:
-            raise UnknownItemError(f"the value is none of the round's {len(items)} items") from None
+            raise UnknownItemError(f"the value is not one of the round's {len(items)} items") from None
     try:
         index = -1 if isinstance(value, float) else operator.index(value)
     except TypeError:
@@ -237,26 +251,30 @@ class Reporter:
     user's state directory), which also limits the total over rounds; `max_epsilon` limits each round.
     `key` is a report key and `ticket` a ticket, where the round wants one. The report goes out under another
     ticket than before only if every try before was refused for its ticket or never reached the server;
-    else it goes out under the ticket it has. `timeout`, `retries` and `transport` are those of
-    `Server`. Connections last for one call, so there is nothing to close. Raises ArgumentError and LedgerError.
+    else it goes out under the ticket it has. `timeout`, `retries` and `transport` are those of `Client`.
+
+    `server` is the server's URL; connections then last for one call, so there is nothing to close.
+    Or it is a `Client` that several reporters share: its key, connections and settings are used, and
+    it stays open. Raises ArgumentError and LedgerError.
     """
 
     def __init__(
         self,
-        server_url: str,
+        server: str | Client,
         round: str = "current",
         *,
         ledger: Ledger | None = None,
         max_epsilon: float = MAX_EPSILON,
         key: str | None = None,
         ticket: str | None = None,
-        timeout: float = 30.0,
+        timeout: float | None = None,
         retries: Retries | None = None,
         transport: Transport | None = None,
     ) -> None:
-        self._desk = _Desk(server_url, ledger, max_epsilon, key, ticket, transport is None)
+        options = {"key": key, "timeout": timeout, "retries": retries, "transport": transport}
+        self._desk = _Desk(server, ledger, max_epsilon, ticket, options)
+        self._shared = None if isinstance(server, str) else server
         self._round = round
-        self._options: dict[str, Any] = {"timeout": timeout, "retries": retries, "transport": transport}
 
     @property
     def ledger(self) -> Ledger:
@@ -272,12 +290,12 @@ class Reporter:
         given now is checked to be an item and otherwise ignored. Raises, having perturbed nothing:
         UnknownItemError, EpsilonTooHighError, EpsilonSpentError, AccessError, InconsistentRoundError,
         AlreadyReportedError, LedgerError. Raises RefusedError, UnansweredError or InvalidAnswerError
-        as `Server` does; when the report had been written down, it stays so, `resume` or a further
+        as `Client` does; when the report had been written down, it stays so, `resume` or a further
         `report` sends it again unless the server refused it for good, and its epsilon stays spent.
         """
-        with self._server(self._desk.url) as server:
-            entry, new = self._desk.enter(server.parameters(self._round), value)
-            receipt, error = self._deliver(server, entry, self._desk.ticket or entry.ticket, not new)
+        with self._client(self._desk.url) as client:
+            entry, new = self._desk.enter(client.parameters(self._round), value)
+            receipt, error = self._deliver(client, entry, self._desk.ticket or entry.ticket, not new)
         if error is not None:
             raise error
         return receipt
@@ -289,22 +307,28 @@ class Reporter:
         """
         receipts = []
         for entry in self.ledger.pending():
-            with self._server(entry.server_url) as server:
-                receipts.append(self._deliver(server, entry, entry.ticket, True)[0])
+            with self._client(entry.server_url) as client:
+                receipts.append(self._deliver(client, entry, entry.ticket, True)[0])
         return tuple(receipts)
 
     def _deliver(
-        self, server: Server, entry: Entry, ticket: str | None, resent: bool
+        self, client: Client, entry: Entry, ticket: str | None, resent: bool
     ) -> tuple[Receipt, _Failure | None]:
         entry = self._desk.begin(entry, ticket)
         try:
-            answer = server.submit(entry.round_id, entry.packed, entry.key, ticket=entry.ticket)
+            answer = client.submit(entry.round_id, entry.packed, entry.key, ticket=entry.ticket)
             return self._desk.accepted(entry, answer, resent), None
         except _FAILURES as error:
             return self._desk.failed(entry, error, resent), error
 
-    def _server(self, url: str) -> Server:
-        return Server(url, key=self._desk.key_for(url), **self._options)
+    @contextmanager
+    def _client(self, url: str) -> Iterator[Client]:
+        if self._shared is not None and self._shared.url == url:
+            yield self._shared
+            return
+        own = Client(url, **self._desk.options_for(url)) if self._shared is None else self._shared.elsewhere(url)
+        with own:
+            yield own
 
 
 class AsyncReporter:
@@ -312,20 +336,21 @@ class AsyncReporter:
 
     def __init__(
         self,
-        server_url: str,
+        server: str | AsyncClient,
         round: str = "current",
         *,
         ledger: Ledger | None = None,
         max_epsilon: float = MAX_EPSILON,
         key: str | None = None,
         ticket: str | None = None,
-        timeout: float = 30.0,
+        timeout: float | None = None,
         retries: Retries | None = None,
         transport: AsyncTransport | None = None,
     ) -> None:
-        self._desk = _Desk(server_url, ledger, max_epsilon, key, ticket, transport is None)
+        options = {"key": key, "timeout": timeout, "retries": retries, "transport": transport}
+        self._desk = _Desk(server, ledger, max_epsilon, ticket, options)
+        self._shared = None if isinstance(server, str) else server
         self._round = round
-        self._options: dict[str, Any] = {"timeout": timeout, "retries": retries, "transport": transport}
 
     @property
     def ledger(self) -> Ledger:
@@ -334,10 +359,10 @@ class AsyncReporter:
 
     async def report(self, value: Value) -> Receipt:
         """Report a value; see `Reporter.report`."""
-        async with self._server(self._desk.url) as server:
-            round_ = await server.parameters(self._round)
+        async with self._client(self._desk.url) as client:
+            round_ = await client.parameters(self._round)
             entry, new = await asyncio.to_thread(self._desk.enter, round_, value)
-            receipt, error = await self._deliver(server, entry, self._desk.ticket or entry.ticket, not new)
+            receipt, error = await self._deliver(client, entry, self._desk.ticket or entry.ticket, not new)
         if error is not None:
             raise error
         return receipt
@@ -346,19 +371,25 @@ class AsyncReporter:
         """Send every pending report of the ledger again; see `Reporter.resume`."""
         receipts = []
         for entry in await asyncio.to_thread(self.ledger.pending):
-            async with self._server(entry.server_url) as server:
-                receipts.append((await self._deliver(server, entry, entry.ticket, True))[0])
+            async with self._client(entry.server_url) as client:
+                receipts.append((await self._deliver(client, entry, entry.ticket, True))[0])
         return tuple(receipts)
 
     async def _deliver(
-        self, server: AsyncServer, entry: Entry, ticket: str | None, resent: bool
+        self, client: AsyncClient, entry: Entry, ticket: str | None, resent: bool
     ) -> tuple[Receipt, _Failure | None]:
         entry = await asyncio.to_thread(self._desk.begin, entry, ticket)
         try:
-            answer = await server.submit(entry.round_id, entry.packed, entry.key, ticket=entry.ticket)
+            answer = await client.submit(entry.round_id, entry.packed, entry.key, ticket=entry.ticket)
             return await asyncio.to_thread(self._desk.accepted, entry, answer, resent), None
         except _FAILURES as error:
             return await asyncio.to_thread(self._desk.failed, entry, error, resent), error
 
-    def _server(self, url: str) -> AsyncServer:
-        return AsyncServer(url, key=self._desk.key_for(url), **self._options)
+    @asynccontextmanager
+    async def _client(self, url: str) -> AsyncIterator[AsyncClient]:
+        if self._shared is not None and self._shared.url == url:
+            yield self._shared
+            return
+        own = AsyncClient(url, **self._desk.options_for(url)) if self._shared is None else self._shared.elsewhere(url)
+        async with own:
+            yield own

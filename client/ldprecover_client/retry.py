@@ -4,7 +4,7 @@ import math
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 
 from ldprecover_client.errors import ArgumentError
@@ -51,13 +51,15 @@ class Retries:
 
     Before the i-th retry the wait is uniform from 0 to min(longest, base * 2^i) ("full jitter"),
     after what the server asked for in Retry-After, which counts up to `longest`. The defaults ride
-    out a server's restart and end within two minutes and one request. Raises ArgumentError.
+    out a server's restart and end within two minutes and one request. `on_wait` is called with the
+    seconds before each wait, in the thread that waits. Raises ArgumentError.
     """
 
     attempts: int = 8
     base: float = 0.5
     longest: float = 30.0
     total: float = 120.0
+    on_wait: Callable[[float], object] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.attempts < 1:
@@ -95,4 +97,8 @@ class Backoff:
         self.failures += 1
         if self.failures >= self._policy.attempts:
             return None
-        return delay if self._clock() - self._start + delay <= self._policy.total else None
+        if self._clock() - self._start + delay > self._policy.total:
+            return None
+        if self._policy.on_wait is not None:
+            self._policy.on_wait(delay)
+        return delay

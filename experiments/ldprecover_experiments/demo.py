@@ -9,7 +9,7 @@ import numpy as np
 from ldprecover import ParameterError, RoundParameters
 from ldprecover.recovery import Knowledge
 from ldprecover_attacker import Attack, Campaign, make_attack
-from ldprecover_client import Dataset, Population, RoundStatus, Server
+from ldprecover_client import Client, Dataset, Population, RoundStatus
 from ldprecover_experiments.comparison import ESTIMATES, Comparison
 from ldprecover_experiments.data import dataset_of
 from ldprecover_experiments.demo_settings import DemoSettings
@@ -53,14 +53,14 @@ class Demo:
 
     def on(self, url: str, key: str, stage: Stage, *, name: str = "demo") -> Comparison:
         """Play on the server at `url`, whose admin key this is, and return what came out. Raises ClientError."""
-        with Server(url, key=key) as server:
+        with Client(url, key=key) as server:
             round_ = self.open_round(server, name)
             self.report_genuine(url, key, round_.id, stage)
             genuine = np.asarray(server.frequencies(round_.id)["frequencies"], dtype=np.float64)
             self.report_malicious(url, key, round_.id, stage)
             return self.compared(server, round_.id, genuine)
 
-    def open_round(self, server: Server, name: str | None = None) -> RoundStatus:
+    def open_round(self, server: Client, name: str | None = None) -> RoundStatus:
         """Open the round."""
         return open_round(server, self.parameters, name)
 
@@ -81,7 +81,7 @@ class Demo:
         """Estimate f~_X~ without a server: the users' seed gives their reports again."""
         return PoisonedRound.clean(self.parameters.oracle, self.population).f_genuine
 
-    def compared(self, server: Server, round: str, genuine: Vector) -> Comparison:
+    def compared(self, server: Client, round: str, genuine: Vector) -> Comparison:
         """Ask for what the poisoned round says and for each recovery of it."""
         poisoned = server.frequencies(round)["frequencies"]
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from ldprecover import RoundParameters, Tally, frequency_oracle
-from ldprecover_client import RoundStatus, Server, submit_reports
+from ldprecover_client import Client, RoundStatus, submit_reports
 from ldprecover_experiments.local_server import local_server
 from ldprecover_experiments.measures import Recoverer, outcomes
 from ldprecover_experiments.poisoned_round import HASH_ONLY, Plan, PoisonedRound, Targets, Vector
@@ -19,7 +19,7 @@ __all__ = ["can_travel", "open_round", "round_over_http", "run_over_http"]
 _MANY = 100  # items, of which a report that supports more than its own would support some
 
 
-def open_round(server: Server, parameters: RoundParameters, name: str | None = None) -> RoundStatus:
+def open_round(server: Client, parameters: RoundParameters, name: str | None = None) -> RoundStatus:
     """Open a round with these parameters. Raises ClientError."""
     p = parameters
     return server.open_round(name=name, protocol=p.protocol, epsilon=p.epsilon, items=p.items, **p.own)
@@ -39,7 +39,7 @@ def can_travel(cell: Cell) -> bool:
 
 def run_over_http(cells: Sequence[Cell], work: Work) -> Generator[Done, None, None]:
     """Yield the cells with their outcomes, one at a time, on a server that is started for them and goes with them."""
-    with local_server() as running, Server(running.url, key=running.key) as server:
+    with local_server() as running, Client(running.url, key=running.key) as server:
         for cell in cells:
             plan = Plan(cell, work.crowds[cell.data], work.seed)
             with round_over_http(plan, server, running.key) as (round_, recoverer):
@@ -48,7 +48,7 @@ def run_over_http(cells: Sequence[Cell], work: Work) -> Generator[Done, None, No
 
 
 @contextmanager
-def round_over_http(plan: Plan, server: Server, key: str) -> Iterator[tuple[PoisonedRound, Recoverer]]:
+def round_over_http(plan: Plan, server: Client, key: str) -> Iterator[tuple[PoisonedRound, Recoverer]]:
     """Have all users of a plan report to a round of their own; yield what the server counted, and its recovery."""
     oracle = plan.oracle
     opened = open_round(server, RoundParameters(oracle.protocol, oracle.epsilon, plan.crowd.items))

@@ -8,10 +8,9 @@ import multiprocessing
 import os
 import signal
 import socket
-import sys
 import threading
 from multiprocessing.process import BaseProcess
-from typing import NoReturn
+from types import FrameType
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -82,10 +81,11 @@ def serve(settings: Settings) -> None:
             with shared_by_processes():
                 _Supervisor(config, sockets=[listener]).run()
             return
-        # uvicorn answers what is under way, then raises the signal that stopped it again: an end like any other.
+        server = _Server(config)
+        # From the first line on: uvicorn takes signals only once its loop runs, and raises them again at the end.
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, _end)
-        uvicorn.Server(config).run(sockets=[listener, *(listener.dup() for _ in range(_ACCEPTED - 1))])
+            signal.signal(number, server.handle_exit)
+        server.run(sockets=[listener, *(listener.dup() for _ in range(_ACCEPTED - 1))])
 
 
 def _give_back_memory() -> None:
@@ -120,8 +120,25 @@ def worker() -> ASGIApp:
     return app
 
 
+class _Server(uvicorn.Server):
+    """The server of one process, which says that it ends."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if not self.should_exit:
+            _say_stopping()
+        super().handle_exit(sig, frame)
+
+
 class _Supervisor(Multiprocess):
     """Starts the workers, and others in the place of those that die."""
+
+    def handle_int(self) -> None:
+        _say_stopping()
+        super().handle_int()
+
+    def handle_term(self) -> None:
+        _say_stopping()
+        super().handle_term()
 
     def terminate_all(self) -> None:
         # The workers close their ends: with this one nobody listens any more, and new clients are turned away.
@@ -136,8 +153,10 @@ def _follow(supervisor: BaseProcess) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _end(number: int, frame: object) -> NoReturn:
-    sys.exit(0)
+def _say_stopping() -> None:
+    """Say it past every buffer: a signal's handler may have interrupted somebody who prints."""
+    with contextlib.suppress(OSError):
+        os.write(1, b"Stopping: what is under way is answered first.\n")
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -37,6 +37,21 @@ def test_json_is_the_server_s_answer(on_server: Any, server: Any, series: list[s
     assert on_server(command, "--round", "analysis-2", "--json").json == answer
 
 
+def test_stats_count_what_came_of_submissions(on_server: Any, server: Any) -> None:
+    round_ = server.open_round()
+    packed = pack(np.zeros(5, "<u4"))
+    for key in ("a", "a", "b"):
+        server.submit(round_["id"], packed, key)
+    assert on_server("stats", round_["name"], "--json").json == {
+        "round": round_["id"],
+        "reports": 10,
+        "duplicates": 1,
+        "refusals": {},
+    }
+    shown = " ".join(on_server("stats", round_["name"]).out.split())
+    assert shown == "reports counted 10 submissions that were there already 1"
+
+
 def test_methods_say_what_they_need_and_which_the_round_cannot_give(on_server: Any, series: list[str]) -> None:
     lines = on_server("methods", "--round", series[1]).out.splitlines()
     assert any(line.startswith("ldprecover ") and "counts" in line for line in lines)

@@ -1,6 +1,7 @@
 """Help, version, usage errors, and what becomes of an error nobody foresaw."""
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 from typer.main import get_command
 
 from ldprecover.protocols import PROTOCOLS
+from ldprecover.recovery import METHODS
 from ldprecover_attacker import ATTACKS, MODELS
 from ldprecover_cli import app, crowds, options
 from ldprecover_client.ledger import MAX_TOTAL_EPSILON
@@ -90,6 +92,11 @@ def test_a_wrong_option_is_one_line_with_exit_code_2(run: Any, arguments: tuple[
     assert result.error
 
 
+def test_an_option_before_the_command_is_told_where_it_belongs(run: Any) -> None:
+    assert "stand behind it, as in `ldprecover COMMAND --users …`" in run("--users", "3", "simulate").error
+    assert "stand behind it" not in run("--nonsense").error
+
+
 def test_an_unforeseen_error_is_one_line_and_debug_shows_where(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*args: object, **options: object) -> None:
         raise ZeroDivisionError("two\nlines")
@@ -106,7 +113,6 @@ def test_an_unforeseen_error_is_one_line_and_debug_shows_where(run: Any, monkeyp
 
 
 def test_options_that_name_choices_name_all_there_are() -> None:
-    assert set(get_args(options.Protocol)) == set(PROTOCOLS)
     assert set(get_args(options.AttackName)) == set(ATTACKS)
     assert set(get_args(options.Model)) == set(MODELS)
 
@@ -168,20 +174,51 @@ def test_closed_streams_are_no_reason_to_fail(server: Any, nowhere: str) -> None
 
 def test_a_shell_completes_commands_and_options() -> None:
     """What the script of `--show-completion` asks for, and its answers."""
-    for words, position, answer in (
-        ("ldprecover fr", 1, "frequencies"),
-        ("ldprecover round open --acc", 3, "--access"),
-    ):
-        asked = {"_LDPRECOVER_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(position)}
-        done = subprocess.run(
-            ["ldprecover"],
-            executable=Path(sys.executable).with_name("ldprecover"),
-            capture_output=True,
-            text=True,
-            env=os.environ | asked,
-            check=True,
-        )
-        assert done.stdout.split() == [answer]
+    assert _completed("ldprecover fr") == ["frequencies"]
+    assert _completed("ldprecover round open --acc") == ["--access"]
+
+
+def test_a_shell_completes_values(server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Protocols, methods and attacks are those of the registries; rounds are the server's, files the folder's."""
+    name = server.open_round(items=["a", "b"])["name"]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "fires.csv").touch()
+    assert set(_completed("ldprecover round open --protocol ")) == set(PROTOCOLS)
+    assert set(_completed("ldprecover recover --method ")) == set(METHODS)
+    assert set(_completed("ldprecover attack ")) >= set(ATTACKS)
+    assert _completed("ldprecover simulate --dataset fi") == ["fire", "fires.csv"]
+    for words in ("ldprecover recover --round ", "ldprecover round show "):
+        assert {"current", name} <= set(_completed(words, LDPRECOVER_URL=server.url))
+
+
+def test_without_a_server_the_current_round_is_what_a_shell_completes(nowhere: str) -> None:
+    assert _completed("ldprecover recover --round ", LDPRECOVER_URL=nowhere) == ["current"]
+
+
+def _completed(words: str, **environment: str) -> list[str]:
+    """Return what a shell offers for the last word."""
+    asked = {"_LDPRECOVER_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    done = subprocess.run(
+        ["ldprecover"],
+        executable=Path(sys.executable).with_name("ldprecover"),
+        capture_output=True,
+        text=True,
+        env=os.environ | asked | environment,
+        check=True,
+    )
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+def test_every_command_has_its_heading(run: Any) -> None:
+    shown = {name: index for index, name in enumerate(re.findall(r"^│ (\w+) ", run("--help").out, re.MULTILINE))}
+    assert list(shown) == [name for names in app._PANELS.values() for name in names]
+    assert set(shown) == {path[0] for path in COMMANDS if path}
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_help_states_no_type_of_what_takes_no_value(run: Any, path: tuple[str, ...]) -> None:
+    assert "bool" not in run(*path, "--help").out
 
 
 def test_the_program_and_the_module_are_one() -> None:

@@ -1,6 +1,7 @@
 """Simulating and attacking on a real server."""
 
 import json
+import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,28 @@ def test_genuine_users_follow_the_data_set_and_the_seed(on_server: Any, cities: 
     assert answer == {"round": cities["id"], "accepted": 5000, "seed": 4, "true_counts": population.counts.tolist()}
     assert server.frequencies(cities["id"])["n"] == 5000
     said = on_server(*arguments)
-    assert said.out == f"5,000 genuine users reported to {cities['name']}.\n"
+    assert said.out == f"5,000 genuine users reported to {cities['name']}.\nThe same reports again: --seed 4\n"
+
+
+@pytest.mark.parametrize("command", [("simulate",), ("attack", "mga", "--targets", "2")], ids=" ".join)
+def test_every_run_has_a_seed_of_its_own_and_says_it(on_server: Any, cities: Any, server: Any, command: Any) -> None:
+    arguments = (*command, "--users", "40", "--round", cities["name"])
+    first, second = (on_server(*arguments, "--json").json for _ in range(2))
+    assert first["seed"] != second["seed"]
+    assert first != {**second, "seed": first["seed"]}
+    again = on_server(*arguments, "--seed", str(first["seed"]), "--json").json
+    assert again | {"beta": None} == first | {"beta": None}
+    assert re.search(r"^The same reports again: --seed \d+$", on_server(*arguments).out, re.MULTILINE)
+
+
+def test_users_who_report_twice_raise_no_alarm(on_server: Any, server: Any) -> None:
+    """`duplicate-seeds` knows reports that were sent before. At rate 1e-9 an honest round raises it so often."""
+    olh = server.open_round("olh", 0.5, domain_size=20)
+    for _ in range(2):
+        on_server("simulate", "--users", "2000", "--round", olh["name"])
+    answer = on_server("alarms", "--round", olh["name"], "--rate", "1e-9", "--json").json
+    (seeds,) = (alarm for alarm in answer["alarms"] if alarm["name"] == "duplicate-seeds")
+    assert not seeds["raised"]
 
 
 def test_without_a_data_set_every_item_is_as_likely(on_server: Any, lunch: Any) -> None:
@@ -183,10 +205,11 @@ def test_ctrl_c_in_the_midst_of_them_says_how_many_were_accepted(
     on_server: Any, lunch: Any, server: Any, watched: Any, command: Any
 ) -> None:
     crowd = watched(*command, "--users", "6000000", "--round", lunch["name"])
-    assert crowd.watch(until="/6000000")
+    assert crowd.watch(until="0000/6000000")
     crowd.process.send_signal(signal.SIGINT)
     assert crowd.ended() == (130, "")
     accepted = server.frequencies(lunch["id"])["n"]
     assert 0 < accepted < 6_000_000
-    assert crowd.shown.endswith(f"Interrupted. ({accepted} of 6000000 reports were accepted)\r\n")
+    rest = f"`ldprecover {command[0]} --resume` sends the rest"
+    assert crowd.shown.endswith(f"Interrupted. ({accepted} of 6000000 reports were accepted; {rest})\r\n")
     assert "Traceback" not in crowd.shown

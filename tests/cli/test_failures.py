@@ -68,7 +68,7 @@ def _refused(detail: str | None = None, slug: str = "invalid-request", *fields: 
         (_refused(None, "invalid-parameter"), "The request does not fit"),
         (ParameterError("items must be distinct"), "the items must be distinct"),
         (ArgumentError("max_epsilon must be above 0"), "--max-epsilon must be above 0"),
-        (ArgumentError("a key is printable"), "a key is printable"),
+        (ArgumentError("a key must be printable"), "a key must be printable"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

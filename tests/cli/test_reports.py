@@ -36,7 +36,7 @@ def test_one_value_is_reported_once(on_server: Any, lunch: Any, server: Any, tmp
 def test_the_ledger_is_in_the_state_directory_unless_told_otherwise(on_server: Any, lunch: Any, tmp_path: Path) -> None:
     result = on_server("report", "fish [and] chips", "--round", lunch["name"])
     assert result.code == 0
-    assert lunch["id"] in result.out
+    assert lunch["name"] in result.out
     assert (tmp_path / "state" / "ldprecover" / "ledger.sqlite3").is_file()
     assert on_server("report", "soup", "--round", lunch["name"]).code == 1
 
@@ -102,7 +102,7 @@ def test_a_file_that_is_no_ledger_stays_as_it_is(on_server: Any, lunch: Any, tmp
     notes.chmod(0o644)
     result = on_server("report", "soup", "--round", lunch["name"], "--ledger", str(notes))
     assert result.code == 1
-    assert f"{notes} is no ledger of reports" in result.error
+    assert f"{notes} is not a ledger" in result.error
     assert (notes.read_text(), stat.S_IMODE(notes.stat().st_mode)) == ("soup on Monday\n", 0o644)
 
 
@@ -117,7 +117,7 @@ def test_a_round_of_tickets_asks_for_one_and_takes_the_right_one_after_a_wrong_o
     assert "give one of its tickets; --ticket gives one" in none.error
     mistyped = on_server(*report, "--ticket", tickets[0][:-1])
     assert (mistyped.code, Ledger(tmp_path / "ledger").spent) == (2, 0)
-    assert "a ticket is 22 characters" in mistyped.error
+    assert "a ticket must be 22 characters" in mistyped.error
     wrong = on_server(*report, "--ticket", "w" * 22 + "." + "w" * 22)
     assert wrong.code == 1
     assert "the same one goes out when you report again with another ticket" in wrong.error

@@ -106,7 +106,7 @@ def test_items_from_nowhere_or_two_places_are_refused(on_server: Any, options: t
         (("--epsilon", "11", "--domain-size", "4"), "--epsilon must be a number of at most 10"),
         (("--epsilon", "nan", "--domain-size", "4"), "--epsilon must be a finite number"),
         (("--epsilon", "1", "--domain-size", "1"), "--domain-size must be an integer of at least 2"),
-        (("--epsilon", "1", "--item", "a"), "the items must have at least 2 items"),
+        (("--epsilon", "1", "--item", "a"), "a round must have at least 2 items"),
         (("--epsilon", "1", "--item", "a", "--item", ""), "the items: item 2 must have at least 1 character"),
         (("--epsilon", "1", "--item", "a", "--item", "a"), "the items must be distinct"),
         (("--epsilon", "1", "--domain-size", "4", "--protocol", "grr", "--hash-range", "3"), "--hash-range"),
@@ -241,7 +241,9 @@ EVERY_CALL = [
 
 
 @pytest.mark.parametrize("arguments", EVERY_CALL, ids=" ".join)
-@pytest.mark.parametrize(("path", "said"), [("", "status 404 without a problem, which is no answer of"), ("/page", "")])
+@pytest.mark.parametrize(
+    ("path", "said"), [("", "status 404 without a problem, so this is not an LDPRecover server"), ("/page", "")]
+)
 def test_another_web_server_is_one_line_that_names_the_url(
     run: Any, other_server: str, path: str, said: str, arguments: tuple[str, ...]
 ) -> None:

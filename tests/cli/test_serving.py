@@ -68,9 +68,25 @@ def test_ctrl_c_ends_it_quietly(serve: Serve, number: signal.Signals) -> None:
     url = _url(process)
     assert httpx.get(f"{url}/readyz", trust_env=False).status_code == 200
     process.send_signal(number)
-    _, err = process.communicate()
+    out, err = process.communicate()
     assert err == ""
+    assert out.splitlines()[-1] == "Stopping: what is under way is answered first."
     assert process.returncode in (0, -signal.SIGTERM)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_before_the_server_has_begun_ends_it_without_a_warning(tmp_path: Path, number: signal.Signals) -> None:
+    """It comes right after the first lines, while the server's event loop is being loaded."""
+    code = (
+        "import os, uvicorn\n"
+        "load = uvicorn.Config.get_loop_factory\n"
+        f"uvicorn.Config.get_loop_factory = lambda config: (os.kill(os.getpid(), {int(number)}), load(config))[1]\n"
+        "from ldprecover_cli.app import run\n"
+        "raise SystemExit(run(['serve', '--port', '0']))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1] == "Stopping: what is under way is answered first."
 
 
 def test_an_option_beats_its_variable_and_the_variable_beats_the_default(serve: Serve, tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_what_a_round_takes_is_taken(collector, reporter, access, given):
     "ticket", ["", "nonsense", RIGHT[:-1], RIGHT + "r", RIGHT.replace(".", ":"), " " + RIGHT, RIGHT + "\n", "é" + RIGHT]
 )
 def test_what_cannot_be_a_ticket_is_refused_before_anything(ticketed, reporter, ticket):
-    with pytest.raises(ArgumentError, match="a ticket is 22 characters, a dot, and 22 more"):
+    with pytest.raises(ArgumentError, match="a ticket must be 22 characters, a dot, and 22 more"):
         reporter(ticket=ticket)
     assert not ticketed.requests
 

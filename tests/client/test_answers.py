@@ -183,8 +183,8 @@ def test_a_round_that_contradicts_itself_is_refused(changes, words):
     [
         ({"epsilon": "0.5"}, "epsilon"),
         ({"epsilon": True}, "epsilon"),
-        ({"p": None}, "p is"),
-        ({"q": 10**400}, "q is"),
+        ({"p": None}, "p must"),
+        ({"q": 10**400}, "q must"),
         ({"hash_range": None}, "hash_range"),
         ({"hash_range": 3.0}, "hash_range"),
         ({"items": "abc"}, "items"),
@@ -245,8 +245,8 @@ def test_the_answer_to_a_submission_is_checked(changes):
         ({"frequencies": None}, "frequencies"),
         ({"standard_errors": [0.1, 0.1, 0.1]}, "standard_errors"),
         ({"sum": None}, "sum"),
-        ({"n": 0, "counts": [0, 0]}, "without a report"),
-        ({"n": -1}, "n is"),
+        ({"n": 0, "counts": [0, 0]}, "without reports"),
+        ({"n": -1}, "n must"),
     ],
 )
 def test_frequencies_are_checked(changes, words):
@@ -313,5 +313,5 @@ def test_a_problem_without_fields_has_none(errors):
 
 @pytest.mark.parametrize("body", [b"<h1>\n", b"a" * 45, b"A" * 22 + b"." + b"A" * 21])
 def test_what_is_no_ticket_is_not_taken_for_one(body):
-    with pytest.raises(InvalidAnswerError, match="no list of tickets"):
+    with pytest.raises(InvalidAnswerError, match="the form of tickets"):
         read_tickets(Answer(200, {}, body), 1)

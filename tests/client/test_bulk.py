@@ -61,7 +61,7 @@ def test_progress_reaches_the_end_in_the_callers_thread(collector, submit):
         threads.add(threading.current_thread())
 
     submit(reports_of(collector), batch_size=100, progress=progress)
-    assert seen == [(done, 1000) for done in range(100, 1001, 100)]
+    assert seen == [(done, 1000) for done in range(0, 1001, 100)]
     assert threads == {threading.current_thread()}
 
 
@@ -143,7 +143,9 @@ def test_while_others_get_through_a_limited_key_a_submission_waits_for_its_turn(
         return collector.problem(429, "rate-limited", **{"Retry-After": "0"})
 
     options = {"transport": httpx.MockTransport(answer), "retries": bulk.Retries(attempts=3, base=0, longest=0)}
-    submitted = submit(reports, batch_size=500, connections=2, progress=lambda done, total: taken.set(), **options)
+    submitted = submit(
+        reports, batch_size=500, connections=2, progress=lambda done, total: done and taken.set(), **options
+    )
     assert submitted == 1000
     assert collector.stored[keys[0]] == first
     assert len(set(keys)) == 1
@@ -245,7 +247,7 @@ def test_each_report_goes_under_its_own_ticket(collector, submit):
     [
         (TICKETS[:9], "10 reports need as many tickets, and there are 9 different ones"),
         (TICKETS[:9] + TICKETS[:1], "there are 9 different ones"),
-        ([*TICKETS[:9], "nonsense"], "a ticket is 22 characters"),
+        ([*TICKETS[:9], "nonsense"], "a ticket must be 22 characters"),
     ],
     ids=["too few", "one twice", "none at all"],
 )

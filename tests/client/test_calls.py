@@ -23,7 +23,7 @@ def test_a_number_that_is_not_finite_is_refused_by_its_name(value: float) -> Non
 
 @pytest.mark.parametrize(
     ("status", "said"),
-    [(404, "status 404 without a problem, which is no answer of an LDP"), (301, "give the URL it redirects to")],
+    [(404, "status 404 without a problem, so this is not an LDP"), (301, "give the URL it redirects to")],
 )
 def test_an_answer_of_somebody_else_says_so(status: int, said: str) -> None:
     with pytest.raises(InvalidAnswerError, match=f"GET /rounds: .*{said}"):

@@ -104,7 +104,7 @@ def test_a_path_may_be_text(csv_file):
         ("item,count\na,1\n", "from 2 to 100000 items, not 1"),
         ("item,count\na,0\nb,0\n", "not all 0"),
         (b"item,count\n\xff\xfe,1\n", "not text in UTF-8"),
-        ('item,count\n"a,1\nb,2\n', "no CSV file"),
+        ('item,count\n"a,1\nb,2\n', "not a CSV file"),
         ("item,count\n" + "".join(f"{i},1\n" for i in range(100_001)), "from 2 to 100000 items, not 100001"),
     ],
 )
@@ -147,7 +147,7 @@ def test_a_file_that_only_claims_to_be_compressed_is_refused(csv_file):
 
 def test_a_compressed_file_that_ends_early_is_refused(csv_file):
     whole = gzip.compress(b"item,count\n" + b"".join(b"%d,1\n" % i for i in range(5000)))
-    with pytest.raises(DatasetError, match="no CSV file"):
+    with pytest.raises(DatasetError, match="not a CSV file"):
         load_dataset(csv_file(whole[:-2000], "data.csv.gz"))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from ldprecover_client import AsyncServer, Retries, Server, UnansweredError
+from ldprecover_client import AsyncClient, Client, Retries, UnansweredError
 
 HEAD = b"HTTP/1.1 202 Accepted\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n"
 
@@ -37,13 +37,13 @@ def trickling(whole: bytes, trickled: bytes) -> Iterator[str]:
 
 
 def submit(url: str) -> None:
-    with Server(url, deadline=0.3, retries=Retries(attempts=1)) as server:
+    with Client(url, deadline=0.3, retries=Retries(attempts=1)) as server:
         server.submit("r1", b"\1\0\0\0", "key")
 
 
 def submit_async(url: str) -> None:
     async def run() -> None:
-        async with AsyncServer(url, deadline=0.3, retries=Retries(attempts=1)) as server:
+        async with AsyncClient(url, deadline=0.3, retries=Retries(attempts=1)) as server:
             await server.submit("r1", b"\1\0\0\0", "key")
 
     asyncio.run(run())
@@ -66,7 +66,7 @@ def test_an_answer_that_trickles_in_is_given_up_at_the_deadline(
 def test_a_deadline_is_of_one_request_alone(collector: object) -> None:
     """The next request on the same connection has all of its time."""
     collector.add()  # type: ignore[attr-defined]
-    with collector.listening() as url, Server(url, deadline=30.0) as server:  # type: ignore[attr-defined]
+    with collector.listening() as url, Client(url, deadline=30.0) as server:  # type: ignore[attr-defined]
         for i in range(3):
             assert server.submit("r1", bytes(6), f"key-{i}")["accepted"] == 1
         assert server._deadline.left(None) is None

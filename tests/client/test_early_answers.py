@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from ldprecover_client import AsyncServer, RefusedError, Retries, Server
+from ldprecover_client import AsyncClient, Client, RefusedError, Retries
 
 BODY = bytes(32 << 20)  # more than the buffers of a connection hold
 AT_ONCE = Retries(attempts=3, base=0)
@@ -71,13 +71,13 @@ def serving(*turns: Turn) -> Iterator[str]:
 
 
 def submit(url: str, packed: bytes, timeout: float) -> object:
-    with Server(url, timeout=timeout, retries=AT_ONCE) as server:
+    with Client(url, timeout=timeout, retries=AT_ONCE) as server:
         return server.submit("r1", packed, "one-key")
 
 
 def submit_async(url: str, packed: bytes, timeout: float) -> object:
     async def run() -> object:
-        async with AsyncServer(url, timeout=timeout, retries=AT_ONCE) as server:
+        async with AsyncClient(url, timeout=timeout, retries=AT_ONCE) as server:
             return await server.submit("r1", packed, "one-key")
 
     return asyncio.run(run())

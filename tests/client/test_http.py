@@ -2,6 +2,7 @@ import asyncio
 import gzip
 import json
 import random
+import ssl
 
 import httpx
 import pytest
@@ -10,11 +11,11 @@ from ldprecover import RoundParameters
 from ldprecover.wire import MEDIA_TYPE
 from ldprecover_client import (
     ArgumentError,
-    AsyncServer,
+    AsyncClient,
+    Client,
     InvalidAnswerError,
     RefusedError,
     Retries,
-    Server,
     UnansweredError,
 )
 from ldprecover_client import http as client_http
@@ -60,11 +61,11 @@ def submit(request, collector, time):
     def call(round_="r1", packed=PACKED, key=KEY, *, compress=False, **options):
         options = {"transport": httpx.MockTransport(collector), "rng": Half(), "clock": time.clock, **options}
         if request.param == "sync":
-            with Server(collector.URL, sleep=time.sleep, **options) as server:
+            with Client(collector.URL, sleep=time.sleep, **options) as server:
                 return server.submit(round_, packed, key, compress=compress)
 
         async def run():
-            async with AsyncServer(collector.URL, sleep=time.asleep, **options) as server:
+            async with AsyncClient(collector.URL, sleep=time.asleep, **options) as server:
                 return await server.submit(round_, packed, key, compress=compress)
 
         return asyncio.run(run())
@@ -267,7 +268,7 @@ def test_a_key_goes_with_every_request_and_only_when_given(collector, submit):
     collector.add()
     submit(key="first")
     collector.requests.clear()
-    with Server(collector.URL, key="s3cret", transport=httpx.MockTransport(collector)) as server:
+    with Client(collector.URL, key="s3cret", transport=httpx.MockTransport(collector)) as server:
         server.parameters("r1")
         server.submit("r1", PACKED, "second")
     assert [request.headers["Authorization"] for request in collector.requests] == ["Bearer s3cret"] * 2
@@ -284,12 +285,12 @@ def test_an_idempotency_key_that_no_header_can_hold_is_refused(collector, submit
 @pytest.mark.parametrize("key", ["", " spaced", "ümlaut", "line\nbreak"])
 def test_a_server_key_that_no_header_can_hold_is_refused(key):
     with pytest.raises(ArgumentError, match="key"):
-        Server("http://a.test", key=key)
+        Client("http://a.test", key=key)
 
 
 @pytest.mark.parametrize("reference", ["", "..", "../admin", "a/b", "a?b", "a#b", "a b", "ü", "x" * 200, None, 7])
 def test_a_round_reference_cannot_change_the_path(collector, submit, reference):
-    with pytest.raises(ArgumentError, match="a round is named by"):
+    with pytest.raises(ArgumentError, match="a round must be named by"):
         submit(reference)
     assert not collector.requests
 
@@ -311,12 +312,12 @@ def test_a_round_reference_cannot_change_the_path(collector, submit, reference):
 )
 def test_a_url_that_names_no_server_is_refused(url):
     with pytest.raises(ArgumentError, match="URL"):
-        Server(url)
+        Client(url)
 
 
 def test_a_password_in_a_url_is_not_repeated():
     with pytest.raises(ArgumentError) as caught:
-        Server("http://user:hunter2@a.test")
+        Client("http://user:hunter2@a.test")
     assert "hunter2" not in str(caught.value)
 
 
@@ -327,7 +328,7 @@ def test_a_server_may_live_below_a_path():
         seen.append(str(request.url))
         return httpx.Response(200, json={"version": "1.2.3"})
 
-    with Server("https://a.test/ldp/", transport=httpx.MockTransport(answer)) as server:
+    with Client("https://a.test/ldp/", transport=httpx.MockTransport(answer)) as server:
         assert server.version()["version"] == "1.2.3"
     assert seen == ["https://a.test/ldp/version"]
 
@@ -375,7 +376,7 @@ def test_each_call_is_the_one_of_the_interface():
         bodies[call] = json.loads(request.content) if request.content else None
         return answers[call]
 
-    with Server("http://a.test", transport=httpx.MockTransport(answer)) as server:
+    with Client("http://a.test", transport=httpx.MockTransport(answer)) as server:
         opened = server.open_round(protocol="olh", epsilon=0.5, items=("a", "b", "c"), name="letters")
         assert (opened.id, opened.state, opened.parameters) == ("r1", "open", parameters)
         assert [row.name for row in server.rounds()] == ["letters"]
@@ -406,7 +407,7 @@ def server_that(*outcomes):
             raise outcome
         return outcome
 
-    return Server("http://a.test", transport=httpx.MockTransport(answer), sleep=lambda seconds: None), seen
+    return Client("http://a.test", transport=httpx.MockTransport(answer), sleep=lambda seconds: None), seen
 
 
 def test_rounds_come_in_pages():
@@ -463,9 +464,50 @@ def test_a_server_that_is_not_ready_is_asked_once(outcome):
 def test_a_real_connection_is_kept_alive_and_a_dead_server_is_unanswered(collector):
     collector.add()
     quick = Retries(attempts=2, base=0)
-    with collector.listening() as url, Server(url, retries=quick) as server:
+    with collector.listening() as url, Client(url, retries=quick) as server:
         assert server.parameters("current").id == "r1"
         assert server.submit("r1", PACKED, KEY)["duplicate"] is False
         assert server.submit("r1", PACKED, KEY)["duplicate"] is True
-    with Server(url, retries=quick) as server, pytest.raises(UnansweredError):
+    with Client(url, retries=quick) as server, pytest.raises(UnansweredError):
         server.parameters("r1")
+
+
+@pytest.fixture
+def certificate_reads(monkeypatch):
+    """The certificate stores that are read, one entry each time."""
+    reads = []
+    create = httpx.create_ssl_context
+
+    def counted(*args, **options):
+        reads.append(1)
+        return create(*args, **options)
+
+    monkeypatch.setattr(httpx, "create_ssl_context", counted)
+    client_http._trusting_context.cache_clear()
+    yield reads
+    client_http._trusting_context.cache_clear()
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_clients_without_tls_read_no_certificates(certificate_reads, kind):
+    for _ in range(3):
+        kind("http://a.test")
+    assert not certificate_reads
+
+
+def test_a_process_reads_the_certificates_it_trusts_once(certificate_reads, monkeypatch, tmp_path):
+    clients = [kind("https://a.test") for kind in (Client, AsyncClient, Client)]
+    pools = [client._http._transport._pool for client in clients]
+    assert len({pool._ssl_context for pool in pools}) == len(certificate_reads) == 1
+    assert pools[0]._ssl_context.verify_mode is ssl.CERT_REQUIRED
+    assert pools[0]._ssl_context.check_hostname
+    # Other certificates in the environment are other certificates to trust.
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
+    Client("https://a.test")
+    assert len(certificate_reads) == 2
+
+
+def test_without_tls_no_certificate_would_be_trusted():
+    context = Client("http://a.test")._http._transport._pool._ssl_context
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    assert not context.get_ca_certs()

@@ -5,7 +5,7 @@ import json
 import httpx
 import pytest
 
-from ldprecover_client import ArgumentError, InvalidAnswerError, Job, RefusedError, Retries, Server
+from ldprecover_client import ArgumentError, Client, InvalidAnswerError, Job, RefusedError, Retries
 
 RECOVERY = {
     "round": "r1",
@@ -45,7 +45,7 @@ class Stub:
 
     def server(self):
         transport = httpx.MockTransport(self)
-        return Server("http://a.test", transport=transport, sleep=self.waits.append, retries=Retries(base=0))
+        return Client("http://a.test", transport=transport, sleep=self.waits.append, retries=Retries(base=0))
 
     @property
     def calls(self):

@@ -313,12 +313,12 @@ def readable_by_all(path):
     ("spoil", "words"),
     [
         (damaged, "malformed|damaged"),
-        (text, "is no ledger"),
+        (text, "is not a ledger"),
         (truncated, "malformed|damaged"),
-        (another_database, "is no ledger"),
+        (another_database, "is not a ledger"),
         (newer, "has form 99"),
         (a_directory, "directory"),
-        (readable_by_all, "is no ledger"),
+        (readable_by_all, "is not a ledger"),
     ],
 )
 def test_a_file_that_is_no_sound_ledger_is_refused_in_words_and_left_alone(path, spoil, words):
@@ -335,7 +335,7 @@ def test_what_is_no_file_is_refused_and_not_made_private(tmp_path):
     """As root it would otherwise take /dev/null from everybody."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe, 0o644)
-    with pytest.raises(LedgerError, match="no file that a ledger could be in"):
+    with pytest.raises(LedgerError, match="not a regular file"):
         Ledger(pipe)
     assert stat.S_IMODE(pipe.stat().st_mode) == 0o644
 
@@ -372,7 +372,7 @@ def test_a_ledger_replaced_by_an_empty_file_is_refused(path):
     ledger = Ledger(path)
     claim(ledger)
     path.write_bytes(b"")
-    with pytest.raises(LedgerError, match="no ledger"):
+    with pytest.raises(LedgerError, match="not a ledger"):
         claim(ledger)
 
 
@@ -438,6 +438,33 @@ def test_a_ledger_of_the_first_version_is_read_on(path):
     assert [e.key for e in ledger.entries()][1:] == ["00ff", "00fe"]
     assert Ledger(path).entries() == ledger.entries()
     claim(ledger, "r4")
+
+
+VERSION_2 = """
+CREATE TABLE reports (
+    round_id TEXT PRIMARY KEY NOT NULL, server_url TEXT NOT NULL, digest TEXT NOT NULL, epsilon REAL NOT NULL,
+    key TEXT NOT NULL UNIQUE, packed BLOB NOT NULL, state TEXT NOT NULL, reason TEXT, ticket TEXT,
+    open_tries INTEGER NOT NULL DEFAULT 0
+);
+INSERT INTO reports VALUES ('r1', 'http://a.test', 'd', 0.5, '00ff', x'01', 'pending', NULL, 'abc', 1);
+PRAGMA application_id = 0x4C445052;
+PRAGMA user_version = 2;
+"""
+
+
+def test_a_ledger_of_the_second_version_is_read_on(path):
+    """It did not know what people call a round."""
+    path.parent.mkdir()
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.executescript(VERSION_2)
+    (entry,) = Ledger(path).entries()
+    assert (entry.key, entry.ticket, entry.open_tries, entry.round_name) == ("00ff", "abc", 1, None)
+    claim(Ledger(path), "r4")
+
+
+def test_an_entry_knows_the_name_of_its_round(ledger):
+    ledger.claim(server_url="u", round_id="r1", digest="d", epsilon=0.5, perturb=lambda: b"1", round_name="cities")
+    assert [entry.round_name for entry in ledger.entries()] == ["cities"]
 
 
 def test_a_ledger_takes_any_kind_of_path(tmp_path):

@@ -193,5 +193,5 @@ def test_progress_may_be_the_callers_own(collector, capsys):
     Population(WEIGHTS, 100, 9).report_to(
         collector.URL, progress=lambda *step: seen.append(step), transport=httpx.MockTransport(collector)
     )
-    assert seen == [(100, 100)]
+    assert seen == [(0, 100), (100, 100)]
     assert capsys.readouterr().err == ""

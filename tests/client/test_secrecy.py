@@ -4,12 +4,12 @@ import httpx
 import pytest
 
 from ldprecover_client import (
+    AsyncClient,
     AsyncReporter,
-    AsyncServer,
+    Client,
     InsecureTransportWarning,
     Ledger,
     Reporter,
-    Server,
     secrecy,
 )
 
@@ -40,7 +40,7 @@ def test_this_machine_is_told_from_others(url, here):
     assert secrecy.is_this_machine(url) is here
 
 
-@pytest.mark.parametrize("kind", [Server, AsyncServer, Reporter, AsyncReporter])
+@pytest.mark.parametrize("kind", [Client, AsyncClient, Reporter, AsyncReporter])
 @pytest.mark.parametrize("url", [REMOTE, "http://192.168.1.1:8000", "http://[2001:db8::1]"])
 def test_a_key_over_plain_http_is_warned_of_where_it_is_given(kind, url):
     options = {"ledger": Ledger.in_memory()} if "Reporter" in kind.__name__ else {}
@@ -58,32 +58,32 @@ def test_a_ticket_over_plain_http_is_warned_of_before_anything_is_perturbed(kind
 
 
 def test_a_submission_under_a_ticket_is_warned_of_before_it_is_sent():
-    with Server(REMOTE) as server, pytest.raises(InsecureTransportWarning):  # warnings are errors here
+    with Client(REMOTE) as server, pytest.raises(InsecureTransportWarning):  # warnings are errors here
         server.submit("r1", b"\0\0\0\0", "key", ticket=TICKET)
 
 
 @pytest.mark.parametrize(
     "url", ["https://collector.test", "http://127.0.0.1:9", "http://[::1]:9", "http://localhost:9"]
 )
-@pytest.mark.parametrize("kind", [Server, Reporter])
+@pytest.mark.parametrize("kind", [Client, Reporter])
 def test_nothing_is_said_of_tls_and_of_this_machine(kind, url):
     options = {"ledger": Ledger.in_memory(), "ticket": TICKET} if kind is Reporter else {}
     kind(url, key="a key", **options)
 
 
 def test_nothing_is_said_where_no_secret_goes():
-    Server(REMOTE).close()
+    Client(REMOTE).close()
     Reporter(REMOTE, ledger=Ledger.in_memory())
 
 
 def test_nothing_is_said_of_a_transport_of_ones_own():
     """Such as a socket of this machine: only who made it knows where it leads."""
     transport = httpx.HTTPTransport(uds="/run/collector.sock")
-    Server("http://collector", key="a key", transport=transport).close()
+    Client("http://collector", key="a key", transport=transport).close()
     Reporter("http://collector", ledger=Ledger.in_memory(), key="a key", ticket=TICKET, transport=transport)
 
 
 def test_who_takes_warnings_for_errors_gets_one_each_time():
     for _ in range(2):
         with pytest.raises(InsecureTransportWarning):  # warnings are errors here
-            Server(REMOTE, key="a key")
+            Client(REMOTE, key="a key")

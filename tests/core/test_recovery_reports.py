@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError, Tally, project_simplex, recover
+from ldprecover import GRR, OLH, OUE, Estimates, FrequencyOracle, ParameterError, Tally, project_simplex, recover
 from ldprecover.metrics import mse
 from ldprecover.recovery import ReportSource
 from ldprecover.recovery.base import indices_named
@@ -157,6 +157,17 @@ def test_fiad_drops_the_crafted_reports_and_hardly_an_honest_one(oracle: Frequen
     honest = recover(oracle, r.f_z, method="fiad", reports=r.genuine)
     assert honest.eta == 0
     assert mse(result.recovered, r.truth) < mse(project_simplex(r.f_z), r.truth) / 4
+
+
+def test_fiad_looks_at_the_only_set_that_three_items_have() -> None:
+    """By default it looks at sets of four and more."""
+    oracle, rng = OUE(1.0, 3), np.random.default_rng(5)
+    genuine = oracle.perturb(rng.integers(3, size=5_000), rng)
+    reports = np.concatenate([genuine, np.full_like(genuine[:800], 0b111)])
+    f_z = Estimates.of(oracle, Tally.of(oracle, reports)).frequencies
+    result = recover(oracle, f_z, method="fiad", reports=reports)
+    assert any(note.startswith("Sets of 3 of the 3 items") for note in result.notes)
+    assert result.eta > 0.1
 
 
 def test_the_conditional_probability_is_bayes_rule() -> None:

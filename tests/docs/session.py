@@ -28,7 +28,7 @@ _SHORTER = {
     "python docs/scripts/recovery_table.py": " --trials 1 --users 3000",
 }
 # What a reader does before anything else; the tests run where it has been done.
-_DONE = re.compile(r"make (install|demo|test)|source \.venv/bin/activate|ldprecover serve")
+_DONE = re.compile(r"make (install|ldprecover|demo|test)|source \.venv/bin/activate|ldprecover serve")
 
 
 class Session:

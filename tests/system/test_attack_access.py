@@ -5,7 +5,7 @@ from tests.conftest import ServerProcess
 
 from ldprecover import ParameterError
 from ldprecover_attacker import MGA, Campaign
-from ldprecover_client import RefusedError, Server
+from ldprecover_client import Client, RefusedError
 
 TARGETS = [3, 7]
 
@@ -25,7 +25,7 @@ def test_an_attacker_without_a_key_sends_one_report_a_request(server: ServerProc
 
 def test_an_attacker_reports_as_often_as_it_holds_tickets(server: ServerProcess) -> None:
     id = server.open_round("olh", 0.5, domain_size=20, access="ticket")["id"]
-    with Server(server.url, key=server.admin_key) as admin:
+    with Client(server.url, key=server.admin_key) as admin:
         tickets = admin.mint_tickets(id, 30)
     with pytest.raises(ParameterError, match="31 malicious users"):
         Campaign(server.url, id, MGA(TARGETS), 31, seed=1, tickets=tickets)

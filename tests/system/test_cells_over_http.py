@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.conftest import ServerProcess
 
-from ldprecover_client import RefusedError, Server
+from ldprecover_client import Client, RefusedError
 from ldprecover_experiments.measures import in_process
 from ldprecover_experiments.over_http import round_over_http, run_over_http
 from ldprecover_experiments.poisoned_round import Plan, draw_round
@@ -34,7 +34,7 @@ def test_a_cell_over_http_agrees_with_one_drawn_from_its_law(
     drawn, plan = draw_round(cell, crowd, 3), Plan(cell, crowd, 3)
     p, q, n, m = plan.oracle.p, plan.oracle.q, crowd.n, plan.m
     with (
-        Server(server.url, key=server.admin_key) as connection,
+        Client(server.url, key=server.admin_key) as connection,
         round_over_http(plan, connection, server.admin_key) as (round_, recoverer),
     ):
         assert (round_.genuine.n, round_.malicious.n, round_.targets) == (n, m, drawn.targets)
@@ -53,7 +53,7 @@ def test_a_cell_over_http_agrees_with_one_drawn_from_its_law(
             assert np.abs(theirs[0] - ours[0]).max() < 1e-12
             assert np.allclose(theirs[1], ours[1], rtol=1e-12, atol=0)
         opened = connection.rounds()[0].id
-    with Server(server.url, key=server.admin_key) as connection, pytest.raises(RefusedError, match="No such round"):
+    with Client(server.url, key=server.admin_key) as connection, pytest.raises(RefusedError, match="No such round"):
         connection.round(opened)  # the cell's own round is gone
 
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from ldprecover_cli.demo.picture import draw
 from ldprecover_cli.failures import CommandError
 from ldprecover_cli.output import counted, plain
-from ldprecover_client import RoundStatus, Server
+from ldprecover_client import Client, RoundStatus
 from ldprecover_experiments.comparison import Comparison
 from ldprecover_experiments.demo import Demo, Stage
 
@@ -62,7 +62,7 @@ class Compared:
         draw(self.figures, out)
 
 
-def play_part(part: str, play: Demo, server: Server, key: str | None, stage: Stage) -> Opened | Reported | Compared:
+def play_part(part: str, play: Demo, server: Client, key: str | None, stage: Stage) -> Opened | Reported | Compared:
     """Play one part on the current round of a server, whose key this is.
 
     The key's scope is admin for "round", report for "users" and "attacker"; the analyst needs none

@@ -109,11 +109,13 @@ def _recover(knowledge: Knowledge) -> Recovery:
     source = knowledge.reports
     assert source is not None  # the contract asks for them
     items = np.sort(np.argsort(-knowledge.poisoned, kind="stable")[:_ITEMS])
-    least = int(knowledge.options["least"])
+    least = min(int(knowledge.options["least"]), items.size)  # with three items, the set of all three
     found = abnormal_itemsets(source, items, least=least, rate=knowledge.options["rate"])
     if not source.n:
         raise ParameterError("fiad: there are no reports")
-    looked = f"Sets of {least} to {_GROUP} of the {items.size} items with the highest estimates were looked at"
+    most = min(_GROUP, items.size)
+    sets = f"Sets of {least}" if least == most else f"Sets of {least} to {most}"
+    looked = f"{sets} of the {items.size} items with the highest estimates were looked at"
     itemsets = [itemset for group in found for itemset in group.itemsets]
     if not itemsets:
         note = f"{looked}: none is supported by more reports than honest ones would."
@@ -177,7 +179,7 @@ METHOD = Method(
     cost="O(nd), two passes over the reports and two for each group of items found; memory O(d)",
     options=(
         Option("rate", 0.01, 1e-12, 0.5, "Bound on the probability that honest reports make a set abnormal"),
-        Option("least", 4, 2, _GROUP, "Items of the smallest sets looked at"),
+        Option("least", 4, 2, _GROUP, "Items of the smallest sets looked at, no more than there are"),
     ),
     unfit=_unfit,
 )

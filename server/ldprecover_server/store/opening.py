@@ -28,6 +28,7 @@ def open_database(url: str, *, pool_size: int = 10, answer_seconds: float | None
             return Postgres(parsed, pool_size, answer_seconds)
         except ImportError as error:
             raise ConfigurationError("Postgres needs the extra: pip install 'ldprecover[postgres]'") from error
-    raise ConfigurationError(
-        f"the database must be sqlite:///FILE or postgresql+psycopg://..., not {parsed.drivername}"
-    )
+    form = "the database must be sqlite:///FILE or postgresql+psycopg://..."
+    if parsed.drivername.partition("+")[0] in ("postgres", "postgresql"):
+        raise ConfigurationError(f"{form}: write postgresql+psycopg:// for {parsed.drivername}://, the rest as it is")
+    raise ConfigurationError(f"{form}, not {parsed.drivername}")

@@ -116,7 +116,10 @@ def test_a_migration_may_take_as_long_as_it_takes(empty: str) -> None:
 
 @pytest.mark.postgres
 def test_a_postgres_that_is_not_migrated_is_refused_with_the_command_to_run(empty: str) -> None:
-    with closing(Store(empty)) as store, pytest.raises(ConfigurationError, match="run: ldprecover migrate"):
+    with (
+        closing(Store(empty)) as store,
+        pytest.raises(ConfigurationError, match=r"run: ldprecover migrate --database-url '?postgresql"),
+    ):
         store.prepare()
 
 

@@ -1,5 +1,6 @@
 """The schema's history, and moving a database along it (Alembic)."""
 
+import shlex
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -40,7 +41,11 @@ def check(database: Database) -> None:
     """Raise ConfigurationError unless the database has this version's schema."""
     with database.read() as connection:
         if _pending(_revision(connection)):
-            raise ConfigurationError(f"the schema of {database.name} is not this version's; run: ldprecover migrate")
+            url = database.engine.url.render_as_string(hide_password=True)
+            raise ConfigurationError(
+                f"the schema of {database.name} is not this version's; run: "
+                f"ldprecover migrate --database-url {shlex.quote(url)}"
+            )
 
 
 def _config() -> Config:

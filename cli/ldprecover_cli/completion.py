@@ -1,0 +1,42 @@
+"""What a shell completes values with. Each is asked for at the moment a person presses Tab, and not before."""
+
+from typing import Any
+
+__all__ = ["datasets", "methods", "protocols", "rounds"]
+
+_SECONDS = 1.0
+"""A server that takes longer to list its rounds is not waited for."""
+
+
+def protocols() -> list[str]:
+    """Return the protocols there are."""
+    from ldprecover.protocols import PROTOCOLS
+
+    return list(PROTOCOLS)
+
+
+def methods() -> list[str]:
+    """Return the recovery methods there are."""
+    from ldprecover.recovery import METHODS
+
+    return list(METHODS)
+
+
+def datasets(incomplete: str) -> list[str]:
+    """Return the data sets that ship with the package, and the files that begin so."""
+    from glob import escape, glob
+
+    from ldprecover_client import DATASETS
+
+    return [*DATASETS, *sorted(glob(f"{escape(incomplete)}*"))]  # noqa: PTH207  a path's ./ is what was typed
+
+
+def rounds(ctx: Any) -> list[str]:
+    """Return the names of a server's rounds, "current" among them; that alone where none answers at once."""
+    from ldprecover_client import Client, ClientError, Retries
+
+    try:
+        with Client(ctx.params["url"], timeout=_SECONDS, deadline=_SECONDS, retries=Retries(attempts=1)) as client:
+            return ["current", *(round.name for round in client.rounds())]
+    except (ClientError, KeyError):
+        return ["current"]

@@ -1,0 +1,157 @@
+"""Runs that are interrupted and gone on with: each report counts once, whatever happened in between."""
+
+import json
+import stat
+
+import httpx
+import numpy as np
+import pytest
+
+from ldprecover import RoundParameters
+from ldprecover_client import ArgumentError, Journal, JournalError, Population, Retries, UnansweredError, submit_reports
+
+N = 950
+SIZE = 100
+
+
+@pytest.fixture
+def reports(collector):
+    collector.add("grr")
+    return RoundParameters("grr", 0.5, collector.ITEMS).oracle.perturb(np.arange(N) % 4, np.random.default_rng(1))
+
+
+@pytest.fixture
+def send(collector, reports, tmp_path):
+    """Send the reports with the journal there is, one submission after another; return how many were accepted."""
+    path = tmp_path / "runs" / "run.jsonl"
+
+    def call(rows=reports, **options):
+        journal = Journal.open(path) if path.exists() else Journal(path, {"who": "us"})
+        transport, at_once = httpx.MockTransport(collector), Retries(attempts=1)
+        options = {"batch_size": SIZE, "connections": 1, "transport": transport, "retries": at_once} | options
+        return submit_reports(collector.URL, "r1", rows, journal=journal, **options)
+
+    call.path = path
+    return call
+
+
+def _counted(collector):
+    return sum(len(body) // 4 for body in collector.stored.values())
+
+
+@pytest.mark.parametrize("fault", ["answer_lost", "request_lost"])
+@pytest.mark.parametrize("after", [0, 3, 9])
+def test_what_was_sent_before_an_interruption_counts_once(collector, send, fault, after):
+    collector.faults.extend([lambda go: go()] * after + [getattr(collector, fault)])
+    with pytest.raises(UnansweredError):
+        send()
+    assert _counted(collector) < N or fault == "answer_lost"
+    taken = {int(line) for line in send.path.read_text().splitlines()[1:]}
+    before = len(collector.posts)
+    assert send() == N
+    assert _counted(collector) == N
+    assert len(collector.posts) - before == 10 - len(taken)
+    assert len({key for key, _ in collector.sent}) == 10
+
+
+def test_progress_goes_on_where_it_was(collector, send):
+    collector.faults.extend([lambda go: go()] * 8 + [collector.request_lost])
+    with pytest.raises(UnansweredError) as caught:
+        send()
+    (note,) = caught.value.__notes__
+    seen = []
+    send(progress=lambda done, total: seen.append(done))
+    assert note == f"{seen[0]} of 950 reports were accepted"
+    assert seen[0] >= 800
+    assert seen[-1] == N
+
+
+def test_submissions_keep_their_size(collector, send):
+    """Another size would put reports that are counted into submissions that are not."""
+    collector.faults.extend([lambda go: go(), collector.request_lost])
+    with pytest.raises(UnansweredError):
+        send()
+    assert send(batch_size=7) == N
+    assert _counted(collector) == N
+
+
+def test_the_journal_is_on_the_disk_before_anything_is_sent(collector, send):
+    def look(go):
+        lines = send.path.read_text().splitlines()
+        assert len(lines) == 1
+        assert json.loads(lines[0])["facts"] == {"who": "us"}
+        assert stat.S_IMODE(send.path.stat().st_mode) == 0o600
+        return go()
+
+    collector.faults.append(look)
+    assert send() == N
+
+
+def test_other_reports_are_not_sent_under_the_keys_of_a_run(collector, send, reports):
+    collector.faults.append(collector.request_lost)
+    with pytest.raises(UnansweredError):
+        send()
+    with pytest.raises(ArgumentError, match="not the reports"):
+        send(rows=reports[::-1])
+
+
+def test_a_line_that_a_crash_cut_off_is_not_believed(collector, send):
+    collector.faults.extend([lambda go: go()] * 3 + [collector.request_lost])
+    with pytest.raises(UnansweredError):
+        send()
+    with send.path.open("a") as file:
+        file.write("30")  # of "300"
+    assert send() == N
+    assert _counted(collector) == N
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"form": 1}\n', "\0"])
+def test_a_file_that_is_no_journal_is_said_so(tmp_path, text):
+    path = tmp_path / "x.jsonl"
+    path.write_text(text)
+    with pytest.raises(JournalError, match=r"x\.jsonl is not the journal of a run"):
+        Journal.open(path)
+
+
+def test_a_journal_of_another_version_is_said_so(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"form": 2}\n')
+    with pytest.raises(JournalError, match="another version"):
+        Journal.open(path)
+
+
+def test_a_journal_that_cannot_be_written_is_said_so_before_anything_is_sent(collector, reports, tmp_path):
+    (tmp_path / "file").touch()
+    journal = Journal(tmp_path / "file" / "run.jsonl", {})
+    with pytest.raises(JournalError, match="cannot be written"):
+        submit_reports(collector.URL, "r1", reports, journal=journal, transport=httpx.MockTransport(collector))
+    assert not collector.posts
+
+
+def test_two_runs_share_no_key(tmp_path):
+    first, second = (Journal(tmp_path / name, {}) for name in "ab")
+    assert len({journal.key(start) for journal in (first, second) for start in range(100)}) == 200
+
+
+def test_a_run_outlives_a_server_that_is_killed_again_and_again(start_server, tmp_path):
+    server = start_server()
+    server.keep_port()
+    round_ = server.open_round("olh", 1.0, domain_size=20)
+    population, restarts = Population([1] * 20, 3_000, 5), []
+
+    def kill_now_and_then(done, total):
+        if done // 1000 > len(restarts):
+            restarts.append(done)
+            server.restart()
+
+    accepted = population.report_to(
+        server.url,
+        round_["id"],
+        key=server.admin_key,
+        batch_size=100,
+        progress=kill_now_and_then,
+        journal=Journal(tmp_path / "run.jsonl", {}),
+        retries=Retries(attempts=1000, base=0.05, longest=0.1),
+    )
+    assert len(restarts) >= 2
+    assert accepted == server.frequencies(round_["id"])["n"] == 3_000

@@ -1,0 +1,120 @@
+"""Many reporters in one program share one client, and so its connections and its trusted certificates."""
+
+import asyncio
+
+import httpx
+import pytest
+
+from ldprecover_client import (
+    AccessError,
+    ArgumentError,
+    AsyncClient,
+    AsyncReporter,
+    Client,
+    Ledger,
+    Reporter,
+    Retries,
+    UnansweredError,
+)
+
+USERS = 100
+
+
+@pytest.fixture
+def clients(monkeypatch):
+    """Every HTTP client that is made, of either kind."""
+    made = []
+    for kind in (httpx.Client, httpx.AsyncClient):
+
+        def counted(self, *args, _of=kind.__init__, **options):
+            made.append(self)
+            _of(self, *args, **options)
+
+        monkeypatch.setattr(kind, "__init__", counted)
+    return made
+
+
+def test_a_hundred_users_of_one_program_report_over_one_client(collector, clients):
+    collector.add("grr")
+
+    async def main(url):
+        async with AsyncClient(url) as client:
+            reporters = [AsyncReporter(client, "r1", ledger=Ledger.in_memory()) for _ in range(USERS)]
+            return await asyncio.gather(*(reporter.report(0) for reporter in reporters))
+
+    with collector.listening() as url:
+        receipts = asyncio.run(main(url))
+    assert {receipt.state for receipt in receipts} == {"accepted"}
+    assert len(collector.stored) == USERS
+    assert len(clients) == 1
+
+
+def test_users_one_after_another_share_a_connection(collector, clients):
+    collector.add("grr")
+    with collector.listening() as url, Client(url) as client:
+        for _ in range(5):
+            assert Reporter(client, "r1", ledger=Ledger.in_memory()).report(0).state == "accepted"
+    assert len(clients) == len(collector.connections) == 1
+
+
+class _Both:
+    """A shared client, and reports over it, of either kind and called alike."""
+
+    def __init__(self, is_async):
+        self.is_async = is_async
+
+    def make(self, *args, **options):
+        return (AsyncClient if self.is_async else Client)(*args, **options)
+
+    def reporter(self, *args, **options):
+        return (AsyncReporter if self.is_async else Reporter)(*args, **options)
+
+    def call(self, made):
+        return asyncio.run(made) if self.is_async else made
+
+
+@pytest.fixture(params=[False, True], ids=["sync", "async"])
+def both(request):
+    return _Both(request.param)
+
+
+def test_the_key_of_the_shared_client_opens_a_round_that_wants_one(collector, both):
+    collector.add(access="key")
+    transport = httpx.MockTransport(collector)
+    user = both.reporter(both.make(collector.URL, key=collector.KEY, transport=transport), "r1", ledger=_new())
+    assert both.call(user.report(0)).state == "accepted"
+    nobody = both.reporter(both.make(collector.URL, transport=transport), "r1", ledger=_new())
+    with pytest.raises(AccessError):
+        both.call(nobody.report(0))
+
+
+def test_the_shared_client_stays_open(collector, both):
+    collector.add()
+    client = both.make(collector.URL, transport=httpx.MockTransport(collector))
+    assert both.call(both.reporter(client, "r1", ledger=_new()).report(0)).state == "accepted"
+    assert not client._http.is_closed
+
+
+def test_its_key_does_not_go_to_the_other_servers_of_a_ledger(collector, both):
+    collector.add()
+    collector.faults.append(collector.request_lost)
+    ledger, at_once = _new(), Retries(attempts=1)
+    transport = httpx.MockTransport(collector)
+    first = both.make(collector.URL, transport=transport, retries=at_once)
+    with pytest.raises(UnansweredError):
+        both.call(both.reporter(first, "r1", ledger=ledger).report(0))
+    second = both.make("http://other.test", key="s3cret", transport=transport, retries=at_once)
+    (receipt,) = both.call(both.reporter(second, "r1", ledger=ledger).resume())
+    assert receipt.state == "accepted"
+    assert collector.posts[-1].url.host == "collector.test"
+    assert "Authorization" not in collector.posts[-1].headers
+
+
+@pytest.mark.parametrize("option", [{"key": "a key"}, {"timeout": 1.0}, {"retries": Retries()}])
+def test_what_belongs_to_the_shared_client_is_given_to_it_alone(both, option):
+    with pytest.raises(ArgumentError, match=f"{next(iter(option))} must be given to the client"):
+        both.reporter(both.make("http://a.test"), ledger=_new(), **option)
+
+
+def _new():
+    return Ledger.in_memory()
