@@ -10,6 +10,7 @@ reports; beside it stands what the attack's own formula says.
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from setting import PROTOCOLS, Setting, asked_for
@@ -86,7 +87,7 @@ class Round:
             return str(error)
         tally = self.tally + Tally.of(oracle, malicious)
         after, before = (Estimates.of(oracle, t).frequencies[self.targets].sum() for t in (tally, self.tally))
-        same = {"rng": np.random.default_rng(setting.seed), "m": m}
+        same: dict[str, Any] = {"rng": np.random.default_rng(setting.seed), "m": m}
         gain = attack.gain(oracle, self.frequencies, m / (m + setting.users), targets=self.targets, **same)
         total = attack.support_sum(oracle, np.random.default_rng(setting.seed), m=m)
         return Outcome(total, gain, float(after - before), self._alarms(tally, [self.reports, malicious]))

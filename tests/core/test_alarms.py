@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ldprecover import ParameterError, Tally, _pairs, frequency_oracle
+from ldprecover import OLH, ParameterError, Tally, _pairs, frequency_oracle
 from ldprecover._pairs import SeedPairs, _poisson_quantile, pairs_quantile
 from ldprecover.alarms import (
     ALARMS,
@@ -87,6 +87,7 @@ def test_each_attack_raises_the_alarm_that_is_for_it() -> None:
     assert found(oue, padded, rate=1e-6) == {"sum-drift": False, "excess": True, "support-size": True}
 
     olh = frequency_oracle("olh", 0.5, D)
+    assert isinstance(olh, OLH)
     same = olh.reports(np.full(m, 12345, dtype=np.uint32), np.ones(m, dtype=np.uint16))
     assert found(olh, np.concatenate([honest(olh, n, rng), same]))["duplicate-seeds"]
 

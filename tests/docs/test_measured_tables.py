@@ -4,6 +4,7 @@ import attack_table
 import methods_table
 import pytest
 import recovery_table
+from setting import PROTOCOLS
 from tests.docs.markdown import ROOT, Page
 
 from ldprecover.recovery import METHODS
@@ -39,7 +40,7 @@ def test_the_choice_between_methods_follows_from_the_pages_own_tables() -> None:
     text = Page(ROOT / "docs" / "recovery.md").text
     compared = text[text.index("### Methods compared") :]
     tables = {}
-    for protocol in methods_table.PROTOCOLS:
+    for protocol in PROTOCOLS:
         start = compared.index(f"\n| {protocol.upper()} | none |") + 1
         tables[protocol] = compared[start : compared.index("\n\n", start)]
     assert_has("recovery.md", methods_table.choices(tables))

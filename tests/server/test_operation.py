@@ -416,10 +416,11 @@ def test_whoever_ends_the_housekeeping_waits_for_what_it_has_begun(in_process: I
     begun, go_on, ended = threading.Event(), threading.Event(), threading.Event()
 
     class Slow(Housekeeping):
-        def once(self) -> None:
+        def once(self) -> bool:
             begun.set()
             assert go_on.wait(30)
             ended.set()
+            return False
 
     async def end() -> None:
         task = asyncio.create_task(Slow(in_process.store, Refusals(in_process.store)).run())

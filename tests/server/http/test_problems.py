@@ -50,7 +50,7 @@ def test_every_refusal_that_can_be_raised_has_a_problem_of_its_own() -> None:
 def test_what_the_mathematics_refuses_is_a_problem_too() -> None:
     found = {cls: type(errors.refusal_of(cls("for this reason"))).slug for cls in LDPRecoverError.__subclasses__()}
     assert found == {ParameterError: "invalid-parameter", ReportError: "invalid-report"}
-    assert json.loads(refuse(ReportError("bad", 3)).body) == {
+    assert json.loads(bytes(refuse(ReportError("bad", 3)).body)) == {
         "type": "/docs/errors#invalid-report",
         "title": "A report is malformed",
         "status": 422,
