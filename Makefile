@@ -2,6 +2,8 @@
 # make demo      a poisoned collection round, end to end
 # make test      the tests; with STRANGERS=all every attack of strangers, an hour of them
 # make check     format, lint, types, security
+# make coverage  the tests, and which lines of the packages they run; no fewer than COVERAGE percent
+# make pythons   the fast tests on every Python that is supported and installed
 # make fuzz      the properties of the tests on new inputs, for FUZZ_SECONDS (600)
 # make audit     known vulnerabilities of the pinned versions; asks the package index
 # make bench     speeds, as ratios to named peers and limits
@@ -13,7 +15,7 @@ BIN := $(VENV)/bin
 TESTS ?= tests
 STAMP := $(VENV)/.installed
 
-.PHONY: install demo test check fuzz audit bench lock clean
+.PHONY: install demo test check coverage pythons fuzz audit bench lock clean
 
 install: $(STAMP)
 
@@ -41,6 +43,18 @@ check: install
 	$(BIN)/mypy
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive core client attacker server cli
 	$(BIN)/python -m pip check --disable-pip-version-check
+
+COVERAGE ?= 90
+
+# Apart from `test`: measuring makes them take half as long again.
+coverage: install
+	$(BIN)/python -m pytest -n auto --cov --cov-report=term --cov-fail-under=$(COVERAGE) $(TESTS)
+
+# Those that start no servers, beside the shortest of those that do: two minutes a Python.
+FAST ?= tests/core tests/client tests/attacker tests/server/http tests/server/store
+
+pythons:
+	tests/pythons.sh $(FAST)
 
 FUZZ_SECONDS ?= 600
 
@@ -76,4 +90,4 @@ lock:
 	$(PART) --extra cli --extra postgres --extra fast --output-file deploy/image-fast.lock pyproject.toml
 
 clean:
-	rm -rf $(VENV) $(VENV)-audit $(VENV)-bench build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/_build
+	rm -rf $(VENV) $(VENV)-* .coverage build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/_build
