@@ -308,7 +308,7 @@ def locked(app: InProcess) -> Iterator[None]:
 def test_a_database_that_does_not_answer_is_a_503_with_a_time_to_retry(
     start_in_process: StartInProcess, problem_of: ProblemOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app = start_in_process()
+    app = start_in_process(request_seconds=3)
     id = app.open_round()
     impatient(app)
     with locked(app):
