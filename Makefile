@@ -31,9 +31,12 @@ $(STAMP): pyproject.toml requirements.lock
 demo: install
 	$(BIN)/ldprecover demo
 
+# Work stealing keeps neighbours together, so that a module's server is started once, not by every worker.
+PYTEST := -m pytest -n auto --dist worksteal
+
 test: install
 	tests/tools.sh
-	$(BIN)/python -m pytest -n auto $(TESTS)
+	$(BIN)/python $(PYTEST) $(TESTS)
 
 # Without a network. Bandit 1.9 finds nothing in our own code that ruff's S rules do not: it is a second opinion. `pip
 # check` has the pins against each other; tests/deploy/test_pins.py has them against pyproject.toml.
@@ -48,7 +51,7 @@ COVERAGE ?= 90
 
 # Apart from `test`: measuring makes them take half as long again.
 coverage: install
-	$(BIN)/python -m pytest -n auto --cov --cov-report=term --cov-fail-under=$(COVERAGE) $(TESTS)
+	$(BIN)/python $(PYTEST) --cov --cov-report=term --cov-fail-under=$(COVERAGE) $(TESTS)
 
 # Those that start no servers, beside the shortest of those that do: two minutes a Python.
 FAST ?= tests/core tests/client tests/attacker tests/server/http tests/server/store

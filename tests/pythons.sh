@@ -21,7 +21,7 @@ for version in $(sed -n 's/.*"Programming Language :: Python :: \(3\.[0-9]*\)".*
         continue
     fi
     echo "== Python $version ($python)"
-    if make install "VENV=.venv-$version" "PYTHON=$python" && ".venv-$version/bin/python" -m pytest -q -n auto "$@"; then
+    if make install "VENV=.venv-$version" "PYTHON=$python" && ".venv-$version/bin/python" -m pytest -q -n auto --dist worksteal "$@"; then
         passed="$passed $version"
     else
         failed="$failed $version"
