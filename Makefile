@@ -3,6 +3,8 @@
 # make install   everything that tests, checks and `ldprecover reproduce` need as well
 # make test      the tests; with STRANGERS=all every attack of strangers, an hour of them
 # make check     format, lint, types, security
+# make coverage  the tests, and which lines of the packages they run; no fewer than COVERAGE percent
+# make pythons   the fast tests on every Python that is supported and installed
 # make fuzz      the properties of the tests on new inputs, for FUZZ_SECONDS (600)
 # make audit     known vulnerabilities of the pinned versions; asks the package index
 # make bench     speeds, as ratios to named peers and limits
@@ -16,7 +18,7 @@ TESTS ?= tests
 COMMAND := $(VENV)/.command
 STAMP := $(VENV)/.installed
 
-.PHONY: ldprecover install demo test check fuzz audit bench docs-tables lock clean
+.PHONY: ldprecover install demo test check coverage pythons fuzz audit bench docs-tables lock clean
 
 ldprecover: $(COMMAND)
 
@@ -39,9 +41,12 @@ $(STAMP): $(COMMAND) requirements.lock
 demo: ldprecover
 	$(BIN)/ldprecover demo
 
+# Work stealing keeps neighbours together, so that a module's server is started once, not by every worker.
+PYTEST := -m pytest -n auto --dist worksteal
+
 test: install
 	tests/tools.sh
-	$(BIN)/python -m pytest -n auto $(TESTS)
+	$(BIN)/python $(PYTEST) $(TESTS)
 
 # Without a network. Bandit 1.9 finds nothing in our own code that ruff's S rules do not: it is a second opinion. `pip
 # check` has the pins against each other; tests/deploy/test_pins.py has them against pyproject.toml.
@@ -51,6 +56,18 @@ check: install
 	$(BIN)/mypy
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive core client attacker experiments server cli
 	$(BIN)/python -m pip check --disable-pip-version-check
+
+COVERAGE ?= 90
+
+# Apart from `test`: measuring makes them take half as long again.
+coverage: install
+	$(BIN)/python $(PYTEST) --cov --cov-report=term --cov-fail-under=$(COVERAGE) $(TESTS)
+
+# Those that start no servers, beside the shortest of those that do: two minutes a Python.
+FAST ?= tests/core tests/client tests/attacker tests/server/http tests/server/store
+
+pythons:
+	tests/pythons.sh $(FAST)
 
 FUZZ_SECONDS ?= 600
 
@@ -93,4 +110,4 @@ lock:
 	$(PART) --extra cli --extra postgres --extra fast --output-file deploy/image-fast.lock pyproject.toml
 
 clean:
-	rm -rf $(VENV) $(VENV)-audit $(VENV)-bench build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/_build
+	rm -rf $(VENV) $(VENV)-* .coverage build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/_build

@@ -24,7 +24,7 @@ _SERVE = "from ldprecover_server import Settings, serve; serve(Settings())"
 class ServerProcess:
     """A server on a free port, over a database that outlives it: it can be killed and started again."""
 
-    def __init__(self, folder: Path, database_url: str | None = None, *, first: str = "", **settings: object) -> None:
+    def __init__(self, folder: Path, database_url: str | None = None, *, first: str = "", **settings: Any) -> None:
         self.folder = folder
         self.first = first
         """Python that its process runs before it serves."""
@@ -218,7 +218,7 @@ def start_server(tmp_path_factory: pytest.TempPathFactory, new_database: NewData
     """
     with contextlib.ExitStack() as stack:
 
-        def start(database_url: str | None = None, **settings: object) -> ServerProcess:
+        def start(database_url: str | None = None, **settings: Any) -> ServerProcess:
             folder = tmp_path_factory.mktemp("server")
             url = database_url or stack.enter_context(new_database(folder))
             process = ServerProcess(folder, url, **{"kernels": "numpy", **settings})

@@ -155,7 +155,7 @@ def watch(path: str) -> None:
         LoopWatch(_mapped(Path(path))).start()
         await start(server, *args, **options)
 
-    uvicorn.Server.startup = watched  # type: ignore[method-assign]
+    uvicorn.Server.startup = watched  # type: ignore[method-assign,assignment]
 
 
 def _mapped(path: Path) -> mmap.mmap:

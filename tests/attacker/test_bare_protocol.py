@@ -28,7 +28,11 @@ def test_an_attack_that_crafts_reports_is_refused_by_the_protocols_name(name: st
             attack.support(ORACLE, rng())
 
 
-@pytest.mark.parametrize("attack", [of_name("ria"), *(InputPoisoning(of_name(name)) for name in ATTACKS)], ids=repr)
+@pytest.mark.parametrize(
+    "attack",
+    [of_name("ria"), *(InputPoisoning(of_name(name)) for name in ATTACKS)],  # type: ignore[arg-type]
+    ids=repr,
+)
 def test_lying_about_the_value_alone_needs_no_crafting(attack: Attack) -> None:
     assert len(attack.reports(ORACLE, 10, rng())) == 10
     assert attack.support(ORACLE, rng()).shape == (20,)

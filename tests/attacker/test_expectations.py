@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -221,16 +222,22 @@ def test_one_attacker_of_mean_distributions_is_expected_of_several() -> None:
         ({"beta": 1.5}, "beta"),
     ],
 )
-def test_a_gain_of_what_does_not_fit_is_refused(changed: dict[str, object], reason: str) -> None:
-    arguments = {"frequencies": np.full(102, 1 / 102), "beta": BETA, "targets": TARGETS} | changed
+def test_a_gain_of_what_does_not_fit_is_refused(changed: dict[str, Any], reason: str) -> None:
+    arguments: dict[str, Any] = {"frequencies": np.full(102, 1 / 102), "beta": BETA, "targets": TARGETS} | changed
     with pytest.raises(ParameterError, match=reason):
         MGA(TARGETS).gain(oracle_of("oue"), **arguments)
 
 
 def test_a_gain_is_of_the_attacks_own_targets_unless_others_are_given() -> None:
     oracle, f = oracle_of("oue"), np.full(102, 1 / 102)
-    for attack in (MGA(TARGETS), InputPoisoning(MGA(TARGETS)), Several([RPA(), MGA(TARGETS[:5]), APA(TARGETS[3:])])):
+    aiming: list[Attack] = [
+        MGA(TARGETS),
+        InputPoisoning(MGA(TARGETS)),
+        Several([RPA(), MGA(TARGETS[:5]), APA(TARGETS[3:])]),
+    ]
+    for attack in aiming:
         assert attack.gain(oracle, f, BETA) == attack.gain(oracle, f, BETA, targets=TARGETS)
-    for attack in (RPA(), Manip(), MLA(), Several([AA(), RPA()]), InputPoisoning(AA())):
+    without: list[Attack] = [RPA(), Manip(), MLA(), Several([AA(), RPA()]), InputPoisoning(AA())]
+    for attack in without:
         with pytest.raises(ParameterError, match="has no targets"):
             attack.gain(oracle, f, BETA)

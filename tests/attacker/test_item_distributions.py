@@ -1,5 +1,8 @@
 """The distributions that Manip and AA draw their items from, and what is sent of them."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -61,7 +64,7 @@ def test_every_call_draws_another_secret() -> None:
 
 
 @pytest.mark.parametrize("size", [0, -3, 2.5, True, "4"])
-def test_a_size_that_is_none_is_refused(size: object) -> None:
+def test_a_size_that_is_none_is_refused(size: Any) -> None:
     for make in (Manip, lambda size: AA("peaked", size)):
         with pytest.raises(ParameterError, match="integer from 1"):
             make(size)
@@ -82,7 +85,7 @@ def test_a_diffuse_attack_has_no_size_and_another_kind_is_refused() -> None:
         AA("spiky")
 
 
-def support_probability(oracle: FrequencyOracle, attack: ItemAttack, weights: np.ndarray) -> np.ndarray:
+def support_probability(oracle: FrequencyOracle, attack: Manip | AA, weights: np.ndarray) -> np.ndarray:
     """Return pi(v), the probability that one malicious report supports v, when items are drawn from `weights`."""
     if isinstance(oracle, OLH):
         return weights + (1 - weights) * oracle.q
@@ -95,7 +98,9 @@ def support_probability(oracle: FrequencyOracle, attack: ItemAttack, weights: np
 @pytest.mark.parametrize("oracle", ORACLES, ids=repr)
 @pytest.mark.parametrize("model", ["crafted", "sampled"])
 @pytest.mark.parametrize("make", [Manip, AA, lambda **kw: AA("peaked", **kw)], ids=["manip", "diffuse", "peaked"])
-def test_support_follows_the_distribution_drawn(oracle: FrequencyOracle, model: str, make: type[ItemAttack]) -> None:
+def test_support_follows_the_distribution_drawn(
+    oracle: FrequencyOracle, model: str, make: Callable[..., Manip | AA]
+) -> None:
     """Every item's count among 20,000 reports is binomial: to 6.5 sd each (18 cases: 6e-8 in all)."""
     attack, m = make(model=model), 20_000
     pi = support_probability(oracle, attack, attack.distribution(40, rng()))

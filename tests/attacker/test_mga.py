@@ -1,5 +1,7 @@
 """MGA's targets and options."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -14,7 +16,8 @@ def rng(seed: int = 2) -> np.random.Generator:
 
 
 def test_targets_may_be_labels_or_indices_and_repeats_merge() -> None:
-    attack = MGA(["Faro", 1, np.int64(1), "Faro", "Porto"])
+    targets: list[Any] = ["Faro", 1, np.int64(1), "Faro", "Porto"]
+    attack = MGA(targets)
     assert attack.targets == ("Faro", 1, "Porto")
     assert attack.resolve(ITEMS).targets == (4, 1)
 

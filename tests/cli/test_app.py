@@ -48,7 +48,7 @@ def test_every_example_in_the_help_is_a_command_line_that_parses() -> None:
     """Each is parsed as it stands, options and all, and not run."""
     examples = 0
     for path in COMMANDS:
-        command = get_command(app.app)
+        command: Any = get_command(app.app)
         for name in path:
             command = command.commands[name]
         for line in (command.help or "").splitlines():

@@ -242,7 +242,12 @@ def test_a_study_goes_on_and_other_methods_run_anew(run: Any, tmp_path: Path, mo
     """More trials keep those there are."""
     ran: list[int] = []
     work = Work.run
-    monkeypatch.setattr(Work, "run", lambda self, cell: ran.append(cell.trial) or work(self, cell))
+
+    def counted(self: Work, cell: Any) -> Any:
+        ran.append(cell.trial)
+        return work(self, cell)
+
+    monkeypatch.setattr(Work, "run", counted)
     shown = []
     for text in (STUDY, STUDY, STUDY.replace("trials = 2", "trials = 3"), STUDY.replace('"norm-sub"', '"norm-cut"')):
         Path("mine.toml").write_text(text)

@@ -20,14 +20,17 @@ Serve = Callable[..., subprocess.Popen[str]]
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Serve]:
-    """Start `ldprecover serve` in the test's folder; whatever still runs at the end is killed."""
+    """Start `ldprecover serve` in the test's folder; whatever still runs at the end is killed.
+
+    They count with numpy, and are there a second sooner.
+    """
     started: list[subprocess.Popen[str]] = []
 
     def start(*options: str, **environment: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
             [sys.executable, "-m", "ldprecover_cli", "serve", *options],
             cwd=tmp_path,
-            env=os.environ | environment,
+            env=os.environ | {"LDPRECOVER_KERNELS": "numpy"} | environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

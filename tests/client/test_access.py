@@ -7,6 +7,7 @@ import contextlib
 import itertools
 import os
 import sqlite3
+from typing import Any
 
 import httpx
 import pytest
@@ -315,7 +316,7 @@ def test_a_crash_before_a_refusal_is_written_down_leaves_the_try_open(ticketed, 
 
 def test_a_try_under_a_ticket_is_on_the_disk_before_it_goes_out(ticketed, reporter, tmp_path):
     path = tmp_path / "ledger"
-    seen = []
+    seen: list[Any] = []
 
     def look(send):
         with contextlib.closing(sqlite3.connect(path)) as db:

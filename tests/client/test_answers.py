@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ldprecover import RoundParameters
 from ldprecover.protocols import own_parameters
-from ldprecover_client import InconsistentRoundError, InvalidAnswerError, ServerError
+from ldprecover_client import InconsistentRoundError, InvalidAnswerError, RefusedError, ServerError
 from ldprecover_client.answers import (
     Answer,
     problem_in,
@@ -267,15 +267,22 @@ def test_a_recovery_is_checked(changes):
         read_recovery(answer(RECOVERY | changes))
 
 
+def problem_of(given: Answer) -> RefusedError:
+    """Return the problem that an answer is."""
+    problem = problem_in(given)
+    assert problem is not None
+    return problem
+
+
 def test_a_problem_is_read_with_its_kind_position_and_reason():
     body = {"type": "/docs/errors#invalid-report", "title": "A report is malformed", "detail": "too big", "position": 4}
-    error = problem_in(answer(body, 422, "application/problem+json; charset=utf-8"))
+    error = problem_of(answer(body, 422, "application/problem+json; charset=utf-8"))
     assert (error.status, error.slug, error.position) == (422, "invalid-report", 4)
     assert str(error) == "A report is malformed (report 4): too big"
 
 
 def test_a_problem_without_a_known_field_is_still_a_refusal():
-    error = problem_in(answer({"title": 7, "position": "x"}, 418, "application/problem+json"))
+    error = problem_of(answer({"title": 7, "position": "x"}, 418, "application/problem+json"))
     assert (error.status, error.slug, error.detail, error.position) == (418, "", None, None)
     assert "418" in str(error)
 
@@ -299,7 +306,7 @@ def test_a_problem_that_is_not_json_is_none():
 def test_a_problem_names_the_fields_that_do_not_fit_and_nothing_else():
     good = {"field": "epsilon", "reason": "too \x1b high"}
     body = {"title": "t", "errors": [good, {"field": 3, "reason": "x"}, "text", {"field": "name"}] + [good] * 40}
-    found = problem_in(Answer(422, {"content-type": "application/problem+json"}, json.dumps(body).encode()))
+    found = problem_of(Answer(422, {"content-type": "application/problem+json"}, json.dumps(body).encode()))
     assert found.fields[0] == ("epsilon", "too \N{REPLACEMENT CHARACTER} high")
     assert set(found.fields) == {found.fields[0]}
     assert len(found.fields) <= 20
@@ -308,7 +315,7 @@ def test_a_problem_names_the_fields_that_do_not_fit_and_nothing_else():
 @pytest.mark.parametrize("errors", [None, "text", {"field": "x"}, []])
 def test_a_problem_without_fields_has_none(errors):
     body = json.dumps({"title": "t", "errors": errors}).encode()
-    assert problem_in(Answer(422, {"content-type": "application/problem+json"}, body)).fields == ()
+    assert problem_of(Answer(422, {"content-type": "application/problem+json"}, body)).fields == ()
 
 
 @pytest.mark.parametrize("body", [b"<h1>\n", b"a" * 45, b"A" * 22 + b"." + b"A" * 21])

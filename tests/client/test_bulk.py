@@ -1,5 +1,6 @@
 import threading
 import traceback
+from typing import Any
 
 import httpx
 import numpy as np
@@ -8,7 +9,15 @@ import pytest
 from ldprecover import GRR, OLH, OUE, RoundParameters
 from ldprecover.protocols import MAX_DOMAIN_SIZE, PROTOCOLS
 from ldprecover.wire import pack
-from ldprecover_client import ArgumentError, InvalidAnswerError, RefusedError, UnansweredError, bulk, submit_reports
+from ldprecover_client import (
+    ArgumentError,
+    InvalidAnswerError,
+    RefusedError,
+    Retries,
+    UnansweredError,
+    bulk,
+    submit_reports,
+)
 
 
 @pytest.fixture
@@ -48,7 +57,7 @@ def test_every_report_is_stored_once_whatever_gets_lost(collector, submit):
     reports = reports_of(collector)
     losses = [collector.answer_lost, collector.request_lost, collector.busy(503), collector.busy(429)]
     collector.faults.extend(losses * 10)
-    assert submit(reports, batch_size=10, retries=bulk.Retries(attempts=50, base=0, longest=0)) == 1000
+    assert submit(reports, batch_size=10, retries=Retries(attempts=50, base=0, longest=0)) == 1000
     assert rows(b"".join(collector.stored.values()), reports) == rows(pack(reports), reports)
     assert len(collector.posts) == 140
 
@@ -128,7 +137,7 @@ def test_while_others_get_through_a_limited_key_a_submission_waits_for_its_turn(
     reports = reports_of(collector)
     first = pack(reports[:500])
     begun, taken = threading.Event(), threading.Event()
-    keys = []
+    keys: list[Any] = []
 
     def answer(request):
         if request.content != first:
@@ -142,10 +151,13 @@ def test_while_others_get_through_a_limited_key_a_submission_waits_for_its_turn(
             taken.wait(60)
         return collector.problem(429, "rate-limited", **{"Retry-After": "0"})
 
-    options = {"transport": httpx.MockTransport(answer), "retries": bulk.Retries(attempts=3, base=0, longest=0)}
-    submitted = submit(
-        reports, batch_size=500, connections=2, progress=lambda done, total: done and taken.set(), **options
-    )
+    options = {"transport": httpx.MockTransport(answer), "retries": Retries(attempts=3, base=0, longest=0)}
+
+    def moved(done, total):
+        if done:
+            taken.set()
+
+    submitted = submit(reports, batch_size=500, connections=2, progress=moved, **options)
     assert submitted == 1000
     assert collector.stored[keys[0]] == first
     assert len(set(keys)) == 1
@@ -183,7 +195,7 @@ def test_a_failure_wakes_those_who_wait_to_retry(collector, submit):
         waiting.wait(60)
         return collector.problem(409, "round-closed")
 
-    patient = bulk.Retries(attempts=9, longest=3600, total=36_000)
+    patient = Retries(attempts=9, longest=3600, total=36_000)
     with pytest.raises(RefusedError):
         submit(reports, batch_size=500, connections=2, transport=httpx.MockTransport(answer), retries=patient)
 

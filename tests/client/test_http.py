@@ -3,6 +3,7 @@ import gzip
 import json
 import random
 import ssl
+from typing import Any
 
 import httpx
 import pytest
@@ -252,8 +253,8 @@ def test_no_cookie_comes_back(collector, submit):
 
 def test_a_gzipped_submission_is_the_same_bytes_each_time(collector, submit, monkeypatch):
     collector.add()
-    collector.faults.extend([collector.busy(), lambda send: httpx.Response(202, json=accepted)])
     accepted = {"round": "r1", "accepted": 2, "duplicate": False}
+    collector.faults.extend([collector.busy(), lambda send: httpx.Response(202, json=accepted)])
     submit(compress=True)
     collector.faults.append(lambda send: httpx.Response(202, json=accepted))
     monkeypatch.setattr("time.time", lambda: 4e9)
@@ -383,7 +384,7 @@ def test_each_call_is_the_one_of_the_interface():
         assert server.round("letters").n == 0
         assert server.parameters("r1").digest == parameters.digest
         assert server.close_round("r1").state == "closed"
-        assert server.delete_round("r1") is None
+        server.delete_round("r1")
         assert server.frequencies("r1")["counts"] == [1, 0, 0]
         assert server.recover("r1", eta=0.1, targets=[2])["targets"] == [2]
         assert server.version() == {"version": "1"}
@@ -496,7 +497,7 @@ def test_clients_without_tls_read_no_certificates(certificate_reads, kind):
 
 
 def test_a_process_reads_the_certificates_it_trusts_once(certificate_reads, monkeypatch, tmp_path):
-    clients = [kind("https://a.test") for kind in (Client, AsyncClient, Client)]
+    clients: list[Any] = [kind("https://a.test") for kind in (Client, AsyncClient, Client)]
     pools = [client._http._transport._pool for client in clients]
     assert len({pool._ssl_context for pool in pools}) == len(certificate_reads) == 1
     assert pools[0]._ssl_context.verify_mode is ssl.CERT_REQUIRED
@@ -508,6 +509,7 @@ def test_a_process_reads_the_certificates_it_trusts_once(certificate_reads, monk
 
 
 def test_without_tls_no_certificate_would_be_trusted():
-    context = Client("http://a.test")._http._transport._pool._ssl_context
+    client: Any = Client("http://a.test")
+    context = client._http._transport._pool._ssl_context
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert not context.get_ca_certs()

@@ -1,6 +1,7 @@
 """Recoveries as jobs, against a server that answers what the interface says."""
 
 import json
+from typing import Any
 
 import httpx
 import pytest
@@ -58,7 +59,7 @@ STARTED = (202, {"job": "j1", "state": "queued", "progress": 0.0}, {"Location": 
 def test_a_job_is_started_watched_and_waited_for():
     done = job("done", 1.0, result=RECOVERY)
     stub = Stub(STARTED, (200, job("running", 0.25)), (200, job("running", 0.5)), (200, done))
-    seen = []
+    seen: list[Any] = []
     with stub.server() as server:
         started = server.start_recovery("r1", method="em", eta=0.1)
         assert (started.id, started.state, started.progress, started.is_over) == ("j1", "queued", 0.0, False)

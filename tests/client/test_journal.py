@@ -2,6 +2,7 @@
 
 import json
 import stat
+from typing import Any
 
 import httpx
 import numpy as np
@@ -25,13 +26,13 @@ def send(collector, reports, tmp_path):
     """Send the reports with the journal there is, one submission after another; return how many were accepted."""
     path = tmp_path / "runs" / "run.jsonl"
 
-    def call(rows=reports, **options):
+    def call(rows: Any = reports, **options: Any) -> int:
         journal = Journal.open(path) if path.exists() else Journal(path, {"who": "us"})
         transport, at_once = httpx.MockTransport(collector), Retries(attempts=1)
-        options = {"batch_size": SIZE, "connections": 1, "transport": transport, "retries": at_once} | options
-        return submit_reports(collector.URL, "r1", rows, journal=journal, **options)
+        usual: dict[str, Any] = {"batch_size": SIZE, "connections": 1, "transport": transport, "retries": at_once}
+        return submit_reports(collector.URL, "r1", rows, journal=journal, **(usual | options))
 
-    call.path = path
+    call.path = path  # type: ignore[attr-defined]
     return call
 
 
@@ -137,7 +138,8 @@ def test_a_run_outlives_a_server_that_is_killed_again_and_again(start_server, tm
     server = start_server()
     server.keep_port()
     round_ = server.open_round("olh", 1.0, domain_size=20)
-    population, restarts = Population([1] * 20, 3_000, 5), []
+    population = Population([1] * 20, 3_000, 5)
+    restarts: list[Any] = []
 
     def kill_now_and_then(done, total):
         if done // 1000 > len(restarts):

@@ -5,6 +5,7 @@ import sqlite3
 import stat
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -157,7 +158,7 @@ def test_only_the_user_can_read_a_ledger_from_its_first_moment(path, monkeypatch
 
 def test_the_journal_of_a_ledger_is_as_private(path):
     """The journal holds the same pages while a claim is written."""
-    modes = []
+    modes: list[Any] = []
     ledger = Ledger(path)
     claim(ledger)
 
@@ -193,6 +194,7 @@ def test_the_default_ledger_is_in_the_users_state_directory(tmp_path, monkeypatc
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
     ledger = Ledger()
+    assert ledger.path is not None
     assert ledger.path.is_relative_to(tmp_path)
     assert ledger.path.name == "ledger.sqlite3"
     assert claim(Ledger(), packed=b"x")[1]

@@ -81,7 +81,7 @@ def test_killed_between_ledger_and_send_the_same_bytes_go_out_after_a_restart(co
 @pytest.mark.parametrize("again", ["resume", "report"])
 def test_killed_between_send_and_answer_the_same_bytes_go_out_after_a_restart(collector, path, again):
     collector.add()
-    pids = queue.Queue()
+    pids: queue.Queue[int] = queue.Queue()
 
     def kill_the_sender(send):
         send()
@@ -107,7 +107,7 @@ def test_killed_after_a_try_under_a_ticket_the_report_goes_out_under_no_other(co
     collector.add(access="ticket")
     first, second = (letter * 22 + "." + letter * 22 for letter in "ab")
     collector.tickets |= {first, second}
-    pids = queue.Queue()
+    pids: queue.Queue[int] = queue.Queue()
 
     def kill_the_sender(send):
         if stored:

@@ -142,6 +142,7 @@ def test_a_ticket_admits_one_report_and_a_lost_answer_is_asked_for_again_under_i
     (entry,) = ledger.entries()
     assert entry.ticket == first
     # The server has it, and the user's machine forgot that it was answered.
+    assert ledger.path is not None
     with closing(sqlite3.connect(ledger.path)) as db, db:
         db.execute("UPDATE reports SET state = 'pending'")
     (receipt,) = Reporter(server.url, ledger=ledger).resume()

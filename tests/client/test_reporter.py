@@ -5,6 +5,7 @@ import math
 import os
 import re
 import sqlite3
+from typing import Any
 
 import httpx
 import numpy as np
@@ -93,7 +94,7 @@ def test_a_value_is_perturbed_once_however_often_it_is_sent(collector, reporter,
 def test_the_report_is_in_the_ledger_before_it_is_sent(collector, reporter, tmp_path):
     collector.add()
     path = tmp_path / "ledger.sqlite3"
-    seen = []
+    seen: list[Any] = []
 
     def look(send):
         with sqlite3.connect(path) as db:
@@ -499,7 +500,9 @@ def test_the_default_ledger_is_the_users_file(collector, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     collector.add()
     for kind in (Reporter, AsyncReporter):
-        assert kind(collector.URL).ledger.path.is_relative_to(tmp_path)
+        path = kind(collector.URL).ledger.path
+        assert path is not None
+        assert path.is_relative_to(tmp_path)
 
 
 def test_a_url_that_names_no_server_is_refused_before_the_ledger(reporter, tmp_path, monkeypatch):
@@ -518,7 +521,7 @@ def test_asynchronous_reporters_run_beside_each_other(collector):
     ledger = Ledger.in_memory()
 
     async def run():
-        options = {"ledger": ledger, "transport": httpx.MockTransport(collector)}
+        options: dict[str, Any] = {"ledger": ledger, "transport": httpx.MockTransport(collector)}
         await asyncio.gather(*(AsyncReporter(collector.URL, f"r{i}", **options).report(0) for i in range(50)))
 
     asyncio.run(run())

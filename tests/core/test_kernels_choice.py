@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from typing import Any
 
 import numba
 import pytest
@@ -85,9 +86,9 @@ def test_seeded_reports_and_their_counts_do_not_depend_on_the_choice() -> None:
 
 def test_kernels_compile_where_no_cache_folder_may_be_written() -> None:
     """numba has no cache folder for a function without a source file, as in a read-only install."""
-    namespace: dict[str, object] = {}
+    namespace: dict[str, Any] = {}
     exec("def twice(x): return 2 * x", namespace)
     with pytest.raises(RuntimeError, match="no locator available"):
         numba.njit(cache=True)(namespace["twice"])
-    compiled = numba_._compiled(numba.int64, returns=numba.int64)(namespace["twice"])  # type: ignore[arg-type]
+    compiled = numba_._compiled(numba.int64, returns=numba.int64)(namespace["twice"])
     assert compiled(21) == 42

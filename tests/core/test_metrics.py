@@ -1,5 +1,7 @@
 """Mean squared error and frequency gain."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -27,7 +29,8 @@ def test_frequency_gain_is_positive_where_the_targets_rose() -> None:
 
 
 def test_a_repeated_target_gains_once_and_none_gain_nothing() -> None:
-    assert frequency_gain([0.5, 0.5], [0.0, 1.0], [0, 0, np.int64(0)]) == 0.5
+    repeated: list[Any] = [0, 0, np.int64(0)]
+    assert frequency_gain([0.5, 0.5], [0.0, 1.0], repeated) == 0.5
     assert frequency_gain([0.5, 0.5], [0.0, 1.0], []) == 0
 
 

@@ -242,7 +242,8 @@ def test_without_targets_both_models_are_the_same_and_it_is_said() -> None:
 
 
 def test_repeated_targets_merge_and_come_back_in_order() -> None:
-    result = recover(OUE(1, 6), np.zeros(6), targets=[5, 2, np.int64(5), 2])
+    targets: list[Any] = [5, 2, np.int64(5), 2]
+    result = recover(OUE(1, 6), np.zeros(6), targets=targets)
     assert result.targets == (2, 5)
     assert all(type(target) is int for target in result.targets)
 
@@ -318,11 +319,15 @@ def test_a_field_of_another_type_is_refused_by_name(field: str, value: Any) -> N
 def test_the_numbers_of_numpy_are_numbers() -> None:
     oracle, f_z = OUE(1, 6), np.linspace(-0.2, 0.5, 6)
     plain = recover(oracle, f_z, eta=0.5, n=1000, targets=[2])
-    result = recover(oracle, f_z.astype(object), eta=np.float32(0.5), n=np.int64(1000), targets=np.array([2], np.uint8))
+    half: Any = np.float32(0.5)
+    thousand: Any = np.int64(1000)
+    two: Any = np.int8(2)
+    nines: list[Any] = [9, np.uint16(9)]
+    result = recover(oracle, f_z.astype(object), eta=half, n=thousand, targets=np.array([2], np.uint8))
     assert result.recovered.tolist() == plain.recovered.tolist()
     assert (type(result.eta), result.eta) == (float, 0.5)
-    assert recover(oracle, f_z, eta=np.int8(2)).eta == 2
-    cut = [recover(oracle, f_z, method="base-cut", n=n, options={"alpha": np.float32(1)}) for n in (9, np.uint16(9))]
+    assert recover(oracle, f_z, eta=two).eta == 2
+    cut = [recover(oracle, f_z, method="base-cut", n=n, options={"alpha": np.float32(1)}) for n in nines]
     assert cut[0].recovered.tolist() == cut[1].recovered.tolist()
 
 
@@ -396,7 +401,8 @@ def test_every_method_names_itself_and_what_it_uses() -> None:
 def test_changing_what_a_method_does_not_use_changes_nothing(method: str) -> None:
     f_z = np.array([0.5, 0.3, -0.1, 0.2])
     base = recover(OUE(1, 4), f_z, method=method, targets=[3])
-    for field, value in (("eta", 0.9), ("targets", [0]), ("malicious_model", "exact")):
+    changes: dict[str, Any] = {"eta": 0.9, "targets": [0], "malicious_model": "exact"}
+    for field, value in changes.items():
         other = recover(OUE(1, 4), f_z, method=method, **({"targets": [3]} | {field: value}))
         assert (other.genuine.tolist() != base.genuine.tolist()) == (field in METHODS[method].uses)
 

@@ -205,7 +205,7 @@ def test_without_reports_a_method_says_so(name: str) -> None:
         recovered("oue", name, lambda: iter(()), poisoned("oue"))
 
 
-@pytest.mark.parametrize(("protocol", "name"), [p for p in READING if p.values[1] != "em"])  # type: ignore[index]
+@pytest.mark.parametrize(("protocol", "name"), [p for p in READING if p.values[1] != "em"])
 def test_what_a_method_holds_does_not_grow_with_the_reports(protocol: str, name: str) -> None:
     """The most memory allocated at once for 150 blocks and for 30 differs by less than a byte for each report more.
 

@@ -1,7 +1,7 @@
 """Methods that look at each report: what they take out of a round whose malicious reports are known."""
 
 import itertools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -221,7 +221,7 @@ def test_two_clusters_that_are_apart_are_told_apart() -> None:
 def test_the_subset_defence_and_ldprecover_km_use_the_two_clusters(oracle: FrequencyOracle) -> None:
     """The larger cluster's mean is near all reports'; KM subtracts the smaller one's; the seed decides the subsets."""
     r = poisoned(oracle)
-    fields = {"reports": r.reports, "options": {"subsets": 12, "rate": 0.5, "seed": 4}}
+    fields: dict[str, Any] = {"reports": r.reports, "options": {"subsets": 12, "rate": 0.5, "seed": 4}}
     mean = recover(oracle, r.f_z, method="k-means", **fields)
     np.testing.assert_array_equal(mean.recovered, project_simplex(mean.genuine))
     error = 6 * oracle.standard_errors(r.f_z, N + M)

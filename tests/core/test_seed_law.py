@@ -22,13 +22,13 @@ def best_cells(r: int, d: int, g: int, size: int, exact: bool) -> Counter[Cell]:
     found: Counter[Cell] = Counter()
     for places in product(range(g), repeat=d):
         cells = {(places[:r].count(b), places.count(b)) for b in range(g)} - {(0, places.count(b)) for b in range(g)}
-        found[max(cells, key=lambda cell: int(worth(cell[0], np.int64(cell[1]), size, exact=exact)))] += 1
+        found[max(cells, key=lambda cell: int(worth(cell[0], np.array(cell[1]), size, exact=exact)))] += 1
     return found
 
 
 def best_of_many(found: Counter[Cell], budget: int, size: int, exact: bool) -> tuple[float, float]:
     """Return mean hits and mean others of the best of `budget` independent draws from these cells."""
-    order = sorted(found, key=lambda cell: int(worth(cell[0], np.int64(cell[1]), size, exact=exact)))
+    order = sorted(found, key=lambda cell: int(worth(cell[0], np.array(cell[1]), size, exact=exact)))
     share = np.cumsum([found[cell] for cell in order]) / found.total()
     law = np.diff(share**budget, prepend=0.0)
     hits, sizes = np.array(order).T
@@ -109,7 +109,7 @@ def test_a_search_finds_the_bucket_that_is_worth_most(exact: bool) -> None:
             for b in range(g)
         }
         value = {
-            cell: int(worth(hits, np.int64(size), int(aims[i]), exact=exact))
+            cell: int(worth(hits, np.array(size), int(aims[i]), exact=exact))
             for cell, (hits, size) in cells.items()
             if hits
         }

@@ -1,5 +1,7 @@
 """Lemmas 1 and 2, Theorem 1, and the Berry-Esseen bounds against exact distributions."""
 
+from typing import Literal
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -59,10 +61,10 @@ def test_malicious_law_has_the_moments_and_the_bound_of_the_exact_binomial(oracl
 @pytest.mark.parametrize("n", [10, 200])
 @pytest.mark.parametrize("users", ["fixed", "sampled"])
 def test_genuine_law_has_the_moments_and_the_bound_of_the_exact_distribution(
-    oracle: FrequencyOracle, n: int, users: str
+    oracle: FrequencyOracle, n: int, users: Literal["fixed", "sampled"]
 ) -> None:
     f = np.array([0.0, 0.1, 0.3, 0.6])
-    law = genuine_law(oracle, f, n, users=users)  # type: ignore[arg-type]
+    law = genuine_law(oracle, f, n, users=users)
     for v in range(4):
         holders = round(n * f[v])
         groups = {
@@ -80,7 +82,7 @@ def test_poisoned_law_has_the_moments_and_the_bound_of_the_exact_distribution(or
     n, m = 100, 20
     f, support = np.array([0.0, 0.1, 0.3, 0.6]), np.array([1.0, 0.5, 0.2, 0.0])
     for users in ("fixed", "sampled"):
-        law = poisoned_law(oracle, f, support, n, m, users=users)  # type: ignore[arg-type]
+        law = poisoned_law(oracle, f, support, n, m, users=users)
         for v in range(4):
             holders = round(n * f[v])
             genuine = {
@@ -120,7 +122,7 @@ def test_bounds_fall_with_the_root_of_the_number_of_reports(oracle: FrequencyOra
     d = oracle.domain_size
     f = np.full(d, 1 / d)
     for users in ("fixed", "sampled"):
-        few, many = (genuine_law(oracle, f, n, users=users).error for n in (10**4, 10**6))  # type: ignore[arg-type]
+        few, many = (genuine_law(oracle, f, n, users=users).error for n in (10**4, 10**6))
         np.testing.assert_allclose(many, few / 10, rtol=1e-9)
     few, many = (malicious_law(oracle, np.full(d, 0.25), m).error for m in (10**4, 10**6))
     np.testing.assert_allclose(many, few / 10, rtol=1e-9)

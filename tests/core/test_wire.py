@@ -43,7 +43,7 @@ def test_forms_are_the_published_bytes(oracle: FrequencyOracle, body: dict[str, 
     assert wire.to_json(oracle, wire.unpack(oracle, bytes.fromhex(packed))) == body
 
 
-NOT_INTEGERS = [True, False, None, 1.0, "1", [], {}, -1, 2**64, 10**30, float("nan")]
+NOT_INTEGERS: list[Any] = [True, False, None, 1.0, "1", [], {}, -1, 2**64, 10**30, float("nan")]
 
 
 @pytest.mark.parametrize("value", [*NOT_INTEGERS, 5])
@@ -129,7 +129,7 @@ def test_olh_columns_name_their_first_bad_report(
 
 @pytest.mark.parametrize("oracle", [GRR5, OUE5, OLH5], ids=lambda o: o.protocol)
 def test_an_empty_submission_is_refused(oracle: FrequencyOracle) -> None:
-    empty = {name: [] for name in wire.to_json(oracle, oracle.encode([]))}
+    empty: dict[str, list[Any]] = {name: [] for name in wire.to_json(oracle, oracle.encode([]))}
     for read in (lambda: wire.from_json(oracle, empty), lambda: wire.unpack(oracle, b"")):
         with pytest.raises(ReportError, match="at least one report") as refused:
             read()

@@ -40,7 +40,8 @@ def test_it_runs_as_nobody_in_particular() -> None:
 
 
 def test_every_file_that_is_installed_is_a_lock_s_by_its_hash_or_our_own_wheel() -> None:
-    locked, own = [], []
+    locked: list[str] = []
+    own: list[str] = []
     for run in (run for run in given("RUN") if " install " in run):
         (own if run.endswith("/wheels/*.whl") else locked).append(run)
     assert len(locked) == 2
@@ -86,7 +87,9 @@ def test_it_starts_a_server_that_other_containers_reach() -> None:
         ["ldprecover"],
         ["serve", "--host", "0.0.0.0"],
     ]
-    assert "serve" in {command.name or command.callback.__name__ for command in app.registered_commands}
+    assert "serve" in {
+        command.name or getattr(command.callback, "__name__", None) for command in app.registered_commands
+    }
 
 
 def test_what_is_sent_to_the_builder_is_what_the_wheel_is_made_of() -> None:

@@ -5,6 +5,7 @@ That their numbers are what is measured `make docs-tables` sees to: it takes min
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import attack_table
 import methods_table
@@ -18,7 +19,7 @@ from ldprecover.recovery import METHODS
 from ldprecover_experiments.paper import PROTOCOLS
 from ldprecover_experiments.tables import Table
 
-FEW = {"users": 3_000, "trials": 1}
+FEW: dict[str, Any] = {"users": 3_000, "trials": 1}
 
 
 def text_of(page: str) -> str:

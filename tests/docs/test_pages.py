@@ -14,7 +14,9 @@ from ldprecover_cli.app import app
 from ldprecover_server import Settings
 
 MORE_PAGES = [
-    Page(ROOT / path) for path in ("CHANGELOG.md", "client/ldprecover_client/data/README.md", "tests/vectors/README.md")
+    *(Page(ROOT / name) for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")),
+    *(Page(ROOT / path) for path in ("client/ldprecover_client/data/README.md", "tests/vectors/README.md")),
+    *map(Page, sorted((ROOT / "docs" / "decisions").glob("*.md"))),
 ]
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
@@ -113,7 +115,7 @@ def test_every_path_in_code_exists(page: Page, server: ServerProcess) -> None:
 
 def test_every_make_target_exists() -> None:
     targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    for page in PAGES:
+    for page in [*PAGES, *MORE_PAGES]:
         named = re.findall(r"^(?:\$ )?make (\w+)", "".join(b.text for b in page.blocks), re.MULTILINE)
         named += [span.split()[1] for span in page.code if re.fullmatch(r"make \w+", span)]
         assert set(named) <= targets, page.name

@@ -88,6 +88,7 @@ def test_detection_at_the_level_of_counts_is_detection_on_reports(crowd: Crowd) 
     assert isinstance(plan.oracle, GRR)
     genuine, malicious = plan.genuine_reports(), plan.malicious_reports()
     reports = np.concatenate([genuine, malicious])
+    assert plan.targets is not None
     kept = reports[~np.isin(reports, plan.targets)]
     expected = plan.oracle.estimate(plan.oracle.support_counts(kept), len(kept))
     tallies = Tally.of(plan.oracle, genuine), Tally.of(plan.oracle, malicious)

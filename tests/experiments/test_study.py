@@ -76,7 +76,7 @@ def test_an_outcome_is_what_the_library_makes_of_the_round(study: Callable[[str]
     assert round_.targets is not None
     poisoned, m = round_.poisoned.frequencies, round_.malicious.n
     told = recover(round_.oracle, poisoned, targets=round_.targets).recovered
-    share = round_.malicious.counts / m
+    share = round_.malicious.counts(round_.oracle) / m
     right = recover(round_.oracle, poisoned, eta=m / 5000, malicious_model="custom", support=share).recovered
     for name, expected in (("told", told), ("right", right)):
         assert outcomes[name].mse == mse(expected, round_.truth)
@@ -260,7 +260,7 @@ def test_the_picture_has_a_panel_for_each_protocol(number: str) -> None:
 def test_what_is_refused_has_no_bar(results: Results) -> None:
     figure = results.plot()
     figure.canvas.draw()
-    heights = [bar.get_height() for bar in figure.axes[0].patches]
+    heights = [bar.get_height() for bar in figure.axes[0].patches]  # type: ignore[attr-defined]
     assert len(heights) == 2 * 4
     assert np.isnan(heights).sum() == 2
 

@@ -8,6 +8,7 @@ from urllib.parse import urldefrag, urljoin
 
 import httpx
 import pytest
+from pydantic import SecretStr
 from tests.conftest import ADMIN_KEY, NewDatabase, on_both_databases
 
 from ldprecover import FrequencyOracle, frequency_oracle
@@ -27,7 +28,7 @@ class InProcess:
         self.admin = {"Authorization": f"Bearer {ADMIN_KEY}"}
         self.store = Store(url)
         self.store.prepare()
-        self.app = Application(Settings(database_url=url, admin_key=ADMIN_KEY, **settings), self.store)
+        self.app = Application(Settings(database_url=url, admin_key=SecretStr(ADMIN_KEY), **settings), self.store)
         self.ingest: Ingest = self.app.ingest
         self._runner = asyncio.Runner()
         self.http = httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url="http://test")

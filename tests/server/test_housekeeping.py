@@ -19,6 +19,7 @@ def test_a_fault_does_not_end_it(
     monkeypatch.setattr("ldprecover_server.housekeeping._PERIOD", 0.0)
     runs = 0
     again = asyncio.Event()
+    loop: asyncio.AbstractEventLoop
 
     class Faulty(Housekeeping):
         def once(self) -> bool:
@@ -37,7 +38,6 @@ def test_a_fault_does_not_end_it(
         with contextlib.suppress(asyncio.CancelledError):
             await task
 
-    loop: asyncio.AbstractEventLoop
     in_process.run(outlive())
     assert runs >= 3
     assert "ZeroDivisionError" in caplog.text

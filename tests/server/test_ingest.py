@@ -41,7 +41,7 @@ class Commits:
         self.after: list[BaseException] = []
         self.first = threading.Event()
         self._commit = app.store.commit
-        app.store.commit = self  # type: ignore[method-assign,assignment]
+        app.store.commit = self  # type: ignore[method-assign]
 
     def __call__(self, batches: Any) -> Any:
         self.sizes.append(sum(len(batch.submissions) for batch in batches))

@@ -138,19 +138,18 @@ def test_two_workers_answer_with_the_counts_of_both(start_server: StartServer) -
     """Each request comes on a connection of its own, so that both workers get some."""
     server = start_server(workers=2)
     round = server.open_round()["id"]
-    for i in range(40):
-        answer = httpx.post(
-            f"{server.url}/rounds/{round}/reports", content=ONE, headers=PACKED | {"Idempotency-Key": f"key-{i}"},
-            trust_env=False, timeout=60,
-        )  # fmt: skip
-        assert answer.status_code == 202
-    for _ in range(5):
-        text = httpx.get(f"{server.url}/metrics", trust_env=False, timeout=60).text
-        samples = {s.name: s.value for family in text_string_to_metric_families(text) for s in family.samples}
-        assert samples["ldprecover_reports_total"] == samples["ldprecover_submissions_total"] == 40
-    taken = 'ldprecover_requests_total{code="202",method="POST",route="/rounds/{round}/reports"} 40.0'
-    while taken not in httpx.get(f"{server.url}/metrics", trust_env=False, timeout=60).text:
-        pass  # each process publishes its requests within a second
+    none_kept = httpx.Limits(max_keepalive_connections=0)
+    with httpx.Client(base_url=server.url, limits=none_kept, timeout=60, trust_env=False) as http:
+        for i in range(40):
+            headers = PACKED | {"Idempotency-Key": f"key-{i}"}
+            assert http.post(f"/rounds/{round}/reports", content=ONE, headers=headers).status_code == 202
+        for _ in range(5):
+            text = http.get("/metrics").text
+            samples = {s.name: s.value for family in text_string_to_metric_families(text) for s in family.samples}
+            assert samples["ldprecover_reports_total"] == samples["ldprecover_submissions_total"] == 40
+        taken = 'ldprecover_requests_total{code="202",method="POST",route="/rounds/{round}/reports"} 40.0'
+        while taken not in http.get("/metrics").text:
+            pass  # each process publishes its requests within a second
 
 
 _SLOW_WORKERS = """
@@ -416,10 +415,11 @@ def test_whoever_ends_the_housekeeping_waits_for_what_it_has_begun(in_process: I
     begun, go_on, ended = threading.Event(), threading.Event(), threading.Event()
 
     class Slow(Housekeeping):
-        def once(self) -> None:
+        def once(self) -> bool:
             begun.set()
             assert go_on.wait(30)
             ended.set()
+            return False
 
     async def end() -> None:
         task = asyncio.create_task(Slow(in_process.store, Refusals(in_process.store)).run())

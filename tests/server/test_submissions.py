@@ -297,9 +297,8 @@ def test_any_visible_ascii_of_up_to_64_characters_is_a_key(server: ServerProcess
 @pytest.mark.parametrize("key", [b"a" * 65, b"", b"a b", b"a\tb", "é".encode(), b"\xe9", b"\x80"], ids=repr)
 def test_any_other_key_is_refused(server: ServerProcess, key: bytes, problem_of: ProblemOf) -> None:
     id = server.open_round()["id"]
-    response = server.http.post(
-        f"/rounds/{id}/reports", content=b"\1\0\0\0", headers={**PACKED, "Idempotency-Key": key}
-    )
+    headers = {name.encode(): value.encode() for name, value in PACKED.items()} | {b"Idempotency-Key": key}
+    response = server.http.post(f"/rounds/{id}/reports", content=b"\1\0\0\0", headers=headers)
     assert (response.status_code, problem_of(response)) == (422, "invalid-header")
     assert "Idempotency-Key" in response.json()["detail"]
     assert server.frequencies(id)["n"] == 0

@@ -10,7 +10,7 @@ they are.
 
 from collections.abc import Callable
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -222,7 +222,7 @@ def test_random_subsets_do_not_tell_malicious_users_apart(zipf: Callable[[int], 
     lied = rng.choice(rng.choice(D, R, replace=False), M)
     reports = oracle.perturb(np.concatenate([np.repeat(np.arange(D), users), lied]), rng)
     f_z = oracle.estimate(oracle.support_counts(reports), len(reports))
-    fields = {"reports": reports, "options": {"subsets": 30, "rate": rate}}
+    fields: dict[str, Any] = {"reports": reports, "options": {"subsets": 30, "rate": rate}}
     clusters = recover(oracle, f_z, method="k-means", **fields)
     km = recover(oracle, f_z, method="ldprecover-km", **fields)
     plain = mse(project_simplex(f_z), truth)

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
@@ -35,7 +36,12 @@ def test_a_report_committed_but_not_answered_is_counted_once_when_sent_again(
     id = server.open_round()["id"]
     relay = new_relay(server)
     relay.swallow = "answers"
-    post = {"url": f"{relay.url}/rounds/{id}/reports", "content": b"\1\0\0\0", "timeout": 60, "trust_env": False}
+    post: dict[str, Any] = {
+        "url": f"{relay.url}/rounds/{id}/reports",
+        "content": b"\1\0\0\0",
+        "timeout": 60,
+        "trust_env": False,
+    }
     headers = PACKED | {"Idempotency-Key": "key"}
 
     def kill() -> None:

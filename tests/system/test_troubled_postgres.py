@@ -3,6 +3,7 @@
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import httpx
 import numpy as np
@@ -148,8 +149,9 @@ def test_a_server_that_is_asked_to_stop_while_its_database_hangs_ends_in_its_tim
     assert server.submit(id, packed(0), "first").status_code == 202
     assert server.submit(id, packed(9), "refused").status_code == 422
     url, path = server.url, f"/rounds/{id}"
-    reports = [(url, "POST", f"{path}/reports", packed(1), {**PACKED, "Idempotency-Key": f"key-{i}"}) for i in range(4)]
-    reads = [(url, "GET", f"{path}/frequencies")] * 2
+    keyed = [{**PACKED, "Idempotency-Key": f"key-{i}"} for i in range(4)]
+    reports: list[tuple[Any, ...]] = [(url, "POST", f"{path}/reports", packed(1), headers) for headers in keyed]
+    reads: list[tuple[Any, ...]] = [(url, "GET", f"{path}/frequencies")] * 2
     with ThreadPoolExecutor() as pool, troubled.hung():
         waiting = [pool.submit(status_of, *request) for request in (*reports, *reads)]
         while "ldprecover_queue_submissions 0" in server.http.get("/metrics").text:

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 from contextlib import closing
+from typing import Any
 
 import httpx
 import pytest
@@ -192,9 +193,15 @@ def test_the_keys_are_read_once_for_all_submissions_of_a_second(
 ) -> None:
     app, clock = start_in_process(), Clock()
     header = add_key(app, "report")["Authorization"]
-    access, reads = Access(app.store, None, clock=clock), []
+    access = Access(app.store, None, clock=clock)
+    reads: list[float] = []
     live_keys = app.store.live_keys
-    monkeypatch.setattr(app.store, "live_keys", lambda: reads.append(clock.now) or live_keys())
+
+    def counted() -> Any:
+        reads.append(clock.now)
+        return live_keys()
+
+    monkeypatch.setattr(app.store, "live_keys", counted)
 
     async def crowd() -> None:
         await asyncio.gather(*(access.require_sender("R1", "open", header) for _ in range(50)))

@@ -83,7 +83,7 @@ def test_a_ticket_sent_again_is_a_duplicate_and_with_other_bytes_a_409(
     (ticket,) = mint(in_process, id, 1)
     assert not submit(in_process, id, ticket).json()["duplicate"]
     assert submit(in_process, id, ticket).json()["duplicate"]
-    assert submit(in_process, id, ticket, **{"Idempotency-Key": "another"}).json()["duplicate"]
+    assert submit(in_process, id, ticket, b"\1\0\0\0", **{"Idempotency-Key": "another"}).json()["duplicate"]
     other = submit(in_process, id, ticket, b"\2\0\0\0", **{"Idempotency-Key": "another"})
     assert (other.status_code, problem_of(other)) == (409, "idempotency-key-reused")
     assert counts(in_process, id) == [0, 1, 0, 0]

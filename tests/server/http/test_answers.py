@@ -126,7 +126,7 @@ def test_a_refusal_in_the_place_of_an_answer_also_closes_where_a_body_is_unread(
     app, reader = start_in_process(answer_bytes=1024 * KIB), Reader()
     id = app.open_round(items=[f"{i:0100}" for i in range(12_000)])
     scope = reader.scope(**{"content-length": "5"})
-    scope |= {"method": "GET", "path": f"/rounds/{id}", "raw_path": b"", "query_string": b"", "app": app}
+    scope = {**scope, "method": "GET", "path": f"/rounds/{id}", "raw_path": b"", "query_string": b"", "app": app}
     app.run(app.app(scope, nothing, reader.send))
     assert reader.status == 503
     assert (b"connection", b"close") in reader.got[0]["headers"]

@@ -106,7 +106,7 @@ def test_a_body_without_a_length_is_refused_once_it_passes_the_limit(
 @pytest.fixture(scope="module")
 def small_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """A server that decompresses no more than 8 MiB and holds no more than 64, whose memory nobody else makes grow."""
-    limits = {"max_decoded_bytes": 8 * MIB, "queue_bytes": 64 * MIB}
+    limits: dict[str, Any] = {"max_decoded_bytes": 8 * MIB, "queue_bytes": 64 * MIB}
     server = ServerProcess(tmp_path_factory.mktemp("server"), kernels="numpy", **limits)
     server.start()
     yield server

@@ -50,7 +50,7 @@ def test_every_refusal_that_can_be_raised_has_a_problem_of_its_own() -> None:
 def test_what_the_mathematics_refuses_is_a_problem_too() -> None:
     found = {cls: type(errors.refusal_of(cls("for this reason"))).slug for cls in LDPRecoverError.__subclasses__()}
     assert found == {ParameterError: "invalid-parameter", ReportError: "invalid-report"}
-    assert json.loads(refuse(ReportError("bad", 3)).body) == {
+    assert json.loads(bytes(refuse(ReportError("bad", 3)).body)) == {
         "type": "/docs/errors#invalid-report",
         "title": "A report is malformed",
         "status": 422,
@@ -308,7 +308,7 @@ def locked(app: InProcess) -> Iterator[None]:
 def test_a_database_that_does_not_answer_is_a_503_with_a_time_to_retry(
     start_in_process: StartInProcess, problem_of: ProblemOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app = start_in_process()
+    app = start_in_process(request_seconds=3)
     id = app.open_round()
     impatient(app)
     with locked(app):

@@ -52,20 +52,16 @@ def store(open_store: OpenStore, url: str) -> Store:
     return open_store(url)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Submitted:
     """A GRR submission under a key."""
 
     name: bytes
     items: tuple[int, ...]
 
-    @property
-    def key(self) -> bytes:
-        return self.name.ljust(16, b".")
-
-    @property
-    def digest(self) -> bytes:
-        return hashlib.sha256(repr(self.items).encode()).digest()[:16]
+    def __post_init__(self) -> None:
+        self.key = self.name.ljust(16, b".")
+        self.digest = hashlib.sha256(repr(self.items).encode()).digest()[:16]
 
 
 @dataclass(frozen=True)

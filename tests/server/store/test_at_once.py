@@ -80,8 +80,9 @@ class Pair:
             (segments, [segments.c.n, segments.c.data]),
             (tallies, [tallies.c.process, tallies.c.n, tallies.c.counts, sa.func.length(tallies.c.token)]),
         )
+        states = sa.select(rounds.c.state).where(rounds.c.seq.in_(seqs)).order_by(rounds.c.seq)
         with self.stores[0].database.read() as connection:
-            found: list[Any] = [connection.scalars(sa.select(rounds.c.state).where(rounds.c.seq.in_(seqs))).all()]
+            found: list[Any] = [connection.scalars(states).all()]
             for seq in seqs:
                 for table, columns in told:
                     order = segments.c.id if table is segments else columns[0]

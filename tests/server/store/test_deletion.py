@@ -14,6 +14,7 @@ from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.refusals import Refusals
 from ldprecover_server.store import Outcome, Store
 from ldprecover_server.store.schema import keys, refusals, rounds, segments, tallies
+from ldprecover_server.store.sqlite import SQLite
 
 TABLES = (keys, segments, tallies, refusals, rounds)
 
@@ -231,7 +232,8 @@ def test_the_log_of_what_was_deleted_is_emptied_as_soon_as_nobody_reads_it(open_
     keeper = Housekeeping(store, Refusals(store))
     seq = open_round(store)
     fill(store, seq, 3)
-    log = store.database.path.with_name(store.database.path.name + "-wal")  # type: ignore[attr-defined]
+    assert isinstance(store.database, SQLite)
+    log = store.database.path.with_name(store.database.path.name + "-wal")
     with store.database.read() as connection:
         connection.execute(sa.select(rounds)).all()
         store.delete_round(name_of(store, seq))

@@ -26,6 +26,7 @@ from ldprecover_server.errors import (
 )
 from ldprecover_server.store import Outcome, Sealed, Store
 from ldprecover_server.store.schema import keys, tallies
+from ldprecover_server.store.sqlite import SQLite
 
 IMPATIENT = {"sqlite": "PRAGMA busy_timeout=1", "postgresql": "SET SESSION lock_timeout = 1"}
 HOLD = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT FROM rounds FOR UPDATE"}
@@ -56,6 +57,7 @@ def test_every_connection_is_durable_and_waits_for_its_turn(store: Store) -> Non
 @pytest.mark.sqlite
 def test_a_write_holds_the_lock_from_its_beginning(store: Store) -> None:
     """Or the state it reads could change before it writes."""
+    assert isinstance(store.database, SQLite)
     with closing(sqlite3.connect(store.database.path, timeout=0, isolation_level=None)) as other:
         with store.database.write():
             with pytest.raises(sqlite3.OperationalError, match="locked"):

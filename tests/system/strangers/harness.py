@@ -60,7 +60,9 @@ class _Siege:
         fields = {"hash_range": 4} if protocol == "olh" else {}
         self.round = server.open_round(protocol, domain_size=16, **fields)["id"]
         self.protocol = protocol
-        self.address = (server.http.base_url.host, server.http.base_url.port)
+        host, port = server.http.base_url.host, server.http.base_url.port
+        assert port is not None
+        self.address = (host, port)
         self.report = Report(memory_before=target.memory_at_start)
         self.over = threading.Event()  # no further honest submission
         self.ended = threading.Event()
@@ -127,7 +129,7 @@ class _Siege:
     def _submission(self) -> bytes:
         """Return a POST of one fresh report under a key of its own; what it says does not matter here."""
         if self.protocol == "olh":
-            report = {"seeds": [secrets.randbits(32)], "buckets": [secrets.randbelow(4)]}
+            report: dict[str, list[Any]] = {"seeds": [secrets.randbits(32)], "buckets": [secrets.randbelow(4)]}
         elif self.protocol == "oue":
             report = {"reports": [f"{secrets.randbits(16):016b}"]}
         else:

@@ -1,7 +1,7 @@
 """Calls that take the server long to answer, by callers that wait, and by callers that have left."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 from tests.system.strangers.attackers import Attackers, get, post
@@ -16,7 +16,7 @@ EM = {"method": "em", "options": {"iterations": 1000, "tolerance": 0.0}}
 MakeAttack = Callable[[str], Attack]
 
 
-def asking(n: int, *bodies: dict[str, object] | str, leave: bool = False, read: bool = True) -> MakeAttack:
+def asking(n: int, *bodies: Mapping[str, object] | str, leave: bool = False, read: bool = True) -> MakeAttack:
     """Ask so many times at once for each of these: recoveries, or paths below a round."""
 
     def make(round: str) -> Attack:
@@ -32,7 +32,7 @@ def asking(n: int, *bodies: dict[str, object] | str, leave: bool = False, read: 
     return make
 
 
-def _recover(round: str, body: dict[str, object]) -> bytes:
+def _recover(round: str, body: Mapping[str, object]) -> bytes:
     return post(f"/rounds/{round}/recover", json.dumps(body).encode())
 
 

@@ -1,0 +1,75 @@
+"""What is written for contributors is so: files exist, layers are those that are tested, links lead somewhere."""
+
+import re
+from itertools import pairwise
+
+import pytest
+from tests.docs.markdown import ROOT, Page
+from tests.server.test_layers import LAYERS, imported
+
+ARCHITECTURE = Page(ROOT / "docs" / "architecture.md")
+DECISIONS = Page(ROOT / "docs" / "decisions" / "README.md")
+PAGES = [
+    ARCHITECTURE,
+    *map(Page, sorted(DECISIONS.path.parent.glob("*.md"))),
+    *(Page(ROOT / name) for name in ("CONTRIBUTING.md", "SECURITY.md")),
+]
+
+
+def rows(section: str) -> list[list[str]]:
+    """Return the cells of the first table below a heading of the page on architecture, without its head."""
+    text = ARCHITECTURE.prose.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in re.findall(r"^\|.*\|$", text, re.M)][2:]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_file_and_folder_that_is_named_exists(page: Page) -> None:
+    """Names are from the root of the repository, or within the server."""
+    named = [
+        span for span in page.code if re.fullmatch(r"\.?[\w*-]+(/[\w.*-]+)*(\.(py|md|toml|lock|sh|yaml|yml)|/)", span)
+    ]
+    for name in named:
+        assert any(next(root.glob(name), None) for root in (ROOT, ROOT / "server" / "ldprecover_server")), name
+
+
+def test_the_ways_are_told_in_modules_of_the_server() -> None:
+    """So that the test above cannot pass for want of names."""
+    for section in ("report", "recovery"):
+        way = ARCHITECTURE.prose.partition(f"\n## The way of a {section}\n")[2].partition("\n## ")[0]
+        assert len(set(re.findall(r"`([\w/]+\.py)`", way))) > 8
+
+
+def test_the_rooms_are_those_whose_imports_are_tested() -> None:
+    assert [set(re.findall(r"`(\w+)`", first)) for first, *_ in rows("The rooms of the server")] == LAYERS
+
+
+def test_packages_import_only_packages_below_them() -> None:
+    folders = {package.strip("`"): ROOT / folder.strip("`") for folder, package, *_ in rows("The house")}
+    assert len(folders) >= 5
+    order = list(folders)
+    for name, folder in folders.items():
+        sources = list((folder / name).rglob("*.py"))
+        assert sources, name
+        found = {package.split(".")[0] for source in sources for package in imported(source)} & set(order)
+        assert found <= set(order[order.index(name) :]), name
+        if name == "ldprecover_server":
+            assert found == {"ldprecover_server", "ldprecover"}
+
+
+def test_no_word_is_explained_twice() -> None:
+    words = [word.strip() for first, *_ in rows("Words") for word in first.split(",")]
+    assert len(words) > 40
+    assert all(a != b for a, b in pairwise(sorted(words)))
+
+
+def test_the_index_of_decisions_has_each() -> None:
+    pages = {path.name for path in DECISIONS.path.parent.glob("*.md")} - {"README.md"}
+    assert {link for link in DECISIONS.links if "/" not in link} == pages
+    for name in pages:
+        text = Page(DECISIONS.path.parent / name).text
+        assert re.findall(r"^\*\*(.+?)\.\*\*", text, re.M) == [
+            "Context",
+            "Decision",
+            "What it costs",
+            "When to look again",
+        ], name
