@@ -123,3 +123,26 @@ def test_who_reads_for_long_keeps_the_log_and_no_commit_waits(claimed: Store, mo
             assert threads()
         assert connection.scalar(count) == 1
     assert claimed.tally(seq, 6).n == 30
+
+
+def test_a_fault_that_nobody_expected_is_logged_and_the_next_time_tried_again(
+    claimed: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The file system fails once as the file is looked at."""
+    faults = [OSError("input/output error")]
+
+    def check() -> None:
+        if faults:
+            raise faults.pop()
+
+    thread = Checkpoints(Path(claimed.database.name), check)
+    try:
+        thread.grown(checkpoints.PAGES)
+        while "input/output error" not in caplog.text:
+            assert threads()
+        assert "Traceback" in caplog.text
+        thread.grown(checkpoints.PAGES)
+        while not thread.done:
+            assert threads()
+    finally:
+        thread.close()
