@@ -251,6 +251,16 @@ def test_deleting_a_round_ends_its_jobs_and_forgets_them(stores: tuple[Store, St
     in_two_processes(stores, test)
 
 
+def test_no_job_begins_for_a_round_that_is_being_deleted(
+    stores: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rows are still there: a round of many submissions goes in pieces."""
+    monkeypatch.setattr("ldprecover_server.store.deletion._SECONDS", -1.0)
+    stores[0].delete_round("first")
+    with pytest.raises(RoundNotFoundError):
+        stores[1].jobs.add("a" * 32, 1, keyed=True)
+
+
 def test_callers_without_a_key_have_half_the_jobs_under_way(stores: tuple[Store, Store]) -> None:
     async def test(here: Jobs, there: Jobs) -> None:
         work = Work()
