@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from ldprecover.protocols import MAX_DOMAIN_SIZE
+from ldprecover_server.files import LEAST_CONNECTIONS
 from ldprecover_server.logs import LogFormat
 
 __all__ = ["Settings"]
@@ -143,7 +144,7 @@ class Settings(BaseSettings):
     connections: Annotated[
         int,
         Field(
-            ge=16,
+            ge=LEAST_CONNECTIONS,
             description="Connections of one process; past it, or past what the limit of open files allows, the one "
             "that has progressed least makes room.",
         ),
