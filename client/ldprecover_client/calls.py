@@ -60,6 +60,8 @@ class Call(Generic[T]):
     repeatable: bool = True
     others: Mapping[int, Callable[[Answer], T]] = field(default_factory=dict)
     """How to read answers of other statuses that are right as well."""
+    is_analysis: bool = False
+    """Whether the server may work on it for minutes, and would again each time it is sent."""
 
     def take(self, answer: Answer) -> T:
         """Return what a final answer says.
@@ -160,7 +162,7 @@ def export(reference: str) -> Call[dict[str, Any]]:
 
 def recover(reference: str, fields: Mapping[str, Any]) -> Call[dict[str, Any]]:
     """POST /rounds/{id}/recover. It changes nothing, so it is repeatable."""
-    return _post(_path(reference, "/recover"), answers.read_recovery, fields)
+    return replace(_post(_path(reference, "/recover"), answers.read_recovery, fields), is_analysis=True)
 
 
 def start_recovery(reference: str, fields: Mapping[str, Any]) -> Call[JobStatus]:
@@ -196,13 +198,14 @@ def methods(reference: str) -> Call[dict[str, Any]]:
 def alarms(reference: str, rate: float) -> Call[dict[str, Any]]:
     """GET /rounds/{id}/alarms."""
     _check_finite({"rate": rate})
-    return Call("GET", _path(reference, f"/alarms?rate={rate!r}"), answers.read_alarms)
+    return Call("GET", _path(reference, f"/alarms?rate={rate!r}"), answers.read_alarms, is_analysis=True)
 
 
 def suspects(reference: str, rate: float, drift: float) -> Call[dict[str, Any]]:
     """GET /rounds/{id}/suspects."""
     _check_finite({"rate": rate, "drift": drift})
-    return Call("GET", _path(reference, f"/suspects?rate={rate!r}&drift={drift!r}"), answers.read_suspects)
+    path = _path(reference, f"/suspects?rate={rate!r}&drift={drift!r}")
+    return Call("GET", path, answers.read_suspects, is_analysis=True)
 
 
 def version() -> Call[dict[str, Any]]:

@@ -24,7 +24,14 @@ from ldprecover_client.calls import Call
 from ldprecover_client.deadline import Deadline
 from ldprecover_client.errors import ArgumentError, InvalidAnswerError, RefusedError, UnansweredError
 from ldprecover_client.jobs import Job
-from ldprecover_client.retry import Backoff, Retries, is_passing, never_taken, retry_after_seconds
+from ldprecover_client.retry import (
+    Backoff,
+    Retries,
+    is_passing,
+    may_have_cost_all,
+    never_taken,
+    retry_after_seconds,
+)
 from ldprecover_client.secrecy import is_this_machine, warn_if_readable
 
 __all__ = ["MAX_ANSWER_BYTES", "AsyncClient", "AsyncTransport", "Client", "Transport", "server_url"]
@@ -152,7 +159,9 @@ class _Caller:
         never_sent = isinstance(error, _NEVER_SENT)
         if not never_sent:
             backoff.in_doubt = True
-        if call.repeatable or never_sent:
+        # An analysis that took all of its time would take it again.
+        in_vain = call.is_analysis and isinstance(error, httpx.ReadTimeout)
+        if never_sent or (call.repeatable and not in_vain):
             delay = backoff.after_failure()
         if delay is None:
             reason = str(error) or type(error).__name__
@@ -167,15 +176,21 @@ class _Caller:
         """
         if not is_passing(answer.status) or not (call.repeatable or never_taken(answer.status)):
             return None
+        problem = problem_in(answer)
+        # An analysis that failed or took all of its time would do so again. Without a problem a proxy says it.
+        in_vain = call.is_analysis and may_have_cost_all(answer.status)
+        if in_vain and problem is not None:
+            return None
         if not never_taken(answer.status):
             backoff.in_doubt = True
         asked = retry_after_seconds(answer.headers.get("retry-after"), answer.headers.get("date"))
         delay = backoff.after_failure(asked)
-        if delay is None:
-            reason = problem_in(answer) or "no reason given"
+        if delay is None or in_vain:
+            times = "once" if backoff.failures == 1 else f"{backoff.failures} times"
+            reason = problem or "no reason given"
             wait = f"; it asks to come back in {asked:.0f} s" if asked else ""
             raise UnansweredError(
-                f"{self.url} answered {answer.status} to {call}, {backoff.failures} times ({reason}){wait}",
+                f"{self.url} answered {answer.status} to {call}, {times} ({reason}){wait}",
                 answer.status,
                 asked,
                 in_doubt=backoff.in_doubt,
@@ -223,8 +238,11 @@ class Client(_Caller):
 
     `key` is an access key, for the calls that need one; `deadline` the seconds that a request may take
     in all, however its answer trickles in; `timeout` the seconds to wait for each step
-    of a request; `transport` an httpx transport to use instead of the network; `sleep`, `clock` and
-    `rng` the waiting, time and randomness of retries.
+    of a request; `analysis_timeout` takes the place of both for `recover`, `alarms` and `suspects`, whose
+    answer comes when the server has worked it out: by default a server gives the caller with a key 600
+    seconds to wait for the turn and 600 for the work, and the one without a tenth. `transport` is an httpx
+    transport to use instead of the network; `sleep`, `clock` and `rng` are the waiting, time and randomness
+    of retries.
 
     Every call raises RefusedError for a problem the server states, UnansweredError after the last
     retry, InvalidAnswerError or InconsistentRoundError for an answer that does not fit the interface,
@@ -238,6 +256,7 @@ class Client(_Caller):
         key: str | None = None,
         timeout: float = 30.0,
         deadline: float = 300.0,
+        analysis_timeout: float = 1230.0,
         retries: Retries | None = None,
         transport: Transport | None = None,
         sleep: Callable[[float], object] = time.sleep,
@@ -247,9 +266,11 @@ class Client(_Caller):
         super().__init__(url, key, retries, transport is None, clock, rng)
         self._sleep = sleep
         self._options: dict[str, Any] = {"timeout": timeout, "deadline": deadline, "retries": retries}
-        self._options |= {"transport": transport, "sleep": sleep, "clock": clock, "rng": rng}
+        self._options |= {"analysis_timeout": analysis_timeout, "transport": transport}
+        self._options |= {"sleep": sleep, "clock": clock, "rng": rng}
         self._http = httpx.Client(transport=transport, **self._settings(timeout))
-        self._seconds = deadline
+        self._seconds = {False: deadline, True: analysis_timeout}
+        self._of_analyses = {"timeout": httpx.Timeout(timeout, read=analysis_timeout)}
         self._deadline = Deadline()
         for carrier in (self._http._transport, *self._http._mounts.values()):
             if isinstance(carrier, httpx.HTTPTransport):
@@ -409,7 +430,8 @@ class Client(_Caller):
             self._sleep(delay)
 
     def _send(self, call: Call[Any]) -> Answer:
-        with self._deadline.within(self._seconds), self._http.stream(**self._request(call)) as response:
+        request = self._request(call) | (self._of_analyses if call.is_analysis else {})
+        with self._deadline.within(self._seconds[call.is_analysis]), self._http.stream(**request) as response:
             body = _Body(call, response)
             for piece in response.iter_bytes():
                 body.add(piece)

@@ -9,9 +9,10 @@ from email.utils import parsedate_to_datetime
 
 from ldprecover_client.errors import ArgumentError
 
-__all__ = ["Backoff", "Retries", "is_passing", "never_taken", "retry_after_seconds"]
+__all__ = ["Backoff", "Retries", "is_passing", "may_have_cost_all", "never_taken", "retry_after_seconds"]
 
 _PERMANENT = {501, 505}
+_AFTER_WORK = {500, 504}
 
 
 def is_passing(status: int) -> bool:
@@ -25,6 +26,11 @@ def is_passing(status: int) -> bool:
 def never_taken(status: int) -> bool:
     """Return whether a passing answer says that nothing was done: 408, too slowly sent, or 429, too many."""
     return status in (408, 429)
+
+
+def may_have_cost_all(status: int) -> bool:
+    """Return whether an answer may come after all the work on a call: 500, it failed, or 504, its time was up."""
+    return status in _AFTER_WORK
 
 
 def retry_after_seconds(value: str | None, date: str | None = None) -> float | None:

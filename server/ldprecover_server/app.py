@@ -1,7 +1,6 @@
 """The ASGI application: the one place that puts the rooms together."""
 
 import contextlib
-import resource
 from asyncio import create_task, get_running_loop, wait
 from collections.abc import AsyncIterator
 from importlib.metadata import version
@@ -17,6 +16,7 @@ from ldprecover_server.analysis.analyses import Analyses
 from ldprecover_server.analysis.answers import Answers
 from ldprecover_server.analysis.children import Children
 from ldprecover_server.analysis.jobs import Jobs
+from ldprecover_server.files import most_connections
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.http import openapi, paths, problems
 from ldprecover_server.http.answers import Unread
@@ -40,7 +40,6 @@ from ldprecover_server.submissions import Submissions
 
 __all__ = ["Application"]
 
-_OTHER_FILES = 64
 _DRAIN_SECONDS = 1.0
 
 
@@ -71,7 +70,7 @@ class Application:
             metrics=self.metrics,
         )
         self.jobs = Jobs(store, waiting=settings.analysis_queue, metrics=self.metrics)
-        self.crowd = Crowd(_most_connections(settings.connections), self.metrics)
+        self.crowd = Crowd(most_connections(settings.connections, settings.analyses), self.metrics)
         limits = ReportLimits(settings.report_rate, settings.report_burst) if settings.report_rate else None
         access = Access(store, settings.secret_key, limits=limits)
         known = Rounds(store, settings.max_domain_size)
@@ -164,17 +163,6 @@ class Application:
         self.ingest.stop()
         self.refusals.flush_or_warn()
         self.store.close()
-
-
-def _most_connections(wanted: int) -> int:
-    """Return how many connections there may be beside the files that the process needs open otherwise."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < wanted + _OTHER_FILES and soft != resource.RLIM_INFINITY:
-        soft = wanted + _OTHER_FILES if hard == resource.RLIM_INFINITY else min(hard, wanted + _OTHER_FILES)
-        with contextlib.suppress(OSError, ValueError):  # some systems allow fewer than they say
-            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return wanted if soft == resource.RLIM_INFINITY else max(1, min(wanted, soft - _OTHER_FILES))
 
 
 async def _head(api: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:

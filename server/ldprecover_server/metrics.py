@@ -4,13 +4,15 @@ Nothing here knows a round: labels of rounds would grow without end. `GET /round
 what is counted by round.
 """
 
+import fcntl
 import os
+import shutil
 from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from threading import Lock
 from typing import Any, Literal
 
@@ -23,6 +25,7 @@ __all__ = ["MANIFEST", "MEDIA_TYPE", "Metric", "Metrics", "Requests", "shared_by
 MEDIA_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
 _SHARED = "PROMETHEUS_MULTIPROC_DIR"  # what prometheus-client looks for
+_FOLDER = "ldprecover-metrics-"
 
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 _ANALYSIS_SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
@@ -217,13 +220,48 @@ class _Kind:
 
 @contextmanager
 def shared_by_processes() -> Iterator[None]:
-    """Make the processes started inside add their values up, in files of a folder of their own."""
-    with TemporaryDirectory(prefix="ldprecover-metrics-") as folder:
+    """Make the processes started inside add their values up, in files of a folder of their own.
+
+    Folders of those who were killed meanwhile are removed.
+    """
+    for left in Path(gettempdir()).glob(f"{_FOLDER}*"):
+        with _locked(left) as is_ours:
+            if is_ours:
+                shutil.rmtree(left, ignore_errors=True)
+    with _own_folder() as folder:
         os.environ[_SHARED] = folder
         try:
             yield
         finally:
             del os.environ[_SHARED]
+
+
+@contextmanager
+def _own_folder() -> Iterator[str]:
+    while True:
+        with TemporaryDirectory(prefix=_FOLDER, ignore_cleanup_errors=True) as folder, _locked(Path(folder)) as is_ours:
+            if is_ours and Path(folder).exists():  # else another who starts has taken it for one that was left
+                yield folder
+                return
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[bool]:
+    """Lock a folder, and tell whether it is this user's and nobody else's who lives. The lock ends with its process."""
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        yield False
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        is_ours = os.fstat(handle).st_uid == os.geteuid()
+    except OSError:
+        is_ours = False
+    try:
+        yield is_ours
+    finally:
+        os.close(handle)
 
 
 def _forget_the_dead(folder: Path) -> None:

@@ -17,7 +17,7 @@ __all__ = ["NAME", "KnownRound", "Rounds"]
 NAME = r"[a-z0-9][a-z0-9._-]{0,63}"
 """Pattern of a round's name, and of a series'."""
 
-_KNOWN = 256
+_KNOWN = 256  # those used last
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,11 @@ class Rounds:
 
     def remembered(self, identifier: str) -> KnownRound | None:
         """Return a round by its id from memory alone; whether it is there still, its next use in the store says."""
-        return self._known.get(identifier)
+        try:
+            self._known.move_to_end(identifier)  # whoever asks for many rounds drops none that is in use
+            return self._known[identifier]
+        except KeyError:  # another thread may also have dropped it in between
+            return None
 
     def forget(self, round: KnownRound) -> None:
         """Remember a round no more: it was deleted."""
@@ -112,7 +116,7 @@ class Rounds:
 
     def known(self, stored: StoredRound) -> KnownRound:
         """Return what never changes of a stored round. Raises RoundNotFoundError where it is deleted meanwhile."""
-        found = self._known.get(stored.id)
+        found = self.remembered(stored.id)
         if found is None:
             parameters = self._store.parameters(stored.seq)
             found = KnownRound(

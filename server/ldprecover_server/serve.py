@@ -21,6 +21,7 @@ from ldprecover_server import logs
 from ldprecover_server.access.access import Access
 from ldprecover_server.app import Application
 from ldprecover_server.errors import ConfigurationError
+from ldprecover_server.files import most_connections
 from ldprecover_server.http.connection import Connection
 from ldprecover_server.metrics import shared_by_processes
 from ldprecover_server.settings import Settings
@@ -43,8 +44,9 @@ _UNSENT_BYTES = 1 << 16  # of a connection that the system takes beside what is 
 def serve(settings: Settings) -> None:
     """Serve until SIGINT or SIGTERM, then commit and answer what is under way.
 
-    Raises ConfigurationError when the settings cannot work.
+    Raises ConfigurationError when the settings cannot work, OSError where the system allows too few open files.
     """
+    most_connections(settings.connections, settings.analyses)
     with _listen(settings.host, settings.port) as listener:
         store = Store(settings.database_url)
         if settings.workers > 1 and store.database.dialect == "sqlite":

@@ -5,18 +5,27 @@ made from this table.
 """
 
 import json
+import os
 import re
+from difflib import get_close_matches
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from ldprecover.protocols import MAX_DOMAIN_SIZE
+from ldprecover_server.errors import ConfigurationError
+from ldprecover_server.files import LEAST_CONNECTIONS
 from ldprecover_server.logs import LogFormat
 
 __all__ = ["Settings"]
 
 MIB = 1 << 20
+
+_PREFIX = "LDPRECOVER_"
+_LIKE = 0.75
+"""So much of a variable's name is a setting's where it is taken for a misspelt one. Others are let pass, as those that
+Kubernetes sets for a service of this name."""
 
 _ORIGIN = re.compile(r"\*|https?://(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?")
 
@@ -39,9 +48,21 @@ def _origin(value: str) -> str:
 
 
 class Settings(BaseSettings):
-    """What an operator may set."""
+    """What an operator may set.
 
-    model_config = SettingsConfigDict(env_prefix="LDPRECOVER_", extra="forbid", frozen=True)
+    Raises ConfigurationError where a variable of the environment is none of these, but has a name much like one.
+    """
+
+    model_config = SettingsConfigDict(env_prefix=_PREFIX, extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_misspelt(cls, given: Any) -> Any:
+        known = [f"{_PREFIX}{name.upper()}" for name in cls.model_fields]
+        for name in sorted(map(str.upper, os.environ)):
+            if name.startswith(_PREFIX) and name not in known and (near := _nearest(name, known)):
+                raise ConfigurationError(f"{name} is no setting; did you mean {near}?")
+        return given
 
     host: Annotated[str, Field(description="Address to listen on.")] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535, description="Port to listen on; 0 takes a free one.")] = 8000
@@ -143,7 +164,7 @@ class Settings(BaseSettings):
     connections: Annotated[
         int,
         Field(
-            ge=16,
+            ge=LEAST_CONNECTIONS,
             description="Connections of one process; past it, or past what the limit of open files allows, the one "
             "that has progressed least makes room.",
         ),
@@ -212,7 +233,13 @@ class Settings(BaseSettings):
     def environment(self) -> dict[str, str]:
         """Return these settings as environment variables."""
         values = {name: getattr(self, name) for name in type(self).model_fields}
-        return {f"LDPRECOVER_{name.upper()}": _written(value) for name, value in values.items() if value is not None}
+        return {f"{_PREFIX}{name.upper()}": _written(value) for name, value in values.items() if value is not None}
+
+
+def _nearest(name: str, known: list[str]) -> str | None:
+    """Return the setting that a variable's name is most like, if it is like any."""
+    found = get_close_matches(name.removeprefix(_PREFIX), [each.removeprefix(_PREFIX) for each in known], 1, _LIKE)
+    return f"{_PREFIX}{found[0]}" if found else None
 
 
 def _written(value: Any) -> str:

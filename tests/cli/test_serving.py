@@ -1,5 +1,6 @@
 """`serve` and `key create` as processes of their own."""
 
+import contextlib
 import os
 import re
 import signal
@@ -136,6 +137,13 @@ def test_settings_that_cannot_work_are_one_line(run: Any, options: tuple[str, ..
     assert word in result.error
 
 
+def test_a_misspelt_variable_is_one_line(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LDPRECOVER_WORKER", "2")
+    for command in (("serve", "--port", "0"), ("key", "create"), ("migrate",)):
+        result = run(*command)
+        assert (result.code, result.error) == (2, "LDPRECOVER_WORKER is no setting; did you mean LDPRECOVER_WORKERS?")
+
+
 def test_a_key_that_is_too_short_is_refused_and_not_shown(run: Any) -> None:
     result = run("serve", "--admin-key", "hunter2")
     assert result.code == 2
@@ -153,3 +161,42 @@ def test_a_port_or_database_in_use_is_one_line(serve: Serve, run: Any) -> None:
     database = run("serve", "--port", "0")
     assert database.code == 2
     assert "another server" in database.error
+
+
+def with_files(files: int, tmp_path: Path) -> subprocess.Popen[str]:
+    """Start `ldprecover serve` where no more than so many files may be open."""
+    limit = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({files}, {files}))"
+    serve = "import sys; from ldprecover_cli import app; sys.exit(app.run(['serve', '--port', '0']))"
+    return subprocess.Popen(
+        [sys.executable, "-c", f"{limit}; {serve}"],
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("files", [79, 40, 16])
+def test_too_few_open_files_are_one_line(tmp_path: Path, files: int) -> None:
+    process = with_files(files, tmp_path)
+    try:
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.communicate()
+    assert err == f"error: the server may have {files} files open and needs 80 at least; `ulimit -n 80` helps\n"
+    assert (process.returncode, out, list(tmp_path.iterdir())) == (1, "", [])
+
+
+def test_so_many_open_files_are_enough(tmp_path: Path) -> None:
+    process = with_files(80, tmp_path)
+    try:
+        url = _url(process)
+        with contextlib.ExitStack() as stack:
+            crowd = [stack.enter_context(httpx.Client(base_url=url, trust_env=False)) for _ in range(16)]
+            assert [client.get("/readyz").status_code for client in crowd] == [200] * 16
+    finally:
+        process.terminate()
+        _, err = process.communicate()
+    assert err == ""

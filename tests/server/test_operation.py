@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -186,6 +187,21 @@ def test_stats_say_what_came_of_a_rounds_submissions(start_in_process: StartInPr
     submit(app, round, ONE, "a")
     assert app.get(f"/rounds/{round}/stats").json()["refusals"]["idempotency-key-reused"] == 2
     assert app.get(f"/rounds/{other}/stats").json()["refusals"] == {}
+
+
+@pytest.mark.postgres
+def test_stats_are_answered_while_a_round_with_refusals_is_being_deleted(server: ServerProcess) -> None:
+    """Stats write what was refused first, of every round, and wait for the deletion to end."""
+    gone, other = server.open_round()["id"], server.open_round()["id"]
+    assert server.submit(gone, b"\x09\0\0\0").status_code == 422
+    waiting = sa.text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+    with ThreadPoolExecutor(1) as pool:
+        with server.sql() as deleting:
+            deleting.execute(sa.text("DELETE FROM rounds WHERE id = :id"), {"id": gone})
+            answer = pool.submit(server.http.get, f"/rounds/{other}/stats")
+            while not answer.done() and not deleting.scalar(waiting):
+                deleting.exec_driver_sql("SELECT pg_stat_clear_snapshot()")
+        assert answer.result().status_code == 200
 
 
 @pytest.mark.sqlite

@@ -1,20 +1,23 @@
 """Opening, reading, closing and deleting rounds."""
 
+import contextlib
 import json
 import math
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 import sqlalchemy as sa
-from tests.conftest import ServerProcess
+from tests.conftest import NewDatabase, ServerProcess
 from tests.server.conftest import ProblemOf, StartInProcess
 
 from ldprecover import FrequencyOracle, RoundParameters
-from ldprecover_server.store import StoredRound
+from ldprecover_server.rounds import Rounds
+from ldprecover_server.store import Store, StoredRound
 
 
 def open_raw(server: ServerProcess, text: str | bytes) -> httpx.Response:
@@ -469,3 +472,21 @@ def test_the_scheme_of_the_key_is_read_in_any_case(server: ServerProcess) -> Non
     for scheme in ("Bearer", "bearer", "BEARER"):
         headers = {"Authorization": f"{scheme} {server.admin_key}"}
         assert server.http.post("/rounds", json=body, headers=headers).status_code == 201
+
+
+@pytest.mark.sqlite
+def test_a_round_in_use_is_remembered_however_many_others_are_asked_for(
+    new_database: NewDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ldprecover_server.rounds._KNOWN", 3)
+    with new_database(tmp_path) as url, contextlib.closing(Store(url)) as store:
+        store.prepare()
+        rounds = Rounds(store, 10)
+        busy, *others = (rounds.open(None, RoundParameters("grr", 1.0, ("a", "b")))[0].id for _ in range(8))
+        rounds.find(busy)
+        for other in others:
+            assert rounds.find(other).id == other
+            known = rounds.remembered(busy)
+            assert known is not None
+            assert known.id == busy
+        assert [other for other in others if rounds.remembered(other) is not None] == others[-2:]

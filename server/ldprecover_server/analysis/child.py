@@ -24,6 +24,7 @@ from typing import BinaryIO
 import numpy as np
 
 from ldprecover.errors import ParameterError
+from ldprecover.recovery import ReportSource
 from ldprecover.types import Reports
 from ldprecover_server.analysis import frames
 from ldprecover_server.analysis.questions import Question, pack
@@ -88,7 +89,8 @@ def _receive(source: BinaryIO, inbox: "queue.Queue[tuple[bytes, bytes]]") -> Non
 def _answer(question: Question, limits: Limits, inbox: "queue.Queue[tuple[bytes, bytes]]", sink: BinaryIO) -> None:
     with contextlib.closing(_Kept(question, limits, inbox, sink)) as kept:
         try:
-            answer = pack(question.answer(kept.arrays if question.reads else None))
+            source = ReportSource(question.oracle, kept.arrays, progress=kept.tell_passes)
+            answer = pack(question.answer(source if question.reads else None))
         except ParameterError as error:
             reply = frames.REFUSED, str(error)
         except MemoryError:
@@ -115,7 +117,7 @@ class _Kept:
         self._sink = sink
         self._file: BinaryIO | None = None
         self._bytes = 0
-        self._passes = 0
+        self._n = question.tally.n
         self._progress = 0.0
         self._told = -math.inf
 
@@ -129,10 +131,14 @@ class _Kept:
         for start in range(0, self._bytes, step):
             data = os.pread(self._file.fileno(), min(step, self._bytes - start), start)
             yield np.frombuffer(data, dtype=self._dtype)
-            # How many passes a method makes is not known beforehand: each brings it nearer to the end.
-            passes = self._passes + (start + len(data)) / self._bytes
-            self._tell(FETCHED + (1 - FETCHED) * (1 - 1 / (1 + passes)))
-        self._passes += 1
+
+    def tell_passes(self, passes: int, reports: int) -> None:
+        """Tell the server that so many passes are done, and so many reports of the next.
+
+        Not every pass reads the reports anew, and how many a method makes is not known beforehand: each brings it
+        nearer to the end.
+        """
+        self._tell(FETCHED + (1 - FETCHED) * (1 - 1 / (1 + passes + reports / self._n)))
 
     def _fetch(self) -> None:
         self._file = tempfile.TemporaryFile(prefix="ldprecover-")  # noqa: SIM115  closed by `close`

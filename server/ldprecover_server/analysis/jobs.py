@@ -1,7 +1,6 @@
 """Analyses for callers who do not wait: asked for now, read later, from whichever process of the server."""
 
 import asyncio
-import contextlib
 import json
 import logging
 import secrets
@@ -152,6 +151,8 @@ class Jobs:
                 await self._threads.run(lambda: self._store.jobs.end(id, "failed", error=said))
         except ServiceError as error:
             _log.warning("the end of a job could not be written: %s", error)
+        except Exception:  # noqa: BLE001  nobody waits for this task, and nobody would hear of it
+            _log.exception("the end of a job could not be written")
         finally:
             del self._own[id]
 
@@ -159,10 +160,16 @@ class Jobs:
         while self._own:
             await asyncio.sleep(self._beat_seconds)
             progress = {id: (own.state, own.progress) for id, own in self._own.items() if own.task is not None}
-            with contextlib.suppress(ServiceError):  # next time
-                for id in await self._threads.run(lambda: self._store.jobs.beat(progress)):  # noqa: B023  awaited here
-                    if (own := self._own.get(id)) is not None and own.task is not None:
-                        own.task.cancel()
+            try:
+                over = await self._threads.run(lambda: self._store.jobs.beat(progress))  # noqa: B023  awaited here
+            except ServiceError:
+                continue
+            except Exception:  # noqa: BLE001  it must outlive any fault: every job would read as failed
+                _log.exception("that jobs are alive could not be written")
+                continue
+            for id in over:
+                if (own := self._own.get(id)) is not None and own.task is not None:
+                    own.task.cancel()
 
 
 def _state(failure: Exception | None) -> str:

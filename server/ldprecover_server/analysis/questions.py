@@ -1,6 +1,6 @@
 """What can be asked of a round, each question with its answer: the same in the server and in a child process."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
@@ -14,7 +14,6 @@ from ldprecover.history import Suspects, suspects
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery import Recovery, ReportSource, recover
 from ldprecover.tally import Tally
-from ldprecover.types import Reports
 
 __all__ = [
     "AlarmsAnswer",
@@ -22,16 +21,12 @@ __all__ = [
     "Question",
     "RecoverAnswer",
     "RecoverQuestion",
-    "ReportArrays",
     "SuspectsQuestion",
     "pack",
     "unpack_alarms",
     "unpack_recovery",
     "unpack_suspects",
 ]
-
-ReportArrays = Callable[[], Iterable[Reports]]
-"""Called for each pass over the reports: returns arrays of them, in the same order each time."""
 
 NOBODY = "no item rose beyond noise, so no targets were taken"
 
@@ -74,7 +69,7 @@ class RecoverQuestion:
     earlier: tuple[tuple[FrequencyOracle, Tally], ...] | None
     reads: bool
 
-    def answer(self, reports: ReportArrays | None) -> RecoverAnswer:
+    def answer(self, reports: ReportSource | None) -> RecoverAnswer:
         """Recover. Raises ParameterError for what does not fit."""
         targets, nobody = self.targets, False
         if self.earlier is not None:
@@ -112,10 +107,9 @@ class AlarmsQuestion:
     rate: float
     reads: bool
 
-    def answer(self, reports: ReportArrays | None) -> AlarmsAnswer:
+    def answer(self, reports: ReportSource | None) -> AlarmsAnswer:
         """Run the tests. Raises ParameterError."""
-        source = ReportSource(self.oracle, reports) if reports is not None else None
-        return AlarmsAnswer(self.tally.n, self.reads, raise_alarms(self.oracle, self.tally, source, rate=self.rate))
+        return AlarmsAnswer(self.tally.n, self.reads, raise_alarms(self.oracle, self.tally, reports, rate=self.rate))
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +124,7 @@ class SuspectsQuestion:
     rate: float
     drift: float
 
-    def answer(self, reports: ReportArrays | None) -> Suspects:
+    def answer(self, reports: ReportSource | None) -> Suspects:
         """Compare. Raises ParameterError."""
         return suspects(self.oracle, self.tally, self.earlier, rate=self.rate, drift=self.drift)
 

@@ -73,9 +73,10 @@ class Checkpoints:
                     connection = self._connect()
                 connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
                 self.done += 1
-            except (sqlite3.Error, ServiceError) as error:
-                # Nothing is lost by it: the log only grows. The next time is tried with a new connection.
-                _log.warning("the write-ahead log was not written back: %s", error)
+            except Exception as error:  # noqa: BLE001  it must outlive any fault: the log would grow for ever
+                # Nothing is lost by it. The next time is tried with a new connection.
+                expected = isinstance(error, sqlite3.Error | ServiceError)
+                _log.warning("the write-ahead log was not written back: %s", error, exc_info=not expected)
                 if connection is not None:
                     connection.close()
                     connection = None

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from ldprecover_server.errors import RoundNotFoundError
+from ldprecover_server.store.jobs import delete_jobs
 from ldprecover_server.store.room import Room
 from ldprecover_server.store.rounds import StoredRound, find
 from ldprecover_server.store.schema import jobs, keys, metadata, rounds, segments
@@ -92,7 +93,7 @@ class Deletion(Room):
             if not connection.execute(sa.update(rounds).where(there).values(gone)).rowcount:
                 raise RoundNotFoundError("the round was deleted")
             # They would go with the round's own row, and their processes would work on until then.
-            connection.execute(sa.delete(jobs).where(jobs.c.round == found.seq))
+            delete_jobs(connection, jobs.c.round == found.seq)
         self.delete_rest(for_seconds(_SECONDS))
         return found
 

@@ -9,9 +9,9 @@ import sqlalchemy as sa
 
 from ldprecover_server.errors import AnalysesBusyError, JobNotFoundError, RoundNotFoundError
 from ldprecover_server.store.database import Database
-from ldprecover_server.store.schema import jobs
+from ldprecover_server.store.schema import jobs, rounds
 
-__all__ = ["DEAD_SECONDS", "KEPT", "KEPT_BYTES", "KEPT_SECONDS", "JobState", "StoredJob", "StoredJobs"]
+__all__ = ["DEAD_SECONDS", "KEPT", "KEPT_BYTES", "KEPT_SECONDS", "JobState", "StoredJob", "StoredJobs", "delete_jobs"]
 
 JobState = Literal["queued", "running", "done", "failed", "cancelled"]
 
@@ -43,6 +43,8 @@ class StoredJobs:
 
     Only the process that works on a job writes its progress and its end, and anyone cancels it; who comes first is
     right. Clocks of several machines must agree to within seconds.
+
+    A transaction locks the round first, and then jobs in the order of their ids, so that no two can deadlock.
     """
 
     def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
@@ -57,18 +59,20 @@ class StoredJobs:
         """
         now = self._now()
         row = {"id": id, "round": seq, "keyed": keyed, "state": "queued", "progress": 0.0, "created": now, "beat": now}
-        old = sa.select(jobs.c.id).where(_ended(now)).order_by(jobs.c.keyed, jobs.c.created, jobs.c.id)
+        kept = sa.select(jobs.c.id, jobs.c.keyed, _ended(now).label("ended"))
+        # Held until this has ended, so that the round cannot go meanwhile.
+        there = sa.select(rounds.c.seq).where(rounds.c.seq == seq, rounds.c.state != "gone")
         with self._database.write() as connection:
-            surplus = 1 + connection.execute(sa.select(sa.func.count()).select_from(jobs)).scalar_one() - KEPT
+            if connection.scalar(there.with_for_update(read=True, key_share=True)) is None:
+                raise RoundNotFoundError("the round was deleted")
+            found = connection.execute(kept.order_by(jobs.c.keyed, jobs.c.created, jobs.c.id)).all()
+            surplus = 1 + len(found) - KEPT
             if surplus > 0:
-                ids = connection.scalars((old if keyed else old.where(~jobs.c.keyed)).limit(surplus)).all()
+                ids = [each.id for each in found if each.ended and (keyed or not each.keyed)][:surplus]
                 if len(ids) < surplus:
                     raise AnalysesBusyError(f"{KEPT} jobs are under way or kept for callers with a key")
-                connection.execute(sa.delete(jobs).where(jobs.c.id.in_(ids)))
-            try:
-                connection.execute(sa.insert(jobs), row)
-            except sa.exc.IntegrityError as error:
-                raise RoundNotFoundError("the round was deleted") from error
+                delete_jobs(connection, jobs.c.id.in_(ids))
+            connection.execute(sa.insert(jobs), row)
 
     def find(self, seq: int, id: str) -> StoredJob:
         """Return a job of a round. Raises JobNotFoundError."""
@@ -100,12 +104,16 @@ class StoredJobs:
             mine = sa.update(jobs).where(jobs.c.id == id, jobs.c.state.in_(_UNDER_WAY))
             if not connection.execute(mine.values(values)).rowcount:
                 return
-            room = KEPT_BYTES - len(result or b"")
-            newest_first = others.order_by(jobs.c.keyed.desc(), jobs.c.created.desc(), jobs.c.id)
+        # In a transaction of its own, for its lock is one among those of the others.
+        room, surplus = KEPT_BYTES - len(result or b""), []
+        newest_first = others.order_by(jobs.c.keyed.desc(), jobs.c.created.desc(), jobs.c.id)
+        with self._database.write() as connection:
             for other, length in connection.execute(newest_first).all():
                 room -= length
                 if room < 0:
-                    connection.execute(sa.delete(jobs).where(jobs.c.id == other))
+                    surplus.append(other)
+            if surplus:
+                delete_jobs(connection, jobs.c.id.in_(surplus))
 
     def cancel(self, seq: int, id: str) -> None:
         """Cancel a job of a round; one that has ended stays what it is. Raises JobNotFoundError."""
@@ -122,10 +130,17 @@ class StoredJobs:
             if connection.scalar(sa.select(jobs.c.id).where(old).limit(1)) is None:
                 return 0  # nearly always: then nobody waits for this to write
         with self._database.write() as connection:
-            return connection.execute(sa.delete(jobs).where(old)).rowcount
+            return delete_jobs(connection, old)
 
     def _now(self) -> int:
         return int(self._clock().timestamp())
+
+
+def delete_jobs(connection: sa.Connection, which: sa.ColumnElement[bool]) -> int:
+    """Delete jobs, and return how many; they are locked in the order of their ids first."""
+    ids = connection.scalars(sa.select(jobs.c.id).where(which).order_by(jobs.c.id).with_for_update()).all()
+    connection.execute(sa.delete(jobs).where(jobs.c.id.in_(ids)))
+    return len(ids)
 
 
 def _ended(now: int) -> sa.ColumnElement[bool]:

@@ -25,6 +25,7 @@ from tests.server.analysis.conftest import (
 from ldprecover import Estimates, ParameterError, Tally, frequency_oracle, recover
 from ldprecover.alarms import raise_alarms
 from ldprecover.recovery import ReportSource
+from ldprecover_server.analysis.child import FETCHED
 from ldprecover_server.analysis.questions import AlarmsQuestion, unpack_alarms, unpack_recovery
 from ldprecover_server.errors import (
     AnalysesBusyError,
@@ -50,6 +51,31 @@ def test_a_child_gives_what_the_mathematics_gives() -> None:
         assert recovered.recovery.targets == expected.targets
         for name in ("poisoned", "malicious", "genuine", "recovered"):
             assert getattr(recovered.recovery, name).tolist() == getattr(expected, name).tolist(), name
+
+    in_loop(test)
+
+
+def test_progress_moves_with_the_steps_also_where_they_read_no_reports_again() -> None:
+    """`em` reads the reports once, and goes over what it made of them a thousand times."""
+    heard: list[float] = []
+    far = asyncio.Event()
+
+    def hear(progress: float) -> None:
+        heard.append(progress)
+        if progress > FETCHED + (1 - FETCHED) * 3 / 4:  # three passes, the reports' own among them
+            far.set()
+
+    async def test() -> None:
+        async with running_children(count=1) as children:
+            analysis = asyncio.create_task(children.run(endless(), on_progress=hear))
+            first, _ = await asyncio.wait(
+                [analysis, asyncio.create_task(far.wait())], timeout=60, return_when=asyncio.FIRST_COMPLETED
+            )
+            analysis.cancel()
+            assert first
+            assert far.is_set()
+        assert heard == sorted(heard)
+        assert heard[-1] < 1
 
     in_loop(test)
 

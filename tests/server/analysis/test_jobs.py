@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from tests.conftest import NewDatabase
 
 from ldprecover import ParameterError, RoundParameters
@@ -175,6 +176,51 @@ def test_a_job_whose_process_died_has_failed(stores: tuple[Store, Store], clock:
     in_two_processes(stores, test)
 
 
+def test_jobs_go_on_saying_that_they_live_after_a_fault_that_nobody_expected(
+    stores: tuple[Store, Store], caplog: pytest.LogCaptureFixture
+) -> None:
+    """As long as no two jobs may be as far, a beat is an IntegrityError, which no refusal stands for."""
+    there_alone = "a" * 32
+    stores[1].jobs.add(there_alone, 1, keyed=False)
+    assert not stores[1].jobs.beat({there_alone: ("running", 0.5)})
+
+    def change(schema: str) -> None:
+        with stores[1].database.write() as connection:
+            connection.execute(sa.text(schema))
+
+    async def test(here: Jobs, there: Jobs) -> None:
+        change("CREATE UNIQUE INDEX fault ON jobs (progress)")
+        work = Work()
+        job = await here.start(1, work, keyed=False)
+        async with asyncio.timeout(30):
+            while "IntegrityError" not in caplog.text:
+                await asyncio.sleep(BEAT)
+            change("DROP INDEX fault")
+            await there.cancel(1, job.id)
+            await work.cancelled.wait()
+
+    in_two_processes(stores, test)
+
+
+def test_a_fault_at_the_end_of_a_job_is_logged(stores: tuple[Store, Store], caplog: pytest.LogCaptureFixture) -> None:
+    """It reads as failed ten seconds later, as if its process had died."""
+    stores[1].jobs.add("a" * 32, 1, keyed=False)
+    stores[1].jobs.end("a" * 32, "done", result=b"")
+
+    async def test(here: Jobs, there: Jobs) -> None:
+        with stores[1].database.write() as connection:
+            connection.execute(sa.text("CREATE UNIQUE INDEX fault ON jobs (progress)"))
+        work = Work()
+        await here.start(1, work, keyed=False)
+        work.go_on.set()
+        while here._own:
+            await asyncio.sleep(BEAT)
+        assert "the end of a job could not be written" in caplog.text
+        assert "IntegrityError" in caplog.text
+
+    in_two_processes(stores, test)
+
+
 def test_a_server_that_stops_ends_its_jobs_in_words(stores: tuple[Store, Store]) -> None:
     async def test(here: Jobs, there: Jobs) -> None:
         work = Work()
@@ -203,6 +249,16 @@ def test_deleting_a_round_ends_its_jobs_and_forgets_them(stores: tuple[Store, St
             await here.start(1, work, keyed=False)
 
     in_two_processes(stores, test)
+
+
+def test_no_job_begins_for_a_round_that_is_being_deleted(
+    stores: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rows are still there: a round of many submissions goes in pieces."""
+    monkeypatch.setattr("ldprecover_server.store.deletion._SECONDS", -1.0)
+    stores[0].delete_round("first")
+    with pytest.raises(RoundNotFoundError):
+        stores[1].jobs.add("a" * 32, 1, keyed=True)
 
 
 def test_callers_without_a_key_have_half_the_jobs_under_way(stores: tuple[Store, Store]) -> None:

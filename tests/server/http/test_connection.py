@@ -179,6 +179,15 @@ def test_a_head_behind_a_large_body_does_not_cost_that_body_its_answer(server: S
     assert server.frequencies(id)["n"] == 100_000
 
 
+def test_a_length_of_five_thousand_zeros_is_read_as_the_number_it_is(server: ServerProcess) -> None:
+    """Python refuses to make a number of so many digits."""
+    id = server.open_round()["id"]
+    length = f"Content-Length: {5000 * '0'}{len(REPORT)}"
+    ((status, _, _),) = talk(server, post(id, length, "Connection: close") + REPORT)
+    assert status == 202
+    assert server.frequencies(id)["n"] == 1
+
+
 def test_a_request_whose_client_has_closed_its_end_is_answered(server: ServerProcess) -> None:
     id = server.open_round()["id"]
     address = server.http.base_url.host, server.http.base_url.port

@@ -1,6 +1,8 @@
 """The write-ahead log of a SQLite server is written back beside the commits, and stays bounded."""
 
+import contextlib
 import logging
+import sqlite3
 import threading
 from pathlib import Path
 
@@ -123,3 +125,62 @@ def test_who_reads_for_long_keeps_the_log_and_no_commit_waits(claimed: Store, mo
             assert threads()
         assert connection.scalar(count) == 1
     assert claimed.tally(seq, 6).n == 30
+
+
+def test_a_fault_that_nobody_expected_is_logged_and_the_next_time_tried_again(
+    claimed: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The file system fails once as the file is looked at."""
+    faults = [OSError("input/output error")]
+
+    def check() -> None:
+        if faults:
+            raise faults.pop()
+
+    thread = Checkpoints(Path(claimed.database.name), check)
+    try:
+        thread.grown(checkpoints.PAGES)
+        while "input/output error" not in caplog.text:
+            assert threads()
+        assert "Traceback" in caplog.text
+        thread.grown(checkpoints.PAGES)
+        while not thread.done:
+            assert threads()
+    finally:
+        thread.close()
+
+
+def test_another_file_in_the_place_of_the_servers_is_left_alone(
+    claimed: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = Path(claimed.database.name)
+    kept = path.rename(path.with_name("kept.db"))
+    with contextlib.closing(sqlite3.connect(path)) as another:
+        another.execute("CREATE TABLE theirs (a)")
+    done = thread_of(claimed).done
+    thread_of(claimed).grown(checkpoints.PAGES)
+    while "not written back" not in caplog.text and thread_of(claimed).done == done:
+        assert threads()
+    assert thread_of(claimed).done == done
+    kept.rename(path)
+
+
+def test_closing_waits_for_what_was_begun(claimed: Store) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def check() -> None:
+        begun.set()
+        go_on.wait(60)
+
+    thread = Checkpoints(Path(claimed.database.name), check)
+    thread.grown(checkpoints.PAGES)
+    assert begun.wait(60)
+    closing = threading.Thread(target=thread.close)
+    closing.start()
+    try:
+        closing.join(0.2)
+        assert closing.is_alive()
+    finally:
+        go_on.set()
+        closing.join()
+    assert thread.done == 1

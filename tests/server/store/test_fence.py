@@ -6,6 +6,8 @@ import sqlalchemy as sa
 from tests.server.store.conftest import Group, OpenStore, Submitted, open_round
 
 from ldprecover import Tally
+from ldprecover_server.housekeeping import Housekeeping
+from ldprecover_server.refusals import Refusals
 from ldprecover_server.store import Outcome, Store
 from ldprecover_server.store.schema import keys, segments, tallies
 
@@ -85,3 +87,16 @@ def test_a_number_lost_with_its_connection_is_taken_again_or_another(
         assert len(connection.exec_driver_sql(HOLDERS.format(one.database.process)).all()) == 1
         rows = connection.execute(sa.select(tallies.c.process, tallies.c.n).order_by(tallies.c.process)).all()
     assert [tuple(row) for row in rows] == ([(0, 3), (1, 1), (2, 2)] if taken else [(0, 4), (1, 1)])
+
+
+@pytest.mark.postgres
+def test_housekeeping_takes_a_lost_number_again(open_store: OpenStore, fresh: str) -> None:
+    one, two = open_store(fresh), open_store(fresh)
+    one.database.claim()
+    keeper = Housekeeping(one, Refusals(one))
+    with two.database.write() as connection:
+        pid = connection.exec_driver_sql(HOLDERS.format(0)).scalar_one()
+        connection.exec_driver_sql(f"SELECT pg_terminate_backend({pid}, 5000)")
+    keeper.once()
+    with two.database.read() as connection:
+        assert len(connection.exec_driver_sql(HOLDERS.format(0)).all()) == 1

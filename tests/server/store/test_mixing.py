@@ -242,6 +242,29 @@ def test_mixing_ends_although_the_last_segment_was_purged_on_the_way(open_store:
     assert set(stored(store, seq)) == {0}
 
 
+@pytest.mark.usefixtures("small_pieces")
+def test_segments_that_go_between_two_pieces_are_passed_over(open_store: OpenStore, fresh: str) -> None:
+    """They were drawn for mixing, and past their retention before their turn came."""
+    now = datetime(2026, 1, 1, 10, 30, tzinfo=UTC)
+    store = open_store(fresh, clock=lambda: now)
+    seq = store.open_round("R1", "one", PARAMETERS, retention=1).seq
+    fill(store, seq)
+    close(store, seq)
+    asked = 0
+
+    def go_on() -> bool:
+        nonlocal asked, now
+        asked += 1
+        if asked == 3:  # two pieces are done
+            now += timedelta(hours=3)
+            assert store.purge().done
+        return True
+
+    assert store.mix(go_on).done
+    assert asked > 3
+    assert stored(store, seq) == []
+
+
 def test_a_round_that_keeps_no_report_and_one_without_any_are_mixed_too(open_store: OpenStore, fresh: str) -> None:
     store = open_store(fresh)
     none = store.open_round("R1", "one", PARAMETERS, retention=0).seq

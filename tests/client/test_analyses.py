@@ -1,0 +1,145 @@
+"""Calls that a server may work on for minutes: waited for long, and not asked again in vain."""
+
+import inspect
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from tests.client.conftest import Collector
+from tests.client.test_deadline import trickling
+
+from ldprecover_client import RefusedError, Retries, Server, UnansweredError
+from ldprecover_server import Settings
+
+ANALYSES: list[Callable[[Server], Any]] = [
+    lambda server: server.recover("r1"),
+    lambda server: server.alarms("r1"),
+    lambda server: server.suspects("r1"),
+]
+OTHERS: list[Callable[[Server], Any]] = [
+    lambda server: server.frequencies("r1"),
+    lambda server: server.methods("r1"),
+    lambda server: server.start_recovery("r1"),
+    lambda server: server.job("r1", "j1"),
+    lambda server: server.submit("r1", bytes(4), "key"),
+]
+analyses = pytest.mark.parametrize("call", ANALYSES, ids=["recover", "alarms", "suspects"])
+others = pytest.mark.parametrize("call", OTHERS, ids=["frequencies", "methods", "start", "job", "submit"])
+
+
+class Stub:
+    """Meets each request with the next of these, and keeps how long each would be waited for."""
+
+    def __init__(self, *answers: httpx.Response | Exception) -> None:
+        self.answers = list(answers)
+        self.timeouts: list[dict[str, float]] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.timeouts.append(request.extensions["timeout"])
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def server(self, **options: Any) -> Server:
+        transport = httpx.MockTransport(self)
+        return Server("http://a.test", transport=transport, sleep=lambda seconds: None, **options)
+
+
+def busy() -> httpx.Response:
+    return Collector.problem(503, "analyses-busy")
+
+
+def last() -> httpx.Response:
+    return Collector.problem(404, "round-not-found")
+
+
+def test_the_default_covers_what_a_server_allows_by_default() -> None:
+    """An analysis may wait as long for its turn as it may take."""
+    default = inspect.signature(Server).parameters["analysis_timeout"].default
+    assert default > 2 * Settings.model_fields["analysis_key_seconds"].default
+
+
+@analyses
+def test_an_analysis_is_waited_for_as_long_as_it_may_take(call: Callable[[Server], Any]) -> None:
+    stub = Stub(last())
+    with stub.server(timeout=7.0, analysis_timeout=900.0) as server, pytest.raises(RefusedError):
+        call(server)
+    assert stub.timeouts == [{"connect": 7.0, "read": 900.0, "write": 7.0, "pool": 7.0}]
+
+
+@others
+def test_other_calls_are_not_waited_for_so_long(call: Callable[[Server], Any]) -> None:
+    stub = Stub(last())
+    with stub.server(timeout=7.0) as server, pytest.raises(RefusedError):
+        call(server)
+    assert stub.timeouts[0]["read"] == 7.0
+
+
+@analyses
+def test_the_deadline_of_an_analysis_is_its_own(call: Callable[[Server], Any]) -> None:
+    """Its answer trickles in, each byte in time."""
+    with (
+        trickling(b"", b"H") as url,
+        Server(url, deadline=5.0, analysis_timeout=0.3, retries=Retries(attempts=1)) as server,
+        pytest.raises(UnansweredError, match=r"no whole answer in 0\.3 seconds"),
+    ):
+        call(server)
+
+
+@analyses
+@pytest.mark.parametrize(
+    ("status", "slug"), [(504, "analysis-timeout"), (500, "analysis-failed"), (500, "internal-error")]
+)
+def test_an_analysis_that_failed_is_not_asked_for_again(call: Callable[[Server], Any], status: int, slug: str) -> None:
+    stub = Stub(busy(), Collector.problem(status, slug))
+    with stub.server() as server, pytest.raises(RefusedError) as caught:
+        call(server)
+    assert (caught.value.status, caught.value.slug) == (status, slug)
+    assert stub.answers == []
+
+
+@analyses
+def test_a_proxy_that_waited_in_vain_is_not_asked_again(call: Callable[[Server], Any]) -> None:
+    stub = Stub(httpx.Response(504, text="Gateway Timeout"))
+    with stub.server() as server, pytest.raises(UnansweredError, match=r"answered 504 to .*, once") as caught:
+        call(server)
+    assert caught.value.status == 504
+
+
+@analyses
+def test_an_analysis_that_was_waited_for_in_vain_is_not_asked_for_again(call: Callable[[Server], Any]) -> None:
+    stub = Stub(httpx.ReadTimeout("timed out"))
+    with stub.server(retries=Retries(attempts=5, base=0)) as server, pytest.raises(UnansweredError, match="timed out"):
+        call(server)
+
+
+@analyses
+def test_an_analysis_is_asked_for_again_where_that_may_help(call: Callable[[Server], Any]) -> None:
+    """A full queue, a server that starts again, and a connection that breaks pass."""
+    stub = Stub(
+        busy(),
+        httpx.Response(502, text="Bad Gateway"),
+        Collector.problem(429, "rate-limited"),
+        httpx.ReadError("connection reset"),
+        httpx.ConnectTimeout("timed out"),
+        last(),
+    )
+    with stub.server() as server, pytest.raises(RefusedError) as caught:
+        call(server)
+    assert caught.value.slug == "round-not-found"
+
+
+def test_a_submission_is_sent_again_after_a_failure_and_after_silence() -> None:
+    """Under its key that costs nothing."""
+    taken = {"round": "r1", "accepted": 1, "duplicate": False}
+    stub = Stub(
+        Collector.problem(500, "internal-error"),
+        httpx.Response(504, text="Gateway Timeout"),
+        httpx.ReadTimeout("timed out"),
+        httpx.Response(202, content=json.dumps(taken), headers={"Content-Type": "application/json"}),
+    )
+    with stub.server() as server:
+        assert server.submit("r1", bytes(4), "key") == taken

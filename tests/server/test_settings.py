@@ -1,0 +1,73 @@
+"""Variables of the environment that are no settings: misspelt ones are refused, all others are not ours."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ldprecover_server import ConfigurationError, Settings
+
+ROOT = Path(__file__).parents[2]
+READ_BY_OTHERS = {
+    found
+    for folder in ("attacker", "cli", "client", "core", "deploy", "docs", "experiments", "server")
+    for path in (ROOT / folder).rglob("*")
+    if path.suffix in {".py", ".md", ".service", ".yml"}
+    for found in re.findall(r"\bLDPRECOVER_[A-Z_]*[A-Z]\b", path.read_text(encoding="utf-8"))
+}
+SETTINGS = {f"LDPRECOVER_{name.upper()}" for name in Settings.model_fields}
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("LDPRECOVER_WORKER", "LDPRECOVER_WORKERS"),
+        ("LDPRECOVER_DATABASE", "LDPRECOVER_DATABASE_URL"),
+        ("LDPRECOVER_ADMINKEY", "LDPRECOVER_ADMIN_KEY"),
+        ("LDPRECOVER_ADMIN_KEY_FILE", "LDPRECOVER_ADMIN_KEY"),
+        ("LDPRECOVER_ANALYSIS", "LDPRECOVER_ANALYSES"),
+        ("ldprecover_max_body_byte", "LDPRECOVER_MAX_BODY_BYTES"),
+    ],
+)
+def test_a_misspelt_setting_is_refused_with_the_one_it_is_like(
+    monkeypatch: pytest.MonkeyPatch, name: str, meant: str
+) -> None:
+    monkeypatch.setenv(name, "1")
+    with pytest.raises(ConfigurationError, match=rf"^{name.upper()} is no setting; did you mean {meant}\?$"):
+        Settings()
+
+
+def test_variables_that_other_parts_read_are_let_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those that are to come: their names are found in the sources."""
+    assert {"LDPRECOVER_KERNELS", "LDPRECOVER_URL", "LDPRECOVER_KEY"} <= READ_BY_OTHERS
+    for name in READ_BY_OTHERS - SETTINGS:
+        monkeypatch.setenv(name, "1")
+    assert Settings() == Settings(host="127.0.0.1")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "SERVICE_HOST",
+        "SERVICE_PORT",
+        "SERVICE_PORT_HTTP",
+        "PORT_8000_TCP",
+        "PORT_8000_TCP_ADDR",
+        "PORT_8000_TCP_PORT",
+        "PORT_8000_TCP_PROTO",
+        "HOSTNAME",
+        "VERSION",
+    ],
+)
+def test_variables_that_have_nothing_to_do_with_settings_are_let_pass(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Kubernetes sets the first ones in every container beside a service of this name."""
+    monkeypatch.setenv(f"LDPRECOVER_{name}", "tcp://10.0.0.1:8000")
+    Settings()
+
+
+def test_every_setting_is_let_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in Settings(admin_key="a-key-of-enough-characters").environment().items():  # type: ignore[arg-type]
+        monkeypatch.setenv(name, value)
+    assert Settings().secret_key == "a-key-of-enough-characters"
