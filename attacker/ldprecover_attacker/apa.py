@@ -4,18 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError
-from ldprecover._types import Int64Array, Reports
-from ldprecover.alarms import support_size_law
+from ldprecover import FrequencyOracle, ParameterError
 from ldprecover_attacker.base import Plan
-from ldprecover_attacker.crafting import craft, expected_hits, expected_size, padded_rows, unknown_protocol
-from ldprecover_attacker.honest_sizes import draw_sizes
-from ldprecover_attacker.mga_a import MGAA, searched
-from ldprecover_attacker.seed_law import sized_law
+from ldprecover_attacker.mga_a import MGAA
 
 __all__ = ["APA"]
-
-_NEGLIGIBLE = 1e-12  # sizes less likely than this are left out of an expectation for OLH
 
 
 @dataclass(frozen=True)
@@ -37,39 +30,13 @@ class APA(MGAA):
     """
 
     name = "apa"
+    _aim = "honest"
 
     def plan(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:
-        each, most = self.subset_size(oracle.domain_size), expected_size(oracle)
-        if each > most and not isinstance(oracle, GRR):
+        each, most = self.subset_size(oracle.domain_size), oracle.expected_size
+        if each > most and oracle.fixed_size != 1:
             raise ParameterError(
                 f"apa cannot hide {each} targets in a report that supports as many items as an honest one, which is"
                 f" {oracle.honest_support_size:.3g} on average: each must be at most {most}"
             )
         return super().plan(oracle, rng)
-
-    def _craft(self, oracle: FrequencyOracle, wanted: Int64Array, rng: np.random.Generator) -> Reports:
-        if isinstance(oracle, GRR):
-            return craft(oracle, wanted, rng)
-        sizes = draw_sizes(oracle, len(wanted), rng)
-        if isinstance(oracle, OUE):
-            return padded_rows(oracle, wanted, sizes, rng)
-        if isinstance(oracle, OLH):
-            return searched(oracle, wanted, sizes, self.search, rng, exact=True)
-        raise unknown_protocol(oracle)
-
-    def _hits(self, oracle: FrequencyOracle, each: int) -> tuple[float, float]:
-        if isinstance(oracle, GRR):
-            return expected_hits(oracle, each)
-        law = support_size_law(oracle)
-        sizes = np.arange(law.size)
-        if isinstance(oracle, OUE):
-            return float(law @ np.minimum(sizes, each)), float(law @ np.maximum(sizes - each, 0))
-        if isinstance(oracle, OLH):
-            likely = np.flatnonzero(law > _NEGLIGIBLE)
-            means = [
-                sized_law(each, oracle.domain_size, oracle.hash_range, self.search, size, True)
-                for size in likely.tolist()
-            ]
-            hits, others = np.array(means).T @ law[likely] / law[likely].sum()
-            return float(hits), float(others)
-        raise unknown_protocol(oracle)

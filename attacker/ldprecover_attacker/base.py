@@ -8,9 +8,8 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ldprecover import OLH, FrequencyOracle, ParameterError
-from ldprecover._types import FloatArray, Int64Array, Reports
-from ldprecover_attacker.crafting import craft, expected_hits, wanted_support
+from ldprecover import FrequencyOracle, ParameterError
+from ldprecover.types import FloatArray, Int64Array, Reports
 
 __all__ = ["MODELS", "Attack", "ItemAttack", "ModelledAttack", "Plan", "draw_items"]
 
@@ -141,7 +140,7 @@ class ModelledAttack(ItemAttack):
       OLH report that supports v supports every other item with probability 1/g too, so its sum of
       malicious frequencies is S = (1-q)/(p-q), and no report can do otherwise.
     - "crafted" (Cao et al., USENIX Security 2021): the report that does most for the item while it
-      supports about as many items as an honest one does: see `ldprecover_attacker.crafting`.
+      supports about as many items as an honest one does: see `ldprecover.FrequencyOracle.craft`.
 
     Raises ParameterError for another model.
     """
@@ -157,17 +156,16 @@ class ModelledAttack(ItemAttack):
         weights = self.distribution(oracle.domain_size, rng)
         if self.model == "crafted":
             return self._crafted(oracle, weights)
-        others = (oracle.domain_size - 1) * oracle.q if isinstance(oracle, OLH) else 0.0
         return Plan(
             send=lambda m, rng: oracle.encode(draw_items(weights, m, rng), rng),
-            support=lambda m: wanted_support(weights, 1, 1.0, others),
+            support=lambda m: oracle.encoded_support(weights),
         )
 
     def _crafted(self, oracle: FrequencyOracle, weights: FloatArray) -> Plan:
         """Craft each report for the one item it drew, so that its support size looks honest."""
         return Plan(
-            send=lambda m, rng: craft(oracle, draw_items(weights, m, rng)[:, None], rng),
-            support=lambda m: wanted_support(weights, 1, *expected_hits(oracle, 1)),
+            send=lambda m, rng: oracle.craft(draw_items(weights, m, rng)[:, None], rng),
+            support=lambda m: oracle.crafted_support(weights, 1),
         )
 
 

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from ldprecover import FrequencyOracle, ParameterError
-from ldprecover._types import FloatArray, Int64Array
+from ldprecover.types import FloatArray, Int64Array
 from ldprecover_attacker.base import Attack, ItemAttack, Plan, draw_items
 
 __all__ = ["InputPoisoning", "honest_plan"]

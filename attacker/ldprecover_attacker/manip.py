@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from ldprecover._types import FloatArray
+from ldprecover.types import FloatArray
 from ldprecover_attacker.base import ModelledAttack
 from ldprecover_attacker.sizes import check_size, fitting_size
 

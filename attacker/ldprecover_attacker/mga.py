@@ -6,9 +6,9 @@ from typing import Literal
 import numpy as np
 
 from ldprecover import FrequencyOracle
-from ldprecover._types import FloatArray
+from ldprecover.types import FloatArray
 from ldprecover_attacker.base import ModelledAttack, Plan
-from ldprecover_attacker.crafting import DEFAULT_SEARCH, check_search, craft, expected_hits, wanted_support
+from ldprecover_attacker.search import DEFAULT_SEARCH, check_search
 from ldprecover_attacker.targets import TargetedAttack
 
 __all__ = ["MGA"]
@@ -25,7 +25,7 @@ class MGA(TargetedAttack, ModelledAttack):
     - OUE: all r targets, and other items drawn afresh for each report up to L = floor(p + (d-1)q) ones;
     - OLH: the best of `search` random seeds of each user's own, and the bucket that holds most targets;
       search="exhaustive" scans the seeds of the hash until every user has a perfect one
-      (`ldprecover_attacker.seed_search` says what that costs).
+      (`ldprecover.protocols.seed_search` says what that costs).
 
     S is 1 for GRR, (max(L, r) - qd)/(p-q) for crafted OUE, (h - rq)/(p-q) for crafted OLH, where h is
     the mean number of targets a report supports; sampled, (1 - qd)/(p-q) for OUE and (1-q)/(p-q) for OLH.
@@ -45,6 +45,6 @@ class MGA(TargetedAttack, ModelledAttack):
         targets = self.target_indices(oracle.domain_size)
         r = targets.size
         return Plan(
-            send=lambda m, rng: craft(oracle, np.broadcast_to(targets, (m, r)), rng, self.search),
-            support=lambda m: wanted_support(weights * r, r, *expected_hits(oracle, r, self.search, m)),
+            send=lambda m, rng: oracle.craft(np.broadcast_to(targets, (m, r)), rng, search=self.search),
+            support=lambda m: oracle.crafted_support(weights * r, r, search=self.search, m=m),
         )

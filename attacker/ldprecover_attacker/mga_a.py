@@ -1,15 +1,14 @@
 """The adaptive maximal gain attack."""
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
-from ldprecover import OLH, FrequencyOracle
-from ldprecover._types import Int64Array, Reports
+from ldprecover import FrequencyOracle
+from ldprecover.protocols import Aim
 from ldprecover_attacker.base import Plan
-from ldprecover_attacker.crafting import DEFAULT_SEARCH, check_search, craft, expected_hits, wanted_support
-from ldprecover_attacker.seed_law import sized_law
-from ldprecover_attacker.size_search import sized_seeds
+from ldprecover_attacker.search import DEFAULT_SEARCH, check_search
 from ldprecover_attacker.targets import SubsetAttack
 
 __all__ = ["MGAA"]
@@ -33,6 +32,7 @@ class MGAA(SubsetAttack):
     """
 
     name = "mga-a"
+    _aim: ClassVar[Aim] = "balanced"
 
     search: int = field(default=DEFAULT_SEARCH, kw_only=True)
 
@@ -44,28 +44,6 @@ class MGAA(SubsetAttack):
         d = oracle.domain_size
         included, each = self.inclusion(d), self.subset_size(d)
         return Plan(
-            send=lambda m, rng: self._craft(oracle, self.subsets(d, m, rng), rng),
-            support=lambda m: wanted_support(included, each, *self._hits(oracle, each)),
+            send=lambda m, rng: oracle.craft(self.subsets(d, m, rng), rng, aim=self._aim, search=self.search),
+            support=lambda m: oracle.crafted_support(included, each, aim=self._aim, search=self.search),
         )
-
-    def _craft(self, oracle: FrequencyOracle, wanted: Int64Array, rng: np.random.Generator) -> Reports:
-        """Return a report for each user's subset of targets."""
-        if not isinstance(oracle, OLH):
-            return craft(oracle, wanted, rng)
-        aims = np.full(len(wanted), oracle.domain_size // oracle.hash_range)
-        return searched(oracle, wanted, aims, self.search, rng, exact=False)
-
-    def _hits(self, oracle: FrequencyOracle, each: int) -> tuple[float, float]:
-        """Return how many targets of its subset, and other items, a report supports on average."""
-        if not isinstance(oracle, OLH):
-            return expected_hits(oracle, each)
-        d, g = oracle.domain_size, oracle.hash_range
-        return sized_law(each, d, g, self.search, d // g, False)
-
-
-def searched(
-    oracle: OLH, wanted: Int64Array, aims: Int64Array, search: int, rng: np.random.Generator, *, exact: bool
-) -> Reports:
-    """Return the OLH reports that `sized_seeds` finds."""
-    items = wanted.astype(np.uint32)
-    return oracle.reports(*sized_seeds(items, aims, oracle.domain_size, oracle.hash_range, search, rng, exact=exact))

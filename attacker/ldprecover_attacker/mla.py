@@ -6,18 +6,16 @@ from typing import Self
 
 import numpy as np
 
-from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError
-from ldprecover._types import FloatArray, Int64Array, Reports, UInt32Array
+from ldprecover import FrequencyOracle, ParameterError
+from ldprecover.items import find_items
+from ldprecover.types import FloatArray, Reports
 from ldprecover_attacker.base import ItemAttack, Plan
-from ldprecover_attacker.crafting import DEFAULT_SEARCH, check_search, unknown_protocol
-from ldprecover_attacker.seed_search import SEEDS
-from ldprecover_attacker.targets import check_index, find_items, index_or_label
+from ldprecover_attacker.search import DEFAULT_SEARCH, check_search
+from ldprecover_attacker.targets import check_index, index_or_label
 
 __all__ = ["AGAINST", "MLA"]
 
 AGAINST = ("projected", "raw")
-
-_CELLS = 1 << 18  # (seed, item) pairs and (seed, bucket) pairs held at once
 
 
 @dataclass(frozen=True)
@@ -77,34 +75,6 @@ class MLA(ItemAttack):
     def _report(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Reports:
         """Return the one report that everyone sends, a row of its own."""
         d = oracle.domain_size
-        if isinstance(oracle, GRR):
-            return oracle.encode(np.flatnonzero(self.distribution(d, rng)))
-        if isinstance(oracle, OUE):
-            bits = np.zeros((1, d), dtype=np.uint8)
-            bits[0, rng.permutation(d)[: d if self.against == "raw" else d // 2]] = 1
-            return np.packbits(bits, axis=1, bitorder="little")
-        if isinstance(oracle, OLH):
-            return self._searched(oracle, rng)
-        raise unknown_protocol(oracle)
-
-    def _searched(self, oracle: OLH, rng: np.random.Generator) -> Reports:
-        d, g = oracle.domain_size, oracle.hash_range
-        seeds = rng.integers(0, SEEDS, size=self.search, dtype=np.uint32)
-        aim = d if self.against == "raw" else d / 2
-        found = []
-        step = max(1, _CELLS // max(d, g))
-        for start in range(0, seeds.size, step):
-            block = seeds[start : start + step]
-            sizes = _bucket_sizes(oracle, block)
-            miss = np.abs(sizes - aim)
-            row, bucket = np.unravel_index(miss.argmin(), miss.shape)
-            found.append((miss[row, bucket], block[row], bucket))
-        _, seed, bucket = min(found, key=lambda best: best[0])
-        return oracle.reports(np.array([seed]), np.array([bucket]))
-
-
-def _bucket_sizes(oracle: OLH, seeds: UInt32Array) -> Int64Array:
-    """Return how many of the d items each seed hashes to each bucket, (seeds, g)."""
-    g = oracle.hash_range
-    cells = oracle.buckets(seeds[:, None], np.arange(oracle.domain_size)) + np.arange(len(seeds))[:, None] * g
-    return np.bincount(cells.ravel(), minlength=len(seeds) * g).reshape(len(seeds), g)
+        if oracle.fixed_size == 1:
+            return oracle.encode(np.flatnonzero(self.distribution(d, rng)), rng)
+        return oracle.report_of_size(d if self.against == "raw" else d / 2, rng, search=self.search)

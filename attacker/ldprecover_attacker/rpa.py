@@ -6,10 +6,9 @@ from typing import Self
 
 import numpy as np
 
-from ldprecover import GRR, OLH, OUE, FrequencyOracle
-from ldprecover._types import FloatArray, Reports
+from ldprecover import FrequencyOracle
+from ldprecover.types import FloatArray
 from ldprecover_attacker.base import ItemAttack, Plan
-from ldprecover_attacker.crafting import unknown_protocol
 
 __all__ = ["RPA"]
 
@@ -34,21 +33,7 @@ class RPA(ItemAttack):
         return np.full(d, 1 / d)
 
     def plan(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:
-        d = oracle.domain_size
-        rates = {GRR: 1 / d, OUE: 0.5, OLH: oracle.q}
-        if type(oracle) not in rates:
-            raise unknown_protocol(oracle)
-        rate = rates[type(oracle)]
-        return Plan(send=lambda m, rng: _random_reports(oracle, m, rng), support=lambda m: np.full(d, rate))
-
-
-def _random_reports(oracle: FrequencyOracle, m: int, rng: np.random.Generator) -> Reports:
-    d = oracle.domain_size
-    if isinstance(oracle, OUE):
-        rows = rng.integers(0, 256, size=(m, oracle.row_bytes), dtype=np.uint8)
-        rows[:, -1] &= 0xFF >> (oracle.row_bytes * 8 - d)  # the padding bits are zero
-        return rows
-    if isinstance(oracle, OLH):
-        seeds = rng.integers(0, 1 << 32, size=m, dtype=np.uint32)
-        return oracle.reports(seeds, rng.integers(oracle.hash_range, size=m))
-    return rng.integers(d, size=m, dtype=np.uint32)
+        return Plan(
+            send=oracle.uniform_reports,
+            support=lambda m: np.full(oracle.domain_size, oracle.uniform_support()),
+        )

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from ldprecover import FrequencyOracle, ParameterError
-from ldprecover._types import FloatArray, Int64Array, Reports
+from ldprecover.types import FloatArray, Int64Array, Reports
 from ldprecover_attacker.base import Attack, Plan
 
 __all__ = ["Several"]

@@ -7,11 +7,12 @@ from typing import Self
 import numpy as np
 
 from ldprecover import ParameterError
-from ldprecover._types import FloatArray, Int64Array
+from ldprecover.items import find_items
+from ldprecover.types import FloatArray, Int64Array
 from ldprecover_attacker.base import ItemAttack
 from ldprecover_attacker.sizes import check_size, fitting_size
 
-__all__ = ["SubsetAttack", "TargetedAttack", "check_index", "find_items", "index_or_label"]
+__all__ = ["SubsetAttack", "TargetedAttack", "check_index", "index_or_label"]
 
 
 @dataclass(frozen=True)
@@ -89,15 +90,6 @@ def index_or_label(target: object) -> int | str:
     if isinstance(target, int | np.integer) and not isinstance(target, bool) and target >= 0:
         return int(target)
     raise ParameterError(f"a target must be an item index from 0 or a non-empty label, not {target!r}")
-
-
-def find_items(targets: Sequence[int | str], items: Sequence[str]) -> list[int]:
-    """Return the targets' indices. Raises ParameterError when a label is none of the round's items."""
-    index = {label: i for i, label in enumerate(items)}
-    unknown = [target for target in targets if isinstance(target, str) and target not in index]
-    if unknown:
-        raise ParameterError(f"target {unknown[0]!r} is no item of the round")
-    return [index[target] if isinstance(target, str) else target for target in targets]
 
 
 def check_index(target: int | str, d: int) -> int:

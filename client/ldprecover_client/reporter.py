@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ldprecover import ParameterError, RoundParameters
-from ldprecover.harmony import is_for_numbers, round_numbers
+from ldprecover.protocols.harmony import is_for_numbers, round_numbers
 from ldprecover.wire import pack
 from ldprecover_client.answers import Round, Submitted
 from ldprecover_client.calls import checked_ticket
@@ -198,7 +198,7 @@ def _item(parameters: RoundParameters, value: Value) -> int:
     """Return the index of a value: a str is always a label, an int always an index.
 
     So "3" is the item labelled 3, wherever it stands, and 3 the item at index 3, however labelled. In a round for
-    numbers (`ldprecover.harmony`) all three are the number itself.
+    numbers (`ldprecover.protocols.harmony`) all three are the number itself.
     """
     items = parameters.items
     if is_for_numbers(parameters):

@@ -1,15 +1,13 @@
 """Checks of arguments shared by the package."""
 
 import math
-import operator
-from collections.abc import Iterable
 from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ldprecover._types import FloatArray
 from ldprecover.errors import ParameterError
+from ldprecover.types import FloatArray
 
 
 def finite_vector(values: ArrayLike, name: str) -> FloatArray:
@@ -41,19 +39,3 @@ def real(value: object) -> float | None:
 def whole(value: object) -> int | None:
     """Return an integer, numpy's among them, as an int; None for what is none, or is a bool."""
     return None if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
-
-
-def target_indices(targets: Iterable[int], d: int) -> tuple[int, ...]:
-    """Return the targets sorted and once each; ParameterError for one that is no index of the d items, or for none."""
-    if not isinstance(targets, Iterable):
-        raise ParameterError(f"targets must be a list of indices, not {targets!r:.40}")
-    indices = set()
-    for target in targets:
-        try:
-            index = operator.index(target)
-        except TypeError:
-            index = -1
-        if isinstance(target, bool) or not 0 <= index < d:
-            raise ParameterError(f"every target must be an integer from 0 to {d - 1}, not {target!r:.40}")
-        indices.add(index)
-    return tuple(sorted(indices))

@@ -11,8 +11,8 @@ import math
 import numpy as np
 
 from ldprecover import kernels
-from ldprecover._skewed import skewed_quantile
-from ldprecover._types import Int64Array, UInt32Array
+from ldprecover.laws import poisson_quantile, skewed_quantile
+from ldprecover.types import Int64Array, UInt32Array
 
 __all__ = ["SeedPairs", "pairs_quantile"]
 
@@ -73,15 +73,6 @@ def pairs_quantile(level: float, n: int, places: int) -> float:
     """
     mean = n * (n - 1) / (2 * places)
     if n * _RARE <= places:
-        return float(_poisson_quantile(level, mean))
+        return float(poisson_quantile(level, mean))
     skewness = math.sqrt(8 / places) * (1 + places / (2 * n))
     return mean + math.sqrt(mean * (1 - 1 / places)) * skewed_quantile(level, skewness)
-
-
-def _poisson_quantile(level: float, mean: float) -> int:
-    """Return the least k with P(Poisson(mean) <= k) >= level."""
-    if not mean:
-        return 0
-    most = math.ceil(mean + 40 * math.sqrt(mean) + 40)
-    log_terms = np.cumsum(np.append(-mean, math.log(mean) - np.log(np.arange(1, most + 1))))
-    return int(np.searchsorted(np.cumsum(np.exp(log_terms)), level))

@@ -13,16 +13,16 @@ from statistics import NormalDist
 import numpy as np
 
 from ldprecover._pairs import SeedPairs, pairs_quantile
-from ldprecover._skewed import chi_squared_quantile, skewed_quantile
-from ldprecover._types import FloatArray, Int64Array, Reports
 from ldprecover.errors import ParameterError
-from ldprecover.protocols import GRR, OLH, OUE, FrequencyOracle
+from ldprecover.items import items_in_words
+from ldprecover.laws import chi_squared_quantile, skewed_quantile
+from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.reports import ReportSource, size_counts
 from ldprecover.recovery.simplex import project_simplex
-from ldprecover.simulation import honest_tally
 from ldprecover.tally import Tally
+from ldprecover.types import FloatArray, Int64Array, Reports
 
-__all__ = ["ALARMS", "DEFAULT_RATE", "LEAST_RATE", "Alarm", "AlarmKind", "raise_alarms", "support_size_law"]
+__all__ = ["ALARMS", "DEFAULT_RATE", "LEAST_RATE", "Alarm", "AlarmKind", "raise_alarms"]
 
 DEFAULT_RATE = 1e-3
 LEAST_RATE = 1e-9
@@ -53,11 +53,14 @@ class Alarm:
 
 @dataclass(frozen=True)
 class AlarmKind:
-    """A test: its name, one line on it, the protocols it is for, whether it reads reports, and itself."""
+    """A test: its name, one line on it, why a protocol has none of it, whether it reads reports, and itself.
+
+    `unfit` returns the reason, None where the protocol has it.
+    """
 
     name: str
     summary: str
-    protocols: tuple[type[FrequencyOracle], ...]
+    unfit: Callable[[FrequencyOracle], str | None]
     needs_reports: bool
     run: Callable[[FrequencyOracle, Tally, ReportSource | None, float], Alarm]
 
@@ -74,43 +77,16 @@ def raise_alarms(
         raise ParameterError(f"rate must be at least {LEAST_RATE:g} and below 0.5, not {rate}")
     if tally.n < 1:
         raise ParameterError("alarms need at least one report")
-    kinds = [kind for kind in ALARMS.values() if isinstance(oracle, kind.protocols)]
+    kinds = [kind for kind in ALARMS.values() if kind.unfit(oracle) is None]
     return tuple(
         kind.run(oracle, tally, reports, rate) for kind in kinds if reports is not None or not kind.needs_reports
     )
 
 
-def support_size_law(oracle: FrequencyOracle) -> FloatArray:
-    """Return P(k) for k = 0..d: the law of the number of items that an honest report supports.
-
-    Its own item with probability p and each other one with probability q, independently: for OUE exactly, for
-    OLH over an ideal hash. A GRR report supports one.
-    """
-    d, p, q = oracle.domain_size, oracle.p, oracle.q
-    law = np.zeros(d + 1)
-    if isinstance(oracle, GRR):
-        law[1] = 1.0
-        return law
-    others = np.exp(_log_binomial(d - 1, q))
-    law[:d] += (1 - p) * others
-    law[1:] += p * others
-    return law
-
-
-def _log_binomial(n: int, q: float) -> FloatArray:
-    k = np.arange(n + 1)
-    log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
-    result: FloatArray = (
-        log_factorial[n] - log_factorial[k] - log_factorial[n - k] + k * math.log(q) + (n - k) * math.log1p(-q)
-    )
-    return result
-
-
 def _sum_drift(oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, rate: float) -> Alarm:
     """|sum of f~ - 1| in standard deviations: a test of the mean support size, from the counts alone."""
-    p, q, d = oracle.p, oracle.q, oracle.domain_size
-    deviation = math.sqrt((p * (1 - p) + (d - 1) * q * (1 - q)) / tally.n) / (p - q)
-    total = float(oracle.estimate(tally.counts, tally.n).sum())
+    deviation = math.sqrt(oracle.support_size_variance() / tally.n) / (oracle.p - oracle.q)
+    total = float(oracle.estimate(tally.counts(oracle), tally.n).sum())
     return Alarm(
         "sum-drift",
         abs(total - 1) / deviation,
@@ -129,7 +105,7 @@ def _excess(oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None,
     """
     n, d = tally.n, oracle.domain_size
     noise = math.sqrt(float(oracle.variance(0.0, n)))
-    estimates = oracle.estimate(tally.counts, n)
+    estimates = oracle.estimate(tally.counts(oracle), n)
     least = NormalDist().inv_cdf(1 - 1 / (2 * max(d, 10))) * noise
 
     def statistic(values: FloatArray) -> float:
@@ -139,8 +115,8 @@ def _excess(oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None,
     honest = project_simplex(estimates)
     rng = np.random.default_rng(n)  # the same answer to the same round
     # Reports, not normal noise: counts of few reports are skewed, and would raise the alarm in half of all rounds.
-    rounds = (honest_tally(oracle, rng.multinomial(n, honest / honest.sum()), rng) for _ in range(_SIMULATED))
-    simulated = np.array([statistic(oracle.estimate(its.counts, n)) for its in rounds])
+    rounds = (oracle.honest_tally(rng.multinomial(n, honest / honest.sum()), rng) for _ in range(_SIMULATED))
+    simulated = np.array([statistic(oracle.estimate(its.counts(oracle), n)) for its in rounds])
     deviation = float(simulated.std(ddof=1))
     skewness = float(((simulated - simulated.mean()) ** 3).mean() / deviation**3) if deviation > 0 else 0.0
     # A quantile over the simulated moments, with what so many simulations leave open of them.
@@ -161,7 +137,7 @@ def _support_sizes(oracle: FrequencyOracle, tally: Tally, reports: ReportSource 
     """Pearson's chi-squared of the reports' support sizes against their law."""
     assert reports is not None
     sizes = reports.total(size_counts)
-    observed, expected = _bins(sizes, support_size_law(oracle) * sizes.sum())
+    observed, expected = _bins(sizes, oracle.support_size_law() * sizes.sum())
     statistic = float(((observed - expected) ** 2 / expected).sum())
     freedom = max(1, expected.size - 1)
     return Alarm(
@@ -202,16 +178,44 @@ def _duplicate_seeds(oracle: FrequencyOracle, tally: Tally, reports: ReportSourc
 
 
 def _seeds(oracle: FrequencyOracle, reports: Reports) -> SeedPairs:
-    return SeedPairs(reports["seed"].copy())  # a view would hold the whole block
+    return SeedPairs(oracle.seeds(reports).copy())  # a view would hold the whole block
+
+
+def _sizes_unfit(oracle: FrequencyOracle) -> str | None:
+    if oracle.fixed_size is not None:
+        return f"every {oracle.protocol} report supports {items_in_words(oracle.fixed_size)}"
+    try:
+        oracle.support_size_law()
+    except ParameterError as error:
+        return str(error)
+    return None
+
+
+def _sum_unfit(oracle: FrequencyOracle) -> str | None:
+    if oracle.fixed_size is not None:
+        return f"estimates from {oracle.protocol} reports always sum to one"
+    try:
+        oracle.support_size_variance()
+    except ParameterError as error:
+        return str(error)
+    return None
+
+
+def _seeds_unfit(oracle: FrequencyOracle) -> str | None:
+    return None if oracle.traits.seeded else f"{oracle.protocol} reports have no hash seed"
+
+
+def _fits(oracle: FrequencyOracle) -> None:
+    """Return no reason: the test is for every protocol."""
 
 
 ALARMS: dict[str, AlarmKind] = {
     kind.name: kind
     for kind in (
-        AlarmKind("sum-drift", "Sum of the estimates against one", (OUE, OLH), False, _sum_drift),
-        AlarmKind("excess", "Sum of the estimates that stand out of the noise", (GRR, OUE, OLH), False, _excess),
-        AlarmKind("support-size", "Law of the number of items a report supports", (OUE, OLH), True, _support_sizes),
-        AlarmKind("duplicate-seeds", "Reports that share their hash seed", (OLH,), True, _duplicate_seeds),
+        AlarmKind("sum-drift", "Sum of the estimates against one", _sum_unfit, False, _sum_drift),
+        AlarmKind("excess", "Sum of the estimates that stand out of the noise", _fits, False, _excess),
+        AlarmKind("support-size", "Law of the number of items a report supports", _sizes_unfit, True, _support_sizes),
+        AlarmKind("duplicate-seeds", "Reports that share their hash seed", _seeds_unfit, True, _duplicate_seeds),
     )
 }
 """Name to test."""

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from ldprecover._types import FloatArray
 from ldprecover.errors import ParameterError
 from ldprecover.protocols.base import FrequencyOracle
 from ldprecover.tally import Tally
+from ldprecover.types import FloatArray
 
 __all__ = ["Estimates"]
 
@@ -22,9 +22,7 @@ class Estimates:
     @classmethod
     def of(cls, oracle: FrequencyOracle, tally: Tally) -> "Estimates":
         """Estimate from a tally. Raises ParameterError when it holds no report, or is over another domain."""
-        if tally.counts.size != oracle.domain_size:
-            raise ParameterError(f"the tally is of {tally.counts.size} items, not of {oracle.domain_size}")
-        frequencies = oracle.estimate(tally.counts, tally.n)
+        frequencies = oracle.estimate(tally.counts(oracle), tally.n)
         return cls(frequencies, oracle.standard_errors(frequencies, tally.n), tally.n)
 
     @property

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from ldprecover.errors import ParameterError
 from ldprecover.estimates import Estimates
 from ldprecover.parameters import RoundParameters
+from ldprecover.protocols import own_parameters
 from ldprecover.recovery import DEFAULT_ETA, Recovery, recover
 from ldprecover.tally import Tally
 
@@ -37,7 +38,7 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
 
 @dataclass(frozen=True, eq=False)
 class RoundExport:
-    """Id, name, parameters and tally of a round.
+    """Id, name, parameters and tally of a round. The `counts` in the file are the tally's summary.
 
     Raises ParameterError where the tally is over other items, or UTF-8 cannot write the id or the name.
     """
@@ -48,8 +49,8 @@ class RoundExport:
     tally: Tally
 
     def __post_init__(self) -> None:
-        if self.tally.counts.size != len(self.parameters.items):
-            raise ParameterError(f"counts must be of the {len(self.parameters.items)} items")
+        if self.tally.summary.size != self.parameters.oracle.summary_size:
+            raise ParameterError(f"counts must be of the {self.parameters.oracle.summary_size} items")
         try:
             (self.round + self.name).encode()
         except UnicodeEncodeError:
@@ -79,9 +80,10 @@ class RoundExport:
             "protocol": parameters.protocol,
             "epsilon": parameters.epsilon,
             "items": list(parameters.items),
-            "hash_range": parameters.hash_range,
+            "hash_range": None,  # in the file of every protocol, as the files before other protocols had it
+            **parameters.own,
             "n": self.tally.n,
-            "counts": self.tally.counts.tolist(),
+            "counts": self.tally.summary.tolist(),
             "digest": parameters.digest,
             "checksum": self.checksum,
         }
@@ -103,13 +105,15 @@ class RoundExport:
         for field, kind in _FIELDS.items():
             if not isinstance(given.get(field), kind) or isinstance(given[field], bool):
                 raise ParameterError(f"the export's {field} is missing or of another type")
-        for field in given.keys() - _FIELDS.keys():
+        own = {field: given[field] for field in own_parameters() if field in given}
+        for field, value in own.items():
+            if value is not None and type(value) is not int:
+                raise ParameterError(f"the export's {field} is of another type")
+        for field in given.keys() - _FIELDS.keys() - own.keys():
             raise ParameterError(f"the export has a field {field[:80]!r}, which no export has")
         if not all(type(count) is int and 0 <= count < 1 << 63 for count in given["counts"]):
             raise ParameterError("the export's counts must be integers from 0")
-        parameters = RoundParameters(
-            given["protocol"], given["epsilon"], tuple(given["items"]), hash_range=given["hash_range"]
-        )
+        parameters = RoundParameters.named(given["protocol"], given["epsilon"], given["items"], own)
         tally = Tally(np.array(given["counts"], dtype="<i8"), given["n"])
         export = cls(given["round"], given["name"], parameters, tally)
         if given != export.to_dict():

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ldprecover._skewed import skewed_tail
-from ldprecover._types import FloatArray
 from ldprecover.errors import ParameterError
 from ldprecover.estimates import Estimates
+from ldprecover.laws import skewed_tail
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.tally import Tally
+from ldprecover.types import FloatArray
 
 __all__ = ["DEFAULT_RATE", "Suspects", "suspects"]
 

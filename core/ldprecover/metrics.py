@@ -5,9 +5,10 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ldprecover._checks import finite_vector, target_indices
-from ldprecover._types import FloatArray
+from ldprecover._checks import finite_vector
 from ldprecover.errors import ParameterError
+from ldprecover.items import target_indices
+from ldprecover.types import FloatArray
 
 __all__ = ["frequency_gain", "mse"]
 

@@ -2,28 +2,30 @@
 
 import hashlib
 import struct
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 from ldprecover.errors import ParameterError
-from ldprecover.protocols import OLH, FrequencyOracle, frequency_oracle
+from ldprecover.protocols import FrequencyOracle, frequency_oracle, own_parameter
 
 __all__ = ["RoundParameters"]
 
 
 @dataclass(frozen=True)
 class RoundParameters:
-    """Protocol, epsilon, item labels and, for OLH, the hash range of one round.
+    """Protocol, epsilon, item labels and, for a protocol that has one, its own integer parameter, of one round.
 
-    `items` are 2 to 100,000 distinct non-empty labels; item i is the i-th. `hash_range` is stored,
-    so that neither side recomputes it; None takes OLH's default when the round is opened.
-    Raises ParameterError.
+    `items` are 2 to 100,000 distinct non-empty labels; item i is the i-th. `parameter` is OLH's hash range;
+    `own` has it by its name. It is stored, so that neither side recomputes it; None takes the protocol's
+    default when the round is opened. Raises ParameterError.
     """
 
     protocol: str
     epsilon: float
     items: tuple[str, ...]
-    hash_range: int | None = None
+    parameter: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "items", tuple(self.items))
@@ -36,25 +38,38 @@ class RoundParameters:
                 raise ParameterError(f"item {i} holds half a surrogate pair, which UTF-8 cannot write") from None
         if len(set(self.items)) != len(self.items):
             raise ParameterError("items must be distinct")
-        oracle = frequency_oracle(self.protocol, self.epsilon, len(self.items), self.hash_range)
+        oracle = frequency_oracle(self.protocol, self.epsilon, len(self.items), self.parameter)
         object.__setattr__(self, "epsilon", oracle.epsilon)
-        if isinstance(oracle, OLH):
-            object.__setattr__(self, "hash_range", oracle.hash_range)
+        object.__setattr__(self, "parameter", oracle.parameter_value)
+
+    @classmethod
+    def named(cls, protocol: str, epsilon: float, items: Iterable[str], own: Mapping[str, int | None]) -> Self:
+        """Return the parameters of a round whose protocol's own parameter is given by name, or is not.
+
+        Raises ParameterError also for a parameter that is another protocol's.
+        """
+        return cls(protocol, epsilon, tuple(items), own_parameter(protocol, own))
+
+    @property
+    def own(self) -> dict[str, int]:
+        """The protocol's own parameter by its name; nothing for a protocol that has none."""
+        name, value = self.oracle.parameter, self.parameter
+        return {} if name is None or value is None else {name: value}
 
     @cached_property
     def oracle(self) -> FrequencyOracle:
         """The frequency oracle with these parameters."""
-        return frequency_oracle(self.protocol, self.epsilon, len(self.items), self.hash_range)
+        return frequency_oracle(self.protocol, self.epsilon, len(self.items), self.parameter)
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 in hex over the parameters in a form any language can write.
 
-        Protocol name in ASCII, a zero byte, epsilon as an IEEE double, hash range (0 for none) and
-        number of items as u4, then each label as a u4 length and its UTF-8 bytes; little-endian.
+        Protocol name in ASCII, a zero byte, epsilon as an IEEE double, hash range or subset size (0 for none)
+        and number of items as u4, then each label as a u4 length and its UTF-8 bytes; little-endian.
         """
         sha = hashlib.sha256(self.protocol.encode("ascii") + b"\0")
-        sha.update(struct.pack("<dII", self.epsilon, self.hash_range or 0, len(self.items)))
+        sha.update(struct.pack("<dII", self.epsilon, self.parameter or 0, len(self.items)))
         for label in self.items:
             utf8 = label.encode()
             sha.update(struct.pack("<I", len(utf8)) + utf8)

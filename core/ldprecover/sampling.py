@@ -11,7 +11,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 
 import numpy as np
 
-from ldprecover._types import UInt64Array
+from ldprecover.types import UInt64Array
 
 __all__ = ["Words", "below", "flip_threshold", "keep_threshold", "words_from"]
 

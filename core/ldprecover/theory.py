@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover._checks import finite_vector
-from ldprecover._types import FloatArray
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
+from ldprecover.types import FloatArray
 
 __all__ = ["NormalLaw", "genuine_law", "malicious_law", "poisoned_law"]
 

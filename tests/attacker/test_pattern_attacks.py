@@ -5,7 +5,6 @@ import pytest
 from scipy import stats
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError
-from ldprecover.alarms import support_size_law
 from ldprecover_attacker import APA, APA2, MGAA, SubsetAttack
 
 TARGETS = tuple(range(5, 105, 10))
@@ -82,14 +81,14 @@ def test_targets_are_together_in_fewer_reports_than_under_mga() -> None:
 def test_reports_of_apa_have_the_sizes_of_honest_ones(oracle: FrequencyOracle) -> None:
     """20,000 reports, chi-square: 1e-9. A search of 300 OLH seeds finds all but the rarest sizes."""
     sizes = oracle.supports(APA(TARGETS, search=300).reports(oracle, 20_000, rng())).sum(axis=1)
-    statistic, quantile = chi_square(np.bincount(sizes, minlength=oracle.domain_size + 1), support_size_law(oracle))
+    statistic, quantile = chi_square(np.bincount(sizes, minlength=oracle.domain_size + 1), oracle.support_size_law())
     assert statistic <= quantile
 
 
 def test_reports_of_mga_a_have_not() -> None:
     """Aiming at one size, a search meets it more often than chance does."""
     sizes = OLH_.supports(MGAA(TARGETS).reports(OLH_, 2_000, rng())).sum(axis=1)
-    statistic, quantile = chi_square(np.bincount(sizes, minlength=103), support_size_law(OLH_))
+    statistic, quantile = chi_square(np.bincount(sizes, minlength=103), OLH_.support_size_law())
     assert statistic > 10 * quantile
 
 
@@ -131,7 +130,7 @@ def test_targets_of_apa2_are_supported_by_independent_coins(oracle: FrequencyOra
 def test_oue_reports_of_apa2_have_the_sizes_of_honest_ones() -> None:
     """20,000 reports, chi-square: 1e-9."""
     sizes = OUE_.supports(APA2(TARGETS).reports(OUE_, 20_000, rng())).sum(axis=1)
-    statistic, quantile = chi_square(np.bincount(sizes, minlength=103), support_size_law(OUE_))
+    statistic, quantile = chi_square(np.bincount(sizes, minlength=103), OUE_.support_size_law())
     assert statistic <= quantile
 
 

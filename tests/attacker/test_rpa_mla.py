@@ -60,7 +60,7 @@ def test_an_olh_report_is_the_best_of_its_seeds() -> None:
 def test_a_search_in_pieces_is_one_search(monkeypatch: pytest.MonkeyPatch) -> None:
     oracle = ORACLES[2]
     whole = MLA().reports(oracle, 3, rng())
-    monkeypatch.setattr("ldprecover_attacker.mla._CELLS", 5_000)
+    monkeypatch.setattr("ldprecover.protocols.size_search._ALL_CELLS", 5_000)
     assert np.array_equal(MLA().reports(oracle, 3, rng()), whole)
 
 
@@ -69,7 +69,7 @@ def test_the_item_may_be_named() -> None:
     assert MLA("b").resolve(labels) == MLA(1)
     assert MLA().resolve(labels) == MLA()
     assert GRR(1.0, 3).support_counts(MLA(1).reports(GRR(1.0, 3), 9, rng())).tolist() == [0, 9, 0]
-    for wrong, reason in ((MLA("d"), "'d' is no item"), (MLA(3), "from 0 to 2, not 3")):
+    for wrong, reason in ((MLA("d"), "no item is labelled 'd'"), (MLA(3), "3 is no index from 0 to 2")):
         with pytest.raises(ParameterError, match=reason):
             wrong.resolve(labels)
     with pytest.raises(ParameterError, match="'b' is a label"):

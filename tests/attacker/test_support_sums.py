@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from tests.seed_laws import best_hits
 
 from ldprecover import GRR, OLH, OUE, Estimates, FrequencyOracle, Tally
 from ldprecover_attacker import AA, MGA, Attack, InputPoisoning, Manip, Several
@@ -87,7 +88,7 @@ def test_more_targets_than_an_honest_report_has_ones_are_all_set() -> None:
 
 
 @pytest.mark.parametrize("search", [1, 1_000])
-def test_searched_olh_reports_sum_to_what_their_hits_give(best_hits, search: int) -> None:
+def test_searched_olh_reports_sum_to_what_their_hits_give(search: int) -> None:
     """(c - rq)/(p - q), 13.5 and 45.2 for c of 1 and 1,000 seeds, to 6 sd of hits plus Bin(d-r, 1/g) (2e-9 each)."""
     m = 6_000
     mean, variance = best_hits(R, 3, search)
@@ -175,7 +176,7 @@ def test_the_gain_is_the_expected_one(case: Case) -> None:
 
 
 @pytest.mark.parametrize(("search", "known"), [(1_000, 2.26), ("exhaustive", 2.81)])
-def test_the_gain_of_searched_seeds_is_the_expected_one(best_hits, search: int | str, known: float) -> None:
+def test_the_gain_of_searched_seeds_is_the_expected_one(search: int | str, known: float) -> None:
     """2e-9 a case; 5,000 perfect seeds among three buckets are found in 10^8."""
     hits, variance = best_hits(R, 3, 1_000) if search == 1_000 else (R, 0.0)
     gain, expected, tolerance = gain_and_tolerance(Case(OLH_, MGA(TARGETS, search=search), hits, variance, known))

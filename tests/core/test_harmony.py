@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldprecover import ParameterError, RoundParameters, Tally, frequency_oracle, recover
-from ldprecover.harmony import ITEMS, Mean, is_for_numbers, round_numbers
+from ldprecover.protocols.harmony import ITEMS, Mean, is_for_numbers, round_numbers
 
 EPSILON = 0.5
 ORACLE = frequency_oracle("grr", EPSILON, 2)
@@ -80,7 +80,7 @@ def test_everybody_sending_one_shifts_the_mean_as_predicted_and_recovery_bounds_
     beta = m / (n + m)
     mean = Mean.of(ORACLE, poisoned)
     assert abs(mean.value - (mu + beta * (SCALE - mu))) < 6 * mean.standard_error
-    frequencies = ORACLE.estimate(poisoned.counts, poisoned.n)
+    frequencies = ORACLE.estimate(poisoned.counts(ORACLE), poisoned.n)
     for targets in ((), (1,)):
         recovered = recover(ORACLE, frequencies, eta=m / n, targets=targets, malicious_model="exact").recovered
         assert -1 <= recovered[1] - recovered[0] <= 1

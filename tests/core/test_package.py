@@ -3,6 +3,7 @@
 import ast
 import importlib
 import pkgutil
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -69,11 +70,15 @@ print("worked")
 def test_every_public_module_says_its_names_in_order(name: str) -> None:
     module = importlib.import_module(name)
     public = list(module.__all__)
-    # Constants, then classes, then functions, each in order: what ruff's RUF022 keeps.
-    ordered = sorted(public, key=lambda n: (0 if n.isupper() else 1 if n[0].isupper() else 2, n))
+    # Constants, then classes, then functions, each in order, 8 before 16: what ruff's RUF022 keeps.
+    ordered = sorted(public, key=lambda n: (0 if n.isupper() else 1 if n[0].isupper() else 2, _natural(n)))
     assert public == ordered
     assert all(hasattr(module, exported) for exported in public)
     assert module.__doc__
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", name)]
 
 
 def test_public_functions_and_classes_explain_themselves() -> None:

@@ -216,7 +216,7 @@ def test_reports_other_than_those_of_the_frequencies_are_noted() -> None:
     """A round that is still open may have grown between its counts and its reports."""
     oracle, rng = OUE(1, 30), np.random.default_rng(1)
     reports = oracle.perturb(rng.integers(0, 30, 500), rng)
-    f_z = oracle.estimate(Tally.of(oracle, reports).counts, 500)
+    f_z = oracle.estimate(Tally.of(oracle, reports).counts(oracle), 500)
     same = recover(oracle, f_z, method="detection-any", targets=[1], reports=reports)
     other = recover(oracle, f_z + 0.01, method="detection-any", targets=[1], reports=reports)
     assert not any("not those of the poisoned" in note for note in same.notes)

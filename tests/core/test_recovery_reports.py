@@ -11,11 +11,9 @@ from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError, Tally, pr
 from ldprecover.metrics import mse
 from ldprecover.recovery import ReportSource
 from ldprecover.recovery.base import indices_named
-from ldprecover.recovery.diffstats import honest_sizes
-from ldprecover.recovery.fiad import abnormal_itemsets, threshold
+from ldprecover.recovery.fiad import abnormal_itemsets
 from ldprecover.recovery.kmeans import two_means
 from ldprecover.recovery.likelihood import expectation_maximisation
-from ldprecover.recovery.reports import support_sizes, supported
 from ldprecover_attacker import MGA
 
 D, N, M = 60, 20_000, 1_500
@@ -44,14 +42,14 @@ def poisoned(oracle: FrequencyOracle, targets: tuple[int, ...] = TARGETS, m: int
     reports = np.concatenate([genuine, malicious])
     rng.shuffle(reports)
     tally = Tally.of(oracle, reports)
-    return Round(truth, genuine, malicious, reports, oracle.estimate(tally.counts, tally.n))
+    return Round(truth, genuine, malicious, reports, oracle.estimate(tally.counts(oracle), tally.n))
 
 
 @SAMPLED
 def test_some_items_are_tested_as_all_are(oracle: FrequencyOracle) -> None:
     reports = poisoned(oracle).reports[:500]
     items = np.array([0, 9, 8, 59])
-    np.testing.assert_array_equal(supported(oracle, reports, items), oracle.supports(reports)[:, items])
+    np.testing.assert_array_equal(oracle.supported(reports, items), oracle.supports(reports)[:, items])
 
 
 @SAMPLED
@@ -97,9 +95,9 @@ def test_where_every_report_would_be_dropped_nothing_is_left_to_estimate_from() 
 def test_sizes_and_their_law_are_those_of_honest_reports(oracle: FrequencyOracle) -> None:
     """Chi-squared over the sizes expected five times; passes but once in 1e9, and seeded."""
     genuine = poisoned(oracle).genuine
-    sizes = support_sizes(oracle, genuine)
+    sizes = oracle.support_sizes(genuine)
     np.testing.assert_array_equal(sizes, oracle.supports(genuine).sum(axis=1))
-    law = honest_sizes(oracle)
+    law = oracle.support_size_law()
     k = np.arange(D + 1)
     by_scipy = (1 - oracle.p) * stats.binom.pmf(k, D - 1, oracle.q) + oracle.p * stats.binom.pmf(k - 1, D - 1, oracle.q)
     np.testing.assert_allclose(law, by_scipy, rtol=1e-9, atol=1e-300)
@@ -128,9 +126,9 @@ def test_the_thresholds_of_itemsets(z: int, rate: float) -> None:
     """OUE: Chebyshev's bound is met at tau and not before. OLH: the binomial tail, by scipy."""
     n, oue, olh = 100_000, OUE(1, D), OLH(1, D, 4)
     w = oue.p * oue.q ** (z - 1)
-    tau = threshold(oue, n, z, rate)
+    tau = oue.joint_support_threshold(n, z, rate)
     assert n * w * (1 - w) / (tau - n * w) ** 2 <= rate < n * w * (1 - w) / (tau - 1 - n * w) ** 2
-    tau = threshold(olh, n, z, rate)
+    tau = olh.joint_support_threshold(n, z, rate)
     law = stats.binom(n, olh.q ** (z - 1))
     assert law.sf(tau - 1) <= rate < law.sf(tau - 2)
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldprecover._types import UInt64Array
 from ldprecover.sampling import below, flip_threshold, keep_threshold, words_from
+from ldprecover.types import UInt64Array
 
 WORDS = 2**64
 EPSILONS = st.one_of(st.floats(0.01, 10), st.sampled_from([0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0]))

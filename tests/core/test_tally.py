@@ -25,7 +25,7 @@ def test_counts_travel_as_little_endian_64_bit_integers() -> None:
     tally = Tally(np.array([1, 258, 0]), 300)
     assert tally.to_bytes().hex() == "010000000000000002010000000000000000000000000000"
     assert Tally.from_bytes(tally.to_bytes(), 300) == tally
-    assert tally.counts.dtype == np.dtype("<i8")
+    assert tally.summary.dtype == np.dtype("<i8")
     assert Tally(np.array([1, 258, 0], ">u2"), 300).to_bytes() == tally.to_bytes()
 
 

@@ -8,7 +8,7 @@ from tests.conftest import PACKED
 from tests.server.conftest import InProcess, ProblemOf, StartInProcess
 
 from ldprecover import Estimates, FrequencyOracle, Tally, frequency_oracle, recover, wire
-from ldprecover.harmony import ITEMS, Mean, round_numbers
+from ldprecover.protocols.harmony import ITEMS, Mean, round_numbers
 from ldprecover.recovery import METHODS
 
 D = 24

@@ -27,7 +27,7 @@ def test_a_report_supports_its_item_with_p_and_every_other_with_one_in_g(
         received = wire.unpack(oracle, wire.pack(reports))
     else:
         received = wire.from_json(oracle, json.loads(json.dumps(wire.to_json(oracle, reports))))
-    counts = Tally.of(oracle, received).counts
+    counts = Tally.of(oracle, received).counts(oracle)
     probability = np.full(D, 1 / G)
     probability[item] = oracle.p
     low, high = (stats.binom.ppf(level, N, probability) for level in (1e-9 / D / 2, 1 - 1e-9 / D / 2))

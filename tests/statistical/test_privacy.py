@@ -18,7 +18,7 @@ import pytest
 from scipy import stats
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle
-from ldprecover._types import Reports
+from ldprecover.types import Reports
 
 N = 2_000_000  # reports of each item
 FALSE_ALARM = 1e-9  # of each check, over all its bounds together

@@ -54,9 +54,9 @@ def measured(
     oracle, errors, gains = ORACLES[protocol], [], []
     for r in rounds(protocol, tuple(users.tolist())):
         tally = r.genuine + r.malicious if attacked else r.genuine
-        result = recovered(r, oracle.estimate(tally.counts, tally.n), tally.n)
+        result = recovered(r, oracle.estimate(tally.counts(oracle), tally.n), tally.n)
         errors.append(mse(result, r.truth))
-        gains.append(frequency_gain(result, oracle.estimate(r.genuine.counts, r.genuine.n), r.targets))
+        gains.append(frequency_gain(result, oracle.estimate(r.genuine.counts(oracle), r.genuine.n), r.targets))
     return float(np.mean(errors)), float(np.mean(gains))
 
 
@@ -157,12 +157,12 @@ def test_eta_is_read_off_the_sum_of_one_hot_oue_estimates(zipf: Callable[[int], 
     genuine = Tally.of(oracle, oracle.perturb(np.repeat(np.arange(D), users), rng))
     targets = rng.choice(D, R, replace=False)
     tally = genuine + Tally.of(oracle, oracle.encode(rng.choice(targets, m), rng))
-    f_z = oracle.estimate(tally.counts, tally.n)
+    f_z = oracle.estimate(tally.counts(oracle), tally.n)
     result = recover(oracle, f_z, eta="auto", n=tally.n, targets=targets, malicious_model="exact")
     error = 0.0624 * np.sqrt(410_415 / tally.n) / 307.3
     assert abs(result.eta / (1 + result.eta) - m / tally.n) <= 6.1 * error
     # And with it the genuine frequencies come back, to their own noise.
-    assert mse(result.recovered, users / N) < 1.3 * mse(oracle.estimate(genuine.counts, N), users / N)
+    assert mse(result.recovered, users / N) < 1.3 * mse(oracle.estimate(genuine.counts(oracle), N), users / N)
 
 
 def test_eta_is_read_off_the_sum_of_searched_olh_estimates_too(zipf: Callable[[int], np.ndarray]) -> None:
@@ -170,7 +170,7 @@ def test_eta_is_read_off_the_sum_of_searched_olh_estimates_too(zipf: Callable[[i
     oracle = ORACLES["olh"]
     for r in rounds("olh", tuple(zipf(N).tolist())):
         tally = r.genuine + r.malicious
-        f_z = oracle.estimate(tally.counts, tally.n)
+        f_z = oracle.estimate(tally.counts(oracle), tally.n)
         result = recover(oracle, f_z, eta="auto", n=tally.n, targets=r.targets, malicious_model="searched")
         assert abs(result.eta / (1 + result.eta) - 0.05) <= 6.1 * 1.42e-3 + 0.0005
 

@@ -12,11 +12,11 @@ import os
 from functools import cache
 from typing import Protocol
 
-from ldprecover._types import Int64Array, UInt8Array, UInt16Array, UInt32Array
 from ldprecover.errors import ParameterError
 from ldprecover.kernels import numpy_
 from ldprecover.kernels.bernoulli import unary_rows
 from ldprecover.kernels.xxhash32 import bucket_of, hash_items
+from ldprecover.types import Int64Array, UInt8Array, UInt16Array, UInt32Array
 
 __all__ = [
     "backend",

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ldprecover._types import UInt8Array, UInt64Array
 from ldprecover.sampling import Words
+from ldprecover.types import UInt8Array, UInt64Array
 
 __all__ = ["unary_rows"]
 

@@ -13,9 +13,9 @@ import numba
 import numpy as np
 from numba import int64, types, uint32, uint64, uintp
 
-from ldprecover._types import Int64Array, UInt8Array, UInt16Array, UInt32Array
 from ldprecover.kernels import numpy_
 from ldprecover.kernels.xxhash32 import BASE, PRIME2, PRIME3, PRIME4, bucket_ranges
+from ldprecover.types import Int64Array, UInt8Array, UInt16Array, UInt32Array
 
 __all__ = ["grr_counts", "olh_counts", "oue_counts", "walsh_hadamard"]
 

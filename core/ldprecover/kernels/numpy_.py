@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldprecover._types import BoolArray, FloatArray, Int64Array, UInt8Array, UInt16Array, UInt32Array, UInt64Array
 from ldprecover.kernels.xxhash32 import BASE, PRIME2, PRIME3, PRIME4, bucket_ranges
+from ldprecover.types import BoolArray, FloatArray, Int64Array, UInt8Array, UInt16Array, UInt32Array, UInt64Array
 
 __all__ = ["grr_counts", "olh_counts", "oue_counts", "walsh_hadamard"]
 

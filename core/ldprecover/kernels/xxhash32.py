@@ -6,7 +6,7 @@ loop over stripes never runs, which leaves one round and the final avalanche.
 
 import numpy as np
 
-from ldprecover._types import UInt16Array, UInt32Array
+from ldprecover.types import UInt16Array, UInt32Array
 
 __all__ = ["BASE", "PRIME2", "PRIME3", "PRIME4", "bucket_of", "bucket_ranges", "hash_items"]
 

@@ -1,12 +1,19 @@
 """Frequency oracles: one module each, one contract, one table."""
 
+from collections.abc import Mapping
+
 from ldprecover.errors import ParameterError
-from ldprecover.protocols.base import MAX_DOMAIN_SIZE, MAX_EPSILON, MIN_EPSILON, FrequencyOracle
+from ldprecover.protocols.base import FrequencyOracle
+from ldprecover.protocols.crafting import DEFAULT_SEARCH, Aim, Search
 from ldprecover.protocols.grr import GRR
 from ldprecover.protocols.olh import MAX_HASH_RANGE, OLH, default_hash_range
 from ldprecover.protocols.oue import OUE
+from ldprecover.protocols.parts import Column, ReportForms, Traits
+from ldprecover.protocols.randomiser import MAX_DOMAIN_SIZE, MAX_EPSILON, MIN_EPSILON, check_epsilon
+from ldprecover.protocols.unary import UnaryEncoding
 
 __all__ = [
+    "DEFAULT_SEARCH",
     "GRR",
     "MAX_DOMAIN_SIZE",
     "MAX_EPSILON",
@@ -15,26 +22,70 @@ __all__ = [
     "OLH",
     "OUE",
     "PROTOCOLS",
+    "Aim",
+    "Column",
     "FrequencyOracle",
+    "ReportForms",
+    "Search",
+    "Traits",
+    "UnaryEncoding",
     "default_hash_range",
     "frequency_oracle",
+    "own_parameter",
+    "own_parameters",
 ]
 
 PROTOCOLS: dict[str, type[FrequencyOracle]] = {oracle.protocol: oracle for oracle in (GRR, OUE, OLH)}
 
 
-def frequency_oracle(protocol: str, epsilon: float, domain_size: int, hash_range: int | None = None) -> FrequencyOracle:
-    """Return the oracle named `protocol`; `hash_range` is OLH's alone (default ceil(e^eps + 1)).
+def frequency_oracle(protocol: str, epsilon: float, domain_size: int, parameter: int | None = None) -> FrequencyOracle:
+    """Return the oracle named `protocol`.
 
-    Raises ParameterError for an unknown protocol or a parameter outside its range.
+    `parameter` is the protocol's own integer parameter, for olh the hash range; None takes its default, ceil(e^eps +
+    1). Raises ParameterError for an unknown protocol or a parameter outside its range.
     """
+    kind = _kind(protocol)
+    if kind.parameter is None:
+        if parameter is not None:
+            raise ParameterError(f"{_owners()}; {protocol} has none")
+        return kind(epsilon, domain_size)
+    if parameter is None:
+        parameter = kind.default_parameter(check_epsilon(epsilon), domain_size)
+    return kind(epsilon, domain_size, parameter)  # type: ignore[call-arg]
+
+
+def own_parameters() -> dict[str, tuple[type[FrequencyOracle], ...]]:
+    """Return the names of the parameters that are some protocols' own, each with these protocols."""
+    kinds: dict[str, tuple[type[FrequencyOracle], ...]] = {}
+    for kind in PROTOCOLS.values():
+        if kind.parameter is not None:
+            kinds[kind.parameter] = (*kinds.get(kind.parameter, ()), kind)
+    return kinds
+
+
+def own_parameter(protocol: str, given: Mapping[str, int | None]) -> int | None:
+    """Return the protocol's own parameter among those given by name, None where it is not given or None.
+
+    Raises ParameterError for an unknown protocol, and for a parameter that is another's.
+    """
+    own = _kind(protocol).parameter
+    for name, value in given.items():
+        if name != own and value is not None:
+            raise ParameterError(f"{_owners(name)}; {protocol} has none")
+    return None if own is None else given.get(own)
+
+
+def _kind(protocol: str) -> type[FrequencyOracle]:
     if protocol not in PROTOCOLS:
         raise ParameterError(f"protocol must be one of {', '.join(PROTOCOLS)}, not {protocol!r}")
-    if protocol != OLH.protocol:
-        if hash_range is not None:
-            raise ParameterError(f"hash_range belongs to olh; {protocol} has none")
-        return PROTOCOLS[protocol](epsilon, domain_size)
-    if hash_range is None:
-        GRR(epsilon, 2)  # epsilon is checked before it is exponentiated
-        hash_range = default_hash_range(epsilon)
-    return OLH(epsilon, domain_size, hash_range)
+    return PROTOCOLS[protocol]
+
+
+def _owners(*names: str) -> str:
+    """Return the sentence that says whose parameters these are, or all."""
+    kinds = own_parameters()
+    for name in names:
+        if name not in kinds:
+            raise ParameterError(f"no protocol has a parameter {name!r:.60}")
+    owned = ((name, ", ".join(kind.protocol for kind in kinds[name])) for name in names or kinds)
+    return ", ".join(f"{name} belongs to {owners}" for name, owners in owned)

@@ -1,95 +1,64 @@
-"""The one contract of every frequency oracle."""
+"""The one contract of every frequency oracle: what everything outside this package asks of a protocol.
 
-import functools
-from abc import ABC, abstractmethod
+Nothing outside compares a protocol with a name or a class. It asks a trait, a law or a method; a
+protocol that lacks one refuses with its name and the reason, a ParameterError.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ldprecover._types import BoolArray, FloatArray, Int64Array, Reports
-from ldprecover.errors import ParameterError, ReportError
+from ldprecover import laws
+from ldprecover.errors import ParameterError
+from ldprecover.protocols.crafting import CraftedReports
+from ldprecover.tally import Tally
+from ldprecover.types import FloatArray, Int64Array, Reports
 
-__all__ = ["MAX_DOMAIN_SIZE", "MAX_EPSILON", "MIN_EPSILON", "FrequencyOracle"]
+__all__ = ["FrequencyOracle"]
 
-MIN_EPSILON, MAX_EPSILON = 0.01, 10.0
-MAX_DOMAIN_SIZE = 100_000
+_CHUNK = 1 << 22  # (report, item) pairs of the reports that are drawn at once
 
 
 @dataclass(frozen=True)
-class FrequencyOracle(ABC):
+class FrequencyOracle(CraftedReports):
     """A pure LDP protocol for frequencies (Wang et al., USENIX Security 2017).
 
-    Values are item indices 0..domain_size-1. Reports travel as rows of `report_dtype`, which are
-    their packed bytes. Everything after counting needs only `p`, `q` and the support counts:
-    p = P(v in S(z)) for a user who holds v, q = the same for a user who does not.
+    Everything after counting needs only `p`, `q` and the support counts: p = P(v in S(z)) for a user
+    who holds v, q = the same for a user who does not.
 
-    Raises ParameterError when a parameter is outside its range.
+    Counts are read off a summary of the reports that adds. For most protocols the summary is the counts.
     """
 
-    epsilon: float
-    domain_size: int
-
-    protocol: ClassVar[str]
-
-    def __post_init__(self) -> None:
-        if isinstance(self.epsilon, bool) or not isinstance(self.epsilon, int | float):
-            raise ParameterError("epsilon must be a number")
-        if not MIN_EPSILON <= self.epsilon <= MAX_EPSILON:
-            raise ParameterError(f"epsilon must be from {MIN_EPSILON} to {MAX_EPSILON:g}, not {self.epsilon}")
-        object.__setattr__(self, "epsilon", float(self.epsilon))
-        if isinstance(self.domain_size, bool) or not isinstance(self.domain_size, int):
-            raise ParameterError("domain_size must be an integer")
-        if not 2 <= self.domain_size <= MAX_DOMAIN_SIZE:
-            raise ParameterError(f"domain_size must be from 2 to {MAX_DOMAIN_SIZE}, not {self.domain_size}")
-
     @property
-    @abstractmethod
-    def p(self) -> float:
-        """Probability that a report supports its own user's item."""
-
-    @property
-    @abstractmethod
-    def q(self) -> float:
-        """Probability that a report supports an item its user does not hold."""
-
-    @property
-    @abstractmethod
-    def report_dtype(self) -> np.dtype:
-        """Type of one report: its packed bytes, little-endian."""
-
-    @functools.cached_property
-    def report_size(self) -> int:
-        """Packed bytes of one report."""
-        return self.report_dtype.itemsize
+    def summary_size(self) -> int:
+        """Integers in a summary."""
+        return self.domain_size
 
     @abstractmethod
-    def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
-        """Return one report for each item, satisfying epsilon-LDP exactly.
+    def summarise(self, reports: Reports) -> Int64Array:
+        """Return the summary of checked reports: summaries add, and no number in one is above that of the reports."""
 
-        `rng` None draws from the operating system, as a real user must; a generator is for
-        simulations. Raises ParameterError for an item outside the domain.
-        """
+    def counts_from(self, summary: Int64Array) -> Int64Array:
+        """Return C(v), the number of reports that support v, for each of the d items."""
+        return summary
 
-    @abstractmethod
-    def encode(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
-        """Return each item encoded but not perturbed: what a malicious user sends (paper, V-C).
-
-        For OLH the seed is still drawn at random, since a report is a pair (seed, bucket).
-        """
-
-    @abstractmethod
-    def check(self, reports: Reports) -> None:
-        """Raise ReportError, with position and reason, for the first report outside its range."""
-
-    @abstractmethod
     def support_counts(self, reports: Reports) -> Int64Array:
         """Return C(v), the number of reports that support v, for each of the d items."""
+        return self.counts_from(self.summarise(reports))
 
-    @abstractmethod
-    def supports(self, reports: Reports) -> BoolArray:
-        """Return the (n, d) matrix 1[v in S(z)]: for analysis; counting never needs it."""
+    def tally_of_counts(self, counts: ArrayLike, n: int) -> Tally:
+        """Return the tally of n reports from their support counts.
+
+        Raises ParameterError for a protocol whose summary says more than the counts do.
+        """
+        if type(self).counts_from is not FrequencyOracle.counts_from:
+            raise self._lacks("tallies that are support counts")
+        tally = Tally(np.asarray(counts), n)
+        tally.counts(self)
+        return tally
 
     def estimate(self, counts: ArrayLike, n: int) -> FloatArray:
         """Return the unbiased frequencies f~(v) = (C(v)/n - q)/(p - q); never clipped."""
@@ -118,21 +87,97 @@ class FrequencyOracle(ABC):
         """S = (1 - qd)/(p - q): the sum of f~_Y if each malicious report supports one item (paper, V-C)."""
         return (1 - self.q * self.domain_size) / (self.p - self.q)
 
-    @property
-    def honest_support_size(self) -> float:
-        """E|S(z)| = p + (d-1)q of an honest report."""
-        return self.p + (self.domain_size - 1) * self.q
+    def support_size_law(self) -> FloatArray:
+        """Return P(k) for k = 0..d: the law of the number of items that an honest report supports.
 
-    def _items(self, items: ArrayLike) -> Int64Array:
-        array = np.asarray(items)
-        if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
-            if array.size == 0 and array.ndim == 1:
-                return array.astype(np.int64)
-            raise ParameterError("items must be a one-dimensional array of integer indices")
-        if array.size and (array.min() < 0 or array.max() >= self.domain_size):
-            raise ParameterError(f"items must be from 0 to {self.domain_size - 1}")
-        return array.astype(np.int64, copy=False)
+        Whatever its user's item is; under an ideal hash where the protocol hashes. Raises ParameterError where
+        it depends on the item, or is not known.
+        """
+        if self.fixed_size is not None:
+            law = np.zeros(self.domain_size + 1)
+            law[self.fixed_size] = 1.0
+            return law
+        if self.traits.independent_bits:
+            return laws.support_size_law(self.domain_size, self.p, self.q)
+        raise self._lacks("a law of the number of items that a report supports")
 
-    def _refuse_first(self, bad: BoolArray, reason: str) -> None:
-        if bad.any():
-            raise ReportError(reason, position=int(np.argmax(bad)))
+    def support_size_variance(self) -> float:
+        """Return Var|S(z)| of an honest report. Raises ParameterError as `support_size_law` does."""
+        if self.fixed_size is not None:
+            return 0.0
+        if self.traits.independent_bits:
+            return self.p * (1 - self.p) + (self.domain_size - 1) * self.q * (1 - self.q)
+        raise self._lacks("a law of the number of items that a report supports")
+
+    def others_law(self, items: Int64Array) -> FloatArray:
+        """Return P(j) for j = 0..r: how many of r items an honest report supports whose user holds none of them.
+
+        Raises ParameterError where that is not known.
+        """
+        r = len(items)
+        if self.traits.one_item or r == 1:
+            return np.concatenate([[1 - r * self.q, r * self.q], np.zeros(r - 1)])
+        if self.traits.independent_bits:
+            return laws.binomial_law(r, self.q)
+        raise self._lacks("a law of how many of several items a report supports")
+
+    def joint_support(self, z: int) -> float:
+        """Return a bound on the probability that an honest report supports z given items, whatever item it is for.
+
+        Raises ParameterError where none is known.
+        """
+        if self.traits.independent_bits:
+            return self.p * self.q ** (z - 1)  # one of the items is its user's own
+        raise self._lacks("a law of supporting several items at once")
+
+    def joint_support_threshold(self, n: int, z: int, rate: float) -> int:
+        """Return tau: so many of n honest reports support z given items at once with probability `rate` at most.
+
+        Raises ParameterError as `joint_support` does.
+        """
+        return laws.binomial_threshold(n, self.joint_support(z), rate)
+
+    def log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
+        """Return log P(z) of honest reports of users whose items are drawn from the frequencies, a distribution.
+
+        Given its seed, for a report that has one. Raises ParameterError where it is not known.
+        """
+        raise self._lacks("a likelihood of its reports")
+
+    def crafted_log_likelihood(self, reports: Reports, target: int) -> FloatArray:
+        """Return log P(z) of reports crafted for one target (Cao et al., USENIX Security 2021), on the same scale.
+
+        The reports all support the target. Raises ParameterError where it is not known.
+        """
+        raise self._lacks("a likelihood of crafted reports")
+
+    def honest_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
+        """Return a tally of honest reports, drawn from its exact law, where true_counts[v] users hold item v.
+
+        Raises ParameterError unless there is a whole number of users, at least 0, for each of the d items.
+        """
+        return self._tally(self.perturb, self._true_counts(true_counts), rng)
+
+    def encoded_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
+        """Return a tally of reports that encode, unperturbed, item v for true_counts[v] users.
+
+        Raises ParameterError as `honest_tally` does.
+        """
+        return self._tally(self.encode, self._true_counts(true_counts), rng)
+
+    def _tally(
+        self, report: Callable[[Int64Array, np.random.Generator], Reports], held: Int64Array, rng: np.random.Generator
+    ) -> Tally:
+        items = np.repeat(np.arange(self.domain_size), held)
+        step = max(1, _CHUNK // self.domain_size)
+        summary = np.zeros(self.summary_size, np.int64)
+        for start in range(0, items.size, step):
+            summary += self.summarise(report(items[start : start + step], rng))
+        return Tally(summary, items.size)
+
+    def _true_counts(self, true_counts: ArrayLike) -> Int64Array:
+        d = self.domain_size
+        counts = np.asarray(true_counts)
+        if counts.shape != (d,) or not np.issubdtype(counts.dtype, np.integer) or (counts < 0).any():
+            raise ParameterError(f"true_counts must be an integer of at least 0 for each of the {d} items")
+        return counts.astype(np.int64, copy=False)

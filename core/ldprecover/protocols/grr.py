@@ -1,15 +1,21 @@
 """Generalised randomised response: a report is one item."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover import kernels
-from ldprecover._types import BoolArray, Int64Array, Reports
 from ldprecover.protocols.base import FrequencyOracle
+from ldprecover.protocols.crafting import DEFAULT_SEARCH, Aim, Search
+from ldprecover.protocols.parts import Column, ReportForms, Traits
 from ldprecover.sampling import below, keep_threshold, words_from
+from ldprecover.tally import Tally
+from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
 
 __all__ = ["GRR"]
 
@@ -23,6 +29,14 @@ class GRR(FrequencyOracle):
     """
 
     protocol = "grr"
+    title = "generalised randomised response"
+    traits = Traits(one_item=True)
+    forms = ReportForms(
+        json="one item index a report.",
+        packed="u4 an item.",
+        values={"reports": {"type": "integer", "minimum": 0}},
+        example={"reports": [17, 3, 17]},
+    )
 
     @property
     def p(self) -> float:
@@ -31,6 +45,10 @@ class GRR(FrequencyOracle):
     @property
     def q(self) -> float:
         return 1 / (self.domain_size - 1 + math.exp(self.epsilon))
+
+    @property
+    def likelihood_ratio(self) -> float:
+        return math.exp(self.epsilon)
 
     @property
     def report_dtype(self) -> np.dtype:
@@ -51,9 +69,70 @@ class GRR(FrequencyOracle):
     def check(self, reports: Reports) -> None:
         self._refuse_first(reports >= self.domain_size, f"the item must be from 0 to {self.domain_size - 1}")
 
-    def support_counts(self, reports: Reports) -> Int64Array:
+    def summarise(self, reports: Reports) -> Int64Array:
         return kernels.grr_counts(reports, self.domain_size)
 
     def supports(self, reports: Reports) -> BoolArray:
-        named: BoolArray = reports[:, None] == np.arange(self.domain_size, dtype=np.uint32)
+        return self.supported(reports, np.arange(self.domain_size))
+
+    def supported(self, reports: Reports, items: Int64Array) -> BoolArray:
+        named: BoolArray = reports[:, None] == items
         return named
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return (Column("reports", int, self.domain_size, "item"),)
+
+    def to_columns(self, reports: Reports) -> tuple[list[Any], ...]:
+        return (reports.tolist(),)
+
+    def from_columns(self, values: Sequence[list[Any]]) -> Reports:
+        return np.array(values[0], dtype="<u4")
+
+    def log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
+        log: FloatArray = np.log(self.q + (self.p - self.q) * frequencies[reports])
+        return log
+
+    def crafted_log_likelihood(self, reports: Reports, target: int) -> FloatArray:
+        return np.zeros(len(reports))  # it names the target
+
+    def honest_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
+        """Return a tally of honest reports, drawn from its exact law in O(d).
+
+        A user reports its own item with probability p - q and a uniform one of all d items otherwise,
+        which is p on its own and q = (1 - p + q)/d on each other. The count of the first kind is binomial for
+        each item, the rest of the reports are multinomial over all of them.
+        """
+        held, d = self._true_counts(true_counts), self.domain_size
+        n = int(held.sum())
+        own = rng.binomial(held, self.p - self.q)
+        return Tally(own + rng.multinomial(n - int(own.sum()), np.full(d, 1 / d)), n)
+
+    def encoded_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
+        held = self._true_counts(true_counts)
+        return Tally(held, int(held.sum()))
+
+    def encoded_others(self) -> float:
+        return 0.0
+
+    def craft(
+        self, wanted: Int64Array, rng: np.random.Generator, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH
+    ) -> Reports:
+        """Return one of the wanted items, drawn uniformly."""
+        m, r = wanted.shape
+        return self.encode(wanted[np.arange(m), rng.integers(r, size=m)], rng)
+
+    def expected_hits(
+        self, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1
+    ) -> tuple[float, float]:
+        return 1.0, 0.0
+
+    def uniform_reports(self, m: int, rng: np.random.Generator) -> Reports:
+        return rng.integers(self.domain_size, size=m, dtype=np.uint32)
+
+    def uniform_support(self) -> float:
+        return 1 / self.domain_size
+
+    def report_of_size(self, size: float, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH) -> Reports:
+        """Return a random item: a report supports no more, and no less."""
+        return self.uniform_reports(1, rng)

@@ -1,21 +1,33 @@
 """Optimised local hashing: a report is a hash seed and a bucket."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover import kernels
-from ldprecover._types import BoolArray, Int64Array, Reports, UInt32Array
 from ldprecover.errors import ParameterError
+from ldprecover.laws import binomial_law, draw_support_sizes
 from ldprecover.protocols.base import FrequencyOracle
+from ldprecover.protocols.crafting import DEFAULT_SEARCH, Aim, Search
+from ldprecover.protocols.parts import Column, ReportForms, Traits
+from ldprecover.protocols.randomiser import tiles
+from ldprecover.protocols.seed_law import exhaustive_hits, hits_near, most_hits_law, sized_law
+from ldprecover.protocols.seed_search import SEEDS, fullest_buckets, sampled_seeds, scanned_seeds, seeds_near
+from ldprecover.protocols.size_search import sized_bucket, sized_seeds
 from ldprecover.sampling import below, keep_threshold, words_from
+from ldprecover.tally import Tally
+from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, UInt32Array
 
 __all__ = ["MAX_HASH_RANGE", "OLH", "default_hash_range"]
 
 MAX_HASH_RANGE = 65_536
 
+_NEGLIGIBLE = 1e-12  # sizes less likely than this are left out of an expectation
 _REPORT = np.dtype([("seed", "<u4"), ("bucket", "<u2")])
 
 
@@ -38,13 +50,25 @@ class OLH(FrequencyOracle):
     hash_range: int
 
     protocol = "olh"
+    title = "optimised local hashing"
+    traits = Traits(independent_bits=True, seeded=True)
+    forms = ReportForms(
+        json="columns of equal length. bucket = (xxHash32(item as 4 bytes LE, seed) * g) >> 32.",
+        packed="u4 seed, then u2 bucket (6 bytes).",
+        values={
+            "seeds": {"type": "integer", "minimum": 0, "maximum": SEEDS - 1},
+            "buckets": {"type": "integer", "minimum": 0, "maximum": MAX_HASH_RANGE - 1},
+        },
+        example={"seeds": [2882400001, 5], "buckets": [2, 0]},
+    )
+    crafted_model = "searched"
+    parameter = "hash_range"
+    parameter_range = (2, MAX_HASH_RANGE)
+    parameter_meaning = "g, OLH only; default ceil(e^epsilon + 1)."
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if isinstance(self.hash_range, bool) or not isinstance(self.hash_range, int):
-            raise ParameterError("hash_range must be an integer")
-        if not 2 <= self.hash_range <= MAX_HASH_RANGE:
-            raise ParameterError(f"hash_range must be from 2 to {MAX_HASH_RANGE}, not {self.hash_range}")
+    @classmethod
+    def default_parameter(cls, epsilon: float, domain_size: int) -> int:
+        return default_hash_range(epsilon)
 
     @property
     def p(self) -> float:
@@ -54,6 +78,14 @@ class OLH(FrequencyOracle):
     @property
     def q(self) -> float:
         return 1 / self.hash_range
+
+    @property
+    def likelihood_ratio(self) -> float:
+        return math.exp(self.epsilon)
+
+    @property
+    def hash_tests(self) -> int:
+        return self.domain_size
 
     @property
     def report_dtype(self) -> np.dtype:
@@ -88,10 +120,142 @@ class OLH(FrequencyOracle):
     def check(self, reports: Reports) -> None:
         self._refuse_first(reports["bucket"] >= self.hash_range, f"the bucket must be from 0 to {self.hash_range - 1}")
 
-    def support_counts(self, reports: Reports) -> Int64Array:
+    def summarise(self, reports: Reports) -> Int64Array:
         return kernels.olh_counts(reports["seed"], reports["bucket"], self.domain_size, self.hash_range)
 
     def supports(self, reports: Reports) -> BoolArray:
         items = np.arange(self.domain_size, dtype=np.uint32)
         hit: BoolArray = self.buckets(reports["seed"][:, None], items) == reports["bucket"][:, None]
         return hit
+
+    def supported(self, reports: Reports, items: Int64Array) -> BoolArray:
+        hit = np.empty((len(reports), len(items)), np.bool_)
+        for rows in tiles(hit.shape):
+            part = reports[rows]
+            np.equal(self.buckets(part["seed"][:, None], items), part["bucket"][:, None], out=hit[rows])
+        return hit
+
+    def seeds(self, reports: Reports) -> UInt32Array:
+        seeds: UInt32Array = reports["seed"]
+        return seeds
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return Column("seeds", int, SEEDS, "seed"), Column("buckets", int, self.hash_range, "bucket")
+
+    def to_columns(self, reports: Reports) -> tuple[list[Any], ...]:
+        return reports["seed"].tolist(), reports["bucket"].tolist()
+
+    def from_columns(self, values: Sequence[list[Any]]) -> Reports:
+        seeds, buckets = values
+        if len(seeds) == 1:  # as users send them: without the three arrays that the columns of many are joined by
+            return np.array([(seeds[0], buckets[0])], dtype=_REPORT)
+        return self.reports(np.array(seeds, dtype=np.uint32), np.array(buckets, dtype=np.uint16))
+
+    def joint_support(self, z: int) -> float:
+        """Return q^(z-1), the bound of Cao et al. for OLH: the probability that z items share a bucket."""
+        return self.q ** (z - 1)
+
+    def log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
+        p, held = self.p, self.supports(reports).astype(np.float64) @ frequencies  # the mass of the items it supports
+        log: FloatArray = np.log(p * held + (1 - p) / (self.hash_range - 1) * (1 - held))
+        return log
+
+    def crafted_log_likelihood(self, reports: Reports, target: int) -> FloatArray:
+        return np.zeros(len(reports))  # a random seed, as an honest one, and its bucket of the target
+
+    def honest_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
+        """Return a tally of honest reports, drawn from its law under an ideal hash in O(d).
+
+        C(v) = Bin(n_v, p) + Bin(n - n_v, q), independent over the items.
+        """
+        held = self._true_counts(true_counts)
+        n = int(held.sum())
+        return Tally(rng.binomial(held, self.p) + rng.binomial(n - held, self.q), n)
+
+    def encoded_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
+        """Return a tally of reports of a random seed and their item's bucket, drawn under an ideal hash in O(d).
+
+        C(v) = n_v + Bin(n - n_v, 1/g).
+        """
+        held = self._true_counts(true_counts)
+        n = int(held.sum())
+        return Tally(held + rng.binomial(n - held, self.q), n)
+
+    def encoded_others(self) -> float:
+        return (self.domain_size - 1) * self.q
+
+    def craft(
+        self, wanted: Int64Array, rng: np.random.Generator, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH
+    ) -> Reports:
+        """Return a seed found by `search`, and its bucket that is best of all.
+
+        - "most": the seed that hashes most wanted items to one bucket. For one item every seed is
+          perfect, so it is a random one.
+        - "balanced": the greatest (wanted items in the bucket) - |L' - (items in it)|, L' = floor(d/g).
+        - "honest": the size nearest to the one drawn; among these, the most wanted items.
+        """
+        (m, r), d, g = wanted.shape, self.domain_size, self.hash_range
+        items = wanted.astype(np.uint32)
+        if aim != "most":
+            exact = aim == "honest"
+            aims = draw_support_sizes(m, d, self.p, self.q, rng) if exact else np.full(m, d // g)
+            return self.reports(*sized_seeds(items, aims, d, g, self._seeds(search), rng, exact=exact))
+        if r == 1:
+            return self.encode(wanted[np.arange(m), rng.integers(r, size=m)], rng)
+        seeds = scanned_seeds(items, g, rng) if search == "exhaustive" else sampled_seeds(items, g, search, rng)
+        return self.reports(seeds, fullest_buckets(seeds, items, g, rng))
+
+    def expected_hits(
+        self, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1
+    ) -> tuple[float, float]:
+        """As the contract has it, under an ideal hash."""
+        d, g = self.domain_size, self.hash_range
+        if aim == "balanced":
+            return sized_law(r, d, g, self._seeds(search), d // g, False)
+        if aim == "honest":
+            law = self.support_size_law()
+            likely = np.flatnonzero(law > _NEGLIGIBLE)
+            means = [sized_law(r, d, g, self._seeds(search), size, True) for size in likely.tolist()]
+            hits, others = np.array(means).T @ law[likely] / law[likely].sum()
+            return float(hits), float(others)
+        rest = (d - r) * self.q
+        if r == 1:
+            return 1.0, rest
+        if search == "exhaustive":
+            return exhaustive_hits(r, g, m), rest
+        return float(most_hits_law(r, g, int(search)) @ np.arange(r + 1)), rest
+
+    def craft_by_coins(
+        self, targets: Int64Array, rate: float, m: int, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH
+    ) -> Reports:
+        """Return random buckets, and of each user's own seeds one that hashes a wished number of targets there.
+
+        The number is from Binomial(r, rate); the seed with the nearest to it, the smaller of two as near.
+        """
+        wishes = rng.binomial(targets.size, rate, size=m)
+        buckets = rng.integers(self.hash_range, size=m, dtype=np.uint32)
+        seeds = seeds_near(wishes, buckets, targets.astype(np.uint32), self.hash_range, search, rng)
+        return self.reports(seeds, buckets)
+
+    def coin_support(self, targets: Int64Array, rate: float, *, search: int = DEFAULT_SEARCH) -> FloatArray:
+        r = targets.size
+        near = [hits_near(r, self.hash_range, search, wish) for wish in range(r + 1)]
+        return self._support_of(targets, float(binomial_law(r, rate) @ near), (self.domain_size - r) * self.q)
+
+    def uniform_reports(self, m: int, rng: np.random.Generator) -> Reports:
+        seeds = rng.integers(0, SEEDS, size=m, dtype=np.uint32)
+        return self.reports(seeds, rng.integers(self.hash_range, size=m))
+
+    def uniform_support(self) -> float:
+        return self.q
+
+    def report_of_size(self, size: float, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH) -> Reports:
+        """Return, of the buckets of `search` random seeds, the first whose number of items is nearest to the size."""
+        seed, bucket = sized_bucket(size, self.domain_size, self.hash_range, search, rng)
+        return self.reports(np.array([seed]), np.array([bucket]))
+
+    def _seeds(self, search: Search) -> int:
+        if search == "exhaustive":
+            raise ParameterError(f"an exhaustive search of {self.protocol} seeds finds most items, not a wished size")
+        return search

@@ -7,15 +7,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover import kernels
-from ldprecover._types import BoolArray, Int64Array, Reports, UInt8Array
-from ldprecover.protocols.base import FrequencyOracle
+from ldprecover.protocols.parts import Traits
+from ldprecover.protocols.unary import UnaryEncoding, set_bits
 from ldprecover.sampling import flip_threshold, words_from
+from ldprecover.types import Reports
 
 __all__ = ["OUE"]
 
 
 @dataclass(frozen=True)
-class OUE(FrequencyOracle):
+class OUE(UnaryEncoding):
     """Optimised unary encoding (paper, III-B; Wang et al., USENIX Security 2017).
 
     The report is d independent bits: the bit of the user's item is one with probability p = 1/2,
@@ -25,6 +26,8 @@ class OUE(FrequencyOracle):
     """
 
     protocol = "oue"
+    title = "optimised unary encoding"
+    traits = Traits(independent_bits=True)
 
     @property
     def p(self) -> float:
@@ -35,13 +38,8 @@ class OUE(FrequencyOracle):
         return 1 / (math.exp(self.epsilon) + 1)
 
     @property
-    def row_bytes(self) -> int:
-        """Bytes of one packed report, ceil(d/8)."""
-        return -(-self.domain_size // 8)
-
-    @property
-    def report_dtype(self) -> np.dtype:
-        return np.dtype(("u1", (self.row_bytes,)))
+    def likelihood_ratio(self) -> float:
+        return math.exp(self.epsilon)
 
     def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
         held = self._items(items)
@@ -49,31 +47,10 @@ class OUE(FrequencyOracle):
         rows = kernels.unary_rows(held.size, self.domain_size, flip_threshold(self.epsilon), words)
         coins = words(-(-held.size // 64)).view(np.uint8)
         ones = np.unpackbits(coins, count=held.size, bitorder="little")
-        self._set_bits(rows, held, ones)
+        set_bits(rows, held, ones)
         return rows
 
-    def encode(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
-        held = self._items(items)
-        rows = np.zeros((held.size, self.row_bytes), dtype=np.uint8)
-        self._set_bits(rows, held, np.ones(held.size, dtype=np.uint8))
-        return rows
-
-    def check(self, reports: Reports) -> None:
-        spare = self.row_bytes * 8 - self.domain_size
-        if spare:
-            padding = np.uint8(0xFF & ~((1 << (8 - spare)) - 1))
-            self._refuse_first(reports[:, -1] & padding != 0, "the padding bits after the last item must be zero")
-
-    def support_counts(self, reports: Reports) -> Int64Array:
-        return kernels.oue_counts(reports, self.domain_size)
-
-    def supports(self, reports: Reports) -> BoolArray:
-        return np.unpackbits(reports, axis=1, count=self.domain_size, bitorder="little").view(np.bool_)
-
-    @staticmethod
-    def _set_bits(rows: UInt8Array, positions: Int64Array, ones: UInt8Array) -> None:
-        flat = rows.reshape(-1)
-        at = np.arange(len(rows)) * rows.shape[1] + positions // 8
-        bit = (positions % 8).astype(np.uint8)
-        cleared = flat[at] & ~np.left_shift(np.uint8(1), bit)
-        flat[at] = cleared | np.left_shift(ones, bit)
+    def joint_support_threshold(self, n: int, z: int, rate: float) -> int:
+        """Return tau = nw + sqrt(nw(1-w)/rate) with w = pq^(z-1): Chebyshev's bound, as Cao et al. have it for OUE."""
+        w = self.joint_support(z)
+        return math.ceil(n * w + math.sqrt(n * w * (1 - w) / rate))

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from numpy.typing import ArrayLike
 
-from ldprecover._checks import finite_vector, target_indices
-from ldprecover._types import Reports
+from ldprecover._checks import finite_vector
 from ldprecover.errors import ParameterError
+from ldprecover.items import target_indices
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery import (
     conditional,
@@ -24,6 +24,7 @@ from ldprecover.recovery.malicious import MALICIOUS_MODELS
 from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.share import MaliciousShare, estimate_share
 from ldprecover.recovery.simplex import project_simplex
+from ldprecover.types import Reports
 
 __all__ = [
     "AUTO",

@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
-from ldprecover._checks import finite_vector, real, target_indices, whole
-from ldprecover._types import FloatArray
+from ldprecover._checks import finite_vector, real, whole
 from ldprecover.errors import ParameterError
+from ldprecover.items import target_indices
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.malicious import MALICIOUS_MODELS
 from ldprecover.recovery.reports import ReportSource
+from ldprecover.types import FloatArray
 
 __all__ = ["AUTO", "DEFAULT_ETA", "MAX_ETA", "NEEDS", "Knowledge", "Method", "Option", "Recovery", "indices_named"]
 

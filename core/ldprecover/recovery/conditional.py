@@ -5,13 +5,12 @@ from functools import partial
 
 import numpy as np
 
-from ldprecover._types import BoolArray, FloatArray, Reports
 from ldprecover.errors import ParameterError
-from ldprecover.protocols import GRR, OLH, OUE, FrequencyOracle
+from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.base import AUTO, Knowledge, Method, Recovery, indices_named
 from ldprecover.recovery.detection import drop
-from ldprecover.recovery.reports import support_sizes, supported
 from ldprecover.recovery.simplex import project_simplex
+from ldprecover.types import BoolArray, FloatArray, Reports
 
 __all__ = ["METHOD"]
 
@@ -44,32 +43,24 @@ def _more_probably_crafted(
     oracle: FrequencyOracle, reports: Reports, *, target: int, eta: float, f: FloatArray
 ) -> BoolArray:
     """Return which reports z have P(malicious | z) > 1/2."""
-    on_target = supported(oracle, reports, np.array([target]))[:, 0]
+    on_target = oracle.supported(reports, np.array([target]))[:, 0]
     suspects = reports[on_target]
     # b P_Y > (1-b) P_X is eta P_Y > P_X.
-    on_target[on_target] = math.log(eta) + _log_ratio(oracle, suspects, f) > 0 if eta else False
+    if not eta:
+        return np.zeros_like(on_target)
+    log_ratio = oracle.crafted_log_likelihood(suspects, target) - oracle.log_likelihood(suspects, f)
+    on_target[on_target] = math.log(eta) + log_ratio > 0
     return on_target
 
 
-def _log_ratio(oracle: FrequencyOracle, suspects: Reports, f: FloatArray) -> FloatArray:
-    """Return log(P_Y(z)/P_X(z)) of reports that support the target."""
-    p, q, d = oracle.p, oracle.q, oracle.domain_size
-    if isinstance(oracle, GRR):
-        return np.asarray(-np.log(q + (p - q) * f[suspects]))
-    held = oracle.supports(suspects).astype(np.float64) @ f  # the mass of the items it supports
-    if isinstance(oracle, OLH):  # a random seed either way, and its bucket of the target
-        return -np.log(p * held + (1 - p) / (oracle.hash_range - 1) * (1 - held))
-    # OUE: L ones, L - 1 of them anywhere else; against d bits, one of them the user's own.
-    sizes = support_sizes(oracle, suspects)
-    ones = max(math.floor(oracle.honest_support_size), 1)
-    crafted = -(math.lgamma(d) - math.lgamma(ones) - math.lgamma(d - ones + 1))
-    honest = sizes * math.log(q) + (d - sizes) * math.log1p(-q)
-    honest += np.log(p / q * held + (1 - p) / (1 - q) * (1 - held))
-    return np.where(sizes == ones, crafted - honest, -np.inf)
-
-
 def _unfit(oracle: FrequencyOracle) -> str | None:
-    return None if isinstance(oracle, GRR | OUE | OLH) else f"crafted {oracle.protocol} reports are not known to it"
+    nothing = np.empty(0, dtype=oracle.report_dtype)
+    try:
+        oracle.crafted_log_likelihood(nothing, 0)
+        oracle.log_likelihood(nothing, np.full(oracle.domain_size, 1 / oracle.domain_size))
+    except ParameterError as error:
+        return str(error)
+    return None
 
 
 METHOD = Method(

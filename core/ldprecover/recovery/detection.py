@@ -6,13 +6,13 @@ from functools import partial
 
 import numpy as np
 
-from ldprecover._types import BoolArray, Reports
 from ldprecover.errors import ParameterError
-from ldprecover.protocols import GRR, FrequencyOracle
+from ldprecover.items import items_in_words
+from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.base import Knowledge, Method, Recovery
-from ldprecover.recovery.reports import supported
 from ldprecover.recovery.simplex import project_simplex
 from ldprecover.tally import Tally
+from ldprecover.types import BoolArray, Reports
 
 __all__ = ["METHODS", "Suspicion", "drop"]
 
@@ -40,11 +40,11 @@ def drop(
     kept, dropped = split.kept, split.dropped
     if not kept.n:
         raise ParameterError(f"{name}: all {dropped.n} reports would be dropped, and nothing is left to estimate from")
-    genuine = oracle.estimate(kept.counts, kept.n)
+    genuine = oracle.estimate(kept.counts(oracle), kept.n)
     total = kept.n + dropped.n
-    malicious = oracle.estimate(dropped.counts, dropped.n) if dropped.n else np.zeros_like(genuine)
+    malicious = oracle.estimate(dropped.counts(oracle), dropped.n) if dropped.n else np.zeros_like(genuine)
     notes = [*notes, f"Dropped {dropped.n} of {total} reports ({dropped.n / total:.3g})."]
-    counted = oracle.estimate((kept + dropped).counts, total)
+    counted = oracle.estimate((kept + dropped).counts(oracle), total)
     if not np.allclose(counted, knowledge.poisoned, rtol=1e-9, atol=1e-9 * (1 + abs(oracle.malicious_sum))):
         notes.append("The reports that were read are not those of the poisoned frequencies: more or fewer had come.")
     return Recovery(
@@ -78,7 +78,7 @@ def _split(oracle: FrequencyOracle, reports: Reports, *, suspicious: Suspicion) 
 
 def _matches(oracle: FrequencyOracle, reports: Reports, *, targets: tuple[int, ...], reading: str) -> BoolArray:
     """Return which reports support any or all of the targets."""
-    found = supported(oracle, reports, np.array(targets))
+    found = oracle.supported(reports, np.array(targets))
     return np.asarray(found.any(axis=1) if reading == "any" else found.all(axis=1))
 
 
@@ -88,8 +88,12 @@ def _method(reading: str, projected: bool) -> Method:
     def recover(knowledge: Knowledge) -> Recovery:
         """Return the estimate from the reports that do not match the targets (paper, VI-A)."""
         oracle, targets = knowledge.oracle, knowledge.targets
-        if reading == "all" and isinstance(oracle, GRR) and len(targets) > 1:
-            raise ParameterError(f"{name}: a grr report supports one item, so none matches all {len(targets)} targets")
+        size = oracle.fixed_size
+        if reading == "all" and size is not None and len(targets) > size:
+            raise ParameterError(
+                f"{name}: a {oracle.protocol} report supports {items_in_words(size)}, so none matches all "
+                f"{len(targets)} targets"
+            )
         matched = "any target" if reading == "any" else "all targets"
         note = (
             f"Reports that support {matched} are taken as malicious; of honest reports of the other items "
@@ -115,10 +119,8 @@ def _method(reading: str, projected: bool) -> Method:
 
 def _honest_share(knowledge: Knowledge, reading: str) -> float:
     """Return P(an honest report of an item that is no target supports any or all targets)."""
-    q, r = knowledge.oracle.q, len(knowledge.targets)
-    if isinstance(knowledge.oracle, GRR):
-        return r * q
-    return 1 - (1 - q) ** r if reading == "any" else q**r
+    law = knowledge.oracle.others_law(np.array(knowledge.targets))
+    return float(1 - law[0] if reading == "any" else law[-1])
 
 
 METHODS = tuple(_method(reading, projected) for reading in ("any", "all") for projected in (True, False))

@@ -7,26 +7,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ldprecover._types import BoolArray, FloatArray, Int64Array, Reports
-from ldprecover.protocols import GRR, OLH, OUE, FrequencyOracle
+from ldprecover.items import items_in_words
+from ldprecover.laws import chi_squared_normal
+from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.base import Knowledge, Method, Recovery, indices_named
 from ldprecover.recovery.detection import drop
-from ldprecover.recovery.reports import combinations, size_counts, support_sizes, supported
+from ldprecover.recovery.reports import combinations, size_counts
+from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
 
-__all__ = ["METHOD", "honest_sizes"]
+__all__ = ["METHOD"]
 
 _THRESHOLDS = 10  # candidate thresholds: the largest differences
 _ITEMS = 6  # items of which a removed report supports one
 _ALARM = 4.75  # normal quantile of the chi-squared test that lets it drop anything: one clean round in 1e6
 _PASSED = 2.0  # normal quantile below which the sizes left are those of honest reports
 _EXPECTED = 5.0  # reports that a cell of the chi-squared test must be expected to hold
-
-
-def honest_sizes(oracle: FrequencyOracle) -> FloatArray:
-    """Return P(|S(z)| = k) of an honest OUE or OLH report, k = 0..d: Bernoulli(p) + Binomial(d-1, q)."""
-    others = _binomial(oracle.domain_size - 1, oracle.q)
-    law: FloatArray = (1 - oracle.p) * np.append(others, 0.0) + oracle.p * np.append(0.0, others)
-    return law
 
 
 def _recover(knowledge: Knowledge) -> Recovery:
@@ -42,11 +37,11 @@ def _recover(knowledge: Knowledge) -> Recovery:
     """
     oracle, source = knowledge.oracle, knowledge.reports
     assert source is not None  # the contract asks for them
-    law = honest_sizes(oracle)
+    law = oracle.support_size_law()
     observed = source.total(size_counts)
     n = int(observed.sum())
     score, cells = _chi_squared(observed, np.ones(law.size), law)
-    if _normal(score, cells) < _ALARM:
+    if chi_squared_normal(score, max(cells - 1, 1)) < _ALARM:
         note = (
             f"The sizes of the {n} reports follow the law of honest reports (chi-squared {score:.4g}, {cells} cells)."
         )
@@ -69,7 +64,7 @@ def _recover(knowledge: Knowledge) -> Recovery:
             left[sizes] -= removed
             share[sizes] = _supports_none(law.size - 1, sizes, number)
             tried, of = _chi_squared(left, share, law)
-            failed = max(_normal(tried, of) - _PASSED, 0.0)
+            failed = max(chi_squared_normal(tried, max(of - 1, 1)) - _PASSED, 0.0)
             picked = items[(chosen >> np.arange(items.size) & 1) != 0]
             best = min(best, _Removal(failed, int(removed.sum()), tried, sizes, picked), key=lambda r: r[:2])
 
@@ -102,14 +97,14 @@ class _Flagged:
     items: Int64Array
 
     def __call__(self, oracle: FrequencyOracle, reports: Reports) -> BoolArray:
-        bad: BoolArray = np.asarray(supported(oracle, reports, self.items).any(axis=1))
-        bad[bad] = self.sizes[support_sizes(oracle, reports[bad])]
+        bad: BoolArray = np.asarray(oracle.supported(reports, self.items).any(axis=1))
+        bad[bad] = self.sizes[oracle.support_sizes(reports[bad])]
         return bad
 
 
 def _supports_by_size(oracle: FrequencyOracle, reports: Reports, *, sizes: Int64Array) -> Int64Array:
     """Return, for each of the sizes, the support counts of the reports of that size."""
-    found = support_sizes(oracle, reports)
+    found = oracle.support_sizes(reports)
     return np.stack([oracle.support_counts(reports[found == size]) for size in sizes])
 
 
@@ -121,10 +116,10 @@ def _patterns(oracle: FrequencyOracle, reports: Reports, *, sizes: Int64Array, i
     """
     row = np.full(oracle.domain_size + 1, -1)
     row[sizes] = np.arange(sizes.size)
-    rows = row[support_sizes(oracle, reports)]
+    rows = row[oracle.support_sizes(reports)]
     reports, rows = reports[rows >= 0], rows[rows >= 0]
     every, columns = np.unique(items_of, return_inverse=True)
-    bits = supported(oracle, reports, every)
+    bits = oracle.supported(reports, every)
     combined = 1 << items_of.shape[1]
     counts = np.zeros((len(items_of), sizes.size * combined), np.int64)
     for i, of in enumerate(columns.reshape(items_of.shape)):
@@ -144,12 +139,6 @@ def _chi_squared(left: FloatArray | Int64Array, share: FloatArray, law: FloatArr
     return float(((cells[0] - cells[1])[used] ** 2 / cells[1][used]).sum()), int(used.sum())
 
 
-def _normal(score: float, cells: int) -> float:
-    """Return chi-squared with cells - 1 degrees of freedom as a normal quantile (Wilson and Hilferty 1931)."""
-    degrees = max(cells - 1, 1)
-    return float((np.cbrt(score / degrees) - (1 - 2 / (9 * degrees))) / np.sqrt(2 / (9 * degrees)))
-
-
 def _supports_none(d: int, sizes: Int64Array, number: int) -> FloatArray:
     """Return P(a report of that size supports none of so many items), its items drawn evenly."""
     none = np.ones(sizes.size)
@@ -158,19 +147,10 @@ def _supports_none(d: int, sizes: Int64Array, number: int) -> FloatArray:
     return none
 
 
-def _binomial(n: int, q: float) -> FloatArray:
-    """Return the probabilities of 0..n successes."""
-    k = np.arange(n + 1)
-    factorials = np.append(0.0, np.cumsum(np.log(np.arange(1, n + 1))))
-    log = factorials[n] - factorials[k] - factorials[n - k] + k * math.log(q) + (n - k) * math.log1p(-q)
-    law: FloatArray = np.exp(log)
-    return law
-
-
 def _unfit(oracle: FrequencyOracle) -> str | None:
-    if isinstance(oracle, GRR):
-        return "every grr report supports one item, so sizes tell nothing"
-    if not isinstance(oracle, OUE | OLH):
+    if oracle.fixed_size is not None:
+        return f"every {oracle.protocol} report supports {items_in_words(oracle.fixed_size)}, so sizes tell nothing"
+    if not oracle.traits.independent_bits:  # of reports of one size, no set of items would be likelier than another
         return f"the sizes of honest {oracle.protocol} reports are not known to it"
     if oracle.domain_size < _ITEMS + 2:
         return f"it needs at least {_ITEMS + 2} items"

@@ -1,38 +1,24 @@
 """FIAD: drop reports that support sets of items which honest reports support together less often."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from ldprecover._types import BoolArray, Int64Array, Reports
 from ldprecover.errors import ParameterError
-from ldprecover.protocols import GRR, OLH, OUE, FrequencyOracle
+from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.base import Knowledge, Method, Option, Recovery, indices_named
 from ldprecover.recovery.detection import drop
-from ldprecover.recovery.reports import ReportSource, combinations, supported
+from ldprecover.recovery.reports import ReportSource, combinations
+from ldprecover.types import BoolArray, Int64Array, Reports
 
-__all__ = ["METHOD", "Group", "abnormal_itemsets", "threshold"]
+__all__ = ["METHOD", "Group", "abnormal_itemsets"]
 
 _ITEMS = 24  # highest estimates that are looked at; an attack on others has not raised them
 _GROUP = 12  # items of which all sets are tested: 2^12
 _PAIR = 6.0  # standard errors by which pairs must be supported together too often for their items to be tested
 _ROUNDS = 6  # groups that are looked for in turn
-
-
-def threshold(oracle: FrequencyOracle, n: int, z: int, rate: float) -> int:
-    """Return tau_z: so many of n reports supporting z items at once are too many to be honest (Cao et al.).
-
-    OUE: an honest report supports z given items with probability at most w = pq^(z-1), and by
-    Chebyshev tau = nw + sqrt(nw(1-w)/rate) is reached with probability `rate` at most. OLH: the
-    smallest tau with P(Binomial(n, q^(z-1)) >= tau) <= rate.
-    """
-    if isinstance(oracle, OUE):
-        w = oracle.p * oracle.q ** (z - 1)
-        return math.ceil(n * w + math.sqrt(n * w * (1 - w) / rate))
-    return _binomial_threshold(n, oracle.q ** (z - 1), rate)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,10 +37,10 @@ def abnormal_itemsets(source: ReportSource, items: Int64Array, *, least: int, ra
     """Return the groups of the items that hold abnormal sets, and these. Two passes for each, and one.
 
     A group of up to 12 items is found whose pairs are supported together too often, and all its sets of
-    at least `least` items are tested, larger ones first: abnormal are those that at least tau_z
-    reports support which no abnormal set found before takes. Then the next group, among the
-    reports left. Mining all sets of all items is exponential; a group of malicious reports large
-    enough to move estimates shows in the pairs of the items it raises.
+    at least `least` items are tested, larger ones first: abnormal are those that more reports support, and no
+    abnormal set found before takes, than `FrequencyOracle.joint_support_threshold` leaves to honest ones.
+    Then the next group, among the reports left. Mining all sets of all items is exponential; a group of
+    malicious reports large enough to move estimates shows in the pairs of the items it raises.
     """
     found: list[Group] = []
     for _ in range(_ROUNDS):
@@ -78,7 +64,7 @@ def _tested(oracle: FrequencyOracle, items: Int64Array, left: Int64Array, n: int
     taken = np.zeros(left.size, np.bool_)
     for z in range(items.size, least - 1, -1):
         support = _supersets(np.where(taken, 0, left))
-        for mask in masks[(sizes == z) & (support >= threshold(oracle, n, z, rate))]:
+        for mask in masks[(sizes == z) & (support >= oracle.joint_support_threshold(n, z, rate))]:
             taken |= masks & mask == mask
             itemsets.append(tuple(items[mask >> np.arange(items.size) & 1 == 1].tolist()))
     return Group(items, tuple(itemsets), taken)
@@ -88,7 +74,7 @@ def _hold_abnormal(oracle: FrequencyOracle, reports: Reports, *, found: Sequence
     """Return which reports support an abnormal set."""
     bad = np.zeros(len(reports), np.bool_)
     for group in found:
-        bad |= group.taken[combinations(supported(oracle, reports, group.items))]
+        bad |= group.taken[combinations(oracle.supported(reports, group.items))]
     return bad
 
 
@@ -105,7 +91,7 @@ def _pairs(oracle: FrequencyOracle, reports: Reports, *, items: Int64Array, foun
     left = _left(oracle, reports, found)
     # Single precision is exact up to 2^24 reports, and a block has 2^21 at most.
     bits = np.ones((len(left), items.size + 1), np.float32)
-    bits[:, :-1] = supported(oracle, left, items)
+    bits[:, :-1] = oracle.supported(left, items)
     together: Int64Array = (bits.T @ bits).astype(np.int64)
     return together
 
@@ -115,7 +101,7 @@ def _combinations_left(
 ) -> Int64Array:
     """Return how many of the reports left support exactly each combination of the items."""
     left = _left(oracle, reports, found)
-    return np.bincount(combinations(supported(oracle, left, items)), minlength=1 << items.size)
+    return np.bincount(combinations(oracle.supported(left, items)), minlength=1 << items.size)
 
 
 def _recover(knowledge: Knowledge) -> Recovery:
@@ -172,22 +158,14 @@ def _supersets(counts: Int64Array) -> Int64Array:
     return total
 
 
-def _binomial_threshold(n: int, w: float, rate: float) -> int:
-    """Return the smallest t with P(Binomial(n, w) >= t) <= rate."""
-    low = max(0, math.floor(n * w))
-    high = min(n, math.ceil(n * w + 60 + 40 * math.sqrt(n * w)))  # beyond any rate from 1e-12
-    k = np.arange(low, high + 1)
-    factorial = np.array([math.lgamma(x + 1) + math.lgamma(n - x + 1) for x in k])
-    log = math.lgamma(n + 1) - factorial + k * math.log(w) + (n - k) * math.log1p(-w)
-    tail = np.cumsum(np.exp(log)[::-1])[::-1]
-    within = np.flatnonzero(tail <= rate)
-    return int(k[within[0]]) if within.size else n + 1
-
-
 def _unfit(oracle: FrequencyOracle) -> str | None:
-    if isinstance(oracle, GRR):
-        return "a grr report supports one item, so no set of items is supported together"
-    return None if isinstance(oracle, OUE | OLH) else f"how honest {oracle.protocol} reports support sets is not known"
+    if oracle.traits.one_item:
+        return f"a {oracle.protocol} report supports one item, so no set of items is supported together"
+    try:
+        oracle.joint_support(2)
+    except ParameterError:
+        return f"how honest {oracle.protocol} reports support sets is not known"
+    return None
 
 
 METHOD = Method(

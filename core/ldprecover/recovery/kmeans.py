@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ldprecover._types import BoolArray, FloatArray, Int64Array, Reports
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.base import AUTO, Knowledge, Method, Option, Recovery
 from ldprecover.recovery.ldprecover import subtract
 from ldprecover.recovery.simplex import project_simplex
+from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
 
 __all__ = ["METHODS", "two_means"]
 

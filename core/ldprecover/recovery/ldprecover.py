@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from ldprecover._types import FloatArray
 from ldprecover.errors import ParameterError
 from ldprecover.recovery.base import Knowledge, Method, Recovery
 from ldprecover.recovery.malicious import MALICIOUS_MODELS, SEARCH, custom, exact_targeted, untargeted
 from ldprecover.recovery.share import eta_of
 from ldprecover.recovery.simplex import project_simplex
+from ldprecover.types import FloatArray
 
 __all__ = ["METHOD", "subtract"]
 

@@ -4,12 +4,12 @@ from functools import partial
 
 import numpy as np
 
-from ldprecover._types import FloatArray, Reports, UInt8Array
 from ldprecover.errors import ParameterError
-from ldprecover.protocols import GRR, OLH, OUE, FrequencyOracle
+from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.base import Knowledge, Method, Option, Recovery
 from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.simplex import project_simplex
+from ldprecover.types import FloatArray, Reports, UInt8Array
 
 __all__ = ["METHODS", "counts_likelihood", "expectation_maximisation"]
 
@@ -27,7 +27,7 @@ def counts_likelihood(oracle: FrequencyOracle, poisoned: FloatArray) -> FloatArr
     """
     p, q = oracle.p, oracle.q
     share = np.clip(q + (p - q) * poisoned, 0.0, 1.0)
-    one_draw = isinstance(oracle, GRR)
+    one_draw = oracle.traits.one_item
 
     def at(multiplier: float) -> FloatArray:
         if one_draw:  # c/s = multiplier
@@ -70,7 +70,7 @@ def expectation_maximisation(
     supports, d bits each, and these are held; each step is a pass over them. Raises ParameterError
     where there are no reports, or more than 2^32 bits.
     """
-    lift = float(np.expm1(source.oracle.epsilon))
+    lift = _lift(source.oracle)
     packed = source.total_indexed(_packed_supports)
     n = source.n
     if not n:
@@ -99,7 +99,7 @@ def _weight_sums(oracle: FrequencyOracle, packed: UInt8Array, *, f: FloatArray) 
 
     The last number is the sum over all reports.
     """
-    lift = float(np.expm1(oracle.epsilon))
+    lift = _lift(oracle)
     bits = np.unpackbits(packed, axis=1, count=oracle.domain_size).astype(np.float32)
     weights = 1 / (1 + lift * (bits @ f.astype(np.float32)).astype(np.float64))
     return np.append(weights.astype(np.float32) @ bits, weights.sum())
@@ -120,7 +120,7 @@ def _recovery(name: str, knowledge: Knowledge, recovered: FloatArray, note: str)
 
 
 def _mle(knowledge: Knowledge) -> Recovery:
-    exact = isinstance(knowledge.oracle, GRR)
+    exact = knowledge.oracle.traits.one_item
     note = (
         "The distribution under which the counts are most likely."
         if exact
@@ -142,13 +142,15 @@ def _em(knowledge: Knowledge) -> Recovery:
 
 
 def _unfit_em(oracle: FrequencyOracle) -> str | None:
-    if isinstance(oracle, GRR):
-        return "the counts of grr reports say all that the reports do; mle is their exact likelihood"
-    return _unfit(oracle)
+    if oracle.traits.one_item:
+        return f"the counts of {oracle.protocol} reports say all that the reports do; mle is their exact likelihood"
+    return None if oracle.likelihood_ratio is not None else f"the likelihood of {oracle.protocol} reports is not known"
 
 
-def _unfit(oracle: FrequencyOracle) -> str | None:
-    return None if isinstance(oracle, GRR | OUE | OLH) else f"the likelihood of {oracle.protocol} reports is not known"
+def _lift(oracle: FrequencyOracle) -> float:
+    """Return by how much more likely a report is under an item that it supports than under another, as a share."""
+    assert oracle.likelihood_ratio is not None  # the method refuses where there is none
+    return oracle.likelihood_ratio - 1
 
 
 METHODS = (
@@ -158,7 +160,6 @@ METHODS = (
         uses=frozenset(),
         recover=_mle,
         cost="O(d), 200 times",
-        unfit=_unfit,
     ),
     Method(
         name="em",

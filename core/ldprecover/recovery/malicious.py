@@ -5,25 +5,23 @@ expectation, and sums to (k - qd)/(p - q), where k = sum pi is the mean number o
 supports. `paper` and `exact` assume k = 1, so that the sum is S = (1 - qd)/(p - q) (paper, V-C):
 GRR reports always support one item; OUE and OLH reports crafted to support many do not, and no OLH
 report can be made to over a large domain. `padded` and `searched` are the crafted reports of Cao et
-al. (USENIX Security 2021).
+al. (USENIX Security 2021), of the protocols that name them as their `crafted_model`.
 """
 
-import functools
 import math
 from collections.abc import Callable
 
 import numpy as np
 
-from ldprecover._types import FloatArray
 from ldprecover.errors import ParameterError
-from ldprecover.protocols import GRR, OLH, OUE, FrequencyOracle
+from ldprecover.protocols import PROTOCOLS, FrequencyOracle
+from ldprecover.types import FloatArray
 
 __all__ = [
     "MALICIOUS_MODELS",
     "SEARCH",
     "custom",
     "exact_targeted",
-    "expected_hits",
     "padded_targeted",
     "paper_targeted",
     "searched_targeted",
@@ -33,7 +31,7 @@ __all__ = [
 SEARCH = 1_000
 """Seeds that each malicious user tries in the model searched, as Cao et al. have it."""
 
-_MOST_TARGETS = 200  # for which expected_hits is computed
+_MOST_TARGETS = 200  # in the model searched, whose mean number of hits takes r transforms of r values
 
 
 def untargeted(oracle: FrequencyOracle, poisoned: FloatArray) -> FloatArray:
@@ -69,68 +67,48 @@ def exact_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> FloatAr
 
 
 def padded_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> FloatArray:
-    """Return f~_Y of OUE reports with ones on all targets and on random others, L = floor(p + (d-1)q) ones in all.
+    """Return f~_Y of bit vectors with ones on all targets and on random others, L = floor(p + (d-1)q) ones in all.
 
-    pi is 1 on T and (L - r)/(d - r) elsewhere, or 0 where r >= L. Raises ParameterError for another protocol.
+    pi is 1 on T and (L - r)/(d - r) elsewhere, or 0 where r >= L. Raises ParameterError for a protocol whose
+    crafted reports are others.
     """
-    if not isinstance(oracle, OUE):
-        raise ParameterError(f"malicious_model padded is of oue reports; {oracle.protocol} has no bits to pad")
+    _check_model(oracle, "padded", "no bits to pad")
     d, r = oracle.domain_size, len(targets)
-    ones = math.floor(oracle.honest_support_size)
-    return _expected(oracle, targets, on=1.0, off=max(ones - r, 0) / (d - r))
+    hits, others = oracle.expected_hits(r)
+    return _expected(oracle, targets, on=hits / r, off=others / (d - r))
 
 
 def searched_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> FloatArray:
-    """Return f~_Y of OLH reports with the best of 1,000 random seeds: the one with most targets in one bucket.
+    """Return f~_Y of hashed reports with the best of 1,000 random seeds: the one with most targets in one bucket.
 
-    pi is c/r on T, c = `expected_hits`, and 1/g elsewhere. Raises ParameterError for another
-    protocol, and for more than 200 targets.
+    pi is c/r on T, c the mean number of targets in that bucket, and 1/g elsewhere. Raises ParameterError for a
+    protocol whose crafted reports are others, and for more than 200 targets.
     """
-    if not isinstance(oracle, OLH):
-        raise ParameterError(f"malicious_model searched is of olh reports; {oracle.protocol} has no seeds to search")
+    _check_model(oracle, "searched", "no seeds to search")
     r = len(targets)
     if r > _MOST_TARGETS:
         raise ParameterError(f"malicious_model searched takes at most {_MOST_TARGETS} targets, not {r}")
-    return _expected(oracle, targets, on=expected_hits(r, oracle.hash_range, SEARCH) / r, off=oracle.q)
+    hits, _ = oracle.expected_hits(r, search=SEARCH)
+    return _expected(oracle, targets, on=hits / r, off=oracle.q)
 
 
 def custom(oracle: FrequencyOracle, support: FloatArray | None) -> FloatArray:
     """Return f~_Y of reports of which a share support[v] supports v. Raises ParameterError for one that cannot be."""
     if support is None:
         raise ParameterError("malicious_model custom needs support, the share of malicious reports for each item")
-    if isinstance(oracle, GRR) and not math.isclose(support.sum(), 1, abs_tol=1e-6):
-        raise ParameterError(f"support must sum to 1, for a grr report supports one item; it sums to {support.sum():g}")
+    size = oracle.fixed_size
+    if size is not None and not math.isclose(support.sum(), size, abs_tol=1e-6):
+        items = "one item" if size == 1 else f"{size} items"
+        raise ParameterError(
+            f"support must sum to {size}, for a {oracle.protocol} report supports {items}; it sums to {support.sum():g}"
+        )
     return (support - oracle.q) / (oracle.p - oracle.q)
 
 
-@functools.lru_cache(maxsize=64)
-def expected_hits(r: int, g: int, search: int) -> float:
-    """Return the mean, over `search` random seeds, of the most of r items that one seed puts in one of g buckets.
-
-    P(no bucket holds more than k) is the coefficient of x^r in (sum_{j<=k} Poisson_{r/g}(j) x^j)^g over
-    Poisson_r(r): r balls in g urns are g independent Poisson numbers, given their sum. The best of
-    s seeds is at most k with that to the power s. O(r^3 log g).
-    """
-    mean = 0.0
-    total = math.exp(r * math.log(r) - r - math.lgamma(r + 1))  # Poisson_r(r)
-    law = np.array([math.exp(j * math.log(r / g) - r / g - math.lgamma(j + 1)) for j in range(r + 1)])
-    for k in range(r):
-        at_most = _power(np.where(np.arange(r + 1) <= k, law, 0.0), g)[r] / total
-        mean += 1 - min(at_most, 1.0) ** search
-    return mean
-
-
-def _power(series: FloatArray, exponent: int) -> FloatArray:
-    """Return a power of a polynomial, cut off after its own degree."""
-    size = series.size
-    result = np.zeros(size)
-    result[0] = 1
-    while exponent:
-        if exponent & 1:
-            result = np.convolve(result, series)[:size]
-        series = np.convolve(series, series)[:size]
-        exponent >>= 1
-    return result
+def _check_model(oracle: FrequencyOracle, model: str, missing: str) -> None:
+    if oracle.crafted_model != model:
+        its = " and ".join(name for name, protocol in PROTOCOLS.items() if protocol.crafted_model == model)
+        raise ParameterError(f"malicious_model {model} is of {its} reports; {oracle.protocol} has {missing}")
 
 
 def _expected(oracle: FrequencyOracle, targets: tuple[int, ...], *, on: float, off: float) -> FloatArray:

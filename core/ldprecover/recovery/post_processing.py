@@ -12,11 +12,11 @@ from typing import Literal
 
 import numpy as np
 
-from ldprecover._types import FloatArray
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.base import Knowledge, Method, Option, Recovery
 from ldprecover.recovery.simplex import project_simplex
+from ldprecover.types import FloatArray
 
 __all__ = ["METHODS"]
 

@@ -13,17 +13,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ldprecover._types import BoolArray, Int64Array, Reports
 from ldprecover.errors import ParameterError, ReportError
-from ldprecover.protocols import GRR, OLH, OUE, FrequencyOracle
+from ldprecover.protocols import FrequencyOracle
 from ldprecover.tally import Tally
+from ldprecover.types import BoolArray, Int64Array, Reports
 
-__all__ = ["ReportSource", "combinations", "size_counts", "support_sizes", "supported"]
+__all__ = ["ReportSource", "combinations", "size_counts"]
 
 T = TypeVar("T")
 
 _CELLS = 1 << 22  # (report, item) pairs in a block: a block's support matrix takes 4 MB
-_TILE = 1 << 16  # pairs hashed at once: what hashing writes down stays in a core's second-level cache
 _AHEAD = 2  # blocks handed to each worker before the first of them is waited for
 
 
@@ -166,23 +165,6 @@ class ReportSource:
                 future.cancel()
 
 
-def supported(oracle: FrequencyOracle, reports: Reports, items: Int64Array) -> BoolArray:
-    """Return the (n, len(items)) matrix 1[item in S(z)], without testing the other items."""
-    if isinstance(oracle, OUE):
-        bits = np.right_shift(reports[:, items // 8], (items % 8).astype(np.uint8)) & np.uint8(1)
-        return bits.view(np.bool_)
-    if isinstance(oracle, OLH):
-        hit = np.empty((len(reports), len(items)), np.bool_)
-        for rows in _tiles(hit.shape):
-            part = reports[rows]
-            np.equal(oracle.buckets(part["seed"][:, None], items), part["bucket"][:, None], out=hit[rows])
-        return hit
-    if isinstance(oracle, GRR):
-        named: BoolArray = reports[:, None] == items
-        return named
-    return oracle.supports(reports)[:, items]
-
-
 def combinations(bits: BoolArray) -> Int64Array:
     """Return each row of up to 24 bits as one number: bit i is column i."""
     # Floats, for numpy multiplies matrices of integers slowly: in single precision, exact below 2^24.
@@ -190,24 +172,6 @@ def combinations(bits: BoolArray) -> Int64Array:
     return np.asarray((bits.astype(np.float32) @ powers).astype(np.int64))
 
 
-def support_sizes(oracle: FrequencyOracle, reports: Reports) -> Int64Array:
-    """Return |S(z)|, the number of items that each report supports."""
-    if isinstance(oracle, OUE):
-        ones: Int64Array = np.bitwise_count(reports).sum(axis=1, dtype=np.int64)
-        return ones
-    sizes = np.empty(len(reports), np.int64)
-    for rows in _tiles((len(reports), oracle.domain_size)):
-        sizes[rows] = np.count_nonzero(oracle.supports(reports[rows]), axis=1)
-    return sizes
-
-
 def size_counts(oracle: FrequencyOracle, reports: Reports) -> Int64Array:
     """Return how many reports support k items, k = 0..d."""
-    return np.bincount(support_sizes(oracle, reports), minlength=oracle.domain_size + 1)
-
-
-def _tiles(shape: tuple[int, int]) -> Iterator[slice]:
-    """Yield slices of the rows of a matrix of so many cells that a cache holds them."""
-    step = max(1, _TILE // max(1, shape[1]))
-    for start in range(0, shape[0], step):
-        yield slice(start, start + step)
+    return np.bincount(oracle.support_sizes(reports), minlength=oracle.domain_size + 1)

@@ -3,10 +3,10 @@
 import math
 from dataclasses import dataclass
 
-from ldprecover._types import FloatArray
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.base import AUTO, MAX_ETA, Knowledge
+from ldprecover.types import FloatArray
 
 __all__ = ["MaliciousShare", "estimate_share", "eta_of"]
 
@@ -31,18 +31,18 @@ def estimate_share(oracle: FrequencyOracle, poisoned: FloatArray, n: int, malici
     """Return beta = (1 - sum f~_Z)/(1 - S), where malicious reports alone would sum to S.
 
     Honest reports sum to 1 in expectation, so that E sum f~_Z = 1 + beta(S - 1) exactly. Without an attack
-    its standard error is sqrt(p(1-p) + (d-1)q(1-q))/((p-q) sqrt(n) |1-S|).
+    its standard error is sqrt(Var|S(z)|)/((p-q) sqrt(n) |1-S|), for independent bits with
+    Var|S(z)| = p(1-p) + (d-1)q(1-q).
 
-    Raises ParameterError where the sum says nothing: S = 1, as it always is for GRR, or so near 1
+    Raises ParameterError where the sum says nothing: reports all of one size, as GRR's, S = 1, or so near 1
     that noise hides a tenth of all reports.
     """
-    p, q, d = oracle.p, oracle.q, oracle.domain_size
     gap = abs(1 - malicious_sum)
-    if gap < 1e-9 * d:
+    if oracle.fixed_size is not None or gap < 1e-9 * oracle.domain_size:
         raise ParameterError(
             f"eta cannot be estimated: {oracle.protocol} estimates sum to 1 with and without such malicious reports"
         )
-    error = math.sqrt((p * (1 - p) + (d - 1) * q * (1 - q)) / n) / ((p - q) * gap)
+    error = math.sqrt(oracle.support_size_variance() / n) / ((oracle.p - oracle.q) * gap)
     if error > _COARSEST:
         raise ParameterError(
             f"eta cannot be estimated: malicious reports sum to {malicious_sum:.4g} in this model, so near the "

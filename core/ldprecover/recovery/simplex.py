@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover._checks import finite_vector
-from ldprecover._types import FloatArray
+from ldprecover.types import FloatArray
 
 __all__ = ["project_simplex"]
 

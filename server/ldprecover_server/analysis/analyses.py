@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from ldprecover.errors import ParameterError
 from ldprecover.history import Suspects
-from ldprecover.parameters import RoundParameters
+from ldprecover.items import find_items
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery import METHODS, Method
 from ldprecover.tally import Tally
@@ -28,7 +28,7 @@ from ldprecover_server.results import Results
 from ldprecover_server.rounds import KnownRound, Rounds
 from ldprecover_server.store import Store, StoredRound
 
-__all__ = ["INFER", "Analyses", "Caller", "Targets", "target_indices"]
+__all__ = ["INFER", "Analyses", "Caller", "Targets"]
 
 INFER = "infer"
 """The targets that the earlier rounds of the series give."""
@@ -115,7 +115,7 @@ class Analyses:
                 if not tally.n:
                     raise NoReportsError("the round has no reports to compare")
             else:
-                indices = tuple(target_indices(round.parameters, targets))
+                indices = tuple(find_items(targets, round.parameters.items))
             if not tally.n:
                 raise NoReportsError("the round has no reports to recover from")
             reads = chosen is not None and "reports" in chosen.needs and chosen.unfit(round.oracle) is None
@@ -236,24 +236,6 @@ class Analyses:
                 raise ParameterError(f"the round {stored.name} of the series has other items")
             found.append((other.oracle, self._store.tally(other.seq, other.oracle.domain_size)))
         return tuple(found)
-
-
-def target_indices(parameters: RoundParameters, targets: Sequence[str | int]) -> list[int]:
-    """Return the indices of targets given as labels or indices. Raises ParameterError."""
-    if not targets:
-        return []
-    index = {label: i for i, label in enumerate(parameters.items)}
-    found = []
-    for target in targets:
-        if isinstance(target, str):
-            if target not in index:
-                raise ParameterError(f"targets: no item is labelled {target[:80]!r}")
-            found.append(index[target])
-        else:
-            if not 0 <= target < len(parameters.items):
-                raise ParameterError(f"targets: {target} is no index from 0 to {len(parameters.items) - 1}")
-            found.append(target)
-    return found
 
 
 def _gone(method: str) -> ReportsGoneError:

@@ -23,8 +23,8 @@ from typing import BinaryIO
 
 import numpy as np
 
-from ldprecover._types import Reports
 from ldprecover.errors import ParameterError
+from ldprecover.types import Reports
 from ldprecover_server.analysis import frames
 from ldprecover_server.analysis.questions import Question, pack
 

@@ -7,7 +7,6 @@ from typing import Any, ClassVar, TypeVar
 import msgspec
 import numpy as np
 
-from ldprecover._types import Reports
 from ldprecover.alarms import Alarm, raise_alarms
 from ldprecover.errors import ParameterError
 from ldprecover.estimates import Estimates
@@ -15,6 +14,7 @@ from ldprecover.history import Suspects, suspects
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery import Recovery, ReportSource, recover
 from ldprecover.tally import Tally
+from ldprecover.types import Reports
 
 __all__ = [
     "AlarmsAnswer",

@@ -9,7 +9,7 @@ from msgspec import UNSET
 from starlette.responses import Response
 
 from ldprecover import Estimates, Tally
-from ldprecover.harmony import Mean, is_for_numbers
+from ldprecover.protocols.harmony import Mean, is_for_numbers
 from ldprecover_server.analysis.analyses import Caller as Asker
 from ldprecover_server.analysis.children import OnProgress
 from ldprecover_server.analysis.questions import RecoverAnswer

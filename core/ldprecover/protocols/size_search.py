@@ -4,13 +4,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldprecover import kernels
-from ldprecover._types import Int64Array, UInt32Array
 from ldprecover.kernels.xxhash32 import bucket_ranges, hash_items
-from ldprecover_attacker.seed_search import tried_seeds
+from ldprecover.protocols.seed_search import SEEDS, tried_seeds
+from ldprecover.types import Int64Array, UInt32Array
 
-__all__ = ["sized_seeds", "worth"]
+__all__ = ["sized_bucket", "sized_seeds", "worth"]
 
 _CELLS = 1 << 15  # (seed, item) pairs hashed at once while buckets are measured
+_ALL_CELLS = 1 << 18  # (seed, item) pairs and (seed, bucket) pairs held at once while all buckets are
 
 
 def worth(hits: Int64Array | int, sizes: Int64Array, aim: Int64Array | int, *, exact: bool) -> Int64Array:
@@ -47,6 +48,20 @@ def sized_seeds(
     for users, tried in tried_seeds(m, budget, rng):
         seeds[users], buckets[users] = _best_of(tried, wanted[users], aims[users], d, g, exact=exact)
     return seeds, buckets
+
+
+def sized_bucket(size: float, d: int, g: int, budget: int, rng: np.random.Generator) -> tuple[int, int]:
+    """Return, of `budget` random seeds, the first with a bucket that holds nearest to `size` of d items, and it."""
+    seeds = rng.integers(0, SEEDS, size=budget, dtype=np.uint32)
+    found: list[tuple[float, int, int]] = []
+    step = max(1, _ALL_CELLS // max(d, g))
+    for start in range(0, seeds.size, step):
+        block = seeds[start : start + step]
+        miss = np.abs(_all_sizes(block, d, g) - size)
+        row, bucket = np.unravel_index(miss.argmin(), miss.shape)
+        found.append((float(miss[row, bucket]), int(block[row]), int(bucket)))
+    _, seed, bucket = min(found, key=lambda best: best[0])
+    return seed, bucket
 
 
 def _best_of(
@@ -93,3 +108,9 @@ def _sizes(seeds: UInt32Array, buckets: UInt32Array, d: int, g: int) -> Int64Arr
         hit = hash_items(seeds[block, None], items) - lo[:, None] < width[:, None]
         sizes[block] = np.count_nonzero(hit, axis=1)
     return sizes
+
+
+def _all_sizes(seeds: UInt32Array, d: int, g: int) -> Int64Array:
+    """Return how many of the d items each seed hashes to each bucket, (seeds, g)."""
+    cells = kernels.olh_buckets(seeds[:, None], np.arange(d, dtype=np.uint32), g) + np.arange(len(seeds))[:, None] * g
+    return np.bincount(cells.ravel(), minlength=len(seeds) * g).reshape(len(seeds), g)

@@ -12,12 +12,12 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ldprecover._types import Int64Array
 from ldprecover.errors import ParameterError
 from ldprecover.parameters import RoundParameters
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.sampling import words_from
 from ldprecover.tally import Tally
+from ldprecover.types import Int64Array
 
 __all__ = ["ITEMS", "Mean", "is_for_numbers", "round_numbers"]
 
@@ -64,9 +64,9 @@ class Mean:
 
         Raises ParameterError for another domain than two items, or no report.
         """
-        if oracle.domain_size != len(ITEMS) or tally.counts.size != len(ITEMS):
+        if oracle.domain_size != len(ITEMS) or tally.summary.size != len(ITEMS):
             raise ParameterError(f"a mean needs the {len(ITEMS)} items {' and '.join(ITEMS)}")
-        minus, plus = oracle.estimate(tally.counts, tally.n)
+        minus, plus = oracle.estimate(tally.counts(oracle), tally.n)
         value = float(plus - minus)
         scale = 1 / (oracle.p - oracle.q)
         within = min(abs(value), 1.0)

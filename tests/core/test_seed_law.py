@@ -6,13 +6,13 @@ from itertools import product
 import numpy as np
 import pytest
 from scipy import stats
+from tests.seed_laws import best_hits
 
-from ldprecover import GRR, OLH, OUE, FrequencyOracle
-from ldprecover.alarms import support_size_law
-from ldprecover_attacker.honest_sizes import binomial, draw_sizes
-from ldprecover_attacker.seed_law import exhaustive_hits, hits_near, most_hits_law, sized_law
-from ldprecover_attacker.seed_search import SEEDS
-from ldprecover_attacker.size_search import sized_seeds, worth
+from ldprecover import OLH, OUE, FrequencyOracle
+from ldprecover.laws import binomial_law, draw_support_sizes
+from ldprecover.protocols.seed_law import exhaustive_hits, hits_near, most_hits_law, sized_law
+from ldprecover.protocols.seed_search import SEEDS
+from ldprecover.protocols.size_search import sized_seeds, worth
 
 Cell = tuple[int, int]
 
@@ -54,7 +54,7 @@ def test_the_law_of_a_plain_search_is_that_of_all_outcomes(r: int, g: int, budge
 
 
 @pytest.mark.parametrize(("r", "g", "budget"), [(10, 3, 1_000), (10, 4, 1_000), (30, 3, 1_000), (10, 65_536, 10)])
-def test_the_law_of_a_plain_search_agrees_with_its_other_form(best_hits, r: int, g: int, budget: int) -> None:
+def test_the_law_of_a_plain_search_agrees_with_its_other_form(r: int, g: int, budget: int) -> None:
     """The convolution of the suite, term by term, against the transform."""
     law = most_hits_law(r, g, budget)
     mean = float(law @ np.arange(r + 1))
@@ -82,7 +82,7 @@ def test_perfect_seeds_of_an_exhaustive_search_run_out() -> None:
 def test_the_number_of_hits_nearest_to_a_wish_has_the_law_of_all_outcomes(budget: int) -> None:
     r, g = 3, 3
     weights = dict.fromkeys(product(range(r + 1), repeat=budget), 1.0)
-    law = binomial(r, 1 / g)
+    law = binomial_law(r, 1 / g)
     for values in weights:
         weights[values] = float(np.prod(law[list(values)]))
     for wish in range(r + 1):
@@ -123,23 +123,19 @@ def test_no_two_kinds_of_bucket_are_worth_the_same(exact: bool) -> None:
         assert np.unique(worth(hits, sizes, aim, exact=exact)).size == hits.size
 
 
-def test_a_grr_report_supports_one_item() -> None:
-    assert draw_sizes(GRR(0.5, 30), 3, np.random.default_rng(1)).tolist() == [1, 1, 1]
-
-
 @pytest.mark.parametrize(("n", "p"), [(1, 0.5), (101, 0.3775), (489, 1 / 3), (5, 0.001)])
 def test_a_binomial_law_is_one(n: int, p: float) -> None:
-    assert binomial(n, p) == pytest.approx(stats.binom(n, p).pmf(np.arange(n + 1)), abs=1e-12)
+    assert binomial_law(n, p) == pytest.approx(stats.binom(n, p).pmf(np.arange(n + 1)), abs=1e-12)
 
 
 @pytest.mark.parametrize("oracle", [OUE(0.5, 102), OLH(0.5, 102, 3)], ids=repr)
 def test_sizes_are_drawn_as_honest_reports_have_them(oracle: FrequencyOracle) -> None:
     """Draws, and honest reports, of 40,000 users each: chi-square over common sizes below its 1 - 1e-9 quantile."""
     m, rng = 40_000, np.random.default_rng(2)
-    law = support_size_law(oracle)
+    law = oracle.support_size_law()
     common = law * m >= 10
     honest = oracle.supports(oracle.perturb(rng.integers(0, 102, m), rng)).sum(axis=1)
-    for sizes in (draw_sizes(oracle, m, rng), honest):
+    for sizes in (draw_support_sizes(m, 102, oracle.p, oracle.q, rng), honest):
         counts = np.bincount(sizes, minlength=law.size)[common]
         statistic = ((counts - m * law[common]) ** 2 / (m * law[common])).sum()
         assert statistic <= stats.chi2.isf(1e-9, common.sum())

@@ -6,9 +6,18 @@ from collections.abc import Iterator
 import numpy as np
 
 from ldprecover import kernels
-from ldprecover._types import UInt32Array
+from ldprecover.types import Int64Array, UInt32Array
 
-__all__ = ["SEEDS", "exhaustive_seeds", "fullest_buckets", "most_hits", "sampled_seeds", "tried_seeds"]
+__all__ = [
+    "SEEDS",
+    "exhaustive_seeds",
+    "fullest_buckets",
+    "most_hits",
+    "sampled_seeds",
+    "scanned_seeds",
+    "seeds_near",
+    "tried_seeds",
+]
 
 SEEDS = 1 << 32
 """Number of seeds of the hash."""
@@ -57,12 +66,40 @@ def sampled_seeds(wanted: UInt32Array, g: int, budget: int, rng: np.random.Gener
     return found
 
 
+def seeds_near(
+    wishes: Int64Array, buckets: UInt32Array, items: UInt32Array, g: int, budget: int, rng: np.random.Generator
+) -> UInt32Array:
+    """Return for each of m users, of `budget` random seeds of its own, the one nearest to its wish.
+
+    The wish is how many of the r items the seed hashes to the user's bucket; the smaller of two as near.
+    """
+    found = np.empty(len(wishes), dtype=np.uint32)
+    for users, seeds in tried_seeds(len(wishes), budget, rng):
+        wish, bucket = wishes[users, None], buckets[users, None]
+        hits = np.zeros(seeds.shape, dtype=np.int64)
+        for item in items:
+            hits += kernels.olh_buckets(seeds, item, g) == bucket
+        best = (2 * np.abs(hits - wish) + (hits > wish)).argmin(axis=1)
+        found[users] = seeds[np.arange(len(wish)), best]
+    return found
+
+
 def tried_seeds(m: int, budget: int, rng: np.random.Generator) -> Iterator[tuple[slice, UInt32Array]]:
     """Yield, some users at a time, which of the m they are and the `budget` random seeds that each of them tries."""
     step = max(1, _BLOCK // budget)
     for start in range(0, m, step):
         users = slice(start, min(start + step, m))
         yield users, rng.integers(0, SEEDS, size=(users.stop - start, budget), dtype=np.uint32)
+
+
+def scanned_seeds(wanted: UInt32Array, g: int, rng: np.random.Generator) -> UInt32Array:
+    """Return for each of the m rows a seed by `exhaustive_seeds`, scanning once for each distinct row."""
+    found = np.empty(len(wanted), dtype=np.uint32)
+    rows, group = np.unique(wanted, axis=0, return_inverse=True)
+    for i, items in enumerate(rows):
+        members = np.flatnonzero(group == i)
+        found[members] = exhaustive_seeds(items, g, members.size, rng)
+    return found
 
 
 def exhaustive_seeds(

@@ -1,9 +1,19 @@
-"""Skewed laws beside scipy's."""
+"""Laws beside scipy's."""
 
+import numpy as np
 import pytest
 from scipy import stats
 
-from ldprecover._skewed import chi_squared_quantile, skewed_quantile, skewed_tail
+from ldprecover.laws import (
+    binomial_law,
+    binomial_threshold,
+    chi_squared_normal,
+    chi_squared_quantile,
+    poisson_quantile,
+    skewed_quantile,
+    skewed_tail,
+    support_size_law,
+)
 
 
 @pytest.mark.parametrize("freedom", [3, 10, 40, 400])
@@ -37,3 +47,32 @@ def test_far_out_the_tail_of_a_count_is_at_least_what_it_is(mean: float, least: 
 def test_nothing_lies_beyond_the_end_of_the_law() -> None:
     assert skewed_tail(-3.0, 1.0) == 1
     assert skewed_tail(3.0, -1.0) == 0
+
+
+@pytest.mark.parametrize(("n", "p"), [(1, 0.5), (10, 0.01), (489, 0.38), (5000, 0.5)])
+def test_the_binomial_law_is_scipys(n: int, p: float) -> None:
+    assert binomial_law(n, p) == pytest.approx(stats.binom.pmf(np.arange(n + 1), n, p), rel=1e-9, abs=1e-300)
+
+
+@pytest.mark.parametrize(("n", "p"), [(100, 0.3), (100_000, 0.001), (3, 0.9)])
+@pytest.mark.parametrize("rate", [0.5, 0.01, 1e-9])
+def test_the_binomial_threshold_is_the_first_whose_tail_is_within_the_rate(n: int, p: float, rate: float) -> None:
+    least = binomial_threshold(n, p, rate)
+    assert stats.binom.sf(least - 1, n, p) <= rate < stats.binom.sf(least - 2, n, p)
+
+
+def test_the_support_size_law_is_that_of_one_bit_and_many() -> None:
+    law = support_size_law(5, 0.5, 0.25)
+    assert law == pytest.approx(np.convolve([0.5, 0.5], stats.binom.pmf(np.arange(5), 4, 0.25)))
+
+
+@pytest.mark.parametrize("mean", [0.0, 0.3, 20.0])
+@pytest.mark.parametrize("level", [0.5, 0.999])
+def test_the_poisson_quantile_is_scipys(mean: float, level: float) -> None:
+    assert poisson_quantile(level, mean) == stats.poisson.ppf(level, mean) or mean == 0
+
+
+@pytest.mark.parametrize("freedom", [3, 40])
+def test_a_chi_squared_value_becomes_the_normal_quantile_of_its_level(freedom: int) -> None:
+    value = chi_squared_quantile(0.999, freedom)
+    assert chi_squared_normal(value, freedom) == pytest.approx(stats.norm.ppf(0.999))

@@ -15,10 +15,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ldprecover._types import FloatArray, Int64Array
-from ldprecover_attacker.honest_sizes import binomial
-from ldprecover_attacker.seed_search import SEEDS
-from ldprecover_attacker.size_search import worth
+from ldprecover.laws import binomial_law
+from ldprecover.protocols.seed_search import SEEDS
+from ldprecover.protocols.size_search import worth
+from ldprecover.types import FloatArray, Int64Array
 
 __all__ = ["exhaustive_hits", "hits_near", "most_hits_law", "sized_law"]
 
@@ -44,7 +44,7 @@ def exhaustive_hits(r: int, g: int, m: int) -> float:
 
 @lru_cache(maxsize=4096)
 def sized_law(r: int, d: int, g: int, budget: int, size: int, exact: bool) -> tuple[float, float]:
-    """Return E h and E o of the cell that is worth most, by `ldprecover_attacker.size_search.worth`.
+    """Return E h and E o of the cell that is worth most, by `ldprecover.protocols.size_search.worth`.
 
     Some dozen transforms of r·d values, 10 ms at d = 490; few seeds, or an unlikely size, take more.
     """
@@ -58,7 +58,7 @@ def hits_near(r: int, g: int, budget: int, wish: int) -> float:
     """Return the mean of the value nearest to `wish` among `budget` Binomial(r, 1/g) ones; ties to the smaller."""
     hits = np.arange(r + 1)
     order = np.argsort(2 * np.abs(hits - wish) + (hits > wish))
-    beyond = np.clip(1.0 - np.cumsum(binomial(r, 1 / g)[order]), 0.0, 1.0)  # P(one value is further than this one)
+    beyond = np.clip(1.0 - np.cumsum(binomial_law(r, 1 / g)[order]), 0.0, 1.0)  # P(one value is further than this one)
     best = -np.diff(beyond**budget, prepend=1.0)
     return float(best @ hits[order])
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.seed_laws import best_hits
 
 from ldprecover import OLH
-from ldprecover_attacker.seed_search import exhaustive_seeds, fullest_buckets, most_hits, sampled_seeds
+from ldprecover.protocols.seed_search import exhaustive_seeds, fullest_buckets, most_hits, sampled_seeds
 
 TARGETS = np.arange(3, 103, 10, dtype=np.uint32)
 
@@ -76,7 +77,7 @@ def test_each_user_has_the_best_of_its_own_seeds() -> None:
 
 
 @pytest.mark.parametrize(("r", "g", "budget"), [(10, 3, 1), (10, 3, 30), (10, 3, 1_000), (10, 4, 1_000), (4, 30, 200)])
-def test_hits_follow_the_exact_law_of_the_best_seed(best_hits, r: int, g: int, budget: int) -> None:
+def test_hits_follow_the_exact_law_of_the_best_seed(r: int, g: int, budget: int) -> None:
     """The mean over 3,000 users is the law's to 6 sd of the law (2e-9 a case)."""
     m = 3_000
     wanted = np.broadcast_to(TARGETS[:r], (m, r))
@@ -86,7 +87,7 @@ def test_hits_follow_the_exact_law_of_the_best_seed(best_hits, r: int, g: int, b
     assert abs(hits.mean() - mean) <= 6 * (variance / m) ** 0.5
 
 
-def test_the_exact_law_gives_the_known_mean_hits(best_hits) -> None:
+def test_the_exact_law_gives_the_known_mean_hits() -> None:
     """Ten targets: 4.93 in the fullest bucket of a random seed, 8.71 in the best of 1,000 (g = 3)."""
     assert [round(best_hits(10, 3, budget)[0], 2) for budget in (1, 1_000)] == [4.93, 8.71]
     assert [round(best_hits(10, 4, budget)[0], 1) for budget in (1, 1_000)] == [4.2, 7.9]

@@ -5,6 +5,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = [
+    "BoolArray",
+    "FloatArray",
+    "Int64Array",
+    "Reports",
+    "UInt8Array",
+    "UInt16Array",
+    "UInt32Array",
+    "UInt64Array",
+]
+
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 Int64Array = NDArray[np.int64]

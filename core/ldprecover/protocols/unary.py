@@ -1,0 +1,134 @@
+"""Unary encoding: a report is a bit vector over the items."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ldprecover import kernels
+from ldprecover.errors import ReportError
+from ldprecover.protocols.padding import PaddedReports
+from ldprecover.protocols.parts import Column, ReportForms
+from ldprecover.tally import Tally
+from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, UInt8Array
+
+__all__ = ["UNARY_FORMS", "UnaryEncoding", "set_bits"]
+
+UNARY_FORMS = ReportForms(
+    json="d characters a report, position i is item i.",
+    packed="ceil(d/8) bytes a report, item i is bit i%8 of byte i//8 (bit 0 the least significant), padding bits zero.",
+    values={"reports": {"type": "string", "pattern": "^[01]+$"}},
+    example={"reports": ["0100"]},
+)
+
+
+@dataclass(frozen=True)
+class UnaryEncoding(PaddedReports):
+    """A protocol whose report is d bits; it supports the items whose bits are one.
+
+    Packed, item i is bit i%8 of byte i//8 (bit 0 the least significant); padding bits are zero. How bits
+    are drawn is each protocol's own.
+    """
+
+    forms = UNARY_FORMS
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one packed report, ceil(d/8)."""
+        return -(-self.domain_size // 8)
+
+    @property
+    def report_dtype(self) -> np.dtype:
+        return np.dtype(("u1", (self.row_bytes,)))
+
+    def encode(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
+        """Return each item with its own bit alone: one, and all others zero."""
+        held = self._items(items)
+        rows = np.zeros((held.size, self.row_bytes), dtype=np.uint8)
+        set_bits(rows, held, np.ones(held.size, dtype=np.uint8))
+        return rows
+
+    def check(self, reports: Reports) -> None:
+        spare = self.row_bytes * 8 - self.domain_size
+        if spare:
+            padding = np.uint8(0xFF & ~((1 << (8 - spare)) - 1))
+            self._refuse_first(reports[:, -1] & padding != 0, "the padding bits after the last item must be zero")
+
+    def summarise(self, reports: Reports) -> Int64Array:
+        return kernels.oue_counts(reports, self.domain_size)
+
+    def supports(self, reports: Reports) -> BoolArray:
+        return np.unpackbits(reports, axis=1, count=self.domain_size, bitorder="little").view(np.bool_)
+
+    def supported(self, reports: Reports, items: Int64Array) -> BoolArray:
+        bits = np.right_shift(reports[:, items // 8], (items % 8).astype(np.uint8)) & np.uint8(1)
+        return bits.view(np.bool_)
+
+    def support_sizes(self, reports: Reports) -> Int64Array:
+        ones: Int64Array = np.bitwise_count(reports).sum(axis=1, dtype=np.int64)
+        return ones
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return (Column("reports", str, self.domain_size, "report", self.fixed_size),)
+
+    def to_columns(self, reports: Reports) -> tuple[list[Any], ...]:
+        digits = (self.supports(reports).view(np.uint8) + ord("0")).astype(np.uint8)
+        return ([row.tobytes().decode("ascii") for row in digits],)
+
+    def from_columns(self, values: Sequence[list[Any]]) -> Reports:
+        (rows,), (column,), d = values, self.columns, self.domain_size
+        text = "".join(rows) if set(map(type, rows)) == {str} and set(map(len, rows)) == {d} else None
+        if text is None or not text.isascii():
+            position = next(i for i, row in enumerate(rows) if not column.takes(row))
+            raise ReportError(column.reason, position=position)
+        digits = np.frombuffer(text.encode("ascii"), dtype=np.uint8).reshape(len(rows), d) - ord("0")
+        bad = np.asarray((digits > 1).any(axis=1))
+        if column.ones is not None:
+            bad = bad | (np.count_nonzero(digits, axis=1) != column.ones)
+        self._refuse_first(bad, column.reason)
+        return np.packbits(digits, axis=1, bitorder="little")
+
+    def crafted_log_likelihood(self, reports: Reports, target: int) -> FloatArray:
+        """Return log P(z) of reports of L ones, L - 1 of them anywhere beside the target's."""
+        d, ones = self.domain_size, max(self.expected_size, 1)
+        crafted = -(math.lgamma(d) - math.lgamma(ones) - math.lgamma(d - ones + 1))
+        return np.where(self.support_sizes(reports) == ones, crafted, -np.inf)
+
+    def log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
+        if not self.traits.independent_bits:
+            return super().log_likelihood(reports, frequencies)
+        p, q, d = self.p, self.q, self.domain_size
+        held = self.supports(reports).astype(np.float64) @ frequencies  # the mass of the items it supports
+        sizes = self.support_sizes(reports)
+        log = sizes * math.log(q) + (d - sizes) * math.log1p(-q)
+        log += np.log(p / q * held + (1 - p) / (1 - q) * (1 - held))
+        return log
+
+    def honest_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
+        """Return a tally of honest reports, drawn from its exact law.
+
+        In O(d) where the bits are independent: C(v) = Bin(n_v, p) + Bin(n - n_v, q), independent over the items.
+        """
+        if not self.traits.independent_bits:
+            return super().honest_tally(true_counts, rng)
+        held = self._true_counts(true_counts)
+        n = int(held.sum())
+        return Tally(rng.binomial(held, self.p) + rng.binomial(n - held, self.q), n)
+
+    def encoded_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
+        held = self._true_counts(true_counts)
+        return Tally(held, int(held.sum()))
+
+
+def set_bits(rows: UInt8Array, positions: Int64Array, ones: UInt8Array) -> None:
+    """Set in each row the bit at its position to its one or zero."""
+    flat = rows.reshape(-1)
+    at = np.arange(len(rows)) * rows.shape[1] + positions // 8
+    bit = (positions % 8).astype(np.uint8)
+    cleared = flat[at] & ~np.left_shift(np.uint8(1), bit)
+    flat[at] = cleared | np.left_shift(ones, bit)

@@ -1,0 +1,126 @@
+"""What every protocol's crafted reports support, against what the protocol says that they support."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from tests.toy_protocols import Bare, Subsets
+
+from ldprecover import OUE, FrequencyOracle, ParameterError, frequency_oracle
+from ldprecover.protocols import PROTOCOLS, Aim
+from ldprecover.types import FloatArray, Reports
+
+D, M = 24, 4_000
+AIMS: tuple[Aim, ...] = ("most", "balanced", "honest")
+WANTED = [([3], 1), ([2, 4, 6], 3), ([1, 2, 3, 9, 20, 22, 23], 4), (list(range(D)), 7)]
+
+
+ORACLES = [frequency_oracle(name, 1.0, D) for name in PROTOCOLS] + [Subsets(1.0, D)]
+over_oracles = pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: oracle.protocol)
+
+
+def rng(seed: int = 20) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def assert_expected(oracle: FrequencyOracle, reports: Reports, pi: FloatArray) -> None:
+    """Each item's count within Bernstein's bound of a binomial: an item fails in at most 1e-11 of all trials."""
+    oracle.check(reports)
+    counts = oracle.supports(reports).sum(axis=0)
+    level, variance = math.log(2 / 1e-11), M * np.clip(pi * (1 - pi), 0, None)
+    bound = np.where(variance > 1e-6, level / 3 + np.sqrt(level**2 / 9 + 2 * level * variance), 1e-6)
+    assert pi.shape == (D,)
+    assert (np.abs(counts - M * pi) <= bound).all()
+
+
+def subsets(items: list[int], r: int) -> np.ndarray:
+    """Return M random sets of r of the items."""
+    order = rng(3).random((M, len(items))).argsort(axis=1)[:, :r]
+    return np.array(items)[order]
+
+
+@over_oracles
+@pytest.mark.parametrize("aim", AIMS)
+@pytest.mark.parametrize(
+    ("targets", "r"), [([3], 1), ([2, 4, 6], 3), ([1, 2, 3, 9, 20, 22, 23], 4), (list(range(D)), 7)]
+)
+def test_crafted_reports_support_what_is_expected(
+    oracle: FrequencyOracle, aim: Aim, targets: list[int], r: int
+) -> None:
+    included = np.zeros(D)
+    included[targets] = r / len(targets)
+    reports = oracle.craft(subsets(targets, r), rng(), aim=aim, search=20)
+    assert_expected(oracle, reports, oracle.crafted_support(included, r, aim=aim, search=20, m=M))
+
+
+@over_oracles
+@pytest.mark.parametrize("crafted", [False, True])
+def test_reports_of_one_item_support_what_is_expected(oracle: FrequencyOracle, crafted: bool) -> None:
+    weights = rng(4).dirichlet(np.full(D, 0.3))
+    items = rng(5).choice(D, size=M, p=weights)
+    if crafted:
+        assert_expected(oracle, oracle.craft(items[:, None], rng()), oracle.crafted_support(weights, 1))
+    else:
+        assert_expected(oracle, oracle.encode(items, rng()), oracle.encoded_support(weights))
+
+
+@over_oracles
+def test_uniform_reports_support_every_item_alike(oracle: FrequencyOracle) -> None:
+    assert_expected(oracle, oracle.uniform_reports(M, rng()), np.full(D, oracle.uniform_support()))
+
+
+@over_oracles
+@pytest.mark.parametrize("rate", [0.1, 0.5])
+def test_reports_by_coins_support_what_is_expected(oracle: FrequencyOracle, rate: float) -> None:
+    targets = np.array([5, 0, 17, 11])
+    if oracle.fixed_size == 1:
+        with pytest.raises(ParameterError, match=f"{oracle.protocol} lacks"):
+            oracle.craft_by_coins(targets, rate, M, rng())
+        return
+    reports = oracle.craft_by_coins(targets, rate, M, rng(), search=20)
+    assert_expected(oracle, reports, oracle.coin_support(targets, rate, search=20))
+
+
+@over_oracles
+@pytest.mark.parametrize("size", [D, D / 2, 1])
+def test_a_report_of_a_wished_size_is_one_valid_report(oracle: FrequencyOracle, size: float) -> None:
+    report = oracle.report_of_size(size, rng(), search=50)
+    oracle.check(report)
+    assert len(report) == 1
+    assert oracle.fixed_size in (None, int(oracle.supports(report).sum()))
+
+
+@pytest.mark.parametrize("size", [D, D / 2, 1, 0])
+def test_a_bit_vector_has_the_wished_size(size: float) -> None:
+    assert OUE(1.0, D).supports(OUE(1.0, D).report_of_size(size, rng())).sum() == size
+
+
+def test_reports_of_a_fixed_size_have_it_whatever_is_wanted() -> None:
+    oracle = Subsets(1.0, D)
+    for r in (1, 5, 9):
+        wanted = subsets(list(range(D)), r)
+        for aim in AIMS:
+            supports = oracle.supports(oracle.craft(wanted, rng(), aim=aim))
+            assert (supports.sum(axis=1) == 5).all()
+            assert (np.take_along_axis(supports, wanted, axis=1).sum(axis=1) == min(r, 5)).all()
+            assert oracle.expected_hits(r, aim=aim) == pytest.approx((min(r, 5), max(5 - r, 0)))
+    for reports in (oracle.uniform_reports(50, rng()), oracle.craft_by_coins(np.arange(8), 0.9, 50, rng())):
+        assert (oracle.supports(reports).sum(axis=1) == 5).all()
+
+
+def test_a_protocol_refuses_by_its_name_what_it_lacks() -> None:
+    oracle, targets, weights = Bare(1.0, D), np.array([1, 2]), np.full(D, 1 / D)
+    lacking: dict[str, Callable[[], object]] = {
+        "a law of encoded reports": lambda: oracle.encoded_support(weights),
+        "crafted reports": lambda: oracle.craft(targets[None, :], rng()),
+        "a law of crafted reports": lambda: oracle.crafted_support(weights, 1),
+        "reports crafted by coins": lambda: oracle.craft_by_coins(targets, 0.5, 1, rng()),
+        "a law of reports crafted by coins": lambda: oracle.coin_support(targets, 0.5),
+        "uniformly random reports": lambda: oracle.uniform_reports(1, rng()),
+        "a law of uniformly random reports": oracle.uniform_support,
+        "reports of a wished size": lambda: oracle.report_of_size(3, rng()),
+    }
+    for what, call in lacking.items():
+        with pytest.raises(ParameterError, match=f"^bare lacks {what}$"):
+            call()

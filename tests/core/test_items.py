@@ -1,0 +1,31 @@
+"""Items by index and by label."""
+
+import pytest
+
+from ldprecover import ParameterError
+from ldprecover.items import find_items, target_indices
+
+ITEMS = ("a", "b", "1")
+
+
+def test_indices_are_sorted_and_come_once() -> None:
+    assert target_indices([4, 0, 4], 5) == (0, 4)
+    assert target_indices([], 5) == ()
+
+
+@pytest.mark.parametrize("targets", [[5], [-1], [True], [1.0], ["1"], 3])
+def test_what_is_no_index_is_refused(targets: object) -> None:
+    with pytest.raises(ParameterError, match="target"):
+        target_indices(targets, 5)  # type: ignore[arg-type]
+
+
+def test_a_string_is_a_label_and_an_integer_an_index() -> None:
+    assert find_items(["1", 1, "a", "1"], ITEMS) == [2, 1, 0, 2]
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"), [("c", "no item is labelled 'c'"), (3, "3 is no index from 0 to 2"), (-1, "-1 is no index")]
+)
+def test_an_item_that_is_not_there_is_refused(target: str | int, reason: str) -> None:
+    with pytest.raises(ParameterError, match=reason):
+        find_items([0, target], ITEMS)

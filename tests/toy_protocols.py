@@ -1,0 +1,37 @@
+"""Protocols that only tests have."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ldprecover import OUE
+from ldprecover.protocols.crafting import CraftedReports
+from ldprecover.protocols.padding import padded_rows
+from ldprecover.protocols.parts import Traits
+from ldprecover.types import Reports
+
+
+@dataclass(frozen=True)
+class Subsets(OUE):
+    """Bit vectors of which malicious users may send those with five ones alone."""
+
+    protocol = "subsets"
+    traits = Traits()
+    fixed_size = 5
+
+    def encode(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
+        held = self._items(items)
+        return padded_rows(held[:, None], np.full(held.size, 5), self.domain_size, np.random.default_rng(rng))
+
+
+@dataclass(frozen=True)
+class Bare(OUE):
+    """A protocol that says nothing of crafted reports."""
+
+    protocol = "bare"
+
+
+for _name, _value in vars(CraftedReports).items():
+    if not _name.startswith("_"):
+        setattr(Bare, _name, _value)
