@@ -233,8 +233,8 @@ def digests() -> dict[str, Any]:
         )
     return {
         "about": (
-            "SHA-256 of: protocol in ASCII, a zero byte, epsilon as a double, hash_range or subset_size (0 for none) and "
-            "number of items as u4, then each label as u4 length and UTF-8 bytes; little-endian."
+            "SHA-256 of: protocol in ASCII, a zero byte, epsilon as a double, hash_range or subset_size (0 for none) "
+            "and number of items as u4, then each label as u4 length and UTF-8 bytes; little-endian."
         ),
         "cases": cases,
     }

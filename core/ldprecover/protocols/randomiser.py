@@ -134,6 +134,13 @@ class LocalRandomiser(ABC):
     def check(self, reports: Reports) -> None:
         """Raise ReportError, with position and reason, for the first report outside its range."""
 
+    def check_submission(self, reports: Reports) -> None:
+        """Raise ReportError for checked reports that honest users send together once in 10^9, or less.
+
+        They are of one submission. What is that improbable is the protocol's own; most have nothing.
+        """
+        return
+
     @abstractmethod
     def supports(self, reports: Reports) -> BoolArray:
         """Return the (n, d) matrix 1[v in S(z)]: for analysis; counting never needs it."""
