@@ -80,7 +80,8 @@ class Campaign:
             round_ = server.parameters(self.round_id)
         attack = self.attack.resolve(round_.parameters.items)
         rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(_STREAM,)))
-        reports = attack.reports(round_.parameters.oracle, self.m, rng)
+        oracle = round_.parameters.oracle
+        reports = attack.reports(oracle, self.m, rng)
         with progress_bar("malicious users report") if progress == "bar" else nullcontext(progress) as move:
             accepted = submit_reports(
                 self.url,
@@ -94,5 +95,6 @@ class Campaign:
                 timeout=self.timeout,
                 retries=self.retries,
                 transport=self.transport,
+                oracle=oracle,
             )
         return CampaignResult(round_.id, attack, self.m, self.seed, accepted)

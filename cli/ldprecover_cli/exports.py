@@ -110,7 +110,7 @@ def _columns(exported: "RoundExport", target: list[str], how: dict[str, Any]) ->
         "round": exported.round,
         "n": exported.tally.n,
         "items": items,
-        "counts": exported.tally.counts.tolist(),
+        "counts": exported.tally.counts(exported.parameters.oracle).tolist(),
     }
     if not exported.tally.n:
         return answer

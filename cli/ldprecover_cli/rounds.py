@@ -22,7 +22,7 @@ from ldprecover_cli.options import (
 from ldprecover_cli.output import console, counted, plain, plain_table, print_json
 
 if TYPE_CHECKING:
-    from ldprecover_client import RoundStatus
+    from ldprecover_client import RoundStatus, RoundSummary
 
 __all__ = ["app"]
 
@@ -116,7 +116,7 @@ def list_rounds(*, url: Url = DEFAULT_URL, json: Json = False) -> None:
     with connected(url) as server:
         found = server.rounds()
     if json:
-        print_json({"rounds": [asdict(round) for round in found]})
+        print_json({"rounds": [_flat(round) for round in found]})
         return
     if not found:
         console().print("No rounds yet. Open one with: ldprecover round open")
@@ -210,7 +210,15 @@ def _labels(
 
 
 def _fields(status: "RoundStatus") -> dict[str, Any]:
-    return {**asdict(status.summary), "items": list(status.parameters.items)}
+    return {**_flat(status.summary), "items": list(status.parameters.items)}
+
+
+def _flat(summary: "RoundSummary") -> dict[str, Any]:
+    """Return a round's fields by name, the protocols' own parameters among them."""
+    flat: dict[str, Any] = {}
+    for name, value in asdict(summary).items():
+        flat |= value if name == "own" else {name: value}
+    return flat
 
 
 def _show(status: "RoundStatus", *, json: bool) -> None:

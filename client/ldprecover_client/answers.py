@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, TypedDict
 
 from ldprecover import ParameterError, RoundExport, RoundParameters
+from ldprecover.protocols import PROTOCOLS, own_parameters
 from ldprecover_client.errors import InconsistentRoundError, InvalidAnswerError, RefusedError
 
 __all__ = [
@@ -94,7 +95,10 @@ class Round:
 
 @dataclass(frozen=True)
 class RoundSummary:
-    """A round without its items, as a list of rounds has it; p, q and digest are as stated, unchecked."""
+    """A round without its items, as a list of rounds has it; p, q and digest are as stated, unchecked.
+
+    `own` has every parameter that is some protocols' own by its name, None for one that is not the round's.
+    """
 
     id: str
     name: str
@@ -103,7 +107,7 @@ class RoundSummary:
     protocol: str
     epsilon: float
     domain_size: int
-    hash_range: int | None
+    own: dict[str, int | None]
     p: float
     q: float
     digest: str
@@ -132,7 +136,7 @@ class RoundStatus(Round):
             protocol=parameters.protocol,
             epsilon=parameters.epsilon,
             domain_size=len(parameters.items),
-            hash_range=parameters.hash_range,
+            own={**dict.fromkeys(own_parameters()), **parameters.own},
             **{name: getattr(self, name) for name in shared},
         )
 
@@ -360,14 +364,19 @@ def _reference(body: dict[str, Any], name: str) -> str:
 
 def _immutable(body: dict[str, Any]) -> dict[str, Any]:
     protocol, epsilon, items = _text(body, "protocol"), _number(body, "epsilon"), _labels(body)
-    hash_range = None if body.get("hash_range") is None else _integer(body, "hash_range", 0)
-    if protocol == "olh" and hash_range is None:
-        raise InvalidAnswerError("an olh round states its hash_range; a client never computes it")
+    own, kind = _own(body), PROTOCOLS.get(protocol)
+    if kind is not None and kind.parameter is not None and own[kind.parameter] is None:
+        raise InvalidAnswerError(f"an {protocol} round states its {kind.parameter}; a client never computes it")
     try:
-        parameters = RoundParameters(protocol, epsilon, tuple(items), hash_range)
+        parameters = RoundParameters.named(protocol, epsilon, items, own)
     except ParameterError as error:
         raise InconsistentRoundError(f"the parameters are those of no round: {_plain(str(error))}") from None
     return {"parameters": parameters, **_stated(body)}
+
+
+def _own(body: dict[str, Any]) -> dict[str, int | None]:
+    """Return the parameters that are some protocols' own, by name; None for one that is not the round's."""
+    return {name: None if body.get(name) is None else _integer(body, name, 0) for name in own_parameters()}
 
 
 def _stated(body: dict[str, Any]) -> dict[str, Any]:
@@ -404,7 +413,7 @@ def _summary(body: dict[str, Any]) -> RoundSummary:
         protocol=_text(body, "protocol"),
         epsilon=_number(body, "epsilon"),
         domain_size=_integer(body, "domain_size", 2),
-        hash_range=None if body.get("hash_range") is None else _integer(body, "hash_range", 2),
+        own=_own(body),
         **_stated(body),
         **_mutable(body),
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ldprecover.protocols import MAX_DOMAIN_SIZE
+from ldprecover.protocols import MAX_DOMAIN_SIZE, FrequencyOracle
 from ldprecover.wire import pack
 from ldprecover_client.calls import checked_ticket
 from ldprecover_client.errors import ArgumentError, InvalidAnswerError, RefusedError, UnansweredError
@@ -25,7 +25,7 @@ MAX_BODY_BYTES = 16 << 20
 """No submission is made larger than what a server takes by default; wide OUE reports reach it first."""
 
 MAX_CELLS = 1 << 31
-"""Reports times items of one submission to an OLH round that a server takes by default."""
+"""Items that a server hashes by default to count one submission."""
 
 _MAX_CONNECTIONS = 64
 
@@ -44,6 +44,7 @@ def submit_reports(
     timeout: float = 30.0,
     retries: Retries | None = None,
     transport: Transport | None = None,
+    oracle: FrequencyOracle | None = None,
 ) -> int:
     """Post reports, rows of the round's `report_dtype`, and return how many were accepted: all of them.
 
@@ -52,7 +53,8 @@ def submit_reports(
     its retries keep, so that none is counted twice. `key` is a report key, without which an open round
     takes one report a submission; where the server limits its rate, all wait for it. With `tickets` each
     report is a submission of its own, under its own ticket; they are checked to be different, and to have the
-    form of tickets, before any is sent. `compress` gzips the bodies. `progress`
+    form of tickets, before any is sent. With the round's `oracle` submissions of many reports may be
+    larger: not all protocols are as slow to count as the slowest. `compress` gzips the bodies. `progress`
     is called from the caller's thread after each submission.
 
     Raises what `Server.submit` raises for the first submission that fails, with a note that says
@@ -71,7 +73,7 @@ def submit_reports(
             raise ArgumentError(f"{n} reports need as many tickets, and there are {len(set(tickets))} different ones")
         for ticket in tickets[:n]:
             checked_ticket(ticket)
-    size = 1 if tickets is not None else min(batch_size, _most(reports))
+    size = 1 if tickets is not None else min(batch_size, _most(reports, oracle))
     stop = threading.Event()
     stored: list[int] = []
     accepted = 0
@@ -131,8 +133,8 @@ def submit_reports(
     return accepted
 
 
-def _most(reports: NDArray[Any]) -> int:
+def _most(reports: NDArray[Any], oracle: FrequencyOracle | None) -> int:
     """Return how many of these reports one submission may hold on any server with default limits."""
     fit = max(1, MAX_BODY_BYTES // len(pack(reports[:1])))
-    is_olh = reports.dtype.names is not None  # seed and bucket: the server hashes every item for each
-    return min(fit, MAX_CELLS // MAX_DOMAIN_SIZE) if is_olh else fit
+    hashed = MAX_DOMAIN_SIZE if oracle is None else oracle.hash_tests
+    return min(fit, MAX_CELLS // hashed) if hashed else fit

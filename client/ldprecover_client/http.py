@@ -236,11 +236,11 @@ class Server(_Caller):
         name: str | None = None,
         items: Iterable[str] | None = None,
         domain_size: int | None = None,
-        hash_range: int | None = None,
         access: str | None = None,
         read_access: str | None = None,
         retention: str | None = None,
         series: str | None = None,
+        **own: int | None,
     ) -> RoundStatus:
         """Open a round over these items, or over "0" to "d-1" for a domain size (admin).
 
@@ -248,11 +248,12 @@ class Server(_Caller):
         of a report key; "ticket", holders of a ticket. `read_access` is "public", the default, or
         "key": holders of an analyst key. `retention` is how long reports are kept once counted: "forever",
         the default, "none", or hours or days, as "36h" or "7d".
-        `series` names the rounds over the same items that this one is compared with.
+        `series` names the rounds over the same items that this one is compared with. `own` is the protocol's own
+        parameter by its name: `hash_range` for olh.
         """
         fields: dict[str, Any] = {"name": name, "protocol": protocol, "epsilon": epsilon, "domain_size": domain_size}
         labels = None if items is None else list(items)
-        fields |= {"items": labels, "hash_range": hash_range, "access": access, "read_access": read_access}
+        fields |= {"items": labels, **own, "access": access, "read_access": read_access}
         fields |= {"retention": retention, "series": series}
         return self._call(calls.open_round(fields))
 

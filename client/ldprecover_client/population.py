@@ -122,7 +122,8 @@ class Population:
             parameters = server.parameters(round)
         if self.items is not None and self.items != parameters.parameters.items:
             raise ArgumentError("the round's items are not those of these users")
-        reports = self.reports(parameters.parameters.oracle)
+        oracle = parameters.parameters.oracle
+        reports = self.reports(oracle)
         with progress_bar("genuine users report") if progress == "bar" else nullcontext(progress) as move:
             return submit_reports(
                 url,
@@ -135,6 +136,7 @@ class Population:
                 timeout=timeout,
                 retries=retries,
                 transport=transport,
+                oracle=oracle,
             )
 
     @property

@@ -5,7 +5,7 @@ import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle, frequency_oracle, own_parameter
@@ -51,10 +51,9 @@ class RoundParameters:
         return cls(protocol, epsilon, tuple(items), own_parameter(protocol, own))
 
     @property
-    def own(self) -> dict[str, int]:
+    def own(self) -> dict[str, Any]:
         """The protocol's own parameter by its name; nothing for a protocol that has none."""
-        name, value = self.oracle.parameter, self.parameter
-        return {} if name is None or value is None else {name: value}
+        return self.oracle.own
 
     @cached_property
     def oracle(self) -> FrequencyOracle:

@@ -50,9 +50,7 @@ class Submission:
         self.seq = seq
         self.oracle = oracle
         self.packed = packed
-        # What counting hashes: every item for every report of OLH.
-        hashed = len(packed) // oracle.report_size if oracle.protocol == "olh" else 0
-        self.cells = hashed * oracle.domain_size
+        self.cells = len(packed) // oracle.report_size * oracle.hash_tests
         self.key = hashlib.sha256(key).digest()[:_KEY_BYTES]
         digest = hashlib.sha256(key + b"\0")
         digest.update(packed)
@@ -92,8 +90,8 @@ class _Batch:
 class Ingest:
     """Stores submissions in groups: one writer a process, one group at a time.
 
-    There is no timer: while one group commits, the next gathers, at most `group_bytes` of it, and of OLH at
-    most `group_cells` reports times items, so that none is counted for long. A
+    There is no timer: while one group commits, the next gathers, at most `group_bytes` of it, and at most
+    `group_cells` items to hash, so that none is counted for long. A
     submission is answered when the transaction that holds it is on disk. At most `max_waiting`
     submissions wait, each at most `request_seconds`; then it is answered that its outcome is not
     known, and dropped if no group has it yet. A commit that fails for want of the database is tried

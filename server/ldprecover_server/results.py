@@ -35,7 +35,7 @@ class Results:
         Raises what `readable` does, RoundNotFoundError also for a round that is deleted meanwhile.
         """
         round = self.readable(identifier, key)
-        return round, self._store.tally(round.seq, round.oracle.domain_size)
+        return round, self._store.tally(round.seq, round.oracle.summary_size)
 
     def stats(self, identifier: str, key: str | None = None) -> tuple[KnownRound, Tally, dict[str, int]]:
         """Return a round, its tally, and its submissions refused by reason. Raises as `tally` does."""

@@ -1,7 +1,5 @@
 """Submissions: how large one may be and of whom, and its way into the store."""
 
-import math
-
 from ldprecover import FrequencyOracle, ReportError, wire
 from ldprecover_server.access.access import Access, Sender
 from ldprecover_server.access.rates import WrongTries
@@ -52,9 +50,10 @@ class Submissions:
 
     def most_reports(self, oracle: FrequencyOracle) -> int:
         """Return how many reports a submission with a key may hold."""
-        # Only OLH hashes every item for every report: the others are counted as fast as their bytes are read.
-        cells = self._settings.submission_cells if oracle.protocol == "olh" else math.inf
-        return int(max(1, min(self._settings.reports_per_submission, cells // oracle.domain_size)))
+        most = self._settings.reports_per_submission
+        if oracle.hash_tests:  # otherwise reports are counted as fast as their bytes are read
+            most = min(most, self._settings.submission_cells // oracle.hash_tests)
+        return max(1, most)
 
     async def submit(
         self, round: KnownRound, sender: Sender, idempotency_key: str, packed: bytes | bytearray

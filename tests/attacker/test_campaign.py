@@ -98,7 +98,7 @@ def test_targets_may_be_labels_and_the_result_says_what_was_sent() -> None:
     attack = Several([MGA(["city 7"], model="sampled"), MGA([9])])
     result = Campaign(URL, "cities", attack, 100, 1, transport=transport).run()
     assert result.attack == Several([MGA([7], model="sampled"), MGA([9])])
-    assert np.flatnonzero(transport.tally.counts).tolist() == [7, 9]
+    assert np.flatnonzero(transport.tally.summary).tolist() == [7, 9]
 
 
 def test_defaults_that_depend_on_the_round_are_recorded() -> None:

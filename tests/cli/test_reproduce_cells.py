@@ -77,7 +77,7 @@ def test_the_oracle_gives_the_projection_of_the_genuine_estimate(crowd: Crowd) -
     for protocol in ("grr", "oue", "olh"):
         cell = Cell("cities", protocol, "mga", "one-hot")
         round_ = draw_round(cell, crowd, 1)
-        genuine = round_.oracle.estimate(round_.genuine.counts, round_.genuine.n)
+        genuine = round_.oracle.estimate(round_.genuine.counts(round_.oracle), round_.genuine.n)
         errors = {outcome.method: outcome.mse for outcome in outcomes(round_, cell, in_process(round_))}
         assert errors["oracle"] == pytest.approx(mse(project_simplex(genuine), round_.truth), rel=1e-9)
 

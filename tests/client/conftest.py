@@ -15,6 +15,7 @@ import pytest
 from hypothesis import settings
 
 from ldprecover import ReportError, RoundParameters
+from ldprecover.protocols import own_parameters
 from ldprecover.wire import unpack
 from ldprecover_client import AsyncReporter, Ledger, Reporter, Retries
 
@@ -95,7 +96,8 @@ class Collector:
             "epsilon": epsilon,
             "items": list(items),
             "domain_size": len(items),
-            "hash_range": parameters.hash_range,
+            **dict.fromkeys(own_parameters()),
+            **parameters.own,
             "p": oracle.p,
             "q": oracle.q,
             "digest": parameters.digest,
@@ -139,9 +141,8 @@ class Collector:
         return self._store(round_, request.headers["Idempotency-Key"], request.content)
 
     def _store(self, round_: dict[str, Any], key: str, body: bytes) -> httpx.Response:
-        oracle = RoundParameters(
-            round_["protocol"], round_["epsilon"], tuple(round_["items"]), round_["hash_range"]
-        ).oracle
+        own = {name: round_[name] for name in own_parameters()}
+        oracle = RoundParameters.named(round_["protocol"], round_["epsilon"], round_["items"], own).oracle
         try:
             reports = unpack(oracle, body)
         except ReportError as error:

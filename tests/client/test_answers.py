@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldprecover import RoundParameters
+from ldprecover.protocols import own_parameters
 from ldprecover_client import InconsistentRoundError, InvalidAnswerError, ServerError
 from ldprecover_client.answers import (
     Answer,
@@ -36,7 +37,8 @@ def a_round(of="olh", **changes):
         "protocol": of,
         "epsilon": 0.5,
         "items": ["a", "b", "c"],
-        "hash_range": parameters.hash_range,
+        **dict.fromkeys(own_parameters()),
+        **parameters.own,
         "p": parameters.oracle.p,
         "q": parameters.oracle.q,
         "digest": parameters.digest,

@@ -44,7 +44,7 @@ def test_a_population_is_counted_to_the_bit(admin, server, protocol):
     tally = Tally.of(round_.parameters.oracle, users.reports(round_.parameters.oracle))
     answer = admin.frequencies(round_.id)
     assert answer["n"] == admin.round(round_.id).n == 25_000
-    assert answer["counts"] == tally.counts.tolist()
+    assert answer["counts"] == tally.summary.tolist()
     recovered = np.array(admin.recover(round_.id, targets=["Boston, MA"])["recovered"])
     assert recovered.min() >= 0
     assert recovered.sum() == pytest.approx(1)
@@ -130,7 +130,7 @@ def test_reports_sent_while_a_server_is_killed_are_counted_once(start_server):
     with Server(process.url) as anyone:
         answer = anyone.frequencies(round_.id)
     assert answer["n"] == 20_000
-    assert answer["counts"] == Tally.of(round_.parameters.oracle, reports).counts.tolist()
+    assert answer["counts"] == Tally.of(round_.parameters.oracle, reports).summary.tolist()
 
 
 def test_a_ticket_admits_one_report_and_a_lost_answer_is_asked_for_again_under_it(admin, server, tmp_path):
@@ -215,7 +215,7 @@ def test_a_population_through_a_key_of_limited_rate_is_counted_once(start_server
         users = Population([1, 1, 1], 5000, 0)
         assert users.report_to(limited.url, round_.id, key=limited.admin_key, batch_size=2500, progress=None) == 5000
         tally = Tally.of(round_.parameters.oracle, users.reports(round_.parameters.oracle))
-        assert admin.frequencies(round_.id)["counts"] == tally.counts.tolist()
+        assert admin.frequencies(round_.id)["counts"] == tally.summary.tolist()
         refused = limited.http.get(f"/rounds/{round_.id}/stats").json()["refusals"]
         assert refused.keys() == {"rate-limited"}
 

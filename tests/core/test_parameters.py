@@ -20,8 +20,8 @@ def test_the_oracle_has_the_rounds_parameters() -> None:
 
 
 def test_olhs_hash_range_is_fixed_when_the_round_is_made() -> None:
-    assert RoundParameters("olh", 0.5, ("a", "b")).hash_range == 3
-    assert RoundParameters("oue", 0.5, ("a", "b")).hash_range is None
+    assert RoundParameters("olh", 0.5, ("a", "b")).parameter == 3
+    assert RoundParameters("oue", 0.5, ("a", "b")).parameter is None
 
 
 @given(labels=LABELS, epsilon=st.floats(0.01, 10), g=st.integers(2, 65_536))

@@ -44,7 +44,7 @@ def test_frequencies_are_the_estimates_of_the_counts_to_the_bit(
         "p": oracle.p,
         "q": oracle.q,
         "items": list(LABELS),
-        "counts": tally.counts.tolist(),
+        "counts": tally.summary.tolist(),
         "frequencies": estimates.frequencies.tolist(),
         "standard_errors": estimates.standard_errors.tolist(),
         "sum": estimates.sum,

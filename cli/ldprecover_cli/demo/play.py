@@ -60,7 +60,7 @@ class Play:
             protocol=parameters.protocol,
             epsilon=parameters.epsilon,
             items=parameters.items,
-            hash_range=parameters.hash_range,
+            **parameters.own,
         )
 
     def report_genuine(self, url: str, key: str | None, round: str, stage: Stage) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldprecover import GRR, project_simplex, recover
+from ldprecover import project_simplex, recover
 from ldprecover.metrics import frequency_gain, mse
 from ldprecover_cli.reproduce.cells import TARGETS, Cell
 from ldprecover_cli.reproduce.simulated import Round
@@ -58,7 +58,7 @@ class Outcome:
 def in_process(round_: Round) -> Recoverer:
     """Return the recovery of this round by the library itself."""
     together = round_.genuine + round_.malicious
-    poisoned = round_.oracle.estimate(together.counts, together.n)
+    poisoned = round_.oracle.estimate(together.counts(round_.oracle), together.n)
 
     def recoverer(
         method: str, eta: float, targets: tuple[int, ...] = (), malicious_model: str = "paper"
@@ -74,10 +74,10 @@ def in_process(round_: Round) -> Recoverer:
 def outcomes(round_: Round, cell: Cell, recoverer: Recoverer) -> Iterator[Outcome]:
     """Yield what each method that fits the cell makes of its round."""
     oracle, genuine, malicious, eta = round_.oracle, round_.genuine, round_.malicious, cell.eta
-    f_genuine = oracle.estimate(genuine.counts, genuine.n)
-    f_malicious = oracle.estimate(malicious.counts, malicious.n) if malicious.n else None
+    f_genuine = oracle.estimate(genuine.counts(oracle), genuine.n)
+    f_malicious = oracle.estimate(malicious.counts(oracle), malicious.n) if malicious.n else None
     together = genuine + malicious
-    f_poisoned = oracle.estimate(together.counts, together.n)
+    f_poisoned = oracle.estimate(together.counts(oracle), together.n)
 
     def measured(method: str, answer: Callable[[], Vector | tuple[Vector, Vector]]) -> Outcome:
         started = time.perf_counter()
@@ -99,8 +99,8 @@ def outcomes(round_: Round, cell: Cell, recoverer: Recoverer) -> Iterator[Outcom
     known = round_.targets if round_.targets is not None else _most_risen(f_poisoned - f_genuine)
     yield measured("ldprecover-star", lambda: recoverer("ldprecover", eta, known))
     yield measured("ldprecover-star-exact", lambda: recoverer("ldprecover", eta, known, "exact"))
-    if isinstance(oracle, GRR) and round_.targets is not None:
-        kept = together.counts.copy()
+    if oracle.traits.one_item and round_.targets is not None:
+        kept = together.counts(oracle).copy()
         kept[list(round_.targets)] = 0  # a GRR report supports its item alone, so counts show what is dropped
         f_kept = oracle.estimate(kept, int(kept.sum()))
         yield measured("detection", lambda: f_kept)

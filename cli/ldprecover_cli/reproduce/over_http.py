@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from ldprecover import OLH, Tally
+from ldprecover import Tally
 from ldprecover_cli.demo.local_server import local_server
 from ldprecover_cli.reproduce.cells import Cell, Crowd
 from ldprecover_cli.reproduce.experiments import HASH_ONLY
@@ -44,12 +44,12 @@ def round_over_http(plan: Plan, server: Server, key: str) -> Iterator[tuple[Roun
         protocol=oracle.protocol,
         epsilon=oracle.epsilon,
         items=plan.crowd.items,
-        hash_range=oracle.hash_range if isinstance(oracle, OLH) else None,
+        **oracle.own,
     )
 
     def tally() -> Tally:
         answer = server.frequencies(opened.id)
-        return Tally(np.asarray(answer["counts"], dtype=np.int64), int(answer["n"]))
+        return oracle.tally_of_counts(np.asarray(answer["counts"], dtype=np.int64), int(answer["n"]))
 
     def recoverer(
         method: str, eta: float, targets: tuple[int, ...] = (), malicious_model: str = "paper"

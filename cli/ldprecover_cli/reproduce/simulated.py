@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldprecover import OLH, FrequencyOracle, Tally, frequency_oracle
-from ldprecover.simulation import honest_tally, input_poisoning_tally, one_hot_tally, sampled_tally
+from ldprecover.simulation import input_poisoning_tally, one_hot_tally, sampled_tally
 from ldprecover_attacker import Attack, InputPoisoning, ItemAttack, Several, make_attack
 from ldprecover_cli.reproduce.cells import TARGETS, Cell, Crowd
 from ldprecover_cli.reproduce.experiments import HASH_ONLY
@@ -59,7 +59,7 @@ class Plan:
         """Return the tally of the malicious users. Only crafted reports are really made."""
         rng, model = self.malicious_rng, self.cell.model
         if not self.m:
-            return Tally.empty(self.oracle.domain_size)
+            return Tally.empty(self.oracle.summary_size)
         if model == "crafted":
             assert self.attack is not None
             return Tally.of(self.oracle, self.attack.reports(self.oracle, self.m, rng))
@@ -67,7 +67,7 @@ class Plan:
             return input_poisoning_tally(self.oracle, self.weights, self.m, rng)
         if model == "sampled":
             return sampled_tally(self.oracle, self.weights, self.m, rng)
-        return one_hot_tally(self.weights, self.m, rng)
+        return one_hot_tally(self.oracle, self.weights, self.m, rng)
 
     def genuine_reports(self) -> NDArray[Any]:
         """Return the packed reports of the genuine users."""
@@ -96,7 +96,7 @@ def draw_round(cell: Cell, crowd: Crowd, seed: int) -> Round:
             plan.targets,
             np.concatenate([genuine_reports, malicious_reports]),
         )
-    genuine = honest_tally(plan.oracle, crowd.counts, plan.genuine_rng)
+    genuine = plan.oracle.honest_tally(crowd.counts, plan.genuine_rng)
     return Round(plan.oracle, crowd.frequencies, genuine, plan.malicious_tally(), plan.targets)
 
 

@@ -73,6 +73,11 @@ class LocalRandomiser(ABC):
         return None if self.parameter is None else getattr(self, self.parameter)
 
     @property
+    def own(self) -> dict[str, Any]:
+        """The protocol's own parameter by its name; nothing where it has none."""
+        return {} if self.parameter is None else {self.parameter: getattr(self, self.parameter)}
+
+    @property
     @abstractmethod
     def p(self) -> float:
         """Probability that a report supports its own user's item."""

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ldprecover import kernels
 from ldprecover.errors import ReportError
-from ldprecover.protocols.padding import PaddedReports
+from ldprecover.protocols.padding import PaddedReports, padded_rows
 from ldprecover.protocols.parts import Column, ReportForms
 from ldprecover.tally import Tally
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, UInt8Array
@@ -46,17 +46,24 @@ class UnaryEncoding(PaddedReports):
         return np.dtype(("u1", (self.row_bytes,)))
 
     def encode(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
-        """Return each item with its own bit alone: one, and all others zero."""
+        """Return each item's own bit as one: all others zero, or as many random ones as every report has."""
         held = self._items(items)
+        if self.fixed_size is not None:
+            sizes = np.full(held.size, self.fixed_size)
+            return padded_rows(held[:, None], sizes, self.domain_size, rng or np.random.default_rng())
         rows = np.zeros((held.size, self.row_bytes), dtype=np.uint8)
         set_bits(rows, held, np.ones(held.size, dtype=np.uint8))
         return rows
 
     def check(self, reports: Reports) -> None:
         spare = self.row_bytes * 8 - self.domain_size
-        if spare:
-            padding = np.uint8(0xFF & ~((1 << (8 - spare)) - 1))
-            self._refuse_first(reports[:, -1] & padding != 0, "the padding bits after the last item must be zero")
+        padding = np.uint8(0xFF & ~((1 << (8 - spare)) - 1))
+        padded = reports[:, -1] & padding != 0 if spare else np.zeros(len(reports), np.bool_)
+        if self.fixed_size is not None:
+            off = self.support_sizes(reports) != self.fixed_size
+            first = padded.size if not padded.any() else int(np.argmax(padded))
+            self._refuse_first(off[:first], f"exactly {self.fixed_size} bits of the report must be one")
+        self._refuse_first(padded, "the padding bits after the last item must be zero")
 
     def summarise(self, reports: Reports) -> Int64Array:
         return kernels.oue_counts(reports, self.domain_size)
@@ -121,6 +128,8 @@ class UnaryEncoding(PaddedReports):
         return Tally(rng.binomial(held, self.p) + rng.binomial(n - held, self.q), n)
 
     def encoded_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
+        if self.fixed_size is not None:
+            return super().encoded_tally(true_counts, rng)
         held = self._true_counts(true_counts)
         return Tally(held, int(held.sum()))
 

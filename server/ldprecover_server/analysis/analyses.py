@@ -209,11 +209,11 @@ class Analyses:
 
     def _evidence(self, round: KnownRound) -> tuple[Tally, bool]:
         """Return a round's tally, and whether every report that was counted is still kept."""
-        return self._store.evidence(round.seq, round.oracle.domain_size)
+        return self._store.evidence(round.seq, round.oracle.summary_size)
 
     def _snapshot(self, round: KnownRound) -> tuple[Tally, bool, Iterable[bytes]]:
         """Return the same, and the packed reports of the same moment; reading them raises ReportsGoneError."""
-        tally, stored = self._store.tally_and_reports(round.seq, round.oracle.domain_size)
+        tally, stored = self._store.tally_and_reports(round.seq, round.oracle.summary_size)
         return tally, tally.n > 0 and stored.n == tally.n, stored
 
     def _earlier(self, round: KnownRound, key: str | None) -> list[StoredRound]:
@@ -234,7 +234,7 @@ class Analyses:
             other = self._rounds.known(stored)
             if other.parameters.items != round.parameters.items:  # two were opened at once
                 raise ParameterError(f"the round {stored.name} of the series has other items")
-            found.append((other.oracle, self._store.tally(other.seq, other.oracle.domain_size)))
+            found.append((other.oracle, self._store.tally(other.seq, other.oracle.summary_size)))
         return tuple(found)
 
 

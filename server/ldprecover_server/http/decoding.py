@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from ldprecover import FrequencyOracle, ReportError, wire
+from ldprecover.protocols import Column
 from ldprecover_server.errors import InvalidRequestError
 from ldprecover_server.http import messages
 
@@ -125,7 +126,7 @@ class ReportDecoder:
 
     def __init__(self, oracle: FrequencyOracle) -> None:
         self._oracle = oracle
-        self._columns = wire.json_columns(oracle)
+        self._columns = oracle.columns
         self._names = tuple(column.name for column in self._columns)
         self._decoder = msgspec.json.Decoder(_form(self._columns, _quickly))
 
@@ -164,7 +165,7 @@ class ReportDecoder:
             return ReportError(f"{at[1].removeprefix('.')} must be an array")
         return ReportError("the body must be a JSON object")
 
-    def _first_bad(self, body: bytes | bytearray, column: wire.Column) -> tuple[int | None, int | None]:
+    def _first_bad(self, body: bytes | bytearray, column: Column) -> tuple[int | None, int | None]:
         """Return the position of a column's first bad value, or else, where the column is an array, its length."""
         form = _form([each if each is column else None for each in self._columns], _exactly, self._names)
         try:
@@ -174,20 +175,20 @@ class ReportDecoder:
             return (int(at[1]) if at else None), None
 
 
-def _quickly(column: wire.Column) -> Any:
+def _quickly(column: Column) -> Any:
     if column.kind is int:
         return Annotated[int, Meta(ge=0, lt=column.limit)]
     return Annotated[str, Meta(min_length=column.limit, max_length=column.limit)]
 
 
-def _exactly(column: wire.Column) -> Any:
+def _exactly(column: Column) -> Any:
     if column.kind is int:
         return _quickly(column)
-    return Annotated[str, Meta(pattern=rf"^[01]{{{column.limit}}}(?!\n)$")]
+    return Annotated[str, Meta(pattern=column.pattern)]
 
 
 def _form(
-    columns: Sequence[wire.Column | None], typed: Callable[[wire.Column], Any], names: Sequence[str] = ()
+    columns: Sequence[Column | None], typed: Callable[[Column], Any], names: Sequence[str] = ()
 ) -> type[msgspec.Struct]:
     """Return the type of a body with these columns; of the others, known by name alone, anything is passed over."""
     fields: list[tuple[str, Any]] = []

@@ -1,11 +1,12 @@
 """The JSON of requests and answers: one declaration of each builds it, checks it and describes it."""
 
-from typing import Annotated, Any, Literal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from ldprecover.protocols import MAX_DOMAIN_SIZE, MAX_EPSILON, MAX_HASH_RANGE, MIN_EPSILON
+from ldprecover.protocols import MAX_DOMAIN_SIZE, MAX_EPSILON, MIN_EPSILON, PROTOCOLS, own_parameters
 from ldprecover_server.access.tickets import MAX_COUNT
 from ldprecover_server.retention import PATTERN
 from ldprecover_server.rounds import NAME
@@ -39,7 +40,10 @@ __all__ = [
 
 ROUND_NAME = f"^{NAME}$"
 
-Protocol = Annotated[Literal["grr", "oue", "olh"], Meta(description="Frequency oracle.")]
+if TYPE_CHECKING:
+    Protocol = str
+else:
+    Protocol = Annotated[Literal[tuple(PROTOCOLS)], Meta(description="Frequency oracle.")]
 Access = Annotated[
     Literal["open", "key", "ticket"],
     Meta(
@@ -58,9 +62,22 @@ class _Request(Struct, forbid_unknown_fields=True):
     """Base of what callers send: a field that is not known is refused, and numbers are strict."""
 
 
-class NewRound(_Request):
-    """A round to open. Give `items` or `domain_size`, not both."""
+def _with_own_parameters(base: type[Struct], kind: Callable[[str], Any], *default: object) -> type[Struct]:
+    """Return the struct with a field more for each parameter that is some protocols' own, and that it has not."""
+    missing = [name for name in own_parameters() if name not in base.__struct_fields__]
+    fields: Any = [(name, kind(name), *default) for name in missing]
+    return msgspec.defstruct(base.__name__, fields, bases=(base,), kw_only=True)
 
+
+def _given(name: str) -> Any:
+    """Return the type of a protocol's own parameter in a request."""
+    kinds = own_parameters()[name]
+    low, high = min(kind.parameter_range[0] for kind in kinds), max(kind.parameter_range[1] for kind in kinds)
+    meaning = "; ".join(kind.parameter_meaning for kind in kinds)
+    return Annotated[Annotated[int, Meta(ge=low, le=high)] | None, Meta(description=meaning)]
+
+
+class _Items(_Request):
     protocol: Protocol
     epsilon: Annotated[float, Meta(ge=MIN_EPSILON, le=MAX_EPSILON, description="Privacy budget of one report.")]
     name: Annotated[
@@ -75,10 +92,17 @@ class NewRound(_Request):
         Annotated[int, Meta(ge=2, le=MAX_DOMAIN_SIZE)] | None,
         Meta(description='d, for items labelled "0" to "d-1".'),
     ] = None
-    hash_range: Annotated[
-        Annotated[int, Meta(ge=2, le=MAX_HASH_RANGE)] | None,
-        Meta(description="g, OLH only; default ceil(e^epsilon + 1)."),
-    ] = None
+
+
+if TYPE_CHECKING:
+    _ItemsAndOwn = _Items
+else:
+    _ItemsAndOwn = _with_own_parameters(_Items, _given, None)
+
+
+class NewRound(_ItemsAndOwn, kw_only=True):
+    """A round to open. Give `items` or `domain_size`, not both."""
+
     access: Access = "open"
     read_access: ReadAccess = "public"
     retention: Annotated[str, Meta(pattern=PATTERN, description=_RETENTION, examples=["30d"])] = "forever"
@@ -126,13 +150,21 @@ class RecoverRequest(_Request):
     ] = {}
 
 
-class _Brief(Struct, kw_only=True):
+class _Head(Struct, kw_only=True):
     id: str
     name: str
     protocol: str
     epsilon: float
     domain_size: Annotated[int, Meta(description="Number of items, d.")]
-    hash_range: int | None
+
+
+if TYPE_CHECKING:
+    _HeadAndOwn = _Head
+else:
+    _HeadAndOwn = _with_own_parameters(_Head, lambda name: int | None)
+
+
+class _Brief(_HeadAndOwn, kw_only=True):
     p: float
     q: float
     digest: Annotated[str, Meta(description="SHA-256 over protocol, epsilon, hash range and items.")]
@@ -215,9 +247,7 @@ class Stats(Struct):
     refusals: Annotated[dict[str, int], Meta(description="Submissions refused, by type of problem.")]
 
 
-class Export(Struct):
-    """A round on its own: enough to estimate and to recover without the server."""
-
+class _Export(Struct, kw_only=True):
     format: Literal["ldprecover-export-1"]
     round: str
     name: str
@@ -225,6 +255,17 @@ class Export(Struct):
     epsilon: float
     items: tuple[str, ...]
     hash_range: int | None
+
+
+if TYPE_CHECKING:
+    _ExportAndOwn = _Export
+else:
+    _ExportAndOwn = _with_own_parameters(_Export, lambda name: int | UnsetType, UNSET)
+
+
+class Export(_ExportAndOwn, kw_only=True):
+    """A round on its own: enough to estimate and to recover without the server."""
+
     n: int
     counts: list[int]
     digest: Annotated[str, Meta(description="Of the parameters, as in GET /rounds/{id}/parameters.")]

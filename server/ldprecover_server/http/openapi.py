@@ -5,7 +5,8 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from ldprecover import wire
+from ldprecover import FrequencyOracle, wire
+from ldprecover.protocols import PROTOCOLS
 from ldprecover_server import errors
 from ldprecover_server.http import messages, paths
 from ldprecover_server.http.messages import Accepted, NewRound, NewTickets, RecoverRequest
@@ -44,39 +45,9 @@ _EXAMPLES: dict[str, Any] = {
     NewTickets.__name__: {"count": 100},
     RecoverRequest.__name__: {"eta": 0.2, "targets": ["New York, NY", 5]},
 }
-_UINT32 = {"type": "integer", "minimum": 0, "maximum": (1 << 32) - 1}
-_FORMS: dict[str, Any] = {
-    "GrrReports": {
-        "type": "object",
-        "required": ["reports"],
-        "additionalProperties": False,
-        "properties": {"reports": {"type": "array", "minItems": 1, "items": {"type": "integer", "minimum": 0}}},
-        "description": "GRR: one item index a report.",
-        "example": {"reports": [17, 3, 17]},
-    },
-    "OueReports": {
-        "type": "object",
-        "required": ["reports"],
-        "additionalProperties": False,
-        "properties": {"reports": {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": "^[01]+$"}}},
-        "description": "OUE: d characters a report, position i is item i.",
-        "example": {"reports": ["0100"]},
-    },
-    "OlhReports": {
-        "type": "object",
-        "required": ["seeds", "buckets"],
-        "additionalProperties": False,
-        "properties": {
-            "seeds": {"type": "array", "minItems": 1, "items": _UINT32},
-            "buckets": {"type": "array", "minItems": 1, "items": {"type": "integer", "minimum": 0, "maximum": 65535}},
-        },
-        "description": "OLH: columns of equal length. bucket = (xxHash32(item as 4 bytes LE, seed) * g) >> 32.",
-        "example": {"seeds": [2882400001, 5], "buckets": [2, 0]},
-    },
-}
-_PACKED = (
-    "Little-endian, no header. GRR: u4 an item. OUE: ceil(d/8) bytes a report, item i is bit i%8 of byte i//8 "
-    "(bit 0 the least significant), padding bits zero. OLH: u4 seed, then u2 bucket (6 bytes)."
+_FORMS = {f"{protocol.title()}Reports": oracle for protocol, oracle in PROTOCOLS.items()}
+_PACKED = "Little-endian, no header. " + " ".join(
+    f"{protocol.upper()}: {oracle.forms.packed}" for protocol, oracle in PROTOCOLS.items()
 )
 _KEY = {
     "name": "Idempotency-Key",
@@ -104,7 +75,7 @@ def install(app: FastAPI) -> None:
 def _complete(document: dict[str, Any]) -> dict[str, Any]:
     for prefix, what in (("", "the current round"), (paths.ROUND, "a round")):
         document["paths"][f"{prefix}{paths.REPORTS}"] = {"post": _submission(what)}
-    document["components"]["schemas"] = _schemas() | _FORMS
+    document["components"]["schemas"] = _schemas() | {name: _form(oracle) for name, oracle in _FORMS.items()}
     document["components"]["securitySchemes"] = {
         KEY: document["components"]["securitySchemes"][KEY],
         "Ticket": {
@@ -142,6 +113,19 @@ def _schemas() -> dict[str, Any]:
     for name, example in _EXAMPLES.items():
         found[name]["examples"] = [example]
     return found
+
+
+def _form(oracle: type[FrequencyOracle]) -> dict[str, Any]:
+    """Return the schema of a protocol's reports as JSON."""
+    columns = {name: {"type": "array", "minItems": 1, "items": value} for name, value in oracle.forms.values.items()}
+    return {
+        "type": "object",
+        "required": list(columns),
+        "additionalProperties": False,
+        "properties": columns,
+        "description": f"{oracle.protocol.upper()}: {oracle.forms.json}",
+        "example": oracle.forms.example,
+    }
 
 
 def _submission(what: str) -> dict[str, Any]:

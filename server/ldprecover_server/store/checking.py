@@ -63,16 +63,16 @@ class Checking(Rounds):
             except (LDPRecoverError, ValueError):
                 yield Finding(round.name, "parameters that can be read", 1, 0)
                 return
-            tally, damaged = self._tally(connection, seq, len(parameters.items))
+            tally, damaged = self._tally(connection, seq, oracle.summary_size)
             if damaged:
                 yield Finding(round.name, "tallies that are damaged, or of no process", 0, damaged)
                 return
             yield from self._check_keys(connection, round, tally)
             yield from self._check_reports(connection, round, parameters, oracle, tally)
 
-    def _tally(self, connection: sa.Connection, seq: int, d: int) -> tuple[Tally, int]:
+    def _tally(self, connection: sa.Connection, seq: int, size: int) -> tuple[Tally, int]:
         """Return the sum of the tallies that are whole, and how many are not."""
-        total, damaged = Tally.empty(d), 0
+        total, damaged = Tally.empty(size), 0
         for row in connection.execute(sa.select(tallies).where(tallies.c.round == seq)):
             try:
                 if not 0 <= row.process < _OPEN_NUMBERS[self.database.dialect]:
@@ -106,20 +106,23 @@ class Checking(Rounds):
             yield Finding(round.name, what, kept, stored)
         if round.retention == 0 or round.purged:
             return
-        counts, bad = self._recount(connection, round.seq, oracle, whole)
+        again, bad = self._recount(connection, round.seq, oracle, whole)
         if bad:
             yield Finding(round.name, "pieces of reports that the protocol does not have", 0, bad)
-        differs = np.flatnonzero(counts.counts != tally.counts)
+        expected, counted = again.counts(oracle), tally.counts(oracle)
+        differs = np.flatnonzero(expected != counted)
         if differs.size:
             first = int(differs[0])
             what = f"support of {parameters.items[first]!r}, the first of {differs.size} items that differ"
-            yield Finding(round.name, what, int(counts.counts[first]), int(tally.counts[first]))
+            yield Finding(round.name, what, int(expected[first]), int(counted[first]))
+        elif (again.summary != tally.summary).any():
+            yield Finding(round.name, "tallies that are not those of the reports", 0, 1)
 
     def _recount(
         self, connection: sa.Connection, seq: int, oracle: FrequencyOracle, whole: sa.ColumnElement[bool]
     ) -> tuple[Tally, int]:
         """Count the reports of the segments that are whole, a piece at a time; return also how many pieces are bad."""
-        total, bad, after = Tally.empty(oracle.domain_size), 0, 0
+        total, bad, after = Tally.empty(oracle.summary_size), 0, 0
         while batch := leading(list_segments(connection, seq, after, None, whole)):
             for piece in read_segments(self.database, connection, seq, batch):
                 try:

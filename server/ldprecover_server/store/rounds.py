@@ -70,7 +70,7 @@ class Rounds(Room):
             "name": name,
             "protocol": parameters.protocol,
             "epsilon": parameters.epsilon,
-            "hash_range": parameters.hash_range,
+            "parameter": parameters.parameter,
             "items": items,
             "access": access,
             "read_access": read_access,
@@ -127,10 +127,10 @@ class Rounds(Room):
                 )
             return find(connection, found.id)
 
-    def tally(self, seq: int, d: int) -> Tally:
-        """Return the sum of every process's tally of a round over d items. Raises RoundNotFoundError."""
+    def tally(self, seq: int, size: int) -> Tally:
+        """Return the sum of every process's tally of a round, summaries of this size. Raises RoundNotFoundError."""
         with self.database.read() as connection:
-            return tally_of(connection, seq, d)
+            return tally_of(connection, seq, size)
 
     def add_refusals(self, counts: Mapping[tuple[int, str], int]) -> None:
         """Add refusals by round (its place in the order of opening) and reason; of rounds that are gone, none."""
@@ -159,17 +159,17 @@ class Rounds(Room):
 def parameters_of(row: Any) -> RoundParameters:
     """Return the parameters in a round's row."""
     items = tuple(msgspec.json.decode(row.items, type=list[str]))
-    return RoundParameters(row.protocol, row.epsilon, items, row.hash_range)
+    return RoundParameters(row.protocol, row.epsilon, items, row.parameter)
 
 
-def tally_of(connection: sa.Connection, seq: int, d: int) -> Tally:
-    """Return the sum of every process's tally of a round over d items. Raises RoundNotFoundError."""
+def tally_of(connection: sa.Connection, seq: int, size: int) -> Tally:
+    """Return the sum of every process's tally of a round, summaries of this size. Raises RoundNotFoundError."""
     # In the same view as its tallies: a round that was deleted since it was found has none.
     if connection.scalar(sa.select(rounds.c.seq).where(rounds.c.seq == seq, _LIVE)) is None:
         raise RoundNotFoundError("the round was deleted")
     rows = connection.execute(sa.select(tallies.c.n, tallies.c.counts).where(tallies.c.round == seq)).all()
     try:
-        return sum((Tally.from_bytes(row.counts, row.n) for row in rows), Tally.empty(d))
+        return sum((Tally.from_bytes(row.counts, row.n) for row in rows), Tally.empty(size))
     except (ParameterError, ValueError) as error:  # no fault of the caller's parameters
         raise RuntimeError("the stored counts do not fit the round: the database is damaged") from error
 

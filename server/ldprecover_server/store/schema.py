@@ -27,7 +27,7 @@ rounds = sa.Table(
     sa.Column("name", sa.String(64), nullable=False, unique=True),
     sa.Column("protocol", sa.String(16), nullable=False),
     sa.Column("epsilon", sa.Double, nullable=False),
-    sa.Column("hash_range", sa.Integer),
+    sa.Column("parameter", sa.Integer),  # the protocol's own, such as a hash range; null where it has none
     sa.Column("items", sa.LargeBinary, nullable=False),  # JSON array of the labels, in UTF-8
     sa.Column("access", sa.String(8), nullable=False),  # who may submit: open, key, ticket
     sa.Column("read_access", sa.String(8), nullable=False),  # who may read: public, key
@@ -71,7 +71,7 @@ tallies = sa.Table(
     _round_column(primary_key=True),
     sa.Column("process", sa.Integer, primary_key=True),
     sa.Column("n", sa.BigInteger, nullable=False),
-    sa.Column("counts", sa.LargeBinary, nullable=False),  # <i8, one an item
+    sa.Column("counts", sa.LargeBinary, nullable=False),  # <i8, the tally's summary
     sa.Column("token", sa.LargeBinary(16)),  # of the process that wrote it last; processes draw theirs at random
 )
 

@@ -95,13 +95,13 @@ class StoredReports:
 class Segments(Room):
     """The reports of a database."""
 
-    def evidence(self, seq: int, d: int) -> tuple[Tally, bool]:
-        """Return a round's tally over d items, and whether every report in it is kept. Raises RoundNotFoundError.
+    def evidence(self, seq: int, size: int) -> tuple[Tally, bool]:
+        """Return a round's tally, and whether every report in it is kept. Raises RoundNotFoundError.
 
-        It costs the number of items, whatever the number of reports.
+        It costs the size of the summary, whatever the number of reports.
         """
         with self.database.read() as connection:
-            tally = tally_of(connection, seq, d)
+            tally = tally_of(connection, seq, size)
             row = connection.execute(sa.select(rounds.c.retention, rounds.c.purged).where(rounds.c.seq == seq)).one()
         return tally, row.retention != 0 and row.purged == 0
 
@@ -110,10 +110,10 @@ class Segments(Room):
         with self.database.read() as connection:
             return self._reports(connection, seq)
 
-    def tally_and_reports(self, seq: int, d: int) -> tuple[Tally, StoredReports]:
-        """Return a round's tally over d items, and its reports of the same moment, as far as they are kept."""
+    def tally_and_reports(self, seq: int, size: int) -> tuple[Tally, StoredReports]:
+        """Return a round's tally, and its reports of the same moment, as far as they are kept."""
         with self.database.read() as connection:
-            return tally_of(connection, seq, d), self._reports(connection, seq)
+            return tally_of(connection, seq, size), self._reports(connection, seq)
 
     def _reports(self, connection: sa.Connection, seq: int) -> StoredReports:
         moment = _Moment.now(connection, seq)

@@ -66,7 +66,7 @@ def alarms() -> Prepare:
 def endless() -> Prepare:
     """An analysis that takes many minutes: a thousand steps over 600,000 reports, none of them the last."""
     many = 200
-    tally = Tally(TALLY.counts * many, TALLY.n * many)
+    tally = Tally(TALLY.summary * many, TALLY.n * many)
     question = recovery("em", tally=tally, options={"iterations": 1000, "tolerance": 0.0})
     return lambda: (question, (REPORTS.tobytes() for _ in range(many)))
 

@@ -175,7 +175,7 @@ def test_a_failure_in_a_child_is_logged_here_and_told_without_its_details(caplog
 
 def test_progress_grows_from_nothing_and_stays_below_one(begun: Begun) -> None:
     """It is told a few times a second: reports come one by one until it has been."""
-    tally = Tally(TALLY.counts * 10_000, TALLY.n * 10_000)
+    tally = Tally(TALLY.summary * 10_000, TALLY.n * 10_000)
 
     def pieces() -> Iterator[bytes]:
         while len(begun.heard) < 6:
@@ -226,7 +226,7 @@ def test_the_reports_of_a_huge_round_pass_through_little_memory(begun: Begun) ->
     """Of 600 MB the server holds a few pieces, and the child, whose file it is, as much as it may."""
     piece = REPORTS.tobytes()
     times = 600_000_000 // len(piece)
-    tally = Tally(TALLY.counts * times, TALLY.n * times)
+    tally = Tally(TALLY.summary * times, TALLY.n * times)
 
     def pieces() -> Iterator[bytes]:
         for _ in range(times):

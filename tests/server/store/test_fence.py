@@ -41,7 +41,7 @@ def test_a_newcomer_that_stores_as_many_reports_as_a_failover_lost_is_not_writte
         assert commit(newcomer, seq, name, 3) == [Outcome.STORED]
     assert commit(survivor, seq, "f", 4) == [Outcome.STORED]
     assert commit(newcomer, seq, "g", 5) == [Outcome.STORED]
-    assert survivor.tally(seq, 6).counts.tolist() == [1, 0, 0, 2, 1, 1]
+    assert survivor.tally(seq, 6).summary.tolist() == [1, 0, 0, 2, 1, 1]
 
 
 @pytest.mark.postgres
@@ -56,7 +56,7 @@ def test_what_was_remembered_is_read_anew_on_a_new_connection(open_store: OpenSt
         connection.execute(sa.update(tallies).values(counts=other.to_bytes()))
     store.database.engine.dispose()
     commit(store, seq, "c", 2)
-    assert store.tally(seq, 6).counts.tolist() == [0, 2, 1, 0, 0, 0]
+    assert store.tally(seq, 6).summary.tolist() == [0, 2, 1, 0, 0, 0]
 
 
 @pytest.mark.postgres

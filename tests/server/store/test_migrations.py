@@ -64,17 +64,20 @@ def test_a_database_of_the_first_schema_keeps_its_rounds_and_reports(empty: str)
             same = "protocol, epsilon, items, access, read_access, state, opened_at"
             for row in (
                 f"rounds (id, name, retention, {same}) SELECT 'R2', 'short', 36, {same} FROM rounds",
+                f"rounds (id, name, hash_range, {same}) SELECT 'R3', 'hashed', 7, {same} FROM rounds WHERE id = 'R1'",
                 "tallies (round, process, n, counts) SELECT 2, process, n, counts FROM tallies",
                 "segments (round, hour, n, data) SELECT seq, 1, 1, items FROM rounds",
             ):
                 connection.exec_driver_sql(f"INSERT INTO {row}")
-        assert store.migrate() == ["0002", "0003", "0004"]
+        assert store.migrate() == ["0002", "0003", "0004", "0005"]
         with store.database.read() as connection:
+            hashed = connection.exec_driver_sql("SELECT parameter FROM rounds WHERE name = 'hashed'").scalar_one()
             purged = connection.exec_driver_sql("SELECT name, purged FROM rounds ORDER BY seq").all()
-        assert purged == [("old", 0), ("short", 2)]
+        assert purged == [("old", 0), ("short", 2), ("hashed", 0)]
+        assert hashed == 7
         old = store.round("old")
         assert (old.n, old.series, old.state) == (3, None, "closed")
-        assert store.tally(old.seq, 2).counts.tolist() == [2, 1]
+        assert store.tally(old.seq, 2).summary.tolist() == [2, 1]
 
 
 def test_migrating_again_does_nothing(empty: str) -> None:

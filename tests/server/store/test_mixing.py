@@ -52,7 +52,7 @@ def check_whole(store: Store, seq: int) -> None:
     others = [Submitted(NAMES[0], (5,)), Submitted(b"new", (5,))]
     outcomes = store.commit([Group(seq, [*again, *others])])[0]
     assert Counter(outcomes) == {Outcome.DUPLICATE: 60, Outcome.KEY_REUSED: 1, Outcome.CLOSED: 1}
-    assert store.tally(seq, 6).counts.tolist() == [30, 30, 0, 0, 0, 0]
+    assert store.tally(seq, 6).summary.tolist() == [30, 30, 0, 0, 0, 0]
 
 
 @pytest.fixture

@@ -189,7 +189,7 @@ def test_tallies_of_several_processes_add(open_store: OpenStore, fresh: str) -> 
     assert one.commit([Group(seq, [Submitted(b"a", (1,))])]) == [[Outcome.STORED]]
     again = Group(seq, [Submitted(b"a", (1,)), Submitted(b"b", (2, 2))])
     assert two.commit([again]) == [[Outcome.DUPLICATE, Outcome.STORED]]
-    assert one.tally(seq, 6).counts.tolist() == two.tally(seq, 6).counts.tolist() == [0, 1, 2, 0, 0, 0]
+    assert one.tally(seq, 6).summary.tolist() == two.tally(seq, 6).summary.tolist() == [0, 1, 2, 0, 0, 0]
     with one.database.read() as connection:
         rows = connection.exec_driver_sql("SELECT process, n FROM tallies ORDER BY process").all()
     assert [tuple(row) for row in rows] == [(0, 1), (1, 2)]
@@ -202,7 +202,7 @@ def test_processes_that_have_one_number_by_mistake_still_count_everything(open_s
     for i in range(12):
         submitted = Submitted(b"%d" % i, (i % 6,))
         assert stores[i % 5 % 2].commit([Group(seq, [submitted])]) == [[Outcome.STORED]]
-    assert stores[0].tally(seq, 6).counts.tolist() == 6 * [2]
+    assert stores[0].tally(seq, 6).summary.tolist() == 6 * [2]
     with stores[0].database.read() as connection:
         assert connection.exec_driver_sql("SELECT process, n FROM tallies").all() == [(0, 12)]
 
@@ -219,7 +219,7 @@ def test_what_a_failed_commit_would_have_written_is_not_remembered(store: Store)
     # As many reports as the torn commit would have written, but others.
     store.commit([Group(first, [Submitted(b"c", (3,))])])
     store.commit([Group(first, [Submitted(b"d", (4,))])])
-    assert store.tally(first, 6).counts.tolist() == [0, 1, 0, 1, 1, 0]
+    assert store.tally(first, 6).summary.tolist() == [0, 1, 0, 1, 1, 0]
 
 
 def test_the_usual_commit_takes_one_statement_and_any_other_leaves_nothing_of_it(
@@ -248,7 +248,7 @@ def test_the_usual_commit_takes_one_statement_and_any_other_leaves_nothing_of_it
     assert there.commit([Group(seq, [Submitted(b"f", (4,))])]) == [[Outcome.STORED]]  # under this process's number
     assert commit(Submitted(b"g", (4,))) == [Outcome.STORED]
     assert stored(here, seq) == [0, 0, 1, 1, 2, 3, 3, 4, 4]
-    assert here.tally(seq, 6).counts.tolist() == [2, 2, 1, 2, 2, 0]
+    assert here.tally(seq, 6).summary.tolist() == [2, 2, 1, 2, 2, 0]
 
     with here.database.read() as connection:
         name = connection.scalar(sa.text("SELECT name FROM rounds"))
@@ -283,7 +283,7 @@ def test_what_another_process_takes_while_a_commit_runs_undoes_it(
         outcome = {"key": Outcome.DUPLICATE, "tally": Outcome.STORED}[taken]
         assert ours.result(30) == [[outcome, Outcome.STORED]]
     assert stored(here, seq) == {"key": [0, 2], "tally": [0, 1, 2]}[taken]
-    assert here.tally(seq, 6).counts.tolist() == {"key": [1, 0, 1, 0, 0, 0], "tally": [2, 1, 1, 0, 0, 0]}[taken]
+    assert here.tally(seq, 6).summary.tolist() == {"key": [1, 0, 1, 0, 0, 0], "tally": [2, 1, 1, 0, 0, 0]}[taken]
 
 
 def test_counts_are_stored_as_little_endian_64_bit_integers(store: Store) -> None:

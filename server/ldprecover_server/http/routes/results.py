@@ -76,7 +76,7 @@ def _frequencies(round: KnownRound, tally: Tally) -> Frequencies:
         p=oracle.p,
         q=oracle.q,
         items=round.parameters.items,
-        counts=tally.counts.tolist(),
+        counts=tally.counts(oracle).tolist(),
         frequencies=estimates.frequencies.tolist() if estimates else None,
         standard_errors=estimates.standard_errors.tolist() if estimates else None,
         sum=estimates.sum if estimates else None,

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from ldprecover import ParameterError, RoundParameters
+from ldprecover.protocols import own_parameters
 from ldprecover_server.errors import (
     BodyTimeoutError,
     BodyTooLargeError,
@@ -93,7 +94,8 @@ def _open(rooms: Rooms, new: NewRound) -> tuple[StoredRound, KnownRound]:
     if (new.items is None) == (new.domain_size is None):
         raise ParameterError("give either items or domain_size")
     items = tuple(new.items) if new.items is not None else tuple(map(str, range(new.domain_size or 0)))
-    parameters = RoundParameters(new.protocol, new.epsilon, items, new.hash_range)
+    own = {name: getattr(new, name) for name in own_parameters()}
+    parameters = RoundParameters.named(new.protocol, new.epsilon, items, own)
     return rooms.rounds.open(
         new.name,
         parameters,
@@ -202,7 +204,8 @@ def _brief(stored: StoredRound, known: KnownRound) -> dict[str, Any]:
         "protocol": parameters.protocol,
         "epsilon": parameters.epsilon,
         "domain_size": oracle.domain_size,
-        "hash_range": parameters.hash_range,
+        **dict.fromkeys(own_parameters()),
+        **parameters.own,
         "p": oracle.p,
         "q": oracle.q,
         "digest": parameters.digest,

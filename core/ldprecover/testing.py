@@ -1,0 +1,352 @@
+"""What every frequency oracle must pass: for the tests of this package, and of whoever adds a protocol.
+
+    from ldprecover.testing import check_protocol
+
+    def test_the_protocol_keeps_the_contract():
+        check_protocol(MyProtocol(1.0, 12))
+
+Each check is an assertion; what a protocol refuses by name, it need not pass. Reports are drawn from a seeded
+generator. Where chance decides, the tolerance is a bound (Bernstein, Hoeffding) or a quantile that a correct
+protocol passes but once in 10^9, for each number that is compared.
+"""
+
+import json
+import math
+import pickle
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ldprecover import laws, wire
+from ldprecover._tolerances import RATE, assert_close, assert_counts, assert_follows, bernstein, bernstein_of
+from ldprecover.errors import ParameterError, ReportError
+from ldprecover.protocols.base import FrequencyOracle
+from ldprecover.tally import Tally
+from ldprecover.types import FloatArray
+
+__all__ = ["CHECKS", "check_protocol"]
+
+_USERS = 20_000
+_TALLIES = 400
+
+
+def check_protocol(oracle: FrequencyOracle, *, seed: int = 1) -> None:
+    """Run every check. Raises AssertionError for the first that the oracle fails, or what it raised itself."""
+    for check in CHECKS.values():
+        check(oracle, np.random.default_rng(seed))
+
+
+def check_parameters(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
+    """The oracle is a value with probabilities in order, and its class says what it is."""
+    assert 0 < oracle.q < oracle.p <= 1
+    assert oracle.protocol.isidentifier()
+    assert oracle.protocol == oracle.protocol.lower()
+    assert oracle.title
+    assert pickle.loads(pickle.dumps(oracle)) == oracle  # noqa: S301 - what was just written
+    assert oracle.own == ({} if oracle.parameter is None else {oracle.parameter: oracle.parameter_value})
+    default = oracle.default_parameter(oracle.epsilon, oracle.domain_size)
+    assert (default is None) == (oracle.parameter is None)
+    json.dumps(oracle.forms.example)
+    assert oracle.forms.json.endswith(".")
+    assert oracle.forms.packed.endswith(".")
+    assert list(oracle.forms.values) == [column.name for column in oracle.columns]
+    assert list(oracle.forms.example) == [column.name for column in oracle.columns]
+
+
+def check_reports(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
+    """Reports are of one type, pass their own check, and say alike what they support in every way of asking."""
+    d = oracle.domain_size
+    items = rng.integers(d, size=300)
+    for reports in (oracle.perturb(items, rng), oracle.encode(items, rng), oracle.perturb(items), oracle.perturb([])):
+        assert reports.dtype == oracle.report_dtype.base
+        assert reports.nbytes == len(reports) * oracle.report_size
+        oracle.check(reports)
+        supports = oracle.supports(reports)
+        assert supports.shape == (len(reports), d)
+        assert supports.dtype == np.bool_
+        some = rng.permutation(d)[: d // 2 + 1]
+        assert np.array_equal(oracle.supported(reports, some), supports[:, some])
+        sizes = supports.sum(axis=1)
+        assert np.array_equal(oracle.support_sizes(reports), sizes)
+        if oracle.fixed_size is not None:
+            assert (sizes == oracle.fixed_size).all()
+        assert not oracle.traits.one_item or oracle.fixed_size == 1
+    assert oracle.supports(oracle.encode(items, rng))[np.arange(300), items].all()
+    for wrong in ([d], [-1], [0.5], [[0]]):
+        _refuses(partial(oracle.perturb, wrong, rng))
+
+
+def check_seeds(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
+    """Seeds are of 32 bits and hardly ever come twice; a protocol without them refuses by name."""
+    reports = oracle.perturb(np.zeros(2000, np.int64), rng)
+    if not oracle.traits.seeded:
+        _refuses(lambda: oracle.seeds(reports), oracle.protocol)
+        return
+    seeds = oracle.seeds(reports)
+    assert seeds.dtype == np.uint32
+    assert seeds.size - np.unique(seeds).size <= laws.poisson_quantile(1 - RATE, 2000**2 / 2**33)
+
+
+def check_packed_form(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
+    """Packed reports are read as they were written; of any bytes, what is refused has its position."""
+    reports = oracle.perturb(rng.integers(oracle.domain_size, size=50), rng)
+    packed = wire.pack(reports)
+    assert len(packed) == 50 * oracle.report_size
+    assert np.array_equal(wire.unpack(oracle, packed), reports)
+    for _ in range(200):
+        data = rng.bytes(5 * oracle.report_size)
+        mixed = packed[: 3 * oracle.report_size] + data
+        try:
+            wire.unpack(oracle, mixed)
+        except ReportError as error:
+            assert error.position is not None
+            assert error.position >= 3
+            if error.position > 3:
+                wire.unpack(oracle, mixed[: error.position * oracle.report_size])
+        else:
+            again = wire.from_json(oracle, wire.to_json(oracle, wire.unpack(oracle, mixed)))
+            assert wire.pack(again) == mixed
+
+
+def check_json_form(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
+    """The JSON form is read as it was written, is no longer than said, and the first bad report is named."""
+    reports = oracle.perturb(rng.integers(oracle.domain_size, size=20), rng)
+    body = wire.to_json(oracle, reports)
+    assert list(body) == [column.name for column in oracle.columns]
+    assert wire.pack(wire.from_json(oracle, json.loads(json.dumps(body)))) == wire.pack(reports)
+    one = wire.from_json(oracle, {name: values[:1] for name, values in body.items()})
+    assert wire.pack(one) == wire.pack(reports[:1])
+    written = sum(len(json.dumps(values)) for values in body.values())
+    assert written <= 20 * wire.longest_json(oracle) + 2 * len(body)
+    for column in oracle.columns:
+        wrong: list[Any] = [None, True, 1.0, []]
+        if column.kind is int:
+            wrong += [-1, column.limit, "0"]
+        else:
+            good = body[column.name][0]
+            wrong += [0, "", good[1:], good + "0", good + "\n", "2" + good[1:], "é" + good[1:]]
+            if column.ones is not None:
+                wrong += ["0" * column.limit, "1" * column.limit]
+        for value in wrong:
+            values = list(body[column.name])
+            values[3] = values[7] = value
+            _refuses_report(oracle, body | {column.name: values}, 3)
+    if len(oracle.columns) > 1:
+        last = oracle.columns[-1].name
+        _refuses_report(oracle, body | {last: body[last][:-1]}, 19)
+    _refuses_report(oracle, {name: [] for name in body}, None)
+    _refuses_report(oracle, body | {"other": []}, None)
+
+
+def check_summary(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
+    """Summaries add, and the support counts read off them are those of the reports."""
+    reports = oracle.perturb(rng.integers(oracle.domain_size, size=500), rng)
+    whole = oracle.summarise(reports)
+    assert whole.dtype == np.int64
+    assert whole.shape == (oracle.summary_size,)
+    parts = [oracle.summarise(part) for part in np.split(reports, [0, 1, 200])]
+    assert np.array_equal(sum(parts), whole)
+    expected = oracle.supports(reports).sum(axis=0)
+    assert np.array_equal(oracle.counts_from(whole), expected)
+    assert np.array_equal(oracle.support_counts(reports), expected)
+    tally = Tally.of(oracle, reports)
+    assert np.array_equal(tally.counts(oracle), expected)
+    assert Tally.from_bytes(tally.to_bytes(), 500) == tally
+    assert not oracle.summarise(reports[:0]).any()
+
+
+def check_support_probabilities(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
+    """A report supports its user's item with probability p, each other one with q: so estimates are unbiased."""
+    d = oracle.domain_size
+    for held in (0, d - 1):
+        counts = oracle.support_counts(oracle.perturb(np.full(_USERS, held), rng))
+        expected = np.full(d, oracle.q)
+        expected[held] = oracle.p
+        assert_counts(counts, expected, _USERS)
+
+
+def check_independence(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
+    """Where bits are independent, two items are supported together as often as that says."""
+    if not oracle.traits.independent_bits:
+        return
+    own, first, last = 0, 1, oracle.domain_size - 1
+    found = oracle.supported(oracle.perturb(np.full(_USERS, own), rng), np.array([own, first, last]))
+    together = np.array([(found[:, 0] & found[:, 1]).sum(), (found[:, 1] & found[:, 2]).sum()])
+    others = oracle.q if first == last else oracle.q**2
+    assert_counts(together, np.array([oracle.p * oracle.q, others]), _USERS)
+
+
+def check_sizes(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
+    """The law of support sizes has the mean and variance that are stated, and reports follow it."""
+    law = _given(oracle.support_size_law, oracle)
+    if law is None:
+        return
+    sizes = np.arange(oracle.domain_size + 1)
+    assert law.shape == sizes.shape
+    assert (law >= 0).all()
+    assert_close(law.sum(), 1)
+    assert_close(law @ sizes, oracle.honest_support_size)
+    assert_close(law @ sizes**2 - (law @ sizes) ** 2, oracle.support_size_variance())
+    found = oracle.support_sizes(oracle.perturb(rng.integers(oracle.domain_size, size=_USERS), rng))
+    assert_follows(np.bincount(found, minlength=sizes.size), law)
+
+
+def check_joint_support(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
+    """What is said of several items at once holds: of those that a user does not hold, and of any."""
+    d = oracle.domain_size
+    items = np.arange(1, min(d, 5))
+    found = oracle.supported(oracle.perturb(np.zeros(_USERS, np.int64), rng), items)
+    law = _given(lambda: oracle.others_law(items), oracle)
+    if law is not None:
+        assert law.shape == (items.size + 1,)
+        assert_close(law.sum(), 1)
+        assert_close(law @ np.arange(items.size + 1), items.size * oracle.q)
+        assert_follows(np.bincount(found.sum(axis=1), minlength=law.size), law)
+    for z in range(2, items.size + 1):
+        most = _given(partial(oracle.joint_support, z), oracle)
+        if most is None:
+            return
+        assert 0 <= most <= 1
+        held = oracle.supported(oracle.perturb(np.full(_USERS, items[0]), rng), items[:z])
+        assert held.all(axis=1).sum() <= _USERS * most + bernstein(most, _USERS)
+        threshold = oracle.joint_support_threshold(1000, z, 0.01)
+        assert laws.binomial_law(1000, min(max(most, 1e-300), 1 - 1e-15))[threshold:].sum() <= 0.01
+
+
+def check_likelihood(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
+    """Likelihoods are normalised, differ by the stated ratio alone, and never by more than e^epsilon."""
+    d = oracle.domain_size
+    ratio, limit = oracle.likelihood_ratio, math.exp(oracle.epsilon)
+    assert ratio is None or 1 < ratio <= limit * (1 + 1e-12)
+    reports = oracle.perturb(np.zeros(_USERS, np.int64), rng)
+    uniform = _given(lambda: oracle.log_likelihood(reports, np.full(d, 1 / d)), oracle)
+    if uniform is None:
+        return
+    own = oracle.log_likelihood(reports, _one_hot(d, 0))
+    # E P'(z)/P(z) = 1 under P, of ratios that are within e^epsilon: Hoeffding.
+    mean = float(np.exp(uniform - own).mean())
+    assert abs(mean - 1) <= limit * math.sqrt(math.log(2 / RATE) / (2 * _USERS))
+    few = reports[:50]
+    of_item = np.stack([oracle.log_likelihood(few, _one_hot(d, v)) for v in range(min(d, 8))])
+    gap = of_item.max(axis=0) - of_item.min(axis=0)
+    assert (gap <= oracle.epsilon * (1 + 1e-9)).all()
+    if ratio is not None:
+        supports = oracle.supports(few)[:, : len(of_item)].T
+        least = np.where(supports, of_item - math.log(ratio), of_item)
+        assert np.allclose(least, least[0])
+
+
+def check_honest_tally(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
+    """A tally drawn at once has the means and the variances of one of reports."""
+    d = oracle.domain_size
+    held = np.zeros(d, np.int64)
+    held[: d - 1] = rng.multinomial(100, np.full(d - 1, 1 / (d - 1)))
+    tallies = [oracle.honest_tally(held, rng) for _ in range(_TALLIES)]
+    assert all(tally.n == 100 for tally in tallies)
+    counts = np.array([tally.counts(oracle) for tally in tallies], dtype=np.float64)
+    p, q = oracle.p, oracle.q
+    mean, variance = held * p + (100 - held) * q, held * p * (1 - p) + (100 - held) * q * (1 - q)
+    error = counts.mean(axis=0) - mean
+    assert (np.abs(error) <= [bernstein_of(v * _TALLIES) / _TALLIES for v in variance]).all()
+    # The fourth central moment of a sum of independent bits is at most 3 v^2 + v. Once in 10^9 a normal mean is 6.1
+    # deviations off; half as much again is for the skewness of squares.
+    deviation = np.sqrt((2 * variance**2 + variance) / _TALLIES)
+    assert (np.abs(((counts - mean) ** 2).mean(axis=0) - variance) <= 1.5 * 6.1 * deviation).all()
+    _refuses(lambda: oracle.honest_tally(held[:-1], rng))
+    _refuses(lambda: oracle.honest_tally(held - 1, rng))
+    assert not oracle.honest_tally(np.zeros(d, np.int64), rng).n
+
+
+def check_encoded(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
+    """Encoded reports, and a tally of them drawn at once, support what is said of them."""
+    d, weights = oracle.domain_size, _one_hot(oracle.domain_size, 1)
+    support = _given(lambda: oracle.encoded_support(weights), oracle)
+    tally = oracle.encoded_tally((weights * _USERS).astype(np.int64), rng)
+    assert tally.n == _USERS
+    assert tally.counts(oracle)[1] == _USERS
+    if support is not None:
+        assert support.shape == (d,)
+        assert_counts(tally.counts(oracle), support, _USERS)
+        assert_counts(oracle.support_counts(oracle.encode(np.ones(_USERS, np.int64), rng)), support, _USERS)
+
+
+def check_crafted(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
+    """Crafted reports can be sent, and support what is expected of them."""
+    d = oracle.domain_size
+    r, m = min(d, 3), 2000
+    wanted = np.tile(np.arange(r), (m, 1))
+    reports = _given(lambda: oracle.craft(wanted, rng, search=20), oracle)
+    if reports is not None:
+        oracle.check(reports)
+        included = np.zeros(d)
+        included[:r] = 1
+        support = oracle.crafted_support(included, r, search=20, m=m)
+        assert_counts(oracle.support_counts(reports), support, m)
+        crafted = oracle.craft(np.zeros((100, 1), np.int64), rng)
+        likelihood = _given(lambda: oracle.crafted_log_likelihood(crafted, 0), oracle)
+        assert likelihood is None or np.isfinite(likelihood).all()
+    uniform = _given(lambda: oracle.uniform_reports(m, rng), oracle)
+    if uniform is not None:
+        oracle.check(uniform)
+        assert_counts(oracle.support_counts(uniform), np.full(d, oracle.uniform_support()), m)
+    sized = _given(lambda: oracle.report_of_size(d / 2, rng, search=20), oracle)
+    if sized is not None:
+        assert len(sized) == 1
+        oracle.check(sized)
+
+
+CHECKS: dict[str, Callable[[FrequencyOracle, np.random.Generator], None]] = {
+    check.__name__.removeprefix("check_"): check
+    for check in (
+        check_parameters,
+        check_reports,
+        check_seeds,
+        check_packed_form,
+        check_json_form,
+        check_summary,
+        check_support_probabilities,
+        check_independence,
+        check_sizes,
+        check_joint_support,
+        check_likelihood,
+        check_honest_tally,
+        check_encoded,
+        check_crafted,
+    )
+}
+"""Name to check."""
+
+
+def _given(ask: Callable[[], Any], oracle: FrequencyOracle) -> Any:
+    """Return what the oracle answers; None where it refuses, which it must do with its name."""
+    try:
+        return ask()
+    except ParameterError as error:
+        assert oracle.protocol in str(error), f"a refusal that does not name {oracle.protocol}: {error}"
+        return None
+
+
+def _refuses(ask: Callable[[], object], name: str = "") -> None:
+    try:
+        ask()
+    except ParameterError as error:
+        assert name in str(error)
+    else:
+        raise AssertionError("what cannot be was not refused")
+
+
+def _refuses_report(oracle: FrequencyOracle, body: dict[str, Any], position: int | None) -> None:
+    try:
+        wire.from_json(oracle, body)
+    except ReportError as error:
+        assert error.position == position, f"position {error.position}, not {position}: {error.reason}"
+    else:
+        raise AssertionError(f"the body was not refused: {str(body)[:200]}")
+
+
+def _one_hot(d: int, item: int) -> FloatArray:
+    weights = np.zeros(d)
+    weights[item] = 1.0
+    return weights

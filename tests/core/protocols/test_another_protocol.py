@@ -1,0 +1,140 @@
+"""A protocol of somebody else's: one class, entered in the table, and everything takes it."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from numpy.typing import ArrayLike
+
+from ldprecover import Estimates, ParameterError, ReportError, RoundExport, RoundParameters, Tally, recover, wire
+from ldprecover.alarms import raise_alarms
+from ldprecover.protocols import PROTOCOLS, Traits, UnaryEncoding, frequency_oracle
+from ldprecover.protocols.padding import padded_rows
+from ldprecover.recovery import METHODS, ReportSource
+from ldprecover.testing import CHECKS
+from ldprecover.types import Reports
+
+
+@dataclass(frozen=True)
+class Few(UnaryEncoding):
+    """Every report is a random set of `few` items, with probability p one that holds the user's own."""
+
+    few: int
+
+    protocol = "few"
+    title = "a few items"
+    traits = Traits()
+    parameter = "few"
+    parameter_range = (1, 99_999)
+    parameter_meaning = "Items of a report."
+
+    @classmethod
+    def default_parameter(cls, epsilon: float, domain_size: int) -> int:
+        return max(1, round(domain_size / (math.exp(epsilon) + 1)))
+
+    @property
+    def fixed_size(self) -> int:
+        return self.few
+
+    @property
+    def p(self) -> float:
+        weight = math.exp(self.epsilon) * self.few
+        return weight / (weight + self.domain_size - self.few)
+
+    @property
+    def q(self) -> float:
+        return (self.few - self.p) / (self.domain_size - 1)
+
+    @property
+    def likelihood_ratio(self) -> float:
+        return math.exp(self.epsilon)
+
+    def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
+        held = self._items(items)
+        rng = rng or np.random.default_rng()
+        others = held[:, None] + np.arange(1, self.domain_size)
+        own = np.where(rng.random((held.size, 1)) < self.p, held[:, None], (held[:, None] + 1) % self.domain_size)
+        # Of those that do not hold the user's own item, any set of the others.
+        lying = own[:, 0] != held
+        wanted = rng.permuted(others % self.domain_size, axis=1)[:, : self.few]
+        rows = padded_rows(own, np.full(held.size, self.few), self.domain_size, rng)
+        without = padded_rows(wanted, np.full(held.size, self.few), self.domain_size, rng)
+        rows[lying] = without[lying]
+        return rows
+
+
+@pytest.fixture(autouse=True)
+def _entered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PROTOCOLS, "few", Few)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize(("epsilon", "d"), [(0.5, 6), (2.0, 33), (1.0, 2)])
+def test_it_passes_every_check(epsilon: float, d: int, check: str) -> None:
+    CHECKS[check](frequency_oracle("few", epsilon, d), np.random.default_rng(1))
+
+
+def test_its_own_parameter_goes_where_a_hash_range_goes() -> None:
+    items = tuple("abcdef")
+    parameters = RoundParameters.named("few", 1.0, items, {"few": 3, "hash_range": None})
+    assert parameters.oracle == Few(1.0, 6, 3)
+    assert parameters.own == {"few": 3}
+    assert parameters.digest != RoundParameters("few", 1.0, items, 2).digest
+    assert RoundParameters("few", 1.0, items).parameter == 2
+    with pytest.raises(ParameterError, match="hash_range belongs to olh; few has none"):
+        RoundParameters.named("few", 1.0, items, {"hash_range": 3})
+    with pytest.raises(ParameterError, match="few belongs to few; olh has none"):
+        RoundParameters.named("olh", 1.0, items, {"few": 3})
+    with pytest.raises(ParameterError, match="few must be from 1 to 99999"):
+        RoundParameters("few", 1.0, items, 0)
+    export = RoundExport("R1", "x", parameters, Tally(np.array([1, 2, 0, 1, 1, 1]), 2))
+    assert export.to_dict()["few"] == 3
+    assert RoundExport.from_dict(export.to_dict()).parameters == parameters
+    with pytest.raises(ParameterError, match="few belongs to few"):
+        RoundExport.from_dict(
+            RoundExport("R1", "x", RoundParameters("grr", 1.0, items), export.tally).to_dict() | {"few": 3}
+        )
+
+
+@pytest.mark.parametrize(
+    ("reports", "position"),
+    [
+        (["110000", "111000", "11000x"], 1),
+        (["110000", "11000x", "111000"], 1),
+        (["110000", "100000"], 1),
+        (["110000", "110000", "1100"], 2),
+    ],
+)
+def test_the_first_report_with_too_few_or_too_many_ones_is_named(reports: list[str], position: int) -> None:
+    with pytest.raises(ReportError, match="6 characters 0 or 1, 2 of them 1") as refused:
+        wire.from_json(Few(1.0, 6, 2), {"reports": reports})
+    assert refused.value.position == position
+
+
+@pytest.mark.parametrize(("packed", "position"), [("030743", 1), ("034307", 1), ("030343", 2), ("07", 0)])
+def test_the_first_packed_report_that_cannot_be_is_named(packed: str, position: int) -> None:
+    with pytest.raises(ReportError) as refused:
+        wire.unpack(Few(1.0, 6, 2), bytes.fromhex(packed))
+    assert refused.value.position == position
+
+
+def test_alarms_and_recoveries_take_it_or_refuse_it_by_name() -> None:
+    oracle, rng = Few(1.0, 20, 5), np.random.default_rng(2)
+    reports = oracle.perturb(rng.integers(20, size=3000), rng)
+    tally = Tally.of(oracle, reports)
+    assert [alarm.name for alarm in raise_alarms(oracle, tally, ReportSource(oracle, reports))] == ["excess"]
+    refused = {}
+    for name, method in METHODS.items():
+        frequencies, targets = Estimates.of(oracle, tally).frequencies, (3,) if "targets" in method.uses else ()
+        try:
+            result = recover(oracle, frequencies, method=name, n=3000, reports=reports, targets=targets)
+        except ParameterError as error:
+            refused[name] = str(error)
+        else:
+            assert np.isfinite(result.recovered).all()
+    assert refused == {
+        "conditional-probability": "conditional-probability: few lacks a likelihood of its reports",
+        "diffstats": "diffstats: every few report supports 5 items, so sizes tell nothing",
+        "fiad": "fiad: how honest few reports support sets is not known",
+    }

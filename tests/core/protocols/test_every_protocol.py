@@ -1,0 +1,145 @@
+"""Every protocol keeps the contract, and the checks find those that do not."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import ArrayLike
+
+from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError, ReportError, Tally, frequency_oracle
+from ldprecover.protocols import PROTOCOLS, Traits
+from ldprecover.testing import CHECKS, check_protocol
+from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
+
+SETTINGS = [(0.5, 6), (2.0, 33), (1.0, 2), (4.0, 8)]
+
+
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize(("epsilon", "d"), SETTINGS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_protocol_keeps_the_contract(protocol: str, epsilon: float, d: int, check: str) -> None:
+    CHECKS[check](frequency_oracle(protocol, epsilon, d), np.random.default_rng(1))
+
+
+@dataclass(frozen=True)
+class Timid(OUE):
+    """Its q is not what it perturbs with."""
+
+    @property
+    def q(self) -> float:
+        return 1 / (math.exp(self.epsilon) + 1) - 0.05
+
+
+@dataclass(frozen=True)
+class Vague(OUE):
+    """It says that every report supports three items."""
+
+    @property
+    def fixed_size(self) -> int:
+        return 3
+
+
+@dataclass(frozen=True)
+class Credulous(GRR):
+    """Any item may be sent."""
+
+    def check(self, reports: Reports) -> None:
+        pass
+
+    def supports(self, reports: Reports) -> BoolArray:
+        return super().supports(reports % self.domain_size)
+
+
+@dataclass(frozen=True)
+class Careless(OUE):
+    """Any character is a bit."""
+
+    def from_columns(self, values: Sequence[list[Any]]) -> Reports:
+        return super().from_columns([[str(row).replace("2", "1") for row in values[0]]])
+
+
+@dataclass(frozen=True)
+class Forgetful(OLH):
+    """A summary is never of more than a hundred reports."""
+
+    def summarise(self, reports: Reports) -> Int64Array:
+        return super().summarise(reports[:100])
+
+
+@dataclass(frozen=True)
+class Sure(OUE):
+    """A tally drawn at once has no noise."""
+
+    def honest_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
+        held = self._true_counts(true_counts)
+        n = int(held.sum())
+        return Tally(np.rint(held * self.p + (n - held) * self.q).astype(np.int64), n)
+
+
+@dataclass(frozen=True)
+class Boastful(GRR):
+    """Its likelihoods differ by less than it says."""
+
+    @property
+    def likelihood_ratio(self) -> float:
+        return math.exp(self.epsilon / 2)
+
+
+@dataclass(frozen=True)
+class Entangled(GRR):
+    """Its bits are not independent."""
+
+    traits = Traits(one_item=True, independent_bits=True)
+
+
+@dataclass(frozen=True)
+class Anonymous(GRR):
+    """It refuses without its name."""
+
+    def encoded_support(self, weights: FloatArray) -> FloatArray:
+        raise ParameterError("no")
+
+
+@dataclass(frozen=True)
+class Repetitive(OLH):
+    """All its users have one seed."""
+
+    def encode(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
+        reports = super().encode(items, rng)
+        reports["seed"] = 7
+        reports["bucket"] = self.buckets(reports["seed"], items)
+        return reports
+
+
+@dataclass(frozen=True)
+class Greedy(OUE):
+    """Its crafted reports support less than it says."""
+
+    def expected_hits(self, r: int, **options: Any) -> tuple[float, float]:
+        return float(r), 0.0
+
+
+BROKEN: list[tuple[Callable[[], FrequencyOracle], str]] = [
+    (lambda: Timid(1.0, 20), "support_probabilities"),
+    (lambda: Vague(1.0, 20), "reports"),
+    (lambda: Credulous(1.0, 20), "packed_form"),
+    (lambda: Careless(1.0, 20), "json_form"),
+    (lambda: Forgetful(1.0, 20, 4), "summary"),
+    (lambda: Sure(1.0, 20), "honest_tally"),
+    (lambda: Boastful(1.0, 20), "likelihood"),
+    (lambda: Entangled(1.0, 20), "independence"),
+    (lambda: Anonymous(1.0, 20), "encoded"),
+    (lambda: Repetitive(1.0, 20, 4), "seeds"),
+    (lambda: Greedy(1.0, 20), "crafted"),
+]
+
+
+@pytest.mark.parametrize(("broken", "check"), BROKEN, ids=[check for _, check in BROKEN])
+def test_a_protocol_that_breaks_the_contract_is_found(broken: Callable[[], FrequencyOracle], check: str) -> None:
+    with pytest.raises((AssertionError, IndexError, ReportError)):
+        CHECKS[check](broken(), np.random.default_rng(1))
+    with pytest.raises((AssertionError, IndexError, ReportError)):
+        check_protocol(broken())
