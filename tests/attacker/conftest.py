@@ -1,11 +1,14 @@
 """Oracles and attacks that the whole suite runs over."""
 
 import pytest
+from tests.attacker.strategies import tosses_coins
 
-from ldprecover import GRR, OLH, OUE, FrequencyOracle
+from ldprecover import GRR, OLH, OUE, FrequencyOracle, frequency_oracle
+from ldprecover.protocols import PROTOCOLS
 from ldprecover_attacker import AA, APA, APA2, MGA, MGAA, MLA, RIA, RPA, Attack, InputPoisoning, Manip, Several
 
 ORACLES = [GRR(0.5, 21), OUE(0.5, 21), OLH(0.5, 21, 3), OLH(2.0, 21, 300), GRR(1.0, 5), OUE(1.0, 5), OLH(1.0, 5, 2)]
+ORACLES += [frequency_oracle(name, 0.5, 21) for name in PROTOCOLS if name not in ("grr", "oue", "olh")]
 
 ATTACKS = {
     "mga crafted": MGA([3, 0, 4]),
@@ -38,7 +41,7 @@ ATTACKS = {
 
 
 NO_ROOM = OLH(2.0, 21, 300)  # an honest report supports 0.09 items
-REFUSED = {("apa", NO_ROOM), ("apa2", NO_ROOM)} | {("apa2", oracle) for oracle in ORACLES if isinstance(oracle, GRR)}
+REFUSED = {("apa", NO_ROOM), ("apa2", NO_ROOM)} | {("apa2", oracle) for oracle in ORACLES if not tosses_coins(oracle)}
 CASES = {
     f"{name}-{oracle}": (oracle, attack)
     for name, attack in ATTACKS.items()

@@ -2,7 +2,9 @@
 
 from hypothesis import strategies as st
 
-from ldprecover import GRR, OLH, OUE, FrequencyOracle
+from ldprecover import OLH, FrequencyOracle, frequency_oracle
+from ldprecover.protocols import PROTOCOLS
+from ldprecover.protocols.crafting import CraftedReports
 from ldprecover_attacker import (
     AA,
     AGAINST,
@@ -21,20 +23,30 @@ from ldprecover_attacker import (
     Several,
 )
 
-__all__ = ["attacks", "oracles"]
+__all__ = ["attacks", "items_are_alike", "oracles", "tosses_coins"]
 
 epsilons = st.floats(0.01, 10)
 searches = st.integers(1, 30)
 models = st.sampled_from(MODELS)
 
 
+def tosses_coins(oracle: FrequencyOracle) -> bool:
+    """Return whether APA2 has reports of this protocol."""
+    return type(oracle).craft_by_coins is not CraftedReports.craft_by_coins
+
+
+def items_are_alike(oracle: FrequencyOracle) -> bool:
+    """Return whether what a crafted report supports depends on no more than which items are wanted."""
+    return type(oracle).crafted_support is CraftedReports.crafted_support
+
+
 @st.composite
 def oracles(draw: st.DrawFn, max_size: int = 40) -> FrequencyOracle:
     """A protocol on 2 to `max_size` items."""
     epsilon, d = draw(epsilons), draw(st.integers(2, max_size))
-    return draw(
-        st.sampled_from([GRR(epsilon, d), OUE(epsilon, d), OLH(epsilon, d, draw(st.integers(2, 12) | st.just(65_536)))])
-    )
+    hashed = OLH(epsilon, d, draw(st.integers(2, 12) | st.just(65_536)))
+    others = [frequency_oracle(name, epsilon, d) for name in PROTOCOLS if name != hashed.protocol]
+    return draw(st.sampled_from([hashed, *others]))
 
 
 @st.composite

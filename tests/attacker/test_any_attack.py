@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.attacker.strategies import attacks, oracles
+from tests.attacker.strategies import attacks, items_are_alike, oracles, tosses_coins
 
-from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError, Tally
+from ldprecover import OLH, FrequencyOracle, ParameterError, Tally
 from ldprecover_attacker import APA, APA2, Attack, Several
 
 NO_ROOM = "in a report that supports as many items as an honest one"
@@ -20,14 +20,15 @@ def refusal(attack: Attack, oracle: FrequencyOracle) -> str | None:
     """Return what a refusal must say, or None where there is no reason for one."""
     if isinstance(attack, Several):
         return next((reason for inner in attack.attacks if (reason := refusal(inner, oracle))), None)
-    if isinstance(attack, APA2) and isinstance(oracle, GRR):
-        return "a grr report supports one item"
-    room = int(oracle.honest_support_size)
-    if isinstance(attack, APA2) and isinstance(oracle, OUE) and len(attack.targets) * attack.rate > room:
-        return NO_ROOM
-    if isinstance(attack, APA) and not isinstance(oracle, GRR):
+    if isinstance(attack, APA2) and oracle.fixed_size == 1:
+        return f"a {oracle.protocol} report supports one item"
+    if isinstance(attack, APA2) and not tosses_coins(oracle):
+        return r"lacks .*reports crafted by coins"
+    if isinstance(attack, APA2):
+        return NO_ROOM if len(attack.targets) * attack.rate > oracle.coin_room else None
+    if isinstance(attack, APA) and oracle.fixed_size != 1:
         each = attack.each or (len(attack.targets) + 1) // 2
-        return NO_ROOM if each > room else None
+        return NO_ROOM if each > oracle.expected_size else None
     return None
 
 
@@ -54,7 +55,7 @@ def test_m_valid_reports_or_a_refusal_with_its_reason(data: st.DataObject, oracl
 def test_no_report_supports_what_none_should_and_every_one_what_all_should(
     data: st.DataObject, oracle: FrequencyOracle
 ) -> None:
-    """Where pi is 0 or 1 there is no chance in it. A GRR report supports one item, whatever the attack."""
+    """Where pi is 0 or 1 there is no chance in it. A report of a fixed size has it, whatever the attack."""
     attack = data.draw(attacks(oracle.domain_size))
     if refusal(attack, oracle):
         return
@@ -62,8 +63,8 @@ def test_no_report_supports_what_none_should_and_every_one_what_all_should(
     supports = oracle.supports(attack.reports(oracle, 30, rng()))
     assert not supports[:, pi == 0].any()
     assert supports[:, pi == 1].all()
-    if isinstance(oracle, GRR):
-        assert pi.sum() == pytest.approx(1)
+    if oracle.fixed_size is not None:
+        assert pi.sum() == pytest.approx(oracle.fixed_size)
         assert attack.support_sum(oracle, rng()) == pytest.approx(1)
 
 
@@ -83,7 +84,7 @@ def test_expectations_are_probabilities(data: st.DataObject, oracle: FrequencyOr
 
 
 @settings(deadline=None)
-@given(st.data(), oracles())
+@given(st.data(), oracles().filter(items_are_alike))
 def test_expectations_follow_the_items_when_they_are_relabelled(data: st.DataObject, oracle: FrequencyOracle) -> None:
     """An attack on the relabelled targets supports the relabelled items; what is secret has no label."""
     d = oracle.domain_size

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from ldprecover import FrequencyOracle, ParameterError, RoundParameters, Tally, wire
+from ldprecover.protocols import own_parameters
 from ldprecover_attacker import AA, MGA, Attack, Campaign, InputPoisoning, Manip, Several
 from ldprecover_client import RefusedError
 
@@ -45,7 +46,8 @@ class Round(httpx.BaseTransport):
             "protocol": stated.protocol,
             "epsilon": stated.epsilon,
             "items": list(ITEMS),
-            "hash_range": stated.hash_range,
+            **dict.fromkeys(own_parameters()),
+            **stated.own,
             "p": self.oracle.p,
             "q": self.oracle.q,
             "digest": stated.digest,

@@ -13,6 +13,8 @@ HEAD_BYTES = 1 << 14
 
 _BODY_BYTES = 1 << 16  # of a body that are parsed at one time; the next head may begin in them
 
+_SPENT = 9  # bytes that come for each byte of a body at the most: of one in a chunk of its own, six
+
 MAX_HEADERS = 100
 MAX_WAITING = 8
 """Requests that one connection may send before the first of them is answered; what is sent behind them is dropped."""
@@ -46,7 +48,8 @@ class Parser:
     """A parser of requests with httptools' interface, for uvicorn's HttpToolsProtocol to use as its own.
 
     - A head may have HEAD_BYTES and MAX_HEADERS headers. Data is parsed in pieces, so that a long one is refused
-      while it arrives. Trailers are dropped.
+      while it arrives. Trailers are dropped. What a chunked body takes beside its own bytes, sizes and extensions
+      of chunks and trailers, may be HEAD_BYTES and eight times as long as they: httptools gathers an endless trailer.
     - An offer to change to another protocol (Upgrade: h2c, as some clients make with every first request) is passed
       over: httptools takes what follows such a head for the other protocol's, so the request is parsed again
       without the offer, and only then passed on. CONNECT, which cannot be passed over, ends the connection.
@@ -62,6 +65,7 @@ class Parser:
         self.overrun = False
         """Whether what follows is not parsed any more."""
         self._head_bytes = 0
+        self._sent = self._body_bytes = 0  # since the head: of all that came, and of the body
         self._offered = False
 
     def _fresh(self) -> Any:
@@ -98,6 +102,10 @@ class Parser:
                 if isinstance(error.__context__, RefusedError):
                     raise error.__context__ from None
                 raise
+        if not was_in_head and not self.in_head:
+            self._sent += len(piece)
+            if self._sent > HEAD_BYTES + _SPENT * self._body_bytes:
+                raise RefusedError(HeadTooLargeError(f"beside its bytes a body may take at most {HEAD_BYTES} others"))
         # What of a piece belongs to a head that began in it is not known: it counts from the next piece on.
         self._head_bytes = self._head_bytes + len(piece) if was_in_head and self.in_head else 0
         if self._head_bytes > HEAD_BYTES:
@@ -132,12 +140,14 @@ class Parser:
             self._offered = True
             return
         self.in_head = False
+        self._sent = self._body_bytes = 0
         if self._handler.waiting >= MAX_WAITING:
             self.overrun = True
             return
         self._handler.on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
+        self._body_bytes += len(body)
         if not self.overrun:
             self._handler.on_body(body)
 

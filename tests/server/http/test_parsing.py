@@ -73,6 +73,23 @@ def test_trailers_are_dropped() -> None:
 
 
 @pytest.mark.parametrize(
+    "beside", [b"0\r\nX: " + 262144 * b"x", b"0\r\n" + 65536 * b"X: y\r\n", b"1;" + 262144 * b"x", 262144 * b"0"]
+)
+@pytest.mark.parametrize("size", [1000, 16_384, 1 << 20])
+def test_what_stands_beside_a_bodys_bytes_is_bounded(beside: bytes, size: int) -> None:
+    """However long it goes on: what is refused has come within two pieces of the bound."""
+    head = b"POST /c HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n"
+    with pytest.raises(httptools.HttpParserError):
+        fed(head + beside, size)
+
+
+def test_a_body_in_chunks_of_one_byte_is_taken() -> None:
+    head = b"POST /c HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+    heard, _ = fed(head + 100_000 * b"1\r\nx\r\n" + b"0\r\n\r\n", 5000)
+    assert heard.requests[0]["body"] == 100_000 * b"x"
+
+
+@pytest.mark.parametrize(
     "head",
     [
         b"GET / HTTP/1.1\r\n" + (MAX_HEADERS + 1) * b"a: b\r\n" + b"\r\n",

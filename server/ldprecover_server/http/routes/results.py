@@ -29,7 +29,7 @@ from ldprecover_server.errors import (
     UnauthorizedError,
 )
 from ldprecover_server.http import paths
-from ldprecover_server.http.answers import json
+from ldprecover_server.http.answers import column, json
 from ldprecover_server.http.callers import PREFER, wants_job, while_there
 from ldprecover_server.http.messages import Frequencies, JobStatus, MeanOfNumbers, Recovered, RecoverRequest
 from ldprecover_server.http.routes.common import Caller, CurrentOrNamed, Rooms, described, read, rooms_of
@@ -76,9 +76,9 @@ def _frequencies(round: KnownRound, tally: Tally) -> Frequencies:
         p=oracle.p,
         q=oracle.q,
         items=round.parameters.items,
-        counts=tally.counts(oracle).tolist(),
-        frequencies=estimates.frequencies.tolist() if estimates else None,
-        standard_errors=estimates.standard_errors.tolist() if estimates else None,
+        counts=column(tally.counts(oracle)),
+        frequencies=column(estimates.frequencies) if estimates else None,
+        standard_errors=column(estimates.standard_errors) if estimates else None,
         sum=estimates.sum if estimates else None,
         mean=_mean(round, tally) if is_for_numbers(round.parameters) else UNSET,
     )
@@ -174,10 +174,10 @@ def _written(round: KnownRound, wanted: RecoverRequest, answer: RecoverAnswer) -
             n=answer.n,
             malicious_sum=recovery.malicious_sum,
             items=round.parameters.items,
-            poisoned=recovery.poisoned.tolist(),
-            malicious=recovery.malicious.tolist(),
-            genuine=recovery.genuine.tolist(),
-            recovered=recovery.recovered.tolist(),
+            poisoned=column(recovery.poisoned),
+            malicious=column(recovery.malicious),
+            genuine=column(recovery.genuine),
+            recovered=column(recovery.recovered),
             notes=list(recovery.notes),
         )
     )
