@@ -51,6 +51,8 @@ def log_choose(n: int, k: int) -> float:
 
 def binomial_threshold(n: int, p: float, rate: float) -> int:
     """Return the smallest t with P(Binomial(n, p) >= t) <= rate, for a rate of at least 1e-12."""
+    if p <= 0:
+        return 1
     low = max(0, math.floor(n * p))
     high = min(n, math.ceil(n * p + 60 + 40 * math.sqrt(n * p)))  # beyond any such rate
     k = np.arange(low, high + 1)

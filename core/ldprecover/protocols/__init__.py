@@ -10,7 +10,7 @@ from ldprecover.protocols.hr import HR
 from ldprecover.protocols.olh import MAX_HASH_RANGE, OLH, default_hash_range
 from ldprecover.protocols.oue import OUE
 from ldprecover.protocols.parts import Column, ReportForms, Traits
-from ldprecover.protocols.randomiser import MAX_DOMAIN_SIZE, MAX_EPSILON, MIN_EPSILON, check_epsilon
+from ldprecover.protocols.randomiser import MAX_DOMAIN_SIZE, MAX_EPSILON, MIN_EPSILON, check_domain_size, check_epsilon
 from ldprecover.protocols.ss import SS, default_subset_size
 from ldprecover.protocols.sue import SUE
 from ldprecover.protocols.unary import UnaryEncoding
@@ -57,7 +57,7 @@ def frequency_oracle(protocol: str, epsilon: float, domain_size: int, parameter:
             raise ParameterError(f"{_owners()}; {protocol} has none")
         return kind(epsilon, domain_size)
     if parameter is None:
-        parameter = kind.default_parameter(check_epsilon(epsilon), domain_size)
+        parameter = kind.default_parameter(check_epsilon(epsilon), check_domain_size(domain_size))
     return kind(epsilon, domain_size, parameter)  # type: ignore[call-arg]
 
 

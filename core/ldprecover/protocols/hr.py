@@ -124,8 +124,7 @@ class HR(FrequencyOracle):
         return self.supported(reports, np.arange(self.domain_size))
 
     def supported(self, reports: Reports, items: Int64Array) -> BoolArray:
-        odd = _is_odd(reports[:, None] & (np.asarray(items) + 1).astype(np.uint32))
-        return np.logical_not(odd, out=odd)
+        return ~_is_odd(reports[:, None] & (items + 1).astype(np.uint32))
 
     def support_sizes(self, reports: Reports) -> Int64Array:
         return self._sizes[reports]
@@ -157,11 +156,13 @@ class HR(FrequencyOracle):
         return int(summary[0]), self.everything
 
     def others_law(self, items: Int64Array) -> FloatArray:
-        """Return P(j) for j = 0..r under a uniformly random column.
+        """As the contract has it, where no other item's row is a sum modulo 2 of the rows of these: else it refuses.
 
-        That is exact for users whose item's row is no sum modulo 2 of rows of the items; of those few for whom it is,
-        the columns of one sign are somewhat more frequent.
+        Then the entry in the user's row tells nothing of theirs, and the columns are as good as uniformly random.
         """
+        span = _Columns(np.array(_basis((items + 1).tolist()), np.uint32), span=True).listed()
+        if not np.isin(span[span <= self.domain_size], items + 1).all():
+            raise self._lacks("a law of supporting these items that is the same for all others")
         hits = self.supported(np.arange(self.summary_size, dtype=np.uint32), items).sum(axis=1)
         law: FloatArray = np.bincount(hits, minlength=len(items) + 1) / self.summary_size
         return law
@@ -271,24 +272,41 @@ class _Columns:
             columns ^= np.where(which >> np.uint32(i) & np.uint32(1), vector, np.uint32(0))
         return columns
 
+    def listed(self) -> UInt32Array:
+        """Return them all."""
+        if not self.span:
+            return self.given
+        columns = np.zeros(1, np.uint32)
+        for vector in self.given:
+            columns = np.concatenate([columns, columns ^ vector])
+        return columns[1:]
+
     def support(self, d: int) -> FloatArray:
         """Return for each of d items the share of them that supports it."""
         rows = np.arange(1, d + 1, dtype=np.uint32)
-        even = np.logical_not(_is_odd(self.given[:, None] & rows))
+        even = ~_is_odd(self.given[:, None] & rows)
         if not self.span:
-            return even.mean(axis=0)
+            share: FloatArray = even.mean(axis=0)
+            return share
         number = 1 << self.given.size
         return np.where(even.all(axis=0), 1.0, (number / 2 - 1) / (number - 1))
 
 
-def _is_odd(numbers: UInt32Array) -> BoolArray:
+def _is_odd(numbers: Reports) -> BoolArray:
     """Tell of which numbers an odd number of bits is one."""
     return (np.bitwise_count(numbers) & np.uint8(1)).view(np.bool_)
 
 
 def _null_space(rows: Sequence[int], bits: int) -> list[int]:
     """Return a basis of the numbers y of so many bits with popcount(row & y) even for every row."""
-    pivots: dict[int, int] = {}  # reduced rows, each by a bit that no other has
+    pivots = {row.bit_length() - 1: row for row in _basis(rows)}
+    free = (bit for bit in range(bits) if bit not in pivots)
+    return [(1 << bit) | sum(1 << lead for lead, row in pivots.items() if row >> bit & 1) for bit in free]
+
+
+def _basis(rows: Sequence[int]) -> list[int]:
+    """Return a basis of all sums of the rows modulo 2: the highest bit of each is zero in all others."""
+    pivots: dict[int, int] = {}
     for given in rows:
         row = given
         for bit, other in pivots.items():
@@ -298,5 +316,4 @@ def _null_space(rows: Sequence[int], bits: int) -> list[int]:
             lead = row.bit_length() - 1
             pivots = {bit: other ^ row if other >> lead & 1 else other for bit, other in pivots.items()}
             pivots[lead] = row
-    free = (bit for bit in range(bits) if bit not in pivots)
-    return [(1 << bit) | sum(1 << lead for lead, row in pivots.items() if row >> bit & 1) for bit in free]
+    return list(pivots.values())

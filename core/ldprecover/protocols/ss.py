@@ -85,17 +85,6 @@ class SS(UnaryEncoding):
         holds = words(held.size) < np.uint64(hold_threshold(self.epsilon, self.domain_size, self.subset_size))
         return self._subsets(held, holds, words)
 
-    def encode(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
-        """Return sets that hold the item, and k - 1 others at random."""
-        held = self._items(items)
-        return self._subsets(held, np.ones(held.size, np.bool_), words_from(rng))
-
-    def check(self, reports: Reports) -> None:
-        super().check(reports)
-        self._refuse_first(
-            self.support_sizes(reports) != self.subset_size, f"exactly {self.subset_size} bits must be one"
-        )
-
     def others_law(self, items: Int64Array) -> FloatArray:
         k, d, r = self.subset_size, self.domain_size, len(items)
         law: FloatArray = self.p * hypergeometric_law(d - 1, r, k - 1) + (1 - self.p) * hypergeometric_law(d - 1, r, k)
