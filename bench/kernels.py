@@ -27,6 +27,7 @@ __all__ = ["main"]
 
 D, EPSILON, G = 490, 0.5, 3
 USERS = 1_000_000
+TRANSFORMED = 1 << 17
 SIZES = {"grr": 200_000, "oue": 200_000, "olh": 40_960}
 PEER_USERS = {"grr": 200_000, "oue": 3000, "olh": 150, "simulate": 500}
 
@@ -126,6 +127,7 @@ class Bench:
         self.olh()
         self.oue()
         self.grr()
+        self.transform()
         self.simulate()
 
     def olh(self) -> None:
@@ -173,6 +175,21 @@ class Bench:
         contenders = [Contender(name, lambda m=m: m.grr_counts(reports, D), n) for name, m in self.modules.items()]
         peers = self._peers("grr")
         self._against_peers("GRR, per report", self._time(contenders, peers), peers, {"numpy": 100, "numba": 100})
+
+    def transform(self) -> None:
+        values = self.rng.integers(0, 1000, TRANSFORMED)
+        contenders = [
+            Contender(name, lambda m=m: m.walsh_hadamard(values), TRANSFORMED) for name, m in self.modules.items()
+        ]
+        if self.c:
+            contenders.append(Contender("C", self.c.walsh_hadamard(values), TRANSFORMED))
+        times = self._time(contenders, [])
+        for name, most in (("numpy", 4.0), ("numba", 1.3)):
+            if self.c and name in self.modules:
+                ratio, own = times.ratio(name, "C"), times.median(name)
+                against = f"C {times.median('C'):.2f} ns"
+                what = f"Walsh-Hadamard transform, per number, {name}"
+                self._row(what, own, "ns", against, ratio, f"<= {most:g}x", ratio <= most)
 
     def simulate(self) -> None:
         oracle, items = OUE(EPSILON, D), self._items(USERS)

@@ -27,7 +27,7 @@ class CLimits:
             raise RuntimeError("gcc is not installed: `apt-get install gcc`")
         with tempfile.TemporaryDirectory() as folder:
             library = Path(folder) / "limits.so"
-            sources = [str(_SOURCES / name) for name in ("olh.c", "oue.c")]
+            sources = [str(_SOURCES / name) for name in ("hadamard.c", "olh.c", "oue.c")]
             command = [gcc, *FLAGS, "-shared", "-fPIC", "-o", str(library), *sources]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
@@ -67,6 +67,16 @@ class CLimits:
             return counts.reshape(group, 8 * oracle.row_bytes).sum(axis=0)[: oracle.domain_size]
 
         return count
+
+    def walsh_hadamard(self, values: np.ndarray) -> Callable[[], np.ndarray]:
+        """Return the transform of a copy of the values."""
+
+        def transform() -> np.ndarray:
+            transformed = values.copy()
+            self._library.walsh_hadamard(_pointer(transformed), ctypes.c_size_t(len(values)))
+            return transformed
+
+        return transform
 
 
 def _pointer(array: np.ndarray) -> ctypes.c_void_p:

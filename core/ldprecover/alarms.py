@@ -15,7 +15,7 @@ import numpy as np
 from ldprecover._pairs import SeedPairs, pairs_quantile
 from ldprecover.errors import ParameterError
 from ldprecover.items import items_in_words
-from ldprecover.laws import chi_squared_quantile, skewed_quantile
+from ldprecover.laws import binomial_threshold, chi_squared_quantile, skewed_quantile
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.reports import ReportSource, size_counts
 from ldprecover.recovery.simplex import project_simplex
@@ -177,6 +177,18 @@ def _duplicate_seeds(oracle: FrequencyOracle, tally: Tally, reports: ReportSourc
     )
 
 
+def _all_supporting(oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, rate: float) -> Alarm:
+    """Reports that support every item, of which n honest reports have a binomial number."""
+    found, probability = oracle.all_supporting(tally.summary)
+    return Alarm(
+        "all-supporting",
+        float(found),
+        float(binomial_threshold(tally.n, probability, rate) - 1),
+        rate,
+        f"reports that support every item; honest ones are {tally.n * probability:.3g} on average",
+    )
+
+
 def _seeds(oracle: FrequencyOracle, reports: Reports) -> SeedPairs:
     return SeedPairs(oracle.seeds(reports).copy())  # a view would hold the whole block
 
@@ -205,6 +217,14 @@ def _seeds_unfit(oracle: FrequencyOracle) -> str | None:
     return None if oracle.traits.seeded else f"{oracle.protocol} reports have no hash seed"
 
 
+def _all_unfit(oracle: FrequencyOracle) -> str | None:
+    try:
+        oracle.all_supporting(np.zeros(oracle.summary_size, np.int64))
+    except ParameterError as error:
+        return str(error)
+    return None
+
+
 def _fits(oracle: FrequencyOracle) -> None:
     """Return no reason: the test is for every protocol."""
 
@@ -214,6 +234,7 @@ ALARMS: dict[str, AlarmKind] = {
     for kind in (
         AlarmKind("sum-drift", "Sum of the estimates against one", _sum_unfit, False, _sum_drift),
         AlarmKind("excess", "Sum of the estimates that stand out of the noise", _fits, False, _excess),
+        AlarmKind("all-supporting", "Reports that support every item", _all_unfit, False, _all_supporting),
         AlarmKind("support-size", "Law of the number of items a report supports", _sizes_unfit, True, _support_sizes),
         AlarmKind("duplicate-seeds", "Reports that share their hash seed", _seeds_unfit, True, _duplicate_seeds),
     )

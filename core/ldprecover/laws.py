@@ -16,6 +16,8 @@ __all__ = [
     "chi_squared_normal",
     "chi_squared_quantile",
     "draw_support_sizes",
+    "hypergeometric_law",
+    "log_choose",
     "poisson_quantile",
     "skewed_quantile",
     "skewed_tail",
@@ -34,8 +36,23 @@ def binomial_law(n: int, p: float) -> FloatArray:
     return law
 
 
+def hypergeometric_law(d: int, r: int, k: int) -> FloatArray:
+    """Return P(X = j) for j from 0 to r: how many of r of d items are among k of them at random."""
+    law = np.zeros(r + 1)
+    for j in range(max(0, k - (d - r)), min(r, k) + 1):
+        law[j] = math.exp(log_choose(r, j) + log_choose(d - r, k - j) - log_choose(d, k))
+    return law
+
+
+def log_choose(n: int, k: int) -> float:
+    """Return the logarithm of the number of sets of k of n things."""
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+
+
 def binomial_threshold(n: int, p: float, rate: float) -> int:
     """Return the smallest t with P(Binomial(n, p) >= t) <= rate, for a rate of at least 1e-12."""
+    if p <= 0:
+        return 1
     low = max(0, math.floor(n * p))
     high = min(n, math.ceil(n * p + 60 + 40 * math.sqrt(n * p)))  # beyond any such rate
     k = np.arange(low, high + 1)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ldprecover.types import UInt64Array
 
-__all__ = ["Words", "below", "flip_threshold", "keep_threshold", "words_from"]
+__all__ = ["Words", "below", "flip_threshold", "hold_threshold", "keep_threshold", "words_from"]
 
 Words = Callable[[int], UInt64Array]
 """A source of randomness: n -> n independent uniform 64-bit words."""
@@ -53,6 +53,18 @@ def flip_threshold(epsilon: float) -> int:
         context.prec = _DIGITS
         e = Decimal(epsilon).exp()
         return int((Decimal(1 << 64) / (e + 1)).to_integral_value(ROUND_CEILING))
+
+
+def hold_threshold(epsilon: float, d: int, k: int) -> int:
+    """Return the largest t with t(d-k)/((2^64 - t)k) <= e^epsilon.
+
+    Subset selection reports a set of k of d items that holds the user's when a word is below t: probability t/2^64,
+    just under p = k e^epsilon/(k e^epsilon + d - k).
+    """
+    with localcontext() as context:
+        context.prec = _DIGITS
+        e = Decimal(epsilon).exp()
+        return int((Decimal(1 << 64) * k * e / (k * e + (d - k))).to_integral_value(ROUND_FLOOR))
 
 
 def below(k: int, n: int, words: Words) -> UInt64Array:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle, ReportError
-from ldprecover.kernels import numba_, numpy_, olh_buckets
+from ldprecover.kernels import numba_, numpy_, olh_buckets, walsh_hadamard
 from ldprecover.kernels.xxhash32 import bucket_of, bucket_ranges, hash_items
 
 BACKENDS = [numpy_, numba_]
@@ -49,6 +49,38 @@ def definition(oracle: FrequencyOracle, reports: Any) -> Any:
     for start in range(0, len(reports), 500):
         total += oracle.supports(reports[start : start + 500]).sum(axis=0)
     return total
+
+
+@every_backend
+@pytest.mark.parametrize("bits", [0, 1, 2, 3, 4, 5, 7, 10])
+def test_the_walsh_hadamard_transform_is_its_definition(backend: ModuleType, bits: int) -> None:
+    size = 1 << bits
+    values = np.random.default_rng(bits).integers(0, 1000, size)
+    numbers = np.arange(size)
+    signs = 1 - 2 * (np.bitwise_count(numbers[:, None] & numbers).astype(np.int64) & 1)
+    assert np.array_equal(backend.walsh_hadamard(values), signs @ values)
+
+
+@every_backend
+@pytest.mark.parametrize("bits", [4, 17])
+@pytest.mark.parametrize("total", [1 << 20, (1 << 53) + 1, (1 << 62) + 12_345])
+def test_a_transform_twice_is_the_same_times_its_size_also_beyond_what_floats_hold(
+    backend: ModuleType, bits: int, total: int
+) -> None:
+    size = 1 << bits
+    values = np.random.default_rng(1).integers(0, total // size, size)
+    values[3] += total - int(values.sum())
+    transformed = backend.walsh_hadamard(values)
+    assert transformed[0] == total
+    # Modulo 2^64, as sums of integers are: at most `total` each, so that the first is exact.
+    with np.errstate(over="ignore"):
+        again = numba_.walsh_hadamard(transformed)
+    assert np.array_equal(again, values * size)
+
+
+def test_only_a_power_of_two_is_transformed() -> None:
+    with pytest.raises(ValueError, match="2\\^b"):
+        walsh_hadamard(np.zeros(6, dtype=np.int64))
 
 
 oracles = st.one_of(

@@ -156,7 +156,7 @@ def test_hash_range_is_olhs_alone(protocol: str) -> None:
         frequency_oracle(protocol, 1.0, 10, 3)
 
 
-@pytest.mark.parametrize("name", ["", "GRR", "sue", "olh "])
+@pytest.mark.parametrize("name", ["", "GRR", "rappor", "olh "])
 def test_an_unknown_protocol_is_refused_with_the_known_ones(name: str) -> None:
     with pytest.raises(ParameterError, match="grr, oue, olh"):
         frequency_oracle(name, 1.0, 10)

@@ -29,15 +29,46 @@ def exp(epsilon: float) -> Fraction:
     return Fraction(round(total * (1 << 320)), 1 << 320)
 
 
-def p_q(protocol: str, epsilon: float, d: int, g: int | None) -> tuple[Fraction, Fraction]:
+OWN = {"olh": "hash_range", "ss": "subset_size"}
+"""The names of the parameters that protocols have of their own."""
+
+
+def own(protocol: str, value: int | None) -> dict[str, int]:
+    """Return a case's field of the protocol's own parameter, if it has one."""
+    return {} if value is None else {OWN[protocol]: value}
+
+
+def p_q(protocol: str, epsilon: float, d: int, parameter: int | None) -> tuple[Fraction, Fraction]:
     """Return the exact p and q of a protocol."""
     e = exp(epsilon)
     if protocol == "grr":
         return e / (d - 1 + e), 1 / (d - 1 + e)
     if protocol == "oue":
         return Fraction(1, 2), 1 / (e + 1)
-    assert g is not None
-    return e / (e + g - 1), Fraction(1, g)
+    if protocol == "sue":
+        root = exp(epsilon / 2)  # half a double is a double
+        return root / (root + 1), 1 / (root + 1)
+    if protocol == "hr":
+        return e / (e + 1), Fraction(1, 2)
+    assert parameter is not None
+    if protocol == "olh":
+        return e / (e + parameter - 1), Fraction(1, parameter)
+    assert protocol == "ss"
+    k = parameter
+    total = k * e + d - k
+    return k * e / total, (k * (k - 1) * e + (d - k) * k) / ((d - 1) * total)
+
+
+def columns() -> dict[str, Any]:
+    cases = []
+    for d, given in ((2, range(4)), (3, range(4)), (4, range(8)), (9, (0, 1, 7, 8, 15)), (40, (0, 1, 21, 63))):
+        for y in given:
+            supported = [v for v in range(d) if bin(v + 1 & y).count("1") % 2 == 0]
+            cases.append({"domain_size": d, "column": y, "supported": supported})
+    return {
+        "about": "HR: column y supports item v where popcount((v + 1) & y) is even; y is below 2^ceil(log2(d + 1)).",
+        "cases": cases,
+    }
 
 
 def hashes() -> dict[str, Any]:
@@ -73,9 +104,17 @@ def wire_forms() -> dict[str, Any]:
         ["1" + "0" * 100 + "1", "01" * 51, "0" * 102, "1" * 102],
     ):
         packed = b"".join(map(bits, rows))
-        cases.append(
-            {"protocol": "oue", "domain_size": len(rows[0]), "json": {"reports": rows}, "packed": packed.hex()}
-        )
+        for protocol in ("oue", "sue"):
+            case = {"protocol": protocol, "domain_size": len(rows[0]), "json": {"reports": rows}}
+            cases.append({**case, "packed": packed.hex()})
+    for rows in (["10", "01"], ["11000", "01010", "00011"], ["1" + "0" * 99 + "1" * 38, "1" * 39 + "0" * 99]):
+        packed = b"".join(map(bits, rows))
+        size = {"subset_size": rows[0].count("1")}
+        case = {"protocol": "ss", "domain_size": len(rows[0]), **size, "json": {"reports": rows}}
+        cases.append({**case, "packed": packed.hex()})
+    for d, reports in ((2, [3, 0]), (3, [0, 3]), (4, [7, 1, 0, 4]), (100_000, [131_071, 65_536, 1])):
+        packed = b"".join(struct.pack("<I", y) for y in reports)
+        cases.append({"protocol": "hr", "domain_size": d, "json": {"reports": reports}, "packed": packed.hex()})
     for g, seeds, buckets in ((3, [2882400001, 5], [2, 0]), (65_536, [0, 0xFFFFFFFF, 1], [65_535, 256, 0])):
         packed = b"".join(struct.pack("<IH", s, b) for s, b in zip(seeds, buckets, strict=True))
         columns = {"seeds": seeds, "buckets": buckets}
@@ -92,6 +131,15 @@ def wire_forms() -> dict[str, Any]:
         {"protocol": "oue", "domain_size": 9, "json": {"reports": ["000000000", "00000000"]}, "position": 1},
         {"protocol": "oue", "domain_size": 9, "json": {"reports": ["000000002"]}, "position": 0},
         {"protocol": "oue", "domain_size": 9, "packed": "ff010002", "position": 1},
+        {"protocol": "sue", "domain_size": 9, "json": {"reports": ["0000000000"]}, "position": 0},
+        {"protocol": "sue", "domain_size": 9, "packed": "ff010002", "position": 1},
+        {"protocol": "ss", "domain_size": 5, "subset_size": 2, "json": {"reports": ["11000", "11100"]}, "position": 1},
+        {"protocol": "ss", "domain_size": 5, "subset_size": 2, "json": {"reports": ["10000", "11000"]}, "position": 0},
+        {"protocol": "ss", "domain_size": 5, "subset_size": 2, "packed": "0307", "position": 1},
+        {"protocol": "ss", "domain_size": 5, "subset_size": 2, "packed": "60", "position": 0},
+        {"protocol": "hr", "domain_size": 4, "json": {"reports": [7, 8]}, "position": 1},
+        {"protocol": "hr", "domain_size": 3, "json": {"reports": [4]}, "position": 0},
+        {"protocol": "hr", "domain_size": 4, "packed": "0700000008000000", "position": 1},
         {
             "protocol": "olh",
             "domain_size": 9,
@@ -133,13 +181,23 @@ def thresholds() -> dict[str, Any]:
                 Fraction(keep * (k - 1), (1 << 64) - keep) <= e < Fraction((keep + 1) * (k - 1), (1 << 64) - keep - 1)
             )
             cases.append({"epsilon": epsilon, "values": k, "keep_below": str(keep)})
+        for d, k in ((2, 1), (5, 2), (102, 39), (102, 101)):
+            hold = math.floor((1 << 64) * k * e / (k * e + d - k))
+            assert Fraction(hold * (d - k), ((1 << 64) - hold) * k) <= e
+            assert e < Fraction((hold + 1) * (d - k), ((1 << 64) - hold - 1) * k)
+            cases.append({"epsilon": epsilon, "domain_size": d, "subset_size": k, "hold_below": str(hold)})
+        root = exp(epsilon / 2)
+        turn = math.ceil((1 << 64) / (root + 1))
+        assert Fraction((1 << 64) - turn, turn) ** 2 <= e < Fraction((1 << 64) - turn + 1, turn - 1) ** 2
+        cases.append({"epsilon": epsilon, "turn_below": str(turn)})
         flip = math.ceil((1 << 64) / (e + 1))
         assert Fraction((1 << 64) - flip, flip) <= e < Fraction((1 << 64) - flip + 1, flip - 1)
         cases.append({"epsilon": epsilon, "flip_below": str(flip)})
     return {
         "about": (
-            "A uniform 64-bit word below the threshold keeps the value (values = d items for GRR, g buckets for OLH) "
-            "or sends a zero bit as one (OUE). Rounded to the private side. Decimal strings: they exceed 2^53."
+            "A uniform 64-bit word below the threshold keeps the value (values = d items for GRR, g buckets for OLH, "
+            "the 2 signs for HR), sends a zero bit as one (OUE), turns a bit over (SUE), or has the user's item in its "
+            "subset (SS). Rounded to the private side. Decimal strings: they exceed 2^53."
         ),
         "cases": cases,
     }
@@ -147,23 +205,27 @@ def thresholds() -> dict[str, Any]:
 
 def digests() -> dict[str, Any]:
     cases = []
-    for protocol, epsilon, items, g in (
+    for protocol, epsilon, items, parameter in (
         ("grr", 0.5, ["0", "1"], None),
         ("oue", 1.0, ["Zürich", "東京", "😀", "São Paulo"], None),
         ("oue", 0.1, ["e\u0301", "é"], None),
         ("olh", 0.5, ["New York, NY", "Los Angeles, CA", "Chicago, IL"], 3),
         ("olh", 10.0, [str(i) for i in range(300)], 65_536),
+        ("sue", 0.5, ["a", "b", "c"], None),
+        ("ss", 0.5, [str(i) for i in range(102)], 39),
+        ("ss", 3.0, ["a", "b"], 1),
+        ("hr", 0.5, ["a", "b", "c", "d"], None),
     ):
-        data = protocol.encode() + b"\0" + struct.pack("<dII", epsilon, g or 0, len(items))
+        data = protocol.encode() + b"\0" + struct.pack("<dII", epsilon, parameter or 0, len(items))
         for label in items:
             data += struct.pack("<I", len(label.encode())) + label.encode()
-        p, q = p_q(protocol, epsilon, len(items), g)
+        p, q = p_q(protocol, epsilon, len(items), parameter)
         cases.append(
             {
                 "protocol": protocol,
                 "epsilon": epsilon,
                 "items": items,
-                "hash_range": g,
+                **own(protocol, parameter),
                 "p": float(p),
                 "q": float(q),
                 "digest": hashlib.sha256(data).hexdigest(),
@@ -171,8 +233,8 @@ def digests() -> dict[str, Any]:
         )
     return {
         "about": (
-            "SHA-256 of: protocol in ASCII, a zero byte, epsilon as a double, hash_range (0 for none) and number of "
-            "items as u4, then each label as u4 length and UTF-8 bytes; little-endian."
+            "SHA-256 of: protocol in ASCII, a zero byte, epsilon as a double, hash_range or subset_size (0 for none) "
+            "and number of items as u4, then each label as u4 length and UTF-8 bytes; little-endian."
         ),
         "cases": cases,
     }
@@ -185,13 +247,16 @@ ROUNDS: list[tuple[str, float, int | None, int, list[int]]] = [
     ("oue", 2.0, None, 50, [25, 6, 50, 3]),
     ("olh", 0.5, 3, 1000, [500, 333, 300, 320, 340]),
     ("olh", 1.0, 4, 410_415, [120_000, 103_000, 102_000, 101_000, 110_000, 90_000]),
+    ("sue", 0.5, None, 1000, [600, 430, 440, 450, 445, 400]),
+    ("ss", 1.0, 2, 1000, [500, 400, 350, 350, 400]),
+    ("hr", 0.5, None, 1000, [560, 500, 510, 490, 515]),
 ]
 
 
 def estimates() -> dict[str, Any]:
     cases = []
-    for protocol, epsilon, g, n, counts in ROUNDS:
-        p, q = p_q(protocol, epsilon, len(counts), g)
+    for protocol, epsilon, parameter, n, counts in ROUNDS:
+        p, q = p_q(protocol, epsilon, len(counts), parameter)
         frequencies = [(Fraction(c, n) - q) / (p - q) for c in counts]
         errors = []
         for frequency in frequencies:
@@ -202,7 +267,7 @@ def estimates() -> dict[str, Any]:
             {
                 "protocol": protocol,
                 "epsilon": epsilon,
-                "hash_range": g,
+                **own(protocol, parameter),
                 "n": n,
                 "counts": counts,
                 "frequencies": [float(f) for f in frequencies],
@@ -231,9 +296,9 @@ def project(x: list[Fraction]) -> list[Fraction]:
 
 def recoveries() -> dict[str, Any]:
     cases = []
-    for protocol, epsilon, g, n, counts in ROUNDS:
+    for protocol, epsilon, parameter, n, counts in ROUNDS:
         d = len(counts)
-        p, q = p_q(protocol, epsilon, d, g)
+        p, q = p_q(protocol, epsilon, d, parameter)
         s = (1 - q * d) / (p - q)
         poisoned = [(Fraction(c, n) - q) / (p - q) for c in counts]
         for method, eta, targets, model in (
@@ -261,7 +326,7 @@ def recoveries() -> dict[str, Any]:
                 {
                     "protocol": protocol,
                     "epsilon": epsilon,
-                    "hash_range": g,
+                    **own(protocol, parameter),
                     "n": n,
                     "counts": counts,
                     "method": method,
@@ -284,6 +349,7 @@ def recoveries() -> dict[str, Any]:
 
 
 FILES: dict[str, Callable[[], dict[str, Any]]] = {
+    "columns.json": columns,
     "hash.json": hashes,
     "wire.json": wire_forms,
     "thresholds.json": thresholds,

@@ -11,17 +11,16 @@ import pytest
 import xxhash
 
 from ldprecover import (
-    Estimates,
     FrequencyOracle,
     ReportError,
     RoundParameters,
-    Tally,
     frequency_oracle,
     kernels,
     recover,
     wire,
 )
-from ldprecover.sampling import flip_threshold, keep_threshold
+from ldprecover.protocols import HR
+from ldprecover.sampling import flip_threshold, hold_threshold, keep_threshold
 
 HERE = Path(__file__).parent
 NAMES = sorted(path.name for path in HERE.glob("*.json"))
@@ -33,7 +32,12 @@ def cases(name: str, key: str = "cases") -> list[dict[str, Any]]:
 
 
 def oracle_of(case: dict[str, Any], domain_size: int, epsilon: float = 1.0) -> FrequencyOracle:
-    return frequency_oracle(case["protocol"], case.get("epsilon", epsilon), domain_size, case.get("hash_range"))
+    return frequency_oracle(case["protocol"], case.get("epsilon", epsilon), domain_size, own(case))
+
+
+def own(case: dict[str, Any]) -> int | None:
+    """Return a case's value of the protocol's own parameter."""
+    return case.get("hash_range", case.get("subset_size"))
 
 
 @pytest.fixture(scope="module")
@@ -94,13 +98,24 @@ def test_thresholds() -> None:
     for case in cases("thresholds.json"):
         if "values" in case:
             assert keep_threshold(case["epsilon"], case["values"]) == int(case["keep_below"]), case
+        elif "subset_size" in case:
+            found = hold_threshold(case["epsilon"], case["domain_size"], case["subset_size"])
+            assert found == int(case["hold_below"]), case
+        elif "turn_below" in case:
+            assert flip_threshold(case["epsilon"] / 2) == int(case["turn_below"]), case
         else:
             assert flip_threshold(case["epsilon"]) == int(case["flip_below"]), case
 
 
+def test_columns() -> None:
+    for case in cases("columns.json"):
+        supports = HR(1.0, case["domain_size"]).supports(np.array([case["column"]], np.uint32))
+        assert np.flatnonzero(supports[0]).tolist() == case["supported"], case
+
+
 def test_parameters() -> None:
     for case in cases("parameters.json"):
-        parameters = RoundParameters(case["protocol"], case["epsilon"], tuple(case["items"]), case["hash_range"])
+        parameters = RoundParameters(case["protocol"], case["epsilon"], tuple(case["items"]), own(case))
         assert parameters.digest == case["digest"]
         assert parameters.oracle.p == pytest.approx(case["p"], rel=1e-14)
         assert parameters.oracle.q == pytest.approx(case["q"], rel=1e-14)
@@ -109,9 +124,10 @@ def test_parameters() -> None:
 def test_estimates() -> None:
     for case in cases("estimates.json"):
         oracle = oracle_of(case, len(case["counts"]))
-        result = Estimates.of(oracle, Tally(np.array(case["counts"]), case["n"]))
-        np.testing.assert_allclose(result.frequencies, case["frequencies"], rtol=1e-12, atol=1e-13)
-        np.testing.assert_allclose(result.standard_errors, case["standard_errors"], rtol=1e-12)
+        frequencies = oracle.estimate(case["counts"], case["n"])
+        np.testing.assert_allclose(frequencies, case["frequencies"], rtol=1e-12, atol=1e-13)
+        errors = oracle.standard_errors(frequencies, case["n"])
+        np.testing.assert_allclose(errors, case["standard_errors"], rtol=1e-12)
         assert oracle.malicious_sum == pytest.approx(case["malicious_sum"], rel=1e-12)
 
 

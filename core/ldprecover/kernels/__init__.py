@@ -18,7 +18,16 @@ from ldprecover.kernels.bernoulli import unary_rows
 from ldprecover.kernels.xxhash32 import bucket_of, hash_items
 from ldprecover.types import Int64Array, UInt8Array, UInt16Array, UInt32Array
 
-__all__ = ["backend", "grr_counts", "olh_buckets", "olh_counts", "oue_counts", "unary_rows", "warm_up"]
+__all__ = [
+    "backend",
+    "grr_counts",
+    "olh_buckets",
+    "olh_counts",
+    "oue_counts",
+    "unary_rows",
+    "walsh_hadamard",
+    "warm_up",
+]
 
 VARIABLE = "LDPRECOVER_KERNELS"
 
@@ -52,6 +61,16 @@ def olh_buckets(seeds: UInt32Array, items: UInt32Array, g: int) -> UInt32Array:
     return bucket_of(hash_items(seeds, items), g)
 
 
+def walsh_hadamard(values: Int64Array) -> Int64Array:
+    """Return t(u) = sum_y (-1)^popcount(u & y) values(y), for u from 0 to K - 1, of K = 2^b integers, in O(K b).
+
+    Exact for values of at least 0 whose sum is below 2^63. Raises ValueError where K is no power of two.
+    """
+    if values.ndim != 1 or values.size.bit_count() != 1:
+        raise ValueError(f"values must be a vector of 2^b numbers, not of shape {values.shape}")
+    return _counting().walsh_hadamard(values)
+
+
 def backend() -> str:
     """Return what counts: "numpy" or "numba".
 
@@ -74,6 +93,7 @@ class _Counting(Protocol):
     def grr_counts(self, items: UInt32Array, d: int) -> Int64Array: ...
     def oue_counts(self, rows: UInt8Array, d: int) -> Int64Array: ...
     def olh_counts(self, seeds: UInt32Array, buckets: UInt16Array, d: int, g: int) -> Int64Array: ...
+    def walsh_hadamard(self, values: Int64Array) -> Int64Array: ...
 
 
 @cache

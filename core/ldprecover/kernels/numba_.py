@@ -17,21 +17,23 @@ from ldprecover.kernels import numpy_
 from ldprecover.kernels.xxhash32 import BASE, PRIME2, PRIME3, PRIME4, bucket_ranges
 from ldprecover.types import Int64Array, UInt8Array, UInt16Array, UInt32Array
 
-__all__ = ["grr_counts", "olh_counts", "oue_counts"]
+__all__ = ["grr_counts", "olh_counts", "oue_counts", "walsh_hadamard"]
 
 _BLOCK = 1 << 15  # OLH reports prepared at once
 _INNER = 1 << 11  # OLH reports that stay in the first-level cache over all items
 _TABLES = 4  # interleaved GRR tables: equal items in a row then do not wait for each other's store
+_NARROW = 1 << 12  # items up to which several tables stay in the first-level cache
 _COLUMNS = 256  # words of a line that OUE adds at once
 _LINE = 128  # words that a line should have, for long inner loops
 
 
 def grr_counts(items: UInt32Array, d: int) -> Int64Array:
     """Return how often each item 0..d-1 occurs; an item outside raises IndexError."""
-    tables = np.zeros(_TABLES * d, dtype=np.int64)
-    if _grr(items, d, tables):
+    number = _TABLES if d <= _NARROW else 1
+    tables = np.zeros(number * d, dtype=np.int64)
+    if _grr(items, d, tables, number - 1):
         raise IndexError(f"an item is not from 0 to {d - 1}")
-    counts: Int64Array = tables.reshape(_TABLES, d).sum(axis=0)
+    counts: Int64Array = tables.reshape(number, d).sum(axis=0)
     return counts
 
 
@@ -62,6 +64,13 @@ def oue_counts(rows: UInt8Array, d: int) -> Int64Array:
     return whole + numpy_.oue_counts(rows[lines * group :], d)
 
 
+def walsh_hadamard(values: Int64Array) -> Int64Array:
+    """Return the Walsh-Hadamard transform of 2^b numbers, exactly, as far as their sum is below 2^63."""
+    transformed = np.array(values, dtype=np.int64)
+    _transform(transformed)
+    return transformed
+
+
 def _input(dtype: Any, dimensions: int, layout: Literal["A", "C"]) -> Any:
     """Return the numba type of an array that is only read, and may be read-only and unaligned."""
     return types.Array(dtype, dimensions, layout, readonly=True, aligned=False)
@@ -80,14 +89,14 @@ def _compiled(*arguments: Any, returns: Any = types.void) -> Callable[[Callable[
     return compile_
 
 
-@_compiled(_input(uint32, 1, "A"), int64, int64[::1], returns=types.boolean)
-def _grr(items, d, tables):  # type: ignore[no-untyped-def]
-    """Count items into the tables in turn; return whether any is outside 0..d-1."""
+@_compiled(_input(uint32, 1, "A"), int64, int64[::1], int64, returns=types.boolean)
+def _grr(items, d, tables, mask):  # type: ignore[no-untyped-def]
+    """Count items into the mask + 1 tables in turn; return whether any is outside 0..d-1."""
     outside = False
     for i in range(len(items)):
         item = int64(items[i])
         if item < d:
-            tables[uintp((i & (_TABLES - 1)) * d + item)] += 1
+            tables[uintp((i & mask) * d + item)] += 1
         else:
             outside = True
     return outside
@@ -198,3 +207,35 @@ def _oue(words, lines, counts):  # type: ignore[no-untyped-def]
         for line in range(8 * eights, lines):
             at = line * length + first
             _add_bits(words[at : at + columns], 1, column_counts)
+
+
+@_compiled(int64[::1])
+def _transform(x):  # type: ignore[no-untyped-def]
+    """Transform 2^b numbers in place: three levels of butterflies at first, then two by two.
+
+    The halves are taken as arrays of their own, which tells the compiler that they do not overlap.
+    """
+    n, h = len(x), 1
+    if n >= 8:
+        for i in range(0, n, 8):
+            y = x[i : i + 8]
+            a0, a1, a2, a3 = y[0] + y[1], y[0] - y[1], y[2] + y[3], y[2] - y[3]
+            a4, a5, a6, a7 = y[4] + y[5], y[4] - y[5], y[6] + y[7], y[6] - y[7]
+            b0, b1, b2, b3 = a0 + a2, a1 + a3, a0 - a2, a1 - a3
+            b4, b5, b6, b7 = a4 + a6, a5 + a7, a4 - a6, a5 - a7
+            y[0], y[1], y[2], y[3] = b0 + b4, b1 + b5, b2 + b6, b3 + b7
+            y[4], y[5], y[6], y[7] = b0 - b4, b1 - b5, b2 - b6, b3 - b7
+        h = 8
+    while 4 * h <= n:
+        for i in range(0, n, 4 * h):
+            first, second = x[i : i + h], x[i + h : i + 2 * h]
+            third, fourth = x[i + 2 * h : i + 3 * h], x[i + 3 * h : i + 4 * h]
+            for j in range(h):
+                a, b = first[j] + second[j], first[j] - second[j]
+                c, d = third[j] + fourth[j], third[j] - fourth[j]
+                first[j], second[j], third[j], fourth[j] = a + c, b + d, a - c, b - d
+        h *= 4
+    if h < n:
+        first, second = x[:h], x[h:]
+        for j in range(h):
+            first[j], second[j] = first[j] + second[j], first[j] - second[j]

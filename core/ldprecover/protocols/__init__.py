@@ -6,15 +6,19 @@ from ldprecover.errors import ParameterError
 from ldprecover.protocols.base import FrequencyOracle
 from ldprecover.protocols.crafting import DEFAULT_SEARCH, Aim, Search
 from ldprecover.protocols.grr import GRR
+from ldprecover.protocols.hr import HR
 from ldprecover.protocols.olh import MAX_HASH_RANGE, OLH, default_hash_range
 from ldprecover.protocols.oue import OUE
 from ldprecover.protocols.parts import Column, ReportForms, Traits
-from ldprecover.protocols.randomiser import MAX_DOMAIN_SIZE, MAX_EPSILON, MIN_EPSILON, check_epsilon
+from ldprecover.protocols.randomiser import MAX_DOMAIN_SIZE, MAX_EPSILON, MIN_EPSILON, check_domain_size, check_epsilon
+from ldprecover.protocols.ss import SS, default_subset_size
+from ldprecover.protocols.sue import SUE
 from ldprecover.protocols.unary import UnaryEncoding
 
 __all__ = [
     "DEFAULT_SEARCH",
     "GRR",
+    "HR",
     "MAX_DOMAIN_SIZE",
     "MAX_EPSILON",
     "MAX_HASH_RANGE",
@@ -22,6 +26,8 @@ __all__ = [
     "OLH",
     "OUE",
     "PROTOCOLS",
+    "SS",
+    "SUE",
     "Aim",
     "Column",
     "FrequencyOracle",
@@ -30,12 +36,13 @@ __all__ = [
     "Traits",
     "UnaryEncoding",
     "default_hash_range",
+    "default_subset_size",
     "frequency_oracle",
     "own_parameter",
     "own_parameters",
 ]
 
-PROTOCOLS: dict[str, type[FrequencyOracle]] = {oracle.protocol: oracle for oracle in (GRR, OUE, OLH)}
+PROTOCOLS: dict[str, type[FrequencyOracle]] = {oracle.protocol: oracle for oracle in (GRR, OUE, OLH, SUE, SS, HR)}
 
 
 def frequency_oracle(protocol: str, epsilon: float, domain_size: int, parameter: int | None = None) -> FrequencyOracle:
@@ -50,7 +57,7 @@ def frequency_oracle(protocol: str, epsilon: float, domain_size: int, parameter:
             raise ParameterError(f"{_owners()}; {protocol} has none")
         return kind(epsilon, domain_size)
     if parameter is None:
-        parameter = kind.default_parameter(check_epsilon(epsilon), domain_size)
+        parameter = kind.default_parameter(check_epsilon(epsilon), check_domain_size(domain_size))
     return kind(epsilon, domain_size, parameter)  # type: ignore[call-arg]
 
 

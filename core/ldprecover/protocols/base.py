@@ -121,6 +121,13 @@ class FrequencyOracle(CraftedReports):
             return laws.binomial_law(r, self.q)
         raise self._lacks("a law of how many of several items a report supports")
 
+    def all_supporting(self, summary: Int64Array) -> tuple[int, float]:
+        """Return how many of the reports support every item, and with which probability an honest one does.
+
+        Raises ParameterError where the summary does not tell.
+        """
+        raise self._lacks("a count of the reports that support every item")
+
     def joint_support(self, z: int) -> float:
         """Return a bound on the probability that an honest report supports z given items, whatever item it is for.
 

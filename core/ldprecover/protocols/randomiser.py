@@ -13,7 +13,15 @@ from ldprecover.errors import ParameterError, ReportError
 from ldprecover.protocols.parts import Column, ReportForms, Traits
 from ldprecover.types import BoolArray, Int64Array, Reports, UInt32Array
 
-__all__ = ["MAX_DOMAIN_SIZE", "MAX_EPSILON", "MIN_EPSILON", "LocalRandomiser", "check_epsilon", "tiles"]
+__all__ = [
+    "MAX_DOMAIN_SIZE",
+    "MAX_EPSILON",
+    "MIN_EPSILON",
+    "LocalRandomiser",
+    "check_domain_size",
+    "check_epsilon",
+    "tiles",
+]
 
 MIN_EPSILON, MAX_EPSILON = 0.01, 10.0
 MAX_DOMAIN_SIZE = 100_000
@@ -28,6 +36,12 @@ def check_epsilon(epsilon: object) -> float:
     if not MIN_EPSILON <= epsilon <= MAX_EPSILON:
         raise ParameterError(f"epsilon must be from {MIN_EPSILON} to {MAX_EPSILON:g}, not {epsilon}")
     return float(epsilon)
+
+
+def check_domain_size(domain_size: int) -> int:
+    """Return the number of items. Raises ParameterError for what is no integer from 2 to 100,000."""
+    _check_integer("domain_size", domain_size, 2, MAX_DOMAIN_SIZE)
+    return domain_size
 
 
 @dataclass(frozen=True)
@@ -58,7 +72,7 @@ class LocalRandomiser(ABC):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-        _check_integer("domain_size", self.domain_size, 2, MAX_DOMAIN_SIZE)
+        check_domain_size(self.domain_size)
         if self.parameter is not None:
             _check_integer(self.parameter, self.parameter_value, *self.parameter_range)
 
@@ -138,6 +152,13 @@ class LocalRandomiser(ABC):
     @abstractmethod
     def check(self, reports: Reports) -> None:
         """Raise ReportError, with position and reason, for the first report outside its range."""
+
+    def check_submission(self, reports: Reports) -> None:
+        """Raise ReportError for checked reports that honest users send together once in 10^9, or less.
+
+        They are of one submission. What is that improbable is the protocol's own; most have nothing.
+        """
+        return
 
     @abstractmethod
     def supports(self, reports: Reports) -> BoolArray:

@@ -95,11 +95,7 @@ def _method(reading: str, projected: bool) -> Method:
                 f"{len(targets)} targets"
             )
         matched = "any target" if reading == "any" else "all targets"
-        note = (
-            f"Reports that support {matched} are taken as malicious; of honest reports of the other items "
-            f"a share {_honest_share(knowledge, reading):.3g} does so too."
-        )
-        notes = [note]
+        notes = [f"Reports that support {matched} are taken as malicious{_honest_too(knowledge, reading)}."]
         if not projected:
             notes.append("Not projected: the result need not be a distribution.")
         suspicious = partial(_matches, targets=targets, reading=reading)
@@ -117,10 +113,14 @@ def _method(reading: str, projected: bool) -> Method:
     )
 
 
-def _honest_share(knowledge: Knowledge, reading: str) -> float:
-    """Return P(an honest report of an item that is no target supports any or all targets)."""
-    law = knowledge.oracle.others_law(np.array(knowledge.targets))
-    return float(1 - law[0] if reading == "any" else law[-1])
+def _honest_too(knowledge: Knowledge, reading: str) -> str:
+    """Return what is known of P(an honest report of an item that is no target supports any or all targets)."""
+    try:
+        law = knowledge.oracle.others_law(np.array(knowledge.targets))
+    except ParameterError:
+        return ""
+    share = float(1 - law[0] if reading == "any" else law[-1])
+    return f"; of honest reports of the other items a share {share:.3g} does so too"
 
 
 METHODS = tuple(_method(reading, projected) for reading in ("any", "all") for projected in (True, False))

@@ -25,6 +25,7 @@ __all__ = [
     "padded_targeted",
     "paper_targeted",
     "searched_targeted",
+    "solved_targeted",
     "untargeted",
 ]
 
@@ -92,6 +93,18 @@ def searched_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> Floa
     return _expected(oracle, targets, on=hits / r, off=oracle.q)
 
 
+def solved_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> FloatArray:
+    """Return f~_Y of columns of a Hadamard matrix that support all targets, or most where none supports all.
+
+    Drawn evenly, and never column 0: pi is exact for every item. Raises ParameterError for a protocol whose
+    crafted reports are others.
+    """
+    _check_model(oracle, "solved", "no equations to solve")
+    included = np.zeros(oracle.domain_size)
+    included[list(targets)] = 1.0
+    return (oracle.crafted_support(included, len(targets)) - oracle.q) / (oracle.p - oracle.q)
+
+
 def custom(oracle: FrequencyOracle, support: FloatArray | None) -> FloatArray:
     """Return f~_Y of reports of which a share support[v] supports v. Raises ParameterError for one that cannot be."""
     if support is None:
@@ -122,9 +135,10 @@ MALICIOUS_MODELS: dict[str, Callable[[FrequencyOracle, tuple[int, ...]], FloatAr
     "exact": exact_targeted,
     "padded": padded_targeted,
     "searched": searched_targeted,
+    "solved": solved_targeted,
     "custom": None,
 }
 """Models of an attack on known targets, but for `custom`, which is given the shares themselves.
 
-Without targets `untargeted` is the only other one: paper and exact mean it, padded and searched are refused.
+Without targets `untargeted` is the only other one: paper and exact mean it, padded, searched and solved are refused.
 """

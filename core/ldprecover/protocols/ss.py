@@ -1,0 +1,174 @@
+"""Subset selection: a report is a set of k items."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ldprecover.errors import ParameterError
+from ldprecover.laws import hypergeometric_law, log_choose
+from ldprecover.protocols.parts import ReportForms, Traits
+from ldprecover.protocols.randomiser import MAX_DOMAIN_SIZE
+from ldprecover.protocols.unary import UNARY_FORMS, UnaryEncoding
+from ldprecover.sampling import Words, hold_threshold, words_from
+from ldprecover.tally import Tally
+from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, UInt8Array
+
+__all__ = ["SS", "default_subset_size"]
+
+_CELLS = 1 << 20  # random keys held at once
+_LAST = np.uint32(0xFFFFFFFF)
+
+
+def default_subset_size(epsilon: float, domain_size: int) -> int:
+    """Return k = max(1, round(d/(e^eps + 1))), half to even, next to which the variance is least (Ye and Barg)."""
+    return max(1, round(domain_size / (math.exp(epsilon) + 1)))
+
+
+@dataclass(frozen=True)
+class SS(UnaryEncoding):
+    """Subset selection (Ye and Barg, IEEE Trans. Information Theory 2018; Wang et al., 2016, arXiv:1607.08025).
+
+    The report is k of the d items: with probability p = k e^eps/(k e^eps + d - k) the user's and a uniformly random
+    set of k - 1 others, else a uniformly random set of k others. It supports the items it has, so that
+    q = (k(k-1) e^eps + (d-k)k)/((d-1)(k e^eps + d - k)). With k = 1 it is GRR.
+
+    It travels as the bits of OUE do, k of them one.
+    """
+
+    subset_size: int
+
+    protocol = "ss"
+    title = "subset selection"
+    traits = Traits()
+    forms = ReportForms(
+        json=UNARY_FORMS.json + " Exactly k of them are 1.",
+        packed=UNARY_FORMS.packed + " Exactly k bits are one.",
+        values=UNARY_FORMS.values,
+        example=UNARY_FORMS.example,
+    )
+    parameter = "subset_size"
+    parameter_range = (1, MAX_DOMAIN_SIZE - 1)
+    parameter_meaning = "k, SS only, below the number of items; default max(1, round(d/(e^epsilon + 1)))."
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.subset_size >= self.domain_size:
+            raise ParameterError(f"subset_size must be below the number of items, {self.domain_size}")
+
+    @classmethod
+    def default_parameter(cls, epsilon: float, domain_size: int) -> int:
+        return default_subset_size(epsilon, domain_size)
+
+    @property
+    def p(self) -> float:
+        k, d, e = self.subset_size, self.domain_size, math.exp(self.epsilon)
+        return k * e / (k * e + d - k)
+
+    @property
+    def q(self) -> float:
+        k, d, e = self.subset_size, self.domain_size, math.exp(self.epsilon)
+        return (k * (k - 1) * e + (d - k) * k) / ((d - 1) * (k * e + d - k))
+
+    @property
+    def likelihood_ratio(self) -> float:
+        return math.exp(self.epsilon)
+
+    @property
+    def fixed_size(self) -> int:
+        return self.subset_size
+
+    def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
+        held = self._items(items)
+        words = words_from(rng)
+        holds = words(held.size) < np.uint64(hold_threshold(self.epsilon, self.domain_size, self.subset_size))
+        return self._subsets(held, holds, words)
+
+    def others_law(self, items: Int64Array) -> FloatArray:
+        k, d, r = self.subset_size, self.domain_size, len(items)
+        law: FloatArray = self.p * hypergeometric_law(d - 1, r, k - 1) + (1 - self.p) * hypergeometric_law(d - 1, r, k)
+        return law
+
+    def joint_support(self, z: int) -> float:
+        """Return the probability of supporting z given items for a user who holds one of them, which is the largest."""
+        k, d = self.subset_size, self.domain_size
+        return self.p * math.prod(max(k - i, 0) / (d - i) for i in range(1, z))
+
+    def log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
+        p, k, d = self.p, self.subset_size, self.domain_size
+        held = self.supports(reports).astype(np.float64) @ frequencies  # the mass of the items it supports
+        # There are (d-k)/k sets of k others to each of k - 1.
+        log: FloatArray = np.log(p * (d - k) / k * held + (1 - p) * (1 - held)) - log_choose(d - 1, k)
+        return log
+
+    def honest_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
+        """Return a tally of honest reports, drawn from its exact law in O(dk).
+
+        With probability w a report is the user's item and k - 1 others at random, else any k of the d items at random;
+        it holds the item with probability p where w = (p - k/d)/(1 - k/d).
+        """
+        share = self.subset_size / self.domain_size
+        held = self._true_counts(true_counts)
+        own = rng.binomial(held, (self.p - share) / (1 - share))
+        return self._random_sets(own, int((held - own).sum()), rng)
+
+    def encoded_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
+        """Return a tally of reports of `encode`, drawn from its exact law in O(dk)."""
+        return self._random_sets(self._true_counts(true_counts), 0, rng)
+
+    def _random_sets(self, own: Int64Array, free: int, rng: np.random.Generator) -> Tally:
+        """Return the tally of own[v] reports of v and k - 1 others at random, and of `free` reports of any k items.
+
+        The items are gone through in order. A report with j items still to choose among l others ahead chooses the
+        next with probability j/l; reports that agree in j, and in whether an item of their own is ahead, are alike.
+        """
+        k, d = self.subset_size, self.domain_size
+        left = np.arange(k + 1)
+        waiting, loose = np.zeros(k + 1, np.int64), np.zeros(k + 1, np.int64)  # by items still to choose
+        waiting[k - 1], loose[k] = own.sum(), free
+        counts = np.empty(d, np.int64)
+        for v in range(d):
+            # Those whose own item this is are any of those that have theirs ahead.
+            here = rng.multivariate_hypergeometric(waiting, int(own[v]), method="marginals")
+            waiting = waiting - here
+            ahead = d - v
+            chosen = rng.binomial(loose, np.minimum(left / ahead, 1.0))
+            also = rng.binomial(waiting, np.minimum(left / max(ahead - 1, 1), 1.0))
+            counts[v] = own[v] + chosen.sum() + also.sum()
+            loose = loose - chosen + np.append(chosen[1:], 0) + here
+            waiting = waiting - also + np.append(also[1:], 0)
+        return Tally(counts, int(own.sum()) + free)
+
+    def _subsets(self, held: Int64Array, holds: BoolArray, words: Words) -> UInt8Array:
+        """Return packed rows of k ones: at the item where `holds` says so, and at uniformly random others.
+
+        Those with the lowest of random keys. Where the last of them and the next have equal keys the row is drawn
+        again, which leaves every set as likely as any other, exactly.
+        """
+        d = self.domain_size
+        rows = np.empty((held.size, self.row_bytes), dtype=np.uint8)
+        step = max(1, _CELLS // d)
+        for start in range(0, held.size, step):
+            users = np.arange(start, min(held.size, start + step))
+            while users.size:
+                drawn, distinct = self._draw(held[users], holds[users], words)
+                rows[users[distinct]] = np.packbits(drawn[distinct], axis=1, bitorder="little")
+                users = users[~distinct]
+        return rows
+
+    def _draw(self, held: Int64Array, holds: BoolArray, words: Words) -> tuple[BoolArray, BoolArray]:
+        """Return the bits of each user's set, and whether it was drawn without a tie."""
+        d, k, n = self.domain_size, self.subset_size, held.size
+        users = np.arange(n)
+        keys = words(-(-n * d // 2)).view(np.uint32)[: n * d].reshape(n, d).copy()
+        keys[users, held] = _LAST
+        ranks = sorted({max(k - 2, 0), k - 1, k})
+        ordered = np.partition(keys, ranks, axis=1)
+        others = k - holds.astype(np.int64)
+        last = ordered[users, np.maximum(others - 1, 0)]
+        bits = (keys <= last[:, None]) & (others > 0)[:, None]
+        bits[others == d - 1] = True
+        bits[users, held] = holds
+        # With none or all of the others there is nothing to choose.
+        return bits, (last < ordered[users, others]) | (others == 0) | (others == d - 1)

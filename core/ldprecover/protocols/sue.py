@@ -1,0 +1,54 @@
+"""Symmetric unary encoding, also called basic RAPPOR: a report is a bit vector over the items."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ldprecover import kernels
+from ldprecover.protocols.parts import Traits
+from ldprecover.protocols.unary import UnaryEncoding, set_bits
+from ldprecover.sampling import flip_threshold, words_from
+from ldprecover.types import Reports
+
+__all__ = ["SUE"]
+
+
+@dataclass(frozen=True)
+class SUE(UnaryEncoding):
+    """Symmetric unary encoding (Wang et al., USENIX Security 2017; basic RAPPOR, Erlingsson et al., CCS 2014).
+
+    The report is d independent bits: one for the user's item and zero for the others, each turned over
+    with probability q = 1/(e^(eps/2) + 1). So p = 1 - q. It supports the items whose bits are one.
+
+    Two bits tell two items apart, so each spends half of epsilon: the variance is 1.3 times that of OUE at
+    epsilon 1 and twice at 4, and less than 1 % above it at 0.2.
+    """
+
+    protocol = "sue"
+    title = "symmetric unary encoding"
+    traits = Traits(independent_bits=True)
+
+    @property
+    def p(self) -> float:
+        root = math.exp(self.epsilon / 2)
+        return root / (root + 1)
+
+    @property
+    def q(self) -> float:
+        return 1 / (math.exp(self.epsilon / 2) + 1)
+
+    @property
+    def likelihood_ratio(self) -> float:
+        return math.exp(self.epsilon)
+
+    def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
+        held = self._items(items)
+        words = words_from(rng)
+        # The smallest t with ((2^64 - t)/t)^2 <= e^eps: half a double is a double, so nothing is rounded before.
+        turned = flip_threshold(self.epsilon / 2)
+        rows = kernels.unary_rows(held.size, self.domain_size, turned, words)
+        kept = words(held.size) >= np.uint64(turned)
+        set_bits(rows, held, kept.view(np.uint8))
+        return rows
