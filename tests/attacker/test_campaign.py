@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ldprecover import FrequencyOracle, ParameterError, RoundParameters, Tally, wire
-from ldprecover.protocols import own_parameters
+from ldprecover.protocols import PROTOCOLS, own_parameters
 from ldprecover_attacker import AA, MGA, Attack, Campaign, InputPoisoning, Manip, Several
 from ldprecover_client import RefusedError
 
@@ -66,7 +66,7 @@ class Round(httpx.BaseTransport):
         return httpx.Response(202, json={"round": "r1", "accepted": len(reports), "duplicate": False})
 
 
-@pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
+@pytest.mark.parametrize("protocol", list(PROTOCOLS))
 @pytest.mark.parametrize("attack", [MGA([3, 4]), Manip(), AA(model="sampled"), InputPoisoning(MGA([1]))], ids=repr)
 def test_the_round_counts_the_m_reports_of_the_seed(protocol: str, attack: Attack) -> None:
     first, second, other = Round(protocol), Round(protocol), Round(protocol)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldprecover import RoundParameters
-from ldprecover.protocols import own_parameters
+from ldprecover.protocols import PROTOCOLS, own_parameters
 from ldprecover_client import InconsistentRoundError, InvalidAnswerError, RefusedError, ServerError
 from ldprecover_client.answers import (
     Answer,
@@ -99,7 +99,7 @@ anything = st.recursive(
 )
 
 
-@pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
+@pytest.mark.parametrize("protocol", list(PROTOCOLS))
 def test_a_round_is_read_with_its_parameters(protocol):
     round_ = read_round(answer(a_round(protocol)))
     assert round_.parameters == RoundParameters(protocol, 0.5, ("a", "b", "c"))
@@ -113,7 +113,7 @@ def test_a_round_with_its_state_is_read():
     assert (status.state, status.n, status.closed_at) == ("closed", 7, "2024-05-02T12:00:00Z")
 
 
-@pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
+@pytest.mark.parametrize("protocol", list(PROTOCOLS))
 def test_a_list_has_of_each_round_what_the_round_says_itself_without_its_items(protocol):
     whole = read_status(answer(a_round(protocol, access="key", retention="7d", series="weekly")))
     (listed,) = read_rounds(answer({"rounds": [a_summary(protocol, access="key", retention="7d", series="weekly")]}))

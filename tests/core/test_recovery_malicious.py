@@ -73,8 +73,8 @@ def test_custom_is_the_given_support() -> None:
 @pytest.mark.parametrize(
     ("oracle", "model", "fields", "reason"),
     [
-        (GRR(0.5, D), "padded", {}, "of oue reports; grr"),
-        (OLH(0.5, D, 3), "padded", {}, "of oue reports; olh"),
+        (GRR(0.5, D), "padded", {}, "of oue and sue and ss reports; grr"),
+        (OLH(0.5, D, 3), "padded", {}, "of oue and sue and ss reports; olh"),
         (GRR(0.5, D), "searched", {}, "of olh reports; grr"),
         (OUE(0.5, D), "searched", {}, "of olh reports; oue"),
         (OUE(0.5, D), "custom", {}, "needs support"),

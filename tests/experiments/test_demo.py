@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from ldprecover import ParameterError, project_simplex
+from ldprecover.protocols import PROTOCOLS
 from ldprecover_client import DatasetError, Population, load_dataset
 from ldprecover_experiments.comparison import ESTIMATES, Comparison
 from ldprecover_experiments.demo import Demo, unseen
@@ -54,7 +55,7 @@ def test_the_poisoned_gain_is_the_formula_s(play: PlayOn, protocol: str, hits: i
     assert abs(fg["poisoned"] - formula) < beta * 7 * sd
 
 
-@pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
+@pytest.mark.parametrize("protocol", list(PROTOCOLS))
 def test_every_figure_is_what_its_name_says(play: PlayOn, protocol: str) -> None:
     figures = play(protocol=protocol)
     oracle = Demo(figures.settings).parameters.oracle

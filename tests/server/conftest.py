@@ -12,6 +12,7 @@ from pydantic import SecretStr
 from tests.conftest import ADMIN_KEY, NewDatabase, on_both_databases
 
 from ldprecover import FrequencyOracle, frequency_oracle
+from ldprecover.protocols import PROTOCOLS
 from ldprecover_server import Application, Settings
 from ldprecover_server.ingest import Ingest
 from ldprecover_server.store import Store
@@ -107,7 +108,7 @@ def in_process(tmp_path_factory: pytest.TempPathFactory, new_database: NewDataba
         yield app
 
 
-@pytest.fixture(scope="session", params=["grr", "oue", "olh"])
+@pytest.fixture(scope="session", params=list(PROTOCOLS))
 def oracle(request: pytest.FixtureRequest) -> FrequencyOracle:
     """Each frequency oracle in turn, over a domain that leaves OUE padding bits."""
     return frequency_oracle(request.param, 1.0, 11, 4 if request.param == "olh" else None)

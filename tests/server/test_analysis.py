@@ -8,6 +8,7 @@ from tests.conftest import PACKED
 from tests.server.conftest import InProcess, ProblemOf, StartInProcess
 
 from ldprecover import Estimates, FrequencyOracle, Tally, frequency_oracle, recover, wire
+from ldprecover.protocols import PROTOCOLS
 from ldprecover.protocols.harmony import ITEMS, Mean, round_numbers
 from ldprecover.recovery import METHODS
 
@@ -40,7 +41,7 @@ def listed(app: InProcess, round: str) -> dict[str, dict[str, Any]]:
     return {method["name"]: method for method in answer["methods"]}
 
 
-@pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
+@pytest.mark.parametrize("protocol", list(PROTOCOLS))
 def test_every_method_that_a_round_is_said_to_give_it_gives_and_no_other(in_process: InProcess, protocol: str) -> None:
     round = in_process.open_round(protocol, 1.0, domain_size=D)
     reports = honest(frequency_oracle(protocol, 1.0, D), 600, 1)

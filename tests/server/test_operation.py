@@ -26,7 +26,7 @@ from tests.conftest import PACKED, ServerProcess, StartServer
 from tests.server.conftest import InProcess, ProblemOf, StartInProcess
 
 from ldprecover import ParameterError, RoundExport, RoundParameters, Tally
-from ldprecover.protocols import MAX_DOMAIN_SIZE
+from ldprecover.protocols import MAX_DOMAIN_SIZE, PROTOCOLS
 from ldprecover_client import bulk
 from ldprecover_server import Settings, logs, retention
 from ldprecover_server.errors import StorageFullError
@@ -451,7 +451,7 @@ def test_whoever_ends_the_housekeeping_waits_for_what_it_has_begun(in_process: I
     in_process.run(end())
 
 
-@pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
+@pytest.mark.parametrize("protocol", list(PROTOCOLS))
 def test_an_export_recomputes_to_the_bytes_of_the_servers_answers(in_process: InProcess, protocol: str) -> None:
     round = in_process.open_round(protocol, domain_size=37)
     oracle = in_process.store.parameters(in_process.store.round(round).seq).oracle

@@ -10,6 +10,7 @@ from tests.conftest import ServerProcess
 from tests.server.conftest import ProblemOf
 
 from ldprecover import Estimates, FrequencyOracle, RoundParameters, Tally, recover, wire
+from ldprecover.protocols import PROTOCOLS
 
 LABELS = ("3", "2", "1", "0", "Łódź", "x\0y", "a", "b", "c", "d", "e")
 """Labels that are also indices of other items: 3 and "3" are different targets."""
@@ -20,7 +21,7 @@ def poisoned(server: ServerProcess) -> dict[str, tuple[dict[str, Any], Tally]]:
     """A round of each protocol with 400 genuine and 100 malicious reports, and its tally by `ldprecover` itself."""
     rng = np.random.default_rng(3)
     rounds = {}
-    for protocol in ("grr", "oue", "olh"):
+    for protocol in PROTOCOLS:
         opened = server.open_round(protocol, 1.0, items=LABELS, hash_range=4 if protocol == "olh" else None)
         oracle = RoundParameters(protocol, 1.0, LABELS, opened["hash_range"]).oracle
         genuine = oracle.perturb(rng.integers(0, 5, 400), rng)
@@ -198,7 +199,7 @@ def test_when_no_estimate_is_positive_the_malicious_frequencies_are_zero(server:
     assert any("no estimate is positive" in note for note in found["notes"])
 
 
-@pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
+@pytest.mark.parametrize("protocol", list(PROTOCOLS))
 def test_the_smallest_domain_recovers(server: ServerProcess, protocol: str) -> None:
     id = server.open_round(protocol, 1.0, domain_size=2)["id"]
     oracle = RoundParameters(protocol, 1.0, ("0", "1"), None).oracle

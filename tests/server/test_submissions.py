@@ -14,6 +14,7 @@ from tests.conftest import PACKED, ServerProcess
 from tests.server.conftest import ProblemOf
 
 from ldprecover import FrequencyOracle, wire
+from ldprecover.protocols import PROTOCOLS
 
 JSON = {"Content-Type": "application/json"}
 
@@ -161,7 +162,7 @@ def rounds(server: ServerProcess) -> dict[str, str]:
     """A round of each protocol over six items, into which only bad reports are sent."""
     return {
         protocol: server.open_round(protocol, domain_size=6, hash_range=4 if protocol == "olh" else None)["id"]
-        for protocol in ("grr", "oue", "olh")
+        for protocol in PROTOCOLS
     }
 
 

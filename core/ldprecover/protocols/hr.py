@@ -205,6 +205,8 @@ class HR(FrequencyOracle):
         are columns as honest ones are, and of such sizes.
         """
         found = np.empty(len(wanted), "<u4")
+        if not found.size:
+            return found
         rows, of = np.unique(wanted, axis=0, return_inverse=True)
         order = np.argsort(of.reshape(-1), kind="stable")
         ends = np.cumsum(np.bincount(of.reshape(-1), minlength=len(rows)))

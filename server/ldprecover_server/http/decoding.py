@@ -139,6 +139,7 @@ class ReportDecoder:
             raise self._fault(body, str(error)) from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ReportError(_no_json(error)) from None
+        self._oracle.check_submission(reports)
         return wire.pack(reports)
 
     def _fault(self, body: bytes | bytearray, message: str) -> ReportError:

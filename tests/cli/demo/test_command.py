@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from ldprecover.protocols import PROTOCOLS
 from ldprecover_experiments import ExperimentError, local_server
 from ldprecover_experiments.comparison import ESTIMATES
 
@@ -85,7 +86,7 @@ def test_the_demo_prints_its_picture_and_leaves_nothing(start_demo: StartDemo, t
     _assert_nothing_is_left(temporary)
 
 
-@pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
+@pytest.mark.parametrize("protocol", list(PROTOCOLS))
 def test_json_is_all_that_is_on_standard_output(start_demo: StartDemo, temporary: Path, protocol: str) -> None:
     process = start_demo("--users", "5000", "--protocol", protocol, "--targets", "4", "--seed", "3", "--json")
     out, err = process.communicate()

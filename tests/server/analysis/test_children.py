@@ -24,6 +24,7 @@ from tests.server.analysis.conftest import (
 
 from ldprecover import Estimates, ParameterError, Tally, frequency_oracle, recover
 from ldprecover.alarms import raise_alarms
+from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import ReportSource
 from ldprecover_server.analysis.child import FETCHED
 from ldprecover_server.analysis.questions import AlarmsQuestion, unpack_alarms, unpack_recovery
@@ -302,7 +303,7 @@ def test_stopping_ends_what_is_under_way_and_what_waits(begun: Begun) -> None:
     in_loop(test)
 
 
-@pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
+@pytest.mark.parametrize("protocol", list(PROTOCOLS))
 def test_reports_of_every_protocol_reach_the_child_whole(protocol: str) -> None:
     oracle = frequency_oracle(protocol, 1.0, 11)
     rng = np.random.default_rng(5)

@@ -13,6 +13,7 @@ from tests.conftest import PACKED
 from tests.server.conftest import InProcess
 
 from ldprecover import FrequencyOracle, ReportError, RoundParameters, wire
+from ldprecover.protocols import PROTOCOLS
 
 JSON = {"Content-Type": "application/json"}
 
@@ -103,7 +104,7 @@ def test_any_bytes_are_json_or_refused(
     body=objects("name", "protocol", "epsilon", "items", "domain_size", "hash_range")
     | st.fixed_dictionaries(
         {
-            "protocol": st.sampled_from(["grr", "oue", "olh"]),
+            "protocol": st.sampled_from(list(PROTOCOLS)),
             "epsilon": st.floats() | st.integers(-1, 12),
             "items": st.lists(st.text(st.characters(codec=None), max_size=3), max_size=4),
         },

@@ -138,6 +138,6 @@ def _decoder(oracle: FrequencyOracle) -> ReportDecoder:
 def decode_reports(oracle: FrequencyOracle, body: bytes | bytearray, packed: bool) -> bytes | bytearray:
     """Return the reports of a body, packed. Raises ReportError."""
     if packed:
-        wire.unpack(oracle, body)
+        oracle.check_submission(wire.unpack(oracle, body))
         return body
     return _decoder(oracle)(body)
