@@ -45,6 +45,7 @@ _OPTIONS = {
     "epsilon": "--epsilon",
     "eta": "--eta",
     "hash_range": "--hash-range",
+    "subset_size": "--subset-size",
     "item": "--item",
     "items": "the items",
     "kind": "--kind",

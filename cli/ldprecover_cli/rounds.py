@@ -52,7 +52,7 @@ def open_round(
     protocol: Annotated[
         Protocol,
         typer.Option(
-            help="How users perturb their values: grr, oue, olh, or another that the server has.",
+            help="How users perturb their values: grr, oue, olh, sue, ss, hr, or another that the server has.",
             metavar="NAME",
             autocompletion=completion.protocols,
         ),
@@ -63,6 +63,9 @@ def open_round(
     column: Column = None,
     domain_size: Annotated[int | None, typer.Option(help='Number of items, called "0", "1", ….')] = None,
     hash_range: Annotated[int | None, typer.Option(help="g, for olh alone; ceil(e^epsilon + 1) when absent.")] = None,
+    subset_size: Annotated[
+        int | None, typer.Option(help="k, for ss alone; max(1, round(d/(e^epsilon + 1))) when absent.")
+    ] = None,
     access: Annotated[
         Literal["open", "key", "ticket"],
         typer.Option(
@@ -105,6 +108,7 @@ def open_round(
             items=labels,
             domain_size=domain_size,
             hash_range=hash_range,
+            subset_size=subset_size,
             access=access,
             read_access=read_access,
             retention=retention,

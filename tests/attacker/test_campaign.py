@@ -25,7 +25,7 @@ class Round(httpx.BaseTransport):
         self.parameters = RoundParameters(protocol, 0.5, ITEMS)
         self.oracle: FrequencyOracle = self.parameters.oracle
         self.is_open = is_open
-        self.tally = Tally.empty(len(ITEMS))
+        self.tally = Tally.empty(self.oracle.summary_size)
         self.batches: list[int] = []
         self.keys: set[str] = set()
         self.asked: list[str] = []

@@ -10,15 +10,15 @@ import pytest
 from tests.client.conftest import Collector
 from tests.client.test_deadline import trickling
 
-from ldprecover_client import RefusedError, Retries, Server, UnansweredError
+from ldprecover_client import Client, RefusedError, Retries, UnansweredError
 from ldprecover_server import Settings
 
-ANALYSES: list[Callable[[Server], Any]] = [
+ANALYSES: list[Callable[[Client], Any]] = [
     lambda server: server.recover("r1"),
     lambda server: server.alarms("r1"),
     lambda server: server.suspects("r1"),
 ]
-OTHERS: list[Callable[[Server], Any]] = [
+OTHERS: list[Callable[[Client], Any]] = [
     lambda server: server.frequencies("r1"),
     lambda server: server.methods("r1"),
     lambda server: server.start_recovery("r1"),
@@ -43,9 +43,9 @@ class Stub:
             raise answer
         return answer
 
-    def server(self, **options: Any) -> Server:
+    def server(self, **options: Any) -> Client:
         transport = httpx.MockTransport(self)
-        return Server("http://a.test", transport=transport, sleep=lambda seconds: None, **options)
+        return Client("http://a.test", transport=transport, sleep=lambda seconds: None, **options)
 
 
 def busy() -> httpx.Response:
@@ -58,12 +58,12 @@ def last() -> httpx.Response:
 
 def test_the_default_covers_what_a_server_allows_by_default() -> None:
     """An analysis may wait as long for its turn as it may take."""
-    default = inspect.signature(Server).parameters["analysis_timeout"].default
+    default = inspect.signature(Client).parameters["analysis_timeout"].default
     assert default > 2 * Settings.model_fields["analysis_key_seconds"].default
 
 
 @analyses
-def test_an_analysis_is_waited_for_as_long_as_it_may_take(call: Callable[[Server], Any]) -> None:
+def test_an_analysis_is_waited_for_as_long_as_it_may_take(call: Callable[[Client], Any]) -> None:
     stub = Stub(last())
     with stub.server(timeout=7.0, analysis_timeout=900.0) as server, pytest.raises(RefusedError):
         call(server)
@@ -71,7 +71,7 @@ def test_an_analysis_is_waited_for_as_long_as_it_may_take(call: Callable[[Server
 
 
 @others
-def test_other_calls_are_not_waited_for_so_long(call: Callable[[Server], Any]) -> None:
+def test_other_calls_are_not_waited_for_so_long(call: Callable[[Client], Any]) -> None:
     stub = Stub(last())
     with stub.server(timeout=7.0) as server, pytest.raises(RefusedError):
         call(server)
@@ -79,11 +79,11 @@ def test_other_calls_are_not_waited_for_so_long(call: Callable[[Server], Any]) -
 
 
 @analyses
-def test_the_deadline_of_an_analysis_is_its_own(call: Callable[[Server], Any]) -> None:
+def test_the_deadline_of_an_analysis_is_its_own(call: Callable[[Client], Any]) -> None:
     """Its answer trickles in, each byte in time."""
     with (
         trickling(b"", b"H") as url,
-        Server(url, deadline=5.0, analysis_timeout=0.3, retries=Retries(attempts=1)) as server,
+        Client(url, deadline=5.0, analysis_timeout=0.3, retries=Retries(attempts=1)) as server,
         pytest.raises(UnansweredError, match=r"no whole answer in 0\.3 seconds"),
     ):
         call(server)
@@ -93,7 +93,7 @@ def test_the_deadline_of_an_analysis_is_its_own(call: Callable[[Server], Any]) -
 @pytest.mark.parametrize(
     ("status", "slug"), [(504, "analysis-timeout"), (500, "analysis-failed"), (500, "internal-error")]
 )
-def test_an_analysis_that_failed_is_not_asked_for_again(call: Callable[[Server], Any], status: int, slug: str) -> None:
+def test_an_analysis_that_failed_is_not_asked_for_again(call: Callable[[Client], Any], status: int, slug: str) -> None:
     stub = Stub(busy(), Collector.problem(status, slug))
     with stub.server() as server, pytest.raises(RefusedError) as caught:
         call(server)
@@ -102,7 +102,7 @@ def test_an_analysis_that_failed_is_not_asked_for_again(call: Callable[[Server],
 
 
 @analyses
-def test_a_proxy_that_waited_in_vain_is_not_asked_again(call: Callable[[Server], Any]) -> None:
+def test_a_proxy_that_waited_in_vain_is_not_asked_again(call: Callable[[Client], Any]) -> None:
     stub = Stub(httpx.Response(504, text="Gateway Timeout"))
     with stub.server() as server, pytest.raises(UnansweredError, match=r"answered 504 to .*, once") as caught:
         call(server)
@@ -110,14 +110,14 @@ def test_a_proxy_that_waited_in_vain_is_not_asked_again(call: Callable[[Server],
 
 
 @analyses
-def test_an_analysis_that_was_waited_for_in_vain_is_not_asked_for_again(call: Callable[[Server], Any]) -> None:
+def test_an_analysis_that_was_waited_for_in_vain_is_not_asked_for_again(call: Callable[[Client], Any]) -> None:
     stub = Stub(httpx.ReadTimeout("timed out"))
     with stub.server(retries=Retries(attempts=5, base=0)) as server, pytest.raises(UnansweredError, match="timed out"):
         call(server)
 
 
 @analyses
-def test_an_analysis_is_asked_for_again_where_that_may_help(call: Callable[[Server], Any]) -> None:
+def test_an_analysis_is_asked_for_again_where_that_may_help(call: Callable[[Client], Any]) -> None:
     """A full queue, a server that starts again, and a connection that breaks pass."""
     stub = Stub(
         busy(),

@@ -10,10 +10,16 @@ from tests.conftest import ServerProcess
 from tests.server.conftest import ProblemOf
 
 from ldprecover import Estimates, FrequencyOracle, RoundParameters, Tally, recover, wire
-from ldprecover.protocols import PROTOCOLS
+from ldprecover.protocols import PROTOCOLS, own_parameters
 
 LABELS = ("3", "2", "1", "0", "Łódź", "x\0y", "a", "b", "c", "d", "e")
 """Labels that are also indices of other items: 3 and "3" are different targets."""
+
+
+def own_of(opened: dict[str, Any]) -> int | None:
+    """Return the value of the protocol's own parameter."""
+    values = [opened[name] for name in own_parameters() if opened[name] is not None]
+    return values[0] if values else None
 
 
 @pytest.fixture(scope="module")
@@ -22,8 +28,9 @@ def poisoned(server: ServerProcess) -> dict[str, tuple[dict[str, Any], Tally]]:
     rng = np.random.default_rng(3)
     rounds = {}
     for protocol in PROTOCOLS:
-        opened = server.open_round(protocol, 1.0, items=LABELS, hash_range=4 if protocol == "olh" else None)
-        oracle = RoundParameters(protocol, 1.0, LABELS, opened["hash_range"]).oracle
+        own = {"hash_range": 4} if protocol == "olh" else {}
+        opened = server.open_round(protocol, 1.0, items=LABELS, **own)
+        oracle = RoundParameters(protocol, 1.0, LABELS, own_of(opened)).oracle
         genuine = oracle.perturb(rng.integers(0, 5, 400), rng)
         malicious = oracle.encode(rng.choice([7, 9], 100), rng)
         for reports in (genuine, malicious):
@@ -45,7 +52,7 @@ def test_frequencies_are_the_estimates_of_the_counts_to_the_bit(
         "p": oracle.p,
         "q": oracle.q,
         "items": list(LABELS),
-        "counts": tally.summary.tolist(),
+        "counts": tally.counts(oracle).tolist(),
         "frequencies": estimates.frequencies.tolist(),
         "standard_errors": estimates.standard_errors.tolist(),
         "sum": estimates.sum,

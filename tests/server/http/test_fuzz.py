@@ -13,7 +13,7 @@ from tests.conftest import PACKED
 from tests.server.conftest import InProcess
 
 from ldprecover import FrequencyOracle, ReportError, RoundParameters, wire
-from ldprecover.protocols import PROTOCOLS
+from ldprecover.protocols import PROTOCOLS, own_parameters
 
 JSON = {"Content-Type": "application/json"}
 
@@ -42,8 +42,8 @@ def objects(*fields: str) -> st.SearchStrategy[Any]:
 @pytest.fixture(scope="module")
 def rounds(in_process: InProcess) -> dict[str, str]:
     """A round of each protocol over eleven items."""
-    ranges = {"grr": None, "oue": None, "olh": 4}
-    return {p: in_process.open_round(p, domain_size=11, hash_range=g) for p, g in ranges.items()}
+    own = {"olh": {"hash_range": 4}}
+    return {name: in_process.open_round(name, domain_size=11, **own.get(name, {})) for name in PROTOCOLS}
 
 
 def check(app: InProcess, response: Any, allowed: set[int]) -> None:
@@ -116,7 +116,12 @@ def test_any_json_opens_a_round_as_asked_or_none(in_process: InProcess, body: An
     check(in_process, response, {201, 409, 422})
     if response.status_code == 201:
         opened = response.json()
-        told = RoundParameters(opened["protocol"], opened["epsilon"], tuple(opened["items"]), opened["hash_range"])
+        told = RoundParameters.named(
+            opened["protocol"],
+            opened["epsilon"],
+            tuple(opened["items"]),
+            {name: opened[name] for name in own_parameters()},
+        )
         assert told.digest == opened["digest"]
         assert {name: opened[name] for name in body if body[name] is not None} == {
             name: value for name, value in body.items() if value is not None

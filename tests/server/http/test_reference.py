@@ -9,6 +9,7 @@ from fastapi.openapi.models import OpenAPI
 from tests.conftest import ServerProcess
 
 from ldprecover import wire
+from ldprecover.protocols import PROTOCOLS
 
 CALLS = {
     ("post", "/rounds"),
@@ -116,9 +117,9 @@ def test_a_submission_is_described_in_every_form(document: dict[str, Any]) -> No
         assert set(operation["requestBody"]["content"]) == {"application/json", wire.MEDIA_TYPE}
         packed = operation["requestBody"]["content"][wire.MEDIA_TYPE]["schema"]
         assert packed["format"] == "binary"
-        for words in ("ittle-endian", "GRR", "OUE", "OLH", "padding"):
+        for words in ("ittle-endian", *map(str.upper, PROTOCOLS), "padding"):
             assert words in packed["description"]
-        assert len(operation["requestBody"]["content"]["application/json"]["schema"]["oneOf"]) == 3
+        assert len(operation["requestBody"]["content"]["application/json"]["schema"]["oneOf"]) == len(PROTOCOLS)
         (key,) = (p for p in operation["parameters"] if p["in"] == "header")
         assert (key["name"], key["required"], key["schema"]["maxLength"]) == ("Idempotency-Key", False, 64)
         assert {"202", "404", "409", "413", "415", "422", "503", "507"} <= set(operation["responses"])
@@ -131,6 +132,9 @@ def test_a_submission_is_described_in_every_form(document: dict[str, Any]) -> No
         ("GrrReports", {"protocol": "grr", "domain_size": 18}),
         ("OueReports", {"protocol": "oue", "domain_size": 4}),
         ("OlhReports", {"protocol": "olh", "domain_size": 4, "hash_range": 3}),
+        ("SueReports", {"protocol": "sue", "domain_size": 4}),
+        ("SsReports", {"protocol": "ss", "domain_size": 4, "subset_size": 1}),
+        ("HrReports", {"protocol": "hr", "domain_size": 12}),
     ],
 )
 def test_the_examples_of_submissions_are_taken(
