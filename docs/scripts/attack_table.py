@@ -82,6 +82,7 @@ def under(setting: Setting, clean: PoisonedRound, attack: Attack | None, targets
 
 def alarms(round_: PoisonedRound) -> tuple[str, ...]:
     """Return the alarms that a round raises."""
+    assert round_.reports is not None
     source = ReportSource(round_.oracle, round_.reports)
     return tuple(a.name for a in raise_alarms(round_.oracle, round_.together, source, rate=RATE) if a.raised)
 

@@ -58,8 +58,8 @@ def rewritten(text: str, printed: Iterable[str]) -> str:
             raise LookupError(f"the page has no place for this:\n\n{new}")
         if _squeezed(place[0]) != _squeezed(new):  # what only its lines differ in stays as it was set
             places.append((place.start(), place.end(), new))
-    for start, end, new in sorted(places, reverse=True):
-        text = text[:start] + new + text[end:]
+    for first, end, new in sorted(places, reverse=True):
+        text = text[:first] + new + text[end:]
     return text
 
 
