@@ -258,6 +258,22 @@ def packed(folder: Path, pairs: int, seconds: int) -> None:
             )
 
 
+def wide(folder: Path, pairs: int, seconds: int) -> None:
+    """Packed Hadamard response beside GRR, and over 100,000 items beside itself over 102."""
+    with server(folder, "numba") as url:
+        narrow, many = (packed_load(url, "hr", d, 10_000, folder) for d in (102, 100_000))
+        for ours, theirs, names, wanted in (
+            (narrow, packed_load(url, "grr", 102, 10_000, folder), "HR, d=102: of GRR's", 0.9),
+            (many, narrow, "HR, d=100000: of its own at 102", 0.5),
+        ):
+            a, b = abba(ours, theirs, pairs, seconds)
+            print(
+                f"packed submissions of 10,000 reports, {names} {median_ratio(a, b):5.2f} (wanted >= {wanted}), "
+                f"{median(a, 'reports_per_second') / 1e6:6.2f} and {median(b, 'reports_per_second') / 1e6:6.2f} "
+                f"million reports/s; wrk {median(a, 'wrk_cpu'):.2f} cores"
+            )
+
+
 def postgres(folder: Path, pairs: int, seconds: int) -> None:
     """Single reports on Postgres, by one process and by two, from 32 connections; counts are checked."""
     with Cluster(fsync=True) as cluster:
@@ -298,7 +314,14 @@ def cpu_seconds() -> float:
     return used
 
 
-PARTS = {"singles": singles, "tails": tails, "packed": packed, "postgres": postgres, "analyses": analyses}
+PARTS = {
+    "singles": singles,
+    "tails": tails,
+    "packed": packed,
+    "wide": wide,
+    "postgres": postgres,
+    "analyses": analyses,
+}
 
 
 def main(arguments: list[str] | None = None) -> None:

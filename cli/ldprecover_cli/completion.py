@@ -9,10 +9,10 @@ _SECONDS = 1.0
 
 
 def protocols() -> list[str]:
-    """Return the protocols there are."""
+    """Return the protocols there are, and the word for the one that suits best."""
     from ldprecover.protocols import PROTOCOLS
 
-    return list(PROTOCOLS)
+    return [*PROTOCOLS, "auto"]
 
 
 def methods() -> list[str]:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["app"]
 
 _BESIDE_NAMES = 68  # characters that the other columns of a list take
+_AUTO = "auto"
+_USERS = 10_000
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -52,7 +54,7 @@ def open_round(
     protocol: Annotated[
         Protocol,
         typer.Option(
-            help="How users perturb their values: grr, oue, olh, sue, ss, hr, or another that the server has.",
+            help="How users perturb their values: grr, oue, olh, sue, ss, hr, another that the server has, or auto.",
             metavar="NAME",
             autocompletion=completion.protocols,
         ),
@@ -62,6 +64,9 @@ def open_round(
     dataset: DatasetName = None,
     column: Column = None,
     domain_size: Annotated[int | None, typer.Option(help='Number of items, called "0", "1", ….')] = None,
+    users: Annotated[
+        int | None, typer.Option(help="Users that are expected, for --protocol auto to choose by; 10,000 when absent.")
+    ] = None,
     hash_range: Annotated[int | None, typer.Option(help="g, for olh alone; ceil(e^epsilon + 1) when absent.")] = None,
     subset_size: Annotated[
         int | None, typer.Option(help="k, for ss alone; max(1, round(d/(e^epsilon + 1))) when absent.")
@@ -97,9 +102,18 @@ def open_round(
 
     Example: ldprecover round open cities --epsilon 0.5 --dataset cities
 
+    Example: ldprecover round open visits --epsilon 1 --domain-size 5000 --protocol auto --users 200000
+
     Example: ldprecover round open staff --epsilon 1 --items staff.txt --access ticket --read-access key --retention 30d
     """
     labels = _labels(item, items, dataset, column, domain_size)
+    if protocol == _AUTO:
+        if hash_range is not None or subset_size is not None:
+            raise UsageError("--hash-range and --subset-size belong to protocols: name yours with --protocol")
+        d = len(labels) if labels is not None else domain_size or 0
+        protocol = _chosen(d, epsilon, _USERS if users is None else users, json=json)
+    elif users is not None:
+        raise UsageError("--users belongs to --protocol auto")
     with connected(url, key) as client:
         opened = client.open_round(
             name=name,
@@ -197,6 +211,16 @@ def delete_round(
         print_json({"deleted": status.id})
     else:
         console().print(f"Deleted {plain(status.name)} and its {counted(status.n, 'report')}.")
+
+
+def _chosen(d: int, epsilon: float, users: int, *, json: bool) -> str:
+    """Return the protocol that suits a round best, and say why."""
+    from ldprecover.theory import choose
+
+    choice = choose(d, epsilon, users)
+    if not json:
+        console().print(plain(choice.why))
+    return choice.best.oracle.protocol
 
 
 def _labels(

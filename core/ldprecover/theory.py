@@ -25,11 +25,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover._checks import finite_vector
+from ldprecover.choosing import Choice, choose
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.types import FloatArray
 
-__all__ = ["NormalLaw", "genuine_law", "malicious_law", "poisoned_law"]
+__all__ = ["Choice", "NormalLaw", "choose", "genuine_law", "malicious_law", "poisoned_law"]
 
 _IDENTICAL, _SHIFT = 0.33554, 0.415
 _DIFFERENT = 0.56

@@ -51,6 +51,29 @@ def test_a_round_s_life_in_words(on_server: Any, name: str, monkeypatch: pytest.
     assert deleted.out == f"Deleted {name} and its 0 reports.\n"
 
 
+def test_the_protocol_that_suits_a_round_is_chosen_and_said_why(on_server: Any, name: str) -> None:
+    opened = on_server("round", "open", name, "--epsilon", "1", "--domain-size", "4", "--protocol", "auto")
+    assert opened.code == 0
+    assert "grr: one standard error is 1.37 percentage points" in " ".join(opened.out.split())
+    assert on_server("round", "show", name, "--json").json["protocol"] == "grr"
+    wide = ("--epsilon", "0.5", "--domain-size", "20000", "--protocol", "auto", "--users", "1000000", "--json")
+    assert on_server("round", "open", *wide).json["protocol"] == "hr"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--protocol", "auto", "--hash-range", "4"), "belong to protocols"),
+        (("--protocol", "auto", "--users", "0"), "number of users"),
+        (("--protocol", "olh", "--users", "5"), "--users belongs to --protocol auto"),
+    ],
+)
+def test_what_does_not_go_with_a_choice_is_refused(on_server: Any, options: tuple[str, ...], said: str) -> None:
+    refused = on_server("round", "open", "--epsilon", "1", "--domain-size", "4", *options)
+    assert refused.code == 2
+    assert said in " ".join(refused.err.split())
+
+
 def test_the_series_is_shown_where_there_is_one(on_server: Any, name: str) -> None:
     opened = on_server("round", "open", name, "--epsilon", "1", "--domain-size", "4", "--series", "weekly")
     for shown in (opened, on_server("round", "show", name)):

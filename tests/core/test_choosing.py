@@ -1,0 +1,79 @@
+"""Which protocol is chosen for a round, and why."""
+
+import math
+
+import numpy as np
+import pytest
+
+from ldprecover import ParameterError, frequency_oracle
+from ldprecover.choosing import _gain
+from ldprecover.protocols import PROTOCOLS
+from ldprecover.theory import choose
+from ldprecover_attacker import MGA
+
+
+@pytest.mark.parametrize(
+    ("d", "epsilon", "n", "expected"),
+    [
+        (2, 0.5, 10_000, "grr"),
+        (4, 1.0, 10_000, "grr"),
+        (10, 4.0, 10_000, "grr"),
+        (102, 2.0, 400_000, "olh"),
+        (100_000, 0.2, 10_000_000, "hr"),
+        (100_000, 0.5, 10_000_000, "hr"),
+        (100_000, 4.0, 10_000_000, "olh"),
+    ],
+)
+def test_the_choice_for_a_round(d: int, epsilon: float, n: int, expected: str) -> None:
+    assert choose(d, epsilon, n).best.oracle.protocol == expected
+
+
+def test_every_protocol_is_a_candidate_and_the_best_comes_first() -> None:
+    choice = choose(102, 0.5, 10_000)
+    assert {each.oracle.protocol for each in choice.candidates} == set(PROTOCOLS)
+    scores = [each.score for each in choice.candidates]
+    assert scores == sorted(scores)
+    assert min(scores) >= 0
+
+
+def test_at_four_items_the_error_of_grr_is_two_thirds_of_that_of_olh() -> None:
+    found = {each.oracle.protocol: each for each in choose(4, 1.0, 10_000).candidates}
+    assert found["grr"].standard_error / found["olh"].standard_error == pytest.approx(2 / 3, abs=0.03)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_what_a_candidate_costs_is_the_oracles(protocol: str) -> None:
+    d, n = 102, 5_000
+    (one,) = choose(d, 0.5, n, [protocol]).candidates
+    oracle = frequency_oracle(protocol, 0.5, d)
+    assert one.oracle == oracle
+    assert one.standard_error == pytest.approx(math.sqrt(float(oracle.variance(1 / d, n))))
+    assert (one.report_size, one.hash_tests) == (oracle.report_size, n * oracle.hash_tests)
+    # The gain per malicious share is the attack's own, of targets that nobody holds.
+    targets = np.linspace(0, d - 1, 10).astype(int).tolist()
+    assert one.gain == pytest.approx(MGA(targets).gain(oracle, np.zeros(d), 1.0))
+    assert one.gain == _gain(oracle)
+
+
+def test_more_users_make_hashing_dearer() -> None:
+    few, many = (choose(100_000, 1.0, n, ["olh", "hr"]).candidates for n in (1_000, 10**9))
+    assert [each.oracle.protocol for each in few] == ["olh", "hr"]
+    assert [each.oracle.protocol for each in many] == ["hr", "olh"]
+
+
+def test_it_says_why() -> None:
+    why = choose(4, 1.0, 10_000, ["olh", "grr"]).why
+    assert why.startswith("grr: one standard error is 1.37 percentage points")
+    assert "olh 1.45 times the error" in why
+    assert choose(4, 1.0, 10_000, ["grr"]).why.count(".") >= 2
+
+
+@pytest.mark.parametrize("n", [0, -1, 2.5, True, "many"])
+def test_the_number_of_users_must_be_one(n: object) -> None:
+    with pytest.raises(ParameterError, match="number of users"):
+        choose(10, 1.0, n)  # type: ignore[arg-type]
+
+
+def test_no_protocol_is_no_choice() -> None:
+    with pytest.raises(ParameterError, match="at least one"):
+        choose(10, 1.0, 100, [])
