@@ -4,6 +4,7 @@ The latter are by the cube root of Wilson and Hilferty (1931): near, or else too
 """
 
 import math
+from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
@@ -49,6 +50,7 @@ def log_choose(n: int, k: int) -> float:
     return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
 
+@lru_cache(maxsize=1024)
 def binomial_threshold(n: int, p: float, rate: float) -> int:
     """Return the smallest t with P(Binomial(n, p) >= t) <= rate, for a rate of at least 1e-12."""
     if p <= 0:
