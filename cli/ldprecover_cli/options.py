@@ -94,7 +94,8 @@ MaliciousModel = Annotated[
     str,
     typer.Option(
         "--malicious-model",
-        help="With targets: paper, exact for the corrected algebra, padded, or searched. With --support: custom.",
+        help="With targets: paper, exact for the corrected algebra, padded, searched or solved. "
+        "With --support: custom.",
     ),
 ]
 SupportFile = Annotated[

@@ -8,6 +8,8 @@ from tests.conftest import PACKED
 from tests.server.conftest import InProcess, ProblemOf
 
 from ldprecover import frequency_oracle, wire
+from ldprecover.protocols import PROTOCOLS
+from ldprecover.recovery.malicious import MALICIOUS_MODELS
 
 D = 12
 
@@ -78,3 +80,16 @@ def test_targets_inferred_where_nothing_rose_are_said_to_be_none(in_process: InP
         refused = in_process.post(f"/rounds/{opened}/recover", json=body | {"targets": "infer"})
         assert (refused.status_code, problem_of(refused)) == (422, "invalid-parameter")
         assert refused.json()["detail"] == f"{reason}; {said}"
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_every_malicious_model_is_taken_where_it_is_of_the_protocol(in_process: InProcess, protocol: str) -> None:
+    opened = in_process.open_round(protocol, 1.0, domain_size=D)
+    oracle = in_process.store.parameters(in_process.store.round(opened).seq).oracle
+    in_process.post(f"/rounds/{opened}/reports", content=wire.pack(oracle.encode([3])), headers=PACKED)
+    for model in MALICIOUS_MODELS:
+        asked = {"targets": [3], "malicious_model": model}
+        asked |= {"support": [1 / D * (oracle.fixed_size or 1)] * D} if model == "custom" else {}
+        answer = in_process.post(f"/rounds/{opened}/recover", json=asked)
+        fits = model in ("paper", "exact", "custom", oracle.crafted_model)
+        assert answer.status_code == (200 if fits else 422), answer.text

@@ -90,6 +90,7 @@ _REPORTS = {
     "exact": "each malicious report is taken to support one target alone",
     "padded": "each malicious report is taken to support all targets, and random others up to an honest report's size",
     "searched": f"each malicious report is taken to be the best of {SEARCH} random seeds for the targets",
+    "solved": "each malicious report is taken to be a column that supports all targets, or most, and is not column 0",
 }
 
 

@@ -133,10 +133,10 @@ class RecoverRequest(_Request):
     ] = []
     method: Annotated[str, Meta(description="Recovery method: see GET /rounds/{id}/methods.")] = "ldprecover"
     malicious_model: Annotated[
-        Literal["paper", "exact", "padded", "searched", "custom"],
+        Literal["paper", "exact", "padded", "searched", "solved", "custom"],
         Meta(
             description="LDPRecover*'s printed equations, or the corrected algebra; reports padded to an honest "
-            "size (OUE) or of searched seeds (OLH); or the shares in `support`."
+            "size (OUE, SUE, SS), of searched seeds (OLH) or of solved columns (HR); or the shares in `support`."
         ),
     ] = "paper"
     support: Annotated[

@@ -1,0 +1,73 @@
+"""Subset selection: its sets are exactly as likely as they must be."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from ldprecover import ParameterError, frequency_oracle
+from ldprecover.protocols import SS, default_subset_size
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "d", "k"),
+    [(0.5, 102, 39), (1, 102, 27), (3, 2, 1), (0.01, 2, 1), (10, 100_000, 5), (math.log(3), 10, 2)],
+)
+def test_the_default_subset_size_is_the_best_half_to_even(epsilon: float, d: int, k: int) -> None:
+    assert default_subset_size(epsilon, d) == k
+    assert frequency_oracle("ss", epsilon, d) == SS(epsilon, d, k)
+
+
+@pytest.mark.parametrize("k", [0, -1, 5, 6, 2.0, True, "2"])
+def test_a_subset_size_outside_its_range_is_refused(k: object) -> None:
+    with pytest.raises(ParameterError, match="subset_size must be"):
+        SS(1.0, 5, k)  # type: ignore[arg-type]
+
+
+def test_with_one_item_it_is_grr() -> None:
+    for d in (2, 10, 102):
+        ss, grr = SS(0.7, d, 1), frequency_oracle("grr", 0.7, d)
+        assert [ss.p, ss.q] == pytest.approx([grr.p, grr.q])
+
+
+@pytest.mark.parametrize(("d", "k"), [(4, 1), (4, 2), (5, 3), (5, 4)])
+def test_every_set_is_as_likely_as_the_protocol_says(d: int, k: int) -> None:
+    """Pearson's statistic of all sets, above its mean by 6 standard deviations and 12 once in 10^8."""
+    oracle, n = SS(1.0, d, k), 40_000
+    drawn = oracle.supports(oracle.perturb(np.full(n, 1), np.random.default_rng(d)))
+    sets = list(itertools.combinations(range(d), k))
+    counts = np.array([(drawn[:, list(each)].all(axis=1)).sum() for each in sets])
+    law = np.array(
+        [oracle.p / math.comb(d - 1, k - 1) if 1 in each else (1 - oracle.p) / math.comb(d - 1, k) for each in sets]
+    )
+    assert law.sum() == pytest.approx(1)
+    statistic = float(((counts - n * law) ** 2 / (n * law)).sum())
+    freedom = len(sets) - 1
+    assert statistic < freedom + 6 * math.sqrt(2 * freedom) + 12
+
+
+def test_a_tie_of_the_last_key_is_drawn_again() -> None:
+    """Keys of few values tie nearly always; the sets are still of k items, and evenly drawn."""
+    oracle, rng, n = SS(1.0, 6, 3), np.random.default_rng(1), 6_000
+
+    def words(size: int) -> np.ndarray:  # both halves of a word are from 0 to 15
+        halves = rng.integers(0, 16, (2, size), dtype=np.uint64)
+        return halves[0] << np.uint64(32) | halves[1]
+
+    rows = oracle._subsets(np.zeros(n, np.int64), np.ones(n, np.bool_), words)
+    bits = oracle.supports(rows)
+    assert (bits.sum(axis=1) == 3).all()
+    assert bits[:, 0].all()
+    # Each of the others with probability 2/5, within 6 standard deviations: 1e-8 for the five.
+    assert np.abs(bits[:, 1:].mean(axis=0) - 0.4).max() < 6 * math.sqrt(0.24 / n)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 3.0])
+def test_p_and_q_are_those_of_the_sets(epsilon: float) -> None:
+    d, k = 9, 4
+    oracle = SS(epsilon, d, k)
+    p = Fraction(oracle.p)
+    others = p * Fraction(k - 1, d - 1) + (1 - p) * Fraction(k, d - 1)
+    assert float(others) == pytest.approx(oracle.q, rel=1e-12)
