@@ -183,7 +183,7 @@ def test_a_shell_completes_values(server: Any, tmp_path: Path, monkeypatch: pyte
     name = server.open_round(items=["a", "b"])["name"]
     monkeypatch.chdir(tmp_path)
     (tmp_path / "fires.csv").touch()
-    assert set(_completed("ldprecover round open --protocol ")) == set(PROTOCOLS)
+    assert set(_completed("ldprecover round open --protocol ")) == {*PROTOCOLS, "auto"}
     assert set(_completed("ldprecover recover --method ")) == set(METHODS)
     assert set(_completed("ldprecover attack ")) >= set(ATTACKS)
     assert _completed("ldprecover simulate --dataset fi") == ["fire", "fires.csv"]
