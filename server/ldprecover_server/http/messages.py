@@ -183,6 +183,8 @@ class Parameters(_Brief, kw_only=True):
 class RoundSummary(_Brief, kw_only=True):
     """A round, its state and the number of reports counted, without its items."""
 
+    p: Annotated[float | None, Meta(description="Null where the round's protocol is a plugin that is not loaded.")]
+    q: Annotated[float | None, Meta(description="Null as p is.")]
     state: Literal["open", "closed"]
     n: Annotated[int, Meta(description="Reports counted.")]
     opened_at: str
@@ -191,6 +193,9 @@ class RoundSummary(_Brief, kw_only=True):
 
 class Round(RoundSummary, kw_only=True):
     """A round, its items, its state and the number of reports counted."""
+
+    p: float
+    q: float
 
     items: Annotated[tuple[str, ...], Meta(description="Labels; item i is the i-th.")]
 
