@@ -20,9 +20,7 @@ from ldprecover_attacker.several import Several
 
 __all__ = ["ATTACKS", "OPTIONS", "attack_options", "make_attack"]
 
-ATTACKS: dict[str, type[Attack]] = {
-    attack.name: attack for attack in (AA, APA, APA2, MGA, MGAA, MLA, Manip, RIA, RPA)
-}
+ATTACKS: dict[str, type[Attack]] = {attack.name: attack for attack in (AA, APA, APA2, MGA, MGAA, MLA, Manip, RIA, RPA)}
 """Name to class."""
 
 OPTIONS = ("targets", "model", "search", "kind", "size", "each", "rate", "item", "against")

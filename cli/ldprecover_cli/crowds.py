@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ldprecover_cli import completion
 from ldprecover_cli.failures import UsageError, check_items
 from ldprecover_cli.options import (
     DEFAULT_URL,
@@ -98,6 +99,7 @@ def attack(
         typer.Argument(
             help="mga, mga-a, apa, apa2 and ria raise targets; aa, manip, mla and rpa distort everything.",
             metavar="ATTACK",
+            autocompletion=completion.attacks,
         ),
     ] = "mga",
     *,

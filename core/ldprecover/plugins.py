@@ -52,9 +52,10 @@ def installed() -> dict[str, tuple[str, ...]]:
     return {group: tuple(sorted({entry.name for entry in entry_points(group=group)})) for group in GROUPS}
 
 
-def loaded() -> tuple[str, ...]:
-    """Return the names of the plugins that this process has loaded, of every group."""
-    return tuple(sorted({name for _, name in _loaded}))
+def loaded(groups: Iterable[str] = GROUPS) -> tuple[str, ...]:
+    """Return the names of the plugins that this process has loaded, of these groups."""
+    wanted = set(groups)
+    return tuple(sorted({name for group, name in _loaded if group in wanted}))
 
 
 def load(names: Iterable[str] | None = None, registries: Iterable[Registry] | None = None) -> None:

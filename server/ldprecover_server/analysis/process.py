@@ -49,7 +49,7 @@ class ChildProcess:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(  # noqa: S603  nothing of it comes from a caller
-            [sys.executable, "-P", str(Path(__file__).with_name("__main__.py")), *plugins.loaded()],
+            [sys.executable, "-P", str(Path(__file__).with_name("__main__.py")), *plugins.loaded(plugins.GROUPS[:2])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment(os.environ),
