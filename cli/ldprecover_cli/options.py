@@ -129,9 +129,14 @@ def method_options(given: Sequence[str] | None) -> dict[str, float]:
     return _by_name("--option", "least=3", given)
 
 
-def own_parameters_of(given: Sequence[str] | None) -> dict[str, float]:
-    """Return the protocol's own parameters of NAME=VALUE by name. Raises UsageError."""
-    return _by_name("--parameter", "few=3", given)
+def own_parameters_of(given: Sequence[str] | None) -> dict[str, int]:
+    """Return the protocol's own parameters of NAME=N by name. Raises UsageError."""
+    found = {}
+    for name, value in _by_name("--parameter", "few=3", given).items():
+        if not isinstance(value, int):
+            raise UsageError(f"--parameter {name} must be an integer, not {value:g}")
+        found[name] = value
+    return found
 
 
 def _by_name(option: str, example: str, given: Sequence[str] | None) -> dict[str, float]:

@@ -23,10 +23,10 @@ GROUPS = ("ldprecover.protocols", "ldprecover.methods", "ldprecover.attacks")
 """The groups of entry points."""
 
 _LONGEST = 16  # characters of a protocol's name, which databases keep
-_NOT_FREE = frozenset(
-    "access checksum closed_at counts digest domain_size epsilon format id items n name opened_at p protocol q "
-    "read_access retention round series state".split()
-)
+_NOT_FREE = {
+    *("access", "checksum", "closed_at", "counts", "digest", "domain_size", "epsilon", "format", "id", "items", "n"),
+    *("name", "opened_at", "p", "protocol", "q", "read_access", "retention", "round", "series", "state"),
+}
 """What a round says beside its protocol's own parameter."""
 
 
