@@ -586,9 +586,6 @@ class PluginNotLoadedError(ServiceError):
         "what is stored of it stays. A submission is safe to send again with the same key and bytes."
     )
 
-    def __init__(self, protocol: str) -> None:
-        super().__init__(f"the plugin of the protocol {protocol!r} is not loaded: name it in LDPRECOVER_PLUGINS")
-
 
 class InternalError(ServiceError):
     """A fault of the server."""

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from ldprecover import RoundParameters
 from ldprecover.protocols import PROTOCOLS, own_parameters
-from ldprecover_client import InconsistentRoundError, InvalidAnswerError, RefusedError, ServerError
+from ldprecover_client import (
+    InconsistentRoundError,
+    InvalidAnswerError,
+    RefusedError,
+    ServerError,
+    UnknownProtocolError,
+)
 from ldprecover_client.answers import (
     Answer,
     problem_in,

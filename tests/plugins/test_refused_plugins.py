@@ -77,6 +77,8 @@ def test_two_distributions_cannot_have_one_name(run: Run, install: Install, site
     assert "taken by my-ldp" in said
 
 
-def test_a_server_whose_plugin_is_not_installed_does_not_start(run: Run) -> None:
-    said = run("-m", "ldprecover_cli", "serve", "--plugins", "kue", "--port", "0", code=2).stderr
+def test_a_server_looks_at_no_plugin_but_those_it_is_told_of(run: Run, install: Install) -> None:
+    broken = PYPROJECT.format(group="methods", entry='broken = "others:METHOD"')
+    folder = install("broken", broken, {"others": "raise SystemExit('imported')"})
+    said = run("-m", "ldprecover_cli", "serve", "--plugins", "kue", "--port", "0", sees=(folder,), code=2).stderr
     assert "no installed distribution has a plugin 'kue'" in said

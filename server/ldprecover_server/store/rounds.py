@@ -181,7 +181,7 @@ class Rounds(Room):
 def parameters_of(row: Any) -> RoundParameters:
     """Return the parameters in a round's row. Raises PluginNotLoadedError."""
     if row.protocol not in PROTOCOLS:
-        raise PluginNotLoadedError(row.protocol)
+        raise PluginNotLoadedError(f"this server has not loaded the plugin {row.protocol!r}, the protocol of the round")
     return RoundParameters(row.protocol, row.epsilon, _labels(row), row.parameter)
 
 
