@@ -100,7 +100,6 @@ def test_a_round_is_mixed_once_it_is_closed_and_only_once(open_store: OpenStore,
     assert order_of_reports(store, other) == 30 * [0] + 30 * [1]
 
 
-@pytest.mark.postgres
 def test_a_round_whose_protocol_is_not_loaded_waits_and_keeps_no_other_from_being_mixed(
     open_store: OpenStore, fresh: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,6 +118,7 @@ def test_a_round_whose_protocol_is_not_loaded_waits_and_keeps_no_other_from_bein
     assert is_mixed(store, theirs)
 
 
+@pytest.mark.postgres
 def test_neither_transactions_nor_places_tell_which_key_came_with_which_report(
     open_store: OpenStore, fresh: str
 ) -> None:
