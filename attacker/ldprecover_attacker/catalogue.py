@@ -31,7 +31,9 @@ _OF_REPORTS = ("each", "model", "rate", "search")
 
 
 def attack_options(name: str) -> dict[str, bool]:
-    """Return the options of an attack, and of each whether it must be given."""
+    """Return the options of an attack, and of each whether it must be given. Raises ParameterError for no attack."""
+    if name not in ATTACKS:
+        raise ParameterError(f"attack must be one of {', '.join(sorted(ATTACKS))}, not {name!r}")
     return {field.name: field.default is MISSING for field in fields(ATTACKS[name])}
 
 
@@ -58,11 +60,9 @@ def make_attack(
     Raises ParameterError for an unknown name, a missing or ill-formed option, or one that does not
     belong to the attack.
     """
-    if name not in ATTACKS:
-        raise ParameterError(f"attack must be one of {', '.join(sorted(ATTACKS))}, not {name!r}")
+    known = attack_options(name)
     given = (targets, model, search, kind, size, each, rate, item, against)
     options: dict[str, Any] = {name: value for name, value in zip(OPTIONS, given, strict=True) if value is not None}
-    known = attack_options(name)
     stray = sorted(options.keys() - known)
     if stray:
         its = f"its options are {', '.join(sorted(known))}" if known else "it has no options"

@@ -146,8 +146,9 @@ def attack(
 
     Example: ldprecover attack manip --users 5000 --input-poisoning
     """
-    from ldprecover_attacker import Campaign, make_attack
+    from ldprecover_attacker import Campaign, attack_options, make_attack
 
+    attack_options(name)  # refuses what is no attack, before anything is asked of the server
     plan: dict[str, Any] = {"model": model, "search": search_budget(search), "kind": kind, "size": size, "each": each}
     plan |= {"rate": rate, "item": item, "against": against, "input_poisoning": input_poisoning}
     given: dict[str, Any] = {"users": users, "beta": beta, "target": target, "targets": targets, "seed": seed, **plan}

@@ -2,10 +2,10 @@
 
     LDPRecoverError
     ├── ParameterError      the caller's parameters are outside their range
-    ├── ReportError         a report does not fit the round it was sent to
-    └── PluginError         a plugin is not installed, or cannot be loaded
+    │   └── PluginError     a plugin is not installed, or cannot be loaded
+    └── ReportError         a report does not fit the round it was sent to
 
-The first two are ValueErrors too.
+All but the first are ValueErrors too.
 """
 
 __all__ = ["LDPRecoverError", "ParameterError", "PluginError", "ReportError"]
@@ -19,7 +19,7 @@ class ParameterError(LDPRecoverError, ValueError):
     """A parameter is outside its range; the message names it and the range."""
 
 
-class PluginError(LDPRecoverError):
+class PluginError(ParameterError):
     """A plugin is not installed or cannot be loaded; the message names it and its distribution."""
 
 
