@@ -8,7 +8,7 @@ from ldprecover import ParameterError
 from ldprecover_attacker.adaptive import AA
 from ldprecover_attacker.apa import APA
 from ldprecover_attacker.apa2 import APA2
-from ldprecover_attacker.base import Attack, ItemAttack
+from ldprecover_attacker.base import Attack
 from ldprecover_attacker.input_poisoning import InputPoisoning
 from ldprecover_attacker.manip import Manip
 from ldprecover_attacker.mga import MGA
@@ -18,19 +18,22 @@ from ldprecover_attacker.ria import RIA
 from ldprecover_attacker.rpa import RPA
 from ldprecover_attacker.several import Several
 
-__all__ = ["ATTACKS", "attack_options", "make_attack"]
+__all__ = ["ATTACKS", "OPTIONS", "attack_options", "make_attack"]
 
-ATTACKS: dict[str, type[ItemAttack]] = {
-    attack.name: attack for attack in (AA, APA, APA2, MGA, MGAA, MLA, Manip, RIA, RPA)
-}
+ATTACKS: dict[str, type[Attack]] = {attack.name: attack for attack in (AA, APA, APA2, MGA, MGAA, MLA, Manip, RIA, RPA)}
 """Name to class."""
+
+OPTIONS = ("targets", "model", "search", "kind", "size", "each", "rate", "item", "against")
+"""What an attack can be told by name."""
 
 _OF_REPORTS = ("each", "model", "rate", "search")
 """Options that say how a report is made, which input poisoning leaves to the protocol."""
 
 
 def attack_options(name: str) -> dict[str, bool]:
-    """Return the options of an attack, and of each whether it must be given."""
+    """Return the options of an attack, and of each whether it must be given. Raises ParameterError for no attack."""
+    if name not in ATTACKS:
+        raise ParameterError(f"attack must be one of {', '.join(sorted(ATTACKS))}, not {name!r}")
     return {field.name: field.default is MISSING for field in fields(ATTACKS[name])}
 
 
@@ -57,21 +60,9 @@ def make_attack(
     Raises ParameterError for an unknown name, a missing or ill-formed option, or one that does not
     belong to the attack.
     """
-    if name not in ATTACKS:
-        raise ParameterError(f"attack must be one of {', '.join(sorted(ATTACKS))}, not {name!r}")
-    options: dict[str, Any] = {
-        "targets": targets,
-        "model": model,
-        "search": search,
-        "kind": kind,
-        "size": size,
-        "each": each,
-        "rate": rate,
-        "item": item,
-        "against": against,
-    }
-    options = {option: value for option, value in options.items() if value is not None}
     known = attack_options(name)
+    given = (targets, model, search, kind, size, each, rate, item, against)
+    options: dict[str, Any] = {name: value for name, value in zip(OPTIONS, given, strict=True) if value is not None}
     stray = sorted(options.keys() - known)
     if stray:
         its = f"its options are {', '.join(sorted(known))}" if known else "it has no options"
@@ -86,7 +77,7 @@ def make_attack(
         raise ParameterError("search belongs to the crafted model: a sampled report has a random seed")
     if isinstance(attackers, bool) or not isinstance(attackers, int) or attackers < 1:
         raise ParameterError(f"attackers must be an integer from 1, not {attackers!r}")
-    attack: Attack = ATTACKS[name](**options)
+    attack = ATTACKS[name](**options)
     if input_poisoning:
-        attack = InputPoisoning(ATTACKS[name](**options))
+        attack = InputPoisoning(attack)  # type: ignore[arg-type]  # it refuses one that draws no items
     return attack if attackers == 1 else Several([attack] * attackers)

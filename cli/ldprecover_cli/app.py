@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from ldprecover_cli import analysis, crowds, exports, keys, ledgers, reports, reproduce, results, rounds, tickets
+from ldprecover_cli.completion import load_plugins
 from ldprecover_cli.demo import command as demo
 from ldprecover_cli.failures import explain, reworded, with_notes
 from ldprecover_cli.options import Json
@@ -173,6 +174,8 @@ def ldprecover(
     Example: ldprecover demo
     """
     ctx.obj.debug = debug
+    if ctx.invoked_subcommand != "serve":  # the server loads what its settings name, and no more
+        load_plugins()
 
 
 demo.add_to(app)

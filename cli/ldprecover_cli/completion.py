@@ -1,15 +1,33 @@
 """What a shell completes values with. Each is asked for at the moment a person presses Tab, and not before."""
 
+from importlib.metadata import entry_points
 from typing import Any
 
-__all__ = ["datasets", "methods", "protocols", "rounds"]
+__all__ = ["attacks", "datasets", "load_plugins", "methods", "protocols", "rounds"]
 
 _SECONDS = 1.0
 """A server that takes longer to list its rounds is not waited for."""
 
 
+def load_plugins() -> None:
+    """Load every plugin that is installed; where there is none, nothing else is imported. Raises PluginError."""
+    if any(entry_points(group=f"ldprecover.{kind}") for kind in ("protocols", "methods", "attacks")):
+        from ldprecover_attacker.plugins import load
+
+        load()
+
+
+def attacks() -> list[str]:
+    """Return the attacks there are."""
+    load_plugins()
+    from ldprecover_attacker import ATTACKS
+
+    return sorted(ATTACKS)
+
+
 def protocols() -> list[str]:
     """Return the protocols there are, and the word for the one that suits best."""
+    load_plugins()
     from ldprecover.protocols import PROTOCOLS
 
     return [*PROTOCOLS, "auto"]
@@ -17,6 +35,7 @@ def protocols() -> list[str]:
 
 def methods() -> list[str]:
     """Return the recovery methods there are."""
+    load_plugins()
     from ldprecover.recovery import METHODS
 
     return list(METHODS)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ldprecover_cli import completion
 from ldprecover_cli.failures import UsageError, check_items
 from ldprecover_cli.options import (
     DEFAULT_URL,
@@ -98,6 +99,7 @@ def attack(
         typer.Argument(
             help="mga, mga-a, apa, apa2 and ria raise targets; aa, manip, mla and rpa distort everything.",
             metavar="ATTACK",
+            autocompletion=completion.attacks,
         ),
     ] = "mga",
     *,
@@ -144,8 +146,9 @@ def attack(
 
     Example: ldprecover attack manip --users 5000 --input-poisoning
     """
-    from ldprecover_attacker import Campaign, make_attack
+    from ldprecover_attacker import Campaign, attack_options, make_attack
 
+    attack_options(name)  # refuses what is no attack, before anything is asked of the server
     plan: dict[str, Any] = {"model": model, "search": search_budget(search), "kind": kind, "size": size, "each": each}
     plan |= {"rate": rate, "item": item, "against": against, "input_poisoning": input_poisoning}
     given: dict[str, Any] = {"users": users, "beta": beta, "target": target, "targets": targets, "seed": seed, **plan}

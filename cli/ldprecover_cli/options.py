@@ -36,6 +36,7 @@ __all__ = [
     "connected",
     "eta_of",
     "method_options",
+    "own_parameters_of",
     "quick_retries",
     "search_budget",
     "support_of",
@@ -43,7 +44,8 @@ __all__ = [
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 
-AttackName = Literal["aa", "apa", "apa2", "manip", "mga", "mga-a", "mla", "ria", "rpa"]
+AttackName = str
+"""One of the registry's, which the attacks check."""
 Model = Literal["crafted", "sampled"]
 Protocol = str
 """One of the registry's, which the server and the mathematics check."""
@@ -125,14 +127,28 @@ def eta_of(text: str) -> float | str:
 
 def method_options(given: Sequence[str] | None) -> dict[str, float]:
     """Return the numbers of NAME=VALUE by name, whole ones as integers. Raises UsageError."""
+    return _by_name("--option", "least=3", given)
+
+
+def own_parameters_of(given: Sequence[str] | None) -> dict[str, int]:
+    """Return the protocol's own parameters of NAME=N by name. Raises UsageError."""
+    found = {}
+    for name, value in _by_name("--parameter", "few=3", given).items():
+        if not isinstance(value, int):
+            raise UsageError(f"--parameter {name} must be an integer, not {value:g}")
+        found[name] = value
+    return found
+
+
+def _by_name(option: str, example: str, given: Sequence[str] | None) -> dict[str, float]:
     options: dict[str, float] = {}
     for text in given or []:
         name, _, value = text.partition("=")
         number = _number(value)
         if not name or number is None:
-            raise UsageError(f"--option takes a name and a number, as least=3, not {text!r}")
+            raise UsageError(f"{option} takes a name and a number, as {example}, not {text!r}")
         if name in options:
-            raise UsageError(f"--option {name} is given twice")
+            raise UsageError(f"{option} {name} is given twice")
         options[name] = int(number) if number.is_integer() else number
     return options
 

@@ -19,11 +19,12 @@ from ldprecover_cli.options import (
     RoundArgument,
     Url,
     connected,
+    own_parameters_of,
 )
 from ldprecover_cli.output import console, counted, joined, plain, plain_table, print_json
 
 if TYPE_CHECKING:
-    from ldprecover_client import RoundStatus, RoundSummary
+    from ldprecover_client import Client, RoundStatus, RoundSummary
 
 __all__ = ["app"]
 
@@ -71,6 +72,10 @@ def open_round(
     subset_size: Annotated[
         int | None, typer.Option(help="k, for ss alone; max(1, round(d/(e^epsilon + 1))) when absent.")
     ] = None,
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(help="The own parameter of another protocol that the server has.", metavar="NAME=N"),
+    ] = None,
     access: Annotated[
         Literal["open", "key", "ticket"],
         typer.Option(
@@ -107,9 +112,10 @@ def open_round(
     Example: ldprecover round open staff --epsilon 1 --items staff.txt --access ticket --read-access key --retention 30d
     """
     labels = _labels(item, items, dataset, column, domain_size)
+    own = {"hash_range": hash_range, "subset_size": subset_size} | own_parameters_of(parameter)
     if protocol == _AUTO:
-        if hash_range is not None or subset_size is not None:
-            raise UsageError("--hash-range and --subset-size belong to protocols: name yours with --protocol")
+        if any(value is not None for value in own.values()):
+            raise UsageError("a parameter of a protocol's own, as --hash-range, needs its name: --protocol")
         d = len(labels) if labels is not None else domain_size or 0
         protocol = _chosen(d, epsilon, _USERS if users is None else users, json=json)
     elif users is not None:
@@ -121,8 +127,7 @@ def open_round(
             epsilon=epsilon,
             items=labels,
             domain_size=domain_size,
-            hash_range=hash_range,
-            subset_size=subset_size,
+            **own,
             access=access,
             read_access=read_access,
             retention=retention,
@@ -200,7 +205,7 @@ def delete_round(
     Example: ldprecover round delete cities --yes
     """
     with connected(url, key, round=round) as client:
-        status = client.round(round)
+        status = _listed(client, round)
         if not yes:
             if not sys.stdin.isatty():
                 raise UsageError("deleting needs --yes where nobody can be asked")
@@ -243,6 +248,17 @@ def _labels(
             raise UsageError(f"{items} cannot be read: {error}") from error
         return [line.strip() for line in lines if line.strip()]
     return item or None
+
+
+def _listed(client: "Client", reference: str) -> "RoundSummary":
+    """Return a round as the list has it, so that one whose protocol is not loaded, there or here, is found too."""
+    before = None
+    while page := client.rounds(before):
+        for found in page:
+            if reference in (found.id, found.name, "current"):
+                return found
+        before = page[-1].id
+    return client.round(reference).summary  # which says that it is not there
 
 
 def _fields(status: "RoundStatus") -> dict[str, Any]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         ServerError,
         UnansweredError,
         UnknownItemError,
+        UnknownProtocolError,
     )
     from ldprecover_client.http import AsyncClient, Client
     from ldprecover_client.jobs import Job
@@ -76,6 +77,7 @@ __all__ = [
     "ServerError",
     "UnansweredError",
     "UnknownItemError",
+    "UnknownProtocolError",
     "load_dataset",
     "progress_bar",
     "submit_reports",

@@ -13,7 +13,7 @@ from typing import Any, TypedDict
 
 from ldprecover import ParameterError, RoundExport, RoundParameters
 from ldprecover.protocols import PROTOCOLS, own_parameters
-from ldprecover_client.errors import InconsistentRoundError, InvalidAnswerError, RefusedError
+from ldprecover_client.errors import InconsistentRoundError, InvalidAnswerError, RefusedError, UnknownProtocolError
 
 __all__ = [
     "Answer",
@@ -98,6 +98,8 @@ class Round:
 class RoundSummary:
     """A round without its items, as a list of rounds has it; p, q and digest are as stated, unchecked.
 
+    p and q are None where the server has not loaded the plugin of the round's protocol.
+
     `own` has every parameter that is some protocols' own by its name, None for one that is not the round's.
     """
 
@@ -109,8 +111,8 @@ class RoundSummary:
     epsilon: float
     domain_size: int
     own: dict[str, int | None]
-    p: float
-    q: float
+    p: float | None
+    q: float | None
     digest: str
     access: str
     read_access: str
@@ -380,13 +382,17 @@ def _reference(body: dict[str, Any], name: str) -> str:
 def _immutable(body: dict[str, Any]) -> dict[str, Any]:
     protocol, epsilon, items = _text(body, "protocol"), _number(body, "epsilon"), _labels(body)
     own, kind = _own(body), PROTOCOLS.get(protocol)
-    if kind is not None and kind.parameter is not None and own[kind.parameter] is None:
+    if kind is None:
+        raise UnknownProtocolError(
+            f"protocol {_plain(protocol)!r} is not known here: install and load the plugin that has it"
+        )
+    if kind.parameter is not None and own[kind.parameter] is None:
         raise InvalidAnswerError(f"an {protocol} round states its {kind.parameter}; a client never computes it")
     try:
         parameters = RoundParameters.named(protocol, epsilon, items, own)
     except ParameterError as error:
         raise InconsistentRoundError(f"the parameters are those of no round: {_plain(str(error))}") from None
-    return {"parameters": parameters, **_stated(body)}
+    return {"parameters": parameters, "p": _number(body, "p"), "q": _number(body, "q"), **_stated(body)}
 
 
 def _own(body: dict[str, Any]) -> dict[str, int | None]:
@@ -398,8 +404,6 @@ def _stated(body: dict[str, Any]) -> dict[str, Any]:
     return {
         "id": _reference(body, "id"),
         "name": _text(body, "name"),
-        "p": _number(body, "p"),
-        "q": _number(body, "q"),
         "digest": _text(body, "digest"),
         "access": _text({"access": "open"} | body, "access"),
         "read_access": _text({"read_access": "public"} | body, "read_access"),
@@ -429,6 +433,8 @@ def _summary(body: dict[str, Any]) -> RoundSummary:
         epsilon=_number(body, "epsilon"),
         domain_size=_integer(body, "domain_size", 2),
         own=_own(body),
+        p=None if body.get("p") is None else _number(body, "p"),
+        q=None if body.get("q") is None else _number(body, "q"),
         **_stated(body),
         **_mutable(body),
     )

@@ -4,6 +4,7 @@
     ├── CallerError                   you: what was asked for cannot be done
     │   ├── ArgumentError             an argument or a URL is outside its range
     │   ├── UnknownItemError          the value is not an item of the round
+    │   ├── UnknownProtocolError      the round's protocol is a plugin that is not loaded here
     │   ├── AccessError               the round wants a key or a ticket, or takes no ticket
     │   ├── AlreadyReportedError      this ledger already holds the round's one report
     │   └── DatasetError              a file that cannot be read as items and counts
@@ -39,6 +40,7 @@ __all__ = [
     "ServerError",
     "UnansweredError",
     "UnknownItemError",
+    "UnknownProtocolError",
 ]
 
 
@@ -56,6 +58,10 @@ class ArgumentError(CallerError, ValueError):
 
 class UnknownItemError(CallerError, ValueError):
     """The value is not an item of the round. The message does not repeat it."""
+
+
+class UnknownProtocolError(CallerError):
+    """The round's protocol is none that is known here. Nothing was perturbed for it or sent."""
 
 
 class AccessError(CallerError):

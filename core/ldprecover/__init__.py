@@ -3,7 +3,7 @@
 numpy alone, no I/O.
 """
 
-from ldprecover.errors import LDPRecoverError, ParameterError, ReportError
+from ldprecover.errors import LDPRecoverError, ParameterError, PluginError, ReportError
 from ldprecover.estimates import Estimates
 from ldprecover.export import RoundExport
 from ldprecover.parameters import RoundParameters
@@ -19,6 +19,7 @@ __all__ = [
     "FrequencyOracle",
     "LDPRecoverError",
     "ParameterError",
+    "PluginError",
     "Recovery",
     "ReportError",
     "RoundExport",

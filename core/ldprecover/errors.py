@@ -2,12 +2,13 @@
 
     LDPRecoverError
     ├── ParameterError      the caller's parameters are outside their range
+    │   └── PluginError     a plugin is not installed, or cannot be loaded
     └── ReportError         a report does not fit the round it was sent to
 
-Both are ValueErrors too.
+All but the first are ValueErrors too.
 """
 
-__all__ = ["LDPRecoverError", "ParameterError", "ReportError"]
+__all__ = ["LDPRecoverError", "ParameterError", "PluginError", "ReportError"]
 
 
 class LDPRecoverError(Exception):
@@ -16,6 +17,10 @@ class LDPRecoverError(Exception):
 
 class ParameterError(LDPRecoverError, ValueError):
     """A parameter is outside its range; the message names it and the range."""
+
+
+class PluginError(ParameterError):
+    """A plugin is not installed or cannot be loaded; the message names it and its distribution."""
 
 
 class ReportError(LDPRecoverError, ValueError):

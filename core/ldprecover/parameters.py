@@ -2,7 +2,7 @@
 
 import hashlib
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -10,7 +10,7 @@ from typing import Any, Self
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle, frequency_oracle, own_parameter
 
-__all__ = ["RoundParameters"]
+__all__ = ["RoundParameters", "digest_of"]
 
 
 @dataclass(frozen=True)
@@ -62,14 +62,19 @@ class RoundParameters:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 in hex over the parameters in a form any language can write.
+        """SHA-256 in hex over the parameters: see `digest_of`."""
+        return digest_of(self.protocol, self.epsilon, self.items, self.parameter)
 
-        Protocol name in ASCII, a zero byte, epsilon as an IEEE double, hash range or subset size (0 for none)
-        and number of items as u4, then each label as a u4 length and its UTF-8 bytes; little-endian.
-        """
-        sha = hashlib.sha256(self.protocol.encode("ascii") + b"\0")
-        sha.update(struct.pack("<dII", self.epsilon, self.parameter or 0, len(self.items)))
-        for label in self.items:
-            utf8 = label.encode()
-            sha.update(struct.pack("<I", len(utf8)) + utf8)
-        return sha.hexdigest()
+
+def digest_of(protocol: str, epsilon: float, items: Sequence[str], parameter: int | None) -> str:
+    """Return SHA-256 in hex over the parameters of a round, in a form any language can write.
+
+    Protocol name in ASCII, a zero byte, epsilon as an IEEE double, hash range or subset size (0 for none)
+    and number of items as u4, then each label as a u4 length and its UTF-8 bytes; little-endian.
+    """
+    sha = hashlib.sha256(protocol.encode("ascii") + b"\0")
+    sha.update(struct.pack("<dII", epsilon, parameter or 0, len(items)))
+    for label in items:
+        utf8 = label.encode()
+        sha.update(struct.pack("<I", len(utf8)) + utf8)
+    return sha.hexdigest()

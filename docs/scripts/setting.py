@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldprecover import FrequencyOracle, frequency_oracle
+from ldprecover_attacker import plugins
 from ldprecover_client import DATASETS, Population
 from ldprecover_experiments import PoisonedRound, dataset_of
 from ldprecover_experiments.setting import BETA, EPSILON, PAPER_USERS, TARGETS, malicious_users
@@ -56,7 +57,9 @@ def asked_for(doc: str, default: Setting) -> Setting:
         parser.add_argument(f"--{name}", type=int, default=getattr(default, name))
     for name in ("epsilon", "beta"):
         parser.add_argument(f"--{name}", type=float, default=getattr(default, name))
-    return Setting(**vars(parser.parse_args()))
+    given = parser.parse_args()
+    plugins.load()  # whoever runs a script has their own methods in its tables
+    return Setting(**vars(given))
 
 
 def rows_of(table: str) -> Mapping[str, Mapping[str, str]]:

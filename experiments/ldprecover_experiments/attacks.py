@@ -15,8 +15,7 @@ __all__ = ["REPORT_MODELS", "AttackSpec"]
 REPORT_MODELS = ("crafted", "input", "one-hot", "sampled")
 """How a malicious report can be made: see Cell."""
 
-_NAMES = "|".join(map(re.escape, sorted(ATTACKS, key=len, reverse=True)))  # mga-a before mga
-_TEXT = re.compile(rf"({_NAMES})(?:-(diffuse|peaked))?(?:-x(\d+))?(?: (\{{.*\}}))?")
+_OPTIONS = r"(?:-(diffuse|peaked))?(?:-x(\d+))?(?: (\{.*\}))?"
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,8 @@ class AttackSpec:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Return the attack of a cell's text. Raises ParameterError."""
-        found = _TEXT.fullmatch(text)
+        names = "|".join(map(re.escape, sorted(ATTACKS, key=len, reverse=True)))  # mga-a before mga
+        found = re.fullmatch(f"({names}){_OPTIONS}", text)
         if found is None:
             raise ParameterError(f"attack must be one of {', '.join(sorted(ATTACKS))}, not {text!r}")
         name, kind, attackers, options = found.groups()

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
+from ldprecover.plugins import GROUPS, loaded
 from ldprecover_experiments.errors import ExperimentError
 
 __all__ = ["LocalServer", "local_server"]
@@ -42,6 +43,8 @@ class LocalServer:
 def local_server() -> Iterator[LocalServer]:
     """Run `ldprecover serve` on a free port with a temporary SQLite database and a fresh admin key.
 
+    It loads the protocols and methods that this process has of plugins.
+
     When the block ends, however it ends, by SIGINT, SIGTERM and SIGHUP too, the process and the
     folder are gone. Raises ExperimentError when the server does not start.
     """
@@ -66,12 +69,13 @@ def _start(folder: Path, key: str) -> subprocess.Popen[bytes]:
     # Settings in the environment are for another server; the choice of kernels is no setting.
     kept = (name for name in os.environ if not name.startswith("LDPRECOVER_") or name == "LDPRECOVER_KERNELS")
     environment = {name: os.environ[name] for name in kept}
+    plugins = ",".join(loaded(GROUPS[:2]))
     command = ["serve", "--host", "127.0.0.1", "--port", "0", "--database-url", "sqlite:///demo.db"]
     with (folder / "log").open("wb") as log:
         return subprocess.Popen(  # noqa: S603  our own command, with nothing of a stranger's in it
             [sys.executable, "-m", "ldprecover_cli", *command],
             cwd=folder,
-            env=environment | {"LDPRECOVER_ADMIN_KEY": key},
+            env=environment | {"LDPRECOVER_ADMIN_KEY": key, "LDPRECOVER_PLUGINS": plugins},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,

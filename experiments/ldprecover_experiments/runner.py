@@ -6,7 +6,9 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from dataclasses import dataclass
 from multiprocessing import get_context
 
+from ldprecover.plugins import loaded
 from ldprecover.recovery import METHODS
+from ldprecover_attacker.plugins import load
 from ldprecover_experiments.measures import MethodSpec, Outcome, in_process, measured, outcomes
 from ldprecover_experiments.poisoned_round import draw_round
 from ldprecover_experiments.setting import Cell, Crowd
@@ -59,7 +61,7 @@ def run_cells(
             yield [(cell, work.run(cell)) for cell in task]
         return
     # A spawned worker has no thread of this process's. It does not take Ctrl-C from its first moment on.
-    pool = ProcessPoolExecutor(jobs, get_context("spawn"), _begin, (work,))
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), _begin, (work, loaded()))
     waiting: set[Future[Done]] = set()
     try:
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -82,8 +84,10 @@ def tasks_of(cells: Sequence[Cell]) -> list[Sequence[Cell]]:
     return [cells[start : start + _TASK] for start in range(0, len(cells), _TASK)]
 
 
-def _begin(work: Work) -> None:
+def _begin(work: Work, plugins: Sequence[str]) -> None:
     global _shared  # noqa: PLW0603  what an initializer is for
+    if plugins:
+        load(plugins)
     _shared = work
 
 

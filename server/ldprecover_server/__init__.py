@@ -1,10 +1,19 @@
-"""The server: takes reports over HTTP into a database, serves frequencies and recoveries."""
+"""The server: takes reports over HTTP into a database, serves frequencies and recoveries.
+
+`Application` is loaded when it is first used: its messages are made from the protocols that are there by then, those
+of plugins among them.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from ldprecover_server.administration import check, create_key, list_keys, migrate, revoke_key
-from ldprecover_server.app import Application
 from ldprecover_server.errors import ConfigurationError
 from ldprecover_server.serve import serve
 from ldprecover_server.settings import Settings
+
+if TYPE_CHECKING:
+    from ldprecover_server.app import Application
 
 __all__ = [
     "Application",
@@ -17,3 +26,10 @@ __all__ = [
     "revoke_key",
     "serve",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "Application":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = import_module(f"{__name__}.app").Application
+    return value

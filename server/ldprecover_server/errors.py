@@ -18,6 +18,7 @@ ServiceError
 └── the service cannot at present
     ├── QueueFullError, BusyError, StoreUnavailableError, StorageFullError, DatabaseGoneError
     ├── AnalysesBusyError, AnalysisTimeoutError, AnalysisTooLargeError, AnalysisFailedError
+    ├── PluginNotLoadedError
     └── InternalError
 
 ConfigurationError      the operator's settings cannot work; the server does not start
@@ -59,6 +60,7 @@ __all__ = [
     "NoReportsError",
     "NotFoundError",
     "NotHttpError",
+    "PluginNotLoadedError",
     "QueueFullError",
     "RateLimitedError",
     "ReportKeyNeededError",
@@ -570,6 +572,19 @@ class DatabaseGoneError(ServiceError):
         "back or restarted the server. Keep the submission, and try again later with the same key and the same bytes."
     )
     fixed_headers: ClassVar[Mapping[str, str]] = {"Retry-After": "30"}
+
+
+class PluginNotLoadedError(ServiceError):
+    """The round's protocol is a plugin that this server has not loaded."""
+
+    slug = "plugin-not-loaded"
+    status = 503
+    title = "The round's protocol is not loaded"
+    help = (
+        "The protocol is a plugin, which the detail names. The operator installs the distribution that has it, names "
+        "it in LDPRECOVER_PLUGINS and starts the server again. Until then the round can be listed and deleted, and "
+        "what is stored of it stays. A submission is safe to send again with the same key and bytes."
+    )
 
 
 class InternalError(ServiceError):

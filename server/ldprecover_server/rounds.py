@@ -9,8 +9,8 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from ldprecover import FrequencyOracle, ParameterError, RoundParameters
-from ldprecover_server.errors import RoundNotFoundError
-from ldprecover_server.store import CURRENT, Store, StoredRound
+from ldprecover_server.errors import PluginNotLoadedError, RoundNotFoundError
+from ldprecover_server.store import CURRENT, Store, StoredRound, Unread
 
 __all__ = ["NAME", "KnownRound", "Rounds"]
 
@@ -46,6 +46,7 @@ class Rounds:
         self._store = store
         self._max_domain_size = max_domain_size
         self._known: OrderedDict[str, KnownRound] = OrderedDict()
+        self._unread: OrderedDict[str, Unread] = OrderedDict()
 
     def open(
         self,
@@ -77,21 +78,24 @@ class Rounds:
         return stored, self.known(stored)
 
     def close(self, identifier: str) -> tuple[StoredRound, KnownRound]:
-        """Close a round: no report enters it any more. Raises RoundNotFoundError."""
-        stored = self._store.close_round(identifier)
-        return stored, self.known(stored)
+        """Close a round: no report enters it any more. Raises RoundNotFoundError and PluginNotLoadedError."""
+        known = self.find(identifier)  # first: what is refused must not have been done
+        return self._store.close_round(known.id), known
 
     def delete(self, identifier: str) -> None:
         """Delete a round and all its reports. Raises RoundNotFoundError."""
         self._known.pop(self._store.delete_round(identifier).id, None)
 
     def get(self, identifier: str) -> tuple[StoredRound, KnownRound]:
-        """Return a round by id, name or `current`, with its state. Raises RoundNotFoundError."""
+        """Return a round by id, name or `current`, with its state.
+
+        Raises RoundNotFoundError, and PluginNotLoadedError for one whose protocol is not loaded.
+        """
         stored = self._store.round(identifier)
         return stored, self.known(stored)
 
     def find(self, identifier: str) -> KnownRound:
-        """Return what never changes of a round by id, name or `current`. Raises RoundNotFoundError."""
+        """Return what never changes of a round by id, name or `current`. Raises as `get` does."""
         return self.get(identifier)[1]
 
     def remembered(self, identifier: str) -> KnownRound | None:
@@ -106,16 +110,31 @@ class Rounds:
         """Remember a round no more: it was deleted."""
         self._known.pop(round.id, None)
 
-    def page(self, limit: int, before: str | None) -> list[tuple[StoredRound, KnownRound]]:
+    def page(self, limit: int, before: str | None) -> list[tuple[StoredRound, KnownRound | Unread]]:
         """Return rounds, the one opened last first; one that is deleted meanwhile is left out."""
-        found = []
+        found: list[tuple[StoredRound, KnownRound | Unread]] = []
         for stored in self._store.rounds(limit, before):
             with contextlib.suppress(RoundNotFoundError):
-                found.append((stored, self.known(stored)))
+                try:
+                    found.append((stored, self.known(stored)))
+                except PluginNotLoadedError:
+                    found.append((stored, self._unread_round(stored)))
+        return found
+
+    def _unread_round(self, stored: StoredRound) -> Unread:
+        found = self._unread.get(stored.id)
+        if found is None:
+            found = self._unread[stored.id] = self._store.unread(stored.seq)
+            if len(self._unread) > _KNOWN:
+                with contextlib.suppress(KeyError):  # another thread has just done it
+                    self._unread.popitem(last=False)
         return found
 
     def known(self, stored: StoredRound) -> KnownRound:
-        """Return what never changes of a stored round. Raises RoundNotFoundError where it is deleted meanwhile."""
+        """Return what never changes of a stored round.
+
+        Raises PluginNotLoadedError, and RoundNotFoundError where it is deleted meanwhile.
+        """
         found = self.remembered(stored.id)
         if found is None:
             parameters = self._store.parameters(stored.seq)

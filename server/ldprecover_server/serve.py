@@ -16,10 +16,9 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.supervisors import Multiprocess
 
-from ldprecover import kernels
+from ldprecover import PluginError, kernels, plugins
 from ldprecover_server import logs
 from ldprecover_server.access.access import Access
-from ldprecover_server.app import Application
 from ldprecover_server.errors import ConfigurationError
 from ldprecover_server.files import most_connections
 from ldprecover_server.http.connection import Connection
@@ -46,6 +45,10 @@ def serve(settings: Settings) -> None:
 
     Raises ConfigurationError when the settings cannot work, OSError where the system allows too few open files.
     """
+    try:
+        plugins.load(settings.plugins)
+    except PluginError as error:
+        raise ConfigurationError(f"plugins: {error}") from error
     most_connections(settings.connections, settings.analyses)
     with _listen(settings.host, settings.port) as listener:
         store = Store(settings.database_url)
@@ -106,6 +109,10 @@ def _give_back_memory() -> None:
 def worker() -> ASGIApp:
     """Return the application of one server process, over a store of its own."""
     settings = Settings()
+    plugins.load(settings.plugins)
+    # Not before: what the application takes and answers is made from the protocols there are.
+    from ldprecover_server.app import Application
+
     _give_back_memory()
     if (supervisor := multiprocessing.parent_process()) is not None:
         threading.Thread(target=_follow, args=(supervisor,), daemon=True).start()

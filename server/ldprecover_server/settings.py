@@ -130,6 +130,15 @@ class Settings(BaseSettings):
             "commas or as a JSON list; * is any.",
         ),
     ] = ()
+    plugins: Annotated[
+        tuple[str, ...],
+        NoDecode,
+        BeforeValidator(_listed),
+        Field(
+            description="Installed plugins to load, protocols and recovery methods by their names, with commas or as a "
+            "JSON list; no other is imported."
+        ),
+    ] = ()
     max_domain_size: Annotated[int, Field(ge=2, le=MAX_DOMAIN_SIZE, description="Items that a round may have.")] = (
         MAX_DOMAIN_SIZE
     )

@@ -213,3 +213,9 @@ def test_ctrl_c_in_the_midst_of_them_says_how_many_were_accepted(
     rest = f"`ldprecover {command[0]} --resume` sends the rest"
     assert crowd.shown.endswith(f"Interrupted. ({accepted} of 6000000 reports were accepted; {rest})\r\n")
     assert "Traceback" not in crowd.shown
+
+
+def test_what_is_no_attack_is_refused_before_the_server_is_asked(run: Any) -> None:
+    ended = run("attack", "nonsense", "--users", "3", "--url", "http://127.0.0.1:9")
+    assert ended.code == 2
+    assert "attack must be one of aa, apa," in ended.err

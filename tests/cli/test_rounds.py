@@ -63,7 +63,7 @@ def test_the_protocol_that_suits_a_round_is_chosen_and_said_why(on_server: Any, 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--protocol", "auto", "--hash-range", "4"), "belong to protocols"),
+        (("--protocol", "auto", "--hash-range", "4"), "needs its name"),
         (("--protocol", "auto", "--users", "0"), "number of users"),
         (("--protocol", "olh", "--users", "5"), "--users belongs to --protocol auto"),
     ],

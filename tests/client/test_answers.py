@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from ldprecover import RoundParameters
 from ldprecover.protocols import PROTOCOLS, own_parameters
-from ldprecover_client import InconsistentRoundError, InvalidAnswerError, RefusedError, ServerError
+from ldprecover_client import (
+    InconsistentRoundError,
+    InvalidAnswerError,
+    RefusedError,
+    ServerError,
+    UnknownProtocolError,
+)
 from ldprecover_client.answers import (
     Answer,
     problem_in,
@@ -168,7 +174,6 @@ def test_what_is_no_json_object_is_refused_in_words(content):
         ({"epsilon": 1000.0}, "epsilon"),
         ({"epsilon": -1}, "epsilon"),
         ({"protocol": "oue"}, "hash_range"),
-        ({"protocol": "rappor"}, "protocol"),
         ({"hash_range": 1}, "hash_range"),
         ({"hash_range": 1 << 40}, "hash_range"),
     ],
@@ -176,6 +181,11 @@ def test_what_is_no_json_object_is_refused_in_words(content):
 def test_a_round_that_contradicts_itself_is_refused(changes, words):
     with pytest.raises(InconsistentRoundError, match=words):
         read_round(answer(a_round(**changes)))
+
+
+def test_a_round_of_a_protocol_that_is_not_loaded_is_refused_by_its_name():
+    with pytest.raises(UnknownProtocolError, match="protocol 'rappor' is not known here: install and load the plugin"):
+        read_round(answer(a_round(protocol="rappor")))
 
 
 @pytest.mark.parametrize(

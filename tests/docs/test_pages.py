@@ -10,6 +10,7 @@ from tests.conftest import ServerProcess
 from tests.docs.markdown import PAGES, ROOT, Page
 from typer.main import get_command
 
+from ldprecover.plugins import GROUPS
 from ldprecover_cli.app import app
 from ldprecover_server import Settings
 
@@ -32,7 +33,7 @@ PACKAGES = [
     )
 ]
 PUBLIC = {name for package in PACKAGES for name in package.__all__}
-NOT_OURS = {"ETag", "NaN", "ldprecover.db"}
+NOT_OURS = {"ETag", "NaN", "ldprecover.db", *GROUPS}
 
 
 @pytest.mark.parametrize("page", [*PAGES, *MORE_PAGES], ids=lambda page: page.name)

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from ldprecover_cli import completion
 from ldprecover_cli.failures import UsageError
 from ldprecover_cli.options import (
     DEFAULT_URL,
@@ -49,7 +50,12 @@ def demo(
     ] = _DEFAULT.dataset,
     column: Column = None,
     protocol: Annotated[
-        Protocol, typer.Option(help="How users perturb their values.", envvar="LDPRECOVER_DEMO_PROTOCOL")
+        Protocol,
+        typer.Option(
+            help="How users perturb their values.",
+            envvar="LDPRECOVER_DEMO_PROTOCOL",
+            autocompletion=completion.protocols,
+        ),
     ] = "olh",
     epsilon: Annotated[
         float, typer.Option(help="Privacy budget of one report, 0.01 to 10.", envvar="LDPRECOVER_DEMO_EPSILON")
@@ -66,6 +72,8 @@ def demo(
         typer.Option(
             help="mga, mga-a, apa, apa2 and ria raise targets; aa, manip, mla and rpa distort everything.",
             envvar="LDPRECOVER_DEMO_ATTACK",
+            metavar="NAME",
+            autocompletion=completion.attacks,
         ),
     ] = "mga",
     model: Annotated[

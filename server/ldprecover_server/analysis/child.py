@@ -12,6 +12,7 @@ import queue
 import resource
 import signal
 import struct
+import sys
 import tempfile
 import threading
 import time
@@ -23,6 +24,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from ldprecover import plugins
 from ldprecover.errors import ParameterError
 from ldprecover.recovery import ReportSource
 from ldprecover.types import Reports
@@ -57,7 +59,10 @@ class _NoRoomError(Exception):
 
 
 def main() -> None:
-    """Answer questions from standard input on standard output until the input ends."""
+    """Answer questions from standard input on standard output until the input ends.
+
+    The arguments of the command are the plugins that the server has loaded.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(NICE)
     source = os.fdopen(os.dup(0), "rb")
@@ -65,6 +70,8 @@ def main() -> None:
     os.dup2(2, 1)  # what prints disturbs no message
     inbox: queue.Queue[tuple[bytes, bytes]] = queue.Queue(maxsize=2)
     threading.Thread(target=_receive, args=(source, inbox), daemon=True).start()
+    if names := sys.argv[1:]:
+        plugins.load(names)
     at_rest = _data_bytes()
     while True:
         kind, body = inbox.get()

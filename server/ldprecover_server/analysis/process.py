@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from ldprecover import plugins
 from ldprecover.errors import ParameterError
 from ldprecover_server.analysis import __name__ as package
 from ldprecover_server.analysis import frames
@@ -48,7 +49,7 @@ class ChildProcess:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(  # noqa: S603  nothing of it comes from a caller
-            [sys.executable, "-P", str(Path(__file__).with_name("__main__.py"))],
+            [sys.executable, "-P", str(Path(__file__).with_name("__main__.py")), *plugins.loaded(plugins.GROUPS[:2])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment(os.environ),

@@ -165,8 +165,8 @@ else:
 
 
 class _Brief(_HeadAndOwn, kw_only=True):
-    p: float
-    q: float
+    p: Annotated[float | None, Meta(description="Null where the round's protocol is a plugin that is not loaded.")]
+    q: Annotated[float | None, Meta(description="Null as p is.")]
     digest: Annotated[str, Meta(description="SHA-256 over protocol, epsilon, hash range and items.")]
     access: Access
     read_access: ReadAccess
@@ -177,6 +177,8 @@ class _Brief(_HeadAndOwn, kw_only=True):
 class Parameters(_Brief, kw_only=True):
     """What never changes in a round, and the digest by which clients can compare it."""
 
+    p: float
+    q: float
     items: Annotated[tuple[str, ...], Meta(description="Labels; item i is the i-th.")]
 
 
@@ -191,6 +193,9 @@ class RoundSummary(_Brief, kw_only=True):
 
 class Round(RoundSummary, kw_only=True):
     """A round, its items, its state and the number of reports counted."""
+
+    p: float
+    q: float
 
     items: Annotated[tuple[str, ...], Meta(description="Labels; item i is the i-th.")]
 

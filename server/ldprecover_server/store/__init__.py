@@ -3,7 +3,7 @@
 from ldprecover_server.store.checking import Finding
 from ldprecover_server.store.commit import Batch, Outcome, Sealed
 from ldprecover_server.store.deletion import Progress, for_seconds
-from ldprecover_server.store.rounds import CURRENT, StoredRound
+from ldprecover_server.store.rounds import CURRENT, StoredRound, Unread
 from ldprecover_server.store.segments import StoredReports
 from ldprecover_server.store.store import Store
 
@@ -17,5 +17,6 @@ __all__ = [
     "Store",
     "StoredReports",
     "StoredRound",
+    "Unread",
     "for_seconds",
 ]

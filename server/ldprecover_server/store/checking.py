@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from ldprecover import FrequencyOracle, RoundParameters, Tally, wire
 from ldprecover.errors import LDPRecoverError
+from ldprecover.protocols import PROTOCOLS
 from ldprecover_server.store.deletion import count_at_most
 from ldprecover_server.store.rounds import Rounds, parameters_of
 from ldprecover_server.store.schema import keys, rounds, segments, tallies
@@ -56,6 +57,9 @@ class Checking(Rounds):
             if round.state == "gone":
                 left = sum(count_at_most(connection, table, table.c.round == seq) for table in (segments, keys))
                 yield Finding(round.name, "rows of a deleted round, yet to go", 0, left, fault=False)
+                return
+            if round.protocol not in PROTOCOLS:
+                yield Finding(round.name, f"a protocol that is loaded, not the plugin {round.protocol!r}", 1, 0)
                 return
             try:
                 parameters = parameters_of(round)

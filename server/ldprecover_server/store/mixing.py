@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
+from ldprecover.protocols import PROTOCOLS
 from ldprecover_server.shuffle import shuffled
 from ldprecover_server.store.deletion import Deletion, GoOn, Piece, Progress, count_at_most, in_pieces
 from ldprecover_server.store.rounds import Rounds
@@ -33,9 +34,13 @@ class Mixing(Rounds, Deletion):
     """The mixing of a database's closed rounds."""
 
     def mix(self, go_on: GoOn = lambda: True) -> Progress:
-        """Mix the rounds that are closed, while there is time. Raises ServiceError."""
+        """Mix the rounds that are closed, while there is time. Raises ServiceError.
+
+        How long a report is its protocol knows: rounds whose protocol is not loaded wait until it is.
+        """
         with self.database.read() as connection:
-            seqs = connection.scalars(sa.select(rounds.c.seq).where(_TO_MIX).order_by(rounds.c.seq)).all()
+            mine = sa.and_(_TO_MIX, rounds.c.protocol.in_(PROTOCOLS))
+            seqs = connection.scalars(sa.select(rounds.c.seq).where(mine).order_by(rounds.c.seq)).all()
         rows = 0
         for seq in seqs:
             for piece in (self._mix_segments(seq), self._mix_keys(seq)):

@@ -8,11 +8,13 @@ import msgspec
 import sqlalchemy as sa
 
 from ldprecover.errors import ParameterError
-from ldprecover.parameters import RoundParameters
+from ldprecover.parameters import RoundParameters, digest_of
+from ldprecover.protocols import PROTOCOLS
 from ldprecover.tally import Tally
 from ldprecover_server.errors import (
     NameTakenError,
     NoCurrentRoundError,
+    PluginNotLoadedError,
     RoundNotFoundError,
     SeriesMismatchError,
 )
@@ -20,7 +22,7 @@ from ldprecover_server.store.database import upsert
 from ldprecover_server.store.room import Room
 from ldprecover_server.store.schema import refusals, rounds, tallies
 
-__all__ = ["CURRENT", "Rounds", "StoredRound", "find", "parameters_of", "tally_of"]
+__all__ = ["CURRENT", "Rounds", "StoredRound", "Unread", "find", "parameters_of", "tally_of"]
 
 CURRENT = "current"
 
@@ -44,6 +46,16 @@ class StoredRound:
     retention: int | None
     series: str | None
     n: int
+
+
+@dataclass(frozen=True)
+class Unread:
+    """What can be said of a round whose protocol is not loaded."""
+
+    protocol: str
+    epsilon: float
+    domain_size: int
+    digest: str
 
 
 class Rounds(Room):
@@ -109,12 +121,22 @@ class Rounds(Room):
             return [_stored(row) for row in connection.execute(_query().where(before).order_by(rounds.c.seq.desc()))]
 
     def parameters(self, seq: int) -> RoundParameters:
-        """Return the immutable parameters of a round. Raises RoundNotFoundError."""
+        """Return the immutable parameters of a round. Raises RoundNotFoundError and PluginNotLoadedError."""
+        return parameters_of(self._row(seq))
+
+    def unread(self, seq: int) -> Unread:
+        """Return what can be said of a round whose protocol is not loaded. Raises RoundNotFoundError."""
+        row = self._row(seq)
+        items = _labels(row)
+        digest = digest_of(row.protocol, row.epsilon, items, row.parameter)
+        return Unread(row.protocol, row.epsilon, len(items), digest)
+
+    def _row(self, seq: int) -> Any:
         with self.database.read() as connection:
             row = connection.execute(sa.select(rounds).where(rounds.c.seq == seq, _LIVE)).one_or_none()
         if row is None:
             raise RoundNotFoundError("the round was deleted")
-        return parameters_of(row)
+        return row
 
     def close_round(self, identifier: str) -> StoredRound:
         """Close a round: no commit after this one adds a report to it."""
@@ -157,9 +179,14 @@ class Rounds(Room):
 
 
 def parameters_of(row: Any) -> RoundParameters:
-    """Return the parameters in a round's row."""
-    items = tuple(msgspec.json.decode(row.items, type=list[str]))
-    return RoundParameters(row.protocol, row.epsilon, items, row.parameter)
+    """Return the parameters in a round's row. Raises PluginNotLoadedError."""
+    if row.protocol not in PROTOCOLS:
+        raise PluginNotLoadedError(f"this server has not loaded the plugin {row.protocol!r}, the protocol of the round")
+    return RoundParameters(row.protocol, row.epsilon, _labels(row), row.parameter)
+
+
+def _labels(row: Any) -> tuple[str, ...]:
+    return tuple(msgspec.json.decode(row.items, type=list[str]))
 
 
 def tally_of(connection: sa.Connection, seq: int, size: int) -> Tally:

@@ -77,9 +77,9 @@ class Group:
         return Sealed(reports.tobytes(), Tally.of(PARAMETERS.oracle, reports))
 
 
-def open_round(store: Store) -> int:
+def open_round(store: Store, parameters: RoundParameters = PARAMETERS) -> int:
     name = f"r{np.random.default_rng().integers(1 << 62)}"
-    return store.open_round(f"R{name}", name, PARAMETERS).seq
+    return store.open_round(f"R{name}", name, parameters).seq
 
 
 def stored(store: Store, seq: int) -> list[int]:

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from tests.server.store.conftest import PARAMETERS, Group, OpenStore, Submitted
 
 from ldprecover import RoundParameters, Tally
+from ldprecover.protocols import PROTOCOLS
 from ldprecover_server.store import Finding, Sealed, Store
 from ldprecover_server.store.schema import keys, rounds, segments, tallies
 
@@ -49,6 +50,13 @@ def whole(open_store: OpenStore, fresh: str) -> Store:
 
 def test_a_database_that_is_whole_has_no_finding(whole: Store) -> None:
     assert whole.check() == []
+
+
+def test_a_round_whose_protocol_is_not_loaded_is_told(whole: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    protocol = whole.parameters(whole.round("open").seq).protocol
+    monkeypatch.delitem(PROTOCOLS, protocol)
+    what = f"a protocol that is loaded, not the plugin {protocol!r}"
+    assert Finding("open", what, 1, 0) in whole.check()
 
 
 def of(name: str) -> sa.ScalarSelect[int]:

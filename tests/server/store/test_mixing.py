@@ -9,6 +9,8 @@ import pytest
 import sqlalchemy as sa
 from tests.server.store.conftest import PARAMETERS, Group, OpenStore, Submitted, open_round, stored
 
+from ldprecover import GRR, RoundParameters
+from ldprecover.protocols import PROTOCOLS
 from ldprecover_server.errors import ReportsGoneError
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.refusals import Refusals
@@ -96,6 +98,24 @@ def test_a_round_is_mixed_once_it_is_closed_and_only_once(open_store: OpenStore,
     assert store.mix().rows == 0
     assert order_of_reports(store, seq) == mixed
     assert order_of_reports(store, other) == 30 * [0] + 30 * [1]
+
+
+def test_a_round_whose_protocol_is_not_loaded_waits_and_keeps_no_other_from_being_mixed(
+    open_store: OpenStore, fresh: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(fresh)
+    monkeypatch.setitem(PROTOCOLS, "theirs", type("Theirs", (GRR,), {"protocol": "theirs"}))
+    theirs = open_round(store, parameters=RoundParameters("theirs", 1.0, PARAMETERS.items))
+    ours = open_round(store)
+    for seq in (theirs, ours):
+        fill(store, seq)
+        close(store, seq)
+    with monkeypatch.context() as unloaded:
+        unloaded.delitem(PROTOCOLS, "theirs")
+        assert store.mix().done
+        assert (is_mixed(store, theirs), is_mixed(store, ours)) == (False, True)
+    assert store.mix().done
+    assert is_mixed(store, theirs)
 
 
 @pytest.mark.postgres

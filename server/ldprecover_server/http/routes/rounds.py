@@ -42,7 +42,7 @@ from ldprecover_server.http.routes.common import Admin, Anyone, Caller, Named, R
 from ldprecover_server.refusals import DUPLICATE
 from ldprecover_server.retention import hours, words
 from ldprecover_server.rounds import KnownRound
-from ldprecover_server.store import StoredRound
+from ldprecover_server.store import StoredRound, Unread
 
 __all__ = ["BODY", "router"]
 
@@ -196,19 +196,25 @@ async def export_round(request: Request, round: Named, caller: Caller) -> Respon
     return await caller.run(lambda: json(Export(**rooms_of(request).results.export(round, caller.key).to_dict())))
 
 
-def _brief(stored: StoredRound, known: KnownRound) -> dict[str, Any]:
-    parameters, oracle = known.parameters, known.oracle
+def _brief(stored: StoredRound, known: KnownRound | Unread) -> dict[str, Any]:
+    if isinstance(known, Unread):
+        of_protocol = {**vars(known), "p": None, "q": None}
+    else:
+        parameters, oracle = known.parameters, known.oracle
+        of_protocol = {
+            "protocol": parameters.protocol,
+            "epsilon": parameters.epsilon,
+            "domain_size": oracle.domain_size,
+            **parameters.own,
+            "p": oracle.p,
+            "q": oracle.q,
+            "digest": parameters.digest,
+        }
     return {
         "id": stored.id,
         "name": stored.name,
-        "protocol": parameters.protocol,
-        "epsilon": parameters.epsilon,
-        "domain_size": oracle.domain_size,
         **dict.fromkeys(own_parameters()),
-        **parameters.own,
-        "p": oracle.p,
-        "q": oracle.q,
-        "digest": parameters.digest,
+        **of_protocol,
         "access": stored.access,
         "read_access": stored.read_access,
         "retention": words(stored.retention),
@@ -216,7 +222,7 @@ def _brief(stored: StoredRound, known: KnownRound) -> dict[str, Any]:
     }
 
 
-def _state(stored: StoredRound, known: KnownRound) -> dict[str, Any]:
+def _state(stored: StoredRound, known: KnownRound | Unread) -> dict[str, Any]:
     return _brief(stored, known) | {
         "state": stored.state,
         "n": stored.n,

@@ -1,0 +1,29 @@
+"""Attacks of other distributions, found by their entry points in the group "ldprecover.attacks"."""
+
+from collections.abc import Iterable
+from dataclasses import MISSING, fields
+from typing import Any
+
+from ldprecover import ParameterError
+from ldprecover.plugins import GROUPS, REGISTRIES, Registry, check_class
+from ldprecover.plugins import load as load_of
+from ldprecover_attacker.base import Attack
+from ldprecover_attacker.catalogue import ATTACKS, OPTIONS
+
+__all__ = ["load"]
+
+
+def load(names: Iterable[str] | None = None) -> None:
+    """Load the protocols, methods and attacks of these names, or all that are installed.
+
+    Raises PluginError as `ldprecover.plugins.load` does.
+    """
+    load_of(names, (*REGISTRIES, Registry(GROUPS[2], ATTACKS, _attack)))
+
+
+def _attack(kind: Any) -> str:
+    check_class(kind, Attack, ("name",))
+    for field in fields(kind):
+        if field.init and field.default is MISSING and field.default_factory is MISSING and field.name not in OPTIONS:
+            raise ParameterError(f"its option {field.name} must have a default: of these alone others are told")
+    return str(kind.name)

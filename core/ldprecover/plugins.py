@@ -1,0 +1,141 @@
+"""Protocols, recovery methods and attacks of other distributions, found by their entry points.
+
+    [project.entry-points."ldprecover.protocols"]
+    mine = "my_package:Mine"
+
+An entry of "ldprecover.protocols" names a FrequencyOracle, one of "ldprecover.methods" a Method, and one of
+"ldprecover.attacks" an Attack; the entry is called as the object calls itself. Nothing is imported until `load` is
+called, and `ldprecover_attacker.plugins.load` loads attacks too.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from ldprecover.errors import ParameterError, PluginError
+from ldprecover.protocols import PROTOCOLS, FrequencyOracle
+from ldprecover.recovery import METHODS, NEEDS, Method
+
+__all__ = ["GROUPS", "REGISTRIES", "Registry", "check_class", "installed", "load", "loaded"]
+
+GROUPS = ("ldprecover.protocols", "ldprecover.methods", "ldprecover.attacks")
+"""The groups of entry points."""
+
+_LONGEST = 16  # characters of a protocol's name, which databases keep
+_NOT_FREE = {
+    *("access", "checksum", "closed_at", "counts", "digest", "domain_size", "epsilon", "format", "id", "items", "n"),
+    *("name", "opened_at", "p", "protocol", "q", "read_access", "retention", "round", "series", "state"),
+}
+"""What a round says beside its protocol's own parameter."""
+
+
+@dataclass(frozen=True)
+class Registry:
+    """A table that plugins of a group are entered in.
+
+    `check` returns the name by which a plugin's object calls itself, and raises ParameterError, or what the object
+    raises, where it does not keep its contract.
+    """
+
+    group: str
+    table: dict[str, Any]
+    check: Callable[[Any], str]
+
+
+_loaded: dict[tuple[str, str], str] = {}
+"""Where what is loaded comes from, by group and name."""
+
+
+def installed() -> dict[str, tuple[str, ...]]:
+    """Return the names of the plugins that are installed, by group; none of them is imported."""
+    return {group: tuple(sorted({entry.name for entry in entry_points(group=group)})) for group in GROUPS}
+
+
+def loaded(groups: Iterable[str] = GROUPS) -> tuple[str, ...]:
+    """Return the names of the plugins that this process has loaded, of these groups."""
+    wanted = set(groups)
+    return tuple(sorted({name for group, name in _loaded if group in wanted}))
+
+
+def load(names: Iterable[str] | None = None, registries: Iterable[Registry] | None = None) -> None:
+    """Load the plugins of these names, or all that are installed, and enter them in the tables.
+
+    A name stands for the plugins of every group that are called so: protocols and methods, unless `registries` are
+    given. What is loaded already is left as it is. Raises PluginError, which names the plugin and its
+    distribution, for one that is not installed, cannot be imported, does not keep its contract, or whose name is
+    taken.
+    """
+    chosen = REGISTRIES if registries is None else tuple(registries)
+    wanted = None if names is None else set(names)
+    found = [(registry, entry) for registry in chosen for entry in entry_points(group=registry.group)]
+    missing = set() if wanted is None else wanted - {entry.name for _, entry in found}
+    if missing:
+        groups = " or ".join(registry.group for registry in chosen)
+        raise PluginError(f"no installed distribution has a plugin {min(missing)!r} in {groups}")
+    for registry, entry in found:
+        if wanted is None or entry.name in wanted:
+            _enter(registry, entry)
+
+
+def _enter(registry: Registry, entry: EntryPoint) -> None:
+    source = f"{_distribution(entry)} {entry.value}"
+    if _loaded.get((registry.group, entry.name)) == source:
+        return
+    what = f"the plugin {entry.name!r} of {registry.group} in the distribution {_distribution(entry)}"
+    if entry.name in registry.table:
+        owner = _loaded.get((registry.group, entry.name), "ldprecover itself")
+        raise PluginError(f"{what} has a name that is taken by {owner}")
+    try:
+        value = entry.load()
+    except Exception as error:
+        raise PluginError(f"{what} cannot be imported: {type(error).__name__}: {error}") from error
+    try:
+        own = registry.check(value)
+        if own != entry.name:
+            raise ParameterError(f"it calls itself {own!r}")
+    except Exception as error:
+        raise PluginError(f"{what} does not keep the contract: {error}") from error
+    registry.table[entry.name] = value
+    _loaded[registry.group, entry.name] = source
+
+
+def _distribution(entry: EntryPoint) -> str:
+    return "of no name" if entry.dist is None else entry.dist.name
+
+
+def _protocol(kind: Any) -> str:
+    check_class(kind, FrequencyOracle, ("protocol", "title", "traits", "forms"))
+    name, parameter = kind.protocol, kind.parameter
+    if not (name.isidentifier() and name.isascii() and name == name.lower() and len(name) <= _LONGEST):
+        raise ParameterError(f"protocol must be a name of at most {_LONGEST} small letters, digits and _, not {name!r}")
+    if parameter is not None and (not parameter.isidentifier() or parameter in _NOT_FREE):
+        raise ParameterError(f"parameter must be a name that a round does not have yet, not {parameter!r}")
+    default = kind.default_parameter(1.0, 2)
+    if (default is None) != (parameter is None):
+        raise ParameterError("default_parameter must be an integer where there is a parameter, and None where not")
+    oracle = kind(1.0, 2) if default is None else kind(1.0, 2, default)
+    if not 0 < oracle.q < oracle.p <= 1:
+        raise ParameterError(f"0 < q < p <= 1 must hold, not q = {oracle.q} and p = {oracle.p}")
+    return str(name)
+
+
+def _method(method: Any) -> str:
+    if not isinstance(method, Method):
+        raise ParameterError(f"it must be a Method, not {method!r:.80}")
+    if not method.needs <= set(NEEDS):
+        raise ParameterError(f"needs must be some of {', '.join(NEEDS)}")
+    return method.name
+
+
+def check_class(kind: Any, base: type, attributes: Iterable[str] = ()) -> None:
+    """Raise ParameterError for what is no subclass of `base` that can be made, or has not these attributes."""
+    if not (isinstance(kind, type) and issubclass(kind, base)):
+        raise ParameterError(f"it must be a subclass of {base.__name__}, not {kind!r:.80}")
+    missing = [*sorted(getattr(kind, "__abstractmethods__", ())), *(n for n in attributes if not hasattr(kind, n))]
+    if missing:
+        raise ParameterError(f"it lacks {', '.join(missing)}")
+
+
+REGISTRIES = (Registry(GROUPS[0], PROTOCOLS, _protocol), Registry(GROUPS[1], METHODS, _method))
+"""The tables of this package."""

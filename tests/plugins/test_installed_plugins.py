@@ -1,0 +1,177 @@
+"""The plugins that the page shows, installed: in the checks, the command, a server and a study."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import ADMIN_KEY, PACKED, ServerProcess, StartServer
+from tests.plugins.conftest import Run, python_path, shown
+
+COMMAND = ("-m", "ldprecover_cli")
+
+
+@pytest.fixture
+def server(start_server: StartServer, site: Path, monkeypatch: pytest.MonkeyPatch) -> ServerProcess:
+    """A server that has the plugins loaded."""
+    monkeypatch.setenv("PYTHONPATH", python_path(site))
+    return start_server(plugins="kue,above-median")
+
+
+def test_the_protocol_passes_every_check(run: Run, site: Path) -> None:
+    run(
+        "-c",
+        "from ldprecover import frequency_oracle, plugins\n"
+        "from ldprecover.testing import check_protocol\n"
+        "assert plugins.installed()['ldprecover.protocols'] == ('kue',)\n"
+        "assert plugins.loaded() == ()\n"
+        "plugins.load(['kue'])\n"
+        "assert plugins.loaded() == ('kue',)\n"
+        "plugins.load()\n"
+        "plugins.load()\n"
+        "assert plugins.loaded() == ('above-median', 'kue')\n"
+        "check_protocol(frequency_oracle('kue', 1.0, 12))\n"
+        "check_protocol(frequency_oracle('kue', 0.3, 5, 40))\n",
+        sees=(site,),
+    )
+
+
+def test_nothing_is_imported_before_it_is_asked_for(run: Run, site: Path) -> None:
+    run(
+        "-c",
+        "import sys\n"
+        "from ldprecover.plugins import installed\n"
+        "import ldprecover_attacker, ldprecover_client, ldprecover_server\n"
+        "installed()\n"
+        "assert not {'my_protocol', 'my_method', 'my_attack'} & sys.modules.keys()\n",
+        sees=(site,),
+    )
+
+
+def test_a_whole_round_is_played_by_the_command(run: Run, site: Path, server: ServerProcess) -> None:
+    def command(*arguments: str) -> Any:
+        options = ("--url", server.url, "--key", ADMIN_KEY, "--json")
+        ended = run(*COMMAND, *arguments, *options, sees=(site,))
+        return json.loads(ended.stdout)
+
+    opened = ("round", "open", "lunch", "--protocol", "kue", "--epsilon", "2", "--domain-size", "8")
+    assert command(*opened, "--parameter", "keep=60")["keep"] == 60
+    assert command("simulate", "--round", "lunch", "--users", "300", "--seed", "1")["accepted"] == 300
+    attacked = command("attack", "first", "--round", "lunch", "--users", "100", "--target", "3", "--seed", "1")
+    assert attacked["accepted"] == 100
+    recovered = command("recover", "--round", "lunch", "--method", "above-median")
+    assert recovered["n"] == 400
+    assert recovered["method"] == "above-median"
+    assert max(recovered["recovered"]) == recovered["recovered"][3]
+
+
+def test_the_server_and_its_analyses_have_the_plugins(server: ServerProcess) -> None:
+    opened = server.open_round("kue", 1.0)
+    assert opened["keep"] == 75
+    assert opened["p"] == 0.75
+    place = f"/rounds/{opened['id']}"
+    many = {"reports": ["1000", "0110"] * 100}
+    assert server.http.post(f"{place}/reports", json=many, headers=server.admin).status_code == 202
+    named = {method["name"] for method in server.http.get(f"{place}/methods").json()["methods"]}
+    assert {"above-median", "ldprecover"} <= named
+    assert server.http.get(f"{place}/alarms").json()["reports_read"] is True
+    assert (
+        server.http.post(
+            "/rounds", json={"protocol": "kue", "epsilon": 1.0, "domain_size": 4, "keep": 96}, headers=server.admin
+        ).status_code
+        == 422
+    )
+    document = server.http.get("/openapi.json").json()["components"]["schemas"]
+    assert "kue" in document["NewRound"]["properties"]["protocol"]["enum"]
+    assert "KueReports" in document
+
+
+def test_the_processes_of_analyses_have_the_plugins(server: ServerProcess) -> None:
+    """What reads reports works in one, and whatever takes long: a method too, on so many items."""
+    place = f"/rounds/{server.open_round('kue', 1.0, domain_size=5000)['id']}"
+    report = bytes([1]) + bytes(624)
+    sent = {**server.admin, **PACKED}
+    assert server.http.post(f"{place}/reports", content=100 * report, headers=sent).status_code == 202
+    for method in ("above-median", "fiad"):
+        answer = server.http.post(f"{place}/recover", json={"method": method}, headers=server.admin)
+        assert answer.status_code == 200, answer.text
+        assert max(answer.json()["recovered"]) == answer.json()["recovered"][0]
+
+
+def test_without_the_plugin_a_round_is_listed_and_deleted_and_all_else_says_what_is_missing(
+    server: ServerProcess, start_server: StartServer, run: Run, site: Path
+) -> None:
+    kept, grr = server.open_round("kue", 1.0), server.open_round("grr", 1.0)
+    gone = server.open_round("kue", 1.0)
+    server.http.post(f"/rounds/{kept['id']}/reports", json={"reports": ["1000"]}, headers=server.admin)
+    server.kill()
+    without = start_server(database_url=server.database_url)
+
+    listed = {each["id"]: each for each in without.http.get("/rounds").json()["rounds"]}
+    assert listed.keys() == {kept["id"], grr["id"], gone["id"]}
+    found = listed[kept["id"]]
+    assert (found["p"], found["q"]) == (None, None)
+    for same in ("name", "protocol", "epsilon", "domain_size", "digest", "state"):
+        assert found[same] == kept[same]
+    assert found["n"] == 1
+
+    place = f"/rounds/{kept['id']}"
+    calls = [
+        ("GET", "", None),
+        ("GET", "/parameters", None),
+        ("GET", "/frequencies", None),
+        ("GET", "/methods", None),
+        ("GET", "/alarms", None),
+        ("GET", "/suspects", None),
+        ("GET", "/export", None),
+        ("GET", "/stats", None),
+        ("POST", "/recover", {}),
+        ("POST", "/reports", {"reports": ["1000"]}),
+        ("POST", "/close", None),
+        ("POST", "/tickets", {"count": 1}),
+    ]
+    for method, path, body in calls:
+        answer = without.http.request(method, place + path, json=body, headers=without.admin)
+        assert answer.status_code == 503, (path, answer.text)
+        assert answer.json()["type"].endswith("#plugin-not-loaded")
+        assert "'kue'" in answer.json()["detail"]
+    assert without.http.get(f"/rounds/{grr['id']}").status_code == 200
+    unread = json.loads(run(*COMMAND, "round", "list", "--url", without.url, "--json").stdout)
+    assert kept["id"] in json.dumps(unread)
+    run(*COMMAND, "round", "delete", gone["id"], "--yes", "--url", without.url, "--key", ADMIN_KEY)
+    assert without.http.delete(place, headers=without.admin).status_code == 204
+    assert [each["id"] for each in without.http.get("/rounds").json()["rounds"]] == [grr["id"]]
+    assert without.http.get(place).status_code == 404
+
+
+def test_what_was_refused_without_the_plugin_was_not_done(server: ServerProcess, start_server: StartServer) -> None:
+    opened = server.open_round("kue", 1.0)
+    server.kill()
+    without = start_server(database_url=server.database_url)
+    assert without.http.post(f"/rounds/{opened['id']}/close", headers=without.admin).status_code == 503
+    assert [each["state"] for each in without.http.get("/rounds").json()["rounds"]] == ["open"]
+    without.kill()
+    server.start()
+    assert server.http.get(f"/rounds/{opened['id']}").json() == opened
+
+
+def test_a_client_that_has_not_the_plugin_says_so_before_it_perturbs(server: ServerProcess, run: Run) -> None:
+    server.open_round("kue", 1.0, name="theirs")
+    said = run(*COMMAND, "report", "1", "--round", "theirs", "--url", server.url, code=2).stderr
+    assert "protocol 'kue' is not known here: install and load the plugin that has it" in said
+
+
+def test_a_study_takes_all_three(run: Run, site: Path, tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(shown("data = "))
+    run(*COMMAND, "reproduce", "study.toml", "--jobs", "2", "--out", "results", sees=(site,))
+    with (tmp_path / "results" / "cells.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["protocol"] for row in rows} == {"kue"}
+    assert {row["attack"] for row in rows} == {"none", "first"}
+    assert "above-median" in {row["method"] for row in rows}
+
+
+def test_the_demo_takes_a_plugin_to_its_own_server(run: Run, site: Path) -> None:
+    played = run(*COMMAND, "demo", "--protocol", "kue", "--attack", "first", "--users", "500", "--json", sees=(site,))
+    assert '"kue"' in played.stdout

@@ -1,0 +1,84 @@
+"""Plugins that are refused, and what is said of them."""
+
+from pathlib import Path
+
+import pytest
+from tests.plugins.conftest import Install, Run
+
+PYPROJECT = """
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+
+[project]
+name = "others"
+version = "1.0"
+
+[project.entry-points."ldprecover.{group}"]
+{entry}
+
+[tool.hatch.build.targets.wheel]
+include = ["others.py"]
+"""
+MODULE = """
+from dataclasses import dataclass
+from ldprecover import OUE
+from ldprecover.recovery import METHODS
+from ldprecover_attacker import RPA
+class Short(OUE): protocol = "a_name_that_is_long"
+class Clash(OUE):
+    protocol, parameter, parameter_range = "clash", "name", (1, 2)
+class Abstract(OUE.__mro__[2]): protocol, title = "abstract", "x"
+class Other(OUE): protocol = "other"
+@dataclass(frozen=True)
+class Needs(RPA):
+    name = "needs"
+    colour: str
+number = 3
+"""
+
+
+@pytest.mark.parametrize(
+    ("group", "entry", "words"),
+    [
+        ("protocols", 'grr = "others:Other"', "has a name that is taken by ldprecover itself"),
+        ("protocols", 'kind = "others:Other"', "does not keep the contract: it calls itself 'other'"),
+        ("protocols", 'kind = "others:Nothing"', "cannot be imported: AttributeError"),
+        ("protocols", 'kind = "nowhere:Nothing"', "cannot be imported: ModuleNotFoundError"),
+        ("protocols", 'kind = "others:number"', "it must be a subclass of FrequencyOracle, not 3"),
+        ("protocols", 'kind = "others:Short"', "at most 16 small letters"),
+        ("protocols", 'clash = "others:Clash"', "must be a name that a round does not have yet, not 'name'"),
+        ("methods", 'kind = "others:number"', "it must be a Method, not 3"),
+        ("attacks", 'kind = "others:Other"', "it must be a subclass of Attack"),
+        ("attacks", 'needs = "others:Needs"', "its option colour must have a default"),
+    ],
+)
+def test_a_plugin_that_cannot_be_taken_is_named_with_its_distribution(
+    run: Run, tmp_path: Path, group: str, entry: str, words: str
+) -> None:
+    information = tmp_path / "site" / "others-1.0.dist-info"
+    information.mkdir(parents=True)
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: others\nVersion: 1.0\n")
+    (information / "entry_points.txt").write_text(f"[ldprecover.{group}]\n{entry.replace(chr(34), '')}\n")
+    (tmp_path / "site" / "others.py").write_text(MODULE)
+    said = run("-m", "ldprecover_cli", "round", "list", sees=(tmp_path / "site",), code=2).stderr
+    name = entry.partition(" ")[0]
+    assert f"the plugin '{name}' of ldprecover.{group} in the distribution others" in said
+    assert words in said
+
+
+def test_two_distributions_cannot_have_one_name(run: Run, install: Install, site: Path) -> None:
+    entry = 'above-median = "others:METHOD"'
+    module = "from ldprecover.recovery import METHODS\nfrom dataclasses import replace\n"
+    module += "METHOD = replace(METHODS['norm-sub'], name='above-median')\n"
+    other = install("other", PYPROJECT.format(group="methods", entry=entry), {"others": module})
+    said = run("-m", "ldprecover_cli", "round", "list", sees=(site, other), code=2).stderr
+    assert "the plugin 'above-median' of ldprecover.methods in the distribution others" in said
+    assert "taken by my-ldp" in said
+
+
+def test_a_server_looks_at_no_plugin_but_those_it_is_told_of(run: Run, install: Install) -> None:
+    broken = PYPROJECT.format(group="methods", entry='broken = "others:METHOD"')
+    folder = install("broken", broken, {"others": "raise SystemExit('imported')"})
+    said = run("-m", "ldprecover_cli", "serve", "--plugins", "kue", "--port", "0", sees=(folder,), code=2).stderr
+    assert "no installed distribution has a plugin 'kue'" in said
