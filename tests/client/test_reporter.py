@@ -27,6 +27,7 @@ from ldprecover_client import (
     Reporter,
     UnansweredError,
     UnknownItemError,
+    UnknownProtocolError,
 )
 from ldprecover_client.reporter import MAX_EPSILON
 
@@ -393,7 +394,7 @@ def test_a_late_refusal_does_not_undo_an_accepted_report(collector, reporter):
         {"epsilon": 1.0},
         {"digest": "0" * 64},
         {"items": ["a", "b", "c", "d"]},
-        {"protocol": "rappor"},
+        {"protocol": "oue"},
         {"epsilon": 11},
     ],
 )
@@ -405,6 +406,13 @@ def test_a_round_whose_parameters_do_not_fit_is_refused_before_anything(collecto
         user.report(0)
     assert not collector.posts
     assert user.ledger.entries() == ()
+
+
+def test_a_protocol_that_is_not_known_here_is_said_before_anything(collector, reporter):
+    collector.add().update(protocol="rappor")
+    with pytest.raises(UnknownProtocolError, match="rappor"):
+        reporter().report(0)
+    assert not collector.posts
 
 
 def test_an_epsilon_that_is_no_number_is_refused(collector, reporter):

@@ -18,6 +18,7 @@ import pytest
 from scipy import stats
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle
+from ldprecover.protocols import HR, SS, SUE
 from ldprecover.types import Reports
 
 N = 2_000_000  # reports of each item
@@ -27,6 +28,7 @@ SLACK = 0.1
 Perturb = Callable[[np.ndarray], Reports]
 
 ORACLES = [GRR(1, 4), GRR(0.5, 4), OUE(1, 3), OUE(0.5, 3), OLH(1, 2, 4), OLH(0.5, 2, 3), OLH(1, 2, 2)]
+ORACLES += [SUE(1, 3), SS(1, 4, 2), HR(1, 3)]
 each_oracle = pytest.mark.parametrize(
     "oracle", ORACLES, ids=lambda o: f"{o.protocol}-eps{o.epsilon:g}-g{getattr(o, 'hash_range', 0)}"
 )
