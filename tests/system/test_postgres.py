@@ -61,7 +61,15 @@ def check_every_report_once(crowd: Crowd) -> None:
 def workers_of(server: ServerProcess) -> list[psutil.Process]:
     """Return the processes that serve; the others among its children are Python's own."""
     children = psutil.Process(server.pid).children()
-    return [child for child in children if any("spawn_main" in word for word in child.cmdline())]
+    return [child for child in children if any("spawn_main" in word for word in _words_of(child))]
+
+
+def _words_of(process: psutil.Process) -> list[str]:
+    """Return a process's command line, nothing for one that has just ended."""
+    try:
+        return list(process.cmdline())
+    except psutil.NoSuchProcess:  # a zombie's is one too
+        return []
 
 
 def submit_through(crowds: list[Crowd], submissions: list[Submission]) -> None:
