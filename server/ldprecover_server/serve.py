@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import errno
+import functools
 import gc
 import multiprocessing
 import os
@@ -54,9 +55,9 @@ def serve(settings: Settings) -> None:
         store = Store(settings.database_url)
         if settings.workers > 1 and store.database.dialect == "sqlite":
             raise ConfigurationError("a SQLite file serves one process; more workers need Postgres")
+        # From here to the end: another server that starts meanwhile finds the place taken.
+        served = _claimed(settings) if settings.workers == 1 else None
         with contextlib.closing(store):
-            if settings.workers == 1:
-                store.database.claim()
             store.prepare()
             key = Access(store, settings.secret_key).ensure_admin_key()
         kernels.warm_up()  # compiled here once, for every worker
@@ -68,7 +69,7 @@ def serve(settings: Settings) -> None:
         # Workers are processes of their own and find their settings where this one did, or here.
         os.environ.update(settings.environment())
         config = uvicorn.Config(
-            "ldprecover_server.serve:worker",
+            "ldprecover_server.serve:worker" if served is None else functools.partial(_application, settings, served),
             factory=True,
             workers=settings.workers,
             http=Connection,
@@ -110,15 +111,25 @@ def worker() -> ASGIApp:
     """Return the application of one server process, over a store of its own."""
     settings = Settings()
     plugins.load(settings.plugins)
-    # Not before: what the application takes and answers is made from the protocols there are.
+    if (supervisor := multiprocessing.parent_process()) is not None:
+        threading.Thread(target=_follow, args=(supervisor,), daemon=True).start()
+    return _application(settings, _claimed(settings))
+
+
+def _claimed(settings: Settings) -> Store:
+    """Return a store that has its place among those that serve the database."""
+    store = Store(settings.database_url, answer_seconds=settings.request_seconds)
+    store.database.claim()
+    return store
+
+
+def _application(settings: Settings, store: Store) -> ASGIApp:
+    """Return the application over a store that has its place; its lifespan closes the store."""
+    # Not before plugins are loaded: what the application takes and answers is made from the protocols there are.
     from ldprecover_server.app import Application
 
     _give_back_memory()
-    if (supervisor := multiprocessing.parent_process()) is not None:
-        threading.Thread(target=_follow, args=(supervisor,), daemon=True).start()
     logs.configure(settings.log_format)
-    store = Store(settings.database_url, answer_seconds=settings.request_seconds)
-    store.database.claim()
     store.prepare()
     kernels.warm_up()
     app = Application(settings, store)
