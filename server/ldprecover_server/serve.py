@@ -51,12 +51,12 @@ def serve(settings: Settings) -> None:
     except PluginError as error:
         raise ConfigurationError(f"plugins: {error}") from error
     most_connections(settings.connections, settings.analyses)
-    with _listen(settings.host, settings.port) as listener:
+    with _listen(settings.host, settings.port) as listener, contextlib.ExitStack() as held:
         store = Store(settings.database_url)
         if settings.workers > 1 and store.database.dialect == "sqlite":
             raise ConfigurationError("a SQLite file serves one process; more workers need Postgres")
         # From here to the end: another server that starts meanwhile finds the place taken.
-        served = _claimed(settings) if settings.workers == 1 else None
+        served = held.enter_context(contextlib.closing(_claimed(settings))) if settings.workers == 1 else None
         with contextlib.closing(store):
             store.prepare()
             key = Access(store, settings.secret_key).ensure_admin_key()
