@@ -1,6 +1,7 @@
 """`serve` and `key create` as processes of their own."""
 
 import contextlib
+import fcntl
 import os
 import re
 import signal
@@ -161,6 +162,13 @@ def test_a_port_or_database_in_use_is_one_line(serve: Serve, run: Any) -> None:
     database = run("serve", "--port", "0")
     assert database.code == 2
     assert "another server" in database.error
+
+
+def test_the_database_is_the_servers_from_its_first_line_on(serve: Serve, tmp_path: Path) -> None:
+    """Another server that started while this one's application is made would take it, and end this one."""
+    _url(serve("--port", "0"))
+    with (tmp_path / "ldprecover.db.lock").open("a") as lock, pytest.raises(BlockingIOError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def with_files(files: int, tmp_path: Path) -> subprocess.Popen[str]:
