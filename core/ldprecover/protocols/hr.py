@@ -132,10 +132,14 @@ class HR(FrequencyOracle):
     @cached_property
     def _sizes(self) -> Int64Array:
         """How many items each column supports."""
+        return self._hits(np.arange(self.domain_size))
+
+    def _hits(self, items: Int64Array) -> Int64Array:
+        """Return how many of the items each of the K columns supports: in O(K log K), however many items."""
         rows = np.zeros(self.summary_size, np.int64)
-        rows[1 : self.domain_size + 1] = 1
-        sizes: Int64Array = (self.domain_size + kernels.walsh_hadamard(rows)) // 2
-        return sizes
+        rows[items + 1] = 1
+        hits: Int64Array = (len(items) + kernels.walsh_hadamard(rows)) // 2
+        return hits
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -160,11 +164,10 @@ class HR(FrequencyOracle):
 
         Then the entry in the user's row tells nothing of theirs, and the columns are as good as uniformly random.
         """
-        span = _Columns(np.array(_basis((items + 1).tolist()), np.uint32), span=True).listed()
+        span = _sums(_basis((items + 1).tolist()))
         if not np.isin(span[span <= self.domain_size], items + 1).all():
             raise self._lacks("a law of supporting these items that is the same for all others")
-        hits = self.supported(np.arange(self.summary_size, dtype=np.uint32), items).sum(axis=1)
-        law: FloatArray = np.bincount(hits, minlength=len(items) + 1) / self.summary_size
+        law: FloatArray = np.bincount(self._hits(items), minlength=len(items) + 1) / self.summary_size
         return law
 
     def log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
@@ -211,7 +214,7 @@ class HR(FrequencyOracle):
         order = np.argsort(of.reshape(-1), kind="stable")
         ends = np.cumsum(np.bincount(of.reshape(-1), minlength=len(rows)))
         for row, users in zip(rows, np.split(order, ends[:-1]), strict=True):
-            found[users] = self._best_columns(row).draw(users.size, rng)
+            found[users] = rng.choice(self._best_columns(row), size=users.size)
         return found
 
     def expected_hits(
@@ -220,7 +223,7 @@ class HR(FrequencyOracle):
         """Return both for one wanted item; of several it hangs on which they are: see `crafted_support`."""
         if r > 1:
             raise self._lacks("a law of crafted reports that is the same for all items")
-        others = self._best_columns(np.zeros(1, np.int64)).support(self.domain_size)[1]
+        others = self._shares(self._best_columns(np.zeros(1, np.int64)))[1]
         return 1.0, float(others * (self.domain_size - 1))
 
     def crafted_support(
@@ -234,7 +237,7 @@ class HR(FrequencyOracle):
         sets = list(combinations(items.tolist(), r))
         for wanted in sets:
             weight = float(included[wanted[0]]) if r == 1 else 1 / len(sets)
-            support += weight * self._best_columns(np.array(wanted)).support(self.domain_size)
+            support += weight * self._shares(self._best_columns(np.array(wanted)))
         return support
 
     def uniform_reports(self, m: int, rng: np.random.Generator) -> Reports:
@@ -248,50 +251,18 @@ class HR(FrequencyOracle):
         miss = np.abs(self._sizes - size)
         return rng.choice(np.flatnonzero(miss == miss.min()), size=1).astype("<u4")
 
-    def _best_columns(self, wanted: Int64Array) -> "_Columns":
+    def _best_columns(self, wanted: Int64Array) -> UInt32Array:
         """Return the columns, but 0, that support most of the wanted items."""
-        basis = _null_space((wanted + 1).tolist(), self.bits)
-        if not basis:
-            hits = self.supported(np.arange(1, self.summary_size, dtype=np.uint32), wanted).sum(axis=1)
-            return _Columns((np.flatnonzero(hits == hits.max()) + 1).astype(np.uint32), span=False)
-        return _Columns(np.array(basis, np.uint32), span=True)
+        found = _sums(_null_space((wanted + 1).tolist(), self.bits))
+        if found.size:
+            return found
+        hits = self._hits(wanted)[1:]
+        return (np.flatnonzero(hits == hits.max()) + 1).astype(np.uint32)
 
-
-@dataclass(frozen=True, eq=False)
-class _Columns:
-    """Columns: those given, or all their sums modulo 2 but 0 where they `span` a space, of which they are a basis."""
-
-    given: UInt32Array
-    span: bool
-
-    def draw(self, m: int, rng: np.random.Generator) -> UInt32Array:
-        """Return m of them, drawn evenly."""
-        if not self.span:
-            return rng.choice(self.given, size=m)
-        which = rng.integers(1, 1 << self.given.size, size=m, dtype=np.uint32)
-        columns = np.zeros(m, np.uint32)
-        for i, vector in enumerate(self.given):
-            columns ^= np.where(which >> np.uint32(i) & np.uint32(1), vector, np.uint32(0))
-        return columns
-
-    def listed(self) -> UInt32Array:
-        """Return them all."""
-        if not self.span:
-            return self.given
-        columns = np.zeros(1, np.uint32)
-        for vector in self.given:
-            columns = np.concatenate([columns, columns ^ vector])
-        return columns[1:]
-
-    def support(self, d: int) -> FloatArray:
-        """Return for each of d items the share of them that supports it."""
-        rows = np.arange(1, d + 1, dtype=np.uint32)
-        even = ~_is_odd(self.given[:, None] & rows)
-        if not self.span:
-            share: FloatArray = even.mean(axis=0)
-            return share
-        number = 1 << self.given.size
-        return np.where(even.all(axis=0), 1.0, (number / 2 - 1) / (number - 1))
+    def _shares(self, columns: UInt32Array) -> FloatArray:
+        """Return for each item the share of the columns that supports it."""
+        shares: FloatArray = self.support_counts(columns) / columns.size
+        return shares
 
 
 def _is_odd(numbers: Reports) -> BoolArray:
@@ -319,3 +290,11 @@ def _basis(rows: Sequence[int]) -> list[int]:
             pivots = {bit: other ^ row if other >> lead & 1 else other for bit, other in pivots.items()}
             pivots[lead] = row
     return list(pivots.values())
+
+
+def _sums(basis: Sequence[int]) -> UInt32Array:
+    """Return all sums modulo 2 of independent numbers, but 0."""
+    sums = np.zeros(1, np.uint32)
+    for number in basis:
+        sums = np.concatenate([sums, sums ^ np.uint32(number)])
+    return sums[1:]

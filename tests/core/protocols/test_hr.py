@@ -1,6 +1,7 @@
 """Hadamard response: what its columns open to malicious users, and what the door and an alarm do about column 0."""
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -114,3 +115,17 @@ def test_the_solved_model_is_of_columns_alone() -> None:
     oracle = PROTOCOLS["grr"](0.5, 8)
     with pytest.raises(ParameterError, match="solved is of hr reports"):
         recover(oracle, np.full(8, 1 / 8), targets=[1], malicious_model="solved")
+
+
+def test_however_many_targets_are_named_little_memory_is_taken() -> None:
+    """Anybody may name all items but one; a matrix of columns and targets would take 49 GiB."""
+    oracle = HR(0.5, 100_000)
+    uniform = np.full(oracle.domain_size, 1 / oracle.domain_size)
+    recover(oracle, uniform, targets=[0], malicious_model="solved")  # what is imported once
+    tracemalloc.start()
+    try:
+        recover(oracle, uniform, targets=range(99_999), malicious_model="solved")
+        oracle.others_law(np.arange(65_535))  # whose rows are all sums of each other
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()
