@@ -115,7 +115,7 @@ def _excess(oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None,
     honest = project_simplex(estimates)
     rng = np.random.default_rng(n)  # the same answer to the same round
     # Reports, not normal noise: counts of few reports are skewed, and would raise the alarm in half of all rounds.
-    rounds = (oracle.honest_tally(rng.multinomial(n, honest / honest.sum()), rng) for _ in range(_SIMULATED))
+    rounds = (oracle.population_tally(honest / honest.sum(), n, rng) for _ in range(_SIMULATED))
     simulated = np.array([statistic(oracle.estimate(its.counts(oracle), n)) for its in rounds])
     deviation = float(simulated.std(ddof=1))
     skewness = float(((simulated - simulated.mean()) ** 3).mean() / deviation**3) if deviation > 0 else 0.0

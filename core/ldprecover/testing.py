@@ -243,20 +243,29 @@ def check_honest_tally(oracle: FrequencyOracle, rng: np.random.Generator) -> Non
     d = oracle.domain_size
     held = np.zeros(d, np.int64)
     held[: d - 1] = rng.multinomial(100, np.full(d - 1, 1 / (d - 1)))
-    tallies = [oracle.honest_tally(held, rng) for _ in range(_TALLIES)]
-    assert all(tally.n == 100 for tally in tallies)
-    counts = np.array([tally.counts(oracle) for tally in tallies], dtype=np.float64)
     p, q = oracle.p, oracle.q
     mean, variance = held * p + (100 - held) * q, held * p * (1 - p) + (100 - held) * q * (1 - q)
+    _check_moments(oracle, [oracle.honest_tally(held, rng) for _ in range(_TALLIES)], mean, variance)
+    # With the items drawn too, each report supports an item with one probability.
+    weights = held / 100
+    share = q + weights * (p - q)
+    drawn = [oracle.population_tally(weights, 100, rng) for _ in range(_TALLIES)]
+    _check_moments(oracle, drawn, 100 * share, 100 * share * (1 - share))
+    _refuses(lambda: oracle.honest_tally(held[:-1], rng))
+    _refuses(lambda: oracle.honest_tally(held - 1, rng))
+    assert not oracle.honest_tally(np.zeros(d, np.int64), rng).n
+
+
+def _check_moments(oracle: FrequencyOracle, tallies: list[Tally], mean: FloatArray, variance: FloatArray) -> None:
+    """The counts of tallies of 100 reports have these means and variances."""
+    assert all(tally.n == 100 for tally in tallies)
+    counts = np.array([tally.counts(oracle) for tally in tallies], dtype=np.float64)
     error = counts.mean(axis=0) - mean
     assert (np.abs(error) <= [bernstein_of(v * _TALLIES) / _TALLIES for v in variance]).all()
     # The fourth central moment of a sum of independent bits is at most 3 v^2 + v. Once in 10^9 a normal mean is 6.1
     # deviations off; half as much again is for the skewness of squares.
     deviation = np.sqrt((2 * variance**2 + variance) / _TALLIES)
     assert (np.abs(((counts - mean) ** 2).mean(axis=0) - variance) <= 1.5 * 6.1 * deviation).all()
-    _refuses(lambda: oracle.honest_tally(held[:-1], rng))
-    _refuses(lambda: oracle.honest_tally(held - 1, rng))
-    assert not oracle.honest_tally(np.zeros(d, np.int64), rng).n
 
 
 def check_encoded(oracle: FrequencyOracle, rng: np.random.Generator) -> None:

@@ -16,7 +16,7 @@ from ldprecover.errors import ParameterError
 from ldprecover.kernels import numpy_
 from ldprecover.kernels.bernoulli import unary_rows
 from ldprecover.kernels.xxhash32 import bucket_of, hash_items
-from ldprecover.types import Int64Array, UInt8Array, UInt16Array, UInt32Array
+from ldprecover.types import FloatArray, Int64Array, UInt8Array, UInt16Array, UInt32Array
 
 __all__ = [
     "backend",
@@ -26,6 +26,7 @@ __all__ = [
     "oue_counts",
     "unary_rows",
     "walsh_hadamard",
+    "walsh_hadamard_floats",
     "warm_up",
 ]
 
@@ -69,6 +70,13 @@ def walsh_hadamard(values: Int64Array) -> Int64Array:
     if values.ndim != 1 or values.size.bit_count() != 1:
         raise ValueError(f"values must be a vector of 2^b numbers, not of shape {values.shape}")
     return _counting().walsh_hadamard(values)
+
+
+def walsh_hadamard_floats(values: FloatArray) -> FloatArray:
+    """Return the same transform of K = 2^b floats, by numpy. Raises ValueError where K is no power of two."""
+    if values.ndim != 1 or values.size.bit_count() != 1:
+        raise ValueError(f"values must be a vector of 2^b numbers, not of shape {values.shape}")
+    return numpy_.transform_floats(values)
 
 
 def backend() -> str:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ldprecover.kernels.xxhash32 import BASE, PRIME2, PRIME3, PRIME4, bucket_ranges
 from ldprecover.types import BoolArray, FloatArray, Int64Array, UInt8Array, UInt16Array, UInt32Array, UInt64Array
 
-__all__ = ["grr_counts", "olh_counts", "oue_counts", "walsh_hadamard"]
+__all__ = ["grr_counts", "olh_counts", "oue_counts", "transform_floats", "walsh_hadamard"]
 
 _CHUNK = 1 << 16  # items that GRR widens to numpy's index type at once
 _CELLS = 1 << 16  # (report, item) tests that OLH makes at once
@@ -223,14 +223,20 @@ def walsh_hadamard(values: Int64Array) -> Int64Array:
     if int(values.sum()) >= _EXACT:  # no sum on the way is larger: below it all of them are floats without rounding
         high = walsh_hadamard(values >> _HALF)
         return (high << _HALF) + walsh_hadamard(values & ((1 << _HALF) - 1))
+    transformed: Int64Array = transform_floats(values.astype(np.float64)).astype(np.int64)
+    return transformed
+
+
+def transform_floats(values: FloatArray) -> FloatArray:
+    """Return the Walsh-Hadamard transform of 2^b floats."""
     bits = values.size.bit_length() - 1
     sizes = [1 << (bits // 3 + (i < bits % 3)) for i in range(3)]
     first, second, third = map(_hadamard, sizes)
-    cube = values.astype(np.float64).reshape(sizes)
+    cube = values.reshape(sizes)
     # In stacks of small products, which the linear algebra library leaves in this thread.
     cube = np.matmul(second, np.matmul(cube, third))
     cube = np.matmul(first, cube.transpose(1, 0, 2)).transpose(1, 0, 2)
-    transformed: Int64Array = cube.astype(np.int64, order="C").reshape(values.size)
+    transformed: FloatArray = cube.reshape(values.size)
     return transformed
 
 

@@ -165,6 +165,10 @@ class FrequencyOracle(CraftedReports):
         """
         return self._tally(self.perturb, self._true_counts(true_counts), rng)
 
+    def population_tally(self, weights: FloatArray, n: int, rng: np.random.Generator) -> Tally:
+        """Return a tally of n honest reports of users whose items are drawn from `weights`, a distribution."""
+        return self.honest_tally(rng.multinomial(n, weights), rng)
+
     def encoded_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
         """Return a tally of reports that encode, unperturbed, item v for true_counts[v] users.
 

@@ -183,6 +183,18 @@ class HR(FrequencyOracle):
         """Return a tally of honest reports: the reports themselves are drawn, in O(n + K)."""
         return self._drawn(self.perturb, self._true_counts(true_counts), rng)
 
+    def population_tally(self, weights: FloatArray, n: int, rng: np.random.Generator) -> Tally:
+        """Return a tally of n honest reports, drawn from its exact law in O(K log K), however many they are.
+
+        Of an item drawn from the weights a report is column y with probability (2/K)(1 - p + (2p-1) F(y)), where F(y)
+        is the weight of the items that the column supports.
+        """
+        rows = np.zeros(self.summary_size)
+        rows[1 : self.domain_size + 1] = weights
+        mass = (weights.sum() + kernels.walsh_hadamard_floats(rows)) / 2
+        law = 1 - self.p + (2 * self.p - 1) * mass
+        return Tally(rng.multinomial(n, law / law.sum()), n)
+
     def encoded_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
         """Return a tally of reports of `encode`: the reports themselves are drawn, in O(n + K)."""
         return self._drawn(self.encode, self._true_counts(true_counts), rng)
