@@ -103,7 +103,7 @@ class SS(UnaryEncoding):
         return log
 
     def honest_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
-        """Return a tally of honest reports, drawn from its exact law in O(dk).
+        """Return a tally of honest reports, drawn from its exact law in O(d k) at the most.
 
         With probability w a report is the user's item and k - 1 others at random, else any k of the d items at random;
         it holds the item with probability p where w = (p - k/d)/(1 - k/d).
@@ -128,16 +128,23 @@ class SS(UnaryEncoding):
         waiting, loose = np.zeros(k + 1, np.int64), np.zeros(k + 1, np.int64)  # by items still to choose
         waiting[k - 1], loose[k] = own.sum(), free
         counts = np.empty(d, np.int64)
+        low, high = k - 1, k + 1  # outside of these nobody is: reports have about as many to choose as each other
         for v in range(d):
+            some, ahead = slice(low, high), d - v
             # Those whose own item this is are any of those that have theirs ahead.
-            here = rng.multivariate_hypergeometric(waiting, int(own[v]), method="marginals")
-            waiting = waiting - here
-            ahead = d - v
-            chosen = rng.binomial(loose, np.minimum(left / ahead, 1.0))
-            also = rng.binomial(waiting, np.minimum(left / max(ahead - 1, 1), 1.0))
+            here = rng.multivariate_hypergeometric(waiting[some], int(own[v]), method="marginals")
+            waiting[some] -= here
+            chosen = rng.binomial(loose[some], np.minimum(left[some] / ahead, 1.0))
+            also = rng.binomial(waiting[some], np.minimum(left[some] / max(ahead - 1, 1), 1.0))
             counts[v] = own[v] + chosen.sum() + also.sum()
-            loose = loose - chosen + np.append(chosen[1:], 0) + here
-            waiting = waiting - also + np.append(also[1:], 0)
+            loose[some] += here - chosen
+            waiting[some] -= also
+            one = max(low, 1)
+            loose[one - 1 : high - 1] += chosen[one - low :]
+            waiting[one - 1 : high - 1] += also[one - low :]
+            there = np.flatnonzero(loose[one - 1 : high] + waiting[one - 1 : high])
+            if there.size:
+                low, high = one - 1 + int(there[0]), one + int(there[-1])
         return Tally(counts, int(own.sum()) + free)
 
     def _subsets(self, held: Int64Array, holds: BoolArray, words: Words) -> UInt8Array:
