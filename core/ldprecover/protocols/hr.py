@@ -105,7 +105,7 @@ class HR(FrequencyOracle):
         self._refuse_first(reports >= self.summary_size, f"the column must be from 0 to {self.summary_size - 1}")
 
     def check_submission(self, reports: Reports) -> None:
-        """Refuse a submission in which column 0 comes so often as honest ones have it once in 10^9, or less."""
+        """Refuse a submission in which column 0 comes so often that of honest ones less than one in 10^9 has it."""
         everything = reports == 0
         found = int(np.count_nonzero(everything))
         if found and found >= binomial_threshold(len(reports), self.everything, _IMPROBABLE):

@@ -154,7 +154,7 @@ class LocalRandomiser(ABC):
         """Raise ReportError, with position and reason, for the first report outside its range."""
 
     def check_submission(self, reports: Reports) -> None:
-        """Raise ReportError for checked reports that honest users send together once in 10^9, or less.
+        """Raise ReportError for checked reports that honest users send together less than once in 10^9.
 
         They are of one submission. What is that improbable is the protocol's own; most have nothing.
         """
