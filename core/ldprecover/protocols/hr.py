@@ -164,7 +164,7 @@ class HR(FrequencyOracle):
 
         Then the entry in the user's row tells nothing of theirs, and the columns are as good as uniformly random.
         """
-        span = _sums(_basis((items + 1).tolist()))
+        span = _sums(_basis(items + 1))
         if not np.isin(span[span <= self.domain_size], items + 1).all():
             raise self._lacks("a law of supporting these items that is the same for all others")
         law: FloatArray = np.bincount(self._hits(items), minlength=len(items) + 1) / self.summary_size
@@ -265,7 +265,7 @@ class HR(FrequencyOracle):
 
     def _best_columns(self, wanted: Int64Array) -> UInt32Array:
         """Return the columns, but 0, that support most of the wanted items."""
-        found = _sums(_null_space((wanted + 1).tolist(), self.bits))
+        found = _sums(_null_space(wanted + 1, self.bits))
         if found.size:
             return found
         hits = self._hits(wanted)[1:]
@@ -282,26 +282,24 @@ def _is_odd(numbers: Reports) -> BoolArray:
     return (np.bitwise_count(numbers) & np.uint8(1)).view(np.bool_)
 
 
-def _null_space(rows: Sequence[int], bits: int) -> list[int]:
+def _null_space(rows: Int64Array, bits: int) -> list[int]:
     """Return a basis of the numbers y of so many bits with popcount(row & y) even for every row."""
     pivots = {row.bit_length() - 1: row for row in _basis(rows)}
     free = (bit for bit in range(bits) if bit not in pivots)
     return [(1 << bit) | sum(1 << lead for lead, row in pivots.items() if row >> bit & 1) for bit in free]
 
 
-def _basis(rows: Sequence[int]) -> list[int]:
+def _basis(rows: Int64Array) -> list[int]:
     """Return a basis of all sums of the rows modulo 2: the highest bit of each is zero in all others."""
-    pivots: dict[int, int] = {}
-    for given in rows:
-        row = given
-        for bit, other in pivots.items():
-            if row >> bit & 1:
-                row ^= other
-        if row:
-            lead = row.bit_length() - 1
-            pivots = {bit: other ^ row if other >> lead & 1 else other for bit, other in pivots.items()}
-            pivots[lead] = row
-    return list(pivots.values())
+    basis: list[int] = []
+    left = rows
+    for bit in reversed(range(int(rows.max()).bit_length())):
+        has = (left >> bit & 1).astype(np.bool_)
+        if has.any():
+            lead = int(left[np.argmax(has)])
+            left = np.where(has, left ^ lead, left)
+            basis = [each ^ lead if each >> bit & 1 else each for each in basis] + [lead]
+    return basis
 
 
 def _sums(basis: Sequence[int]) -> UInt32Array:
