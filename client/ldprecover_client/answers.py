@@ -314,7 +314,30 @@ def _recovery(body: dict[str, Any]) -> dict[str, Any]:
     _columns(body, d, "poisoned", "malicious", "genuine", "recovered")
     if not all(type(target) is int and 0 <= target < d for target in _list(body, "targets")):
         raise InvalidAnswerError("targets must be an array of item indices")
+    concluded = body.get("conclusions")  # of some methods
+    if concluded is not None:
+        _check_conclusions(concluded, d)
     return body
+
+
+def _check_conclusions(concluded: Any, d: int) -> None:
+    if not isinstance(concluded, dict):
+        raise InvalidAnswerError("conclusions must be an object")
+    for name in ("standard_deviations", "lower", "upper"):
+        if concluded.get(name) is not None:
+            _columns(concluded, d, name)
+    for name in ("attack_probability", "beta", "beta_low", "beta_high", "history_weight"):
+        if concluded.get(name) is not None:
+            _number(concluded, name)
+    for row in _objects(concluded, "suspects"):
+        if _integer(row, "item", 0) >= d:
+            raise InvalidAnswerError("the suspects must be items")
+        _text(row, "label")
+        _number(row, "probability")
+    for row in _objects(concluded, "dropped"):
+        _text(row, "screen")
+        _text(row, "what")
+        _integer(row, "reports", 0)
 
 
 def read_methods(answer: Answer) -> dict[str, Any]:
@@ -349,9 +372,7 @@ def read_suspects(answer: Answer) -> dict[str, Any]:
 def _rows(answer: Answer, field: str, *, texts: Sequence[str], numbers: Sequence[str] = ()) -> dict[str, Any]:
     body = _object(answer)
     _text(body, "round")
-    for row in _list(body, field):
-        if not isinstance(row, dict):
-            raise InvalidAnswerError(f"{field} must be an array of objects")
+    for row in _objects(body, field):
         for name in texts:
             _text(row, name)
         for name in numbers:
@@ -479,6 +500,13 @@ def _list(body: dict[str, Any], name: str) -> list[Any]:
     if not isinstance(value, list):
         raise InvalidAnswerError(f"{name} must be an array")
     return value
+
+
+def _objects(body: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    rows = _list(body, name)
+    if not all(isinstance(row, dict) for row in rows):
+        raise InvalidAnswerError(f"{name} must be an array of objects")
+    return rows
 
 
 def _labels(body: dict[str, Any]) -> list[str]:

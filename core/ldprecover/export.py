@@ -3,7 +3,7 @@
 import hashlib
 import json
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -133,8 +133,18 @@ class RoundExport:
         malicious_model: str = "paper",
         support: ArrayLike | None = None,
         options: Mapping[str, object] | None = None,
+        history: "Sequence[RoundExport]" = (),
     ) -> Recovery:
-        """Return the recovery that the server answers with; `targets` are indices. Raises ParameterError."""
+        """Return the recovery that the server answers with, of a method that reads no reports there.
+
+        `targets` are indices; `history` are rounds over the same items that are known to be clean. Raises
+        ParameterError.
+        """
+        for round in history:
+            if round.parameters.items != self.parameters.items:
+                raise ParameterError(f"history: the round {round.name} has other items")
+            if round.round == self.round:
+                raise ParameterError("history: a round cannot be its own history")
         frequencies = self.estimates().frequencies
         return recover(
             self.parameters.oracle,
@@ -146,4 +156,5 @@ class RoundExport:
             n=self.tally.n,
             support=support,
             options=options,
+            history=[(round.parameters.oracle, round.tally) for round in history],
         )

@@ -195,7 +195,8 @@ class Method:
     of NEEDS it cannot do without, `better_with` those it can do without and uses where they are there.
     `gives` says what `recovered` is: a `distribution` (not negative, sums to one), `sum-one` (sums to
     one, may be negative) or `frequencies` (neither promised).
-    `cost` is one line. `unfit` returns why the method cannot work under a protocol, or None.
+    `long` says that it takes more than milliseconds on a few thousand items. `cost` is one line.
+    `unfit` returns why the method cannot work under a protocol, or None.
     """
 
     name: str
@@ -204,6 +205,7 @@ class Method:
     recover: Callable[[Knowledge], Recovery]
     needs: frozenset[str] = frozenset({"counts"})
     better_with: frozenset[str] = frozenset()
+    long: bool = False
     gives: Literal["distribution", "sum-one", "frequencies"] = "distribution"
     cost: str = "O(d log d)"
     options: tuple[Option, ...] = ()

@@ -54,7 +54,7 @@ class AlarmsAnswer:
 class RecoverQuestion:
     """What `ldprecover.recover` makes of a tally; `earlier` rounds, where they are given, tell the targets.
 
-    `reads` says whether the reports are there to be read.
+    `history` are rounds that are known to be clean. `reads` says whether the reports are there to be read.
     """
 
     kind: ClassVar[str] = "recover"
@@ -67,6 +67,7 @@ class RecoverQuestion:
     support: tuple[float, ...] | None
     options: Mapping[str, object]
     earlier: tuple[tuple[FrequencyOracle, Tally], ...] | None
+    history: tuple[tuple[FrequencyOracle, Tally], ...]
     reads: bool
 
     def answer(self, reports: ReportSource | None) -> RecoverAnswer:
@@ -87,6 +88,7 @@ class RecoverQuestion:
                 reports=reports,
                 support=self.support,
                 options=self.options,
+                history=self.history,
             )
         except ParameterError as error:
             if not nobody:

@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ldprecover.protocols import MAX_DOMAIN_SIZE, MAX_EPSILON, MIN_EPSILON, PROTOCOLS, own_parameters
 from ldprecover_server.access.tickets import MAX_COUNT
+from ldprecover_server.analysis.analyses import MAX_HISTORY
 from ldprecover_server.retention import PATTERN
 from ldprecover_server.rounds import NAME
 
@@ -15,6 +16,8 @@ __all__ = [
     "Accepted",
     "AlarmRaised",
     "Alarms",
+    "ConclusionsDrawn",
+    "DroppedReports",
     "Export",
     "Frequencies",
     "JobStatus",
@@ -35,6 +38,7 @@ __all__ = [
     "Status",
     "Suspect",
     "Suspected",
+    "SuspectedItem",
     "Version",
 ]
 
@@ -148,6 +152,14 @@ class RecoverRequest(_Request):
         dict[str, int | float],
         Meta(description="The method's own options, numbers by name."),
     ] = {}
+    history: Annotated[
+        list[str],
+        Meta(
+            max_length=MAX_HISTORY,
+            description="Closed rounds over the same items that are known to be clean, ids or names. None is taken "
+            "that is not named.",
+        ),
+    ] = []
 
 
 class _Head(Struct, kw_only=True):
@@ -298,7 +310,10 @@ class MethodSummary(Struct):
 
     name: str
     summary: str
-    needs: Annotated[list[str], Meta(description="Of counts, n, reports, targets: what it cannot do without.")]
+    needs: Annotated[list[str], Meta(description="Of counts, history, n, reports, targets: what it must have.")]
+    better_with: Annotated[
+        list[str], Meta(description="Of the same: what it can do without and uses where it is there.")
+    ]
     uses: Annotated[list[str], Meta(description="Fields of the request that change its result.")]
     gives: Annotated[
         Literal["distribution", "sum-one", "frequencies"],
@@ -357,6 +372,37 @@ class Suspected(Struct):
     suspects: list[Suspect]
 
 
+class SuspectedItem(Struct):
+    """An item that reports were made to raise."""
+
+    item: Annotated[int, Meta(description="Index.")]
+    label: str
+    probability: float
+
+
+class DroppedReports(Struct):
+    """Reports that a screen left out."""
+
+    screen: str
+    what: str
+    reports: int
+
+
+class ConclusionsDrawn(Struct, kw_only=True):
+    """How sure a method is of its result, and what it says of the attack; null where it says nothing."""
+
+    standard_deviations: list[float] | None
+    lower: Annotated[list[float] | None, Meta(description="Of intervals that hold 95 % of the frequencies.")]
+    upper: list[float] | None
+    attack_probability: float | None
+    beta: Annotated[float | None, Meta(description="Share of malicious reports among all.")]
+    beta_low: Annotated[float | None, Meta(description="Of beta's interval at 95 %.")]
+    beta_high: float | None
+    suspects: Annotated[list[SuspectedItem], Meta(description="The most probable first.")]
+    dropped: list[DroppedReports]
+    history_weight: Annotated[float | None, Meta(description="Probability that the history is a guide to this round.")]
+
+
 class Recovered(Struct, kw_only=True):
     """A recovery from the poisoned counts; columns follow the items."""
 
@@ -373,6 +419,7 @@ class Recovered(Struct, kw_only=True):
     genuine: Annotated[list[float], Meta(description="The estimate before refining.")]
     recovered: Annotated[list[float], Meta(description="The result: see the method's `gives`.")]
     notes: Annotated[list[str], Meta(description="What the method says about this result.")]
+    conclusions: Annotated[ConclusionsDrawn | None, Meta(description="Of methods that draw any.")]
 
 
 class JobStatus(Struct):

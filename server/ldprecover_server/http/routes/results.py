@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from ldprecover import Estimates, Tally
 from ldprecover.protocols.harmony import Mean, is_for_numbers
+from ldprecover_server.analysis.analyses import MAX_HISTORY
 from ldprecover_server.analysis.analyses import Caller as Asker
 from ldprecover_server.analysis.children import OnProgress
 from ldprecover_server.analysis.questions import RecoverAnswer
@@ -31,7 +32,14 @@ from ldprecover_server.errors import (
 from ldprecover_server.http import paths
 from ldprecover_server.http.answers import column, json
 from ldprecover_server.http.callers import PREFER, wants_job, while_there
-from ldprecover_server.http.messages import Frequencies, JobStatus, MeanOfNumbers, Recovered, RecoverRequest
+from ldprecover_server.http.messages import (
+    ConclusionsDrawn,
+    Frequencies,
+    JobStatus,
+    MeanOfNumbers,
+    Recovered,
+    RecoverRequest,
+)
 from ldprecover_server.http.routes.common import Caller, CurrentOrNamed, Rooms, described, read, rooms_of
 from ldprecover_server.http.routes.rounds import BODY
 from ldprecover_server.results import Results
@@ -54,7 +62,7 @@ READ = (
 ANALYSIS = (AnalysesBusyError, AnalysisTimeoutError, AnalysisTooLargeError, AnalysisFailedError)
 """How an analysis may be refused."""
 
-_SLACK = 4096
+_SLACK = 4096 + 160 * MAX_HISTORY
 _NUMBER = 26  # bytes of JSON that one number takes at the most, with the comma and a space
 
 
@@ -138,7 +146,7 @@ async def recover_frequencies(
 def _readable(results: Results, identifier: str, key: str | None) -> tuple[KnownRound, int]:
     """Return a round, and how many bytes a request to recover it may have.
 
-    That is every label, an index and a number for each item, and 4 KiB.
+    That is every label, an index and a number for each item, the names of other rounds, and 4 KiB.
     """
     round = results.readable(identifier, key)
     return round, round.labels_bytes + 2 * _NUMBER * round.oracle.domain_size + _SLACK
@@ -156,6 +164,7 @@ async def _recovered(
         malicious_model=wanted.malicious_model,
         support=wanted.support,
         options=wanted.options,
+        history=wanted.history,
         caller=caller,
         on_progress=tell,
     )
@@ -163,7 +172,8 @@ async def _recovered(
 
 
 def _written(round: KnownRound, wanted: RecoverRequest, answer: RecoverAnswer) -> bytes:
-    recovery = answer.recovery
+    recovery, items = answer.recovery, round.parameters.items
+    drawn = recovery.conclusions
     return msgspec.json.encode(
         Recovered(
             round=round.id,
@@ -173,11 +183,12 @@ def _written(round: KnownRound, wanted: RecoverRequest, answer: RecoverAnswer) -
             malicious_model=wanted.malicious_model,
             n=answer.n,
             malicious_sum=recovery.malicious_sum,
-            items=round.parameters.items,
+            items=items,
             poisoned=column(recovery.poisoned),
             malicious=column(recovery.malicious),
             genuine=column(recovery.genuine),
             recovered=column(recovery.recovered),
             notes=list(recovery.notes),
+            conclusions=None if drawn is None else msgspec.convert(drawn.to_dict(items), ConclusionsDrawn),
         )
     )
