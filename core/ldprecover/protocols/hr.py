@@ -43,7 +43,7 @@ class HR(FrequencyOracle):
 
     protocol = "hr"
     title = "Hadamard response"
-    traits = Traits()
+    traits = Traits(extremal=True)
     forms = ReportForms(
         json="one column y a report; it supports item v where popcount((v + 1) & y) is even.",
         packed="u4 a column.",
@@ -60,10 +60,6 @@ class HR(FrequencyOracle):
     @property
     def q(self) -> float:
         return 0.5
-
-    @property
-    def likelihood_ratio(self) -> float:
-        return math.exp(self.epsilon)
 
     @property
     def report_dtype(self) -> np.dtype:

@@ -1,6 +1,7 @@
 """The half of a protocol that its users see: parameters, reports, and the forms in which reports travel."""
 
 import functools
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -110,9 +111,9 @@ class LocalRandomiser(ABC):
     def likelihood_ratio(self) -> float | None:
         """P(z | v)/P(z | w) for an item v that z supports and an item w that it does not.
 
-        It is one number for all reports and items, e^eps where epsilon is spent in full; None where it is not one.
+        One number for all reports and items: e^eps of an extremal protocol, else None unless the protocol says it.
         """
-        return None
+        return math.exp(self.epsilon) if self.traits.extremal else None
 
     @property
     def fixed_size(self) -> int | None:
