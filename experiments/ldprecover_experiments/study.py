@@ -116,7 +116,9 @@ class Study:
                 raise ParameterError(f"{name} must be an integer of at least {least}, not {value!r:.40}")
         names = [spec.name for spec in self.methods]
         for name in names:
-            if names.count(name) > 1 or name in ("genuine", "poisoned"):
+            if name in ("genuine", "poisoned"):
+                raise ParameterError(f"a method cannot be called {name!r}: that is the estimate it is compared with")
+            if names.count(name) > 1:
                 raise ParameterError(f"two methods are called {name!r}: give one another name")
         for protocol, epsilon in product(self.protocols, self.epsilon):
             oracle = frequency_oracle(protocol, epsilon, 2)
