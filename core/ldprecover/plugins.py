@@ -133,7 +133,7 @@ def _method(method: Any) -> str:
 
 
 def check_class(kind: Any, base: type, attributes: Iterable[str] = ()) -> None:
-    """Raise ParameterError for what is no subclass of `base` that can be made, or has not these attributes."""
+    """Raise ParameterError unless `kind` is a subclass of `base` that can be made and has these attributes."""
     if not (isinstance(kind, type) and issubclass(kind, base)):
         raise ParameterError(f"it must be a subclass of {base.__name__}, not {kind!r:.80}")
     missing = [*sorted(getattr(kind, "__abstractmethods__", ())), *(n for n in attributes if not hasattr(kind, n))]

@@ -94,7 +94,7 @@ class CellFile:
 
     def _read(self) -> None:
         whole = self.file.read_bytes()
-        text = whole[: whole.rfind(b"\n") + 1].decode("utf-8", errors="replace")  # a torn last line is no line
+        text = whole[: whole.rfind(b"\n") + 1].decode("utf-8", errors="replace")  # a torn last line does not count
         rows = list(csv.reader(StringIO(text, newline="")))
         if not rows or tuple(rows[0]) != COLUMNS:
             raise ParameterError(f"{self.file} is not a file of cells of this version: name another folder with --out")

@@ -80,7 +80,7 @@ class Results:
             }
             return cls(given["name"], cells)
         except (ValueError, KeyError, TypeError) as error:
-            raise ParameterError(f"these are no results of a study: {error}") from error
+            raise ParameterError(f"these are not the results of a study: {error}") from error
 
     def to_frame(self) -> Any:
         """Return a data frame of pandas, a row for each cell and method. Raises ExperimentError without pandas."""

@@ -154,7 +154,7 @@ def test_other_methods_are_other_rows_of_a_file_of_cells(study: Callable[[str], 
         ("seed = -1", "seed must be an integer of at least 0"),
         ('data = ["cities", "cities"]', "two data sets are called cities"),
         ("data = [{column = 'pet'}]", "data must name its file"),
-        ("[", "is no TOML file"),
+        ("[", "is not a TOML file"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_words_with_the_file_s_name(

@@ -63,7 +63,7 @@ class GRR(FrequencyOracle):
         return self._items(items).astype("<u4")
 
     def check(self, reports: Reports) -> None:
-        self._refuse_first(reports >= self.domain_size, f"the item must be from 0 to {self.domain_size - 1}")
+        self._raise_first(reports >= self.domain_size, f"the item must be from 0 to {self.domain_size - 1}")
 
     def summarise(self, reports: Reports) -> Int64Array:
         return kernels.grr_counts(reports, self.domain_size)

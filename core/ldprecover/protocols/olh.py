@@ -114,7 +114,7 @@ class OLH(FrequencyOracle):
         return rows
 
     def check(self, reports: Reports) -> None:
-        self._refuse_first(reports["bucket"] >= self.hash_range, f"the bucket must be from 0 to {self.hash_range - 1}")
+        self._raise_first(reports["bucket"] >= self.hash_range, f"the bucket must be from 0 to {self.hash_range - 1}")
 
     def summarise(self, reports: Reports) -> Int64Array:
         return kernels.olh_counts(reports["seed"], reports["bucket"], self.domain_size, self.hash_range)
