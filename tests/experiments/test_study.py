@@ -209,7 +209,7 @@ def test_results_come_back_from_json(results: Results) -> None:
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"name": "x", "cells": [{}]}', '{"name": "x", "cells": []}'])
 def test_what_is_no_results_is_refused(text: str) -> None:
-    with pytest.raises(ParameterError, match="no results of a study"):
+    with pytest.raises(ParameterError, match="not the results of a study"):
         Results.from_json(text)
 
 
