@@ -59,7 +59,7 @@ class PoisonedRound:
     def clean(cls, oracle: FrequencyOracle, users: Population) -> Self:
         """Return the round in which these users report, and nobody else."""
         reports = users.reports(oracle)
-        nobody = Tally.empty(oracle.domain_size)
+        nobody = Tally.empty(oracle.summary_size)
         return cls(oracle, users.frequencies, Tally.of(oracle, reports), nobody, reports=reports)
 
     def under(self, attack: Attack | None, m: int, rng: np.random.Generator, targets: Targets | None = None) -> Self:
@@ -128,7 +128,7 @@ class Plan:
         """Return the tally of the malicious users. Only crafted reports are really made."""
         rng, model = self.malicious_rng, self.cell.model
         if not self.m:
-            return Tally.empty(self.oracle.domain_size)
+            return Tally.empty(self.oracle.summary_size)
         if model == "crafted":
             return Tally.of(self.oracle, self.malicious_reports())
         if model == "input":
