@@ -99,9 +99,13 @@ class PoisonedRound:
 
     @property
     def support(self) -> Vector:
-        """pi, the share of the malicious reports that support each item; 1/d where nobody is malicious."""
-        d = self.oracle.domain_size
-        return self.malicious.counts(self.oracle) / self.malicious.n if self.malicious.n else np.full(d, 1 / d)
+        """pi, the share of the malicious reports that support each item.
+
+        Where nobody is malicious, that of reports of one item each, or of as many as every report has.
+        """
+        if self.malicious.n:
+            return self.malicious.counts(self.oracle) / self.malicious.n
+        return np.full(self.oracle.domain_size, (self.oracle.fixed_size or 1) / self.oracle.domain_size)
 
 
 class Plan:
