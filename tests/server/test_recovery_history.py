@@ -53,10 +53,10 @@ def test_the_rounds_named_as_history_are_what_the_method_is_given(in_process: In
 
 
 def test_a_round_named_twice_is_one(in_process: InProcess) -> None:
-    id_ = round_of(in_process, reports_of(1), name="may")
+    id_ = round_of(in_process, reports_of(1), name="twice")
     round = round_of(in_process, reports_of(2), closed=False)
-    once = recovered(in_process, round, history=["may"])
-    assert recovered(in_process, round, history=["may", id_, "may"]) == once
+    once = recovered(in_process, round, history=["twice"])
+    assert recovered(in_process, round, history=["twice", id_, "twice"]) == once
 
 
 def test_what_cannot_be_history_is_refused_with_the_reason(in_process: InProcess, problem_of: ProblemOf) -> None:
@@ -90,9 +90,9 @@ def test_history_that_the_caller_may_not_read_is_refused(in_process: InProcess, 
 
 
 def test_a_method_that_takes_no_history_says_so(in_process: InProcess) -> None:
-    round_of(in_process, reports_of(1), name="may")
+    round_of(in_process, reports_of(1), name="unused")
     round = round_of(in_process, reports_of(2), closed=False)
-    answer = recovered(in_process, round, method="norm-sub", history=["may"])
+    answer = recovered(in_process, round, method="norm-sub", history=["unused"])
     assert answer["conclusions"] is None
     assert any("does not use history" in note for note in answer["notes"])
 
