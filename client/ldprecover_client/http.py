@@ -376,7 +376,7 @@ class Client(_Caller):
         return self._call(calls.methods(reference))
 
     def alarms(self, reference: str, *, rate: float = 1e-3) -> dict[str, Any]:
-        """Return the tests of the round, each at this false-alarm rate."""
+        """Return the tests of the round, each with a false-alarm rate of at most this."""
         return self._call(calls.alarms(reference, rate))
 
     def suspects(self, reference: str, *, rate: float = 0.05, drift: float = 0.0) -> dict[str, Any]:

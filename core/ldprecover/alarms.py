@@ -1,6 +1,6 @@
 """Alarms: tests of a round for reports that honest users would not have sent.
 
-Each has a null law that holds whatever the honest users' values are, so its false-alarm rate is known. An alarm
+Each has a null law that holds whatever the honest users' values are, so its false-alarm rate is bounded. An alarm
 says that something is wrong, not what the frequencies are without it; silence proves nothing: malicious
 users who lie about their value alone and perturb it honestly raise none of these.
 """
@@ -36,7 +36,7 @@ _LEAST_EXPECTED = 10.0  # reports in a bin of the chi-squared test
 class Alarm:
     """What a test found: it is raised when the statistic exceeds the threshold.
 
-    `rate` is the probability that a round of honest reports raises it. `meaning` says what the statistic is.
+    `rate` is at least the probability that a round of honest reports raises it: that of `excess` is often far less. `meaning` says what the statistic is.
     """
 
     name: str
@@ -70,7 +70,7 @@ def raise_alarms(
 ) -> tuple[Alarm, ...]:
     """Run every test that is for this protocol, those that read reports where `reports` are given.
 
-    `rate` is the false-alarm rate of each; of k tests together it is at most k times that. Raises
+    `rate` bounds the false-alarm rate of each; of k tests together it is at most k times that. Raises
     ParameterError for a rate outside [1e-9, 1/2) or a tally without a report.
     """
     if not LEAST_RATE <= rate < 0.5:

@@ -12,7 +12,7 @@ from ldprecover.errors import ParameterError
 from ldprecover.estimates import Estimates
 from ldprecover.history import Suspects, suspects
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery import Conclusions, Dropped, Recovery, ReportSource, recover
+from ldprecover.recovery import METHODS, Conclusions, Dropped, Recovery, ReportSource, recover
 from ldprecover.tally import Tally
 
 __all__ = [
@@ -76,12 +76,15 @@ class RecoverQuestion:
         if self.earlier is not None:
             targets = suspects(self.oracle, self.tally, self.earlier).items
             nobody = not targets
+        # Where nothing was raised, the stretch by an assumed eta only adds noise.
+        method = METHODS.get(self.method)
+        calm = nobody and method is not None and "eta" in method.uses
         try:
             recovery = recover(
                 self.oracle,
                 Estimates.of(self.oracle, self.tally).frequencies,
                 method=self.method,
-                eta=self.eta,
+                eta=0.0 if calm else self.eta,
                 targets=targets,
                 malicious_model=self.malicious_model,
                 n=self.tally.n,
@@ -95,7 +98,8 @@ class RecoverQuestion:
                 raise
             raise ParameterError(f"{error}; {NOBODY}") from error
         if nobody:
-            recovery = replace(recovery, notes=(*recovery.notes, f"Targets were inferred: {NOBODY}."))
+            assumed = ", and eta is 0" if calm else ""
+            recovery = replace(recovery, notes=(*recovery.notes, f"Targets were inferred: {NOBODY}{assumed}."))
         return RecoverAnswer(self.tally.n, recovery)
 
 

@@ -339,7 +339,7 @@ class AlarmRaised(Struct):
     raised: bool
     statistic: float
     threshold: float
-    rate: Annotated[float, Meta(description="Probability that honest reports raise it.")]
+    rate: Annotated[float, Meta(description="At least the probability that honest reports raise it.")]
     meaning: str
 
 
