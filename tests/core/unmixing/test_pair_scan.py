@@ -35,6 +35,17 @@ def test_a_set_whose_pairs_are_each_within_noise_is_found(t: int) -> None:
     assert score == pytest.approx(s * s / 2 - log_choose(48, t))
 
 
+def test_items_that_most_users_hold_have_pairs_as_honest_ones_do() -> None:
+    """Who holds the one does not hold the other: 12 deviations of covariance here, which are expected.
+
+    Of 120 pairs none is 6 deviations off, but once in 4e6.
+    """
+    oracle, rng = OUE(1.0, 16), np.random.default_rng(9)
+    held = np.where(rng.random(100_000) < 0.9, rng.integers(2, size=100_000), rng.integers(16, size=100_000))
+    pairs = pair_counts(oracle, oracle.perturb(held, rng), np.arange(16))
+    assert np.abs(pair_scores(pairs, oracle.p, oracle.q)).max() < 6
+
+
 @pytest.mark.parametrize("m", [0, 1, 2, 5])
 def test_among_fewer_than_six_items_there_is_no_set(m: int) -> None:
     found, score = best_set(np.zeros((m, m)))
