@@ -10,7 +10,7 @@ from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.base import Knowledge, Method, Option, Recovery, indices_named
 from ldprecover.recovery.detection import drop
-from ldprecover.recovery.reports import ReportSource, combinations
+from ldprecover.recovery.reports import ReportSource, combinations, pair_counts
 from ldprecover.types import BoolArray, Int64Array, Reports
 
 __all__ = ["METHOD", "Group", "abnormal_itemsets"]
@@ -86,16 +86,8 @@ def _left(oracle: FrequencyOracle, reports: Reports, found: Sequence[Group]) -> 
 
 
 def _pairs(oracle: FrequencyOracle, reports: Reports, *, items: Int64Array, found: Sequence[Group]) -> Int64Array:
-    """Return how many of the reports left support both of two items; the last row and column are of all that are left.
-
-    Row and column i are of items[i].
-    """
-    left = _left(oracle, reports, found)
-    # Single precision is exact up to 2^24 reports, and a block has 2^21 at most.
-    bits = np.ones((len(left), items.size + 1), np.float32)
-    bits[:, :-1] = oracle.supported(left, items)
-    together: Int64Array = (bits.T @ bits).astype(np.int64)
-    return together
+    """Return the pair counts of the reports left."""
+    return pair_counts(oracle, _left(oracle, reports, found), items)
 
 
 def _combinations_left(
