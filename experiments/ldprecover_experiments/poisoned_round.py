@@ -15,7 +15,7 @@ from ldprecover import OLH, Estimates, FrequencyOracle, ParameterError, Tally, f
 from ldprecover.simulation import input_poisoning_tally, one_hot_tally, sampled_tally
 from ldprecover_attacker import Attack, InputPoisoning, ItemAttack, Several
 from ldprecover_client import Population
-from ldprecover_experiments.attacks import AttackSpec
+from ldprecover_experiments.attacks import parse
 from ldprecover_experiments.setting import TARGETS, Cell, Crowd, malicious_users
 
 __all__ = ["HASH_ONLY", "Plan", "PoisonedRound", "Targets", "Vector", "draw_round", "variants"]
@@ -116,7 +116,7 @@ class Plan:
         self.m = malicious_users(crowd.n, cell.beta)
         self.oracle = _oracle(cell.protocol, cell.epsilon, d)
         secrets, self.genuine_rng, self.malicious_rng = map(np.random.default_rng, cell.seed(crowd, seed).spawn(3))
-        spec = None if cell.attack in ("none", "honest") else AttackSpec.parse(cell.attack)
+        spec = None if cell.attack in ("none", "honest") else parse(cell.attack)
         chosen = _targets(TARGETS if spec is None else spec.targets, crowd.items, secrets)
         self.targets = chosen if spec is not None and spec.targeted else None
         self.attack = None if spec is None else spec.make(cell.model, self.targets).resolve(crowd.items)

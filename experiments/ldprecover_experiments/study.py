@@ -23,8 +23,8 @@ from typing import Any, Self
 from ldprecover import ParameterError, frequency_oracle
 from ldprecover.recovery import METHODS, Knowledge
 from ldprecover_attacker import ATTACKS
-from ldprecover_client import DATASETS
 from ldprecover_experiments.attacks import AttackSpec
+from ldprecover_experiments.data import NAMES
 from ldprecover_experiments.measures import MethodSpec, Outcome
 from ldprecover_experiments.paper import PROTOCOLS
 from ldprecover_experiments.poisoned_round import Plan
@@ -214,7 +214,7 @@ def _several(given: Any, key: str, kinds: tuple[type, ...]) -> list[Any]:
 
 def _source(given: str | Mapping[str, Any], folder: Path) -> tuple[str | Path, str | None]:
     if isinstance(given, str):
-        return given if given in DATASETS else folder / given, None
+        return given if given in NAMES else folder / given, None
     _check_keys(given, _DATA_KEYS, "of data")
     if not isinstance(given.get("file"), str) or not isinstance(given.get("column", ""), str):
         raise ParameterError("data must name its file, and may name a column, as text")
