@@ -20,10 +20,12 @@ from ldprecover.recovery import (
     post_processing,
 )
 from ldprecover.recovery.base import AUTO, DEFAULT_ETA, MAX_ETA, NEEDS, Knowledge, Method, Option, Recovery
+from ldprecover.recovery.conclusions import Conclusions, Dropped
 from ldprecover.recovery.malicious import MALICIOUS_MODELS
 from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.share import MaliciousShare, estimate_share
 from ldprecover.recovery.simplex import project_simplex
+from ldprecover.tally import Tally
 from ldprecover.types import Reports
 
 __all__ = [
@@ -33,6 +35,8 @@ __all__ = [
     "MAX_ETA",
     "METHODS",
     "NEEDS",
+    "Conclusions",
+    "Dropped",
     "Knowledge",
     "MaliciousShare",
     "Method",
@@ -71,6 +75,7 @@ def recover(
     reports: "Reports | Callable[[], Iterable[Reports]] | ReportSource | None" = None,
     support: ArrayLike | None = None,
     options: Mapping[str, object] | None = None,
+    history: Iterable[tuple[FrequencyOracle, Tally]] = (),
 ) -> Recovery:
     """Return what `method` recovers from poisoned, unbiased and unclipped frequencies of the d items.
 
@@ -78,7 +83,8 @@ def recover(
     `Knowledge`; one that is given and not used is checked all the same, and a note says so. `n` is the number
     of reports, `reports` the reports themselves, packed: an array, a function that returns an
     iterator over arrays and is called for each pass, or a ReportSource of the same oracle, which can have them
-    measured in other processes. `options` are the method's own.
+    measured in other processes. `history` are earlier rounds over the same items, each its oracle and its tally,
+    that are known to be clean. `options` are the method's own.
     What is needed, promised and paid is in METHODS. Raises ParameterError, with the reason, for
     what a method cannot do.
     """
@@ -95,6 +101,7 @@ def recover(
         reports=_source(oracle, reports),
         support=None if support is None else finite_vector(support, "support"),
         options=chosen.checked({} if options is None else options),
+        history=history,  # type: ignore[arg-type]  # it checks what it is given
     )
     refusal = chosen.refusal(oracle, knowledge.gives)
     if refusal is not None:

@@ -12,7 +12,7 @@ from ldprecover.errors import ParameterError
 from ldprecover.estimates import Estimates
 from ldprecover.history import Suspects, suspects
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery import Recovery, ReportSource, recover
+from ldprecover.recovery import Conclusions, Dropped, Recovery, ReportSource, recover
 from ldprecover.tally import Tally
 
 __all__ = [
@@ -142,7 +142,10 @@ def pack(answer: Answer) -> bytes:
 def unpack_recovery(data: bytes) -> RecoverAnswer:
     """Return the answer to a RecoverQuestion."""
     found = _decoded(data)
-    return RecoverAnswer(found["n"], _made(Recovery, found["recovery"]))
+    recovery = found["recovery"]
+    if recovery["conclusions"] is not None:
+        recovery["conclusions"] = _conclusions(recovery["conclusions"])
+    return RecoverAnswer(found["n"], _made(Recovery, recovery))
 
 
 def unpack_alarms(data: bytes) -> AlarmsAnswer:
@@ -178,6 +181,12 @@ def _array(code: int, data: memoryview) -> Any:
     if code != _ARRAY:
         raise ValueError(f"no answer has the extension {code}")
     return np.frombuffer(data, dtype="<f8")
+
+
+def _conclusions(found: dict[str, Any]) -> Conclusions:
+    found["suspects"] = [(item, probability) for item, probability in found["suspects"]]
+    found["dropped"] = [_made(Dropped, each) for each in found["dropped"]]
+    return _made(Conclusions, found)
 
 
 T = TypeVar("T")
