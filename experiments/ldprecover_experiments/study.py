@@ -9,7 +9,6 @@ attacks = ["mga", {name = "apa", each = 4}, {name = "aa", kind = "peaked", model
 methods = ["norm-sub", "ldprecover", {method = "ldprecover", targets = true, name = "told"}]
 """
 
-import hashlib
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
@@ -163,7 +162,7 @@ class Study:
     @property
     def door(self) -> str:
         """What tells this study's rows in a file of cells from those of other methods."""
-        return "methods " + hashlib.sha256("\n".join(spec.text for spec in self.methods).encode()).hexdigest()[:16]
+        return self.work.door
 
     @property
     def cost(self) -> str:
@@ -251,7 +250,8 @@ def _method(given: str | Mapping[str, Any]) -> MethodSpec:
     rest = ", ".join(f"{key} {value}" for key, value in options.items() if key not in ("method", "name"))
     spec = MethodSpec(**{"name": f"{method} ({rest})" if rest else method} | options)
     METHODS[method].checked(spec.options)
-    for key, kind in (("name", str), ("targets", bool), ("support", bool), ("malicious_model", str)):
+    kinds = {"name": str, "malicious_model": str}
+    for key, kind in (kinds | dict.fromkeys(("targets", "support", "reads", "history"), bool)).items():
         if not isinstance(getattr(spec, key), kind):
             raise ParameterError(f"{key} of a method must be {'true or false' if kind is bool else 'text'}")
     return spec

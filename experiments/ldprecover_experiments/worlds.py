@@ -82,7 +82,7 @@ def _powered(weights: NDArray[np.float64], squares: float) -> NDArray[np.float64
         shares = (weights / weights.max()) ** power
         shares /= shares.sum()
         low, high = (power, high) if (shares**2).sum() < squares else (low, power)
-    return shares
+    return np.asarray(shares)
 
 
 def _dealt(

@@ -202,7 +202,7 @@ def test_a_mix_is_its_text_and_shares_the_users_out() -> None:
 
 @pytest.mark.parametrize("text", ["mix", "mix 3", "mix [[1]]", 'mix [[1, "mga"]]', 'mix [["a", "mga", "crafted"]]'])
 def test_a_text_that_is_no_mix_is_refused(text: str) -> None:
-    with pytest.raises(ParameterError, match="a mix is a list|attack must be one of"):
+    with pytest.raises(ParameterError, match=r"a mix is a list|attack must be one of"):
         parse(text)
 
 

@@ -1,6 +1,5 @@
 """Data sets that are formulas: their size, their users, their concentration."""
 
-import numpy as np
 import pytest
 
 from ldprecover_experiments import dataset_of

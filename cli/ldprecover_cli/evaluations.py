@@ -1,0 +1,71 @@
+"""`reproduce unmix`: the evaluation of un-mixing, or a part of it."""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+
+from ldprecover_cli.failures import UsageError, close_to
+from ldprecover_cli.output import note
+from ldprecover_cli.running import check_packages, finishing, make_folder, run_missing, show
+from ldprecover_cli.signals import ended_by_signals
+
+__all__ = ["evaluate"]
+
+_PRINTED = ("overall", "by protocol:", "by attack:", "by data:")
+"""What is printed; all tables are in the folder."""
+
+
+def evaluate(
+    only: Sequence[str],
+    data: Sequence[str] | None,
+    column: str | None,
+    users: int | None,
+    trials: int,
+    seed: int,
+    out: Path,
+    jobs: int,
+) -> None:
+    """Run what is missing of the evaluation, and write its cells, means, tables and figures."""
+    check_packages()
+    from ldprecover_experiments.cells import CellFile, Run, replaced
+    from ldprecover_experiments.evaluation import DATA, DRIFT, Only, cells_of, cost, methods
+    from ldprecover_experiments.figures import draw_scores
+    from ldprecover_experiments.results import Results
+    from ldprecover_experiments.runner import Work, run_cells
+    from ldprecover_experiments.scores import Scores
+    from ldprecover_experiments.setting import crowds_of
+    from ldprecover_experiments.tables import summarise, summary_csv
+
+    named = _named(only, ("data", *(each.name for each in fields(Only))))
+    crowds = crowds_of(named.pop("data", ()) or data or DATA, column, users)
+    part = Only(**named)
+    specs = methods(part.method)
+    places = cells_of(part, crowds, trials)
+    work = Work(crowds, seed, specs, floors=True, drift=DRIFT)
+    make_folder(out)
+    done, run = CellFile(out / "cells.csv"), Run(crowds, seed, work.door)
+    missing = [cell for cell in places if done.of(run, cell) is None]
+    jobs = max(1, min(jobs, len(missing)))
+    note(cost(missing, crowds, specs, jobs))
+    with ended_by_signals():
+        run_missing(missing, run, done, run_cells(missing, work, jobs, finishing))
+        found = {cell: done.of(run, cell) or [] for cell in places}
+        replaced(out / "cells.parquet", done.parquet())
+        replaced(out / "summary.csv", summary_csv(summarise(found)))
+        replaced(out / "unmix.json", Results("unmix", found).to_json() + "\n")
+        scores = Scores(found, places)
+        tables = list(scores.tables())
+        replaced(out / "unmix.md", "\n\n".join(f"{table.title}\n\n{table.markdown()}" for table in tables) + "\n")
+        draw_scores(scores, out)
+    show([table for table in tables if table.title.startswith(_PRINTED)])
+
+
+def _named(only: Sequence[str], keys: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return what --only names, by key: protocol=oue,olh. Raises UsageError."""
+    found: dict[str, tuple[str, ...]] = {}
+    for one in only:
+        key, equals, values = one.partition("=")
+        if not equals or key not in keys:
+            raise UsageError(f"--only is KEY=NAME[,NAME], not {one!r}; {close_to(key, keys) or ', '.join(keys)}")
+        found[key] = found.get(key, ()) + tuple(value.strip() for value in values.split(",") if value.strip())
+    return found
