@@ -1,4 +1,4 @@
-"""`reproduce unmix`: the evaluation of un-mixing, or a part of it."""
+"""`reproduce unmix` and `reproduce unseen`: the evaluation of un-mixing, and the search for what no alarm sees."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -9,7 +9,7 @@ from ldprecover_cli.output import note
 from ldprecover_cli.running import check_packages, finishing, make_folder, run_missing, show
 from ldprecover_cli.signals import ended_by_signals
 
-__all__ = ["evaluate"]
+__all__ = ["evaluate", "search_unseen"]
 
 _PRINTED = ("overall", "by protocol:", "by attack:", "by data:")
 """What is printed; all tables are in the folder."""
@@ -58,6 +58,68 @@ def evaluate(
         replaced(out / "unmix.md", "\n\n".join(f"{table.title}\n\n{table.markdown()}" for table in tables) + "\n")
         draw_scores(scores, out)
     show([table for table in tables if table.title.startswith(_PRINTED)])
+
+
+def search_unseen(
+    only: Sequence[str],
+    data: Sequence[str] | None,
+    column: str | None,
+    users: int | None,
+    generations: int,
+    seed: int,
+    out: Path,
+    jobs: int,
+) -> None:
+    """Search for the mixes of attacks that gain most of what is not seen, and print and write their table."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    from ldprecover_client import progress_bar
+    from ldprecover_experiments.cells import replaced
+    from ldprecover_experiments.paper import PROTOCOLS
+    from ldprecover_experiments.setting import crowds_of
+    from ldprecover_experiments.unseen import GENERATION, ROUNDS, Search, Verdicts, table, watchers
+
+    named = _named(only, ("protocol", "watcher"))
+    (crowd,) = crowds_of((data or ("cities",))[:1], column, users).values()
+    searches = [
+        Search(protocol, watcher, seed, generations)
+        for protocol in named.get("protocol", PROTOCOLS)
+        for watcher in named.get("watcher", watchers())
+    ]
+    make_folder(out)
+    total = len(searches) * generations * GENERATION
+    note(
+        f"{len(searches)} search{'' if len(searches) == 1 else 'es'} of {total // len(searches):,} mixes, each played in up to {ROUNDS} rounds of "
+        f"{crowd.n:,} users: about {max(1, round(total * _SECONDS * crowd.n / jobs / 60))} min with {jobs} "
+        f"process{'' if jobs == 1 else 'es'}."
+    )
+    verdicts, found, played = Verdicts(out / "unseen.jsonl"), [], 0
+    with ended_by_signals(), progress_bar("mixes") as progress:
+        pool = ProcessPoolExecutor(jobs, get_context("spawn")) if jobs > 1 else None
+        try:
+
+            def go_on(number: int) -> None:
+                nonlocal played
+                played += number
+                progress(played, total)
+
+            for search in searches:
+                run = verdicts.player(crowd, search, pool.map if pool else map)
+                found.append(search.run(run, go_on))
+        except (KeyboardInterrupt, SystemExit) as stopped:
+            stopped.add_note(f"{played} of {total} mixes were played; the same command goes on from there")
+            raise
+        finally:
+            if pool:
+                pool.shutdown(cancel_futures=True)
+    result = table(found)
+    replaced(out / "unseen.md", f"{result.title}\n\n{result.markdown()}\n")
+    show([result])
+
+
+_SECONDS = 4e-6
+"""For a mix and a user, on one core of 2020."""
 
 
 def _named(only: Sequence[str], keys: Sequence[str]) -> dict[str, tuple[str, ...]]:

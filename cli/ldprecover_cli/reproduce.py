@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ldprecover_cli.evaluations import evaluate
+from ldprecover_cli.evaluations import evaluate, search_unseen
 from ldprecover_cli.failures import UsageError, close_to
 from ldprecover_cli.options import Column, Seed
 from ldprecover_cli.output import counted, note
@@ -22,6 +22,9 @@ __all__ = ["add_to"]
 
 _BRIEF = ("table1", "mse", "fg", "km")
 """What `all` prints; the sweeps are pictures, and their means are in the file."""
+
+_ALONE = {"unmix": evaluate, "unseen": search_unseen}
+"""Evaluations that the paper has not."""
 
 _OF_THE_PAPER = {"data": "--data", "column": "--column", "users": "--users", "trials": "--trials", "seed": "--seed"}
 _OF_THE_PAPER |= {"over_http": "--over-http"}
@@ -38,7 +41,8 @@ def reproduce(
     what: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Tables and figures, all by default; or unmix, or the TOML file of one study.", metavar="WHAT"
+            help="Tables and figures, all by default; or unmix, or unseen, or the TOML file of one study.",
+            metavar="WHAT",
         ),
     ] = None,
     *,
@@ -47,7 +51,7 @@ def reproduce(
         typer.Option(
             help="cities, fire, emoji, ipums-like, fire-like, zipf, bump, geometric, or a CSV or Parquet file, such as "
             "your own IPUMS; give it once for each. "
-            "By default cities and fire; of unmix six worlds.",
+            "By default cities and fire; of unmix six worlds, of unseen cities.",
             metavar="NAME|FILE",
         ),
     ] = None,
@@ -58,7 +62,9 @@ def reproduce(
             min=1, help="Genuine users, n. By default the paper's number, for other data as many as they have."
         ),
     ] = None,
-    trials: Annotated[int, typer.Option(min=1, max=10_000, help="Trials of each setting.")] = 10,
+    trials: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Trials of each setting; of unseen, generations.")
+    ] = 10,
     seed: Seed = 0,
     out: Annotated[Path, typer.Option(help="Folder for results; one with results in it is gone on with.")] = Path(
         "reproduction"
@@ -70,7 +76,7 @@ def reproduce(
     only: Annotated[
         list[str] | None,
         typer.Option(
-            help="Of unmix, run this alone: a part, data, protocol, attack or method. May be repeated.",
+            help="Of unmix and unseen, run this alone: a part, data, protocol, attack, method. May be repeated.",
             metavar="KEY=NAME[,NAME]",
         ),
     ] = None,
@@ -85,7 +91,8 @@ def reproduce(
     JSON file of its name. A cell that is in the folder is not run again: after
     Ctrl-C the same command goes on. `unmix` is another evaluation, run alone:
     recoveries that know nothing against those of the paper, on more data and
-    under more attacks; its tables are in unmix.md.
+    under more attacks; its tables are in unmix.md. `unseen` searches for the
+    mixes of attacks with the highest gain that no alarm sees.
 
     Example: ldprecover reproduce table1 mse --out results
 
@@ -106,14 +113,14 @@ def reproduce(
             if source is not None and source.name == "COMMANDLINE":
                 raise UsageError(f"{name} is for the paper's tables and figures: a study's file says all")
         if only:
-            raise UsageError("--only is for unmix: a study's file says all")
+            raise UsageError("--only is for unmix and unseen: a study's file says all")
         _study(Path(what[0]), out, jobs)
-    elif "unmix" in what:
+    elif alone := [name for name in what if name in _ALONE]:
         if len(what) > 1 or over_http:
-            raise UsageError("unmix is run alone, and not over HTTP")
-        evaluate(only or [], data, column, users, trials, seed, out, jobs)
+            raise UsageError(f"{alone[0]} is run alone, and not over HTTP")
+        _ALONE[alone[0]](only or [], data, column, users, trials, seed, out, jobs)
     elif only:
-        raise UsageError("--only is for unmix: name tables and figures instead")
+        raise UsageError("--only is for unmix and unseen: name tables and figures instead")
     else:
         _paper(what, data, column, users, trials, seed, out, jobs, over_http=over_http)
     note(f"Took {time.monotonic() - started:.0f} s. The results are in {out}.")
