@@ -88,11 +88,11 @@ def search_unseen(
         for watcher in named.get("watcher", watchers())
     ]
     make_folder(out)
-    total = len(searches) * generations * GENERATION
+    total, several = len(searches) * generations * GENERATION, "" if len(searches) == 1 else "es"
+    minutes = max(1, round(total * _SECONDS * crowd.n / jobs / 60))
     note(
-        f"{len(searches)} search{'' if len(searches) == 1 else 'es'} of {total // len(searches):,} mixes, each played in up to {ROUNDS} rounds of "
-        f"{crowd.n:,} users: about {max(1, round(total * _SECONDS * crowd.n / jobs / 60))} min with {jobs} "
-        f"process{'' if jobs == 1 else 'es'}."
+        f"{len(searches)} search{several} of {total // len(searches):,} mixes, each played in up to {ROUNDS} rounds of "
+        f"{crowd.n:,} users: about {minutes} min with {jobs} process{'' if jobs == 1 else 'es'}."
     )
     verdicts, found, played = Verdicts(out / "unseen.jsonl"), [], 0
     with ended_by_signals(), progress_bar("mixes") as progress:
