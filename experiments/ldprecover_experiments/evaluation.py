@@ -39,8 +39,8 @@ FACTORS: dict[str, tuple[float, ...]] = {
 PARTS = ("base", "more", *FACTORS)
 """`base` is all data and protocols under the attacks of the catalogue, `more` other attacks on the first data set."""
 
-_DEAR = ("em", "k-means", "ldprecover-km")
-"""Methods that go over the reports many times."""
+_LEFT_OUT = ("conditional-probability", "em", "k-means", "ldprecover-km")
+"""Methods for one target alone, and those that go over the reports many times."""
 
 
 def _none(oracle: FrequencyOracle, r: int) -> tuple[str, str]:
@@ -133,7 +133,7 @@ def methods(named: Collection[str] = ()) -> list[MethodSpec]:
             found.append(MethodSpec("unmix", name))
             found.append(MethodSpec("unmix targets", name, targets=True))
             found.append(MethodSpec("unmix history", name, history=True))
-        elif name != "ldprecover" and name not in _DEAR and not name.endswith("-unprojected"):
+        elif name != "ldprecover" and name not in _LEFT_OUT and not name.endswith("-unprojected"):
             found.append(MethodSpec(name, method.name))
     kept = {"ldprecover", "norm-sub", *named}
     return [spec for spec in found if not named or spec.name in kept]
@@ -201,7 +201,7 @@ def cost(cells: Collection[Cell], crowds: Mapping[str, Crowd], specs: Sequence[M
         m = malicious_users(n, cell.beta)
         made = n + m if readers else m if cell.model == "crafted" else 0
         reports += made
-        seconds += 0.05 + 1e-4 * d + unmixed * (0.2 + 1e-3 * d) + made * (1e-6 + readers * (1e-6 + 1.5e-9 * d))
+        seconds += 0.05 + 1e-4 * d + unmixed * (0.2 + 1e-3 * d) + made * (1e-6 + readers * (3e-7 + 4e-10 * d))
         searched = cell.model == "crafted" and frequency_oracle(cell.protocol, cell.epsilon, d).traits.seeded
         seconds += m * 1e-4 if searched else 0.0
     return (
