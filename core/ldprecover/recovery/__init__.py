@@ -71,6 +71,7 @@ def recover(
     reports: "Reports | Callable[[], Iterable[Reports]] | ReportSource | None" = None,
     support: ArrayLike | None = None,
     options: Mapping[str, object] | None = None,
+    canaries: Iterable[int] = (),
 ) -> Recovery:
     """Return what `method` recovers from poisoned, unbiased and unclipped frequencies of the d items.
 
@@ -78,7 +79,7 @@ def recover(
     `Knowledge`; one that is given and not used is checked all the same, and a note says so. `n` is the number
     of reports, `reports` the reports themselves, packed: an array, a function that returns an
     iterator over arrays and is called for each pass, or a ReportSource of the same oracle, which can have them
-    measured in other processes. `options` are the method's own.
+    measured in other processes. `options` are the method's own. `canaries` are the items that nobody holds.
     What is needed, promised and paid is in METHODS. Raises ParameterError, with the reason, for
     what a method cannot do.
     """
@@ -95,6 +96,7 @@ def recover(
         reports=_source(oracle, reports),
         support=None if support is None else finite_vector(support, "support"),
         options=chosen.checked({} if options is None else options),
+        canaries=tuple(canaries),
     )
     refusal = chosen.refusal(oracle, knowledge.gives)
     if refusal is not None:
