@@ -10,7 +10,7 @@ from anyio import to_thread
 
 from ldprecover import ParameterError
 from ldprecover_server.access import tickets
-from ldprecover_server.access.rates import ReportLimits
+from ldprecover_server.access.rates import ReportRates
 from ldprecover_server.errors import ForbiddenError, InvalidTicketError, UnauthorizedError
 from ldprecover_server.keys import NAME, SCOPES, HashedKey, allows, find_key, hash_key, make_key, make_name
 from ldprecover_server.store import Store
@@ -48,12 +48,12 @@ class Access:
         store: Store,
         settings_key: str | None,
         *,
-        limits: ReportLimits | None = None,
+        rates: ReportRates | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
         self._settings = [HashedKey(_SETTINGS_KEY, "admin", hash_key(settings_key))] if settings_key else []
-        self._limits = limits
+        self._rates = rates
         self._clock = clock
         self._ticket_secret: bytes | None = None
         self._copy: list[HashedKey] = []
@@ -107,8 +107,8 @@ class Access:
 
     def take(self, key: HashedKey, reports: int) -> None:
         """Count reports that a key brings. Raises RateLimitedError for more than it may by now."""
-        if self._limits is not None:
-            self._limits.take(key.hash, reports)
+        if self._rates is not None:
+            self._rates.take(key.hash, reports)
 
     async def knows(self, key: str | None) -> bool:
         """Tell whether this is a key, of whatever scope, as the copy of the keys has it: it waits for nobody else."""
