@@ -6,8 +6,9 @@ canaries' with them. Canaries are public, and can be poisoned too: they are evid
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import count, islice
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from ldprecover.protocols import FrequencyOracle
 from ldprecover.tally import Tally
 from ldprecover.types import FloatArray
 
-__all__ = ["MAX_CANARIES", "CanaryShift", "canary_indices", "canary_shift"]
+__all__ = ["MAX_CANARIES", "CanaryShift", "canary_indices", "canary_labels", "canary_shift"]
 
 MAX_CANARIES = 100
 
@@ -57,6 +58,20 @@ def canary_indices(canaries: Iterable[int], d: int) -> tuple[int, ...]:
     if d - len(indices) < 2:
         raise ParameterError("canaries must leave at least two other items")
     return indices
+
+
+def canary_labels(items: Sequence[str], wanted: int | Sequence[str] | None) -> tuple[str, ...]:
+    """Return the labels of the canaries to add to items: those wanted, or so many of "canary 1", "canary 2", ….
+
+    Of these, labels that are items already are passed over, so that equal items have equal canaries.
+    """
+    if wanted is None:
+        return ()
+    if not isinstance(wanted, int):
+        return tuple(wanted)
+    taken = set(items)
+    numbered = (f"canary {i}" for i in count(1))
+    return tuple(islice((label for label in numbered if label not in taken), wanted))
 
 
 def canary_shift(oracle: FrequencyOracle, tally: Tally, canaries: Iterable[int]) -> CanaryShift:

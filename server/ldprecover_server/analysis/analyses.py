@@ -129,7 +129,17 @@ class Analyses:
             shares = None if support is None else tuple(support)
             before = None if earlier is None else self._pooled(round, earlier)
             return RecoverQuestion(
-                round.oracle, tally, method, eta, indices, malicious_model, shares, dict(options or {}), before, reads
+                round.oracle,
+                tally,
+                method,
+                eta,
+                indices,
+                malicious_model,
+                shares,
+                dict(options or {}),
+                before,
+                reads,
+                round.parameters.canaries,
             )
 
         if not reads and round.oracle.domain_size <= _SMALL:
@@ -166,7 +176,7 @@ class Analyses:
 
         def prepare() -> tuple[AlarmsQuestion, Iterable[bytes]]:
             now, complete, pieces = self._snapshot(round)
-            return AlarmsQuestion(round.oracle, now, rate, complete), pieces
+            return AlarmsQuestion(round.oracle, now, rate, complete, round.parameters.canaries), pieces
 
         name = partial(_name, "alarms", round, tally, [complete, rate])
         return round, unpack_alarms(await self._answer(name, prepare, caller, on_progress))

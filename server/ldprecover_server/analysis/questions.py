@@ -68,6 +68,7 @@ class RecoverQuestion:
     options: Mapping[str, object]
     earlier: tuple[tuple[FrequencyOracle, Tally], ...] | None
     reads: bool
+    canaries: tuple[int, ...] = ()
 
     def answer(self, reports: ReportSource | None) -> RecoverAnswer:
         """Recover. Raises ParameterError for what does not fit."""
@@ -87,6 +88,7 @@ class RecoverQuestion:
                 reports=reports,
                 support=self.support,
                 options=self.options,
+                canaries=self.canaries,
             )
         except ParameterError as error:
             if not nobody:
@@ -106,10 +108,12 @@ class AlarmsQuestion:
     tally: Tally
     rate: float
     reads: bool
+    canaries: tuple[int, ...] = ()
 
     def answer(self, reports: ReportSource | None) -> AlarmsAnswer:
         """Run the tests. Raises ParameterError."""
-        return AlarmsAnswer(self.tally.n, self.reads, raise_alarms(self.oracle, self.tally, reports, rate=self.rate))
+        alarms = raise_alarms(self.oracle, self.tally, reports, rate=self.rate, canaries=self.canaries)
+        return AlarmsAnswer(self.tally.n, self.reads, alarms)
 
 
 @dataclass(frozen=True, eq=False)
