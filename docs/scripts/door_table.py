@@ -13,12 +13,12 @@ from functools import partial
 
 import numpy as np
 from attack_table import ONLY_PADDED, attacks, targets_of
-from setting import Setting, asked_for
+from setting import Setting, asked_for, pads_one_item
 
 from ldprecover import FrequencyOracle, ParameterError, Tally, frequency_oracle
-from ldprecover.alarms import raise_alarms
 from ldprecover.canaries import canary_shift
 from ldprecover.laws import binomial_law
+from ldprecover.protocols import PROTOCOLS
 from ldprecover.protocols.seed_law import most_hits_law
 from ldprecover.quarantine import SeedScreen, impossible_sizes, of_impossible_size, of_seeds, unfit
 from ldprecover.types import FloatArray
@@ -26,7 +26,6 @@ from ldprecover_attacker import APA, APA2, MGA, MGAA, MLA, RIA, RPA, Attack, Inp
 from ldprecover_attacker.base import ModelledAttack
 from ldprecover_client import Population
 from ldprecover_experiments import PoisonedRound, dataset_of
-from ldprecover_experiments.paper import PROTOCOLS
 from ldprecover_experiments.tables import Table
 
 DEFAULT = Setting()
@@ -111,9 +110,9 @@ def shifted(
     if attack is not None:
         pi = attack.support(oracle, draw(), m=m)
         law = share * float((pi[canaries] - oracle.q).mean()) / (oracle.p - oracle.q)
-    alarm = [a for a in raise_alarms(oracle, poisoned, rate=RATE, canaries=canaries) if a.name == "canaries"]
+    low, high = found.bounds(RATE)
     left = gain_of(clean, poisoned, targets) - len(targets) * found.mean
-    raised = "raised" if alarm[0].raised else ""
+    raised = "" if low <= found.supported <= high else "raised"
     told = f"{max(0.0, -found.mean * (oracle.p - oracle.q) / oracle.q):.4f}"
     return [f"{law + 0.0:+.4f}", f"{found.mean:+.4f}", f"{found.standard_deviation:.4f}", raised, told, signed(left)]
 
@@ -123,8 +122,19 @@ def signed(gain: float) -> str:
     return f"{gain:+.2f}".replace("-0.00", "+0.00")
 
 
+def has(oracle: FrequencyOracle, canaries: list[int]) -> bool:
+    """Tell whether a round can set reports aside, or, with canaries, knows their law."""
+    if not canaries:
+        return unfit(oracle) is None
+    try:
+        oracle.others_law(np.array(canaries))
+    except ParameterError:
+        return False
+    return True
+
+
 def tables(setting: Setting) -> Iterator[str]:
-    """Yield a table of the quarantine for each protocol that has one, and then of the canaries for each protocol."""
+    """Yield a table of the quarantine for each protocol that has one, and then of the canaries likewise."""
     data = dataset_of(setting.dataset)
     users = Population.of(data, setting.users, setting.seed, draw="apportioned")
     d = len(data.items)
@@ -133,12 +143,12 @@ def tables(setting: Setting) -> Iterator[str]:
     for columns, added in ((QUARANTINE, 0), (SHIFT, CANARIES)):
         for protocol in PROTOCOLS:
             oracle = frequency_oracle(protocol, setting.epsilon, d + added)
-            if not added and unfit(oracle) is not None:
+            if not has(oracle, canaries[:added]):
                 continue
             clean = PoisonedRound.clean(oracle, users, tuple(canaries[:added]))
             rows = []
             for name, attack in attacks(targets).items():
-                if oracle.crafted_model != "padded" and name in ONLY_PADDED:
+                if not pads_one_item(oracle) and name in ONLY_PADDED:
                     continue
                 try:
                     if added:

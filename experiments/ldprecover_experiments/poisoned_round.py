@@ -59,7 +59,7 @@ class PoisonedRound:
     def clean(cls, oracle: FrequencyOracle, users: Population, canaries: Targets = ()) -> Self:
         """Return the round in which these users report, and nobody else; none of them holds a canary."""
         reports = users.reports(oracle, canaries)
-        nobody = Tally.empty(oracle.domain_size)
+        nobody = Tally.empty(oracle.summary_size)
         truth = np.zeros(oracle.domain_size)
         truth[np.delete(np.arange(truth.size), list(canaries))] = users.frequencies
         return cls(oracle, truth, Tally.of(oracle, reports), nobody, reports=reports)
@@ -101,9 +101,13 @@ class PoisonedRound:
 
     @property
     def support(self) -> Vector:
-        """pi, the share of the malicious reports that support each item; 1/d where nobody is malicious."""
-        d = self.oracle.domain_size
-        return self.malicious.counts(self.oracle) / self.malicious.n if self.malicious.n else np.full(d, 1 / d)
+        """pi, the share of the malicious reports that support each item.
+
+        Where nobody is malicious, that of reports of one item each, or of as many as every report has.
+        """
+        if self.malicious.n:
+            return self.malicious.counts(self.oracle) / self.malicious.n
+        return np.full(self.oracle.domain_size, (self.oracle.fixed_size or 1) / self.oracle.domain_size)
 
 
 class Plan:
@@ -130,7 +134,7 @@ class Plan:
         """Return the tally of the malicious users. Only crafted reports are really made."""
         rng, model = self.malicious_rng, self.cell.model
         if not self.m:
-            return Tally.empty(self.oracle.domain_size)
+            return Tally.empty(self.oracle.summary_size)
         if model == "crafted":
             return Tally.of(self.oracle, self.malicious_reports())
         if model == "input":
