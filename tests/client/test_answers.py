@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -340,7 +341,8 @@ def test_canaries_and_quarantine_are_part_of_a_round_and_of_its_digest():
     said = {"canaries": [2], "quarantine": True, "digest": digest}
     round_ = read_round(answer(a_round(**said)))
     assert (round_.parameters.canaries, round_.parameters.quarantine) == ((2,), True)
-    for changes in ({"canaries": [1]}, {"canaries": []}, {"quarantine": False}):
+    others: list[dict[str, Any]] = [{"canaries": [1]}, {"canaries": []}, {"quarantine": False}]
+    for changes in others:
         with pytest.raises(InconsistentRoundError, match="digest"):
             read_round(answer(a_round(**said | changes)))
     aside = {"sizes": 3, "seeds": None}

@@ -102,8 +102,11 @@ class Deletion(Room):
         """Delete what is left of rounds that are gone, while there is time. Raises ServiceError."""
         rows, gone = 0, self._gone()
         for seq in gone:
-            pieces = *(self._delete_segments(seq, table) for table in (segments, quarantine)), self._delete_keys(seq)
-            for piece in pieces:
+            for piece in (
+                self._delete_segments(seq, segments),
+                self._delete_keys(seq),
+                self._delete_segments(seq, quarantine),
+            ):
                 progress = in_pieces(piece, go_on)
                 rows += progress.rows
                 if not progress.done:

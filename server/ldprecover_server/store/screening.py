@@ -7,6 +7,7 @@ their support out of the tally and notes how far it has come: so each is moved e
 whoever comes next goes on there. A round is mixed only afterwards.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,10 +23,20 @@ from ldprecover_server.store.rounds import Rounds
 from ldprecover_server.store.schema import quarantine, rounds, segments, tallies
 from ldprecover_server.store.segments import leading, list_segments
 
-__all__ = ["Screening"]
+__all__ = ["Screening", "SetAside"]
 
 _TO_SCREEN = sa.and_(rounds.c.state == "closed", sa.not_(rounds.c.screened))
 _PASSES = 2
+
+
+@dataclass(frozen=True, eq=False)
+class SetAside:
+    """Reports of a round that are in quarantine together: why, and the hour they came in, since the epoch."""
+
+    reason: str
+    hour: int
+    reports: Reports
+    oracle: FrequencyOracle
 
 
 @dataclass
@@ -43,6 +54,25 @@ class Screening(Rounds):
     """The screening of a database's closed rounds."""
 
     _search: _Search | None = None
+
+    def quarantined(self, identifier: str) -> Iterator[SetAside]:
+        """Yield what a round has in quarantine, in the order in which it was set aside, some at a time.
+
+        Raises RoundNotFoundError, PluginNotLoadedError and StoreUnavailableError.
+        """
+        seq, after = self.round(identifier).seq, 0
+        oracle = self.parameters(seq).oracle
+        while True:
+            with self.database.read() as connection:
+                listed = leading(list_segments(connection, seq, after, table=quarantine))
+                if not listed:
+                    return
+                mine = quarantine.c.id.between(listed[0].id, listed[-1].id)
+                query = sa.select(quarantine).where(quarantine.c.round == seq, mine).order_by(quarantine.c.id)
+                rows = connection.execute(query).all()
+            for row in rows:
+                yield SetAside(row.reason, row.hour, _reports(oracle, row.data), oracle)
+            after = listed[-1].id
 
     def screen(self, go_on: GoOn = lambda: True) -> Progress:
         """Screen the rounds that are closed, while there is time; return how many reports were set aside.

@@ -182,7 +182,7 @@ def test_screening_that_breaks_off_loses_and_doubles_nothing(open_store: OpenSto
     for i in range(30, len(REPORTS)):
         commit(store, seq, [i])  # segments that go
     close(store, seq)
-    failed = []
+    failed: list[str] = []
 
     def fail(connection: object, cursor: object, text: str, *_: object) -> None:
         if text.startswith(statement) and not failed:
