@@ -78,6 +78,7 @@ def recover(
     support: ArrayLike | None = None,
     options: Mapping[str, object] | None = None,
     history: Iterable[tuple[FrequencyOracle, Tally]] = (),
+    canaries: Iterable[int] = (),
 ) -> Recovery:
     """Return what `method` recovers from poisoned, unbiased and unclipped frequencies of the d items.
 
@@ -86,7 +87,7 @@ def recover(
     of reports, `reports` the reports themselves, packed: an array, a function that returns an
     iterator over arrays and is called for each pass, or a ReportSource of the same oracle, which can have them
     measured in other processes. `history` are earlier rounds over the same items, each its oracle and its tally,
-    that are known to be clean. `options` are the method's own.
+    that are known to be clean. `options` are the method's own. `canaries` are the items that nobody holds.
     What is needed, promised and paid is in METHODS. Raises ParameterError, with the reason, for
     what a method cannot do.
     """
@@ -104,6 +105,7 @@ def recover(
         support=None if support is None else finite_vector(support, "support"),
         options=chosen.checked({} if options is None else options),
         history=history,  # type: ignore[arg-type]  # it checks what it is given
+        canaries=tuple(canaries),
     )
     refusal = chosen.refusal(oracle, knowledge.gives)
     if refusal is not None:

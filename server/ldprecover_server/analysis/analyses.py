@@ -149,6 +149,7 @@ class Analyses:
                 earlier=before,
                 history=self._pooled(round, clean),
                 reads=reads,
+                canaries=round.parameters.canaries,
             )
 
         long = reads or (chosen is not None and chosen.long)
@@ -187,7 +188,7 @@ class Analyses:
 
         def prepare() -> tuple[AlarmsQuestion, Iterable[bytes]]:
             now, complete, pieces = self._snapshot(round)
-            return AlarmsQuestion(round.oracle, now, rate, complete), pieces
+            return AlarmsQuestion(round.oracle, now, rate, complete, round.parameters.canaries), pieces
 
         name = partial(_name, "alarms", round, tally, [complete, rate])
         return round, unpack_alarms(await self._answer(name, prepare, caller, on_progress))

@@ -69,6 +69,7 @@ class RecoverQuestion:
     earlier: tuple[tuple[FrequencyOracle, Tally], ...] | None
     history: tuple[tuple[FrequencyOracle, Tally], ...]
     reads: bool
+    canaries: tuple[int, ...] = ()
 
     def answer(self, reports: ReportSource | None) -> RecoverAnswer:
         """Recover. Raises ParameterError for what does not fit."""
@@ -92,6 +93,7 @@ class RecoverQuestion:
                 support=self.support,
                 options=self.options,
                 history=self.history,
+                canaries=self.canaries,
             )
         except ParameterError as error:
             if not nobody:
@@ -112,10 +114,12 @@ class AlarmsQuestion:
     tally: Tally
     rate: float
     reads: bool
+    canaries: tuple[int, ...] = ()
 
     def answer(self, reports: ReportSource | None) -> AlarmsAnswer:
         """Run the tests. Raises ParameterError."""
-        return AlarmsAnswer(self.tally.n, self.reads, raise_alarms(self.oracle, self.tally, reports, rate=self.rate))
+        alarms = raise_alarms(self.oracle, self.tally, reports, rate=self.rate, canaries=self.canaries)
+        return AlarmsAnswer(self.tally.n, self.reads, alarms)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from ldprecover import Estimates, Tally
 from ldprecover.protocols.harmony import Mean, is_for_numbers
+from ldprecover.quarantine import Quarantined
 from ldprecover_server.analysis.analyses import MAX_HISTORY
 from ldprecover_server.analysis.analyses import Caller as Asker
 from ldprecover_server.analysis.children import OnProgress
@@ -40,7 +41,7 @@ from ldprecover_server.http.messages import (
     Recovered,
     RecoverRequest,
 )
-from ldprecover_server.http.routes.common import Caller, CurrentOrNamed, Rooms, described, read, rooms_of
+from ldprecover_server.http.routes.common import Caller, CurrentOrNamed, Rooms, described, read, rooms_of, set_aside
 from ldprecover_server.http.routes.rounds import BODY
 from ldprecover_server.results import Results
 from ldprecover_server.rounds import KnownRound
@@ -70,10 +71,10 @@ _NUMBER = 26  # bytes of JSON that one number takes at the most, with the comma 
 async def get_frequencies(request: Request, round: CurrentOrNamed, caller: Caller) -> Response:
     """Unbiased, unclipped estimates with standard errors, of every report answered before."""
     results = rooms_of(request).results
-    return await caller.run(lambda: json(_frequencies(*results.tally(round, caller.key))))
+    return await caller.run(lambda: json(_frequencies(*results.counted(round, caller.key))))
 
 
-def _frequencies(round: KnownRound, tally: Tally) -> Frequencies:
+def _frequencies(round: KnownRound, tally: Tally, aside: Quarantined | None) -> Frequencies:
     oracle = round.oracle
     estimates = Estimates.of(oracle, tally) if tally.n else None
     return Frequencies(
@@ -88,6 +89,8 @@ def _frequencies(round: KnownRound, tally: Tally) -> Frequencies:
         frequencies=column(estimates.frequencies) if estimates else None,
         standard_errors=column(estimates.standard_errors) if estimates else None,
         sum=estimates.sum if estimates else None,
+        canaries=round.parameters.canaries,
+        quarantined=set_aside(aside),
         mean=_mean(round, tally) if is_for_numbers(round.parameters) else UNSET,
     )
 
