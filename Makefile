@@ -41,6 +41,9 @@ $(STAMP): $(COMMAND) requirements.lock
 demo: ldprecover
 	$(BIN)/ldprecover demo
 
+# Without bytecode every process that a test starts would compile the project again.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Work stealing keeps neighbours together, so that a module's server is started once, not by every worker.
 PYTEST := -m pytest -n auto --dist worksteal
 
