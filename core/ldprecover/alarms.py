@@ -37,7 +37,8 @@ _LEAST_EXPECTED = 10.0  # reports in a bin of the chi-squared test
 class Alarm:
     """What a test found: it is raised when the statistic exceeds the threshold.
 
-    `rate` is at least the probability that a round of honest reports raises it: that of `excess` is often far less. `meaning` says what the statistic is.
+    `rate` is at least the probability that a round of honest reports raises it: that of `excess` is often
+    far less. `meaning` says what the statistic is.
     """
 
     name: str
@@ -77,8 +78,8 @@ def raise_alarms(
     """Run every test that is for this protocol, those that read reports where `reports` are given.
 
     `canaries` are indices of items that nobody holds: with some there is a test of them, unless the protocol has no
-    law of their joint support. `rate` bounds the false-alarm rate of each; of k tests together it is at most k times that.
-    Raises ParameterError for a rate outside [1e-9, 1/2) or a tally without a report.
+    law of their joint support. `rate` bounds the false-alarm rate of each; of k tests together it is at most k
+    times that. Raises ParameterError for a rate outside [1e-9, 1/2) or a tally without a report.
     """
     if not LEAST_RATE <= rate < 0.5:
         raise ParameterError(f"rate must be at least {LEAST_RATE:g} and below 0.5, not {rate}")
