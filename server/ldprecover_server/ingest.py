@@ -39,14 +39,14 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds between the tries of one com
 class Submission:
     """One submission on its way: `packed` reports, checked; key and digest taken; the answer awaited.
 
-    Only 16 bytes of SHA-256 of the idempotency key are kept, and a digest of the packed reports
+    Only 16 bytes of SHA-256 of the submission key are kept, and a digest of the packed reports
     that is salted with the key itself: without the key, neither tells anything of the report.
     """
 
     __slots__ = ("cells", "digest", "future", "key", "oracle", "packed", "seq")
 
-    def __init__(self, seq: int, oracle: FrequencyOracle, idempotency_key: str, packed: bytes | bytearray) -> None:
-        key = idempotency_key.encode("ascii")
+    def __init__(self, seq: int, oracle: FrequencyOracle, submission_key: str, packed: bytes | bytearray) -> None:
+        key = submission_key.encode("ascii")
         self.seq = seq
         self.oracle = oracle
         self.packed = packed
@@ -93,7 +93,7 @@ class Ingest:
     There is no timer: while one group commits, the next gathers, at most `group_bytes` of it, and at most
     `group_cells` items to hash, so that none is counted for long. A
     submission is answered when the transaction that holds it is on disk. At most `max_waiting`
-    submissions wait, each at most `request_seconds`; then it is answered that its outcome is not
+    submissions wait, each at most `waiting_seconds`; then it is answered that its outcome is not
     known, and dropped if no group has it yet. A commit that fails for want of the database is tried
     again for as long. The event loop and the writer meet once a group, not once a submission: every
     meeting costs a change of thread. While anyone waits the writer takes group after group by itself.
@@ -106,12 +106,12 @@ class Ingest:
         max_waiting: int,
         group_bytes: int,
         group_cells: int = 1 << 31,
-        request_seconds: float = 30.0,
+        waiting_seconds: float = 30.0,
         metrics: Metrics | None = None,
     ) -> None:
         self._store = store
-        self._request_seconds = request_seconds
-        self._deadlines = Deadlines(request_seconds)
+        self._waiting_seconds = waiting_seconds
+        self._deadlines = Deadlines(waiting_seconds)
         self._metrics = metrics or Metrics()
         self._stopping = threading.Event()
         self._storage_full = False  # the last commit found the disk so
@@ -136,7 +136,7 @@ class Ingest:
         """Stop the writer once the group it has is stored. Whoever still waits must have been answered."""
         self._stopping.set()
         self._groups.put(None)
-        self._thread.join(self._request_seconds)
+        self._thread.join(self._waiting_seconds)
         if self._thread.is_alive():  # nobody waits any more: whoever did has been answered that it is not known
             _log.warning("the database has not answered the last commit; the process ends without its answer")
 
@@ -180,7 +180,7 @@ class Ingest:
     def _expire(self, submission: Submission) -> None:
         if submission.future is not None and not submission.future.done():
             submission.future.set_exception(
-                StoreUnavailableError(f"the submission has waited {self._request_seconds:g} seconds for its commit")
+                StoreUnavailableError(f"the submission has waited {self._waiting_seconds:g} seconds for its commit")
             )
         # They wait in the order in which they came: whoever is answered stands first.
         with self._taking:
@@ -274,7 +274,7 @@ class Ingest:
 
     def _commit_surely(self, batches: list[_Batch]) -> list[list[Outcome]]:
         """Commit; when the outcome is unknown run the same transaction again, which finds what was stored."""
-        end = time.monotonic() + self._request_seconds
+        end = time.monotonic() + self._waiting_seconds
         pause = _FIRST_PAUSE
         while True:
             try:

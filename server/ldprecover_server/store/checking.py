@@ -15,7 +15,7 @@ from ldprecover.errors import LDPRecoverError
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_server.store.deletion import count_at_most
 from ldprecover_server.store.rounds import Rounds, parameters_of
-from ldprecover_server.store.schema import keys, rounds, segments, tallies
+from ldprecover_server.store.schema import rounds, segments, submission_keys, tallies
 from ldprecover_server.store.segments import leading, list_segments, read_segments
 
 __all__ = ["Checking", "Finding"]
@@ -55,7 +55,9 @@ class Checking(Rounds):
             if round is None:  # deleted meanwhile
                 return
             if round.state == "gone":
-                left = sum(count_at_most(connection, table, table.c.round == seq) for table in (segments, keys))
+                left = sum(
+                    count_at_most(connection, table, table.c.round == seq) for table in (segments, submission_keys)
+                )
                 yield Finding(round.name, "rows of a deleted round, yet to go", 0, left, fault=False)
                 return
             if round.protocol not in PROTOCOLS:
@@ -88,12 +90,12 @@ class Checking(Rounds):
 
     def _check_keys(self, connection: sa.Connection, round: Any, tally: Tally) -> Iterator[Finding]:
         """Each submission left a key, and had one report at least."""
-        count = sa.select(sa.func.count()).select_from(keys).where(keys.c.round == round.seq)
+        count = sa.select(sa.func.count()).select_from(submission_keys).where(submission_keys.c.round == round.seq)
         found = connection.scalars(count).one()
         if found > tally.n:
-            yield Finding(round.name, "idempotency keys, at most one for each report", tally.n, found)
+            yield Finding(round.name, "submission keys, at most one for each report", tally.n, found)
         if tally.n and not found:
-            yield Finding(round.name, "idempotency keys, at least one for any reports", 1, found)
+            yield Finding(round.name, "submission keys, at least one for any reports", 1, found)
 
     def _check_reports(
         self, connection: sa.Connection, round: Any, parameters: RoundParameters, oracle: FrequencyOracle, tally: Tally

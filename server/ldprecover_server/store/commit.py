@@ -140,10 +140,10 @@ class Commit:
         new: set[bytes] = set()
         if round.state == "open":
             wanted = {key: batch.submissions[first[key]].digest for key in sorted(first)}
-            new = self._database.insert_keys(connection, batch.seq, wanted)
+            new = self._database.insert_submission_keys(connection, batch.seq, wanted)
         known = {key: batch.submissions[i].digest for key, i in first.items() if key in new}
         if missing := [key for key in first if key not in new]:
-            known |= self._database.known_keys(connection, batch.seq, missing)
+            known |= self._database.known_submission_keys(connection, batch.seq, missing)
 
         outcomes = []
         for i, submission in enumerate(batch.submissions):

@@ -15,7 +15,7 @@ from ldprecover_server.errors import RoundNotFoundError
 from ldprecover_server.store.jobs import delete_jobs
 from ldprecover_server.store.room import Room
 from ldprecover_server.store.rounds import StoredRound, find
-from ldprecover_server.store.schema import jobs, keys, metadata, rounds, segments
+from ldprecover_server.store.schema import jobs, metadata, rounds, segments, submission_keys
 from ldprecover_server.store.segments import leading, list_segments
 
 __all__ = ["COUNTED_AT_MOST", "Deletion", "GoOn", "Piece", "Progress", "count_at_most", "for_seconds", "in_pieces"]
@@ -30,7 +30,7 @@ _FIRST, _MOST = 256, 1 << 16  # rows of one transaction
 _OTHERS = [
     table
     for table in metadata.sorted_tables
-    if table not in (segments, keys) and any(key.column is rounds.c.seq for key in table.foreign_keys)
+    if table not in (segments, submission_keys) and any(key.column is rounds.c.seq for key in table.foreign_keys)
 ]
 """Every other table of a round's rows: so few of them that they go in one transaction."""
 
@@ -123,7 +123,7 @@ class Deletion(Room):
             return sum(
                 count_at_most(connection, table, table.c.round == seq)
                 for seq in self._gone()
-                for table in (segments, keys)
+                for table in (segments, submission_keys)
             )
 
     def purge(self, go_on: GoOn = lambda: True) -> Progress:
@@ -172,10 +172,11 @@ class Deletion(Room):
             nonlocal after
             with self.database.write() as connection:
                 self.database.take_turn(connection)
-                left = sa.and_(keys.c.round == seq, keys.c.key > after)
-                found = connection.scalars(sa.select(keys.c.key).where(left).order_by(keys.c.key).limit(limit)).all()
+                key = submission_keys.c.key
+                left = sa.and_(submission_keys.c.round == seq, key > after)
+                found = connection.scalars(sa.select(key).where(left).order_by(key).limit(limit)).all()
                 if found:
-                    connection.execute(sa.delete(keys).where(left, keys.c.key <= found[-1]))
+                    connection.execute(sa.delete(submission_keys).where(left, key <= found[-1]))
                     after = found[-1]
                 return len(found)
 

@@ -1,13 +1,13 @@
 """The tables, for SQLite and Postgres alike.
 
-No column here links a person to a report: key rows hold neither time nor position nor segment, and
+No column here links a person to a report: submission keys hold neither time nor position nor segment, and
 a segment holds reports of a whole commit, shuffled, with the hour. What the databases keep beside the
 columns (row versions, places in files) does link the two until the round is closed and mixed: see `mixing`.
 """
 
 import sqlalchemy as sa
 
-__all__ = ["access_keys", "jobs", "keys", "metadata", "refusals", "rounds", "secrets", "segments", "tallies"]
+__all__ = ["access_keys", "jobs", "metadata", "refusals", "rounds", "secrets", "segments", "submission_keys", "tallies"]
 
 metadata = sa.MetaData()
 
@@ -45,11 +45,11 @@ rounds = sa.Table(
     sqlite_autoincrement=True,  # the current round is the one opened last: seq is never given twice
 )
 
-keys = sa.Table(
+submission_keys = sa.Table(
     "keys",
     metadata,
     _round_column(primary_key=True),
-    sa.Column("key", sa.LargeBinary(16), primary_key=True),  # 16 bytes of SHA-256 of the idempotency key
+    sa.Column("key", sa.LargeBinary(16), primary_key=True),  # 16 bytes of SHA-256 of the submission key
     sa.Column("digest", sa.LargeBinary(16), nullable=False),  # of the packed reports, salted with the key itself
     sqlite_with_rowid=False,  # no hidden row number that tells the order of arrival
 )
