@@ -1,6 +1,7 @@
 """Screens: what of a round's reports is dropped, and what is found by it."""
 
 import itertools
+import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import cache
@@ -168,6 +169,27 @@ def test_reports_are_read_a_few_times(rows: Callable[[], np.ndarray], passes: in
     seen: set[int] = set()
     screen(ReportSource(ORACLES["olh"], rows(), progress=lambda number, _: seen.add(number)))
     assert len(seen) <= passes
+
+
+@every_protocol
+def test_what_the_screens_hold_does_not_grow_with_the_reports(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The most memory allocated at once for 100 blocks and for 20 differs by less than a byte for each report more."""
+    oracle, rows = ORACLES[protocol], attacked(protocol, MGA(TARGETS[0]))[:1000]
+    monkeypatch.setattr(reports, "_CELLS", 1000 * D)
+
+    def peak(blocks: int) -> int:
+        tracemalloc.reset_peak()
+        before = tracemalloc.get_traced_memory()[0]
+        found = screen(ReportSource(oracle, lambda: itertools.repeat(rows, blocks)))
+        assert found.dropped
+        return tracemalloc.get_traced_memory()[1] - before
+
+    screen(ReportSource(oracle, rows))  # what is made once is not counted
+    tracemalloc.start()
+    try:
+        assert peak(100) - peak(20) < 80 * 1000
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("oracle", [GRR(1.0, D), HR(1.0, D), SS(1.0, D, 16), OUE(1.0, 15)], ids=lambda o: o.protocol)

@@ -79,10 +79,10 @@ def test_a_set_is_suspicious_also_where_no_report_can_be_told_to_be_crafted() ->
 
 
 def test_items_that_reports_support_too_seldom_together_are_found() -> None:
-    """Reports each of which supports exactly one of twelve items lower all their pairs."""
-    rng, targets = np.random.default_rng(22), np.arange(20, 32)
+    """Each of eleven items as often as honest reports support it, but always exactly three: that lowers all pairs."""
+    rng, targets = np.random.default_rng(22), np.arange(20, 31)
     bits = rng.random((4_000, D)) < OUE_.q
-    bits[:, targets] = np.eye(12, dtype=np.bool_)[rng.integers(12, size=4_000)]
+    bits[:, targets] = rng.permuted(np.tile(np.arange(11) < 3, (4_000, 1)), axis=1)
     made = np.packbits(bits, axis=1, bitorder="little")
     found = screen(ReportSource(OUE_, np.concatenate([OUE_.perturb(rng.integers(D, size=N), rng), made])))
     assert found.suspects == tuple(targets.tolist())

@@ -19,12 +19,12 @@ from ldprecover.recovery.unmixing.excess import excess_bins
 from ldprecover.recovery.unmixing.kept import Kept, lost, sized_tally
 from ldprecover.recovery.unmixing.measured import Measured, measured_of_counts
 from ldprecover.recovery.unmixing.set_search import SharedSets, shared_sets
+from ldprecover.recovery.unmixing.unmixer import LEAST_ITEMS
 from ldprecover.tally import Tally
 from ldprecover.types import BoolArray, FloatArray, Int64Array
 
 __all__ = ["screen", "unfit"]
 
-_LEAST_ITEMS = 16  # below, the largest half of the items is no set to look for
 _NONE = 1e-6  # honest reports of a size, expected at the most, that make each such report impossible
 _RARE = 1e-4  # probability of a size up to which it may be far too frequent: beyond 20 + 10 times what is expected
 _SIZES_SHARE = 0.1  # of a size that must be above the honest fit
@@ -39,8 +39,8 @@ def unfit(oracle: FrequencyOracle) -> str | None:
             f"the items that an honest {oracle.protocol} report supports are not independent of each other, so "
             "what is left after a screen would be biased"
         )
-    if oracle.domain_size < _LEAST_ITEMS:
-        return f"there are fewer than {_LEAST_ITEMS} items"
+    if oracle.domain_size < LEAST_ITEMS:
+        return f"there are fewer than {LEAST_ITEMS} items"
     return None
 
 

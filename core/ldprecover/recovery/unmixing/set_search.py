@@ -24,7 +24,7 @@ _ROUNDS = 3
 _SHARE = 0.03  # of a bin that must be above the honest fit
 _TOO_FULL = 12.0  # standard deviations by which the dropped bins must be above it
 _RAISED = 5.0  # standard deviations by which reports in these bins must support another item of the set more often
-_SUSPICIOUS = 8.0  # pair scores that make a set suspicious of which no report is dropped; honest ones reach 5
+_SUSPICIOUS = 8.0  # score of a set that is suspicious though no report is dropped: one honest round in 2,000 has one
 _HONEST = 0.5  # probability of the dropped bins, for a user who holds none of the set, that is too much to lose
 
 
