@@ -245,9 +245,9 @@ def digests() -> dict[str, Any]:
     return {
         "about": (
             "SHA-256 of: protocol in ASCII, a zero byte, epsilon as a double, hash_range or subset_size (0 for none) "
-            "and number of items as u4, then each label as u4 length and UTF-8 bytes; little-endian. With canaries then "
-            "canaries in ASCII, a zero byte, their number and each index as u4; with quarantine then quarantine in ASCII "
-            "and a zero byte."
+            "and number of items as u4, then each label as u4 length and UTF-8 bytes; little-endian. With canaries "
+            "then canaries in ASCII, a zero byte, their number and each index as u4; with quarantine then quarantine "
+            "in ASCII and a zero byte."
         ),
         "cases": cases,
     }
