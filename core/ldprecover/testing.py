@@ -141,7 +141,7 @@ def check_json_form(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
 
 
 def check_summary(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
-    """Summaries add, and the support counts read off them are those of the reports."""
+    """Summaries add, and the support counts read off them are those of the reports; so are their sizes."""
     reports = oracle.perturb(rng.integers(oracle.domain_size, size=500), rng)
     whole = oracle.summarise(reports)
     assert whole.dtype == np.int64
@@ -155,6 +155,9 @@ def check_summary(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     assert np.array_equal(tally.counts(oracle), expected)
     assert Tally.from_bytes(tally.to_bytes(), 500) == tally
     assert not oracle.summarise(reports[:0]).any()
+    sized = oracle.summarise_with_sizes(reports)
+    assert np.array_equal(sized[0], whole)
+    assert np.array_equal(sized[1], oracle.supports(reports).sum(axis=1))
 
 
 def check_support_probabilities(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
