@@ -61,17 +61,22 @@ def frequencies(
         return
     out = console()
     out.print(f"{counted(answer['n'], 'report')}, {plain(answer['protocol'])}, epsilon {answer['epsilon']:g}")
+    if aside := answer.get("quarantined"):
+        set_aside = counted(aside["sizes"] + (aside["seeds"] or 0), "report")
+        out.print(f"{set_aside} set aside as no honest user's, and not counted.")
     if not answer["n"]:
         out.print("No estimates yet: they need reports.")
         return
     shares = answer["frequencies"]
     table = plain_table("item", "", "percent", "± s.e.", numbers=2)
     chosen = _largest(shares, top)
-    width = _bar_width(out, [answer["items"][i] for i in chosen], beside=19)
-    for i in chosen:
+    canaries = answer.get("canaries", ())
+    labels = [answer["items"][i] + (" (canary)" if i in canaries else "") for i in chosen]
+    width = _bar_width(out, labels, beside=19)
+    for i, label in zip(chosen, labels, strict=True):
         drawn = bar(shares[i], max(shares), width, ascii_only=out.options.ascii_only)
         error = answer["standard_errors"][i]
-        table.add_row(plain(answer["items"][i]), f"{drawn:<{width}}", f"{100 * shares[i]:.2f}", f"{100 * error:.2f}")
+        table.add_row(plain(label), f"{drawn:<{width}}", f"{100 * shares[i]:.2f}", f"{100 * error:.2f}")
     out.print(table)
     _count_the_rest(out, len(shares), top)
     out.print(f"Sum of all estimates: {answer['sum']:.3f}; 1 is expected of honest reports.")

@@ -269,6 +269,8 @@ def read_frequencies(answer: Answer) -> dict[str, Any]:
     for name in ("epsilon", "p", "q"):
         _number(body, name)
     n, d = _integer(body, "n", 0), len(_labels(body))
+    _door(body, d)
+    _quarantined(body)
     _column(body, "counts", d, lambda value: type(value) is int and 0 <= value <= n)
     if n:
         _columns(body, d, "frequencies", "standard_errors")

@@ -14,6 +14,7 @@ from ldprecover.errors import ParameterError
 from ldprecover.items import items_in_words
 from ldprecover.laws import binomial_threshold
 from ldprecover.protocols import FrequencyOracle
+from ldprecover.tally import Tally
 from ldprecover.types import BoolArray, Int64Array, Reports, UInt32Array
 
 __all__ = [
@@ -21,9 +22,10 @@ __all__ = [
     "Quarantined",
     "SeedScreen",
     "impossible_sizes",
-    "of_impossible_size",
+    "judges_seeds",
     "of_seeds",
     "seed_threshold",
+    "split_by_size",
     "unfit",
 ]
 
@@ -54,7 +56,7 @@ class Quarantined:
 
 def unfit(oracle: FrequencyOracle) -> str | None:
     """Return why no report of a protocol can be set aside, None where some can."""
-    if oracle.traits.seeded:
+    if judges_seeds(oracle):
         return None
     if oracle.fixed_size is not None:
         return f"every {oracle.protocol} report supports {items_in_words(oracle.fixed_size)}, so no size is impossible"
@@ -63,6 +65,11 @@ def unfit(oracle: FrequencyOracle) -> str | None:
     except ParameterError as error:
         return str(error)
     return None if sizes.any() else f"of {oracle.domain_size} items an honest report may support any number"
+
+
+def judges_seeds(oracle: FrequencyOracle) -> bool:
+    """Tell whether reports carry hash seeds of which honest ones have each about equally often."""
+    return oracle.traits.seeded
 
 
 @lru_cache(maxsize=256)
@@ -80,16 +87,18 @@ def impossible_sizes(oracle: FrequencyOracle) -> BoolArray:
     return impossible
 
 
-def of_impossible_size(oracle: FrequencyOracle, reports: Reports) -> BoolArray:
-    """Return which of checked reports support an impossible number of items; none where no size is impossible.
+def split_by_size(oracle: FrequencyOracle, reports: Reports) -> tuple[BoolArray, Tally]:
+    """Return which of checked reports support an impossible number of items, and the tally of the others.
 
-    Raises ParameterError as `impossible_sizes` does.
+    It takes hardly longer than counting them. Raises ParameterError as `impossible_sizes` does.
     """
     impossible = impossible_sizes(oracle)
     if not impossible.any():
-        return np.zeros(len(reports), np.bool_)
-    found: BoolArray = impossible[oracle.support_sizes(reports)]
-    return found
+        return np.zeros(len(reports), np.bool_), Tally.of(oracle, reports)
+    summary, sizes = oracle.summarise_with_sizes(reports)
+    bad: BoolArray = impossible[sizes]
+    everything = Tally(summary, len(reports))
+    return bad, everything - Tally.of(oracle, reports[bad]) if bad.any() else everything
 
 
 def seed_threshold(n: int) -> int:

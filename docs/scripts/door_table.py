@@ -20,7 +20,7 @@ from ldprecover.canaries import canary_shift
 from ldprecover.laws import binomial_law
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.protocols.seed_law import most_hits_law
-from ldprecover.quarantine import SeedScreen, impossible_sizes, of_impossible_size, of_seeds, unfit
+from ldprecover.quarantine import SeedScreen, impossible_sizes, of_seeds, split_by_size, unfit
 from ldprecover.types import FloatArray
 from ldprecover_attacker import APA, APA2, MGA, MGAA, MLA, RIA, RPA, Attack, InputPoisoning
 from ldprecover_attacker.base import ModelledAttack
@@ -82,7 +82,7 @@ def quarantined(clean: PoisonedRound, attack: Attack | None, m: int, draw: Draw,
     made = clean.reports[:0] if attack is None else attack.reports(oracle, m, draw())
     everything = np.concatenate([clean.reports, made])
     fake = np.arange(len(everything)) >= len(clean.reports)
-    bad = of_impossible_size(oracle, everything)
+    bad = split_by_size(oracle, everything)[0]
     by_seed = np.zeros_like(bad)
     if oracle.traits.seeded:
         left = np.ascontiguousarray(oracle.seeds(everything[~bad]))

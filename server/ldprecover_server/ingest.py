@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ldprecover import FrequencyOracle, Tally, wire
-from ldprecover.quarantine import of_impossible_size
+from ldprecover.quarantine import split_by_size
 from ldprecover_server.deadlines import Deadlines
 from ldprecover_server.errors import (
     KeyReusedError,
@@ -61,8 +61,7 @@ class Submission:
         self.oracle = oracle
         self.packed = packed
         self.quarantine = quarantine
-        tests = oracle.hash_tests * (1 + quarantine)  # for the size and for the counts
-        self.cells = len(packed) // oracle.report_size * tests
+        self.cells = len(packed) // oracle.report_size * oracle.hash_tests
         self.key = hashlib.sha256(key).digest()[:_KEY_BYTES]
         digest = hashlib.sha256(key + b"\0")
         digest.update(packed)
@@ -99,10 +98,10 @@ class _Batch:
         )
         reports = np.frombuffer(packed, dtype=oracle.report_dtype)
         # Shuffled, so that a stored report's place says nothing of the submission it came in.
-        if submissions[0].quarantine and (bad := of_impossible_size(oracle, reports)).any():
-            aside, reports = reports[bad], reports[~bad]
-            put_aside = wire.pack(shuffled(aside)), len(aside)
-            return Sealed(wire.pack(shuffled(reports)), Tally.of(oracle, reports), *put_aside)
+        if submissions[0].quarantine:
+            bad, tally = split_by_size(oracle, reports)
+            aside = reports[bad]
+            return Sealed(wire.pack(shuffled(reports[~bad])), tally, wire.pack(shuffled(aside)), len(aside))
         return Sealed(wire.pack(shuffled(reports)), Tally.of(oracle, reports))
 
 

@@ -369,6 +369,14 @@ def test_canaries_and_quarantine_that_do_not_fit_are_named(changes):
         read_status(answer(a_round(**changes)))
 
 
+@pytest.mark.parametrize("changes", [{"canaries": [2]}, {"canaries": "a"}, {"quarantined": {"sizes": None}}])
+def test_frequencies_name_canaries_among_their_items_and_how_many_reports_are_set_aside(changes):
+    said = {"canaries": [1], "quarantined": {"sizes": 2, "seeds": None}}
+    assert read_frequencies(answer(FREQUENCIES | said))["canaries"] == [1]
+    with pytest.raises(InvalidAnswerError, match=next(iter(changes)) if "canaries" in changes else "sizes"):
+        read_frequencies(answer(FREQUENCIES | changes))
+
+
 def test_canaries_that_leave_no_items_are_those_of_no_round():
     with pytest.raises(InconsistentRoundError, match="at least two other items"):
         read_round(answer(a_round(canaries=[1, 2])))

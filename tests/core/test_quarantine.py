@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from ldprecover import OLH, OUE, ParameterError, RoundParameters, frequency_oracle
+from ldprecover import OLH, OUE, ParameterError, RoundParameters, Tally, frequency_oracle
 from ldprecover.quarantine import (
     IMPOSSIBLE,
     Quarantined,
     SeedScreen,
     impossible_sizes,
-    of_impossible_size,
     of_seeds,
     seed_threshold,
+    split_by_size,
     unfit,
 )
 
@@ -41,7 +41,9 @@ def test_reports_of_one_one_and_of_all_ones_are_impossible_and_of_the_usual_numb
     oracle = OUE(0.5, 102)
     sizes = np.array([1, 10, 11, 38, 69, 70, 102])
     rows = np.packbits(np.arange(102) < sizes[:, None], axis=1, bitorder="little")
-    assert of_impossible_size(oracle, rows).tolist() == [True, True, False, False, False, True, True]
+    bad, tally = split_by_size(oracle, rows)
+    assert bad.tolist() == [True, True, False, False, False, True, True]
+    assert tally == Tally.of(oracle, rows[2:5])
 
 
 def test_honest_reports_are_of_possible_sizes() -> None:
@@ -49,7 +51,10 @@ def test_honest_reports_are_of_possible_sizes() -> None:
     rng = np.random.default_rng(1)
     for protocol in ("oue", "olh", "sue"):
         oracle = frequency_oracle(protocol, 0.5, 102)
-        assert not of_impossible_size(oracle, oracle.perturb(rng.integers(102, size=100_000), rng)).any()
+        reports = oracle.perturb(rng.integers(102, size=100_000), rng)
+        bad, tally = split_by_size(oracle, reports)
+        assert not bad.any()
+        assert tally == Tally.of(oracle, reports)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +78,7 @@ def test_a_protocol_without_impossible_sizes_or_seeds_has_nothing_to_set_aside(
 def test_seeds_are_judged_also_where_every_size_is_possible() -> None:
     oracle = OLH(0.5, 4, 3)
     assert unfit(oracle) is None
-    assert not of_impossible_size(oracle, oracle.perturb([0, 1, 2, 3])).any()
+    assert not split_by_size(oracle, oracle.perturb([0, 1, 2, 3]))[0].any()
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 100, 5_000, 410_414, 10**7, 10**8])

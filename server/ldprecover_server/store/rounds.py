@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from ldprecover.errors import ParameterError
 from ldprecover.parameters import RoundParameters, digest_of
 from ldprecover.protocols import PROTOCOLS
-from ldprecover.quarantine import Quarantined
+from ldprecover.quarantine import Quarantined, judges_seeds
 from ldprecover.tally import Tally
 from ldprecover_server.errors import (
     NameTakenError,
@@ -91,7 +91,7 @@ class Rounds(Room):
             "items": items,
             "canaries": msgspec.json.encode(parameters.canaries) if parameters.canaries else None,
             "quarantine": parameters.quarantine,
-            "screened": not (parameters.quarantine and parameters.oracle.traits.seeded),
+            "screened": not (parameters.quarantine and judges_seeds(parameters.oracle)),
             "access": access,
             "read_access": read_access,
             "retention": retention,

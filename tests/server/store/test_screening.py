@@ -10,7 +10,7 @@ from tests.server.store.conftest import OpenStore
 
 from ldprecover import OLH, RoundParameters, Tally
 from ldprecover.protocols import PROTOCOLS
-from ldprecover.quarantine import Quarantined, of_impossible_size
+from ldprecover.quarantine import Quarantined, split_by_size
 from ldprecover_server.errors import ReportsGoneError
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.ingest import Submission, _Batch
@@ -34,7 +34,7 @@ def reports() -> np.ndarray:
     places = np.arange(3, 4 * FAKE, 4)
     mixed[places] = fake
     mixed[np.delete(np.arange(mixed.size), places)] = honest
-    assert not of_impossible_size(ORACLE, mixed).any()
+    assert not split_by_size(ORACLE, mixed)[0].any()
     return mixed
 
 
