@@ -182,7 +182,7 @@ class _Desk:
 
 
 _OF_TICKETS = ("invalid-ticket", "idempotency-key-reused")
-"""Refusals of a ticket: it is none of the round, or another report was sent under it."""
+"""Refusals of a ticket: it is not of this round, or another report was sent under it."""
 
 _REFUSED = "the report will never be counted, and its epsilon stays spent"
 _PENDING = "the report is written down, and the same one goes out when you report again"
