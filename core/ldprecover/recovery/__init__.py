@@ -18,6 +18,7 @@ from ldprecover.recovery import (
     ldprecover,
     likelihood,
     post_processing,
+    unmix,
 )
 from ldprecover.recovery.base import AUTO, DEFAULT_ETA, MAX_ETA, NEEDS, Knowledge, Method, Option, Recovery
 from ldprecover.recovery.conclusions import Conclusions, Dropped
@@ -59,6 +60,7 @@ METHODS: dict[str, Method] = {
         fiad.METHOD,
         *kmeans.METHODS,
         *likelihood.METHODS,
+        unmix.METHOD,
     )
 }
 
