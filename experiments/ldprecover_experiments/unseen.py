@@ -44,10 +44,11 @@ WATCHERS = ("alarms", "alarms and unmix")
 give an attack less than one half."""
 
 GENERATION = 16
-ROUNDS, CONFIRMED = 4, 20
-"""Rounds in none of which a mix may be seen, and rounds of their own in which the best one is confirmed."""
+ROUNDS, CONFIRMED, ALLOWED, _TRIED = 4, 20, 1, 4
+"""Rounds in none of which a mix may be seen; rounds of their own in which one that would be the best is confirmed, and
+in how many of these it may be seen. Of a generation so many are tried at most."""
 
-_RATES, _WIDTHS = (0.4, 1.0), (1, 1000)
+_RATES, _WIDTHS = (0.4, 1.0), (1, 400)
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Found:
-    """The best mix that a search found for one protocol and watcher, and how it did in rounds of their own."""
+    """The best mix that a search found for one protocol and watcher, and how it did in the rounds that confirm."""
 
     protocol: str
     watcher: str
@@ -161,7 +162,7 @@ Play = Callable[[range, Sequence[str]], Sequence[Verdict]]
 
 
 def judged(crowd: Crowd, seed: int, protocol: str, watcher: str, trials: range, text: str) -> Verdict:
-    """Return what a mix gains in these trials, and who sees it. Of fewer than CONFIRMED it stops at being seen.
+    """Return what a mix gains in these trials, and who sees it, up to the trial in which it is seen too often.
 
     Raises ParameterError for what the protocol has no reports for.
     """
@@ -173,7 +174,7 @@ def judged(crowd: Crowd, seed: int, protocol: str, watcher: str, trials: range, 
         who = _seen_by(round_, watcher)
         seen |= who
         times += bool(who)
-        if who and len(trials) < CONFIRMED:
+        if times > (ALLOWED if len(trials) >= CONFIRMED else 0):
             break
     return Verdict(float(np.mean(gains)), tuple(sorted(seen)), times)
 
@@ -217,17 +218,21 @@ class Search:
         """
         rng = np.random.default_rng([self.seed, *self.protocol.encode(), WATCHERS.index(self.watcher)])
         attacks, seeded = attacks_on(self.protocol), frequency_oracle(self.protocol, EPSILON, 100).traits.seeded
-        best, gain = None, 0.0
+        found = Found(self.protocol, self.watcher)
         for number in range(self.generations):
-            mixes = _generation(number, best, attacks, rng, seeded=seeded)
-            for mix, verdict in zip(mixes, play(range(ROUNDS), [mix.text for mix in mixes]), strict=True):
-                if not verdict.seen and verdict.gain > gain:
-                    best, gain = mix, verdict.gain
+            mixes = _generation(number, found.best, attacks, rng, seeded=seeded)
+            verdicts = play(range(ROUNDS), [mix.text for mix in mixes])
+            unseen = [(verdict.gain, mix) for mix, verdict in zip(mixes, verdicts, strict=True) if not verdict.seen]
+            least = 0.0 if found.confirmed is None else found.confirmed.gain
+            for gain, mix in sorted(unseen, key=lambda one: -one[0])[:_TRIED]:
+                if gain <= least:
+                    break
+                (confirmed,) = play(range(ROUNDS, ROUNDS + CONFIRMED), [mix.text])
+                if confirmed.times <= ALLOWED and confirmed.gain > least:
+                    found = replace(found, best=mix, confirmed=confirmed)
+                    break
             progress(len(mixes))
-        if best is None:
-            return Found(self.protocol, self.watcher)
-        (confirmed,) = play(range(ROUNDS, ROUNDS + CONFIRMED), [best.text])
-        return Found(self.protocol, self.watcher, best, confirmed)
+        return found
 
 
 def watchers() -> tuple[str, ...]:
@@ -310,5 +315,5 @@ def table(found: Iterable[Found]) -> Table:
             continue
         seen = f"{one.confirmed.times} of {CONFIRMED}"
         rows.append([one.protocol.upper(), one.watcher, one.best.words, f"{one.confirmed.gain:+.2f}", seen])
-    columns = ("protocol", "unseen by", "mix of malicious users", "gain", "seen again")
+    columns = ("protocol", "unseen by", "mix of malicious users", "gain", "seen in")
     return Table(columns, rows, "the highest gains found that are not seen", 2)

@@ -39,7 +39,7 @@ def test_what_is_drawn_or_moved_is_a_mix() -> None:
         assert one.share + one.noise + one.lies == pytest.approx(1, abs=2e-4)
         assert 2 <= one.each <= 10
         assert 0.4 <= one.rate <= 1
-        assert 1 <= one.search <= 1000
+        assert 1 <= one.search <= 400
         assert parse(one.text).targeted
         one = one.moved(rng) if rng.random() < 0.9 else Candidate.drawn(rng, attacks)
 
@@ -67,7 +67,7 @@ def test_a_search_comes_near_the_highest_gain_that_is_not_seen_and_is_the_same_a
     found = Search("grr", "alarms", 0, 12).run(play)
     assert found.best is not None
     assert 0.5 < found.best.share <= 0.6
-    assert len(play.played) == 12 * GENERATION + 1
+    assert 12 * GENERATION < len(play.played) <= 12 * (GENERATION + 4)
     again = Landscape()
     assert Search("grr", "alarms", 0, 12).run(again) == found
     assert again.played == play.played
@@ -92,10 +92,16 @@ def test_what_the_alarms_see_is_seen_and_stops_a_mix_at_its_first_round() -> Non
     assert quiet == Verdict(quiet.gain)
 
 
-def test_a_confirmation_plays_every_round_and_counts_those_in_which_a_mix_is_seen() -> None:
+def test_a_confirmation_ends_where_a_mix_is_seen_too_often_and_such_a_mix_is_not_the_best() -> None:
     crowd = load_crowd("geometric", users=20_000)
     found = judged(crowd, 0, "grr", "alarms", range(ROUNDS, ROUNDS + CONFIRMED), Candidate("mga", "sampled").text)
-    assert found.times > 1
+    assert found.times == 2
+
+    def lucky(trials: range, texts: Sequence[str]) -> list[Verdict]:
+        """Nobody is seen in the first rounds, everybody in those that confirm."""
+        return [Verdict(1.0) if len(trials) == ROUNDS else Verdict(1.0, ("excess",), 2)] * len(texts)
+
+    assert Search("grr", "alarms", 0, 2).run(lucky).best is None
 
 
 def test_verdicts_on_the_disk_are_not_played_again_and_a_torn_line_is_passed_over(tmp_path: Path) -> None:
