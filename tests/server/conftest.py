@@ -108,12 +108,12 @@ def in_process(tmp_path_factory: pytest.TempPathFactory, new_database: NewDataba
         yield app
 
 
-@pytest.fixture(params=list(PROTOCOLS))
+@pytest.fixture(scope="module", params=list(PROTOCOLS))
 def oracle(request: pytest.FixtureRequest) -> FrequencyOracle:
     """Each frequency oracle in turn, over a domain that leaves OUE padding bits.
 
-    Of a test's own: pytest would run all tests of one oracle of the session before those of the next, and start the
-    servers of session and modules anew for each.
+    One of the session would have pytest run all tests of it before those of the next, and start the servers of
+    session and modules anew for each.
     """
     return frequency_oracle(request.param, 1.0, 11, 4 if request.param == "olh" else None)
 
