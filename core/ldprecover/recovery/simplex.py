@@ -47,4 +47,4 @@ def noise_exceeds_signal(x: FloatArray, variance: float) -> bool:
     if np.abs(x).max() > _HUGE:
         return False
     loss = float(((x - projected) ** 2).sum()) + 2 * variance * (np.count_nonzero(projected) - 1)
-    return loss > float(((x - 1 / x.size) ** 2).sum())
+    return bool(loss > ((x - 1 / x.size) ** 2).sum())
