@@ -282,6 +282,11 @@ def check_encoded(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
         assert support.shape == (d,)
         assert_counts(tally.counts(oracle), support, _USERS)
         assert_counts(oracle.support_counts(oracle.encode(np.ones(_USERS, np.int64), rng)), support, _USERS)
+    displaced = _given(oracle.displacements, oracle)
+    if displaced is not None and support is not None:
+        least = oracle.q - float(support[0])  # of a report of `encode`
+        assert_close(min(displaced, default=0.0), least)
+        assert all(least <= each <= oracle.q * (1 + 1e-12) for each in displaced)
 
 
 def check_crafted(oracle: FrequencyOracle, rng: np.random.Generator) -> None:

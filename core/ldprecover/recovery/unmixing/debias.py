@@ -1,5 +1,6 @@
 """Unbiased frequencies from the reports that screens keep: what honest ones among them support."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,12 +59,14 @@ class SetShare:
 class Rest:
     """Estimates from the kept reports, and their standard deviations.
 
-    They are not to be trusted where the dropped sets have so much mass that they are the users' own.
+    They are not to be trusted where the dropped sets have so much mass that they are the users' own. `honest_kept` is
+    the probability that an honest report is kept.
     """
 
     z: FloatArray
     sd: FloatArray
     trusted: bool
+    honest_kept: float
 
 
 def kept_rates(oracle: FrequencyOracle, sizes: BoolArray) -> tuple[float, float]:
@@ -110,7 +113,8 @@ def unbiased(
         ) / gap
         c = max(float(np.median(rates[items])), _LEAST * share.outsider / share.none)
         sd[items] = np.sqrt(c * (1 - c) / n) * share.none * u / gap
-    return Rest(z, sd, trusted)
+    honest_kept = float(oracle.support_size_law()[sizes].sum()) * math.prod(share.none for share in shares) * u
+    return Rest(z, sd, trusted, honest_kept)
 
 
 def _masses(rates: FloatArray, sets: tuple[DroppedSet, ...], shares: list[SetShare]) -> FloatArray:

@@ -84,7 +84,8 @@ def screen(source: ReportSource) -> Measured:
     rest = _rest(oracle, possible.sizes, sets.tally, sets)
     if rest.trusted:
         dropped = (*possible.dropped, *_sets_in_words(sets))
-        return Measured(rest.z, rest.sd, sets.tally.n, sets.suspects, dropped)
+        shared = tuple(sorted({int(item) for each in sets.kept.sets for item in each.items}))
+        return Measured(rest.z, rest.sd, sets.tally.n, sets.suspects, shared, dropped, rest.honest_kept)
     note = (
         f"Many reports share {indices_named(sets.suspects)}, but then most of the users would hold one of these, so "
         "no report was dropped for it."
@@ -97,7 +98,7 @@ def _usual(source: ReportSource, possible: _Sizes, observed: Int64Array, suspect
     bad = _too_frequent(observed, source.oracle.support_size_law(), possible.sizes)
     usual = _without(source, possible, bad, observed, "frequent sizes", _TOO_OFTEN)
     rest = _rest(source.oracle, usual.sizes, usual.tally)
-    return Measured(rest.z, rest.sd, usual.tally.n, suspects, usual.dropped)
+    return Measured(rest.z, rest.sd, usual.tally.n, suspects, (), usual.dropped, rest.honest_kept)
 
 
 def _impossible(sizes: Int64Array, law: FloatArray) -> BoolArray:
