@@ -82,6 +82,8 @@ class Mixture:
         spike = np.clip(1 - (1 - share) * np.maximum(without, 0.0) / density, 0.0, 1.0)
         spike[faint] = (share * (x >= 0))[faint]
         spike[share == 0] = 0.0
+        if share.min() == 1:  # what is on every item points to none
+            spike[:] = 0.0
         prior = d * max(shape.second_moment() - 1 / d**2, 1e-12)
         return Moments.of(mean, square, spike, guess.score, prior)
 

@@ -92,7 +92,7 @@ class PastModel:
         share = guess.spikes.share(d) if relation.rho else 0.0
         spike = np.clip(1 - (1 - share) * np.maximum(g[3], 0.0) / density, 0.0, 1.0)
         spike[faint] = (share * (x >= 0))[faint]
-        return Moments.of(mean, variance + mean**2, spike * (share > 0), guess.score, float(prior.sum()))
+        return Moments.of(mean, variance + mean**2, spike * (0 < share < 1), guess.score, float(prior.sum()))
 
     def _variance(self, drift: Drift) -> FloatArray:
         """Return W, the variances of the frequencies before the round."""

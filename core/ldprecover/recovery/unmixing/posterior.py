@@ -21,7 +21,8 @@ class Unmixed:
 
     `frequencies` are a distribution, `sd` their standard deviations. `p_attack` is the probability that there was an
     attack, `p_history` that earlier rounds are a guide to this one. `beta` is the share of malicious reports: its mean,
-    and the ends of its 95 % interval. `spikes` are the probabilities that reports were made to raise an item.
+    and the ends of its 95 % interval. `spikes` are the probabilities that reports were made to raise an item
+    and not all others too.
     """
 
     frequencies: FloatArray

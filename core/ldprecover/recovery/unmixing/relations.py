@@ -35,7 +35,7 @@ class Sums:
 
     `total` is the sum, `error` its standard error. `displacements` are those of the protocol, divided by p - q: b
     times one is a shift. None means that nothing is shifted. `encoded` is what the estimates of unperturbed reports
-    sum to. `fixed` says that the estimates of all reports sum to one.
+    sum to, `encoded_displacement` the displacement of these. `fixed` says that the estimates of all reports sum to one.
     """
 
     total: float
@@ -43,18 +43,20 @@ class Sums:
     d: int
     displacements: tuple[float, ...]
     encoded: float
+    encoded_displacement: float
     fixed: bool
 
     @classmethod
     def of(cls, oracle: FrequencyOracle, z: FloatArray, sd: FloatArray) -> "Sums":
         """Return what the estimates z, with noise sd, sum to. Raises ParameterError for a protocol that lacks this."""
-        scale = oracle.p - oracle.q
+        scale, others = oracle.p - oracle.q, oracle.encoded_others()
         return cls(
             float(z.sum()),
             math.sqrt(float(sd @ sd)),
             z.size,
             tuple(each / scale for each in oracle.displacements()),
-            (1 + oracle.encoded_others() - oracle.q * z.size) / scale,
+            (1 + others - oracle.q * z.size) / scale,
+            (oracle.q - others / (z.size - 1)) / scale,
             oracle.fixed_size is not None,
         )
 
@@ -66,7 +68,8 @@ class Sums:
     def at(self, c: float) -> Iterator[Relation]:
         """Yield the relations where estimates are shifted by c; rho 0 is a shift alone."""
         if not self.displacements:
-            b = min(max((self.total - 1) / (self.encoded - 1), 0.0), _MOST_BY_SUM)
+            more = self.encoded - 1  # than honest reports sum to
+            b = min(max((self.total - 1) / more, 0.0), _MOST_BY_SUM) if more > 0 else 0.0
             yield from self._sized(1 - b, c)
             return
         even = -math.log(len(self.displacements))
@@ -94,12 +97,16 @@ class Sums:
             if rho > 0.01:
                 yield Relation(1 - b, 0.0, rho, -math.log(4))
 
-    def one_item(self) -> Relation | None:
-        """Return the relation of reports that support one item each, where the sum shows that there are such."""
+    def encoded_reports(self) -> Relation | None:
+        """Return the relation of malicious reports that are all unperturbed, where the sum shows clearly that some are.
+
+        It has the shift as well, so none is searched. None where no shift is searched in any case.
+        """
         if self.fixed or not self.displacements:
             return None
-        b = (1 - self.total) / (1 - self.encoded)
-        if b <= 4 * self.error / abs(1 - self.encoded):
+        b = (self.total - 1) / (self.encoded - 1)
+        if b <= 4 * self.error / abs(self.encoded - 1):
             return None
-        b, displacement = min(b, _MOST), max(self.displacements)
-        return Relation(1 - b, b * displacement, b * (self.encoded + self.d * displacement), math.log(10))
+        b = min(b, _MOST)
+        c = b * self.encoded_displacement
+        return Relation(1 - b, c, b * self.encoded + self.d * c, math.log(10))

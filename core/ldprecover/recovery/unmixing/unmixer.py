@@ -99,9 +99,9 @@ class _Setting:
                 return
             prior = self._prior + (_UNTOLD if self._targets else 0.0)
             yield from family(prior, spikes=self._spikes, quick=self._spikes)
-            one = self.sums.one_item()
-            if one is not None:
-                everything = [(one, spikes) for spikes in on_some(self._z.size, uniform=True)]
+            encoded = self.sums.encoded_reports()
+            if encoded is not None:
+                everything = [(encoded, spikes) for spikes in on_some(self._z.size, uniform=True)]
                 yield from model.guesses(self._shapes(ATTACKED), everything, prior)
             if self._targets:
                 spikes = on_targets(self._targets)
