@@ -29,6 +29,7 @@ from ldprecover_experiments.tables import Mean, Table, summarise
 WORLDS = ("geometric", "zipf", "bump", "cities", "emoji")
 EPSILONS = (0.2, 0.5, 1.0, 2.0, 4.0)
 BETAS = (0.01, 0.05)
+TRIALS = 3
 NEAR = 1.05
 """Ratios of means of few trials that are nearer to one than this say nothing."""
 
@@ -224,12 +225,17 @@ def tables(crowds: Mapping[str, Crowd], trials: int, jobs: int, *, reports: bool
         yield from readers(played(crowds, those, READING, jobs))
 
 
+def printed() -> Iterator[str]:
+    """Yield the tables of docs/evaluation.md in Markdown."""
+    return (table.markdown() for table in tables(crowds_of(WORLDS), TRIALS, 1, reports=False))
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", nargs="+", default=WORLDS)
     parser.add_argument("--users", type=int, help="of each world; by default its own number")
-    parser.add_argument("--trials", type=int, default=3)
+    parser.add_argument("--trials", type=int, default=TRIALS)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--reports", action="store_true")
     asked = parser.parse_args()

@@ -2,6 +2,8 @@
 
 import advice_table
 import pytest
+from tables import rewritten
+from tests.docs.markdown import ROOT, Page
 
 from ldprecover_experiments.setting import crowds_of
 from ldprecover_experiments.tables import Table
@@ -34,3 +36,10 @@ def test_grr_gains_more_where_the_domain_is_wide_for_its_budget(printed: dict[st
     for row in printed["data d"].rows:
         ratio, width = float(row[-2]), float(row[-1])
         assert (ratio > 1) == (width > 1)
+
+
+def test_every_table_of_counts_has_its_place_on_the_page(printed: dict[str, Table]) -> None:
+    text = Page(ROOT / "docs" / "evaluation.md").text
+    of_counts = [table.markdown() for table in printed.values() if table.columns[:2] != ("method", "protocol")]
+    assert len(of_counts) == 4
+    assert rewritten(text, of_counts) != text
