@@ -52,18 +52,18 @@ def test_every_shape_has_mean_one_over_d_on_the_grid_too(kind: str, d: int) -> N
 
 
 def test_a_density_integrates_to_one() -> None:
-    grid = grid_over(-0.1, 0.5, 0.004, 0.02)
-    x = np.arange(-0.2, 1.4, grid.step / 4)
+    grid = grid_over(-0.1, 1.2, 0.004, 0.02)
+    x = np.arange(-0.2, 1.5, grid.step / 4)
     sd = np.full(x.size, 0.02)
     spikes = Spikes(5, True, 0.0).transform(0.4, 40, grid)
     honest = np.fft.rfft(lognormal(1, 0.5, 1, 40).masses(0.9, grid, 1), axis=1)
     (group,) = groups(sd, grid, [np.ones(x.size, np.bool_)])
-    density = group.at(x).densities(honest * spikes)[0]
+    density = group.at(x, 1).densities(honest * spikes)[0]
     assert density.sum() * grid.step / 4 == pytest.approx(1, abs=1e-6)
 
 
 def test_few_items_have_the_densities_that_many_have() -> None:
-    """They are summed directly, not transformed."""
+    """Where the transforms are many they are summed directly."""
     grid = grid_over(-0.1, 0.5, 0.01, 0.02)
     x = np.linspace(-0.05, 0.4, 40)
     transforms = np.fft.rfft(lognormal(1, 0.5, 1, 40).masses(1.0, grid, 3), axis=1)
@@ -71,10 +71,11 @@ def test_few_items_have_the_densities_that_many_have() -> None:
     few = np.arange(40) < 5
     (many,) = groups(np.full(40, 0.01), grid, [everyone])
     (apart,) = groups(np.full(40, 0.01), grid, [few])
-    expected = many.at(x).densities(transforms)[:, :5]
-    assert many.at(x).basis is None
-    assert apart.at(x).basis is not None
-    np.testing.assert_allclose(apart.at(x).densities(transforms), expected, rtol=1e-9, atol=1e-12)
+    transformed, direct = many.at(x, 100), apart.at(x, 100)
+    assert transformed.basis is None
+    assert direct.basis is not None
+    expected = transformed.densities(transforms)[:, :5]
+    np.testing.assert_allclose(direct.densities(transforms), expected, rtol=1e-9, atol=1e-12)
 
 
 def test_narrow_spikes_have_the_gamma_laws_transform_and_mean() -> None:
