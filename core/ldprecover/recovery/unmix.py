@@ -73,7 +73,14 @@ def _recover(knowledge: Knowledge) -> Recovery:
     measured, oracle = _measured(knowledge), knowledge.oracle
     small = oracle.domain_size < LEAST_ITEMS
     past = pooled_past(knowledge.history) if knowledge.history and not small else None
-    found = unmix(oracle, measured.z, measured.sd, targets=knowledge.targets or measured.suspects, history=past)
+    found = unmix(
+        oracle,
+        measured.z,
+        measured.sd,
+        targets=knowledge.targets or measured.suspects,
+        shared=not knowledge.targets,
+        history=past,
+    )
     concluded = _conclusions(knowledge, measured, found, past, small=small)
     beta = concluded.beta or 0.0
     eta = beta / (1 - beta) if (concluded.attack_probability or 0.0) > _SUSPECT and beta < 1 else 0.0
