@@ -105,6 +105,8 @@ class _Desk:
                 f"the round asks for epsilon {parameters.epsilon:g}, above your limit of {self.max_epsilon:g}"
             )
         item = _item(parameters, value)
+        if item in parameters.canaries:
+            raise UnknownItemError("the value is a canary of the round, an item that nobody holds; nothing is sent")
 
         def perturb() -> bytes:
             self._check_access(round_, self.ticket)

@@ -58,11 +58,13 @@ class PoisonedRound:
     earlier: Tally | None = None
 
     @classmethod
-    def clean(cls, oracle: FrequencyOracle, users: Population) -> Self:
-        """Return the round in which these users report, and nobody else."""
-        reports = users.reports(oracle)
+    def clean(cls, oracle: FrequencyOracle, users: Population, canaries: Targets = ()) -> Self:
+        """Return the round in which these users report, and nobody else; none of them holds a canary."""
+        reports = users.reports(oracle, canaries)
         nobody = Tally.empty(oracle.summary_size)
-        return cls(oracle, users.frequencies, Tally.of(oracle, reports), nobody, reports=reports)
+        truth = np.zeros(oracle.domain_size)
+        truth[np.delete(np.arange(truth.size), list(canaries))] = users.frequencies
+        return cls(oracle, truth, Tally.of(oracle, reports), nobody, reports=reports)
 
     def under(self, attack: Attack | None, m: int, rng: np.random.Generator, targets: Targets | None = None) -> Self:
         """Return this clean round with m reports of an attack added. Raises ParameterError where it cannot be made."""

@@ -66,7 +66,8 @@ class Submissions:
         reports = len(packed) // round.oracle.report_size
         if reports > 1 or sender.key is not None:
             self._admit(round, sender, reports)
-        submission = Submission(round.seq, round.oracle, submission_key, packed)
+        quarantine = round.parameters.quarantine
+        submission = Submission(round.seq, round.oracle, submission_key, packed, quarantine=quarantine)
         place = (round.seq, submission.key)
         await self._wrong_tries.begin(place)
         try:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError, Tally, project_simplex, recover
-from ldprecover.protocols import HR, SUE
+from ldprecover.protocols import SS, SUE
 from ldprecover.recovery.unmixing import Past, Unmixed, measured_of_counts, past_of, unmix
 
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text())
@@ -63,17 +63,17 @@ def test_few_items_are_projected(d: int) -> None:
     np.testing.assert_allclose(sd, measured_of_counts(oracle, f_z, n).sd * (1 - 1 / d) ** 0.5)
 
 
-ODD = [GRR(0.5, 16), GRR(8, 40), OUE(0.5, 17), OUE(8, 16), OLH(0.5, 16, 3), SUE(1, 20), HR(1, 16), GRR(0.5, 2)]
+ODD = [GRR(0.5, 16), GRR(8, 40), OUE(0.5, 17), OUE(8, 16), OLH(0.5, 16, 3), SUE(1, 20), SS(1, 20, 6), GRR(0.5, 2)]
 
 
 @pytest.mark.parametrize("oracle", ODD, ids=lambda o: f"{o.protocol}-{o.epsilon:g}-{o.domain_size}")
-@settings(max_examples=8)
-@given(data=st.data(), n=st.sampled_from([1, 2, 50, 10_000_000]))
+@settings(max_examples=4)
+@given(data=st.data(), n=st.sampled_from([1, 2, 50, 1_000_000]))
 def test_whatever_the_counts_the_result_is_a_distribution_with_errors(
     oracle: FrequencyOracle, data: st.DataObject, n: int
 ) -> None:
     d = oracle.domain_size
-    if oracle.fixed_size is not None:
+    if oracle.fixed_size == 1:
         cuts = sorted(data.draw(st.lists(st.sampled_from([0, n // 3, n]), min_size=d - 1, max_size=d - 1)))
         counts = np.diff([0, *cuts, n])
     else:

@@ -1,7 +1,7 @@
 """Densities at the estimates: sums of independent parts, made as products of transforms, with the noise of each item.
 
-Items whose noise is the same share a transform. Where they are few, the sum of the transform is taken at each of
-them instead.
+Items whose noise is the same share an inverse transform. Where they are few and the products many, each is summed at
+these items alone instead.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,12 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldprecover.recovery.unmixing.grid import Grid
-from ldprecover.recovery.unmixing.spikes import ComplexArray
-from ldprecover.types import BoolArray, FloatArray, Int64Array
+from ldprecover.types import BoolArray, ComplexArray, FloatArray, Int64Array
 
 __all__ = ["Group", "Place", "groups"]
 
-_FEW = 8  # items up to which the sum is taken at each
+_WORTH = 4  # transforms for each item from which on it is worth while to prepare the sum at each
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,25 +25,27 @@ class Group:
     damping: FloatArray
     grid: Grid
 
-    def at(self, x: FloatArray) -> "Place":
-        """Return where the densities at x are found, x one number for each of all the items."""
+    def at(self, x: FloatArray, transforms: int) -> "Place":
+        """Return where the densities at x are found, x one number for each of all the items, of so many transforms."""
         position = x[self.items] / self.grid.step
         cell = np.floor(position)
         above = position - cell
         low = cell.astype(np.int64) % self.grid.size
-        basis = self._basis(cell, above) if self.items.size <= _FEW else None
+        direct = self.items.size * _WORTH <= transforms
+        basis = self._basis(low, above) if direct else None
         return Place(self, low, (low + 1) % self.grid.size, above, basis)
 
-    def _basis(self, cell: FloatArray, above: FloatArray) -> FloatArray:
+    def _basis(self, low: Int64Array, above: FloatArray) -> FloatArray:
         """Return the matrix that a transform is multiplied by: what `Place.densities` interpolates, summed directly."""
         grid = self.grid
-        turn = np.exp(1j * np.outer(grid.omega * grid.step, cell))
-        turn *= (1 - above) + above * np.exp(1j * grid.omega * grid.step)[:, None]
+        k = np.arange(grid.omega.size)
+        turn = grid.roots[np.outer(k, low) % grid.size]
+        turn *= (1 - above) + above * grid.roots[k, None]
         weights = self.damping * (2 / (grid.size * grid.step))
         weights[0] /= 2
         weights[-1] /= 2
         turn *= weights[:, None]
-        return np.stack([turn.real, -turn.imag], axis=1).reshape(-1, cell.size)
+        return np.stack([turn.real, -turn.imag], axis=1).reshape(-1, low.size)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ldprecover.types import FloatArray
+from ldprecover.types import ComplexArray, FloatArray
 
 __all__ = ["Grid", "grid_over"]
 
@@ -25,6 +25,11 @@ class Grid:
     def omega(self) -> FloatArray:
         """The angular frequencies of a real transform, size/2 + 1 of them."""
         return np.asarray(2 * np.pi * np.fft.rfftfreq(self.size, self.step), np.float64)
+
+    @cached_property
+    def roots(self) -> ComplexArray:
+        """The `size` roots of unity."""
+        return np.asarray(np.exp(2j * np.pi * np.arange(self.size) / self.size), np.complex128)
 
     def damping(self, sd: float) -> FloatArray:
         """Return the transform of normal noise; where it is finer than the grid, of noise as wide as a step."""

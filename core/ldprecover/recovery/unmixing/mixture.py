@@ -8,10 +8,12 @@ from ldprecover.recovery.unmixing.density import Group, Place, groups
 from ldprecover.recovery.unmixing.grid import Grid
 from ldprecover.recovery.unmixing.hypotheses import FAINT, FLOOR, Choice, Guess, Moments, same_shares
 from ldprecover.recovery.unmixing.shapes import Shape
-from ldprecover.recovery.unmixing.spikes import ComplexArray, Spikes
-from ldprecover.types import BoolArray, FloatArray
+from ldprecover.recovery.unmixing.spikes import Spikes
+from ldprecover.types import BoolArray, ComplexArray, FloatArray
 
 __all__ = ["Mixture"]
+
+_ROWS = 4  # transforms of one hypothesis
 
 
 class Mixture:
@@ -31,7 +33,8 @@ class Mixture:
         for chosen in same_shares(choices):
             (relation, first) = chosen[0]
             transforms = np.array([spikes.transform(relation.rho, self._d, self._grid) for relation, spikes in chosen])
-            places = [group.at(self._z + relation.c) for group in (self._split if first.on_targets else self._all)]
+            split = self._split if first.on_targets else self._all
+            places = [group.at(self._z + relation.c, len(chosen) * len(laws)) for group in split]
             priors = np.array([relation.log_weight + spikes.log_prior for relation, spikes in chosen]) + prior
             for shape in laws:
                 honest = np.fft.rfft(shape.masses(relation.a, self._grid, 1), axis=1)
@@ -90,7 +93,7 @@ class Mixture:
     def _places(self, spikes: Spikes, x: FloatArray) -> Iterator[Place]:
         chosen: tuple[Group, ...] = self._split if spikes.on_targets else self._all
         for group in chosen:
-            yield group.at(x)
+            yield group.at(x, _ROWS)
 
     def _shares(self, guess: Guess) -> FloatArray:
         if guess.relation.rho == 0:

@@ -58,7 +58,7 @@ class PastModel:
             for drift in laws:
                 scores = priors + drift.log_prior
                 for group in self._groups(self._deviations(relation.a, self._variance(drift))):
-                    densities = np.maximum(group.at(x).densities(transforms), 0.0)
+                    densities = np.maximum(group.at(x, len(chosen)).densities(transforms), 0.0)
                     scores = scores + np.log(densities + self._floor).sum(axis=1)
                 for choice, score in zip(chosen, scores.tolist(), strict=True):
                     yield Guess(self, drift, *choice, score)
@@ -80,7 +80,7 @@ class PastModel:
         g = np.empty((4, d))
         tau = self._deviations(a, prior)
         for group in self._groups(tau):
-            g[:, group.items] = group.at(x).densities(rows)
+            g[:, group.items] = group.at(x, len(rows)).densities(rows)
         tau2 = tau**2
         faint = g[0] < FAINT * self._floor
         density = np.maximum(g[0], 0.0) + self._floor

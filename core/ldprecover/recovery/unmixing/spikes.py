@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldprecover.recovery.unmixing.grid import Grid
+from ldprecover.types import ComplexArray
 
-__all__ = ["NONE", "ComplexArray", "Spikes", "on_some", "on_targets"]
-
-ComplexArray = np.ndarray[tuple[int, ...], np.dtype[np.complex128]]
+__all__ = ["NONE", "Spikes", "on_some", "on_targets"]
 
 _EXPONENTIAL = (5, 10, 20, 40, 80, 160, 320)
 _NARROW = (*range(3, 13), 14, 16, 18, 20, 23, 26, 30, 35, 40, 80, 160, 320)
@@ -60,15 +59,19 @@ def _narrow(mu: float, grid: Grid) -> ComplexArray:
     """Return (1 + i w mu/300)^-300; 0 where the spikes would lie beyond the grid."""
     if mu >= grid.top:
         return np.zeros(grid.omega.size, np.complex128)
-    power: ComplexArray = np.asarray(1 / (1 + 1j * grid.omega * (mu / _SHAPE)), np.complex128)
-    found: ComplexArray = np.ones_like(power)
+    transform = np.zeros(grid.omega.size, np.complex128)
+    u = grid.omega * (mu / _SHAPE)
+    u = u[: np.searchsorted(u, 1.0)]  # the rest is below 2^-150: numbers so small are slow, too
+    power = 1 / (1 + 1j * u)
+    found = np.ones_like(power)
     left = _SHAPE
     while left:  # by squaring: numpy's own power of complex numbers takes ten times as long
         if left & 1:
             found = found * power
         left >>= 1
         power = power * power
-    return found
+    transform[: u.size] = found
+    return transform
 
 
 def on_some(d: int, *, uniform: bool) -> tuple[Spikes, ...]:
