@@ -20,6 +20,7 @@ __all__ = [
     "Column",
     "DatasetName",
     "Eta",
+    "History",
     "Json",
     "Key",
     "MaliciousModel",
@@ -116,11 +117,21 @@ MethodOptions = Annotated[
         metavar="NAME=VALUE",
     ),
 ]
+History = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--history",
+        help="A closed round over the same items that is known to be clean; give it once for each. None is taken "
+        "that is not named.",
+        metavar="ROUND",
+        autocompletion=completion.rounds,
+    ),
+]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of all that is random here.")]
 
 
 def eta_of(text: str) -> float | str:
-    """Return an eta as it is sent: a number, or the word that the server reads or refuses."""
+    """Return an eta as it is sent: a number, or the word for the server to read or refuse."""
     number = _number(text)
     return text if number is None else number
 

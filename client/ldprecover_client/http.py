@@ -40,6 +40,9 @@ MAX_ANSWER_BYTES = 64 << 20
 """Answers past this size are refused: far more than 100,000 items with long labels take."""
 
 _MAX_CONNECTIONS = 100
+# For each request that begins or ends, httpcore's pool goes through all connections, and for each idle one through all
+# of them again: a hundred users over a hundred connections cost twice the processor time that they cost over twenty.
+_MAX_ASYNC_CONNECTIONS = 20
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 
 Transport = httpx.BaseTransport
@@ -127,7 +130,7 @@ class _Caller:
         """Whether requests go over the network, and not over a transport of the caller's."""
         return self._is_network
 
-    def _settings(self, timeout: float) -> dict[str, Any]:
+    def _settings(self, timeout: float, connections: int) -> dict[str, Any]:
         headers = {
             "Accept": "application/json, application/problem+json",
             # Answers are bounded by their bytes; compressed, a few could unfold to any number.
@@ -140,7 +143,7 @@ class _Caller:
             "headers": headers,
             "timeout": timeout,
             "verify": _tls_context(self.url),
-            "limits": httpx.Limits(max_connections=_MAX_CONNECTIONS, max_keepalive_connections=_MAX_CONNECTIONS),
+            "limits": httpx.Limits(max_connections=connections, max_keepalive_connections=connections),
             # A cookie could tie the reports of one user together.
             "cookies": CookieJar(DefaultCookiePolicy(allowed_domains=[])),
             "trust_env": not is_this_machine(self.url),  # a proxy of the environment does not lead there
@@ -268,7 +271,7 @@ class Client(_Caller):
         self._options: dict[str, Any] = {"timeout": timeout, "deadline": deadline, "retries": retries}
         self._options |= {"analysis_timeout": analysis_timeout, "transport": transport}
         self._options |= {"sleep": sleep, "clock": clock, "rng": rng}
-        self._http = httpx.Client(transport=transport, **self._settings(timeout))
+        self._http = httpx.Client(transport=transport, **self._settings(timeout, _MAX_CONNECTIONS))
         self._seconds = {False: deadline, True: analysis_timeout}
         self._of_analyses = {"timeout": httpx.Timeout(timeout, read=analysis_timeout)}
         self._deadline = Deadline()
@@ -305,6 +308,8 @@ class Client(_Caller):
         read_access: str | None = None,
         retention: str | None = None,
         series: str | None = None,
+        canaries: int | Iterable[str] | None = None,
+        quarantine: bool | None = None,
         **own: int | None,
     ) -> RoundStatus:
         """Open a round over these items, or over "0" to "d-1" for a domain size (admin).
@@ -313,13 +318,16 @@ class Client(_Caller):
         of a report key; "ticket", holders of a ticket. `read_access` is "public", the default, or
         "key": holders of an analyst key. `retention` is how long reports are kept once counted: "forever",
         the default, "none", or hours or days, as "36h" or "7d".
-        `series` names the rounds over the same items that this one is compared with. `own` is the protocol's own
+        `series` names the rounds over the same items that this one is compared with. `canaries` are items that
+        nobody holds, to be added to the others: their labels, or how many. With `quarantine` reports that no honest
+        user sends are set aside. `own` is the protocol's own
         parameter by its name: `hash_range` for olh.
         """
         fields: dict[str, Any] = {"name": name, "protocol": protocol, "epsilon": epsilon, "domain_size": domain_size}
         labels = None if items is None else list(items)
         fields |= {"items": labels, **own, "access": access, "read_access": read_access}
-        fields |= {"retention": retention, "series": series}
+        added = canaries if canaries is None or isinstance(canaries, int) else list(canaries)
+        fields |= {"retention": retention, "series": series, "canaries": added, "quarantine": quarantine}
         return self._call(calls.open_round(fields))
 
     def rounds(self, before: str | None = None) -> tuple[RoundSummary, ...]:
@@ -373,7 +381,7 @@ class Client(_Caller):
         return self._call(calls.methods(reference))
 
     def alarms(self, reference: str, *, rate: float = 1e-3) -> dict[str, Any]:
-        """Return the tests of the round, each at this false-alarm rate."""
+        """Return the tests of the round, each with a false-alarm rate of at most this."""
         return self._call(calls.alarms(reference, rate))
 
     def suspects(self, reference: str, *, rate: float = 0.05, drift: float = 0.0) -> dict[str, Any]:
@@ -458,7 +466,7 @@ class AsyncClient(_Caller):
         self._sleep = sleep
         self._options: dict[str, Any] = {"timeout": timeout, "deadline": deadline, "retries": retries}
         self._options |= {"transport": transport, "sleep": sleep, "clock": clock, "rng": rng}
-        self._http = httpx.AsyncClient(transport=transport, **self._settings(timeout))
+        self._http = httpx.AsyncClient(transport=transport, **self._settings(timeout, _MAX_ASYNC_CONNECTIONS))
         self._seconds = deadline
 
     async def __aenter__(self) -> Self:

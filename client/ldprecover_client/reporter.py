@@ -105,6 +105,8 @@ class _Desk:
                 f"the round asks for epsilon {parameters.epsilon:g}, above your limit of {self.max_epsilon:g}"
             )
         item = _item(parameters, value)
+        if item in parameters.canaries:
+            raise UnknownItemError("the value is a canary of the round, an item that nobody holds; nothing is sent")
 
         def perturb() -> bytes:
             self._check_access(round_, self.ticket)
@@ -182,7 +184,7 @@ class _Desk:
 
 
 _OF_TICKETS = ("invalid-ticket", "idempotency-key-reused")
-"""Refusals of a ticket: it is none of the round, or another report was sent under it."""
+"""Refusals of a ticket: it is not of this round, or another report was sent under it."""
 
 _REFUSED = "the report will never be counted, and its epsilon stays spent"
 _PENDING = "the report is written down, and the same one goes out when you report again"

@@ -10,10 +10,13 @@ __all__ = ["find_items", "items_in_words", "target_indices"]
 _SHOWN = 80  # characters of a label that a message repeats
 
 
-def target_indices(targets: Iterable[int], d: int) -> tuple[int, ...]:
-    """Return the targets sorted and once each; ParameterError for one that is no index of the d items, or for none."""
+def target_indices(targets: Iterable[int], d: int, what: tuple[str, str] = ("target", "targets")) -> tuple[int, ...]:
+    """Return the targets sorted and once each; `what` is how a message calls one of them, and several.
+
+    Raises ParameterError for no target, and for an index outside the d items.
+    """
     if not isinstance(targets, Iterable):
-        raise ParameterError(f"targets must be a list of indices, not {targets!r:.40}")
+        raise ParameterError(f"{what[1]} must be a list of indices, not {targets!r:.40}")
     indices = set()
     for target in targets:
         try:
@@ -21,7 +24,7 @@ def target_indices(targets: Iterable[int], d: int) -> tuple[int, ...]:
         except TypeError:
             index = -1
         if isinstance(target, bool) or not 0 <= index < d:
-            raise ParameterError(f"every target must be an integer from 0 to {d - 1}, not {target!r:.40}")
+            raise ParameterError(f"every {what[0]} must be an integer from 0 to {d - 1}, not {target!r:.40}")
         indices.add(index)
     return tuple(sorted(indices))
 
@@ -47,6 +50,6 @@ def find_items(targets: Sequence[str | int], items: Sequence[str]) -> list[int]:
             found.append(index[target])
         else:
             if not 0 <= target < len(items):
-                raise ParameterError(f"targets: {target} is no index from 0 to {len(items) - 1}")
+                raise ParameterError(f"targets: {target} is not an index from 0 to {len(items) - 1}")
             found.append(target)
     return found

@@ -13,18 +13,18 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from setting import Setting, asked_for, rows_of
+from setting import Setting, asked_for, pads_one_item, rows_of
 
 from ldprecover import ParameterError
-from ldprecover.alarms import raise_alarms
+from ldprecover.alarms import ALARMS, raise_alarms
+from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery.reports import ReportSource
 from ldprecover_attacker import AA, APA, APA2, MGA, MGAA, MLA, RIA, RPA, Attack, InputPoisoning, Manip
 from ldprecover_experiments import PoisonedRound
-from ldprecover_experiments.paper import PROTOCOLS
 from ldprecover_experiments.tables import Table
 
 ONLY_PADDED = {"Manip, crafted", "AA diffuse, crafted", "AA peaked, crafted"}
-"""Attacks whose crafted reports are the sampled ones under GRR and OLH."""
+"""Attacks left out where their crafted reports are the sampled ones."""
 
 DEFAULT = Setting()
 COLUMNS = ("S", "G expected", "G measured", "seen by")
@@ -101,7 +101,7 @@ def tables(setting: Setting) -> Iterator[str]:
         rows = [
             [name, *_cells(under(setting, clean, attack, targets))]
             for name, attack in attacks(targets).items()
-            if setting.oracle(protocol).crafted_model == "padded" or name not in ONLY_PADDED
+            if pads_one_item(setting.oracle(protocol)) or name not in ONLY_PADDED
         ]
         found.append(Table([protocol.upper(), *COLUMNS], rows).markdown())
         yield found[-1]
@@ -109,7 +109,7 @@ def tables(setting: Setting) -> Iterator[str]:
 
 
 AIMS = {
-    "the highest gain, seen or not": {"sum-drift", "excess", "support-size", "duplicate-seeds"},
+    "the highest gain, seen or not": set(ALARMS),
     "the highest gain that leaves no trace in the reports": {"excess"},
     "the highest gain that no alarm sees": set(),
 }

@@ -14,15 +14,16 @@ from ldprecover_experiments.errors import ExperimentError
 from ldprecover_experiments.measures import Outcome
 from ldprecover_experiments.setting import Cell, Crowd
 
-__all__ = ["COLUMNS", "CellFile", "Run", "replaced"]
+__all__ = ["COLUMNS", "CellFile", "Run", "csv_line", "replaced"]
 
 COLUMNS = (
     *("data", "digest", "n", "protocol", "attack", "model", "beta", "epsilon", "eta", "xi", "trial", "seed", "door"),
-    *("method", "mse", "fg", "malicious_mse", "seconds", "methods"),
+    *("method", "mse", "fg", "malicious_mse", "coverage", "variance", "attack_probability", "seconds", "methods"),
 )
 """Of the file: what was simulated, where, and what came out. `methods` is the number of rows of the cell."""
 
-_KEY = len(COLUMNS) - 6
+_KEY = len(COLUMNS) - 9
+_MEASURED = ("mse", "fg", "malicious_mse", "coverage", "variance", "attack_probability")
 _TEXT = ("data", "digest", "protocol", "attack", "model", "door", "method")
 _WHOLE = ("n", "trial", "seed")
 
@@ -55,7 +56,7 @@ class CellFile:
         if file.exists():
             self._read()
         else:
-            replaced(file, _line(COLUMNS))
+            replaced(file, csv_line(COLUMNS))
 
     def of(self, run: Run, cell: Cell) -> list[Outcome] | None:
         """Return what is known of a cell, None where it has not been run."""
@@ -68,7 +69,8 @@ class CellFile:
             key = run.key(cell)
             self._found[key] = outcomes
             for o in outcomes:
-                text.write(_line((*key, o.method, o.mse, o.fg, o.malicious_mse, f"{o.seconds:.3g}", len(outcomes))))
+                numbers = (getattr(o, name) for name in _MEASURED)
+                text.write(csv_line((*key, o.method, *numbers, f"{o.seconds:.3g}", len(outcomes))))
         with self.file.open("ab") as file:
             file.write(text.getvalue().encode())
             file.flush()
@@ -83,7 +85,8 @@ class CellFile:
         columns: dict[str, list[object]] = {name: [] for name in names}
         for key, outcomes in self._found.items():
             for o in outcomes:
-                for name, value in zip(names, (*key, o.method, o.mse, o.fg, o.malicious_mse, o.seconds), strict=True):
+                numbers = (getattr(o, name) for name in _MEASURED)
+                for name, value in zip(names, (*key, o.method, *numbers, o.seconds), strict=True):
                     kind = str if name in _TEXT else int if name in _WHOLE else float
                     columns[name].append(None if value is None else kind(value))
         kinds = {str: pa.string(), int: pa.int64(), float: pa.float64()}
@@ -94,7 +97,7 @@ class CellFile:
 
     def _read(self) -> None:
         whole = self.file.read_bytes()
-        text = whole[: whole.rfind(b"\n") + 1].decode("utf-8", errors="replace")  # a torn last line is no line
+        text = whole[: whole.rfind(b"\n") + 1].decode("utf-8", errors="replace")  # a torn last line does not count
         rows = list(csv.reader(StringIO(text, newline="")))
         if not rows or tuple(rows[0]) != COLUMNS:
             raise ParameterError(f"{self.file} is not a file of cells of this version: name another folder with --out")
@@ -112,8 +115,8 @@ class CellFile:
                 self._found[key] = outcomes
             broken = broken or not whole_cell
         if broken or len(text.encode()) != len(whole):
-            kept = [_line(row) for key, of_cell in found.items() if key in self._found for row in of_cell]
-            replaced(self.file, "".join([_line(COLUMNS), *kept]))
+            kept = [csv_line(row) for key, of_cell in found.items() if key in self._found for row in of_cell]
+            replaced(self.file, "".join([csv_line(COLUMNS), *kept]))
 
 
 def replaced(file: Path, content: str | bytes) -> None:
@@ -132,15 +135,16 @@ def replaced(file: Path, content: str | bytes) -> None:
         raise ExperimentError(f"cannot write {file}: {error.strerror}") from error
 
 
-def _line(values: Sequence[object]) -> str:
+def csv_line(values: Sequence[object]) -> str:
+    """Return values as a line of CSV, nothing for None."""
     text = StringIO()
     csv.writer(text, lineterminator="\n").writerow(["" if value is None else value for value in values])
     return text.getvalue()
 
 
 def _outcome(row: Sequence[str]) -> Outcome:
-    method, mse, fg, malicious_mse, seconds, _ = row[_KEY:]
-    return Outcome(method, float(mse), _number(fg), _number(malicious_mse), float(seconds))
+    method, mse, fg, malicious_mse, *certainty, seconds, _ = row[_KEY:]
+    return Outcome(method, float(mse), _number(fg), _number(malicious_mse), float(seconds), *map(_number, certainty))
 
 
 def _number(text: str) -> float | None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ldprecover import ParameterError, RoundParameters
-from ldprecover.recovery import Knowledge
+from ldprecover.recovery import METHODS, Knowledge
 from ldprecover_attacker import Attack, Campaign, make_attack
 from ldprecover_client import Client, Dataset, Population, RoundStatus
 from ldprecover_experiments.comparison import ESTIMATES, Comparison
@@ -48,8 +48,8 @@ class Demo:
         self.targets = draw_targets(len(items), settings.targets, settings.seed) if settings.targeted else None
         model = settings.model if settings.modelled else None
         self.attack: Attack = make_attack(settings.attack, model=model, targets=self.targets).resolve(items)
-        self.attack.reports(self.parameters.oracle, 1, np.random.default_rng(0))  # refuses a protocol it is not for
-        Knowledge(self.parameters.oracle, np.zeros(len(items)), settings.eta)  # refuses an eta outside its range
+        self.attack.reports(self.parameters.oracle, 1, np.random.default_rng(0))  # raises for a protocol it is not for
+        Knowledge(self.parameters.oracle, np.zeros(len(items)), settings.eta)  # raises for an eta outside its range
 
     def on(self, url: str, key: str, stage: Stage, *, name: str = "demo") -> Comparison:
         """Play on the server at `url`, whose admin key this is, and return what came out. Raises ClientError."""
@@ -90,7 +90,8 @@ class Demo:
             return answer["recovered"]
 
         known = recovered("ldprecover", self.targets) if self.targets else None
-        columns = (genuine, poisoned, recovered("norm-sub"), recovered("ldprecover"), known)
+        unmixed = None if METHODS["unmix"].unfit(self.parameters.oracle) else recovered("unmix")
+        columns = (genuine, poisoned, recovered("norm-sub"), recovered("ldprecover"), unmixed, known)
         estimates: dict[str, Vector | None] = {
             name: None if column is None else np.asarray(column, dtype=np.float64)
             for name, column in zip(ESTIMATES, columns, strict=True)

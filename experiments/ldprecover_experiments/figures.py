@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["AXES", "draw_figures", "grid", "legend", "plain_label"]
+    from ldprecover_experiments.scores import Scores
+
+__all__ = ["AXES", "draw_figures", "draw_scores", "grid", "legend", "plain_label"]
 
 _BARS = ("poisoned", "norm-sub", "ldprecover", "ldprecover-star", "detection", "detection-projected")
 _LINES = ("poisoned", "norm-sub", "ldprecover", "ldprecover-star", "oracle")
@@ -54,15 +56,69 @@ def draw_figures(names: Sequence[str], data: Sequence[str], summary: Summary, fo
     """Draw the figures of the named experiments into a folder, and return the files."""
     import matplotlib as mpl
 
+    with mpl.rc_context(_LOOK):
+        return [file for name, figure in _figures(names, data, summary) for file in _saved(figure, folder / name)]
+
+
+def draw_scores(scores: "Scores", folder: Path) -> list[Path]:
+    """Draw how many times smaller than Norm-Sub's the errors are, by attack and over what is varied; return the files.
+
+    A bar or a point is the geometric mean over the data sets.
+    """
+    import matplotlib as mpl
+
+    protocols = list(dict.fromkeys(setting.cell.protocol for setting in scores.settings))
     files = []
     with mpl.rc_context(_LOOK):
-        for name, figure in _figures(names, data, summary):
-            legend(figure)
-            for suffix, options in (("png", {"dpi": 150}), ("svg", {"metadata": {"Date": None}})):
-                picture = BytesIO()
-                figure.savefig(picture, format=suffix, **options)
-                files.append(folder / f"{name}.{suffix}")
-                replaced(files[-1], picture.getvalue())
+        for part in dict.fromkeys(setting.place.part for setting in scores.settings):
+            figure, axes = grid(1, len(protocols), width=4.0)
+            for panel, protocol in zip(axes[0], protocols, strict=True):
+                _draw_part(panel, scores, part, protocol)
+            axes[0][0].set_ylabel("MSE of Norm-Sub / MSE")
+            files += _saved(figure, folder / f"unmix-{part}")
+    return files
+
+
+def _draw_part(panel: "Axes", scores: "Scores", part: str, protocol: str) -> None:
+    places = [s.place for s in scores.settings if (s.place.part, s.cell.protocol) == (part, protocol)]
+    varied = any(place.value is not None for place in places)
+    at = list(dict.fromkeys(place.value if varied else place.attack for place in places))
+    for i, method in enumerate(scores.shown):
+        means = [
+            scores.ratio(
+                "norm-sub",
+                method,
+                lambda s, x=x: (  # type: ignore[misc]
+                    (s.place.part, s.cell.protocol, s.place.value if varied else s.place.attack) == (part, protocol, x)
+                ),
+            ).mean
+            for x in at
+        ]
+        if varied:
+            panel.plot([float(x or 0) for x in at], means, marker=".", linewidth=1, label=method)
+        else:
+            width = 0.8 / len(scores.shown)
+            panel.bar(
+                [x + width * (i - (len(scores.shown) - 1) / 2) for x in range(len(at))], means, width, label=method
+            )
+    if not varied:
+        panel.set_xticks(range(len(at)), [str(x).replace(" ", "\n") for x in at], fontsize=6)
+    panel.set_yscale("log")
+    panel.axhline(1, color="black", linewidth=0.6)
+    panel.set_title(protocol.upper())
+    if varied:
+        panel.set_xlabel(AXES.get(part, part))
+
+
+def _saved(figure: "Figure", path: Path) -> list[Path]:
+    """Write a figure with its legend as PNG and SVG, and return the files."""
+    legend(figure)
+    files = []
+    for suffix, options in (("png", {"dpi": 150}), ("svg", {"metadata": {"Date": None}})):
+        picture = BytesIO()
+        figure.savefig(picture, format=suffix, **options)
+        files.append(path.with_name(f"{path.name}.{suffix}"))
+        replaced(files[-1], picture.getvalue())
     return files
 
 
@@ -72,21 +128,23 @@ def _figures(names: Sequence[str], data: Sequence[str], summary: Summary) -> Ite
             yield name, _bars(EXPERIMENTS[name], data, summary)
     for name in ("malicious", "ipa", "km", "multi"):
         if name in names:
-            figure, axes = grid(len(data), len(PROTOCOLS))
-            for row, source in zip(axes, data, strict=True):
-                for panel, protocol in zip(row, PROTOCOLS, strict=True):
-                    _draw(panel, EXPERIMENTS[name], source, protocol, None, summary)
-                row[0].set_ylabel("MSE")
-            yield name, figure
+            rows = [[(name, source, protocol) for protocol in PROTOCOLS] for source in data]
+            yield name, _errors(rows, None, summary)
     sweeps = [name for name in names if name.startswith("sweep-")]
     for source in data if sweeps else ():
         for attack in ("aa-peaked", "aa-diffuse"):
-            figure, axes = grid(len(PROTOCOLS), len(sweeps))
-            for row, protocol in zip(axes, PROTOCOLS, strict=True):
-                for panel, name in zip(row, sweeps, strict=True):
-                    _draw(panel, EXPERIMENTS[name], source, protocol, attack, summary)
-                row[0].set_ylabel("MSE")
-            yield f"sweeps-{re.sub(r'[^A-Za-z0-9]+', '-', source)}-{attack}", figure
+            rows = [[(name, source, protocol) for name in sweeps] for protocol in PROTOCOLS]
+            yield f"sweeps-{re.sub(r'[^A-Za-z0-9]+', '-', source)}-{attack}", _errors(rows, attack, summary)
+
+
+def _errors(rows: Sequence[Sequence[tuple[str, str, str]]], attack: str | None, summary: Summary) -> "Figure":
+    """Return a figure of rows of panels, each of an experiment, a data set and a protocol."""
+    figure, axes = grid(len(rows), len(rows[0]))
+    for row, shown in zip(axes, rows, strict=True):
+        for panel, (name, source, protocol) in zip(row, shown, strict=True):
+            _draw(panel, EXPERIMENTS[name], source, protocol, attack, summary)
+        row[0].set_ylabel("MSE")
+    return figure
 
 
 def _bars(experiment: Experiment, data: Sequence[str], summary: Summary) -> "Figure":

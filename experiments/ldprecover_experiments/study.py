@@ -9,7 +9,6 @@ attacks = ["mga", {name = "apa", each = 4}, {name = "aa", kind = "peaked", model
 methods = ["norm-sub", "ldprecover", {method = "ldprecover", targets = true, name = "told"}]
 """
 
-import hashlib
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,8 +22,8 @@ from typing import Any, Self
 from ldprecover import ParameterError, frequency_oracle
 from ldprecover.recovery import METHODS, Knowledge
 from ldprecover_attacker import ATTACKS
-from ldprecover_client import DATASETS
 from ldprecover_experiments.attacks import AttackSpec
+from ldprecover_experiments.data import NAMES
 from ldprecover_experiments.measures import MethodSpec, Outcome
 from ldprecover_experiments.paper import PROTOCOLS
 from ldprecover_experiments.poisoned_round import Plan
@@ -67,7 +66,7 @@ class Study:
     def load(cls, file: str | Path) -> Self:
         """Return the study of a TOML file; its data files are found from the file's folder.
 
-        Raises ParameterError for what is no such file, naming an unknown key and what is like it.
+        Raises ParameterError unless it is such a file, naming an unknown key and what is like it.
         """
         path = Path(file)
         try:
@@ -75,7 +74,7 @@ class Study:
         except OSError as error:
             raise ParameterError(f"cannot read {path}: {error.strerror or error}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ParameterError(f"{path} is no TOML file: {error}") from error
+            raise ParameterError(f"{path} is not a TOML file: {error}") from error
         with _of_file(path):
             return cls.of({"name": path.stem} | given, path.parent)
 
@@ -116,12 +115,14 @@ class Study:
                 raise ParameterError(f"{name} must be an integer of at least {least}, not {value!r:.40}")
         names = [spec.name for spec in self.methods]
         for name in names:
-            if names.count(name) > 1 or name in ("genuine", "poisoned"):
+            if name in ("genuine", "poisoned"):
+                raise ParameterError(f"a method cannot be called {name!r}: that is the estimate it is compared with")
+            if names.count(name) > 1:
                 raise ParameterError(f"two methods are called {name!r}: give one another name")
         for protocol, epsilon in product(self.protocols, self.epsilon):
             oracle = frequency_oracle(protocol, epsilon, 2)
             for eta in self.eta:
-                Knowledge(oracle, [0.0, 0.0], eta)  # type: ignore[arg-type]  # refuses an eta outside its range
+                Knowledge(oracle, [0.0, 0.0], eta)  # type: ignore[arg-type]  # raises for an eta outside its range
         for beta in self.beta:
             malicious_users(1, beta)
 
@@ -151,7 +152,7 @@ class Study:
                 ]
                 plan = Plan(cells[0], self.crowds[data], self.seed)
                 if model == "crafted" or self.work.reads_reports:
-                    plan.malicious_reports(1)  # refuses what has no reports
+                    plan.malicious_reports(1)  # raises for a model without reports
                 every += cells
         return list(dict.fromkeys(every))
 
@@ -163,7 +164,7 @@ class Study:
     @property
     def door(self) -> str:
         """What tells this study's rows in a file of cells from those of other methods."""
-        return "methods " + hashlib.sha256("\n".join(spec.text for spec in self.methods).encode()).hexdigest()[:16]
+        return self.work.door
 
     @property
     def cost(self) -> str:
@@ -214,7 +215,7 @@ def _several(given: Any, key: str, kinds: tuple[type, ...]) -> list[Any]:
 
 def _source(given: str | Mapping[str, Any], folder: Path) -> tuple[str | Path, str | None]:
     if isinstance(given, str):
-        return given if given in DATASETS else folder / given, None
+        return given if given in NAMES else folder / given, None
     _check_keys(given, _DATA_KEYS, "of data")
     if not isinstance(given.get("file"), str) or not isinstance(given.get("column", ""), str):
         raise ParameterError("data must name its file, and may name a column, as text")
@@ -236,7 +237,7 @@ def _attack(given: str | Mapping[str, Any]) -> tuple[AttackSpec | None, str]:
     spec = AttackSpec(name, options.pop("kind", None), options.pop("attackers", 1), options)
     if "targets" in options and not spec.targeted:
         raise ParameterError(f"targets does not belong to {name}")
-    spec.make(model, (0,) if spec.targeted else None)  # refuses what does not go together
+    spec.make(model, (0,) if spec.targeted else None)  # raises for options that do not go together
     return AttackSpec.parse(str(spec)), model
 
 
@@ -251,7 +252,8 @@ def _method(given: str | Mapping[str, Any]) -> MethodSpec:
     rest = ", ".join(f"{key} {value}" for key, value in options.items() if key not in ("method", "name"))
     spec = MethodSpec(**{"name": f"{method} ({rest})" if rest else method} | options)
     METHODS[method].checked(spec.options)
-    for key, kind in (("name", str), ("targets", bool), ("support", bool), ("malicious_model", str)):
+    kinds = {"name": str, "malicious_model": str}
+    for key, kind in (kinds | dict.fromkeys(("targets", "support", "reads", "history"), bool)).items():
         if not isinstance(getattr(spec, key), kind):
             raise ParameterError(f"{key} of a method must be {'true or false' if kind is bool else 'text'}")
     return spec

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ldprecover_server.access.access import Access
-from ldprecover_server.access.rates import ReportLimits
+from ldprecover_server.access.rates import ReportRates
 from ldprecover_server.analysis.analyses import Analyses
 from ldprecover_server.analysis.answers import Answers
 from ldprecover_server.analysis.children import Children
@@ -55,7 +55,7 @@ class Application:
             max_waiting=settings.queue_requests,
             group_bytes=settings.group_bytes,
             group_cells=settings.submission_cells,
-            request_seconds=settings.request_seconds,
+            waiting_seconds=settings.request_seconds,
             metrics=self.metrics,
         )
         self.refusals = Refusals(store)
@@ -71,8 +71,8 @@ class Application:
         )
         self.jobs = Jobs(store, waiting=settings.analysis_queue, metrics=self.metrics)
         self.crowd = Crowd(most_connections(settings.connections, settings.analyses), self.metrics)
-        limits = ReportLimits(settings.report_rate, settings.report_burst) if settings.report_rate else None
-        access = Access(store, settings.secret_key, limits=limits)
+        rates = ReportRates(settings.report_rate, settings.report_burst) if settings.report_rate else None
+        access = Access(store, settings.secret_key, rates=rates)
         known = Rounds(store, settings.max_domain_size)
         submissions = Submissions(known, access, self.ingest, self.refusals, store, settings)
         read = Results(known, access, store, self.refusals)

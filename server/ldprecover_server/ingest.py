@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ldprecover import FrequencyOracle, Tally, wire
+from ldprecover.quarantine import split_by_size
 from ldprecover_server.deadlines import Deadlines
 from ldprecover_server.errors import (
     KeyReusedError,
@@ -39,17 +40,27 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds between the tries of one com
 class Submission:
     """One submission on its way: `packed` reports, checked; key and digest taken; the answer awaited.
 
-    Only 16 bytes of SHA-256 of the idempotency key are kept, and a digest of the packed reports
-    that is salted with the key itself: without the key, neither tells anything of the report.
+    Only 16 bytes of SHA-256 of the submission key are kept, and a digest of the packed reports
+    that is salted with the key itself: without the key, neither tells anything of the report. With
+    `quarantine` the round sets reports of impossible sizes aside.
     """
 
-    __slots__ = ("cells", "digest", "future", "key", "oracle", "packed", "seq")
+    __slots__ = ("cells", "digest", "future", "key", "oracle", "packed", "quarantine", "seq")
 
-    def __init__(self, seq: int, oracle: FrequencyOracle, idempotency_key: str, packed: bytes | bytearray) -> None:
-        key = idempotency_key.encode("ascii")
+    def __init__(
+        self,
+        seq: int,
+        oracle: FrequencyOracle,
+        submission_key: str,
+        packed: bytes | bytearray,
+        *,
+        quarantine: bool = False,
+    ) -> None:
+        key = submission_key.encode("ascii")
         self.seq = seq
         self.oracle = oracle
         self.packed = packed
+        self.quarantine = quarantine
         self.cells = len(packed) // oracle.report_size * oracle.hash_tests
         self.key = hashlib.sha256(key).digest()[:_KEY_BYTES]
         digest = hashlib.sha256(key + b"\0")
@@ -65,15 +76,18 @@ class _Batch:
     seq: int
     submissions: list[Submission] = field(default_factory=list)
     whole: Sealed | None = None
+    aside: int = 0
+    """Reports that were set aside of what was sealed last."""
 
     def count(self) -> None:
         self.whole = self._sealed(self.submissions)
 
     def seal(self, fresh: Sequence[int]) -> Sealed:
         assert self.whole is not None
-        if len(fresh) == len(self.submissions):
-            return self.whole
-        return self._sealed([self.submissions[i] for i in fresh])
+        all_of_it = len(fresh) == len(self.submissions)
+        sealed = self.whole if all_of_it else self._sealed([self.submissions[i] for i in fresh])
+        self.aside = sealed.aside_n
+        return sealed
 
     @staticmethod
     def _sealed(submissions: list[Submission]) -> Sealed:
@@ -84,6 +98,10 @@ class _Batch:
         )
         reports = np.frombuffer(packed, dtype=oracle.report_dtype)
         # Shuffled, so that a stored report's place says nothing of the submission it came in.
+        if submissions[0].quarantine:
+            bad, tally = split_by_size(oracle, reports)
+            aside = reports[bad]
+            return Sealed(wire.pack(shuffled(reports[~bad])), tally, wire.pack(shuffled(aside)), len(aside))
         return Sealed(wire.pack(shuffled(reports)), Tally.of(oracle, reports))
 
 
@@ -93,7 +111,7 @@ class Ingest:
     There is no timer: while one group commits, the next gathers, at most `group_bytes` of it, and at most
     `group_cells` items to hash, so that none is counted for long. A
     submission is answered when the transaction that holds it is on disk. At most `max_waiting`
-    submissions wait, each at most `request_seconds`; then it is answered that its outcome is not
+    submissions wait, each at most `waiting_seconds`; then it is answered that its outcome is not
     known, and dropped if no group has it yet. A commit that fails for want of the database is tried
     again for as long. The event loop and the writer meet once a group, not once a submission: every
     meeting costs a change of thread. While anyone waits the writer takes group after group by itself.
@@ -106,12 +124,12 @@ class Ingest:
         max_waiting: int,
         group_bytes: int,
         group_cells: int = 1 << 31,
-        request_seconds: float = 30.0,
+        waiting_seconds: float = 30.0,
         metrics: Metrics | None = None,
     ) -> None:
         self._store = store
-        self._request_seconds = request_seconds
-        self._deadlines = Deadlines(request_seconds)
+        self._waiting_seconds = waiting_seconds
+        self._deadlines = Deadlines(waiting_seconds)
         self._metrics = metrics or Metrics()
         self._stopping = threading.Event()
         self._storage_full = False  # the last commit found the disk so
@@ -136,7 +154,7 @@ class Ingest:
         """Stop the writer once the group it has is stored. Whoever still waits must have been answered."""
         self._stopping.set()
         self._groups.put(None)
-        self._thread.join(self._request_seconds)
+        self._thread.join(self._waiting_seconds)
         if self._thread.is_alive():  # nobody waits any more: whoever did has been answered that it is not known
             _log.warning("the database has not answered the last commit; the process ends without its answer")
 
@@ -180,7 +198,7 @@ class Ingest:
     def _expire(self, submission: Submission) -> None:
         if submission.future is not None and not submission.future.done():
             submission.future.set_exception(
-                StoreUnavailableError(f"the submission has waited {self._request_seconds:g} seconds for its commit")
+                StoreUnavailableError(f"the submission has waited {self._waiting_seconds:g} seconds for its commit")
             )
         # They wait in the order in which they came: whoever is answered stands first.
         with self._taking:
@@ -271,10 +289,13 @@ class Ingest:
         ]
         self._metrics.submissions.inc(len(stored))
         self._metrics.reports.inc(sum(stored))
+        for batch, found in zip(batches, outcomes, strict=True):
+            if batch.aside and Outcome.STORED in found:
+                self._metrics.quarantined.labels("size").inc(batch.aside)
 
     def _commit_surely(self, batches: list[_Batch]) -> list[list[Outcome]]:
         """Commit; when the outcome is unknown run the same transaction again, which finds what was stored."""
-        end = time.monotonic() + self._request_seconds
+        end = time.monotonic() + self._waiting_seconds
         pause = _FIRST_PAUSE
         while True:
             try:

@@ -56,7 +56,7 @@ class Submissions:
         return max(1, most)
 
     async def submit(
-        self, round: KnownRound, sender: Sender, idempotency_key: str, packed: bytes | bytearray
+        self, round: KnownRound, sender: Sender, submission_key: str, packed: bytes | bytearray
     ) -> tuple[int, bool]:
         """Store checked, packed reports durably; return how many, and whether they had been stored before.
 
@@ -66,7 +66,8 @@ class Submissions:
         reports = len(packed) // round.oracle.report_size
         if reports > 1 or sender.key is not None:
             self._admit(round, sender, reports)
-        submission = Submission(round.seq, round.oracle, idempotency_key, packed)
+        quarantine = round.parameters.quarantine
+        submission = Submission(round.seq, round.oracle, submission_key, packed, quarantine=quarantine)
         place = (round.seq, submission.key)
         await self._wrong_tries.begin(place)
         try:

@@ -85,9 +85,10 @@ class Collector:
         id: str = "r1",
         state: str = "open",
         access: str = "open",
+        canaries: tuple[int, ...] = (),
     ) -> dict[str, Any]:
         """Open a round; return what it says of itself, to be changed."""
-        parameters = RoundParameters(protocol, epsilon, items)
+        parameters = RoundParameters(protocol, epsilon, items, canaries=canaries)
         oracle = parameters.oracle
         self.rounds[id] = {
             "id": id,
@@ -100,6 +101,7 @@ class Collector:
             **parameters.own,
             "p": oracle.p,
             "q": oracle.q,
+            "canaries": list(canaries),
             "digest": parameters.digest,
             "access": access,
             "state": state,

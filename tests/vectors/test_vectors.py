@@ -115,7 +115,14 @@ def test_columns() -> None:
 
 def test_parameters() -> None:
     for case in cases("parameters.json"):
-        parameters = RoundParameters(case["protocol"], case["epsilon"], tuple(case["items"]), own(case))
+        parameters = RoundParameters(
+            case["protocol"],
+            case["epsilon"],
+            tuple(case["items"]),
+            own(case),
+            canaries=tuple(case.get("canaries", [])),
+            quarantine=case.get("quarantine", False),
+        )
         assert parameters.digest == case["digest"]
         assert parameters.oracle.p == pytest.approx(case["p"], rel=1e-14)
         assert parameters.oracle.q == pytest.approx(case["q"], rel=1e-14)

@@ -23,6 +23,7 @@ __all__ = [
     "grr_counts",
     "olh_buckets",
     "olh_counts",
+    "olh_counts_and_sizes",
     "oue_counts",
     "unary_rows",
     "walsh_hadamard",
@@ -57,6 +58,11 @@ def olh_counts(seeds: UInt32Array, buckets: UInt16Array, d: int, g: int) -> Int6
     return _counting().olh_counts(seeds, buckets, d, g)
 
 
+def olh_counts_and_sizes(seeds: UInt32Array, buckets: UInt16Array, d: int, g: int) -> tuple[Int64Array, Int64Array]:
+    """Return the same counts, and for each of the n reports how many items its seed hashes to its bucket."""
+    return _counting().olh_counts_and_sizes(seeds, buckets, d, g)
+
+
 def olh_buckets(seeds: UInt32Array, items: UInt32Array, g: int) -> UInt32Array:
     """Return the bucket that each seed hashes its item to; the two arrays broadcast."""
     return bucket_of(hash_items(seeds, items), g)
@@ -65,7 +71,7 @@ def olh_buckets(seeds: UInt32Array, items: UInt32Array, g: int) -> UInt32Array:
 def walsh_hadamard(values: Int64Array) -> Int64Array:
     """Return t(u) = sum_y (-1)^popcount(u & y) values(y), for u from 0 to K - 1, of K = 2^b integers, in O(K b).
 
-    Exact for values of at least 0 whose sum is below 2^63. Raises ValueError where K is no power of two.
+    Exact for values of at least 0 whose sum is below 2^63. Raises ValueError unless K is a power of two.
     """
     if values.ndim != 1 or values.size.bit_count() != 1:
         raise ValueError(f"values must be a vector of 2^b numbers, not of shape {values.shape}")
@@ -73,7 +79,7 @@ def walsh_hadamard(values: Int64Array) -> Int64Array:
 
 
 def walsh_hadamard_floats(values: FloatArray) -> FloatArray:
-    """Return the same transform of K = 2^b floats, by numpy. Raises ValueError where K is no power of two."""
+    """Return the same transform of K = 2^b floats, by numpy. Raises ValueError unless K is a power of two."""
     if values.ndim != 1 or values.size.bit_count() != 1:
         raise ValueError(f"values must be a vector of 2^b numbers, not of shape {values.shape}")
     return numpy_.transform_floats(values)
@@ -101,6 +107,9 @@ class _Counting(Protocol):
     def grr_counts(self, items: UInt32Array, d: int) -> Int64Array: ...
     def oue_counts(self, rows: UInt8Array, d: int) -> Int64Array: ...
     def olh_counts(self, seeds: UInt32Array, buckets: UInt16Array, d: int, g: int) -> Int64Array: ...
+    def olh_counts_and_sizes(
+        self, seeds: UInt32Array, buckets: UInt16Array, d: int, g: int
+    ) -> tuple[Int64Array, Int64Array]: ...
     def walsh_hadamard(self, values: Int64Array) -> Int64Array: ...
 
 

@@ -1,7 +1,7 @@
 """The one contract of every frequency oracle: what everything outside this package asks of a protocol.
 
 Nothing outside compares a protocol with a name or a class. It asks a trait, a law or a method; a
-protocol that lacks one refuses with its name and the reason, a ParameterError.
+protocol that lacks one raises ParameterError with its name and the reason.
 """
 
 from abc import abstractmethod
@@ -48,6 +48,10 @@ class FrequencyOracle(CraftedReports):
     def support_counts(self, reports: Reports) -> Int64Array:
         """Return C(v), the number of reports that support v, for each of the d items."""
         return self.counts_from(self.summarise(reports))
+
+    def summarise_with_sizes(self, reports: Reports) -> tuple[Int64Array, Int64Array]:
+        """Return the summary of checked reports, and the number of items that each of them supports."""
+        return self.summarise(reports), self.support_sizes(reports)
 
     def tally_of_counts(self, counts: ArrayLike, n: int) -> Tally:
         """Return the tally of n reports from their support counts.

@@ -15,11 +15,14 @@ class Traits:
     - `independent_bits`: which items it supports is independent item by item, given the item its user
       holds; for a protocol that hashes, under an ideal hash.
     - `seeded`: it carries a hash seed of 32 uniform bits that its user draws.
+    - `extremal`: it is e^epsilon times as likely under an item that it supports as under any other
+      (an extremal mechanism: Kairouz et al., NIPS 2014); given its seed, where it has one.
     """
 
     one_item: bool = False
     independent_bits: bool = False
     seeded: bool = False
+    extremal: bool = False
 
 
 @dataclass(frozen=True)

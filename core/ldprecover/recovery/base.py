@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from ldprecover._checks import finite_vector, real, whole
+from ldprecover.canaries import canary_indices
 from ldprecover.errors import ParameterError
 from ldprecover.items import target_indices
 from ldprecover.protocols import FrequencyOracle
@@ -35,7 +36,8 @@ class Knowledge:
     one of MALICIOUS_MODELS; `support` is the pi of the model custom: pi(v) is the share of malicious
     reports that support v. `n` is the number of reports behind the frequencies, `reports` the
     reports. `history` are the tallies of earlier rounds over the same items, with their oracles, whose reports are
-    taken to be honest. `options` are of the method alone, by name. Everything is checked, whether or not a
+    taken to be honest. `options` are of the method alone, by name. `canaries` are the items that nobody holds, as
+    indices: evidence of what malicious reports did to all items alike. Everything is checked, whether or not a
     method uses it; what it does not use of `assumed` a note of the recovery names.
 
     Raises ParameterError.
@@ -51,6 +53,7 @@ class Knowledge:
     support: FloatArray | None = None
     options: Mapping[str, float] = field(default_factory=dict)
     history: tuple[tuple[FrequencyOracle, Tally], ...] = ()
+    canaries: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         d = self.oracle.domain_size
@@ -84,6 +87,7 @@ class Knowledge:
         object.__setattr__(self, "poisoned", poisoned)
         object.__setattr__(self, "targets", targets)
         object.__setattr__(self, "history", _checked_history(self.history, d))
+        object.__setattr__(self, "canaries", canary_indices(self.canaries, d))
 
     @property
     def assumed(self) -> tuple[str, ...]:
@@ -195,7 +199,8 @@ class Method:
     of NEEDS it cannot do without, `better_with` those it can do without and uses where they are there.
     `gives` says what `recovered` is: a `distribution` (not negative, sums to one), `sum-one` (sums to
     one, may be negative) or `frequencies` (neither promised).
-    `cost` is one line. `unfit` returns why the method cannot work under a protocol, or None.
+    `long` says that it takes more than milliseconds on a few thousand items. `cost` is one line.
+    `unfit` returns why the method cannot work under a protocol, or None.
     """
 
     name: str
@@ -204,6 +209,7 @@ class Method:
     recover: Callable[[Knowledge], Recovery]
     needs: frozenset[str] = frozenset({"counts"})
     better_with: frozenset[str] = frozenset()
+    long: bool = False
     gives: Literal["distribution", "sum-one", "frequencies"] = "distribution"
     cost: str = "O(d log d)"
     options: tuple[Option, ...] = ()

@@ -1,6 +1,8 @@
 """What a recovery method concludes beside the frequencies: how sure it is, and what it says of the attack."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from ldprecover.types import FloatArray
 
@@ -38,3 +40,24 @@ class Conclusions:
     suspects: tuple[tuple[int, float], ...] = ()
     dropped: tuple[Dropped, ...] = ()
     history_weight: float | None = None
+
+    def to_dict(self, labels: Sequence[str]) -> dict[str, Any]:
+        """Return it as JSON has it: vectors as lists, each suspect an object with its item, label and probability."""
+
+        def listed(vector: FloatArray | None) -> list[float] | None:
+            return None if vector is None else vector.tolist()
+
+        return {
+            "standard_deviations": listed(self.standard_deviations),
+            "lower": listed(self.lower),
+            "upper": listed(self.upper),
+            "attack_probability": self.attack_probability,
+            "beta": self.beta,
+            "beta_low": self.beta_low,
+            "beta_high": self.beta_high,
+            "suspects": [
+                {"item": item, "label": labels[item], "probability": probability} for item, probability in self.suspects
+            ],
+            "dropped": [asdict(each) for each in self.dropped],
+            "history_weight": self.history_weight,
+        }

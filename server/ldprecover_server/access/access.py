@@ -10,7 +10,7 @@ from anyio import to_thread
 
 from ldprecover import ParameterError
 from ldprecover_server.access import tickets
-from ldprecover_server.access.rates import ReportLimits
+from ldprecover_server.access.rates import ReportRates
 from ldprecover_server.errors import ForbiddenError, InvalidTicketError, UnauthorizedError
 from ldprecover_server.keys import NAME, SCOPES, HashedKey, allows, find_key, hash_key, make_key, make_name
 from ldprecover_server.store import Store
@@ -48,12 +48,12 @@ class Access:
         store: Store,
         settings_key: str | None,
         *,
-        limits: ReportLimits | None = None,
+        rates: ReportRates | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
         self._settings = [HashedKey(_SETTINGS_KEY, "admin", hash_key(settings_key))] if settings_key else []
-        self._limits = limits
+        self._rates = rates
         self._clock = clock
         self._ticket_secret: bytes | None = None
         self._copy: list[HashedKey] = []
@@ -68,8 +68,8 @@ class Access:
         """Return who submits to a round, by the value of the header Authorization.
 
         Raises UnauthorizedError for a key that is unknown or revoked, also where none is needed,
-        ForbiddenError for one that may not submit, and InvalidTicketError for what is no ticket of
-        the round, where it takes tickets.
+        ForbiddenError for one that may not submit, and InvalidTicketError for anything but a ticket
+        of the round, where it takes tickets.
         """
         if authorization is None and access == "open":
             return ANYONE
@@ -107,8 +107,8 @@ class Access:
 
     def take(self, key: HashedKey, reports: int) -> None:
         """Count reports that a key brings. Raises RateLimitedError for more than it may by now."""
-        if self._limits is not None:
-            self._limits.take(key.hash, reports)
+        if self._rates is not None:
+            self._rates.take(key.hash, reports)
 
     async def knows(self, key: str | None) -> bool:
         """Tell whether this is a key, of whatever scope, as the copy of the keys has it: it waits for nobody else."""
@@ -149,9 +149,9 @@ def _checked(key: str | None, scope: str, known: list[HashedKey]) -> HashedKey:
 def create_key(store: Store, scope: str, name: str | None = None) -> str:
     """Make another key, keep its hash, and return it, this once. Raises NameTakenError or ParameterError."""
     if scope not in SCOPES:
-        raise ParameterError(f"scope: {scope!r} is none of {', '.join(SCOPES)}")
+        raise ParameterError(f"scope: must be one of {', '.join(SCOPES)}, not {scope!r}")
     if name is not None and not re.fullmatch(NAME, name):
-        raise ParameterError(f"name: {name[:80]!r} is no name of 1 to 64 of a-z 0-9 . _ -, a letter or digit first")
+        raise ParameterError(f"name: must be 1 to 64 of a-z 0-9 . _ -, a letter or digit first, not {name[:80]!r}")
     key = make_key()
     store.add_key(name or make_name(scope), scope, hash_key(key))
     return key

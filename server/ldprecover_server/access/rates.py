@@ -1,4 +1,4 @@
-"""How fast a key may bring reports, and how often an idempotency key may come with other bytes; in each process."""
+"""How fast a key may bring reports, and how often a submission key may come with other bytes; in each process."""
 
 import asyncio
 import time
@@ -7,16 +7,16 @@ from collections.abc import Callable
 
 from ldprecover_server.errors import RateLimitedError, WrongTriesError
 
-__all__ = ["ReportLimits", "WrongTries"]
+__all__ = ["ReportRates", "WrongTries"]
 
 Place = tuple[int, bytes]
-"""A round's place in the order of opening, and an idempotency key in it, hashed."""
+"""A round's place in the order of opening, and a submission key in it, hashed."""
 
 _FREE_TRIES = 5
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 86_400.0  # seconds
 
 
-class ReportLimits:
+class ReportRates:
     """Token buckets by key: each holds `burst` reports, and `rate` more come in each second.
 
     A submission takes as many tokens as it has reports, or is refused and takes none. One that is larger

@@ -49,7 +49,7 @@ def mint(key: bytes, count: int) -> Iterator[str]:
 
 
 def submission_key(key: bytes, ticket: str) -> str:
-    """Return the idempotency key of the one submission that a ticket admits. Raises InvalidTicketError.
+    """Return the submission key of the one submission that a ticket admits. Raises InvalidTicketError.
 
     It has a space in it, which no key that a client may choose has, so the two never meet.
     """

@@ -18,7 +18,7 @@ __all__ = ["ALONE_PAGES", "MOST_PAGES", "PAGES", "Checkpoints"]
 
 _log = logging.getLogger(__name__)
 
-PAGES = 2000  # of 4 KiB: idempotency keys are random, so few of their pages come twice in less
+PAGES = 2000  # of 4 KiB: submission keys are random, so few of their pages come twice in less
 MOST_PAGES = 16_000
 ALONE_PAGES = 8000
 """Where there is no thread: beside a server, at the command line."""

@@ -60,16 +60,20 @@ class Database(ABC):
         """Tell whether an error says that nothing more fits on the disk."""
 
     def is_damaged(self, error: sa.exc.DBAPIError) -> bool:
-        """Tell whether an error says that what is on the disk is no database any more."""
+        """Tell whether an error says that what is on the disk is not a database any more."""
         return False
 
     @abstractmethod
-    def known_keys(self, connection: sa.Connection, round: int, wanted: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Return those idempotency keys of a round that are there, with their digests, however many are wanted."""
+    def known_submission_keys(
+        self, connection: sa.Connection, round: int, wanted: Sequence[bytes]
+    ) -> dict[bytes, bytes]:
+        """Return those submission keys of a round that are there, with their digests, however many are wanted."""
 
     @abstractmethod
-    def insert_keys(self, connection: sa.Connection, round: int, wanted: Mapping[bytes, bytes]) -> set[bytes]:
-        """Insert idempotency keys of a round, with their digests, unless they are there; return those inserted.
+    def insert_submission_keys(
+        self, connection: sa.Connection, round: int, wanted: Mapping[bytes, bytes]
+    ) -> set[bytes]:
+        """Insert submission keys of a round, with their digests, unless they are there; return those inserted.
 
         They are taken in the order given.
         """
@@ -107,7 +111,11 @@ class Database(ABC):
     def read(self) -> Iterator[sa.Connection]:
         """A read-only view. Raises StoreUnavailableError."""
         options = self._read_options
-        with self._refusals(), self.engine.connect().execution_options(**options) as connection, connection.begin():
+        with (
+            self.translated_errors(),
+            self.engine.connect().execution_options(**options) as connection,
+            connection.begin(),
+        ):
             yield connection
 
     @contextlib.contextmanager
@@ -119,7 +127,11 @@ class Database(ABC):
         whether the transaction took hold is not known.
         """
         options = {_WRITE: True}
-        with self._refusals(), self.engine.connect().execution_options(**options) as connection, connection.begin():
+        with (
+            self.translated_errors(),
+            self.engine.connect().execution_options(**options) as connection,
+            connection.begin(),
+        ):
             yield connection
 
     def close(self) -> None:
@@ -127,7 +139,11 @@ class Database(ABC):
         self.engine.dispose()
 
     @contextlib.contextmanager
-    def _refusals(self) -> Iterator[None]:
+    def translated_errors(self) -> Iterator[None]:
+        """Raise what a database's library raises inside as an error of the service.
+
+        A fault of the server's own statements stays as it is.
+        """
         try:
             yield
         except sa.exc.TimeoutError as error:

@@ -16,7 +16,7 @@ _TICKETS = "tickets"
 
 
 class Keys(Room):
-    """What the database keeps of keys: their hashes. Idempotency keys are not among them."""
+    """What the database keeps of keys: their hashes. Submission keys are not among them."""
 
     def live_keys(self) -> list[HashedKey]:
         """Return the keys that are not revoked."""

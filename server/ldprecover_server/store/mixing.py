@@ -19,7 +19,7 @@ from ldprecover.protocols import PROTOCOLS
 from ldprecover_server.shuffle import shuffled
 from ldprecover_server.store.deletion import Deletion, GoOn, Piece, Progress, count_at_most, in_pieces
 from ldprecover_server.store.rounds import Rounds
-from ldprecover_server.store.schema import keys, rounds, segments
+from ldprecover_server.store.schema import rounds, segments, submission_keys
 
 __all__ = ["Mixing"]
 
@@ -27,7 +27,8 @@ _BYTES = 1 << 20  # of segments that are joined
 _LISTED = 200_000  # segments among which those to be joined are drawn
 _JOINED = 1000  # segments at the most
 
-_TO_MIX = sa.and_(rounds.c.state == "closed", sa.not_(rounds.c.mixed))
+# Before it is mixed a round is screened, which goes by the segments as they were.
+_TO_MIX = sa.and_(rounds.c.state == "closed", sa.not_(rounds.c.mixed), rounds.c.screened)
 
 
 class Mixing(Rounds, Deletion):
@@ -66,8 +67,9 @@ class Mixing(Rounds, Deletion):
                     mine = sa.and_(mine, segments.c.id <= round.mixed_segment)
                 left += count_at_most(connection, segments, mine)
                 if self.database.rows_tell_order:
-                    after = sa.and_(keys.c.round == round.seq, keys.c.key > (round.mixed_key or b""))
-                    left += count_at_most(connection, keys, after)
+                    of_round = submission_keys.c.round == round.seq
+                    after = sa.and_(of_round, submission_keys.c.key > (round.mixed_key or b""))
+                    left += count_at_most(connection, submission_keys, after)
         return left
 
     def _mix_segments(self, seq: int) -> Piece:
@@ -138,12 +140,13 @@ class Mixing(Rounds, Deletion):
             with self.database.write() as connection:
                 self.database.take_turn(connection)
                 after = connection.scalar(sa.select(rounds.c.mixed_key).where(rounds.c.seq == seq)) or b""
-                left = sa.and_(keys.c.round == seq, keys.c.key > after)
-                found = connection.scalars(sa.select(keys.c.key).where(left).order_by(keys.c.key).limit(limit)).all()
+                key = submission_keys.c.key
+                left = sa.and_(submission_keys.c.round == seq, key > after)
+                found = connection.scalars(sa.select(key).where(left).order_by(key).limit(limit)).all()
                 if found:
-                    these = sa.delete(keys).where(left, keys.c.key <= found[-1])
-                    old = connection.execute(these.returning(keys.c.key, keys.c.digest)).all()
-                    self.database.insert_keys(connection, seq, {row.key: row.digest for row in sorted(old)})
+                    these = sa.delete(submission_keys).where(left, key <= found[-1])
+                    old = connection.execute(these.returning(key, submission_keys.c.digest)).all()
+                    self.database.insert_submission_keys(connection, seq, {row.key: row.digest for row in sorted(old)})
                     connection.execute(sa.update(rounds).where(rounds.c.seq == seq).values(mixed_key=found[-1]))
                 return len(found)
 

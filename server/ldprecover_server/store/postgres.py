@@ -88,7 +88,7 @@ class Postgres(Database):
 
     def claim(self) -> None:
         numbers = sorted(range(_MAX_PROCESSES), key=lambda number: number != self.process)
-        with self._refusals(), contextlib.ExitStack() as undo:
+        with self.translated_errors(), contextlib.ExitStack() as undo:
             connection = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
             undo.callback(connection.close)
             for number in numbers:
@@ -121,11 +121,15 @@ class Postgres(Database):
     def is_full(self, error: sa.exc.DBAPIError) -> bool:
         return getattr(error.orig, "sqlstate", None) == "53100"
 
-    def known_keys(self, connection: sa.Connection, round: int, wanted: Sequence[bytes]) -> dict[bytes, bytes]:
+    def known_submission_keys(
+        self, connection: sa.Connection, round: int, wanted: Sequence[bytes]
+    ) -> dict[bytes, bytes]:
         rows = connection.exec_driver_sql(_KNOWN_KEYS, {"round": round, "keys": list(wanted)})
         return {row.key: row.digest for row in rows}
 
-    def insert_keys(self, connection: sa.Connection, round: int, wanted: Mapping[bytes, bytes]) -> set[bytes]:
+    def insert_submission_keys(
+        self, connection: sa.Connection, round: int, wanted: Mapping[bytes, bytes]
+    ) -> set[bytes]:
         arrays = {"round": round, "keys": list(wanted), "digests": list(wanted.values())}
         return set(connection.exec_driver_sql(_INSERT_KEYS, arrays).scalars())
 
@@ -145,7 +149,7 @@ class Postgres(Database):
         arrays = {"keys": list(wish.keys), "digests": list(wish.keys.values()), "submissions": len(wish.keys)}
         values = {**asdict(wish), **arrays}
         committing: dict[str, Any] = {"isolation_level": "AUTOCOMMIT"}
-        with self._refusals(), self.engine.connect().execution_options(**committing) as connection:
+        with self.translated_errors(), self.engine.connect().execution_options(**committing) as connection:
             if self.generation != wish.generation:
                 return False  # the database may have forgotten what this process wrote last
             try:

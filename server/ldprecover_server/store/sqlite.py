@@ -146,7 +146,10 @@ class SQLite(Database):
         connection.execute(f"PRAGMA wal_autocheckpoint={pages}")
 
     def _open(self) -> None:
-        """Make the file if there is none; refuse one that is another program's, before anything is changed in it."""
+        """Make the file if there is none.
+
+        Raises ConfigurationError for another program's file, before anything is changed in it.
+        """
         try:
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         except FileExistsError:
@@ -162,12 +165,16 @@ class SQLite(Database):
         code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF  # above are SQLite's finer distinctions
         return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
-    def known_keys(self, connection: sa.Connection, round: int, wanted: Sequence[bytes]) -> dict[bytes, bytes]:
+    def known_submission_keys(
+        self, connection: sa.Connection, round: int, wanted: Sequence[bytes]
+    ) -> dict[bytes, bytes]:
         rows = connection.exec_driver_sql(_KNOWN, (round, len(wanted), b"".join(wanted)))
         return {row.key: row.digest for row in rows}
 
-    def insert_keys(self, connection: sa.Connection, round: int, wanted: Mapping[bytes, bytes]) -> set[bytes]:
-        there = self.known_keys(connection, round, list(wanted))
+    def insert_submission_keys(
+        self, connection: sa.Connection, round: int, wanted: Mapping[bytes, bytes]
+    ) -> set[bytes]:
+        there = self.known_submission_keys(connection, round, list(wanted))
         fresh = {key: digest for key, digest in wanted.items() if key not in there} if there else wanted
         if fresh:
             columns = (b"".join(fresh), b"".join(fresh.values()))
@@ -179,7 +186,7 @@ class SQLite(Database):
         keys = (len(wish.keys), b"".join(wish.keys), b"".join(wish.keys.values()))
         values = (*whose, *keys, wish.n_before, wish.n_after, wish.counts, wish.hour, wish.n, wish.data)
         try:
-            with self._refusals(), self.engine.connect().execution_options(**{_ITSELF: True}) as connection:
+            with self.translated_errors(), self.engine.connect().execution_options(**{_ITSELF: True}) as connection:
                 self._check_same()
                 if _ITSELF not in connection.info:
                     for made in SQLITE_MADE:
@@ -206,7 +213,7 @@ class SQLite(Database):
     def forget(self) -> bool:
         # The write-ahead log still has the pages as they were before secure_delete overwrote them. Whoever reads keeps
         # them there; commits wait meanwhile, so it is left for later soon.
-        with self._refusals(), self.engine.connect() as connection:
+        with self.translated_errors(), self.engine.connect() as connection:
             raw = _raw(connection)
             try:
                 raw.execute(f"PRAGMA busy_timeout={_FORGET_MS}")

@@ -13,7 +13,7 @@ from tests.conftest import NewDatabase
 from tests.server.store.conftest import PARAMETERS, Group, Submitted
 
 from ldprecover_server.store import Store
-from ldprecover_server.store.schema import keys, rounds, segments, tallies
+from ldprecover_server.store.schema import rounds, segments, submission_keys, tallies
 
 RETENTIONS = (None, 0, 24)
 
@@ -76,7 +76,7 @@ class Pair:
     def content(self, seqs: list[int]) -> list[Any]:
         """Return every row of these rounds, in order; of a tally whether there is a token, not which."""
         told = (
-            (keys, [keys.c.key, keys.c.digest]),
+            (submission_keys, [submission_keys.c.key, submission_keys.c.digest]),
             (segments, [segments.c.n, segments.c.data]),
             (tallies, [tallies.c.process, tallies.c.n, tallies.c.counts, sa.func.length(tallies.c.token)]),
         )

@@ -13,10 +13,10 @@ from ldprecover_server.errors import NoCurrentRoundError, ReportsGoneError, Roun
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.refusals import Refusals
 from ldprecover_server.store import Outcome, Store
-from ldprecover_server.store.schema import keys, refusals, rounds, segments, tallies
+from ldprecover_server.store.schema import refusals, rounds, segments, submission_keys, tallies
 from ldprecover_server.store.sqlite import SQLite
 
-TABLES = (keys, segments, tallies, refusals, rounds)
+TABLES = (submission_keys, segments, tallies, refusals, rounds)
 
 
 def name_of(store: Store, seq: int) -> str:

@@ -9,7 +9,7 @@ from ldprecover import Tally
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.refusals import Refusals
 from ldprecover_server.store import Outcome, Store
-from ldprecover_server.store.schema import keys, segments, tallies
+from ldprecover_server.store.schema import segments, submission_keys, tallies
 
 HOLDERS = """
 SELECT pid FROM pg_locks JOIN pg_database ON pg_database.oid = database
@@ -24,7 +24,8 @@ def commit(store: Store, seq: int, name: str, *items: int) -> list[Outcome]:
 def rewind(store: Store, seq: int, lost: list[str], left: Tally) -> None:
     """Leave the rows as a standby has them that did not receive the last commits."""
     with store.database.write() as connection:
-        connection.execute(sa.delete(keys).where(keys.c.key.in_([Submitted(n.encode(), ()).key for n in lost])))
+        these = submission_keys.c.key.in_([Submitted(n.encode(), ()).key for n in lost])
+        connection.execute(sa.delete(submission_keys).where(these))
         newest = sa.select(segments.c.id).where(segments.c.round == seq).order_by(segments.c.id.desc())
         connection.execute(sa.delete(segments).where(segments.c.id.in_(newest.limit(len(lost)))))
         connection.execute(sa.update(tallies).values(n=left.n, counts=left.to_bytes()))

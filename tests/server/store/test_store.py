@@ -25,7 +25,7 @@ from ldprecover_server.errors import (
     StoreUnavailableError,
 )
 from ldprecover_server.store import Outcome, Sealed, Store
-from ldprecover_server.store.schema import keys, tallies
+from ldprecover_server.store.schema import submission_keys, tallies
 from ldprecover_server.store.sqlite import SQLite
 
 IMPATIENT = {"sqlite": "PRAGMA busy_timeout=1", "postgresql": "SET SESSION lock_timeout = 1"}
@@ -270,7 +270,7 @@ def test_what_another_process_takes_while_a_commit_runs_undoes_it(
     here.commit([Group(seq, [Submitted(b"a", (0,))])])
     theirs = Submitted(b"b", (1,))
     steps = {
-        "key": sa.insert(keys).values(round=seq, key=theirs.key, digest=theirs.digest),
+        "key": sa.insert(submission_keys).values(round=seq, key=theirs.key, digest=theirs.digest),
         "tally": sa.update(tallies).values(n=2, counts=Tally(np.array([2, 0, 0, 0, 0, 0]), 2).to_bytes()),
     }
     with ThreadPoolExecutor(1) as pool:

@@ -17,14 +17,18 @@ class Measured:
     """Unbiased frequencies of the d items from `n` reports that were kept, and what screening them found.
 
     `z` are the frequencies, `sd` the standard deviations of their noise given who holds what, `suspects` the items
-    that reports seem made to raise, `dropped` the reports that were left out, `notes` sentences on all this.
+    that reports seem made to raise, `shared` those of them that dropped reports supported together, `dropped` the
+    reports that were left out, `honest_kept` the probability that an honest report was not, `notes` sentences on
+    all this.
     """
 
     z: FloatArray
     sd: FloatArray
     n: int
     suspects: tuple[int, ...] = ()
+    shared: tuple[int, ...] = ()
     dropped: tuple[Dropped, ...] = ()
+    honest_kept: float = 1.0
     notes: tuple[str, ...] = ()
 
 

@@ -31,7 +31,7 @@ __all__ = ["SubmissionRoute", "decode_reports"]
 
 _log = logging.getLogger(__name__)
 
-_IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,64}")
+_SUBMISSION_KEY = re.compile(r"[\x21-\x7e]{1,64}")
 _LIMITS = 1024
 _TYPES = (JSON, wire.MEDIA_TYPE)
 _ENCODER = msgspec.json.Encoder()
@@ -74,7 +74,7 @@ class SubmissionRoute:
         sender = ANYONE
         if authorization is not None or round.access != "open":
             sender = await rooms.access.require_sender(round.id, round.access, authorization)
-        key = sender.submission_key or _idempotency_key(_given_once(scope, headers, b"idempotency-key"))
+        key = sender.submission_key or _submission_key(_given_once(scope, headers, b"idempotency-key"))
         # Then as much as such a one may send.
         packed = body.media_type == wire.MEDIA_TYPE
         try:
@@ -122,10 +122,10 @@ def _given_once(scope: Scope, headers: Mapping[bytes, bytes], name: bytes) -> st
     return value.decode("latin-1")
 
 
-def _idempotency_key(value: str | None) -> str:
+def _submission_key(value: str | None) -> str:
     if value is None:
         return secrets.token_hex(16)
-    if not _IDEMPOTENCY_KEY.fullmatch(value):
+    if not _SUBMISSION_KEY.fullmatch(value):
         raise HeaderError("Idempotency-Key must be of 1 to 64 visible ASCII characters")
     return value
 

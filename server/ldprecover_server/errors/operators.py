@@ -1,0 +1,11 @@
+"""What an operator is told at the command line; no caller hears it."""
+
+__all__ = ["ConfigurationError", "KeyNotFoundError"]
+
+
+class ConfigurationError(Exception):
+    """The settings cannot work; the message says what to change."""
+
+
+class KeyNotFoundError(Exception):
+    """No key that is not revoked has this name."""
