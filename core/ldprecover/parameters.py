@@ -15,17 +15,19 @@ __all__ = ["RoundParameters", "digest_of"]
 
 @dataclass(frozen=True)
 class RoundParameters:
-    """Protocol, epsilon, item labels and, for a protocol that has one, its own integer parameter, of one round.
+    """Protocol, epsilon, item labels and, for a protocol that has them, its own integer parameters, of one round.
 
     `items` are 2 to 100,000 distinct non-empty labels; item i is the i-th. `parameter` is OLH's hash range;
     `own` has it by its name. It is stored, so that neither side recomputes it; None takes the protocol's
-    default when the round is opened. Raises ParameterError.
+    default when the round is opened. `given_seeds` is the number of public seeds that tickets pick from, None where
+    users draw what they need. Raises ParameterError.
     """
 
     protocol: str
     epsilon: float
     items: tuple[str, ...]
     parameter: int | None = None
+    given_seeds: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "items", tuple(self.items))
@@ -38,43 +40,48 @@ class RoundParameters:
                 raise ParameterError(f"item {i} holds half a surrogate pair, which UTF-8 cannot write") from None
         if len(set(self.items)) != len(self.items):
             raise ParameterError("items must be distinct")
-        oracle = frequency_oracle(self.protocol, self.epsilon, len(self.items), self.parameter)
+        oracle = self.oracle
         object.__setattr__(self, "epsilon", oracle.epsilon)
         object.__setattr__(self, "parameter", oracle.parameter_value)
 
     @classmethod
     def named(cls, protocol: str, epsilon: float, items: Iterable[str], own: Mapping[str, int | None]) -> Self:
-        """Return the parameters of a round whose protocol's own parameter is given by name, or is not.
+        """Return the parameters of a round whose protocol's own parameters are given by name, or are not.
 
         Raises ParameterError also for a parameter that is another protocol's.
         """
-        return cls(protocol, epsilon, tuple(items), own_parameter(protocol, own))
+        return cls(protocol, epsilon, tuple(items), *own_parameter(protocol, own))
 
     @property
     def own(self) -> dict[str, Any]:
-        """The protocol's own parameter by its name; nothing for a protocol that has none."""
+        """The protocol's own parameters by name; nothing for a protocol that has none."""
         return self.oracle.own
 
     @cached_property
     def oracle(self) -> FrequencyOracle:
         """The frequency oracle with these parameters."""
-        return frequency_oracle(self.protocol, self.epsilon, len(self.items), self.parameter)
+        return frequency_oracle(self.protocol, self.epsilon, len(self.items), self.parameter, self.given_seeds)
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 in hex over the parameters: see `digest_of`."""
-        return digest_of(self.protocol, self.epsilon, self.items, self.parameter)
+        return digest_of(self.protocol, self.epsilon, self.items, self.parameter, self.given_seeds)
 
 
-def digest_of(protocol: str, epsilon: float, items: Sequence[str], parameter: int | None) -> str:
+def digest_of(
+    protocol: str, epsilon: float, items: Sequence[str], parameter: int | None, given_seeds: int | None = None
+) -> str:
     """Return SHA-256 in hex over the parameters of a round, in a form any language can write.
 
     Protocol name in ASCII, a zero byte, epsilon as an IEEE double, hash range or subset size (0 for none)
-    and number of items as u4, then each label as a u4 length and its UTF-8 bytes; little-endian.
+    and number of items as u4, then each label as a u4 length and its UTF-8 bytes, and where seeds are given their
+    number as u4; little-endian.
     """
     sha = hashlib.sha256(protocol.encode("ascii") + b"\0")
     sha.update(struct.pack("<dII", epsilon, parameter or 0, len(items)))
     for label in items:
         utf8 = label.encode()
         sha.update(struct.pack("<I", len(utf8)) + utf8)
+    if given_seeds is not None:
+        sha.update(struct.pack("<I", given_seeds))
     return sha.hexdigest()
