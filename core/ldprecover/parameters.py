@@ -3,7 +3,7 @@
 import hashlib
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
 
@@ -27,7 +27,7 @@ class RoundParameters:
     epsilon: float
     items: tuple[str, ...]
     parameter: int | None = None
-    given_seeds: int | None = None
+    given_seeds: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "items", tuple(self.items))
@@ -50,7 +50,8 @@ class RoundParameters:
 
         Raises ParameterError also for a parameter that is another protocol's.
         """
-        return cls(protocol, epsilon, tuple(items), *own_parameter(protocol, own))
+        parameter, given_seeds = own_parameter(protocol, own)
+        return cls(protocol, epsilon, tuple(items), parameter, given_seeds=given_seeds)
 
     @property
     def own(self) -> dict[str, Any]:
@@ -65,17 +66,22 @@ class RoundParameters:
     @cached_property
     def digest(self) -> str:
         """SHA-256 in hex over the parameters: see `digest_of`."""
-        return digest_of(self.protocol, self.epsilon, self.items, self.parameter, self.given_seeds)
+        return digest_of(self.protocol, self.epsilon, self.items, self.parameter, given_seeds=self.given_seeds)
 
 
 def digest_of(
-    protocol: str, epsilon: float, items: Sequence[str], parameter: int | None, given_seeds: int | None = None
+    protocol: str,
+    epsilon: float,
+    items: Sequence[str],
+    parameter: int | None,
+    *,
+    given_seeds: int | None = None,
 ) -> str:
     """Return SHA-256 in hex over the parameters of a round, in a form any language can write.
 
     Protocol name in ASCII, a zero byte, epsilon as an IEEE double, hash range or subset size (0 for none)
-    and number of items as u4, then each label as a u4 length and its UTF-8 bytes, and where seeds are given their
-    number as u4; little-endian.
+    and number of items as u4, then each label as a u4 length and its UTF-8 bytes; little-endian. Of a round with
+    given seeds then `given_seeds` in ASCII, a zero byte and their number as u4.
     """
     sha = hashlib.sha256(protocol.encode("ascii") + b"\0")
     sha.update(struct.pack("<dII", epsilon, parameter or 0, len(items)))
@@ -83,5 +89,5 @@ def digest_of(
         utf8 = label.encode()
         sha.update(struct.pack("<I", len(utf8)) + utf8)
     if given_seeds is not None:
-        sha.update(struct.pack("<I", given_seeds))
+        sha.update(b"given_seeds\0" + struct.pack("<I", given_seeds))
     return sha.hexdigest()

@@ -83,6 +83,7 @@ class Rounds(Room):
             "protocol": parameters.protocol,
             "epsilon": parameters.epsilon,
             "parameter": parameters.parameter,
+            "given_seeds": parameters.given_seeds,
             "items": items,
             "access": access,
             "read_access": read_access,
@@ -128,7 +129,7 @@ class Rounds(Room):
         """Return what can be said of a round whose protocol is not loaded. Raises RoundNotFoundError."""
         row = self._row(seq)
         items = _labels(row)
-        digest = digest_of(row.protocol, row.epsilon, items, row.parameter)
+        digest = digest_of(row.protocol, row.epsilon, items, row.parameter, given_seeds=row.given_seeds)
         return Unread(row.protocol, row.epsilon, len(items), digest)
 
     def _row(self, seq: int) -> Any:
@@ -182,7 +183,7 @@ def parameters_of(row: Any) -> RoundParameters:
     """Return the parameters in a round's row. Raises PluginNotLoadedError."""
     if row.protocol not in PROTOCOLS:
         raise PluginNotLoadedError(f"this server has not loaded the plugin {row.protocol!r}, the protocol of the round")
-    return RoundParameters(row.protocol, row.epsilon, _labels(row), row.parameter)
+    return RoundParameters(row.protocol, row.epsilon, _labels(row), row.parameter, given_seeds=row.given_seeds)
 
 
 def _labels(row: Any) -> tuple[str, ...]:

@@ -289,14 +289,14 @@ def test_parameters_say_how_many_seeds_are_given_and_the_digest_has_it() -> None
     items = tuple(map(str, range(30)))
     own = {"hash_range": 3, "given_seeds": 64}
     parameters = RoundParameters.named("olh", 0.5, items, own)
-    assert parameters == RoundParameters("olh", 0.5, items, 3, 64)
+    assert parameters == RoundParameters("olh", 0.5, items, 3, given_seeds=64)
     assert parameters.own == own
     assert parameters.oracle == ORACLES[0]
     assert parameters.oracle.listed_seeds == 64
     assert RoundParameters("olh", 0.5, items).oracle.listed_seeds is None
     labels = b"".join(struct.pack("<I", len(item)) + item.encode() for item in items)
     written = b"olh\0" + struct.pack("<dII", 0.5, 3, 30) + labels
-    assert parameters.digest == hashlib.sha256(written + struct.pack("<I", 64)).hexdigest()
+    assert parameters.digest == hashlib.sha256(written + b"given_seeds\0" + struct.pack("<I", 64)).hexdigest()
     assert digest_of("olh", 0.5, items, 3) == hashlib.sha256(written).hexdigest()
     assert "given_seeds" in own_parameters()
 
@@ -312,7 +312,7 @@ def test_seeds_are_given_in_olh_alone(protocol: str) -> None:
 
 
 def test_an_export_keeps_the_given_seeds_and_their_estimate() -> None:
-    parameters = RoundParameters("olh", 0.5, tuple(map(str, range(30))), 3, 64)
+    parameters = RoundParameters("olh", 0.5, tuple(map(str, range(30))), 3, given_seeds=64)
     tally = parameters.oracle.population_tally(_skewed(30), 3000, np.random.default_rng(13))
     export = RoundExport("R1", "given", parameters, tally)
     written = export.to_dict()
