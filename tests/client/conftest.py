@@ -85,9 +85,10 @@ class Collector:
         id: str = "r1",
         state: str = "open",
         access: str = "open",
+        given_seeds: int | None = None,
     ) -> dict[str, Any]:
         """Open a round; return what it says of itself, to be changed."""
-        parameters = RoundParameters(protocol, epsilon, items)
+        parameters = RoundParameters(protocol, epsilon, items, given_seeds=given_seeds)
         oracle = parameters.oracle
         self.rounds[id] = {
             "id": id,
