@@ -313,8 +313,8 @@ class Client(_Caller):
         of a report key; "ticket", holders of a ticket. `read_access` is "public", the default, or
         "key": holders of an analyst key. `retention` is how long reports are kept once counted: "forever",
         the default, "none", or hours or days, as "36h" or "7d".
-        `series` names the rounds over the same items that this one is compared with. `own` is the protocol's own
-        parameter by its name: `hash_range` for olh.
+        `series` names the rounds over the same items that this one is compared with. `own` are the protocol's own
+        parameters by name: `hash_range` for olh, and `given_seeds`, with tickets alone.
         """
         fields: dict[str, Any] = {"name": name, "protocol": protocol, "epsilon": epsilon, "domain_size": domain_size}
         labels = None if items is None else list(items)
