@@ -5,6 +5,7 @@ Nothing here imports the package under test. Hashes come from the `xxhash` packa
 value, so that what is printed is right to the last digit of a double.
 """
 
+import base64
 import hashlib
 import json
 import math
@@ -203,6 +204,69 @@ def thresholds() -> dict[str, Any]:
     }
 
 
+def listed_seed(place: int) -> int:
+    return int(xxhash.xxh32_intdigest(struct.pack("<I", place), seed=0))
+
+
+def solve(matrix: list[list[Fraction]], right: list[Fraction]) -> list[Fraction]:
+    """Return x with matrix x = right, by elimination; the pivots are not zero."""
+    rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
+    for i, pivot in enumerate(rows):
+        rows[i] = [value / pivot[i] for value in pivot]
+        for j, row in enumerate(rows):
+            if j != i:
+                rows[j] = [value - row[i] * lead for value, lead in zip(row, rows[i], strict=True)]
+    return [row[-1] for row in rows]
+
+
+def given_seeds() -> dict[str, Any]:
+    cases = []
+    for mac in (bytes(16), b"\xff" * 16, bytes(range(16)), hashlib.sha256(b"mac").digest()[:16]):
+        id, text = (base64.urlsafe_b64encode(part).rstrip(b"=").decode() for part in (bytes(range(16, 32)), mac))
+        draw = int.from_bytes(mac[:8], "little")
+        for m in (64, 100, 512, 4096):
+            place = draw * m >> 64
+            cases.append({"ticket": f"{id}.{text}", "given_seeds": m, "place": place, "seed": listed_seed(place)})
+    estimates = []
+    for epsilon, g, m, n, counts in (
+        (0.5, 3, 64, 1000, [400, 333, 300, 320, 340]),
+        (1.0, 4, 100, 410_415, [120_000, 103_000, 102_000, 101_000, 110_000, 90_000]),
+    ):
+        p, q = p_q("olh", epsilon, len(counts), g)
+        buckets = [
+            [xxhash.xxh32_intdigest(struct.pack("<I", v), seed=listed_seed(i)) * g >> 32 for v in range(len(counts))]
+            for i in range(m)
+        ]
+
+        def k(v: int, w: int, buckets: list[list[int]] = buckets, g: int = g) -> Fraction:
+            shared = sum(row[v] == row[w] for row in buckets)
+            return (g * Fraction(shared, len(buckets)) - 1) / (g - 1)
+
+        items = range(len(counts))
+        matrix = [[k(v, w) for w in items] for v in items]
+        frequencies = solve(matrix, [(Fraction(c, n) - q) / (p - q) for c in counts])
+        estimates.append(
+            {
+                "epsilon": epsilon,
+                "hash_range": g,
+                "given_seeds": m,
+                "n": n,
+                "counts": counts,
+                "frequencies": [float(f) for f in frequencies],
+            }
+        )
+    return {
+        "about": (
+            "OLH with given seeds: place = x * given_seeds >> 64, with x the first 8 bytes of the MAC behind the "
+            "ticket's dot, little-endian; seed = xxHash32(place as 4 bytes little-endian, seed 0). The frequencies f "
+            "of `estimates` solve K f = (C/n - q)/(p - q), K(v, w) = (g coll(v, w) - 1)/(g - 1), where coll is the "
+            "share of the seeds that hash v and w to one bucket."
+        ),
+        "cases": cases,
+        "estimates": estimates,
+    }
+
+
 def digests() -> dict[str, Any]:
     cases = []
     for protocol, epsilon, items, parameter in (
@@ -211,6 +275,7 @@ def digests() -> dict[str, Any]:
         ("oue", 0.1, ["e\u0301", "é"], None),
         ("olh", 0.5, ["New York, NY", "Los Angeles, CA", "Chicago, IL"], 3),
         ("olh", 10.0, [str(i) for i in range(300)], 65_536),
+        ("olh", 1.0, ["a", "b", "c"], 4),
         ("sue", 0.5, ["a", "b", "c"], None),
         ("ss", 0.5, [str(i) for i in range(102)], 39),
         ("ss", 3.0, ["a", "b"], 1),
@@ -219,6 +284,9 @@ def digests() -> dict[str, Any]:
         data = protocol.encode() + b"\0" + struct.pack("<dII", epsilon, parameter or 0, len(items))
         for label in items:
             data += struct.pack("<I", len(label.encode())) + label.encode()
+        given = {"given_seeds": 64} if (protocol, epsilon) == ("olh", 1.0) else {}
+        if given:
+            data += b"given_seeds\0" + struct.pack("<I", 64)
         p, q = p_q(protocol, epsilon, len(items), parameter)
         cases.append(
             {
@@ -226,6 +294,7 @@ def digests() -> dict[str, Any]:
                 "epsilon": epsilon,
                 "items": items,
                 **own(protocol, parameter),
+                **given,
                 "p": float(p),
                 "q": float(q),
                 "digest": hashlib.sha256(data).hexdigest(),
@@ -234,7 +303,8 @@ def digests() -> dict[str, Any]:
     return {
         "about": (
             "SHA-256 of: protocol in ASCII, a zero byte, epsilon as a double, hash_range or subset_size (0 for none) "
-            "and number of items as u4, then each label as u4 length and UTF-8 bytes; little-endian."
+            "and number of items as u4, then each label as u4 length and UTF-8 bytes; little-endian. With given_seeds, "
+            "then `given_seeds` in ASCII, a zero byte and their number as u4."
         ),
         "cases": cases,
     }
@@ -350,6 +420,7 @@ def recoveries() -> dict[str, Any]:
 
 FILES: dict[str, Callable[[], dict[str, Any]]] = {
     "columns.json": columns,
+    "given_seeds.json": given_seeds,
     "hash.json": hashes,
     "wire.json": wire_forms,
     "thresholds.json": thresholds,
