@@ -17,7 +17,7 @@ class Subsets(OUE):
     """Bit vectors of which malicious users may send those with five ones alone."""
 
     protocol = "subsets"
-    traits = Traits()
+    traits = Traits(extremal=True)
     fixed_size = 5
 
     def encode(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:

@@ -24,7 +24,7 @@ class APA2(TargetedAttack):
       Binomial(r, rate) (as near to it as k ones and d - r others allow); k - h random others.
     - OLH: of `search` random seeds of the user's own, and a random bucket, the seed that hashes the
       number of targets nearest to such an h to the bucket, the smaller of two as near.
-    - GRR: refused, since a report supports one item and tosses no coins.
+    - GRR: ParameterError, since a report supports one item and tosses no coins.
 
     S is 1 for OUE, whose reports have honest sizes, and r(rate - q)/(p-q) for OLH, whose other items
     are honest. The gain is beta (r(rate - q)/(p-q) - f_T), or what the search finds of it.

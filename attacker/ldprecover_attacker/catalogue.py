@@ -79,5 +79,5 @@ def make_attack(
         raise ParameterError(f"attackers must be an integer from 1, not {attackers!r}")
     attack = ATTACKS[name](**options)
     if input_poisoning:
-        attack = InputPoisoning(attack)  # type: ignore[arg-type]  # it refuses one that draws no items
+        attack = InputPoisoning(attack)  # type: ignore[arg-type]  # it raises for one that draws no items
     return attack if attackers == 1 else Several([attack] * attackers)

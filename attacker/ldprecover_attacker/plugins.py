@@ -12,13 +12,15 @@ from ldprecover_attacker.catalogue import ATTACKS, OPTIONS
 
 __all__ = ["load"]
 
+_RESERVED = {"none": "no attack", "honest": "malicious users who follow the protocol"}
+
 
 def load(names: Iterable[str] | None = None) -> None:
     """Load the protocols, methods and attacks of these names, or all that are installed.
 
     Raises PluginError as `ldprecover.plugins.load` does.
     """
-    load_of(names, (*REGISTRIES, Registry(GROUPS[2], ATTACKS, _attack)))
+    load_of(names, (*REGISTRIES, Registry(GROUPS[2], ATTACKS, _attack, _RESERVED)))
 
 
 def _attack(kind: Any) -> str:

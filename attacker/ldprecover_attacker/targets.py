@@ -67,7 +67,7 @@ class SubsetAttack(TargetedAttack):
         return replace(resolved, each=resolved.subset_size(len(items)))
 
     def subset_size(self, d: int) -> int:
-        """Return r', refusing one above the number of targets."""
+        """Return r'. Raises ParameterError for one above the number of targets."""
         r = self.target_indices(d).size
         return fitting_size(self.each, default=(r + 1) // 2, most=r, what="each, a number of targets")
 

@@ -148,7 +148,7 @@ def attack(
     """
     from ldprecover_attacker import Campaign, attack_options, make_attack
 
-    attack_options(name)  # refuses what is no attack, before anything is asked of the server
+    attack_options(name)  # raises for an unknown name, before anything is asked of the server
     plan: dict[str, Any] = {"model": model, "search": search_budget(search), "kind": kind, "size": size, "each": each}
     plan |= {"rate": rate, "item": item, "against": against, "input_poisoning": input_poisoning}
     given: dict[str, Any] = {"users": users, "beta": beta, "target": target, "targets": targets, "seed": seed, **plan}
@@ -169,10 +169,9 @@ def attack(
         status = client.round(round)
         _check_access(status)
         if not resume:
-            labels = status.parameters.items
-            options["targets"] = _targets(name, target, targets, labels, options["seed"])
+            options["targets"] = _targets(name, target, targets, status.parameters.items, options["seed"])
             if item is not None:
-                check_items([item], labels)
+                check_items([item], status.parameters.items)
             options["users"] = users if users is not None else _share(beta or 0.0, status)
             journal.facts |= {"url": client.url, "round": status.id, "name": status.name, "n": status.n}
         attack = make_attack(options["name"], targets=options["targets"], **options["plan"])
@@ -180,21 +179,26 @@ def attack(
             url, status.id, attack, options["users"], options["seed"], key=key, retries=retries, journal=journal
         )
         sent = campaign.run(progress=None if json else "bar")
+    _show_attack(journal, sent.accepted, json=json)
+
+
+def _show_attack(journal: "Journal", accepted: int, *, json: bool) -> None:
+    facts, options = journal.facts, journal.facts["options"]
     seed, raised = options["seed"], options["targets"]
     if json:
         print_json(
             {
-                "round": status.id,
-                "accepted": sent.accepted,
+                "round": facts["round"],
+                "accepted": accepted,
                 "attack": options["name"],
                 "targets": raised,
-                "beta": sent.accepted / (journal.facts["n"] + sent.accepted),
+                "beta": accepted / (facts["n"] + accepted),
                 "seed": seed,
             }
         )
         return
     what = f" to raise {joined(raised)}" if raised else ""
-    console().print(f"{counted(sent.accepted, 'malicious user')} reported to {plain(status.name)}{what}.")
+    console().print(f"{counted(accepted, 'malicious user')} reported to {plain(facts['name'])}{what}.")
     console().print(_REPEAT.format(seed))
 
 
@@ -224,7 +228,7 @@ def _share(beta: float, status: "RoundStatus") -> int:
     m = malicious_users(status.n, beta)
     if not m:
         raise UsageError(
-            f"a beta of {beta:g} is no malicious user for {counted(status.n, 'report')}, which {status.name} has: "
+            f"a beta of {beta:g} means no malicious user among {counted(status.n, 'report')}, which {status.name} has: "
             "raise it, say how many with --users, or have genuine users report first"
         )
     return m

@@ -120,7 +120,7 @@ Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of all that is ra
 
 
 def eta_of(text: str) -> float | str:
-    """Return an eta as it is sent: a number, or the word that the server reads or refuses."""
+    """Return an eta as it is sent: a number, or the word for the server to read or refuse."""
     number = _number(text)
     return text if number is None else number
 

@@ -1,6 +1,6 @@
 """`frequencies` and `recover`: what a round's reports say, and what recovery makes of them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -140,7 +140,11 @@ def recover(
             answer = client.recover(round, **fields)
     if json:
         print_json(answer)
-        return
+    else:
+        _show_recovery(answer, top)
+
+
+def _show_recovery(answer: Mapping[str, Any], top: int) -> None:
     out = console()
     star = "*" if answer["targets"] else ""
     out.print(f"{counted(answer['n'], 'report')}, {plain(answer['method'])}{star}, eta {answer['eta']:g}")

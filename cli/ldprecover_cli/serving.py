@@ -86,7 +86,7 @@ def _of_a_server(given: dict[str, Any]) -> Settings:
 
 
 def _file(settings: Settings) -> Path | None:
-    """Return the file that the database is in; None where it is none, or the URL is none."""
+    """Return the file that the database is in; None where it is not in a file, or the URL cannot be read."""
     scheme, _, file = settings.database_url.partition(":///")
     return Path(file).absolute() if scheme in ("sqlite", "sqlite+pysqlite") and file not in ("", ":memory:") else None
 

@@ -393,7 +393,7 @@ def _immutable(body: dict[str, Any]) -> dict[str, Any]:
     try:
         parameters = RoundParameters.named(protocol, epsilon, items, own)
     except ParameterError as error:
-        raise InconsistentRoundError(f"the parameters are those of no round: {_plain(str(error))}") from None
+        raise InconsistentRoundError(f"no round can have these parameters: {_plain(str(error))}") from None
     return {"parameters": parameters, "p": _number(body, "p"), "q": _number(body, "q"), **_stated(body)}
 
 

@@ -2,14 +2,15 @@
 
 import secrets
 import threading
-from collections.abc import Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, as_completed, wait
 from typing import Any
 
 from numpy.typing import NDArray
 
 from ldprecover.protocols import MAX_DOMAIN_SIZE, FrequencyOracle
 from ldprecover.wire import pack
+from ldprecover_client.answers import Submitted
 from ldprecover_client.calls import checked_ticket
 from ldprecover_client.errors import ArgumentError, InvalidAnswerError, RefusedError, UnansweredError
 from ldprecover_client.http import Client, Transport
@@ -73,37 +74,67 @@ def submit_reports(
     if not n:
         return 0
     if tickets is not None:
-        if len(set(tickets[:n])) < n:
-            raise ArgumentError(f"{n} reports need as many tickets, and there are {len(set(tickets))} different ones")
-        for ticket in tickets[:n]:
-            checked_ticket(ticket)
+        _check_tickets(tickets, n)
     size = 1 if tickets is not None else min(batch_size, _most(reports, oracle))
     if journal is not None:
         size = journal.begin(reports, size)
     starts = [start for start in range(0, n, size) if journal is None or not journal.was_accepted(start)]
-    stop = threading.Event()
     accepted = n - sum(min(size, n - start) for start in starts)  # by a run before this one
-    stored: list[int] = [accepted]
-    sending: set[Future[int]] = set()
+    stop = threading.Event()
 
     def pause(seconds: float) -> None:
         if stop.wait(seconds):
             raise UnansweredError("stopped before a retry, since another submission failed")
 
-    def send(client: Client, start: int) -> int:
-        batch = reports[start : start + size]
-        ticket = None if tickets is None else tickets[start]
-        idempotency_key = secrets.token_hex(16) if journal is None else journal.key(start)
+    with (
+        Client(url, key=key, timeout=timeout, retries=retries, transport=transport, sleep=pause) as client,
+        ThreadPoolExecutor(connections, thread_name_prefix="submit-reports") as pool,
+    ):
+        sender = _Sender(client, round_id, reports, size, accepted, tickets=tickets, journal=journal, compress=compress)
         try:
-            while True:
-                before = len(stored)
-                try:
-                    answer = client.submit(round_id, pack(batch), idempotency_key, compress=compress, ticket=ticket)
-                    break
-                except UnansweredError as error:
-                    # All wait for one key's rate; while others of them get through, this one's turn will come.
-                    if error.status != 429 or len(stored) == before:
-                        raise
+            if progress is not None:
+                progress(accepted, n)
+            for sent in _as_sent(pool, sender.send, starts, waiting=2 * connections):
+                accepted += sent
+                if progress is not None:
+                    progress(accepted, n)
+        except BaseException as error:
+            stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+            error.add_note(f"{sum(sender.stored)} of {n} reports were accepted")
+            raise
+    return accepted
+
+
+class _Sender:
+    """Sends batches of reports, each as one submission; its threads share what they have `stored`."""
+
+    def __init__(
+        self,
+        client: Client,
+        round_id: str,
+        reports: NDArray[Any],
+        size: int,
+        accepted: int,
+        *,
+        tickets: Sequence[str] | None,
+        journal: Journal | None,
+        compress: bool,
+    ) -> None:
+        self.stored = [accepted]
+        self._client = client
+        self._round_id = round_id
+        self._reports = reports
+        self._size = size
+        self._tickets = tickets
+        self._journal = journal
+        self._compress = compress
+
+    def send(self, start: int) -> int:
+        """Send the batch that begins at this report, and return how many reports it has."""
+        batch = self._reports[start : start + self._size]
+        try:
+            answer = self._submit(start, batch)
         except RefusedError as error:
             if error.status != 413:
                 raise
@@ -111,37 +142,40 @@ def submit_reports(
             raise RefusedError(413, error.title, f"{hint} ({error.detail})", error.type) from error
         if answer["accepted"] != len(batch):
             raise InvalidAnswerError(f"the server accepted {answer['accepted']} of a submission of {len(batch)}")
-        stored.append(len(batch))
-        if journal is not None:
-            journal.accept(start)
+        self.stored.append(len(batch))
+        if self._journal is not None:
+            self._journal.accept(start)
         return len(batch)
 
-    def collect(leave: int) -> None:
-        nonlocal accepted, sending
-        while len(sending) > leave:
-            done, sending = wait(sending, return_when=FIRST_COMPLETED)
-            for sent in done:
-                accepted += sent.result()
-                if progress is not None:
-                    progress(accepted, n)
+    def _submit(self, start: int, batch: NDArray[Any]) -> Submitted:
+        ticket = None if self._tickets is None else self._tickets[start]
+        key = secrets.token_hex(16) if self._journal is None else self._journal.key(start)
+        while True:
+            before = len(self.stored)
+            try:
+                return self._client.submit(self._round_id, pack(batch), key, compress=self._compress, ticket=ticket)
+            except UnansweredError as error:
+                # All wait for one key's rate; while others of them get through, this one's turn will come.
+                if error.status != 429 or len(self.stored) == before:
+                    raise
 
-    with (
-        Client(url, key=key, timeout=timeout, retries=retries, transport=transport, sleep=pause) as client,
-        ThreadPoolExecutor(connections, thread_name_prefix="submit-reports") as pool,
-    ):
-        try:
-            if progress is not None:
-                progress(accepted, n)
-            for start in starts:
-                sending.add(pool.submit(send, client, start))
-                collect(leave=2 * connections)
-            collect(leave=0)
-        except BaseException as error:
-            stop.set()
-            pool.shutdown(wait=True, cancel_futures=True)
-            error.add_note(f"{sum(stored)} of {n} reports were accepted")
-            raise
-    return accepted
+
+def _as_sent(pool: Executor, send: Callable[[int], int], starts: Iterable[int], *, waiting: int) -> Iterator[int]:
+    """Send batches in threads, and yield how many reports each has as they end; so many wait beside at most."""
+    sending: set[Future[int]] = set()
+    for start in starts:
+        sending.add(pool.submit(send, start))
+        if len(sending) > waiting:
+            done, sending = wait(sending, return_when=FIRST_COMPLETED)
+            yield from (sent.result() for sent in done)
+    yield from (sent.result() for sent in as_completed(sending))
+
+
+def _check_tickets(tickets: Sequence[str], n: int) -> None:
+    if len(set(tickets[:n])) < n:
+        raise ArgumentError(f"{n} reports need as many tickets, and there are {len(set(tickets))} different ones")
+    for ticket in tickets[:n]:
+        checked_ticket(ticket)
 
 
 def _most(reports: NDArray[Any], oracle: FrequencyOracle | None) -> int:

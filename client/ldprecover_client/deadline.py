@@ -90,7 +90,7 @@ class _Stream(httpcore.NetworkStream):
                 raise
 
     def _has_answer(self) -> bool:
-        # Under TLS there may be something to read that is no answer, such as a session's ticket.
+        # Under TLS there may be something to read other than the answer, such as a session's ticket.
         return self.get_extra_info("ssl_object") is None and bool(self.get_extra_info("is_readable"))
 
     def close(self) -> None:

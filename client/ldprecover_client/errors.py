@@ -63,7 +63,7 @@ class UnknownItemError(CallerError, ValueError):
 
 
 class UnknownProtocolError(CallerError):
-    """The round's protocol is none that is known here. Nothing was perturbed for it or sent."""
+    """The round's protocol is not known here. Nothing was perturbed for it or sent."""
 
 
 class AccessError(CallerError):

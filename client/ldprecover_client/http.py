@@ -40,6 +40,9 @@ MAX_ANSWER_BYTES = 64 << 20
 """Answers past this size are refused: far more than 100,000 items with long labels take."""
 
 _MAX_CONNECTIONS = 100
+# For each request that begins or ends, httpcore's pool goes through all connections, and for each idle one through all
+# of them again: a hundred users over a hundred connections cost twice the processor time that they cost over twenty.
+_MAX_ASYNC_CONNECTIONS = 20
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 
 Transport = httpx.BaseTransport
@@ -127,7 +130,7 @@ class _Caller:
         """Whether requests go over the network, and not over a transport of the caller's."""
         return self._is_network
 
-    def _settings(self, timeout: float) -> dict[str, Any]:
+    def _settings(self, timeout: float, connections: int) -> dict[str, Any]:
         headers = {
             "Accept": "application/json, application/problem+json",
             # Answers are bounded by their bytes; compressed, a few could unfold to any number.
@@ -140,7 +143,7 @@ class _Caller:
             "headers": headers,
             "timeout": timeout,
             "verify": _tls_context(self.url),
-            "limits": httpx.Limits(max_connections=_MAX_CONNECTIONS, max_keepalive_connections=_MAX_CONNECTIONS),
+            "limits": httpx.Limits(max_connections=connections, max_keepalive_connections=connections),
             # A cookie could tie the reports of one user together.
             "cookies": CookieJar(DefaultCookiePolicy(allowed_domains=[])),
             "trust_env": not is_this_machine(self.url),  # a proxy of the environment does not lead there
@@ -268,7 +271,7 @@ class Client(_Caller):
         self._options: dict[str, Any] = {"timeout": timeout, "deadline": deadline, "retries": retries}
         self._options |= {"analysis_timeout": analysis_timeout, "transport": transport}
         self._options |= {"sleep": sleep, "clock": clock, "rng": rng}
-        self._http = httpx.Client(transport=transport, **self._settings(timeout))
+        self._http = httpx.Client(transport=transport, **self._settings(timeout, _MAX_CONNECTIONS))
         self._seconds = {False: deadline, True: analysis_timeout}
         self._of_analyses = {"timeout": httpx.Timeout(timeout, read=analysis_timeout)}
         self._deadline = Deadline()
@@ -458,7 +461,7 @@ class AsyncClient(_Caller):
         self._sleep = sleep
         self._options: dict[str, Any] = {"timeout": timeout, "deadline": deadline, "retries": retries}
         self._options |= {"transport": transport, "sleep": sleep, "clock": clock, "rng": rng}
-        self._http = httpx.AsyncClient(transport=transport, **self._settings(timeout))
+        self._http = httpx.AsyncClient(transport=transport, **self._settings(timeout, _MAX_ASYNC_CONNECTIONS))
         self._seconds = deadline
 
     async def __aenter__(self) -> Self:

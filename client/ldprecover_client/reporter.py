@@ -190,7 +190,7 @@ class _Desk:
 
 
 _OF_TICKETS = ("invalid-ticket", "idempotency-key-reused")
-"""Refusals of a ticket: it is none of the round, or another report was sent under it."""
+"""Refusals of a ticket: it is not of this round, or another report was sent under it."""
 
 _REFUSED = "the report will never be counted, and its epsilon stays spent"
 _PENDING = "the report is written down, and the same one goes out when you report again"
@@ -261,7 +261,7 @@ class Reporter:
     `key` is a report key and `ticket` a ticket, where the round wants one. The report goes out under another
     ticket than before only if every try before was refused for its ticket or never reached the server;
     else it goes out under the ticket it has. Where seeds are given, the first ticket's seed is the round's, and
-    one that picks another is refused. `timeout`, `retries` and `transport` are those of `Client`.
+    one that picks another raises SecondSeedError. `timeout`, `retries` and `transport` are those of `Client`.
 
     `server` is the server's URL; connections then last for one call, so there is nothing to close.
     Or it is a `Client` that several reporters share: its key, connections and settings are used, and

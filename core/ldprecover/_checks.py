@@ -27,7 +27,7 @@ def finite_vector(values: ArrayLike, name: str) -> FloatArray:
 
 
 def real(value: object) -> float | None:
-    """Return a real number, numpy's among them, as a float, past its range infinite; None for what is none."""
+    """Return a real number, numpy's among them, as a float, past its range infinite; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return None
     try:
@@ -37,5 +37,5 @@ def real(value: object) -> float | None:
 
 
 def whole(value: object) -> int | None:
-    """Return an integer, numpy's among them, as an int; None for what is none, or is a bool."""
+    """Return an integer, numpy's among them, as an int; None for anything else, and for a bool."""
     return None if isinstance(value, bool) or not isinstance(value, Integral) else int(value)

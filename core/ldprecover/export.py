@@ -90,7 +90,7 @@ class RoundExport:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "RoundExport":
-        """Read a file. Raises ParameterError where it is none, or is not as it was written."""
+        """Read a file. Raises ParameterError where it is not an export, or has changed since it was written."""
         try:
             given = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -101,7 +101,7 @@ class RoundExport:
     def from_dict(cls, given: object) -> "RoundExport":
         """Read what `to_dict` returned. Raises ParameterError where it is not as it was written."""
         if not isinstance(given, dict) or given.get("format") != FORMAT:
-            raise ParameterError(f"the file is no export of a round: its format must be {FORMAT!r}")
+            raise ParameterError(f"the file is not an export of a round: its format must be {FORMAT!r}")
         for field, kind in _FIELDS.items():
             if not isinstance(given.get(field), kind) or isinstance(given[field], bool):
                 raise ParameterError(f"the export's {field} is missing or of another type")

@@ -11,7 +11,10 @@ _SHOWN = 80  # characters of a label that a message repeats
 
 
 def target_indices(targets: Iterable[int], d: int) -> tuple[int, ...]:
-    """Return the targets sorted and once each; ParameterError for one that is no index of the d items, or for none."""
+    """Return the targets sorted and once each.
+
+    Raises ParameterError for no target, and for an index outside the d items.
+    """
     if not isinstance(targets, Iterable):
         raise ParameterError(f"targets must be a list of indices, not {targets!r:.40}")
     indices = set()
@@ -47,6 +50,6 @@ def find_items(targets: Sequence[str | int], items: Sequence[str]) -> list[int]:
             found.append(index[target])
         else:
             if not 0 <= target < len(items):
-                raise ParameterError(f"targets: {target} is no index from 0 to {len(items) - 1}")
+                raise ParameterError(f"targets: {target} is not an index from 0 to {len(items) - 1}")
             found.append(target)
     return found

@@ -8,7 +8,7 @@ An entry of "ldprecover.protocols" names a FrequencyOracle, one of "ldprecover.m
 called, and `ldprecover_attacker.plugins.load` loads attacks too.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -35,12 +35,14 @@ class Registry:
     """A table that plugins of a group are entered in.
 
     `check` returns the name by which a plugin's object calls itself, and raises ParameterError, or what the object
-    raises, where it does not keep its contract.
+    raises, where it does not keep its contract. `reserved` are the names that mean something else where a plugin's
+    may stand, and what they mean.
     """
 
     group: str
     table: dict[str, Any]
     check: Callable[[Any], str]
+    reserved: Mapping[str, str]
 
 
 _loaded: dict[tuple[str, str], str] = {}
@@ -64,7 +66,7 @@ def load(names: Iterable[str] | None = None, registries: Iterable[Registry] | No
     A name stands for the plugins of every group that are called so: protocols and methods, unless `registries` are
     given. What is loaded already is left as it is. Raises PluginError, which names the plugin and its
     distribution, for one that is not installed, cannot be imported, does not keep its contract, or whose name is
-    taken.
+    taken or reserved.
     """
     chosen = REGISTRIES if registries is None else tuple(registries)
     wanted = None if names is None else set(names)
@@ -86,6 +88,8 @@ def _enter(registry: Registry, entry: EntryPoint) -> None:
     if entry.name in registry.table:
         owner = _loaded.get((registry.group, entry.name), "ldprecover itself")
         raise PluginError(f"{what} has a name that is taken by {owner}")
+    if entry.name in registry.reserved:
+        raise PluginError(f"{what} has a name that is reserved: it means {registry.reserved[entry.name]}")
     try:
         value = entry.load()
     except Exception as error:
@@ -129,7 +133,7 @@ def _method(method: Any) -> str:
 
 
 def check_class(kind: Any, base: type, attributes: Iterable[str] = ()) -> None:
-    """Raise ParameterError for what is no subclass of `base` that can be made, or has not these attributes."""
+    """Raise ParameterError unless `kind` is a subclass of `base` that can be made and has these attributes."""
     if not (isinstance(kind, type) and issubclass(kind, base)):
         raise ParameterError(f"it must be a subclass of {base.__name__}, not {kind!r:.80}")
     missing = [*sorted(getattr(kind, "__abstractmethods__", ())), *(n for n in attributes if not hasattr(kind, n))]
@@ -137,5 +141,13 @@ def check_class(kind: Any, base: type, attributes: Iterable[str] = ()) -> None:
         raise ParameterError(f"it lacks {', '.join(missing)}")
 
 
-REGISTRIES = (Registry(GROUPS[0], PROTOCOLS, _protocol), Registry(GROUPS[1], METHODS, _method))
+REGISTRIES = (
+    Registry(GROUPS[0], PROTOCOLS, _protocol, {"auto": "the protocol that suits a round best"}),
+    Registry(
+        GROUPS[1],
+        METHODS,
+        _method,
+        {"genuine": "the estimate without the attack", "poisoned": "the estimate before any recovery"},
+    ),
+)
 """The tables of this package."""

@@ -5,9 +5,9 @@
     def test_the_protocol_keeps_the_contract():
         check_protocol(MyProtocol(1.0, 12))
 
-Each check is an assertion; what a protocol refuses by name, it need not pass. Reports are drawn from a seeded
-generator. Where chance decides, the tolerance is a bound (Bernstein, Hoeffding) or a quantile that a correct
-protocol passes but once in 10^9, for each number that is compared.
+Each check is an assertion. Where a protocol raises ParameterError with its name, it need not pass.
+Reports are drawn from a seeded generator. Where chance decides, the tolerance is a bound
+(Bernstein, Hoeffding) or a quantile that a correct protocol passes but once in 10^9, for each number that is compared.
 """
 
 import json
@@ -76,14 +76,14 @@ def check_reports(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
         assert not oracle.traits.one_item or oracle.fixed_size == 1
     assert oracle.supports(oracle.encode(items, rng))[np.arange(300), items].all()
     for wrong in ([d], [-1], [0.5], [[0]]):
-        _refuses(partial(oracle.perturb, wrong, rng))
+        _raises(partial(oracle.perturb, wrong, rng))
 
 
 def check_seeds(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
-    """Seeds are of 32 bits and hardly ever come twice; a protocol without them refuses by name."""
+    """Seeds are of 32 bits and hardly ever come twice; a protocol without them raises ParameterError with its name."""
     reports = oracle.perturb(np.zeros(2000, np.int64), rng)
     if not oracle.traits.seeded:
-        _refuses(lambda: oracle.seeds(reports), oracle.protocol)
+        _raises(lambda: oracle.seeds(reports), oracle.protocol)
         return
     seeds = oracle.seeds(reports)
     assert seeds.dtype == np.uint32
@@ -91,7 +91,7 @@ def check_seeds(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
 
 
 def check_packed_form(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
-    """Packed reports are read as they were written; of any bytes, what is refused has its position."""
+    """Packed reports are read as they were written; for any other bytes the error has a position."""
     reports = oracle.perturb(rng.integers(oracle.domain_size, size=50), rng)
     packed = wire.pack(reports)
     assert len(packed) == 50 * oracle.report_size
@@ -133,12 +133,12 @@ def check_json_form(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
         for value in wrong:
             values = list(body[column.name])
             values[3] = values[7] = value
-            _refuses_report(oracle, body | {column.name: values}, 3)
+            _raises_report_error(oracle, body | {column.name: values}, 3)
     if len(oracle.columns) > 1:
         last = oracle.columns[-1].name
-        _refuses_report(oracle, body | {last: body[last][:-1]}, 19)
-    _refuses_report(oracle, {name: [] for name in body}, None)
-    _refuses_report(oracle, body | {"other": []}, None)
+        _raises_report_error(oracle, body | {last: body[last][:-1]}, 19)
+    _raises_report_error(oracle, {name: [] for name in body}, None)
+    _raises_report_error(oracle, body | {"other": []}, None)
 
 
 def check_summary(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
@@ -252,8 +252,8 @@ def check_honest_tally(oracle: FrequencyOracle, rng: np.random.Generator) -> Non
     share = q + weights * (p - q)
     drawn = [oracle.population_tally(weights, 100, rng) for _ in range(_TALLIES)]
     _check_moments(oracle, drawn, 100 * share, 100 * share * (1 - share))
-    _refuses(lambda: oracle.honest_tally(held[:-1], rng))
-    _refuses(lambda: oracle.honest_tally(held - 1, rng))
+    _raises(lambda: oracle.honest_tally(held[:-1], rng))
+    _raises(lambda: oracle.honest_tally(held - 1, rng))
     assert not oracle.honest_tally(np.zeros(d, np.int64), rng).n
 
 
@@ -330,30 +330,30 @@ CHECKS: dict[str, Callable[[FrequencyOracle, np.random.Generator], None]] = {
 
 
 def _given(ask: Callable[[], Any], oracle: FrequencyOracle) -> Any:
-    """Return what the oracle answers; None where it refuses, which it must do with its name."""
+    """Return what the oracle answers; None where it raises ParameterError, which must have its name."""
     try:
         return ask()
     except ParameterError as error:
-        assert oracle.protocol in str(error), f"a refusal that does not name {oracle.protocol}: {error}"
+        assert oracle.protocol in str(error), f"an error that does not name {oracle.protocol}: {error}"
         return None
 
 
-def _refuses(ask: Callable[[], object], name: str = "") -> None:
+def _raises(ask: Callable[[], object], name: str = "") -> None:
     try:
         ask()
     except ParameterError as error:
         assert name in str(error)
     else:
-        raise AssertionError("what cannot be was not refused")
+        raise AssertionError("no error was raised for what cannot be")
 
 
-def _refuses_report(oracle: FrequencyOracle, body: dict[str, Any], position: int | None) -> None:
+def _raises_report_error(oracle: FrequencyOracle, body: dict[str, Any], position: int | None) -> None:
     try:
         wire.from_json(oracle, body)
     except ReportError as error:
         assert error.position == position, f"position {error.position}, not {position}: {error.reason}"
     else:
-        raise AssertionError(f"the body was not refused: {str(body)[:200]}")
+        raise AssertionError(f"no error was raised for the body: {str(body)[:200]}")
 
 
 def _one_hot(d: int, item: int) -> FloatArray:

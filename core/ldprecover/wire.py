@@ -39,7 +39,7 @@ def pack(reports: Reports) -> bytes:
 def unpack(oracle: FrequencyOracle, data: bytes | bytearray | memoryview) -> Reports:
     """Return the reports in packed bytes, checked.
 
-    Raises ReportError for no report, a length that is no whole number of reports, or a report
+    Raises ReportError where there is no report, for a length other than of whole reports, or for a report
     outside its range.
     """
     size = oracle.report_size
@@ -47,7 +47,7 @@ def unpack(oracle: FrequencyOracle, data: bytes | bytearray | memoryview) -> Rep
         raise ReportError("a submission needs at least one report")
     if len(data) % size:
         raise ReportError(
-            f"{len(data)} bytes are no whole number of reports of {size} bytes", position=len(data) // size
+            f"{len(data)} bytes are not a whole number of reports of {size} bytes", position=len(data) // size
         )
     reports = np.frombuffer(data, dtype=oracle.report_dtype)
     oracle.check(reports)
@@ -111,7 +111,7 @@ def _within(values: list[Any], limit: int) -> bool:
 
 
 def _column_fault(columns: Sequence[Column], values: Sequence[list[Any]]) -> ReportError:
-    """Return the refusal of the first bad report, or of columns of unequal length."""
+    """Return the error of the first bad report, or of columns of unequal length."""
     found: list[tuple[int, str]] = []
     for column, given in zip(columns, values, strict=True):
         position = next((i for i, value in enumerate(given) if not column.takes(value)), None)

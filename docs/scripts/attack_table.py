@@ -13,18 +13,18 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from setting import Setting, asked_for, rows_of
+from setting import Setting, asked_for, pads_one_item, rows_of
 
 from ldprecover import FrequencyOracle, ParameterError, frequency_oracle
-from ldprecover.alarms import raise_alarms
+from ldprecover.alarms import ALARMS, raise_alarms
+from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery.reports import ReportSource
 from ldprecover_attacker import AA, APA, APA2, MGA, MGAA, MLA, RIA, RPA, Attack, InputPoisoning, Manip
 from ldprecover_experiments import PoisonedRound
-from ldprecover_experiments.paper import PROTOCOLS
 from ldprecover_experiments.tables import Table
 
 ONLY_PADDED = {"Manip, crafted", "AA diffuse, crafted", "AA peaked, crafted"}
-"""Attacks whose crafted reports are the sampled ones under GRR and OLH."""
+"""Attacks left out where their crafted reports are the sampled ones."""
 
 ONLY_SEARCHED = {"MGA, exhaustive"}
 """Attacks that differ from others by their search alone."""
@@ -117,7 +117,7 @@ def given_table(setting: Setting) -> str:
 def _table(setting: Setting, oracle: FrequencyOracle, head: str) -> str:
     clean = setting.clean(oracle, setting.seed)
     targets = targets_of(setting, clean.truth.size)
-    absent = set() if oracle.crafted_model == "padded" else ONLY_PADDED
+    absent = set() if pads_one_item(oracle) else ONLY_PADDED
     if oracle.listed_seeds is not None:
         absent = absent | ONLY_SEARCHED
     rows = [
@@ -129,7 +129,7 @@ def _table(setting: Setting, oracle: FrequencyOracle, head: str) -> str:
 
 
 AIMS = {
-    "the highest gain, seen or not": {"sum-drift", "excess", "support-size", "duplicate-seeds"},
+    "the highest gain, seen or not": set(ALARMS),
     "the highest gain that leaves no trace in the reports": {"excess"},
     "the highest gain that no alarm sees": set(),
 }

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from setting import Setting, asked_for, rows_of
 
+from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import METHODS
 from ldprecover_attacker import make_attack
 from ldprecover_experiments import MethodSpec, Outcome, PoisonedRound
 from ldprecover_experiments.measures import measured
-from ldprecover_experiments.paper import PROTOCOLS
 from ldprecover_experiments.tables import Table
 
 ATTACKS: dict[str, dict[str, Any] | None] = {
@@ -42,13 +42,18 @@ TOLD = (
     MethodSpec('`ldprecover`, right model, η `"auto"`', support=True, eta="auto"),
 )
 
+_PADDED, _INDEPENDENT = ("oue", "sue", "ss"), ("oue", "olh", "sue")
 CHOICES = (
     ("nothing; somebody may raise items", "MGA, crafted", dict.fromkeys(PROTOCOLS, "`normalization`")),
-    ("nothing; the reports are kept", "MGA, crafted", {"oue": "`fiad`", "olh": "`fiad`"}),
-    ("the same, of attackers who vary their targets", "MGA-A, r' = 4", {"oue": "`diffstats`", "olh": "`diffstats`"}),
+    ("nothing; the reports are kept", "MGA, crafted", dict.fromkeys((*_INDEPENDENT, "ss"), "`fiad`")),
+    ("the same, of attackers who vary their targets", "MGA-A, r' = 4", dict.fromkeys(_INDEPENDENT, "`diffstats`")),
     ("all targets", "MGA, crafted", dict.fromkeys(PROTOCOLS, TOLD[0].name)),
-    ("all targets; the reports are kept", "MGA, crafted", {"grr": "`detection-any`", "oue": "`detection-all`"}),
-    ("all targets, of attackers who hide", "APA, r' = 4", dict.fromkeys(("oue", "olh"), TOLD[0].name)),
+    (
+        "all targets; the reports are kept",
+        "MGA, crafted",
+        {"grr": "`detection-any`", **dict.fromkeys(_PADDED, "`detection-all`")},
+    ),
+    ("all targets, of attackers who hide", "APA, r' = 4", dict.fromkeys((*_INDEPENDENT, "ss", "hr"), TOLD[0].name)),
     ("what malicious reports support, and η", "MGA, crafted", dict.fromkeys(PROTOCOLS, TOLD[1].name)),
 )
 """What is known -> the attack to compare under, and the method to ask for by protocol."""

@@ -15,15 +15,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from setting import Setting, asked_for
+from setting import Setting, asked_for, pads_one_item
 
 from ldprecover import Estimates, FrequencyOracle, project_simplex, recover
 from ldprecover.metrics import frequency_gain, mse
+from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import DEFAULT_ETA
 from ldprecover_attacker import make_attack
 from ldprecover_experiments import PoisonedRound
 from ldprecover_experiments.measures import most_risen
-from ldprecover_experiments.paper import PROTOCOLS
 from ldprecover_experiments.poisoned_round import Targets, Vector
 from ldprecover_experiments.tables import Table
 
@@ -94,13 +94,13 @@ def without_targets(t: Trial) -> Vector:
 def attacks(oracle: FrequencyOracle) -> dict[str, dict[str, Any] | None]:
     """Return the attacks by name, as options of `make_attack`.
 
-    Only those with reports of their own: both report models give the same GRR reports, and the same OLH
-    reports but for MGA.
+    Only those with reports of their own: both report models give the same GRR reports, and the same reports but for
+    MGA where nothing is padded.
     """
     found: dict[str, dict[str, Any] | None] = {"none": None}
     models = ("sampled", "crafted")
     found |= {f"MGA, {model}": {"name": "mga", "model": model} for model in models[oracle.traits.one_item :]}
-    for model in models[oracle.crafted_model != "padded" :]:
+    for model in models[not pads_one_item(oracle) :]:
         found[f"Manip, {model}"] = {"name": "manip", "model": model}
         found[f"AA diffuse, {model}"] = {"name": "aa", "kind": "diffuse", "model": model}
         found[f"AA peaked, {model}"] = {"name": "aa", "kind": "peaked", "model": model}

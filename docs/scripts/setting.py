@@ -49,6 +49,11 @@ class Setting:
         return np.random.default_rng([self.seed, trial, *attack.encode()])
 
 
+def pads_one_item(oracle: FrequencyOracle) -> bool:
+    """Tell whether a report crafted for one item is another than that item sent as it is: padded to an honest size."""
+    return oracle.crafted_model == "padded" and oracle.fixed_size is None
+
+
 def asked_for(doc: str, default: Setting) -> Setting:
     """Return the setting that the command line asks for; `--trials` is an option where the default has several."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -14,7 +14,7 @@ from ldprecover_experiments.errors import ExperimentError
 from ldprecover_experiments.measures import Outcome
 from ldprecover_experiments.setting import Cell, Crowd
 
-__all__ = ["COLUMNS", "CellFile", "Run", "replaced"]
+__all__ = ["COLUMNS", "CellFile", "Run", "csv_line", "replaced"]
 
 COLUMNS = (
     *("data", "digest", "n", "protocol", "attack", "model", "beta", "epsilon", "eta", "xi", "trial", "seed", "door"),
@@ -55,7 +55,7 @@ class CellFile:
         if file.exists():
             self._read()
         else:
-            replaced(file, _line(COLUMNS))
+            replaced(file, csv_line(COLUMNS))
 
     def of(self, run: Run, cell: Cell) -> list[Outcome] | None:
         """Return what is known of a cell, None where it has not been run."""
@@ -68,7 +68,7 @@ class CellFile:
             key = run.key(cell)
             self._found[key] = outcomes
             for o in outcomes:
-                text.write(_line((*key, o.method, o.mse, o.fg, o.malicious_mse, f"{o.seconds:.3g}", len(outcomes))))
+                text.write(csv_line((*key, o.method, o.mse, o.fg, o.malicious_mse, f"{o.seconds:.3g}", len(outcomes))))
         with self.file.open("ab") as file:
             file.write(text.getvalue().encode())
             file.flush()
@@ -94,7 +94,7 @@ class CellFile:
 
     def _read(self) -> None:
         whole = self.file.read_bytes()
-        text = whole[: whole.rfind(b"\n") + 1].decode("utf-8", errors="replace")  # a torn last line is no line
+        text = whole[: whole.rfind(b"\n") + 1].decode("utf-8", errors="replace")  # a torn last line does not count
         rows = list(csv.reader(StringIO(text, newline="")))
         if not rows or tuple(rows[0]) != COLUMNS:
             raise ParameterError(f"{self.file} is not a file of cells of this version: name another folder with --out")
@@ -112,8 +112,8 @@ class CellFile:
                 self._found[key] = outcomes
             broken = broken or not whole_cell
         if broken or len(text.encode()) != len(whole):
-            kept = [_line(row) for key, of_cell in found.items() if key in self._found for row in of_cell]
-            replaced(self.file, "".join([_line(COLUMNS), *kept]))
+            kept = [csv_line(row) for key, of_cell in found.items() if key in self._found for row in of_cell]
+            replaced(self.file, "".join([csv_line(COLUMNS), *kept]))
 
 
 def replaced(file: Path, content: str | bytes) -> None:
@@ -132,7 +132,8 @@ def replaced(file: Path, content: str | bytes) -> None:
         raise ExperimentError(f"cannot write {file}: {error.strerror}") from error
 
 
-def _line(values: Sequence[object]) -> str:
+def csv_line(values: Sequence[object]) -> str:
+    """Return values as a line of CSV, nothing for None."""
     text = StringIO()
     csv.writer(text, lineterminator="\n").writerow(["" if value is None else value for value in values])
     return text.getvalue()

@@ -57,7 +57,7 @@ def _of_parquet(path: Path, column: str | None) -> Dataset:
     except OSError as error:
         raise DatasetError(f"{path} cannot be read: {os.strerror(error.errno) if error.errno else error}") from None
     except ArrowException as error:
-        raise DatasetError(f"{path} is no Parquet file: {error}") from None
+        raise DatasetError(f"{path} is not a Parquet file: {error}") from None
     if column is not None:
         return _counted(path.name, table[column].to_pylist(), f"column {column} of the file {path.name}")
     counts = table["count"].to_pylist()

@@ -48,8 +48,8 @@ class Demo:
         self.targets = draw_targets(len(items), settings.targets, settings.seed) if settings.targeted else None
         model = settings.model if settings.modelled else None
         self.attack: Attack = make_attack(settings.attack, model=model, targets=self.targets).resolve(items)
-        self.attack.reports(self.parameters.oracle, 1, np.random.default_rng(0))  # refuses a protocol it is not for
-        Knowledge(self.parameters.oracle, np.zeros(len(items)), settings.eta)  # refuses an eta outside its range
+        self.attack.reports(self.parameters.oracle, 1, np.random.default_rng(0))  # raises for a protocol it is not for
+        Knowledge(self.parameters.oracle, np.zeros(len(items)), settings.eta)  # raises for an eta outside its range
 
     def on(self, url: str, key: str, stage: Stage, *, name: str = "demo") -> Comparison:
         """Play on the server at `url`, whose admin key this is, and return what came out. Raises ClientError."""

@@ -72,21 +72,23 @@ def _figures(names: Sequence[str], data: Sequence[str], summary: Summary) -> Ite
             yield name, _bars(EXPERIMENTS[name], data, summary)
     for name in ("malicious", "ipa", "km", "multi"):
         if name in names:
-            figure, axes = grid(len(data), len(PROTOCOLS))
-            for row, source in zip(axes, data, strict=True):
-                for panel, protocol in zip(row, PROTOCOLS, strict=True):
-                    _draw(panel, EXPERIMENTS[name], source, protocol, None, summary)
-                row[0].set_ylabel("MSE")
-            yield name, figure
+            rows = [[(name, source, protocol) for protocol in PROTOCOLS] for source in data]
+            yield name, _errors(rows, None, summary)
     sweeps = [name for name in names if name.startswith("sweep-")]
     for source in data if sweeps else ():
         for attack in ("aa-peaked", "aa-diffuse"):
-            figure, axes = grid(len(PROTOCOLS), len(sweeps))
-            for row, protocol in zip(axes, PROTOCOLS, strict=True):
-                for panel, name in zip(row, sweeps, strict=True):
-                    _draw(panel, EXPERIMENTS[name], source, protocol, attack, summary)
-                row[0].set_ylabel("MSE")
-            yield f"sweeps-{re.sub(r'[^A-Za-z0-9]+', '-', source)}-{attack}", figure
+            rows = [[(name, source, protocol) for name in sweeps] for protocol in PROTOCOLS]
+            yield f"sweeps-{re.sub(r'[^A-Za-z0-9]+', '-', source)}-{attack}", _errors(rows, attack, summary)
+
+
+def _errors(rows: Sequence[Sequence[tuple[str, str, str]]], attack: str | None, summary: Summary) -> "Figure":
+    """Return a figure of rows of panels, each of an experiment, a data set and a protocol."""
+    figure, axes = grid(len(rows), len(rows[0]))
+    for row, shown in zip(axes, rows, strict=True):
+        for panel, (name, source, protocol) in zip(row, shown, strict=True):
+            _draw(panel, EXPERIMENTS[name], source, protocol, attack, summary)
+        row[0].set_ylabel("MSE")
+    return figure
 
 
 def _bars(experiment: Experiment, data: Sequence[str], summary: Summary) -> "Figure":

@@ -66,7 +66,7 @@ def local_server() -> Iterator[LocalServer]:
 
 
 def _start(folder: Path, key: str) -> subprocess.Popen[bytes]:
-    # Settings in the environment are for another server; the choice of kernels is no setting.
+    # Settings in the environment are for another server; the choice of kernels is not a setting.
     kept = (name for name in os.environ if not name.startswith("LDPRECOVER_") or name == "LDPRECOVER_KERNELS")
     environment = {name: os.environ[name] for name in kept}
     plugins = ",".join(loaded(GROUPS[:2]))

@@ -59,7 +59,7 @@ class PoisonedRound:
     def clean(cls, oracle: FrequencyOracle, users: Population) -> Self:
         """Return the round in which these users report, and nobody else."""
         reports = users.reports(oracle)
-        nobody = Tally.empty(oracle.domain_size)
+        nobody = Tally.empty(oracle.summary_size)
         return cls(oracle, users.frequencies, Tally.of(oracle, reports), nobody, reports=reports)
 
     def under(self, attack: Attack | None, m: int, rng: np.random.Generator, targets: Targets | None = None) -> Self:
@@ -99,9 +99,13 @@ class PoisonedRound:
 
     @property
     def support(self) -> Vector:
-        """pi, the share of the malicious reports that support each item; 1/d where nobody is malicious."""
-        d = self.oracle.domain_size
-        return self.malicious.counts(self.oracle) / self.malicious.n if self.malicious.n else np.full(d, 1 / d)
+        """pi, the share of the malicious reports that support each item.
+
+        Where nobody is malicious, that of reports of one item each, or of as many as every report has.
+        """
+        if self.malicious.n:
+            return self.malicious.counts(self.oracle) / self.malicious.n
+        return np.full(self.oracle.domain_size, (self.oracle.fixed_size or 1) / self.oracle.domain_size)
 
 
 class Plan:
@@ -128,7 +132,7 @@ class Plan:
         """Return the tally of the malicious users. Only crafted reports are really made."""
         rng, model = self.malicious_rng, self.cell.model
         if not self.m:
-            return Tally.empty(self.oracle.domain_size)
+            return Tally.empty(self.oracle.summary_size)
         if model == "crafted":
             return Tally.of(self.oracle, self.malicious_reports())
         if model == "input":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from ldprecover import ParameterError
 from ldprecover_experiments.measures import Outcome
 from ldprecover_experiments.setting import Cell
-from ldprecover_experiments.tables import Summary, Table, frame, shown, summarise
+from ldprecover_experiments.tables import Summary, Table, frame, shown, shown_parameter, summarise
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -80,7 +80,7 @@ class Results:
             }
             return cls(given["name"], cells)
         except (ValueError, KeyError, TypeError) as error:
-            raise ParameterError(f"these are no results of a study: {error}") from error
+            raise ParameterError(f"these are not the results of a study: {error}") from error
 
     def to_frame(self) -> Any:
         """Return a data frame of pandas, a row for each cell and method. Raises ExperimentError without pandas."""
@@ -98,7 +98,7 @@ class Results:
             means = self.means[group]
             if gains and all(mean.fg is None for mean in means.values()):
                 continue
-            row = [*(_text(getattr(cell, key)) for key in varied), cell.label]
+            row = [*(shown_parameter(getattr(cell, key)) for key in varied), cell.label]
             rows.append([*row, *(shown(means.get(method), gains=gains) for method in self.methods)])
         title = f"{self.name}: {'FG' if gains else 'MSE'}, {self._constant}"
         return Table((*varied, "attack", *self.methods), rows, title, len(self.methods))
@@ -131,10 +131,7 @@ class Results:
     @property
     def _constant(self) -> str:
         """What is the same in all cells, in words."""
-        said = [f"{key} {_text(getattr(self._attacked[0], key))}" for key in _VARIED if key not in self.varied]
+        first = self._attacked[0]
+        said = [f"{key} {shown_parameter(getattr(first, key))}" for key in _VARIED if key not in self.varied]
         trials = max(mean.trials for methods in self.means.values() for mean in methods.values())
         return ", ".join([*said, f"{trials} trial{'' if trials == 1 else 's'}"])
-
-
-def _text(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

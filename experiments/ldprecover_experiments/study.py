@@ -67,7 +67,7 @@ class Study:
     def load(cls, file: str | Path) -> Self:
         """Return the study of a TOML file; its data files are found from the file's folder.
 
-        Raises ParameterError for what is no such file, naming an unknown key and what is like it.
+        Raises ParameterError unless it is such a file, naming an unknown key and what is like it.
         """
         path = Path(file)
         try:
@@ -75,7 +75,7 @@ class Study:
         except OSError as error:
             raise ParameterError(f"cannot read {path}: {error.strerror or error}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ParameterError(f"{path} is no TOML file: {error}") from error
+            raise ParameterError(f"{path} is not a TOML file: {error}") from error
         with _of_file(path):
             return cls.of({"name": path.stem} | given, path.parent)
 
@@ -116,12 +116,14 @@ class Study:
                 raise ParameterError(f"{name} must be an integer of at least {least}, not {value!r:.40}")
         names = [spec.name for spec in self.methods]
         for name in names:
-            if names.count(name) > 1 or name in ("genuine", "poisoned"):
+            if name in ("genuine", "poisoned"):
+                raise ParameterError(f"a method cannot be called {name!r}: that is the estimate it is compared with")
+            if names.count(name) > 1:
                 raise ParameterError(f"two methods are called {name!r}: give one another name")
         for protocol, epsilon in product(self.protocols, self.epsilon):
             oracle = frequency_oracle(protocol, epsilon, 2)
             for eta in self.eta:
-                Knowledge(oracle, [0.0, 0.0], eta)  # type: ignore[arg-type]  # refuses an eta outside its range
+                Knowledge(oracle, [0.0, 0.0], eta)  # type: ignore[arg-type]  # raises for an eta outside its range
         for beta in self.beta:
             malicious_users(1, beta)
 
@@ -151,7 +153,7 @@ class Study:
                 ]
                 plan = Plan(cells[0], self.crowds[data], self.seed)
                 if model == "crafted" or self.work.reads_reports:
-                    plan.malicious_reports(1)  # refuses what has no reports
+                    plan.malicious_reports(1)  # raises for a model without reports
                 every += cells
         return list(dict.fromkeys(every))
 
@@ -236,7 +238,7 @@ def _attack(given: str | Mapping[str, Any]) -> tuple[AttackSpec | None, str]:
     spec = AttackSpec(name, options.pop("kind", None), options.pop("attackers", 1), options)
     if "targets" in options and not spec.targeted:
         raise ParameterError(f"targets does not belong to {name}")
-    spec.make(model, (0,) if spec.targeted else None)  # refuses what does not go together
+    spec.make(model, (0,) if spec.targeted else None)  # raises for options that do not go together
     return AttackSpec.parse(str(spec)), model
 
 

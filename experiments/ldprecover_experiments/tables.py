@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ldprecover_experiments.cells import csv_line
 from ldprecover_experiments.errors import ExperimentError
 from ldprecover_experiments.measures import LABELS, Outcome
 from ldprecover_experiments.paper import Experiment
@@ -23,6 +24,7 @@ __all__ = [
     "shown",
     "shown_error",
     "shown_gain",
+    "shown_parameter",
     "summarise",
     "summary_csv",
     "tables",
@@ -111,17 +113,13 @@ def summarise(cells: Mapping[Cell, Sequence[Outcome]]) -> Summary:
 
 def summary_csv(summary: Summary) -> str:
     """Return the means as CSV text, four significant digits."""
-    lines = [",".join(COLUMNS)]
+    lines = [csv_line(COLUMNS)]
     for group, methods in summary.items():
         for name, mean in methods.items():
             numbers = (mean.mse, mean.mse_sd, mean.fg, mean.malicious_mse)
-            cells = [
-                _quoted(str(group[0])),
-                *(f"{value:g}" if isinstance(value, float) else value for value in group[1:]),
-            ]
-            cells += [name, str(mean.trials), *("" if value is None else f"{value:.4g}" for value in numbers)]
-            lines.append(",".join(cells))
-    return "\n".join(lines) + "\n"
+            digits = [None if value is None else f"{value:.4g}" for value in numbers]
+            lines.append(csv_line((*map(shown_parameter, group), name, mean.trials, *digits)))
+    return "".join(lines)
 
 
 def tables(experiment: Experiment, data: Iterable[str], summary: Summary) -> Iterator[Table]:
@@ -162,6 +160,11 @@ def shown(mean: Mean | None, *, gains: bool = False) -> str:
     return shown_gain(mean.fg) if gains else shown_error(mean.mse)
 
 
+def shown_parameter(value: object) -> str:
+    """Return what a setting has of a parameter, a number without zeros behind."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
 def shown_error(value: float) -> str:
     """Return an error in two digits, which fit eighty columns."""
     return "refused" if np.isnan(value) else re.sub("e-0?", "e-", f"{value:.1e}")
@@ -186,7 +189,3 @@ def _mean(trials: list[Outcome]) -> Mean:
 def _average(values: list[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return float(np.mean(known)) if known else None
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace('"', '""') + '"' if set(text) & set(',"\n') else text

@@ -7,7 +7,7 @@ import resource
 __all__ = ["LEAST_CONNECTIONS", "most_connections"]
 
 LEAST_CONNECTIONS = 16
-"""With fewer a server is of no use."""
+"""A server with fewer is useless."""
 
 _OTHERS = 60  # files of the database and the log, listening sockets, what a commit or an analysis has open for a moment
 _OF_A_CHILD = 2  # the pipes to and from it

@@ -25,7 +25,7 @@ def configure(format: LogFormat) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json() if format == "json" else _Console())
     logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
-    logging.getLogger("alembic").setLevel(logging.WARNING)  # its steps are no news
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # its steps are not news
 
 
 class _Console(logging.Formatter):

@@ -44,7 +44,7 @@ class Refusals:
             raise
 
     def flush_or_warn(self) -> None:
-        """Write what has been counted; where the database refuses, say so in the log."""
+        """Write what has been counted; where that fails, say so in the log."""
         try:
             self.flush()
         except ServiceError as error:

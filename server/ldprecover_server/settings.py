@@ -43,25 +43,27 @@ def _listed(value: Any) -> Any:
 
 def _origin(value: str) -> str:
     if not _ORIGIN.fullmatch(value):  # browsers send it in exactly this form, and it is compared as it is
-        raise ValueError(f"{value[:80]!r} is no origin: https://example.org, in small letters and nothing behind, or *")
+        raise ValueError(
+            f"{value[:80]!r} is not an origin: write https://example.org, in small letters and nothing behind, or *"
+        )
     return value
 
 
 class Settings(BaseSettings):
     """What an operator may set.
 
-    Raises ConfigurationError where a variable of the environment is none of these, but has a name much like one.
+    Raises ConfigurationError where a variable of the environment is not one of these, but has a name much like one.
     """
 
     model_config = SettingsConfigDict(env_prefix=_PREFIX, extra="forbid", frozen=True)
 
     @model_validator(mode="before")
     @classmethod
-    def _refuse_misspelt(cls, given: Any) -> Any:
+    def _check_names(cls, given: Any) -> Any:
         known = [f"{_PREFIX}{name.upper()}" for name in cls.model_fields]
         for name in sorted(map(str.upper, os.environ)):
             if name.startswith(_PREFIX) and name not in known and (near := _nearest(name, known)):
-                raise ConfigurationError(f"{name} is no setting; did you mean {near}?")
+                raise ConfigurationError(f"{name} is not a setting; did you mean {near}?")
         return given
 
     host: Annotated[str, Field(description="Address to listen on.")] = "127.0.0.1"

@@ -39,7 +39,7 @@ def test_targets_that_are_none_are_refused(targets: object) -> None:
 def test_a_target_that_is_no_item_is_refused() -> None:
     with pytest.raises(ParameterError, match="no item is labelled 'Madrid'"):
         MGA(["Madrid"]).resolve(ITEMS)
-    with pytest.raises(ParameterError, match="5 is no index from 0 to 4"):
+    with pytest.raises(ParameterError, match="5 is not an index from 0 to 4"):
         MGA([5]).resolve(ITEMS)
 
 

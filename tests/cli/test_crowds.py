@@ -133,7 +133,7 @@ def test_a_share_that_is_nobody_is_refused_in_words(on_server: Any, cities: Any,
     on_server("report", "Reno, NV", "--round", cities["name"])
     result = on_server("attack", "--beta", beta, "--target", "Reno, NV", "--round", cities["name"])
     assert result.code == 2
-    assert f"a beta of {beta} is no malicious user for 1 report" in result.error
+    assert f"a beta of {beta} means no malicious user among 1 report" in result.error
     assert "--users" in result.error
     assert server.frequencies(cities["id"])["n"] == 1
 

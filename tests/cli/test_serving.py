@@ -142,7 +142,10 @@ def test_a_misspelt_variable_is_one_line(run: Any, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("LDPRECOVER_WORKER", "2")
     for command in (("serve", "--port", "0"), ("key", "create"), ("migrate",)):
         result = run(*command)
-        assert (result.code, result.error) == (2, "LDPRECOVER_WORKER is no setting; did you mean LDPRECOVER_WORKERS?")
+        assert (result.code, result.error) == (
+            2,
+            "LDPRECOVER_WORKER is not a setting; did you mean LDPRECOVER_WORKERS?",
+        )
 
 
 def test_a_key_that_is_too_short_is_refused_and_not_shown(run: Any) -> None:

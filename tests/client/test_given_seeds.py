@@ -141,7 +141,7 @@ def test_without_a_ticket_or_without_room_for_its_epsilon_no_seed_is_held(given,
     [
         ({"given_seeds": 65}, "digest is not that of its parameters"),
         ({"given_seeds": None}, "digest is not that of its parameters"),
-        ({"given_seeds": 8}, "those of no round: given_seeds must be from 64 to 4096"),
+        ({"given_seeds": 8}, "no round can have these parameters: given_seeds must be from 64 to 4096"),
         ({"access": "open"}, "takes reports without"),
     ],
 )

@@ -1,4 +1,7 @@
-"""Estimates against those of pure-LDP (Cormode, Maddock and Maple, PVLDB 2021) on the same reports."""
+"""Estimates against those of pure-LDP (Cormode, Maddock and Maple, PVLDB 2021) on the same reports.
+
+It has no subset selection: that is compared with another peer, which comes as source alone, in `bench/estimates.py`.
+"""
 
 import importlib
 import warnings
@@ -9,6 +12,7 @@ import pytest
 import xxhash
 
 from ldprecover import GRR, OLH, OUE, Estimates, FrequencyOracle, Tally, frequency_oracle
+from ldprecover.protocols import HR, SUE
 
 D, EPSILON, N = 37, 0.8, 400
 
@@ -43,9 +47,12 @@ def theirs(pure_ldp: ModuleType, oracle: FrequencyOracle, reports: np.ndarray) -
     if isinstance(oracle, GRR):
         server = pure_ldp.DEServer(EPSILON, D)
         given = reports.tolist()
-    elif isinstance(oracle, OUE):
-        server = pure_ldp.UEServer(EPSILON, D, use_oue=True)
+    elif isinstance(oracle, OUE | SUE):
+        server = pure_ldp.UEServer(EPSILON, D, use_oue=isinstance(oracle, OUE))
         given = list(np.unpackbits(reports, axis=1, bitorder="little")[:, :D].astype(float))
+    elif isinstance(oracle, HR):
+        server = pure_ldp.HadamardResponseServer(EPSILON, D)  # this form of it up to epsilon = 1
+        given = reports.tolist()
     else:
         assert isinstance(oracle, OLH)
         server = pure_ldp.LHServer(EPSILON, D, g=oracle.hash_range)
@@ -56,7 +63,7 @@ def theirs(pure_ldp: ModuleType, oracle: FrequencyOracle, reports: np.ndarray) -
 
 
 @pytest.mark.usefixtures("our_hash")
-@pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
+@pytest.mark.parametrize("protocol", ["grr", "oue", "sue", "olh", "hr"])
 def test_estimates_are_pure_ldps_of_the_same_reports(protocol: str, pure_ldp: ModuleType) -> None:
     """To rounding: both are (C(v)/n - q)/(p - q). No chance in it."""
     oracle = frequency_oracle(protocol, EPSILON, D)

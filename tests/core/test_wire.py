@@ -171,7 +171,7 @@ def test_a_senders_words_do_not_fill_the_answer() -> None:
 @pytest.mark.parametrize(("oracle", "size"), [(GRR5, 4), (OUE(1, 11), 2), (OLH5, 6)], ids=["grr", "oue", "olh"])
 def test_bytes_that_are_no_whole_number_of_reports_are_refused(oracle: FrequencyOracle, size: int) -> None:
     for missing in range(1, size):
-        with pytest.raises(ReportError, match=f"no whole number of reports of {size} bytes") as refused:
+        with pytest.raises(ReportError, match=f"not a whole number of reports of {size} bytes") as refused:
             wire.unpack(oracle, bytes(3 * size - missing))
         assert refused.value.position == 2
 

@@ -15,8 +15,8 @@ from setting import rows_of
 from tables import rewritten
 from tests.docs.markdown import ROOT, Page
 
+from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import METHODS
-from ldprecover_experiments.paper import PROTOCOLS
 from ldprecover_experiments.tables import Table
 
 FEW: dict[str, Any] = {"users": 3_000, "trials": 1}

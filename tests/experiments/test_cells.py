@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldprecover import GRR, OLH, Tally, project_simplex
+from ldprecover import GRR, OLH, Tally, frequency_oracle, project_simplex, recover
 from ldprecover.metrics import mse
+from ldprecover.protocols import PROTOCOLS
+from ldprecover_client import Population
 from ldprecover_experiments.measures import LABELS, in_process, outcomes
 from ldprecover_experiments.over_http import can_travel
 from ldprecover_experiments.paper import EXPERIMENTS, cells_of
@@ -70,6 +72,20 @@ def test_every_kind_of_cell_has_finite_errors_and_the_malicious_users_it_should(
     assert {outcome.method for outcome in found} <= LABELS.keys()
     assert all(np.isfinite(outcome.mse) and outcome.mse >= 0 for outcome in found)
     assert all((outcome.fg is not None) == (cell.attack == "mga") for outcome in found)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_round_in_which_nobody_is_malicious_has_the_estimates_of_its_genuine_users(protocol: str) -> None:
+    """Drawn by its law and reported for, whatever the protocol's tallies are of; and a support that can be."""
+    crowd = load_crowd("cities", users=500)
+    reported = PoisonedRound.clean(
+        frequency_oracle(protocol, 0.5, len(crowd.items)), Population(crowd.counts, crowd.n, seed=1)
+    )
+    for round_ in (draw_round(Cell("cities", protocol, "none", "none", 0.0), crowd, 0), reported):
+        assert round_.together == round_.genuine
+        assert round_.poisoned.frequencies.tolist() == round_.f_genuine.tolist()
+        told = recover(round_.oracle, round_.f_genuine, eta=0, malicious_model="custom", support=round_.support)
+        assert told.recovered == pytest.approx(project_simplex(round_.f_genuine))
 
 
 def test_the_oracle_gives_the_projection_of_the_genuine_estimate(crowd: Crowd) -> None:

@@ -111,7 +111,7 @@ def test_a_file_that_is_none_is_refused_in_words(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"cannot be read: No such file"):
         dataset_of(tmp_path / "nowhere.parquet", "pet")
     (tmp_path / "torn.parquet").write_bytes(b"PAR1 and nothing more")
-    with pytest.raises(DatasetError, match=r"torn\.parquet is no Parquet file"):
+    with pytest.raises(DatasetError, match=r"torn\.parquet is not a Parquet file"):
         dataset_of(tmp_path / "torn.parquet", "pet")
 
 

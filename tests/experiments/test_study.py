@@ -132,6 +132,7 @@ def test_other_methods_are_other_rows_of_a_file_of_cells(study: Callable[[str], 
         ('methods = ["ldprecovr"]', "there is no method 'ldprecovr'; did you mean 'ldprecover'?"),
         ('methods = [{method = "k-means", options = {rat = 1}}]', "rat"),
         ('methods = ["norm-sub", "norm-sub"]', "two methods are called 'norm-sub'"),
+        ('methods = [{ method = "fiad", name = "poisoned" }]', "a method cannot be called 'poisoned'"),
         ("methods = []", "methods must name at least one"),
         ('attacks = ["bribe"]', "attack must be none or one of aa, apa"),
         ('attacks = [{name = "aa", targets = 3}]', "targets does not belong to aa"),
@@ -153,7 +154,7 @@ def test_other_methods_are_other_rows_of_a_file_of_cells(study: Callable[[str], 
         ("seed = -1", "seed must be an integer of at least 0"),
         ('data = ["cities", "cities"]', "two data sets are called cities"),
         ("data = [{column = 'pet'}]", "data must name its file"),
-        ("[", "is no TOML file"),
+        ("[", "is not a TOML file"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_words_with_the_file_s_name(
@@ -208,7 +209,7 @@ def test_results_come_back_from_json(results: Results) -> None:
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"name": "x", "cells": [{}]}', '{"name": "x", "cells": []}'])
 def test_what_is_no_results_is_refused(text: str) -> None:
-    with pytest.raises(ParameterError, match="no results of a study"):
+    with pytest.raises(ParameterError, match="not the results of a study"):
         Results.from_json(text)
 
 

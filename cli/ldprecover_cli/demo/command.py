@@ -109,34 +109,48 @@ def demo(
 
     Example: ldprecover demo --part analyst --url http://127.0.0.1:8000
     """
+    settings = DemoSettings(dataset, column, protocol, epsilon, users, beta, attack, model, targets, eta, seed)
     if part is None:
-        for option, name in (("url", "--url"), ("key", "--key"), ("key_file", "--key-file")):
-            # From the environment it may be there for the other commands.
-            source = ctx.get_parameter_source(option)
-            if source is not None and source.name == "COMMANDLINE":
-                raise UsageError(f"{name} belongs to --part: without it the demo plays on a server of its own")
+        _check_no_server_is_named(ctx)
+        _play_all(settings, json=json, keep=keep)
+    elif keep:
+        raise UsageError("--keep is for a server of the demo's own: a part has none")
+    else:
+        _play_part(part, settings, url, _key(key, key_file), json=json)
+
+
+def _check_no_server_is_named(ctx: typer.Context) -> None:
+    for option, name in (("url", "--url"), ("key", "--key"), ("key_file", "--key-file")):
+        # From the environment it may be there for the other commands.
+        source = ctx.get_parameter_source(option)
+        if source is not None and source.name == "COMMANDLINE":
+            raise UsageError(f"{name} belongs to --part: without it the demo plays on a server of its own")
+
+
+def _play_part(part: Part, settings: DemoSettings, url: str, key: str | None, *, json: bool) -> None:
     from ldprecover_cli.demo.parts import play_part
+    from ldprecover_client import progress_bar
+    from ldprecover_experiments.demo import Demo, unseen
+
+    play = Demo(settings)
+    with ended_by_signals(), connected(url, key, round="current") as server:
+        outcome = play_part(part, play, server, key, unseen if json else progress_bar)
+    if json:
+        print_json(outcome.as_json())
+    else:
+        outcome.draw(console())
+
+
+def _play_all(settings: DemoSettings, *, json: bool, keep: bool) -> None:
     from ldprecover_cli.demo.picture import draw
     from ldprecover_client import progress_bar
     from ldprecover_experiments.demo import Demo, unseen
     from ldprecover_experiments.local_server import local_server
 
-    stage = unseen if json else progress_bar
     started = time.monotonic()
-    settings = DemoSettings(dataset, column, protocol, epsilon, users, beta, attack, model, targets, eta, seed)
     play = Demo(settings)
-    if part is not None:
-        if keep:
-            raise UsageError("--keep is for a server of the demo's own: a part has none")
-        with ended_by_signals(), connected(url, key := _key(key, key_file), round="current") as server:
-            outcome = play_part(part, play, server, key, stage)
-        if json:
-            print_json(outcome.as_json())
-        else:
-            outcome.draw(console())
-        return
     with ended_by_signals(), local_server() as server:
-        found = play.on(server.url, server.key, stage)
+        found = play.on(server.url, server.key, unseen if json else progress_bar)
         if json:
             print_json(found.as_json())
         else:

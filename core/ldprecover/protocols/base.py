@@ -1,7 +1,7 @@
 """The one contract of every frequency oracle: what everything outside this package asks of a protocol.
 
 Nothing outside compares a protocol with a name or a class. It asks a trait, a law or a method; a
-protocol that lacks one refuses with its name and the reason, a ParameterError.
+protocol that lacks one raises ParameterError with its name and the reason.
 """
 
 from abc import abstractmethod

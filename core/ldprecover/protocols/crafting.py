@@ -1,6 +1,7 @@
 """The half of a protocol that malicious users see: what they can make of its reports, and what that supports.
 
-Attacks go by it alone. A protocol implements what it has; what it leaves out is refused by its name.
+Attacks go by it alone. A protocol implements what it has; for what it leaves out it raises
+ParameterError with its name.
 """
 
 import math

@@ -50,7 +50,7 @@ class GivenSeedsOLH(OLH):
     given_seeds: int
 
     title = "optimised local hashing with given seeds"
-    traits = Traits(pure=False)
+    traits = Traits(pure=False, extremal=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -82,7 +82,7 @@ class GivenSeedsOLH(OLH):
     def with_seeds(self, seeds: ArrayLike) -> Self:
         given = np.asarray(seeds, np.uint32)
         places = self._places(given)
-        self._refuse_unlisted(given)
+        self._raise_unlisted(given)
         holders = copy.copy(self)
         object.__setattr__(holders, "_held", iter(places.tolist()))
         return holders
@@ -94,11 +94,11 @@ class GivenSeedsOLH(OLH):
 
     def check(self, reports: Reports) -> None:
         super().check(reports)
-        self._refuse_unlisted(reports["seed"])
+        self._raise_unlisted(reports["seed"])
 
     def from_columns(self, values: Sequence[list[Any]]) -> Reports:
         reports = super().from_columns(values)
-        self._refuse_unlisted(reports["seed"])
+        self._raise_unlisted(reports["seed"])
         return reports
 
     def frequencies_of(self, shares: ArrayLike) -> FloatArray:
@@ -279,9 +279,9 @@ class GivenSeedsOLH(OLH):
         places: Int64Array = order[np.minimum(np.searchsorted(values, seeds), values.size - 1)]
         return places
 
-    def _refuse_unlisted(self, seeds: UInt32Array) -> None:
+    def _raise_unlisted(self, seeds: UInt32Array) -> None:
         bad = self._list[self._places(seeds)] != seeds
-        self._refuse_first(bad, f"the seed must be one of the round's {self.given_seeds}")
+        self._raise_first(bad, f"the seed must be one of the round's {self.given_seeds}")
 
     def _pick(self, n: int, rng: np.random.Generator | None) -> Int64Array:
         """Return the places of the seeds of n users: those that were given, or else any of the list."""
@@ -340,7 +340,7 @@ class GivenSeedsOLH(OLH):
         return ParameterError(f"{self.protocol} with given seeds lacks {what}")
 
     def support_size_law(self) -> FloatArray:
-        """Refuse: the law depends on the item that a user holds."""
+        """Raise ParameterError: the law depends on the item that a user holds."""
         raise self._lacks("a law of the number of items that a report supports")
 
     support_size_variance = support_size_law  # type: ignore[assignment]

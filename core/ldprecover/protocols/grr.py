@@ -30,7 +30,7 @@ class GRR(FrequencyOracle):
 
     protocol = "grr"
     title = "generalised randomised response"
-    traits = Traits(one_item=True)
+    traits = Traits(one_item=True, extremal=True)
     forms = ReportForms(
         json="one item index a report.",
         packed="u4 an item.",
@@ -45,10 +45,6 @@ class GRR(FrequencyOracle):
     @property
     def q(self) -> float:
         return 1 / (self.domain_size - 1 + math.exp(self.epsilon))
-
-    @property
-    def likelihood_ratio(self) -> float:
-        return math.exp(self.epsilon)
 
     @property
     def report_dtype(self) -> np.dtype:
@@ -67,7 +63,7 @@ class GRR(FrequencyOracle):
         return self._items(items).astype("<u4")
 
     def check(self, reports: Reports) -> None:
-        self._refuse_first(reports >= self.domain_size, f"the item must be from 0 to {self.domain_size - 1}")
+        self._raise_first(reports >= self.domain_size, f"the item must be from 0 to {self.domain_size - 1}")
 
     def summarise(self, reports: Reports) -> Int64Array:
         return kernels.grr_counts(reports, self.domain_size)

@@ -34,7 +34,7 @@ def round_numbers(numbers: ArrayLike, rng: np.random.Generator | None = None) ->
     """Return for each number x in [-1, 1] the index of 1 with probability (1 + x)/2, else that of -1.
 
     The result is an item for GRR to perturb; by itself it protects nothing. `rng` None draws from the
-    operating system. Raises ParameterError for what is no vector of numbers in [-1, 1].
+    operating system. Raises ParameterError unless it is a vector of numbers in [-1, 1].
     """
     try:
         values = np.asarray(numbers, dtype=np.float64)

@@ -43,7 +43,7 @@ class HR(FrequencyOracle):
 
     protocol = "hr"
     title = "Hadamard response"
-    traits = Traits()
+    traits = Traits(extremal=True)
     forms = ReportForms(
         json="one column y a report; it supports item v where popcount((v + 1) & y) is even.",
         packed="u4 a column.",
@@ -60,10 +60,6 @@ class HR(FrequencyOracle):
     @property
     def q(self) -> float:
         return 0.5
-
-    @property
-    def likelihood_ratio(self) -> float:
-        return math.exp(self.epsilon)
 
     @property
     def report_dtype(self) -> np.dtype:
@@ -102,15 +98,15 @@ class HR(FrequencyOracle):
         return columns
 
     def check(self, reports: Reports) -> None:
-        self._refuse_first(reports >= self.summary_size, f"the column must be from 0 to {self.summary_size - 1}")
+        self._raise_first(reports >= self.summary_size, f"the column must be from 0 to {self.summary_size - 1}")
 
     def check_submission(self, reports: Reports) -> None:
-        """Refuse a submission in which column 0 comes so often that of honest ones less than one in 10^9 has it."""
+        """Raise ReportError if column 0 comes so often as in less than one in 10^9 honest submissions."""
         everything = reports == 0
         found = int(np.count_nonzero(everything))
         if found and found >= binomial_threshold(len(reports), self.everything, _IMPROBABLE):
             often = f"{found} of {len(reports)} reports are column 0, which supports every item"
-            self._refuse_first(everything, f"{often}: honest users hardly ever send so many")
+            self._raise_first(everything, f"{often}: honest users hardly ever send so many")
 
     def summarise(self, reports: Reports) -> Int64Array:
         return kernels.grr_counts(reports, self.summary_size)
@@ -160,9 +156,10 @@ class HR(FrequencyOracle):
         return int(summary[0]), self.everything
 
     def others_law(self, items: Int64Array) -> FloatArray:
-        """As the contract has it, where no other item's row is a sum modulo 2 of the rows of these: else it refuses.
+        """As the contract has it, where no other item's row is a sum modulo 2 of the rows of these.
 
         Then the entry in the user's row tells nothing of theirs, and the columns are as good as uniformly random.
+        Raises ParameterError where one is.
         """
         span = _sums(_basis(items + 1))
         if not np.isin(span[span <= self.domain_size], items + 1).all():

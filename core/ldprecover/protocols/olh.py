@@ -51,7 +51,7 @@ class OLH(FrequencyOracle):
 
     protocol = "olh"
     title = "optimised local hashing"
-    traits = Traits(independent_bits=True, seeded=True)
+    traits = Traits(independent_bits=True, seeded=True, extremal=True)
     forms = ReportForms(
         json="columns of equal length. bucket = (xxHash32(item as 4 bytes LE, seed) * g) >> 32.",
         packed="u4 seed, then u2 bucket (6 bytes).",
@@ -78,10 +78,6 @@ class OLH(FrequencyOracle):
     @property
     def q(self) -> float:
         return 1 / self.hash_range
-
-    @property
-    def likelihood_ratio(self) -> float:
-        return math.exp(self.epsilon)
 
     @property
     def hash_tests(self) -> int:
@@ -118,7 +114,7 @@ class OLH(FrequencyOracle):
         return rows
 
     def check(self, reports: Reports) -> None:
-        self._refuse_first(reports["bucket"] >= self.hash_range, f"the bucket must be from 0 to {self.hash_range - 1}")
+        self._raise_first(reports["bucket"] >= self.hash_range, f"the bucket must be from 0 to {self.hash_range - 1}")
 
     def summarise(self, reports: Reports) -> Int64Array:
         return kernels.olh_counts(reports["seed"], reports["bucket"], self.domain_size, self.hash_range)

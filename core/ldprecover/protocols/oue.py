@@ -27,7 +27,7 @@ class OUE(UnaryEncoding):
 
     protocol = "oue"
     title = "optimised unary encoding"
-    traits = Traits(independent_bits=True)
+    traits = Traits(independent_bits=True, extremal=True)
 
     @property
     def p(self) -> float:
@@ -36,10 +36,6 @@ class OUE(UnaryEncoding):
     @property
     def q(self) -> float:
         return 1 / (math.exp(self.epsilon) + 1)
-
-    @property
-    def likelihood_ratio(self) -> float:
-        return math.exp(self.epsilon)
 
     def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
         held = self._items(items)

@@ -16,12 +16,15 @@ class Traits:
       holds; for a protocol that hashes, under an ideal hash.
     - `seeded`: it carries a hash seed of 32 uniform bits that its user draws.
     - `pure`: each of p and q is one number for all items, so that an item's count alone gives its estimate.
+    - `extremal`: it is e^epsilon times as likely under an item that it supports as under any other
+      (an extremal mechanism: Kairouz et al., NIPS 2014); given its seed, where it has one.
     """
 
     one_item: bool = False
     independent_bits: bool = False
     seeded: bool = False
     pure: bool = True
+    extremal: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """The half of a protocol that its users see: parameters, reports, and the forms in which reports travel."""
 
 import functools
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ _TILE = 1 << 16  # (report, item) pairs at once: what testing them writes down s
 
 
 def check_epsilon(epsilon: object) -> float:
-    """Return epsilon as a float. Raises ParameterError for what is no number from 0.01 to 10."""
+    """Return epsilon as a float. Raises ParameterError unless it is a number from 0.01 to 10."""
     if isinstance(epsilon, bool) or not isinstance(epsilon, int | float):
         raise ParameterError("epsilon must be a number")
     if not MIN_EPSILON <= epsilon <= MAX_EPSILON:
@@ -40,7 +41,7 @@ def check_epsilon(epsilon: object) -> float:
 
 
 def check_domain_size(domain_size: int) -> int:
-    """Return the number of items. Raises ParameterError for what is no integer from 2 to 100,000."""
+    """Return the number of items. Raises ParameterError unless it is an integer from 2 to 100,000."""
     check_integer("domain_size", domain_size, 2, MAX_DOMAIN_SIZE)
     return domain_size
 
@@ -118,9 +119,9 @@ class LocalRandomiser(ABC):
     def likelihood_ratio(self) -> float | None:
         """P(z | v)/P(z | w) for an item v that z supports and an item w that it does not.
 
-        It is one number for all reports and items, e^eps where epsilon is spent in full; None where it is not one.
+        One number for all reports and items: e^eps of an extremal protocol, else None unless the protocol says it.
         """
-        return None
+        return math.exp(self.epsilon) if self.traits.extremal else None
 
     @property
     def fixed_size(self) -> int | None:
@@ -235,12 +236,12 @@ class LocalRandomiser(ABC):
             raise ParameterError(f"items must be from 0 to {self.domain_size - 1}")
         return array.astype(np.int64, copy=False)
 
-    def _refuse_first(self, bad: BoolArray, reason: str) -> None:
+    def _raise_first(self, bad: BoolArray, reason: str) -> None:
         if bad.any():
             raise ReportError(reason, position=int(np.argmax(bad)))
 
     def _lacks(self, what: str) -> ParameterError:
-        """Return the refusal of what this protocol does not have."""
+        """Return the error that says what this protocol does not have."""
         return ParameterError(f"{self.protocol} lacks {what}")
 
 

@@ -41,7 +41,7 @@ class SS(UnaryEncoding):
 
     protocol = "ss"
     title = "subset selection"
-    traits = Traits()
+    traits = Traits(extremal=True)
     forms = ReportForms(
         json=UNARY_FORMS.json + " Exactly k of them are 1.",
         packed=UNARY_FORMS.packed + " Exactly k bits are one.",
@@ -70,10 +70,6 @@ class SS(UnaryEncoding):
     def q(self) -> float:
         k, d, e = self.subset_size, self.domain_size, math.exp(self.epsilon)
         return (k * (k - 1) * e + (d - k) * k) / ((d - 1) * (k * e + d - k))
-
-    @property
-    def likelihood_ratio(self) -> float:
-        return math.exp(self.epsilon)
 
     @property
     def fixed_size(self) -> int:

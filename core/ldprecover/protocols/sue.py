@@ -28,7 +28,7 @@ class SUE(UnaryEncoding):
 
     protocol = "sue"
     title = "symmetric unary encoding"
-    traits = Traits(independent_bits=True)
+    traits = Traits(independent_bits=True, extremal=True)
 
     @property
     def p(self) -> float:
@@ -38,10 +38,6 @@ class SUE(UnaryEncoding):
     @property
     def q(self) -> float:
         return 1 / (math.exp(self.epsilon / 2) + 1)
-
-    @property
-    def likelihood_ratio(self) -> float:
-        return math.exp(self.epsilon)
 
     def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
         held = self._items(items)

@@ -62,8 +62,8 @@ class UnaryEncoding(PaddedReports):
         if self.fixed_size is not None:
             off = self.support_sizes(reports) != self.fixed_size
             first = padded.size if not padded.any() else int(np.argmax(padded))
-            self._refuse_first(off[:first], f"exactly {self.fixed_size} bits of the report must be one")
-        self._refuse_first(padded, "the padding bits after the last item must be zero")
+            self._raise_first(off[:first], f"exactly {self.fixed_size} bits of the report must be one")
+        self._raise_first(padded, "the padding bits after the last item must be zero")
 
     def summarise(self, reports: Reports) -> Int64Array:
         return kernels.oue_counts(reports, self.domain_size)
@@ -97,7 +97,7 @@ class UnaryEncoding(PaddedReports):
         bad = np.asarray((digits > 1).any(axis=1))
         if column.ones is not None:
             bad = bad | (np.count_nonzero(digits, axis=1) != column.ones)
-        self._refuse_first(bad, column.reason)
+        self._raise_first(bad, column.reason)
         return np.packbits(digits, axis=1, bitorder="little")
 
     def crafted_log_likelihood(self, reports: Reports, target: int) -> FloatArray:

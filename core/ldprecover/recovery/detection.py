@@ -31,7 +31,7 @@ def drop(
 ) -> Recovery:
     """Return the recovery by dropping the suspicious reports: genuine is what the others estimate. One pass.
 
-    Raises ParameterError where there are no reports, or none is left.
+    Raises ParameterError where there are no reports, or all of them are dropped.
     """
     oracle = knowledge.oracle
     if knowledge.reports is None:
@@ -114,7 +114,7 @@ def _method(reading: str, projected: bool) -> Method:
 
 
 def _honest_too(knowledge: Knowledge, reading: str) -> str:
-    """Return what is known of P(an honest report of an item that is no target supports any or all targets)."""
+    """Return what is known of P(an honest report supports any or all targets, where its item is not a target)."""
     try:
         law = knowledge.oracle.others_law(np.array(knowledge.targets))
     except ParameterError:

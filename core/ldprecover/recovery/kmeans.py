@@ -123,7 +123,9 @@ def _k_means(knowledge: Knowledge) -> Recovery:
 def _ldprecover_km(knowledge: Knowledge) -> Recovery:
     """Return LDPRecover with the mean estimate of the smaller cluster as malicious frequencies (paper, VII-B)."""
     if knowledge.eta == AUTO:
-        raise ParameterError("ldprecover-km needs eta as a number: its malicious frequencies are no model with a sum")
+        raise ParameterError(
+            "ldprecover-km needs eta as a number: its malicious frequencies do not follow a model with a known sum"
+        )
     found = _clusters("ldprecover-km", knowledge)
     note = f"{_note(found)} The smaller cluster's estimate is subtracted as the malicious frequencies."
     return subtract("ldprecover-km", knowledge, float(knowledge.eta), found.smaller, (), [note])

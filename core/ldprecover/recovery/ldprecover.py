@@ -31,7 +31,7 @@ def subtract(
 ) -> Recovery:
     """Return the projection of (1 + eta) f~_Z - eta f~_Y on the simplex, saying where f~_Y took no part in it."""
     poisoned, notes = knowledge.poisoned, list(notes)
-    with np.errstate(over="ignore"):  # the projection refuses what is not finite
+    with np.errstate(over="ignore"):  # the projection raises for numbers that are not finite
         scaled = (1 + eta) * poisoned
         genuine = scaled - eta * malicious  # f~_X~ = (1 + eta) f~_Z - eta f~_Y
     recovered = project_simplex(genuine)

@@ -149,7 +149,7 @@ def _unfit_em(oracle: FrequencyOracle) -> str | None:
 
 def _lift(oracle: FrequencyOracle) -> float:
     """Return by how much more likely a report is under an item that it supports than under another, as a share."""
-    assert oracle.likelihood_ratio is not None  # the method refuses where there is none
+    assert oracle.likelihood_ratio is not None  # else `_unfit_em` has said why not
     return oracle.likelihood_ratio - 1
 
 

@@ -142,5 +142,6 @@ MALICIOUS_MODELS: dict[str, Callable[[FrequencyOracle, tuple[int, ...]], FloatAr
 }
 """Models of an attack on known targets, but for `custom`, which is given the shares themselves.
 
-Without targets `untargeted` is the only other one: paper and exact mean it, padded, searched and solved are refused.
+Without targets `untargeted` is the only other one: paper and exact mean it; padded,
+searched and solved raise ParameterError.
 """

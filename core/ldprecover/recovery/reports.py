@@ -72,7 +72,7 @@ class ReportSource:
         measure of an empty block. For an executor of processes it must be picklable.
 
         `over` are arrays to measure in place of the reports: what an earlier pass made of each block.
-        Raises ParameterError or ReportError for what is no report.
+        Raises ParameterError or ReportError for bytes that are not reports.
         """
         return self._sum(measure, over, indexed=False)
 
@@ -85,7 +85,7 @@ class ReportSource:
         return self.total(Tally.of)
 
     def blocks(self) -> Iterator[Reports]:
-        """Yield all reports in order, some at a time. Raises ParameterError or ReportError for what is none."""
+        """Yield all reports in order, some at a time. Raises ParameterError or ReportError for a bad report."""
         arrays = self._given() if callable(self._given) else (self._given,)
         template = self._none()
         form = template.dtype, template.shape[1:]

@@ -73,8 +73,8 @@ class Access:
         """Return who submits to a round, by the value of the header Authorization.
 
         Raises UnauthorizedError for a key that is unknown or revoked, also where none is needed,
-        ForbiddenError for one that may not submit, and InvalidTicketError for what is no ticket of
-        the round, where it takes tickets.
+        ForbiddenError for one that may not submit, and InvalidTicketError for anything but a ticket
+        of the round, where it takes tickets.
         """
         if authorization is None and access == "open":
             return ANYONE
@@ -155,9 +155,9 @@ def _checked(key: str | None, scope: str, known: list[HashedKey]) -> HashedKey:
 def create_key(store: Store, scope: str, name: str | None = None) -> str:
     """Make another key, keep its hash, and return it, this once. Raises NameTakenError or ParameterError."""
     if scope not in SCOPES:
-        raise ParameterError(f"scope: {scope!r} is none of {', '.join(SCOPES)}")
+        raise ParameterError(f"scope: must be one of {', '.join(SCOPES)}, not {scope!r}")
     if name is not None and not re.fullmatch(NAME, name):
-        raise ParameterError(f"name: {name[:80]!r} is no name of 1 to 64 of a-z 0-9 . _ -, a letter or digit first")
+        raise ParameterError(f"name: must be 1 to 64 of a-z 0-9 . _ -, a letter or digit first, not {name[:80]!r}")
     key = make_key()
     store.add_key(name or make_name(scope), scope, hash_key(key))
     return key

@@ -113,7 +113,7 @@ class ChildProcess:
             elif kind in frames.LAST:
                 return kind, body
             else:
-                raise EOFError(f"a message of no kind, {kind!r}")
+                raise EOFError(f"a message of an unknown kind, {kind!r}")
 
     def _send(self, pieces: Iterable[bytes], whole: int, on_progress: Callable[[float], None]) -> None:
         # The pipe holds 64 KiB, and the child reads no faster than it writes: no more than a piece waits here.

@@ -144,7 +144,7 @@ def every_refusal() -> Iterator[type[ServiceError]]:
 
 
 def refusal_of(error: Exception) -> ServiceError:
-    """Return a refusal as it is, and what the mathematics refuses as the refusal it is here."""
+    """Return the refusal that answers an error of the service or of the mathematics."""
     if isinstance(error, ServiceError):
         return error
     if isinstance(error, ReportError):

@@ -49,12 +49,12 @@ class MethodNotAllowedError(ServiceError):
 
 
 class NotHttpError(ServiceError):
-    """What was sent is no HTTP request."""
+    """What was sent is not an HTTP request."""
 
     slug = "invalid-http"
     status = 400
     title = "Not a request"
-    help = "What was sent is no HTTP request, or its method is none that HTTP knows."
+    help = "What was sent is not an HTTP request, or HTTP does not know its method."
 
 
 class HeadTooLargeError(ServiceError):
@@ -126,7 +126,7 @@ class BodyTooLargeError(ServiceError):
 
 
 class UnsupportedMediaTypeError(ServiceError):
-    """Content-Type or Content-Encoding is none the server reads."""
+    """The server does not read this Content-Type or Content-Encoding."""
 
     slug = "unsupported-media-type"
     status = 415
@@ -153,8 +153,8 @@ class InvalidRequestError(ServiceError):
     status = 422
     title = "The request does not fit the interface"
     help = (
-        "`errors` names the first field that does not fit, and why; of a body that is no JSON the detail says what is "
-        'wrong. Numbers are strict: "0.5", true and NaN are no numbers.'
+        "`errors` names the first field that does not fit, and why; of a body that is not JSON the detail says what is "
+        'wrong. Numbers are strict: "0.5", true and NaN are not numbers.'
     )
 
     def __init__(self, message: str, field: str | None = None) -> None:

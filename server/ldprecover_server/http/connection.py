@@ -44,7 +44,7 @@ class Connection(HttpToolsProtocol):
     - Its transport joins what one turn of the event loop writes. uvicorn writes the head of an answer and its body
       apart, and sending is the dearest step of a small answer.
     - It belongs to a crowd, which bounds how many connections there are.
-    - What is no HTTP is answered with a problem.
+    - What is not HTTP is answered with a problem.
 
     The methods that override uvicorn's own each say why. They rest on its insides, so its version is bounded above.
     """
@@ -158,7 +158,7 @@ class Connection(HttpToolsProtocol):
     # Refusals before any application sees the request
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is no HTTP with a problem; called by uvicorn while it handles the parser's error."""
+        """Answer what is not HTTP with a problem; called by uvicorn while it handles the parser's error."""
         self._parsing.overrun = True
         if self.waiting > 1 or (self.waiting and (self.cycle.response_started or not self.cycle.more_body)):
             self.shutdown()  # the requests before it have their answers, and the connection ends

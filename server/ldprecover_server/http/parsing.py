@@ -114,7 +114,7 @@ class Parser:
     def _pass_over_offer(self) -> None:
         method = self._parser.get_method()
         if method == b"CONNECT":
-            self.overrun = True  # what follows is no HTTP
+            self.overrun = True  # what follows is not HTTP
             return
         if not self._offered:
             raise RefusedError(NotHttpError("the request changes the protocol"))

@@ -42,7 +42,7 @@ class Watch:
             await self._app(scope, receive, send)
             return
         began = perf_counter()
-        id = _given_id(scope) or b"%016x" % random.getrandbits(64)  # it is no secret
+        id = _given_id(scope) or b"%016x" % random.getrandbits(64)  # it is not a secret
         logs.request_id.set(id.decode())
         code = 0
 

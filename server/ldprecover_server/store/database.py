@@ -60,7 +60,7 @@ class Database(ABC):
         """Tell whether an error says that nothing more fits on the disk."""
 
     def is_damaged(self, error: sa.exc.DBAPIError) -> bool:
-        """Tell whether an error says that what is on the disk is no database any more."""
+        """Tell whether an error says that what is on the disk is not a database any more."""
         return False
 
     @abstractmethod

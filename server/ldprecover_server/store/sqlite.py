@@ -146,7 +146,10 @@ class SQLite(Database):
         connection.execute(f"PRAGMA wal_autocheckpoint={pages}")
 
     def _open(self) -> None:
-        """Make the file if there is none; refuse one that is another program's, before anything is changed in it."""
+        """Make the file if there is none.
+
+        Raises ConfigurationError for another program's file, before anything is changed in it.
+        """
         try:
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         except FileExistsError:

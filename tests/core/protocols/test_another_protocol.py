@@ -24,7 +24,7 @@ class Few(UnaryEncoding):
 
     protocol = "few"
     title = "a few items"
-    traits = Traits()
+    traits = Traits(extremal=True)
     parameter = "few"
     parameter_range = (1, 99_999)
     parameter_meaning = "Items of a report."
@@ -45,10 +45,6 @@ class Few(UnaryEncoding):
     @property
     def q(self) -> float:
         return (self.few - self.p) / (self.domain_size - 1)
-
-    @property
-    def likelihood_ratio(self) -> float:
-        return math.exp(self.epsilon)
 
     def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
         held = self._items(items)

@@ -92,7 +92,7 @@ class Boastful(GRR):
 class Entangled(GRR):
     """Its bits are not independent."""
 
-    traits = Traits(one_item=True, independent_bits=True)
+    traits = Traits(one_item=True, independent_bits=True, extremal=True)
 
 
 @dataclass(frozen=True)
