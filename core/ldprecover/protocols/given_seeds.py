@@ -26,7 +26,7 @@ __all__ = ["MAX_GIVEN_SEEDS", "MIN_GIVEN_SEEDS", "GivenSeedsOLH"]
 
 MIN_GIVEN_SEEDS, MAX_GIVEN_SEEDS = 64, 4096
 
-_MAX_WORK = 1 << 32  # d^2 M g, a second or two of arithmetic, once for each process
+_MAX_WORK = 1 << 32  # d^2 M g, a second of arithmetic, once for each process
 _SUBSETS = 1 << 10  # of wanted items, whose crafted reports are looked at one by one
 _NEGLIGIBLE = 1e-12  # sizes less likely than this are left out of an expectation
 
