@@ -41,8 +41,14 @@ $(STAMP): $(COMMAND) requirements.lock
 demo: ldprecover
 	$(BIN)/ldprecover demo
 
+# Without bytecode every process that a test starts would compile the project again.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Work stealing keeps neighbours together, so that a module's server is started once, not by every worker.
 PYTEST := -m pytest -n auto --dist worksteal
+
+# There is a worker for each processor: threads of a worker's linear algebra would only wait for each other.
+test coverage: export OPENBLAS_NUM_THREADS = 1
 
 test: install
 	tests/tools.sh

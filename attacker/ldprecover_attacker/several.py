@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Self
 
 import numpy as np
@@ -16,24 +17,31 @@ __all__ = ["Several"]
 
 @dataclass(frozen=True)
 class Several(Attack):
-    """Malicious users assigned at random, each with equal probability, to attackers (paper, VII-C).
+    """Malicious users assigned at random to attackers (paper, VII-C).
 
     Each attacker draws its own secrets, so Several([AA()] * 5) is the paper's five attackers with
     five distributions; together they are one attacker with the mean of their distributions: pi, S and
     gain are the means of theirs. An attack that is named several times has as many shares of the users.
+    `shares` are the attackers' shares of the users, up to a factor; without them all are equal.
 
-    Raises ParameterError for no attacker.
+    Raises ParameterError for no attacker, and for shares that are not one positive number for each.
     """
 
     name = "several"
 
     attacks: Sequence[Attack]
+    shares: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
         attacks = tuple(self.attacks)
         if not attacks or not all(isinstance(attack, Attack) for attack in attacks):
             raise ParameterError("attacks must be at least one attack")
         object.__setattr__(self, "attacks", attacks)
+        if self.shares is not None:
+            shares = tuple(map(float, self.shares))
+            if len(shares) != len(attacks) or not all(0 < share < inf for share in shares):
+                raise ParameterError("shares must be one positive number for each attack")
+            object.__setattr__(self, "shares", tuple(share / sum(shares) for share in shares))
 
     def resolve(self, items: Sequence[str]) -> Self:
         return replace(self, attacks=[attack.resolve(items) for attack in self.attacks])
@@ -47,10 +55,10 @@ class Several(Attack):
         return np.unique(np.concatenate(raised)) if raised else super().target_indices(d)
 
     def plan(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:
-        plans = [attack.plan(oracle, rng) for attack in self.attacks]
+        plans, shares = [attack.plan(oracle, rng) for attack in self.attacks], self.shares
 
         def send(m: int, rng: np.random.Generator) -> Reports:
-            attacker = rng.integers(len(plans), size=m)
+            attacker = rng.integers(len(plans), size=m) if shares is None else rng.choice(len(plans), m, p=shares)
             reports = np.empty(m, dtype=oracle.report_dtype)
             for i, plan in enumerate(plans):
                 users = np.flatnonzero(attacker == i)
@@ -58,8 +66,12 @@ class Several(Attack):
             return reports
 
         def support(m: int) -> FloatArray:
-            share = max(1, round(m / len(plans)))
-            pi: FloatArray = np.mean([plan.support(share) for plan in plans], axis=0)
+            each = [1 / len(plans)] * len(plans) if shares is None else shares
+            pi: FloatArray = np.average(
+                [plan.support(max(1, round(m * share))) for plan, share in zip(plans, each, strict=True)],
+                axis=0,
+                weights=each,
+            )
             return pi
 
         return Plan(send, support)

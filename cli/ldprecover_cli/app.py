@@ -17,7 +17,7 @@ from ldprecover_cli import analysis, crowds, exports, keys, ledgers, reports, re
 from ldprecover_cli.completion import load_plugins
 from ldprecover_cli.demo import command as demo
 from ldprecover_cli.failures import explain, reworded, with_notes
-from ldprecover_cli.options import Json
+from ldprecover_cli.options import Json, RoundArgument
 from ldprecover_cli.output import console, fail, note, plain, plain_table, print_json
 from ldprecover_client.secrecy import InsecureTransportWarning
 
@@ -31,7 +31,7 @@ _PANELS = {
     "Collect": ("round", "ticket", "report", "ledger"),
     "Simulate and attack": ("simulate", "attack"),
     "Analyse": ("frequencies", "recover", "methods", "alarms", "suspects", "stats", "export", "recompute"),
-    "Operate": ("key", "migrate", "check"),
+    "Operate": ("key", "migrate", "check", "quarantine"),
     "Research": ("reproduce",),
 }
 """The commands under their headings, in the order that the help has them."""
@@ -240,6 +240,27 @@ def check(
         note("Everything agrees.")
     if any(finding.fault for finding in findings):
         raise typer.Exit(1)
+
+
+@app.command()
+def quarantine(
+    round: RoundArgument = "current",
+    *,
+    database_url: Annotated[
+        str | None,
+        typer.Option(envvar="LDPRECOVER_DATABASE_URL", help="The server's database; the same default as `serve`."),
+    ] = None,
+) -> None:
+    """Print the reports that a round has set aside, a line of JSON for each hour and reason.
+
+    They are read from the database. Nothing is written, and the server may be running.
+
+    Example: ldprecover quarantine cities --database-url sqlite:///ldprecover.db
+    """
+    from ldprecover_cli.serving import set_aside
+
+    for each in set_aside(round, database_url=database_url):
+        print_json(each)
 
 
 def _serve_command() -> Any:

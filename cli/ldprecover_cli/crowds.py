@@ -81,7 +81,7 @@ def simulate(
         if options["dataset"] is not None:
             population = Population.of(load_dataset(options["dataset"], options["column"]), n, seed)
         else:
-            population = Population([1] * len(found.parameters.items), n, seed)
+            population = Population([1] * (len(found.parameters.items) - len(found.parameters.canaries)), n, seed)
         accepted = population.report_to(
             url, found.id, key=key, progress=None if json else "bar", journal=journal, retries=retries
         )

@@ -79,29 +79,45 @@ def recompute(
     option: MethodOptions = None,
     malicious_model: MaliciousModel = "paper",
     support: SupportFile = None,
+    history: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="An exported round over the same items that is known to be clean; give it once for each.",
+            metavar="FILE",
+        ),
+    ] = None,
 ) -> None:
     """Estimate and recover an exported round without a server, and print the columns as JSON.
 
     The checksum is verified first; the numbers are the server's, to the last bit.
 
-    Example: ldprecover recompute cities.json --eta 0.1
-    """
-    from ldprecover import ParameterError, RoundExport
+    A method that uses the reports where they are kept has the counts alone here.
 
-    try:
-        exported = RoundExport.from_json(file.read_bytes())
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror}") from error
-    except ParameterError as error:
-        raise UsageError(f"{file}: {error}") from error
+    Example: ldprecover recompute cities.json --eta 0.1
+
+    Example: ldprecover recompute cities.json --method unmix --history may.json --history june.json
+    """
+    exported = _read(file)
     how = {
         "method": method,
         "eta": eta_of(eta),
         "malicious_model": malicious_model,
         "support": support_of(support),
         "options": method_options(option),
+        "history": [_read(each) for each in history or []],
     }
     print_json(_columns(exported, target or [], how))
+
+
+def _read(file: Path) -> "RoundExport":
+    from ldprecover import ParameterError, RoundExport
+
+    try:
+        return RoundExport.from_json(file.read_bytes())
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror}") from error
+    except ParameterError as error:
+        raise UsageError(f"{file}: {error}") from error
 
 
 def _columns(exported: "RoundExport", target: list[str], how: dict[str, Any]) -> dict[str, Any]:
@@ -127,4 +143,5 @@ def _columns(exported: "RoundExport", target: list[str], how: dict[str, Any]) ->
         "genuine": recovery.genuine.tolist(),
         "recovered": recovery.recovered.tolist(),
         "notes": list(recovery.notes),
+        "conclusions": None if recovery.conclusions is None else recovery.conclusions.to_dict(items),
     }

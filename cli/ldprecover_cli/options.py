@@ -20,6 +20,7 @@ __all__ = [
     "Column",
     "DatasetName",
     "Eta",
+    "History",
     "Json",
     "Key",
     "MaliciousModel",
@@ -114,6 +115,16 @@ MethodOptions = Annotated[
         "--option",
         help="An option of the method, as least=3; give it once for each. `ldprecover methods --json` lists them.",
         metavar="NAME=VALUE",
+    ),
+]
+History = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--history",
+        help="A closed round over the same items that is known to be clean; give it once for each. None is taken "
+        "that is not named.",
+        metavar="ROUND",
+        autocompletion=completion.rounds,
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of all that is random here.")]

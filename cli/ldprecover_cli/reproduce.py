@@ -2,28 +2,29 @@
 
 import os
 import time
-from collections.abc import Generator, Iterable, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ldprecover_cli.failures import CommandError, UsageError, close_to
+from ldprecover_cli.evaluations import evaluate, search_unseen
+from ldprecover_cli.failures import UsageError, close_to
 from ldprecover_cli.options import Column, Seed
-from ldprecover_cli.output import console, counted, note, plain, plain_table
+from ldprecover_cli.output import counted, note
+from ldprecover_cli.running import check_packages, finishing, make_folder, run_missing, show
 from ldprecover_cli.signals import ended_by_signals
 
 if TYPE_CHECKING:
     from ldprecover_experiments.cells import CellFile, Run
-    from ldprecover_experiments.runner import Done
     from ldprecover_experiments.setting import Cell
-    from ldprecover_experiments.tables import Table
 
 __all__ = ["add_to"]
 
 _BRIEF = ("table1", "mse", "fg", "km")
 """What `all` prints; the sweeps are pictures, and their means are in the file."""
+
+_ALONE = {"unmix": evaluate, "unseen": search_unseen}
+"""Evaluations that the paper has not."""
 
 _OF_THE_PAPER = {"data": "--data", "column": "--column", "users": "--users", "trials": "--trials", "seed": "--seed"}
 _OF_THE_PAPER |= {"over_http": "--over-http"}
@@ -39,14 +40,18 @@ def reproduce(
     ctx: typer.Context,
     what: Annotated[
         list[str] | None,
-        typer.Argument(help="Tables and figures, all by default; or the TOML file of one study.", metavar="WHAT"),
+        typer.Argument(
+            help="Tables and figures, all by default; or unmix, or unseen, or the TOML file of one study.",
+            metavar="WHAT",
+        ),
     ] = None,
     *,
     data: Annotated[
         list[str] | None,
         typer.Option(
-            help="cities, fire, emoji, or a CSV or Parquet file, such as your own IPUMS; give it once for each. "
-            "By default cities and fire.",
+            help="cities, fire, emoji, ipums-like, fire-like, zipf, bump, geometric, or a CSV or Parquet file, such as "
+            "your own IPUMS; give it once for each. "
+            "By default cities and fire; of unmix six worlds, of unseen cities.",
             metavar="NAME|FILE",
         ),
     ] = None,
@@ -57,7 +62,9 @@ def reproduce(
             min=1, help="Genuine users, n. By default the paper's number, for other data as many as they have."
         ),
     ] = None,
-    trials: Annotated[int, typer.Option(min=1, max=10_000, help="Trials of each setting.")] = 10,
+    trials: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Trials of each setting; of unseen, generations.")
+    ] = 10,
     seed: Seed = 0,
     out: Annotated[Path, typer.Option(help="Folder for results; one with results in it is gone on with.")] = Path(
         "reproduction"
@@ -66,6 +73,13 @@ def reproduce(
     over_http: Annotated[
         bool, typer.Option("--over-http", help="Send every report to a real server of the command's own.")
     ] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Of unmix and unseen, run this alone: a part, data, protocol, attack, method. May be repeated.",
+            metavar="KEY=NAME[,NAME]",
+        ),
+    ] = None,
 ) -> None:
     """Rerun the paper's evaluation, its tables and figures, from the cells up; or run a study of your own.
 
@@ -75,7 +89,10 @@ def reproduce(
     the trials, and the figures as PNG and SVG. A study is a TOML file that says
     attacks, methods, protocols, data and parameters; it gets cells.csv and a
     JSON file of its name. A cell that is in the folder is not run again: after
-    Ctrl-C the same command goes on.
+    Ctrl-C the same command goes on. `unmix` is another evaluation, run alone:
+    recoveries that know nothing against those of the paper, on more data and
+    under more attacks; its tables are in unmix.md. `unseen` searches for the
+    mixes of attacks with the highest gain that no alarm sees.
 
     Example: ldprecover reproduce table1 mse --out results
 
@@ -95,7 +112,15 @@ def reproduce(
             source = ctx.get_parameter_source(option)
             if source is not None and source.name == "COMMANDLINE":
                 raise UsageError(f"{name} is for the paper's tables and figures: a study's file says all")
+        if only:
+            raise UsageError("--only is for unmix and unseen: a study's file says all")
         _study(Path(what[0]), out, jobs)
+    elif alone := [name for name in what if name in _ALONE]:
+        if len(what) > 1 or over_http:
+            raise UsageError(f"{alone[0]} is run alone, and not over HTTP")
+        _ALONE[alone[0]](only or [], data, column, users, trials, seed, out, jobs)
+    elif only:
+        raise UsageError("--only is for unmix and unseen: name tables and figures instead")
     else:
         _paper(what, data, column, users, trials, seed, out, jobs, over_http=over_http)
     note(f"Took {time.monotonic() - started:.0f} s. The results are in {out}.")
@@ -109,15 +134,15 @@ def _study(file: Path, out: Path, jobs: int) -> None:
 
     study = Study.load(file)
     note(study.cost)
-    _make_folder(out)
+    make_folder(out)
     done, run = CellFile(out / "cells.csv"), Run(study.crowds, study.seed, study.door)
     missing = [cell for cell in study.cells if done.of(run, cell) is None]
     with ended_by_signals():
-        _run(missing, run, done, run_cells(missing, study.work, max(1, min(jobs, len(missing))), _finishing))
+        run_missing(missing, run, done, run_cells(missing, study.work, max(1, min(jobs, len(missing))), finishing))
         results = Results(study.name, {cell: done.of(run, cell) or [] for cell in study.cells})
         replaced(out / f"{file.stem}.json", results.to_json() + "\n")
     gains = [results.table(gains=True)] if any(row.fg is not None for row in results.outcomes) else []
-    _show([results.table(), *gains])
+    show([results.table(), *gains])
 
 
 def _paper(
@@ -132,24 +157,19 @@ def _paper(
     *,
     over_http: bool,
 ) -> None:
-    _check_packages()
+    check_packages()
     from ldprecover_experiments.cells import CellFile, Run
     from ldprecover_experiments.over_http import run_over_http
     from ldprecover_experiments.paper import EXPERIMENTS, cells_of
     from ldprecover_experiments.runner import Work, run_cells
-    from ldprecover_experiments.setting import Crowd, load_crowd
+    from ldprecover_experiments.setting import crowds_of
 
     asked = _asked(what, tuple(EXPERIMENTS))
-    crowds: dict[str, Crowd] = {}
-    for name in data or ("cities", "fire"):
-        crowd = load_crowd(name, column, users)
-        if crowd.name in crowds:
-            raise UsageError(f"two data sets are called {crowd.name}: rename one, its name is in the results")
-        crowds[crowd.name] = crowd
+    crowds = crowds_of(data or ("cities", "fire"), column, users)
     cells = cells_of(asked, crowds, trials)
     if over_http:
         cells, asked = _that_travel(cells, asked, tuple(crowds))
-    _make_folder(out)
+    make_folder(out)
     done, run = CellFile(out / "cells.csv"), Run(crowds, seed, "http" if over_http else "in-process")
     work = Work(crowds, seed)
     missing = [cell for cell in cells if done.of(run, cell) is None]
@@ -157,9 +177,9 @@ def _paper(
         running = (
             run_over_http(missing, work)
             if over_http
-            else run_cells(missing, work, max(1, min(jobs, len(missing))), _finishing)
+            else run_cells(missing, work, max(1, min(jobs, len(missing))), finishing)
         )
-        _run(missing, run, done, running)
+        run_missing(missing, run, done, running)
         _write(cells, asked, tuple(crowds), run, done, out, brief=len(asked) == len(EXPERIMENTS))
 
 
@@ -169,19 +189,6 @@ def _asked(what: list[str], known: tuple[str, ...]) -> tuple[str, ...]:
             near = close_to(name, known) or f"there are {', '.join(known)} and all"
             raise UsageError(f"there is no table or figure {name!r}; {near}")
     return known if "all" in what else tuple(name for name in known if name in what)
-
-
-def _check_packages() -> None:
-    for package in ("matplotlib", "pyarrow"):
-        if find_spec(package) is None:
-            raise CommandError(f"reproduce needs {package}: install it with `pip install 'ldprecover[experiments]'`")
-
-
-def _make_folder(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"cannot make the folder {out}: {error.strerror}") from error
 
 
 def _that_travel(
@@ -201,31 +208,6 @@ def _that_travel(
     if not left:
         raise UsageError("none of these cells can go over HTTP")
     return travelling, left
-
-
-def _finishing() -> None:
-    note("Finishing the cells under way.")
-
-
-def _run(missing: "Sequence[Cell]", run: "Run", results: "CellFile", running: "Generator[Done, None, None]") -> None:
-    """Run what is missing, into the file of cells, with a bar."""
-    from ldprecover_client import progress_bar
-
-    if not missing:
-        return
-    done = 0
-    try:
-        with progress_bar("cells") as progress:
-            progress(0, len(missing))
-            for some in running:
-                results.add(run, some)
-                done += len(some)
-                progress(done, len(missing))
-    except (KeyboardInterrupt, SystemExit) as stopped:
-        stopped.add_note(f"{done} of {len(missing)} cells were run; the same command goes on from there")
-        raise
-    finally:
-        running.close()
 
 
 def _write(
@@ -250,16 +232,4 @@ def _write(
     draw_figures(asked, data, summary, out)
     for name in asked:
         if not brief or name in _BRIEF:
-            _show(tables(EXPERIMENTS[name], data, summary))
-
-
-def _show(tables: "Iterable[Table]") -> None:
-    screen = console()
-    for each in tables:
-        table = plain_table(*map(plain, each.columns), numbers=each.numbers)
-        table.columns[0].no_wrap = True
-        for row in each.rows:
-            table.add_row(*map(plain, row))
-        screen.print(plain(each.title), style="italic")
-        screen.print(table)
-        screen.print()
+            show(tables(EXPERIMENTS[name], data, summary))

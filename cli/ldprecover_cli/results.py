@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ldprecover_cli.conclusions import interval, sentences
 from ldprecover_cli.failures import UsageError, check_items
 from ldprecover_cli.options import (
     DEFAULT_URL,
     Eta,
+    History,
     Json,
     Key,
     MaliciousModel,
@@ -59,17 +61,22 @@ def frequencies(
         return
     out = console()
     out.print(f"{counted(answer['n'], 'report')}, {plain(answer['protocol'])}, epsilon {answer['epsilon']:g}")
+    if aside := answer.get("quarantined"):
+        set_aside = counted(aside["sizes"] + (aside["seeds"] or 0), "report")
+        out.print(f"{set_aside} set aside as no honest user's, and not counted.")
     if not answer["n"]:
         out.print("No estimates yet: they need reports.")
         return
     shares = answer["frequencies"]
     table = plain_table("item", "", "percent", "± s.e.", numbers=2)
     chosen = _largest(shares, top)
-    width = _bar_width(out, [answer["items"][i] for i in chosen], beside=19)
-    for i in chosen:
+    canaries = answer.get("canaries", ())
+    labels = [answer["items"][i] + (" (canary)" if i in canaries else "") for i in chosen]
+    width = _bar_width(out, labels, beside=19)
+    for i, label in zip(chosen, labels, strict=True):
         drawn = bar(shares[i], max(shares), width, ascii_only=out.options.ascii_only)
         error = answer["standard_errors"][i]
-        table.add_row(plain(answer["items"][i]), f"{drawn:<{width}}", f"{100 * shares[i]:.2f}", f"{100 * error:.2f}")
+        table.add_row(plain(label), f"{drawn:<{width}}", f"{100 * shares[i]:.2f}", f"{100 * error:.2f}")
     out.print(table)
     _count_the_rest(out, len(shares), top)
     out.print(f"Sum of all estimates: {answer['sum']:.3f}; 1 is expected of honest reports.")
@@ -90,6 +97,7 @@ def recover(
     option: MethodOptions = None,
     malicious_model: MaliciousModel = "paper",
     support: SupportFile = None,
+    history: History = None,
     background: Annotated[
         bool, typer.Option("--background", help="Have the server work it out, and say how to ask for it.")
     ] = False,
@@ -106,6 +114,8 @@ def recover(
     The result is a distribution; the notes say what it is worth.
 
     Example: ldprecover recover --round cities --target "Denver, CO" --target "Reno, NV"
+
+    Example: ldprecover recover --round cities --method unmix --history cities-in-may
 
     Example: ldprecover recover --round cities --method fiad --option least=3
 
@@ -127,6 +137,8 @@ def recover(
             "support": shares,
             "options": options,
         }
+        if history:
+            fields["history"] = history
         if job is not None:
             answer = client.job(round, job).wait()
         elif background:
@@ -149,16 +161,23 @@ def _show_recovery(answer: Mapping[str, Any], top: int) -> None:
     star = "*" if answer["targets"] else ""
     out.print(f"{counted(answer['n'], 'report')}, {plain(answer['method'])}{star}, eta {answer['eta']:g}")
     poisoned, recovered, targets = answer["poisoned"], answer["recovered"], set(answer["targets"])
-    table = plain_table("item", "", "recovered, %", "poisoned, %", numbers=2)
+    concluded = answer.get("conclusions") or {}
+    with_intervals = concluded.get("lower") is not None and concluded.get("upper") is not None
+    middle = ("95 % interval",) if with_intervals else ()
+    table = plain_table("item", "", "recovered, %", *middle, "poisoned, %", numbers=2 + len(middle))
     chosen = _largest(recovered, top)
     chosen += sorted(targets.difference(chosen))
     names = {i: f"{answer['items'][i]} (target)" if i in targets else answer["items"][i] for i in chosen}
-    width = _bar_width(out, names.values(), beside=29)
+    width = _bar_width(out, names.values(), beside=29 + 18 * with_intervals)
     for i, name in names.items():
         drawn = bar(recovered[i], max(recovered), width, ascii_only=out.options.ascii_only)
-        table.add_row(plain(name), f"{drawn:<{width}}", f"{100 * recovered[i]:.2f}", f"{100 * poisoned[i]:.2f}")
+        between = (interval(concluded, i),) if with_intervals else ()
+        numbers = (f"{100 * recovered[i]:.2f}", *between, f"{100 * poisoned[i]:.2f}")
+        table.add_row(plain(name), f"{drawn:<{width}}", *numbers)
     out.print(table)
     _count_the_rest(out, len(recovered), top)
+    for said in sentences(concluded) if concluded else ():
+        out.print(plain(said))
     for said in answer.get("notes") or []:
         out.print(f"Note: {plain(str(said))}")
 

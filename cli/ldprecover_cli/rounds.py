@@ -101,6 +101,15 @@ def open_round(
     series: Annotated[
         str | None, typer.Option(help="Series of rounds over the same items, for `ldprecover suspects` to compare.")
     ] = None,
+    canaries: Annotated[
+        int | None, typer.Option(help="Number of canaries to add: items that nobody holds, so that shifts show.")
+    ] = None,
+    canary: Annotated[
+        list[str] | None, typer.Option(help="A canary to add, by its label; give it once for each.", metavar="LABEL")
+    ] = None,
+    quarantine: Annotated[
+        bool, typer.Option("--quarantine", help="Set reports aside that no honest user sends; they are not counted.")
+    ] = False,
     url: Url = DEFAULT_URL,
     key: Key = None,
     json: Json = False,
@@ -120,12 +129,14 @@ def open_round(
     Example: ldprecover round open staff --epsilon 1 --items staff.txt --access ticket --read-access key --retention 30d
     """
     labels = _labels(item, items, dataset, column, domain_size)
+    if canaries is not None and canary:
+        raise UsageError("give canaries by --canaries or by --canary, not by both")
     own = {"hash_range": hash_range, "subset_size": subset_size, "given_seeds": given_seeds}
     own |= own_parameters_of(parameter)
     if protocol == _AUTO:
         if any(value is not None for value in own.values()):
             raise UsageError("a parameter of a protocol's own, as --hash-range, needs its name: --protocol")
-        d = len(labels) if labels is not None else domain_size or 0
+        d = (len(labels) if labels is not None else domain_size or 0) + (len(canary) if canary else canaries or 0)
         protocol = _chosen(d, epsilon, _USERS if users is None else users, json=json)
     elif users is not None:
         raise UsageError("--users belongs to --protocol auto")
@@ -141,6 +152,8 @@ def open_round(
             read_access=read_access,
             retention=retention,
             series=series,
+            canaries=canary or canaries,
+            quarantine=quarantine or None,
         )
     _show(opened, json=json)
 
@@ -282,6 +295,14 @@ def _flat(summary: "RoundSummary") -> dict[str, Any]:
     return flat
 
 
+def _aside(status: "RoundStatus") -> str | None:
+    """Return how many reports were set aside, in words."""
+    if (aside := status.quarantined) is None:
+        return None
+    seeds = "seeds are looked at once it is closed" if aside.seeds is None else f"{aside.seeds} by their seed"
+    return f"{counted(aside.sizes, 'report')} by their size; {seeds}"
+
+
 def _show(status: "RoundStatus", *, json: bool) -> None:
     fields = _fields(status)
     if json:
@@ -291,6 +312,8 @@ def _show(status: "RoundStatus", *, json: bool) -> None:
     shown = joined(labels[:8]) + (f"; … ({len(labels) - 8:,} more)" if len(labels) > 8 else "")
     table = plain_table("", "")
     table.show_header = False
+    fields |= {"quarantine": status.parameters.quarantine or None, "quarantined": _aside(status)}
+    fields["canaries"] = joined([labels[i] for i in fields["canaries"]]) or None
     for name, value in {**fields, "n": counted(status.n, "report"), "items": shown}.items():
         if value is not None:
             table.add_row(name, plain(str(value)))

@@ -5,6 +5,7 @@ Importing this module loads the server, which takes longer than most commands ru
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,13 +15,33 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from ldprecover.errors import ParameterError
+from ldprecover.wire import to_json
 from ldprecover_cli.failures import CommandError, UsageError, reworded
-from ldprecover_server import ConfigurationError, Settings, check, create_key, list_keys, migrate, revoke_key, serve
+from ldprecover_server import (
+    ConfigurationError,
+    Settings,
+    check,
+    create_key,
+    list_keys,
+    migrate,
+    quarantined,
+    revoke_key,
+    serve,
+)
 from ldprecover_server.errors import KeyNotFoundError, ServiceError
 from ldprecover_server.keys import AccessKey
 from ldprecover_server.store import Finding
 
-__all__ = ["all_keys", "check_database", "end_key", "migrate_database", "new_key", "run_server", "serve_options"]
+__all__ = [
+    "all_keys",
+    "check_database",
+    "end_key",
+    "migrate_database",
+    "new_key",
+    "run_server",
+    "serve_options",
+    "set_aside",
+]
 
 _PREFIX = "LDPRECOVER_"
 
@@ -65,6 +86,14 @@ def check_database(**given: Any) -> list[Finding]:
     """Return what in the database in these settings does not agree with itself."""
     with _translated_errors():
         return check(_of_a_server(given))
+
+
+def set_aside(round: str, **given: Any) -> Iterator[dict[str, Any]]:
+    """Yield what a round has in quarantine, as JSON: why, since which hour, and the reports as they are submitted."""
+    with _translated_errors():
+        for each in quarantined(_of_a_server(given), round):
+            hour = datetime.fromtimestamp(each.hour * 3600, UTC).isoformat()
+            yield {"reason": each.reason, "hour": hour, **to_json(each.oracle, each.reports)}
 
 
 def end_key(name: str, **given: Any) -> None:

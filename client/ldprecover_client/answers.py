@@ -13,6 +13,7 @@ from typing import Any, TypedDict
 
 from ldprecover import ParameterError, RoundExport, RoundParameters
 from ldprecover.protocols import PROTOCOLS, own_parameters
+from ldprecover.quarantine import Quarantined
 from ldprecover_client.errors import InconsistentRoundError, InvalidAnswerError, RefusedError, UnknownProtocolError
 
 __all__ = [
@@ -122,16 +123,23 @@ class RoundSummary:
     series: str | None
     opened_at: str
     closed_at: str | None
+    canaries: tuple[int, ...] = ()
+    quarantine: bool = False
+    quarantined: Quarantined | None = None
 
 
 @dataclass(frozen=True)
 class RoundStatus(Round):
-    """A round with its state ("open" or "closed"), the number n of reports counted, and its times (ISO 8601)."""
+    """A round with its state ("open" or "closed"), the number n of reports counted, and its times (ISO 8601).
+
+    `quarantined` are the reports that were set aside; None for a round that sets none aside.
+    """
 
     state: str
     n: int
     opened_at: str
     closed_at: str | None
+    quarantined: Quarantined | None = field(default=None, kw_only=True)
 
     @property
     def summary(self) -> RoundSummary:
@@ -142,6 +150,8 @@ class RoundStatus(Round):
             epsilon=parameters.epsilon,
             domain_size=len(parameters.items),
             own={**dict.fromkeys(own_parameters()), **parameters.own},
+            canaries=parameters.canaries,
+            quarantine=parameters.quarantine,
             **{name: getattr(self, name) for name in shared},
         )
 
@@ -261,6 +271,8 @@ def read_frequencies(answer: Answer) -> dict[str, Any]:
     for name in ("epsilon", "p", "q"):
         _number(body, name)
     n, d = _integer(body, "n", 0), len(_labels(body))
+    _door(body, d)
+    _quarantined(body)
     _column(body, "counts", d, lambda value: type(value) is int and 0 <= value <= n)
     if n:
         _columns(body, d, "frequencies", "standard_errors")
@@ -316,7 +328,30 @@ def _recovery(body: dict[str, Any]) -> dict[str, Any]:
     _columns(body, d, "poisoned", "malicious", "genuine", "recovered")
     if not all(type(target) is int and 0 <= target < d for target in _list(body, "targets")):
         raise InvalidAnswerError("targets must be an array of item indices")
+    concluded = body.get("conclusions")  # of some methods
+    if concluded is not None:
+        _check_conclusions(concluded, d)
     return body
+
+
+def _check_conclusions(concluded: Any, d: int) -> None:
+    if not isinstance(concluded, dict):
+        raise InvalidAnswerError("conclusions must be an object")
+    for name in ("standard_deviations", "lower", "upper"):
+        if concluded.get(name) is not None:
+            _columns(concluded, d, name)
+    for name in ("attack_probability", "beta", "beta_low", "beta_high", "history_weight"):
+        if concluded.get(name) is not None:
+            _number(concluded, name)
+    for row in _objects(concluded, "suspects"):
+        if _integer(row, "item", 0) >= d:
+            raise InvalidAnswerError("the suspects must be items")
+        _text(row, "label")
+        _number(row, "probability")
+    for row in _objects(concluded, "dropped"):
+        _text(row, "screen")
+        _text(row, "what")
+        _integer(row, "reports", 0)
 
 
 def read_methods(answer: Answer) -> dict[str, Any]:
@@ -330,6 +365,7 @@ def read_stats(answer: Answer) -> dict[str, Any]:
     _text(body, "round")
     for name in ("reports", "duplicates"):
         _integer(body, name, 0)
+    _quarantined(body)
     refusals = body.get("refusals")
     if not isinstance(refusals, dict):
         raise InvalidAnswerError("refusals must be an object")
@@ -351,9 +387,7 @@ def read_suspects(answer: Answer) -> dict[str, Any]:
 def _rows(answer: Answer, field: str, *, texts: Sequence[str], numbers: Sequence[str] = ()) -> dict[str, Any]:
     body = _object(answer)
     _text(body, "round")
-    for row in _list(body, field):
-        if not isinstance(row, dict):
-            raise InvalidAnswerError(f"{field} must be an array of objects")
+    for row in _objects(body, field):
         for name in texts:
             _text(row, name)
         for name in numbers:
@@ -391,7 +425,7 @@ def _immutable(body: dict[str, Any]) -> dict[str, Any]:
     if kind.parameter is not None and own[kind.parameter] is None:
         raise InvalidAnswerError(f"an {protocol} round states its {kind.parameter}; a client never computes it")
     try:
-        parameters = RoundParameters.named(protocol, epsilon, items, own)
+        parameters = RoundParameters.named(protocol, epsilon, items, own, **_door(body, len(items)))
     except ParameterError as error:
         raise InconsistentRoundError(f"no round can have these parameters: {_plain(str(error))}") from None
     return {"parameters": parameters, "p": _number(body, "p"), "q": _number(body, "q"), **_stated(body)}
@@ -400,6 +434,29 @@ def _immutable(body: dict[str, Any]) -> dict[str, Any]:
 def _own(body: dict[str, Any]) -> dict[str, int | None]:
     """Return the parameters that are some protocols' own, by name; None for one that is not the round's."""
     return {name: None if body.get(name) is None else _integer(body, name, 0) for name in own_parameters()}
+
+
+def _door(body: dict[str, Any], d: int) -> dict[str, Any]:
+    """Return a round's canaries, as indices of its d items, and whether it sets reports aside.
+
+    A server that does not know of either says nothing of it.
+    """
+    canaries = [] if body.get("canaries") is None else _list(body, "canaries")
+    if not all(type(item) is int and 0 <= item < d for item in canaries):
+        raise InvalidAnswerError("canaries must be an array of item indices")
+    quarantine = body.get("quarantine", False)
+    if type(quarantine) is not bool:
+        raise InvalidAnswerError("quarantine must be true or false")
+    return {"canaries": tuple(canaries), "quarantine": quarantine}
+
+
+def _quarantined(body: dict[str, Any]) -> Quarantined | None:
+    found = body.get("quarantined")
+    if found is None:
+        return None
+    if not isinstance(found, dict):
+        raise InvalidAnswerError("quarantined must be an object")
+    return Quarantined(_integer(found, "sizes", 0), None if found.get("seeds") is None else _integer(found, "seeds", 0))
 
 
 def _stated(body: dict[str, Any]) -> dict[str, Any]:
@@ -420,6 +477,7 @@ def _mutable(body: dict[str, Any]) -> dict[str, Any]:
     return {
         "state": body["state"],
         "n": _integer(body, "n", 0),
+        "quarantined": _quarantined(body),
         "opened_at": _text(body, "opened_at"),
         "closed_at": None if body.get("closed_at") is None else _text(body, "closed_at"),
     }
@@ -430,10 +488,12 @@ def _status(body: dict[str, Any]) -> RoundStatus:
 
 
 def _summary(body: dict[str, Any]) -> RoundSummary:
+    d = _integer(body, "domain_size", 2)
     return RoundSummary(
         protocol=_text(body, "protocol"),
         epsilon=_number(body, "epsilon"),
-        domain_size=_integer(body, "domain_size", 2),
+        domain_size=d,
+        **_door(body, d),
         own=_own(body),
         p=None if body.get("p") is None else _number(body, "p"),
         q=None if body.get("q") is None else _number(body, "q"),
@@ -481,6 +541,13 @@ def _list(body: dict[str, Any], name: str) -> list[Any]:
     if not isinstance(value, list):
         raise InvalidAnswerError(f"{name} must be an array")
     return value
+
+
+def _objects(body: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    rows = _list(body, name)
+    if not all(isinstance(row, dict) for row in rows):
+        raise InvalidAnswerError(f"{name} must be an array of objects")
+    return rows
 
 
 def _labels(body: dict[str, Any]) -> list[str]:

@@ -308,6 +308,8 @@ class Client(_Caller):
         read_access: str | None = None,
         retention: str | None = None,
         series: str | None = None,
+        canaries: int | Iterable[str] | None = None,
+        quarantine: bool | None = None,
         **own: int | None,
     ) -> RoundStatus:
         """Open a round over these items, or over "0" to "d-1" for a domain size (admin).
@@ -316,13 +318,16 @@ class Client(_Caller):
         of a report key; "ticket", holders of a ticket. `read_access` is "public", the default, or
         "key": holders of an analyst key. `retention` is how long reports are kept once counted: "forever",
         the default, "none", or hours or days, as "36h" or "7d".
-        `series` names the rounds over the same items that this one is compared with. `own` are the protocol's own
+        `series` names the rounds over the same items that this one is compared with. `canaries` are items that
+        nobody holds, to be added to the others: their labels, or how many. With `quarantine` reports that no honest
+        user sends are set aside. `own` are the protocol's own
         parameters by name: `hash_range` for olh, and `given_seeds`, with tickets alone.
         """
         fields: dict[str, Any] = {"name": name, "protocol": protocol, "epsilon": epsilon, "domain_size": domain_size}
         labels = None if items is None else list(items)
         fields |= {"items": labels, **own, "access": access, "read_access": read_access}
-        fields |= {"retention": retention, "series": series}
+        added = canaries if canaries is None or isinstance(canaries, int) else list(canaries)
+        fields |= {"retention": retention, "series": series, "canaries": added, "quarantine": quarantine}
         return self._call(calls.open_round(fields))
 
     def rounds(self, before: str | None = None) -> tuple[RoundSummary, ...]:
@@ -376,7 +381,7 @@ class Client(_Caller):
         return self._call(calls.methods(reference))
 
     def alarms(self, reference: str, *, rate: float = 1e-3) -> dict[str, Any]:
-        """Return the tests of the round, each at this false-alarm rate."""
+        """Return the tests of the round, each with a false-alarm rate of at most this."""
         return self._call(calls.alarms(reference, rate))
 
     def suspects(self, reference: str, *, rate: float = 0.05, drift: float = 0.0) -> dict[str, Any]:

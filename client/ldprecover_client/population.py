@@ -93,15 +93,17 @@ class Population:
             rng.multinomial(self.n, self._distribution)  # the draw that gave `counts`
         return rng.permutation(np.repeat(np.arange(self.domain_size), self.counts))
 
-    def reports(self, oracle: FrequencyOracle) -> NDArray[Any]:
+    def reports(self, oracle: FrequencyOracle, canaries: Sequence[int] = ()) -> NDArray[Any]:
         """Return each user's report under an oracle, perturbed with the seeded generator.
 
-        A simulation alone may draw from a seed; a real user is a `Reporter`. Raises ArgumentError
-        when the oracle is over another number of items.
+        `canaries` are items of the oracle that nobody holds: the users' items are the others, in their order. A
+        simulation alone may draw from a seed; a real user is a `Reporter`. Raises ArgumentError when the oracle is
+        over another number of items.
         """
-        if oracle.domain_size != self.domain_size:
-            raise ArgumentError(f"these users hold {self.domain_size} items, the round has {oracle.domain_size}")
-        return oracle.perturb(self.values(), self._rng(_REPORTS))
+        held = np.delete(np.arange(oracle.domain_size), list(canaries))
+        if held.size != self.domain_size:
+            raise ArgumentError(f"these users hold {self.domain_size} items, the round has {held.size}")
+        return oracle.perturb(held[self.values()], self._rng(_REPORTS))
 
     def report_to(
         self,
@@ -125,12 +127,14 @@ class Population:
         """
         with Client(url, key=key, timeout=timeout, retries=retries, transport=transport) as client:
             parameters = client.parameters(round)
-        if self.items is not None and self.items != parameters.parameters.items:
+        canaries, items = parameters.parameters.canaries, parameters.parameters.items
+        if self.items is not None and self.items != tuple(x for i, x in enumerate(items) if i not in canaries):
             raise ArgumentError("the round's items are not those of these users")
         oracle = parameters.parameters.oracle
         bar = progress_bar("genuine users report", first="genuine users perturb their values")
         with bar if progress == "bar" else nullcontext(progress) as move:
-            reports = self.reports(oracle if tickets is None else with_tickets(oracle, tickets[: self.n]))
+            its = oracle if tickets is None else with_tickets(oracle, tickets[: self.n])
+            reports = self.reports(its, canaries)
             return submit_reports(
                 url,
                 parameters.id,

@@ -106,6 +106,8 @@ class _Desk:
                 f"the round asks for epsilon {parameters.epsilon:g}, above your limit of {self.max_epsilon:g}"
             )
         item = _item(parameters, value)
+        if item in parameters.canaries:
+            raise UnknownItemError("the value is a canary of the round, an item that nobody holds; nothing is sent")
         oracle, seed = parameters.oracle, None
         if oracle.listed_seeds is not None and self.ticket is not None:
             seed = oracle.seed_of(ticket_draw(self.ticket))

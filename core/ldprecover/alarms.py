@@ -1,18 +1,19 @@
 """Alarms: tests of a round for reports that honest users would not have sent.
 
-Each has a null law that holds whatever the honest users' values are, so its false-alarm rate is known. An alarm
+Each has a null law that holds whatever the honest users' values are, so its false-alarm rate is bounded. An alarm
 says that something is wrong, not what the frequencies are without it; silence proves nothing: malicious
 users who lie about their value alone and perturb it honestly raise none of these.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 
 from ldprecover._pairs import SeedPairs, pairs_quantile
+from ldprecover.canaries import canary_indices, canary_shift
 from ldprecover.errors import ParameterError
 from ldprecover.items import items_in_words
 from ldprecover.laws import binomial_threshold, chi_squared_quantile, skewed_quantile
@@ -36,7 +37,8 @@ _LEAST_EXPECTED = 10.0  # reports in a bin of the chi-squared test
 class Alarm:
     """What a test found: it is raised when the statistic exceeds the threshold.
 
-    `rate` is the probability that a round of honest reports raises it. `meaning` says what the statistic is.
+    `rate` is at least the probability that a round of honest reports raises it: that of `excess` is often
+    far less. `meaning` says what the statistic is.
     """
 
     name: str
@@ -66,21 +68,29 @@ class AlarmKind:
 
 
 def raise_alarms(
-    oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None = None, *, rate: float = DEFAULT_RATE
+    oracle: FrequencyOracle,
+    tally: Tally,
+    reports: ReportSource | None = None,
+    *,
+    rate: float = DEFAULT_RATE,
+    canaries: Iterable[int] = (),
 ) -> tuple[Alarm, ...]:
     """Run every test that is for this protocol, those that read reports where `reports` are given.
 
-    `rate` is the false-alarm rate of each; of k tests together it is at most k times that. Raises
-    ParameterError for a rate outside [1e-9, 1/2) or a tally without a report.
+    `canaries` are indices of items that nobody holds: with some there is a test of them, unless the protocol has no
+    law of their joint support. `rate` bounds the false-alarm rate of each; of k tests together it is at most k
+    times that. Raises ParameterError for a rate outside [1e-9, 1/2) or a tally without a report.
     """
     if not LEAST_RATE <= rate < 0.5:
         raise ParameterError(f"rate must be at least {LEAST_RATE:g} and below 0.5, not {rate}")
     if tally.n < 1:
         raise ParameterError("alarms need at least one report")
     kinds = [kind for kind in ALARMS.values() if kind.unfit(oracle) is None]
-    return tuple(
-        kind.run(oracle, tally, reports, rate) for kind in kinds if reports is not None or not kind.needs_reports
-    )
+    known = canary_indices(canaries, oracle.domain_size)
+    found = [kind.run(oracle, tally, reports, rate) for kind in kinds if reports is not None or not kind.needs_reports]
+    if known and _others_unfit(oracle, known) is None:
+        found.append(_canaries(oracle, tally, known, rate))
+    return tuple(found)
 
 
 def _sum_drift(oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, rate: float) -> Alarm:
@@ -189,6 +199,25 @@ def _all_supporting(oracle: FrequencyOracle, tally: Tally, reports: ReportSource
     )
 
 
+def _canaries(oracle: FrequencyOracle, tally: Tally, canaries: tuple[int, ...], rate: float) -> Alarm:
+    """|mean of the canaries' estimates| in standard deviations, against the exact law of how often they are supported.
+
+    Both tails have rate/2 at most; the threshold is that of the side on which the mean lies.
+    """
+    shift = canary_shift(oracle, tally, canaries)
+    low, high = shift.bounds(rate)
+    shares = tally.n * len(canaries)
+    above, below = ((end / shares - oracle.q) / (oracle.p - oracle.q) for end in (high, low))
+    return Alarm(
+        "canaries",
+        abs(shift.mean) / shift.standard_deviation,
+        max(above if shift.mean > 0 else -below, 0.0) / shift.standard_deviation,
+        rate,
+        f"the estimates of {items_in_words(len(canaries))} that nobody holds are {shift.mean:.6g} on average; of "
+        f"honest reports 0 within {shift.standard_deviation:.3g}, one standard deviation",
+    )
+
+
 def _seeds(oracle: FrequencyOracle, reports: Reports) -> SeedPairs:
     return SeedPairs(oracle.seeds(reports).copy())  # a view would hold the whole block
 
@@ -222,6 +251,14 @@ def _seeds_unfit(oracle: FrequencyOracle) -> str | None:
 def _all_unfit(oracle: FrequencyOracle) -> str | None:
     try:
         oracle.all_supporting(np.zeros(oracle.summary_size, np.int64))
+    except ParameterError as error:
+        return str(error)
+    return None
+
+
+def _others_unfit(oracle: FrequencyOracle, items: tuple[int, ...]) -> str | None:
+    try:
+        oracle.others_law(np.array(items))
     except ParameterError as error:
         return str(error)
     return None

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Literal
+
+import numpy as np
 
 from ldprecover.errors import ParameterError
 from ldprecover.protocols.base import FrequencyOracle
@@ -30,9 +33,22 @@ class Estimates:
         """Sum of the frequencies: 1 in expectation when every report is honest."""
         return float(self.frequencies.sum())
 
-    def interval(self, confidence: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Return (low, high), the normal interval of each item at this two-sided confidence."""
+    def interval(
+        self, confidence: float = 0.95, *, of: Literal["users", "population"] = "users"
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return (low, high), the normal interval of each item at this two-sided confidence.
+
+        It is for the frequencies among the `users` who reported, whose error is the protocol's noise alone, or in
+        the `population` that these are a random sample of: then their sampling adds f(1 - f)/n to the variance,
+        at the estimate clipped into [0, 1].
+        """
         if not 0 < confidence < 1:
             raise ParameterError("confidence must be between 0 and 1")
-        half = NormalDist().inv_cdf((1 + confidence) / 2) * self.standard_errors
+        if of not in ("users", "population"):
+            raise ParameterError(f"of must be users or population, not {of!r:.40}")
+        errors = self.standard_errors
+        if of == "population":
+            f = np.clip(self.frequencies, 0, 1)
+            errors = np.sqrt(errors**2 + f * (1 - f) / self.n)
+        half = NormalDist().inv_cdf((1 + confidence) / 2) * errors
         return self.frequencies - half, self.frequencies + half

@@ -3,8 +3,8 @@
 import hashlib
 import json
 import struct
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from ldprecover.errors import ParameterError
 from ldprecover.estimates import Estimates
 from ldprecover.parameters import RoundParameters
 from ldprecover.protocols import own_parameters
+from ldprecover.quarantine import Quarantined
 from ldprecover.recovery import DEFAULT_ETA, Recovery, recover
 from ldprecover.tally import Tally
 
@@ -36,9 +37,15 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
 }
 
 
+_UNKNOWN = (1 << 64) - 1
+
+
 @dataclass(frozen=True, eq=False)
 class RoundExport:
     """Id, name, parameters and tally of a round. The `counts` in the file are the tally's summary.
+
+    `quarantined` are the numbers of reports that were set aside, of those that came: for their size, and for their
+    seed, None where seeds are not judged yet. They are in no count; None for a round that sets none aside.
 
     Raises ParameterError where the tally is over other items, or UTF-8 cannot write the id or the name.
     """
@@ -47,8 +54,11 @@ class RoundExport:
     name: str
     parameters: RoundParameters
     tally: Tally
+    quarantined: Quarantined | None = None
 
     def __post_init__(self) -> None:
+        if (self.quarantined is None) == self.parameters.quarantine:
+            raise ParameterError("quarantined must be given for a round that quarantines, and for no other")
         if self.tally.summary.size != self.parameters.oracle.summary_size:
             raise ParameterError(f"counts must be of the {self.parameters.oracle.summary_size} items")
         try:
@@ -61,13 +71,15 @@ class RoundExport:
         """SHA-256 in hex over all the rest of the file, in a form any language can write.
 
         The parameters' digest in ASCII, n as u8, the counts as i8, then id and name, each as a u4 length and
-        its UTF-8 bytes; little-endian.
+        its UTF-8 bytes; of a round that quarantines then the two numbers as u8, 2^64 - 1 for None; little-endian.
         """
         sha = hashlib.sha256(self.parameters.digest.encode("ascii"))
         sha.update(struct.pack("<Q", self.tally.n) + self.tally.to_bytes())
         for text in (self.round, self.name):
             utf8 = text.encode()
             sha.update(struct.pack("<I", len(utf8)) + utf8)
+        if (aside := self.quarantined) is not None:
+            sha.update(struct.pack("<QQ", aside.sizes, _UNKNOWN if aside.seeds is None else aside.seeds))
         return sha.hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
@@ -82,6 +94,8 @@ class RoundExport:
             "items": list(parameters.items),
             "hash_range": None,  # in the file of every protocol, as the files before other protocols had it
             **parameters.own,
+            **({"canaries": list(parameters.canaries)} if parameters.canaries else {}),
+            **({} if self.quarantined is None else {"quarantined": asdict(self.quarantined)}),
             "n": self.tally.n,
             "counts": self.tally.summary.tolist(),
             "digest": parameters.digest,
@@ -109,13 +123,19 @@ class RoundExport:
         for field, value in own.items():
             if value is not None and type(value) is not int:
                 raise ParameterError(f"the export's {field} is of another type")
-        for field in given.keys() - _FIELDS.keys() - own.keys():
+        for field in given.keys() - _FIELDS.keys() - own.keys() - {"canaries", "quarantined"}:
             raise ParameterError(f"the export has a field {field[:80]!r}, which no export has")
         if not all(type(count) is int and 0 <= count < 1 << 63 for count in given["counts"]):
             raise ParameterError("the export's counts must be integers from 0")
-        parameters = RoundParameters.named(given["protocol"], given["epsilon"], given["items"], own)
+        canaries = given.get("canaries", [])
+        if not isinstance(canaries, list):
+            raise ParameterError("the export's canaries are of another type")
+        aside = _quarantined(given["quarantined"]) if "quarantined" in given else None
+        parameters = RoundParameters.named(
+            given["protocol"], given["epsilon"], given["items"], own, canaries=canaries, quarantine=aside is not None
+        )
         tally = Tally(np.array(given["counts"], dtype="<i8"), given["n"])
-        export = cls(given["round"], given["name"], parameters, tally)
+        export = cls(given["round"], given["name"], parameters, tally, aside)
         if given != export.to_dict():
             raise ParameterError("the export is damaged or was changed: its checksum is another")
         return export
@@ -133,8 +153,18 @@ class RoundExport:
         malicious_model: str = "paper",
         support: ArrayLike | None = None,
         options: Mapping[str, object] | None = None,
+        history: "Sequence[RoundExport]" = (),
     ) -> Recovery:
-        """Return the recovery that the server answers with; `targets` are indices. Raises ParameterError."""
+        """Return the recovery that the server answers with, of a method that reads no reports there.
+
+        `targets` are indices; `history` are rounds over the same items that are known to be clean. Raises
+        ParameterError.
+        """
+        for round in history:
+            if round.parameters.items != self.parameters.items:
+                raise ParameterError(f"history: the round {round.name} has other items")
+            if round.round == self.round:
+                raise ParameterError("history: a round cannot be its own history")
         frequencies = self.estimates().frequencies
         return recover(
             self.parameters.oracle,
@@ -146,4 +176,12 @@ class RoundExport:
             n=self.tally.n,
             support=support,
             options=options,
+            history=[(round.parameters.oracle, round.tally) for round in history],
+            canaries=self.parameters.canaries,
         )
+
+
+def _quarantined(given: object) -> Quarantined:
+    if not isinstance(given, dict) or given.keys() != {"sizes", "seeds"}:
+        raise ParameterError("the export's quarantined must have the fields sizes and seeds")
+    return Quarantined(given["sizes"], given["seeds"])

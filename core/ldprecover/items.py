@@ -10,13 +10,13 @@ __all__ = ["find_items", "items_in_words", "target_indices"]
 _SHOWN = 80  # characters of a label that a message repeats
 
 
-def target_indices(targets: Iterable[int], d: int) -> tuple[int, ...]:
-    """Return the targets sorted and once each.
+def target_indices(targets: Iterable[int], d: int, what: tuple[str, str] = ("target", "targets")) -> tuple[int, ...]:
+    """Return the targets sorted and once each; `what` is how a message calls one of them, and several.
 
     Raises ParameterError for no target, and for an index outside the d items.
     """
     if not isinstance(targets, Iterable):
-        raise ParameterError(f"targets must be a list of indices, not {targets!r:.40}")
+        raise ParameterError(f"{what[1]} must be a list of indices, not {targets!r:.40}")
     indices = set()
     for target in targets:
         try:
@@ -24,7 +24,7 @@ def target_indices(targets: Iterable[int], d: int) -> tuple[int, ...]:
         except TypeError:
             index = -1
         if isinstance(target, bool) or not 0 <= index < d:
-            raise ParameterError(f"every target must be an integer from 0 to {d - 1}, not {target!r:.40}")
+            raise ParameterError(f"every {what[0]} must be an integer from 0 to {d - 1}, not {target!r:.40}")
         indices.add(index)
     return tuple(sorted(indices))
 

@@ -22,9 +22,11 @@ __all__ = [
     "poisson_quantile",
     "skewed_quantile",
     "skewed_tail",
+    "sum_law",
     "support_size_law",
 ]
 
+_WIDTH = 20  # standard deviations, beyond which a sum has no probability to speak of
 _SYMMETRIC = 1e-3  # a skewness below which a law is taken as normal
 
 
@@ -63,6 +65,33 @@ def binomial_threshold(n: int, p: float, rate: float) -> int:
     tail = np.cumsum(np.exp(log_law)[::-1])[::-1]
     within = np.flatnonzero(tail <= rate)
     return int(k[within[0]]) if within.size else n + 1
+
+
+def sum_law(law: FloatArray, n: int) -> tuple[int, FloatArray]:
+    """Return the law of the sum of n independent numbers that are j with probability law[j].
+
+    As a first value and the probabilities from it on: all values, or those within 20 standard deviations of the mean
+    and as many numbers again for few. By the n-th power of the characteristic function of the centred number, which is
+    1 + u with u known to all digits, so that the probabilities are right within 1e-12.
+    """
+    j = np.arange(law.size)
+    mean = float(law @ j)
+    deviation = math.sqrt(max(float(law @ j**2) - mean**2, 0.0) * n)
+    reach = math.ceil(_WIDTH * deviation + 20 * law.size)
+    low, high = max(0, math.floor(n * mean) - reach), min(n * (law.size - 1), math.ceil(n * mean) + reach)
+    size = high - low + 1
+    angles = 2 * np.pi * np.arange(size // 2 + 1) / size
+    u = np.zeros(angles.size, np.complex128)
+    for value, share in enumerate(law):
+        x = angles * (value - mean)
+        u += share * (1j * np.sin(x) - 2 * np.sin(x / 2) ** 2)
+    # log(1 + u) by its modulus and its argument: |1 + u|^2 = 1 + (2 Re u + |u|^2).
+    with np.errstate(divide="ignore"):  # where the characteristic function is 0
+        modulus = np.log1p(np.maximum(2 * u.real + np.abs(u) ** 2, -1.0)) / 2
+    argument = np.arctan2(u.imag, 1 + u.real)
+    turned = n * argument + angles * (n * mean - low)
+    spectrum = np.exp(n * modulus) * np.exp(-1j * turned)
+    return low, np.maximum(np.fft.irfft(spectrum, size), 0.0)
 
 
 def support_size_law(d: int, p: float, q: float) -> FloatArray:

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
 
+from ldprecover.canaries import canary_indices
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle, frequency_oracle, own_parameter
+from ldprecover.quarantine import unfit
 
 __all__ = ["RoundParameters", "digest_of"]
 
@@ -20,7 +22,11 @@ class RoundParameters:
     `items` are 2 to 100,000 distinct non-empty labels; item i is the i-th. `parameter` is OLH's hash range;
     `own` has it by its name. It is stored, so that neither side recomputes it; None takes the protocol's
     default when the round is opened. `given_seeds` is the number of public seeds that tickets pick from, None where
-    users draw what they need. Raises ParameterError.
+    users draw what they need.
+
+    `canaries` are indices of items that nobody holds, at most 100, in ascending order; at least two other items are
+    left. With `quarantine` the round sets aside reports that no honest user sends: see `ldprecover.quarantine`.
+    Raises ParameterError.
     """
 
     protocol: str
@@ -28,6 +34,8 @@ class RoundParameters:
     items: tuple[str, ...]
     parameter: int | None = None
     given_seeds: int | None = field(default=None, kw_only=True)
+    canaries: tuple[int, ...] = field(default=(), kw_only=True)
+    quarantine: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "items", tuple(self.items))
@@ -43,15 +51,35 @@ class RoundParameters:
         oracle = self.oracle
         object.__setattr__(self, "epsilon", oracle.epsilon)
         object.__setattr__(self, "parameter", oracle.parameter_value)
+        object.__setattr__(self, "canaries", canary_indices(self.canaries, len(self.items)))
+        if self.quarantine and (reason := unfit(oracle)) is not None:
+            raise ParameterError(f"quarantine: {reason}")
 
     @classmethod
-    def named(cls, protocol: str, epsilon: float, items: Iterable[str], own: Mapping[str, int | None]) -> Self:
+    def named(
+        cls,
+        protocol: str,
+        epsilon: float,
+        items: Iterable[str],
+        own: Mapping[str, int | None],
+        *,
+        canaries: Iterable[int] = (),
+        quarantine: bool = False,
+    ) -> Self:
         """Return the parameters of a round whose protocol's own parameters are given by name, or are not.
 
         Raises ParameterError also for a parameter that is another protocol's.
         """
         parameter, given_seeds = own_parameter(protocol, own)
-        return cls(protocol, epsilon, tuple(items), parameter, given_seeds=given_seeds)
+        return cls(
+            protocol,
+            epsilon,
+            tuple(items),
+            parameter,
+            given_seeds=given_seeds,
+            canaries=tuple(canaries),
+            quarantine=quarantine,
+        )
 
     @property
     def own(self) -> dict[str, Any]:
@@ -66,7 +94,15 @@ class RoundParameters:
     @cached_property
     def digest(self) -> str:
         """SHA-256 in hex over the parameters: see `digest_of`."""
-        return digest_of(self.protocol, self.epsilon, self.items, self.parameter, given_seeds=self.given_seeds)
+        return digest_of(
+            self.protocol,
+            self.epsilon,
+            self.items,
+            self.parameter,
+            self.canaries,
+            self.quarantine,
+            given_seeds=self.given_seeds,
+        )
 
 
 def digest_of(
@@ -74,6 +110,8 @@ def digest_of(
     epsilon: float,
     items: Sequence[str],
     parameter: int | None,
+    canaries: Sequence[int] = (),
+    quarantine: bool = False,
     *,
     given_seeds: int | None = None,
 ) -> str:
@@ -81,13 +119,19 @@ def digest_of(
 
     Protocol name in ASCII, a zero byte, epsilon as an IEEE double, hash range or subset size (0 for none)
     and number of items as u4, then each label as a u4 length and its UTF-8 bytes; little-endian. Of a round with
-    given seeds then `given_seeds` in ASCII, a zero byte and their number as u4.
+    canaries then `canaries` in ASCII, a zero byte, their number and each index as u4; of one that quarantines
+    `quarantine` in ASCII and a zero byte; of one with given seeds `given_seeds` in ASCII, a zero byte and their
+    number as u4.
     """
     sha = hashlib.sha256(protocol.encode("ascii") + b"\0")
     sha.update(struct.pack("<dII", epsilon, parameter or 0, len(items)))
     for label in items:
         utf8 = label.encode()
         sha.update(struct.pack("<I", len(utf8)) + utf8)
+    if canaries:
+        sha.update(b"canaries\0" + struct.pack(f"<I{len(canaries)}I", len(canaries), *canaries))
+    if quarantine:
+        sha.update(b"quarantine\0")
     if given_seeds is not None:
         sha.update(b"given_seeds\0" + struct.pack("<I", given_seeds))
     return sha.hexdigest()

@@ -142,7 +142,7 @@ def check_json_form(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
 
 
 def check_summary(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
-    """Summaries add, and the support counts read off them are those of the reports."""
+    """Summaries add, and the support counts read off them are those of the reports; so are their sizes."""
     reports = oracle.perturb(rng.integers(oracle.domain_size, size=500), rng)
     whole = oracle.summarise(reports)
     assert whole.dtype == np.int64
@@ -156,6 +156,9 @@ def check_summary(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     assert np.array_equal(tally.counts(oracle), expected)
     assert Tally.from_bytes(tally.to_bytes(), 500) == tally
     assert not oracle.summarise(reports[:0]).any()
+    sized = oracle.summarise_with_sizes(reports)
+    assert np.array_equal(sized[0], whole)
+    assert np.array_equal(sized[1], oracle.supports(reports).sum(axis=1))
 
 
 def check_support_probabilities(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
@@ -280,6 +283,11 @@ def check_encoded(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
         assert support.shape == (d,)
         assert_counts(tally.counts(oracle), support, _USERS)
         assert_counts(oracle.support_counts(oracle.encode(np.ones(_USERS, np.int64), rng)), support, _USERS)
+    displaced = _given(oracle.displacements, oracle)
+    if displaced is not None and support is not None:
+        least = oracle.q - float(support[0])  # of a report of `encode`
+        assert_close(min(displaced, default=0.0), least)
+        assert all(least <= each <= oracle.q * (1 + 1e-12) for each in displaced)
 
 
 def check_crafted(oracle: FrequencyOracle, rng: np.random.Generator) -> None:

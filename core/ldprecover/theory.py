@@ -30,7 +30,16 @@ from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.types import FloatArray
 
-__all__ = ["Choice", "NormalLaw", "choose", "genuine_law", "malicious_law", "poisoned_law"]
+__all__ = [
+    "Choice",
+    "NormalLaw",
+    "WorstChange",
+    "choose",
+    "genuine_law",
+    "malicious_law",
+    "poisoned_law",
+    "worst_change",
+]
 
 _IDENTICAL, _SHIFT = 0.33554, 0.415
 _DIFFERENT = 0.56
@@ -94,6 +103,47 @@ def poisoned_law(
     pi = _probabilities(oracle, support, "support")
     _check_number(m)
     return _law(oracle, n + m, [*_genuine(oracle, f, n, users), (m, pi)])
+
+
+@dataclass(frozen=True)
+class WorstChange:
+    """How far an attack can move the expected sum of the estimates of some items: up by `rise`, down by `fall`.
+
+    `projected_rise` and `projected_fall` are the same of any method whose result is a distribution.
+    """
+
+    rise: float
+    fall: float
+    projected_rise: float
+    projected_fall: float
+
+
+def worst_change(oracle: FrequencyOracle, beta: float, items: int, share: float | None = None) -> WorstChange:
+    """Return the most that a share beta of malicious reports, 0 to 1, can do to the sum over `items` of the d items.
+
+    A bin, a range or the first k are such sums. Genuine users hold a `share` of these items, any where it is None.
+    With f their share, r items, and t of them supported by a report, the expected sum becomes
+    (1 - beta) f + beta (t - rq)/(p - q) (paper, Equation 1 and Lemma 1): the extremes are the most and the fewest of
+    the items that any report supports, r and 0 where sizes are free. Whether a report of that kind can be found
+    is another matter: under OLH it takes a search for its seed, so these are bounds there. Noise comes on top.
+
+    Raises ParameterError.
+    """
+    d, p, q = oracle.domain_size, oracle.p, oracle.q
+    if not 0 <= beta <= 1:
+        raise ParameterError(f"beta must be from 0 to 1, not {beta}")
+    if isinstance(items, bool) or not isinstance(items, int) or not 1 <= items <= d:
+        raise ParameterError(f"items must be an integer from 1 to {d}, not {items!r:.40}")
+    if share is not None and not 0 <= share <= 1:
+        raise ParameterError(f"share must be from 0 to 1, not {share}")
+    size = oracle.fixed_size
+    most = items if size is None else min(items, size)
+    least = 0 if size is None else max(0, size - (d - items))
+    lowest, highest = (0.0, 1.0) if share is None else (share, share)
+    rise = beta * ((most - items * q) / (p - q) - lowest)
+    fall = beta * (highest - (least - items * q) / (p - q))
+    # A distribution's sum stays within 0 and 1.
+    return WorstChange(rise, fall, min(rise, 1 - lowest), min(fall, highest))
 
 
 def _genuine(oracle: FrequencyOracle, f: FloatArray, n: int, users: str) -> list[tuple[FloatArray | int, FloatArray]]:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "BoolArray",
+    "ComplexArray",
     "FloatArray",
     "Int64Array",
     "Reports",
@@ -17,6 +18,7 @@ __all__ = [
 ]
 
 BoolArray = NDArray[np.bool_]
+ComplexArray = NDArray[np.complex128]
 FloatArray = NDArray[np.float64]
 Int64Array = NDArray[np.int64]
 Reports = NDArray[Any]

@@ -30,8 +30,8 @@ ATTACKS: dict[str, dict[str, Any] | None] = {
     "APA, r' = 4": {"name": "apa", "each": 4},
     "MGA, input poisoning": {"name": "mga", "input_poisoning": True},
 }
-LEFT_OUT = ("conditional-probability", "em")
-"""The one is for a single target, the other takes minutes."""
+LEFT_OUT = ("conditional-probability", "em", "unmix")
+"""The first is for a single target, the second takes minutes, the third has an evaluation of its own."""
 
 ON_ONE_ITEM = ("none", "MGA, crafted", "MGA, input poisoning")
 """The others send the same GRR reports as crafted MGA."""

@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
+import advice_table
 import attack_table
+import door_table
 import methods_table
 import recovery_table
 import reference_tables
@@ -29,7 +31,8 @@ _TABLE = re.compile(r"^\|.*(?:\n\|.*)+", re.MULTILINE)
 _FIRST_WORDS = 5
 
 PAGES: dict[str, Callable[[], Iterable[str]]] = {
-    "attacks": lambda: attack_table.tables(attack_table.DEFAULT),
+    "attacks": lambda: chain(attack_table.tables(attack_table.DEFAULT), door_table.tables(door_table.DEFAULT)),
+    "evaluation": advice_table.printed,
     "metrics": lambda: [reference_tables.metrics_table()],
     "recovery": lambda: chain(
         recovery_table.tables(recovery_table.DEFAULT), methods_table.tables(methods_table.DEFAULT)

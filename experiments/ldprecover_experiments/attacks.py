@@ -1,16 +1,16 @@
-"""An attack as the text in a cell, which says what was played: mga, aa-peaked-x5, apa {"each": 4}."""
+"""An attack as the text in a cell, which says what was played: mga, aa-peaked-x5, apa {"each": 4}, a mix of these."""
 
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from ldprecover import ParameterError
-from ldprecover_attacker import ATTACKS, Attack, attack_options, make_attack
+from ldprecover_attacker import ATTACKS, Attack, Several, attack_options, make_attack
 from ldprecover_experiments.setting import TARGETS
 
-__all__ = ["REPORT_MODELS", "AttackSpec"]
+__all__ = ["REPORT_MODELS", "AttackSpec", "Mix", "parse"]
 
 REPORT_MODELS = ("crafted", "input", "one-hot", "sampled")
 """How a malicious report can be made: see Cell."""
@@ -22,7 +22,8 @@ _OPTIONS = r"(?:-(diffuse|peaked))?(?:-x(\d+))?(?: (\{.*\}))?"
 class AttackSpec:
     """An attack by name, with the kind of AA, the number of attackers, and its other options.
 
-    The option `targets` is the number of targets, drawn anew in each trial (10 when absent), or their labels.
+    The option `targets` is the number of targets, drawn anew in each trial (10 when absent), or their labels;
+    `sets` deals them in turn to so many attackers, each of whom raises its own alone.
     """
 
     name: str
@@ -63,6 +64,10 @@ class AttackSpec:
         Of the models that have no reports of their own, "one-hot" is made as "sampled". Raises ParameterError
         for options that do not belong to the attack, and a model that it does not have.
         """
+        sets = self.options.get("sets", 1)
+        if sets != 1:
+            one = replace(self, options={name: value for name, value in self.options.items() if name != "sets"})
+            return Several([one.make(model, (targets or ())[i::sets]) for i in range(sets)])
         options = {name: value for name, value in self.options.items() if name != "targets"}
         modelled = "model" in attack_options(self.name)
         if model not in REPORT_MODELS or not (modelled or model in ("crafted", "input")):
@@ -78,3 +83,49 @@ class AttackSpec:
             input_poisoning=model == "input",
             **options,
         )
+
+
+@dataclass(frozen=True)
+class Mix:
+    """Attacks among whom the malicious users are shared out: each its share, its text and its report model.
+
+    All that have targets raise the same ones, those of the first. Its text is JSON after the word mix.
+    """
+
+    parts: tuple[tuple[float, AttackSpec, str], ...]
+
+    @classmethod
+    def of(cls, *parts: tuple[float, str, str]) -> Self:
+        """Return the mix of these shares, texts and models. Raises ParameterError."""
+        return cls(tuple((float(share), AttackSpec.parse(text), model) for share, text, model in parts))
+
+    def __str__(self) -> str:
+        parts = [[share, str(spec), model] for share, spec, model in self.parts]
+        return f"mix {json.dumps(parts, ensure_ascii=False)}"
+
+    @property
+    def targeted(self) -> bool:
+        """Whether one of the attacks has targets."""
+        return any(spec.targeted for _, spec, _ in self.parts)
+
+    @property
+    def targets(self) -> int | tuple[str, ...]:
+        """How many targets they have, or which."""
+        return next((spec.targets for _, spec, _ in self.parts if spec.targeted), TARGETS)
+
+    def make(self, model: str, targets: tuple[int, ...] | None) -> Attack:
+        """Return the attack with these targets. Its model is crafted. Raises ParameterError."""
+        if model != "crafted":
+            raise ParameterError(f"the model of a mix must be crafted, not {model!r}: its parts have their own")
+        made = [spec.make(each, targets if spec.targeted else None) for _, spec, each in self.parts]
+        return Several(made, [share for share, _, _ in self.parts])
+
+
+def parse(text: str) -> AttackSpec | Mix:
+    """Return the attack, or the mix, of a cell's text. Raises ParameterError."""
+    if not text.startswith("mix "):
+        return AttackSpec.parse(text)
+    try:
+        return Mix.of(*json.loads(text.removeprefix("mix ")))
+    except (ValueError, TypeError) as error:
+        raise ParameterError(f"a mix is a list of shares, attacks and models, not {text!r:.80}") from error

@@ -18,11 +18,12 @@ __all__ = ["COLUMNS", "CellFile", "Run", "csv_line", "replaced"]
 
 COLUMNS = (
     *("data", "digest", "n", "protocol", "attack", "model", "beta", "epsilon", "eta", "xi", "trial", "seed", "door"),
-    *("method", "mse", "fg", "malicious_mse", "seconds", "methods"),
+    *("method", "mse", "fg", "malicious_mse", "coverage", "variance", "attack_probability", "seconds", "methods"),
 )
 """Of the file: what was simulated, where, and what came out. `methods` is the number of rows of the cell."""
 
-_KEY = len(COLUMNS) - 6
+_KEY = len(COLUMNS) - 9
+_MEASURED = ("mse", "fg", "malicious_mse", "coverage", "variance", "attack_probability")
 _TEXT = ("data", "digest", "protocol", "attack", "model", "door", "method")
 _WHOLE = ("n", "trial", "seed")
 
@@ -68,7 +69,8 @@ class CellFile:
             key = run.key(cell)
             self._found[key] = outcomes
             for o in outcomes:
-                text.write(csv_line((*key, o.method, o.mse, o.fg, o.malicious_mse, f"{o.seconds:.3g}", len(outcomes))))
+                numbers = (getattr(o, name) for name in _MEASURED)
+                text.write(csv_line((*key, o.method, *numbers, f"{o.seconds:.3g}", len(outcomes))))
         with self.file.open("ab") as file:
             file.write(text.getvalue().encode())
             file.flush()
@@ -83,7 +85,8 @@ class CellFile:
         columns: dict[str, list[object]] = {name: [] for name in names}
         for key, outcomes in self._found.items():
             for o in outcomes:
-                for name, value in zip(names, (*key, o.method, o.mse, o.fg, o.malicious_mse, o.seconds), strict=True):
+                numbers = (getattr(o, name) for name in _MEASURED)
+                for name, value in zip(names, (*key, o.method, *numbers, o.seconds), strict=True):
                     kind = str if name in _TEXT else int if name in _WHOLE else float
                     columns[name].append(None if value is None else kind(value))
         kinds = {str: pa.string(), int: pa.int64(), float: pa.float64()}
@@ -140,8 +143,8 @@ def csv_line(values: Sequence[object]) -> str:
 
 
 def _outcome(row: Sequence[str]) -> Outcome:
-    method, mse, fg, malicious_mse, seconds, _ = row[_KEY:]
-    return Outcome(method, float(mse), _number(fg), _number(malicious_mse), float(seconds))
+    method, mse, fg, malicious_mse, *certainty, seconds, _ = row[_KEY:]
+    return Outcome(method, float(mse), _number(fg), _number(malicious_mse), float(seconds), *map(_number, certainty))
 
 
 def _number(text: str) -> float | None:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ESTIMATES", "Comparison"]
 
-ESTIMATES = ("genuine", "poisoned", "projected", "recovered", "recovered_targets")
-"""f~_X~, f~_Z, its projection on the simplex (Norm-Sub), LDPRecover, and LDPRecover* which knows the targets."""
+ESTIMATES = ("genuine", "poisoned", "projected", "recovered", "unmixed", "recovered_targets")
+"""f~_X~, f~_Z, its projection on the simplex (Norm-Sub), LDPRecover, un-mixing, and LDPRecover*, told the targets."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +23,7 @@ class Comparison:
     """The estimates of a demo, each of the d items, beside the truth f_X that the simulator kept.
 
     `estimates` has each of ESTIMATES; `targets` (indices) and "recovered_targets" are None for an
-    attack without targets.
+    attack without targets, "unmixed" for a protocol that un-mixing is not for.
     """
 
     settings: DemoSettings

@@ -9,9 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ldprecover_client import Dataset, DatasetError, load_dataset
+from ldprecover_client import DATASETS, Dataset, DatasetError, load_dataset
+from ldprecover_experiments.worlds import WORLDS, world
 
-__all__ = ["dataset_of"]
+__all__ = ["NAMES", "dataset_of"]
+
+NAMES = (*DATASETS, *WORLDS)
+"""The data sets that are known by name: those that are shipped, and those that are formulas."""
 
 _PARQUET = (".parquet", ".pq")
 
@@ -19,7 +23,7 @@ _PARQUET = (".parquet", ".pq")
 def dataset_of(source: Any, column: str | None = None, *, name: str | None = None) -> Dataset:
     """Return how many users hold each item.
 
-    `source` is the name of a shipped data set, a file, or values in memory, one a user.
+    `source` is the name of a data set in NAMES, a file, or values in memory, one a user.
 
     - A CSV file: as `load_dataset` takes it. A Parquet file (.parquet, .pq): `column` is the one to count, or its
       columns `item` and `count` are taken as they are.
@@ -34,6 +38,8 @@ def dataset_of(source: Any, column: str | None = None, *, name: str | None = Non
     """
     if isinstance(source, Dataset):
         return source
+    if isinstance(source, str) and source in WORLDS and column is None:
+        return world(source)
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         return _of_parquet(path, column) if path.suffix in _PARQUET else load_dataset(source, column)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ldprecover import ParameterError, RoundParameters
-from ldprecover.recovery import Knowledge
+from ldprecover.recovery import METHODS, Knowledge
 from ldprecover_attacker import Attack, Campaign, make_attack
 from ldprecover_client import Client, Dataset, Population, RoundStatus
 from ldprecover_experiments.comparison import ESTIMATES, Comparison
@@ -90,7 +90,8 @@ class Demo:
             return answer["recovered"]
 
         known = recovered("ldprecover", self.targets) if self.targets else None
-        columns = (genuine, poisoned, recovered("norm-sub"), recovered("ldprecover"), known)
+        unmixed = None if METHODS["unmix"].unfit(self.parameters.oracle) else recovered("unmix")
+        columns = (genuine, poisoned, recovered("norm-sub"), recovered("ldprecover"), unmixed, known)
         estimates: dict[str, Vector | None] = {
             name: None if column is None else np.asarray(column, dtype=np.float64)
             for name, column in zip(ESTIMATES, columns, strict=True)

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["AXES", "draw_figures", "grid", "legend", "plain_label"]
+    from ldprecover_experiments.scores import Scores
+
+__all__ = ["AXES", "draw_figures", "draw_scores", "grid", "legend", "plain_label"]
 
 _BARS = ("poisoned", "norm-sub", "ldprecover", "ldprecover-star", "detection", "detection-projected")
 _LINES = ("poisoned", "norm-sub", "ldprecover", "ldprecover-star", "oracle")
@@ -54,15 +56,69 @@ def draw_figures(names: Sequence[str], data: Sequence[str], summary: Summary, fo
     """Draw the figures of the named experiments into a folder, and return the files."""
     import matplotlib as mpl
 
+    with mpl.rc_context(_LOOK):
+        return [file for name, figure in _figures(names, data, summary) for file in _saved(figure, folder / name)]
+
+
+def draw_scores(scores: "Scores", folder: Path) -> list[Path]:
+    """Draw how many times smaller than Norm-Sub's the errors are, by attack and over what is varied; return the files.
+
+    A bar or a point is the geometric mean over the data sets.
+    """
+    import matplotlib as mpl
+
+    protocols = list(dict.fromkeys(setting.cell.protocol for setting in scores.settings))
     files = []
     with mpl.rc_context(_LOOK):
-        for name, figure in _figures(names, data, summary):
-            legend(figure)
-            for suffix, options in (("png", {"dpi": 150}), ("svg", {"metadata": {"Date": None}})):
-                picture = BytesIO()
-                figure.savefig(picture, format=suffix, **options)
-                files.append(folder / f"{name}.{suffix}")
-                replaced(files[-1], picture.getvalue())
+        for part in dict.fromkeys(setting.place.part for setting in scores.settings):
+            figure, axes = grid(1, len(protocols), width=4.0)
+            for panel, protocol in zip(axes[0], protocols, strict=True):
+                _draw_part(panel, scores, part, protocol)
+            axes[0][0].set_ylabel("MSE of Norm-Sub / MSE")
+            files += _saved(figure, folder / f"unmix-{part}")
+    return files
+
+
+def _draw_part(panel: "Axes", scores: "Scores", part: str, protocol: str) -> None:
+    places = [s.place for s in scores.settings if (s.place.part, s.cell.protocol) == (part, protocol)]
+    varied = any(place.value is not None for place in places)
+    at = list(dict.fromkeys(place.value if varied else place.attack for place in places))
+    for i, method in enumerate(scores.shown):
+        means = [
+            scores.ratio(
+                "norm-sub",
+                method,
+                lambda s, x=x: (  # type: ignore[misc]
+                    (s.place.part, s.cell.protocol, s.place.value if varied else s.place.attack) == (part, protocol, x)
+                ),
+            ).mean
+            for x in at
+        ]
+        if varied:
+            panel.plot([float(x or 0) for x in at], means, marker=".", linewidth=1, label=method)
+        else:
+            width = 0.8 / len(scores.shown)
+            panel.bar(
+                [x + width * (i - (len(scores.shown) - 1) / 2) for x in range(len(at))], means, width, label=method
+            )
+    if not varied:
+        panel.set_xticks(range(len(at)), [str(x).replace(" ", "\n") for x in at], fontsize=6)
+    panel.set_yscale("log")
+    panel.axhline(1, color="black", linewidth=0.6)
+    panel.set_title(protocol.upper())
+    if varied:
+        panel.set_xlabel(AXES.get(part, part))
+
+
+def _saved(figure: "Figure", path: Path) -> list[Path]:
+    """Write a figure with its legend as PNG and SVG, and return the files."""
+    legend(figure)
+    files = []
+    for suffix, options in (("png", {"dpi": 150}), ("svg", {"metadata": {"Date": None}})):
+        picture = BytesIO()
+        figure.savefig(picture, format=suffix, **options)
+        files.append(path.with_name(f"{path.name}.{suffix}"))
+        replaced(files[-1], picture.getvalue())
     return files
 
 

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from math import nan
 from typing import Any
 
@@ -11,11 +11,22 @@ import numpy as np
 
 from ldprecover import ParameterError, Recovery, project_simplex, recover
 from ldprecover.metrics import frequency_gain, mse
-from ldprecover.recovery import METHODS
+from ldprecover.recovery import METHODS, Conclusions
+from ldprecover_experiments.floors import floor_counts, floor_removed
 from ldprecover_experiments.poisoned_round import PoisonedRound, Targets, Vector
 from ldprecover_experiments.setting import ETA, TARGETS
 
-__all__ = ["LABELS", "MethodSpec", "Outcome", "Recoverer", "in_process", "measured", "most_risen", "outcomes"]
+__all__ = [
+    "LABELS",
+    "MethodSpec",
+    "Outcome",
+    "Recoverer",
+    "in_process",
+    "measured",
+    "most_risen",
+    "outcomes",
+    "reckoned",
+]
 
 Recoverer = Callable[..., tuple[Vector, Vector]]
 """(method, eta, targets, malicious_model) -> what was recovered, and the malicious frequencies it assumed."""
@@ -50,7 +61,8 @@ class Outcome:
     """One method's error on one round.
 
     `mse` is NaN where the method refuses the round, `fg` None without targets, `malicious_mse` None where no f~_Y
-    was assumed.
+    was assumed. Of a method that says how sure it is: `coverage` is the share of the items whose 95 % interval holds
+    the truth, `variance` the mean over the items of its squared standard deviations, `attack_probability` its own.
     """
 
     method: str
@@ -58,6 +70,9 @@ class Outcome:
     fg: float | None
     malicious_mse: float | None
     seconds: float
+    coverage: float | None = None
+    variance: float | None = None
+    attack_probability: float | None = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +81,7 @@ class MethodSpec:
 
     `eta` None is the cell's, "true" the round's own m/n. With `targets` it is told the items that are attacked, and
     with `support` the true share of the malicious reports that supports each item: the malicious model custom.
+    `reads` False keeps the reports from it, and `history` gives it an earlier clean round.
     """
 
     name: str
@@ -75,6 +91,14 @@ class MethodSpec:
     malicious_model: str = "paper"
     support: bool = False
     options: Mapping[str, float] = field(default_factory=dict)
+    reads: bool = True
+    history: bool = False
+
+    @property
+    def reads_reports(self) -> bool:
+        """Whether it makes something of the reports, where they are kept."""
+        method = METHODS[self.method]
+        return "reports" in method.needs or (self.reads and "reports" in method.better_with)
 
     @property
     def text(self) -> str:
@@ -83,7 +107,12 @@ class MethodSpec:
 
     def recovery(self, round_: PoisonedRound, eta: float | str = ETA) -> Recovery:
         """Return what the method makes of a round. Raises ParameterError where it refuses."""
-        known: dict[str, Any] = {"n": round_.together.n, "reports": round_.reports, "options": self.options}
+        known: dict[str, Any] = {"n": round_.together.n, "options": self.options}
+        if self.reads:
+            known["reports"] = round_.reports
+        if self.history:
+            assert round_.earlier is not None
+            known["history"] = [(round_.oracle, round_.earlier)]
         if self.targets or "targets" in METHODS[self.method].needs:
             known["targets"] = told(round_)
         known["malicious_model"] = "custom" if self.support else self.malicious_model
@@ -164,16 +193,40 @@ def measured(round_: PoisonedRound, methods: Sequence[MethodSpec], eta: float = 
     yield _outcome(round_, "genuine", lambda: round_.f_genuine)
     yield _outcome(round_, "poisoned", lambda: round_.poisoned.frequencies)
     for spec in methods:
+        found: list[Recovery] = []
 
-        def answer(spec: MethodSpec = spec) -> tuple[Vector, Vector | None]:
-            found = spec.recovery(round_, eta)
+        def answer(spec: MethodSpec = spec, found: list[Recovery] = found) -> tuple[Vector, Vector | None]:
+            found.append(spec.recovery(round_, eta))
             assumes = "malicious_model" in METHODS[spec.method].uses
-            return found.recovered, found.malicious if assumes else None
+            return found[0].recovered, found[0].malicious if assumes else None
 
         try:
-            yield _outcome(round_, spec.name, answer)
+            outcome = _outcome(round_, spec.name, answer)
         except ParameterError:
-            yield Outcome(spec.name, nan, None, None, 0.0)
+            outcome = Outcome(spec.name, nan, None, None, 0.0)
+        yield outcome if not found else replace(outcome, **_certainty(round_, found[0].conclusions))
+
+
+def reckoned(round_: PoisonedRound) -> Iterator[Outcome]:
+    """Yield what needs the truth: the genuine reports projected, the computed floors, and 1/d for every item."""
+    yield _outcome(round_, "genuine, projected", lambda: project_simplex(round_.f_genuine))
+    yield _outcome(round_, "floor, attack removed", lambda: floor_removed(round_))
+    yield _outcome(round_, "floor, counts", lambda: floor_counts(round_))
+    yield _outcome(round_, "uniform", lambda: np.full_like(round_.truth, 1 / round_.truth.size))
+
+
+def _certainty(round_: PoisonedRound, said: Conclusions | None) -> dict[str, Any]:
+    """Return how the errors compare with what a method says of them, as far as it does."""
+    if said is None:
+        return {}
+    found = {}
+    if said.lower is not None and said.upper is not None:
+        found["coverage"] = float(np.mean((said.lower <= round_.truth) & (round_.truth <= said.upper)))
+    if said.standard_deviations is not None:
+        found["variance"] = float(np.mean(said.standard_deviations**2))
+    if said.attack_probability is not None:
+        found["attack_probability"] = float(said.attack_probability)
+    return found
 
 
 def _outcome(

@@ -15,7 +15,7 @@ from ldprecover import OLH, Estimates, FrequencyOracle, ParameterError, Tally, f
 from ldprecover.simulation import input_poisoning_tally, one_hot_tally, sampled_tally
 from ldprecover_attacker import Attack, InputPoisoning, ItemAttack, Several
 from ldprecover_client import Population
-from ldprecover_experiments.attacks import AttackSpec
+from ldprecover_experiments.attacks import parse
 from ldprecover_experiments.setting import TARGETS, Cell, Crowd, malicious_users
 
 __all__ = ["HASH_ONLY", "Plan", "PoisonedRound", "Targets", "Vector", "draw_round", "variants"]
@@ -45,7 +45,8 @@ class PoisonedRound:
     """A round of n genuine and m malicious users.
 
     `truth` are the frequencies f_X of the genuine users; `targets` the items that the attack raises, None for one
-    without any; `reports` all reports, packed, the genuine ones first, where they were made and kept.
+    without any; `reports` all reports, packed, the genuine ones first, where they were made and kept; `earlier` the
+    tally of a clean round before this one, where one was drawn.
     """
 
     oracle: FrequencyOracle
@@ -54,13 +55,16 @@ class PoisonedRound:
     malicious: Tally
     targets: Targets | None = None
     reports: NDArray[Any] | None = None
+    earlier: Tally | None = None
 
     @classmethod
-    def clean(cls, oracle: FrequencyOracle, users: Population) -> Self:
-        """Return the round in which these users report, and nobody else."""
-        reports = users.reports(oracle)
+    def clean(cls, oracle: FrequencyOracle, users: Population, canaries: Targets = ()) -> Self:
+        """Return the round in which these users report, and nobody else; none of them holds a canary."""
+        reports = users.reports(oracle, canaries)
         nobody = Tally.empty(oracle.summary_size)
-        return cls(oracle, users.frequencies, Tally.of(oracle, reports), nobody, reports=reports)
+        truth = np.zeros(oracle.domain_size)
+        truth[np.delete(np.arange(truth.size), list(canaries))] = users.frequencies
+        return cls(oracle, truth, Tally.of(oracle, reports), nobody, reports=reports)
 
     def under(self, attack: Attack | None, m: int, rng: np.random.Generator, targets: Targets | None = None) -> Self:
         """Return this clean round with m reports of an attack added. Raises ParameterError where it cannot be made."""
@@ -119,8 +123,9 @@ class Plan:
         self.cell, self.crowd = cell, crowd
         self.m = malicious_users(crowd.n, cell.beta)
         self.oracle = _oracle(cell.protocol, cell.epsilon, d)
-        secrets, self.genuine_rng, self.malicious_rng = map(np.random.default_rng, cell.seed(crowd, seed).spawn(3))
-        spec = None if cell.attack in ("none", "honest") else AttackSpec.parse(cell.attack)
+        streams = map(np.random.default_rng, cell.seed(crowd, seed).spawn(4))
+        secrets, self.genuine_rng, self.malicious_rng, self.earlier_rng = streams
+        spec = None if cell.attack in ("none", "honest") else parse(cell.attack)
         chosen = _targets(TARGETS if spec is None else spec.targets, crowd.items, secrets)
         self.targets = chosen if spec is not None and spec.targeted else None
         self.attack = None if spec is None else spec.make(cell.model, self.targets).resolve(crowd.items)
@@ -141,6 +146,12 @@ class Plan:
             return sampled_tally(self.oracle, self.weights, self.m, rng)
         return one_hot_tally(self.oracle, self.weights, self.m, rng)
 
+    def earlier_tally(self, drift: float) -> Tally:
+        """Return the tally of a clean round before this one, of as many users."""
+        then = self.crowd.frequencies * np.exp(drift * self.earlier_rng.standard_normal(self.crowd.counts.size))
+        counts = self.earlier_rng.multinomial(self.crowd.n, then / then.sum())
+        return self.oracle.honest_tally(counts, self.earlier_rng)
+
     def genuine_reports(self) -> NDArray[Any]:
         """Return the packed reports of the genuine users."""
         counts = self.crowd.counts
@@ -159,8 +170,14 @@ class Plan:
         return self.oracle.perturb(items, rng) if model == "input" else self.oracle.encode(items, rng)
 
 
-def draw_round(cell: Cell, crowd: Crowd, seed: int, *, reports: bool = False) -> PoisonedRound:
-    """Simulate one cell; with `reports`, and where the cell draws random subsets of them, every report is made."""
+def draw_round(
+    cell: Cell, crowd: Crowd, seed: int, *, reports: bool = False, drift: float | None = None
+) -> PoisonedRound:
+    """Simulate one cell; with `reports`, and where the cell draws random subsets of them, every report is made.
+
+    With `drift` there is an earlier round of as many users, none of them malicious, whose frequencies were these times
+    exp(drift normal), item by item, and a factor. What else is drawn does not depend on it.
+    """
     plan = Plan(cell, crowd, seed)
     kept = None
     if reports or cell.xi:
@@ -169,7 +186,8 @@ def draw_round(cell: Cell, crowd: Crowd, seed: int, *, reports: bool = False) ->
         kept = np.concatenate(made)
     else:
         genuine, malicious = plan.oracle.honest_tally(crowd.counts, plan.genuine_rng), plan.malicious_tally()
-    return PoisonedRound(plan.oracle, crowd.frequencies, genuine, malicious, plan.targets, kept)
+    earlier = None if drift is None else plan.earlier_tally(drift)
+    return PoisonedRound(plan.oracle, crowd.frequencies, genuine, malicious, plan.targets, kept, earlier)
 
 
 def _oracle(protocol: str, epsilon: float, d: int) -> FrequencyOracle:

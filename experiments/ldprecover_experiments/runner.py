@@ -1,5 +1,6 @@
 """Running cells: here or in worker processes, a few cells as one task, results as they come."""
 
+import hashlib
 import signal
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -7,9 +8,8 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 
 from ldprecover.plugins import loaded
-from ldprecover.recovery import METHODS
 from ldprecover_attacker.plugins import load
-from ldprecover_experiments.measures import MethodSpec, Outcome, in_process, measured, outcomes
+from ldprecover_experiments.measures import MethodSpec, Outcome, in_process, measured, outcomes, reckoned
 from ldprecover_experiments.poisoned_round import draw_round
 from ldprecover_experiments.setting import Cell, Crowd
 
@@ -24,23 +24,35 @@ _TASK = 10
 class Work:
     """What is done with a cell: whose users, from which seed, and which methods are measured.
 
-    Without `methods` they are those of the paper's evaluation.
+    Without `methods` they are those of the paper's evaluation. With `floors` what no method can do better than is
+    measured as well. `drift` is that since the earlier round, for methods that are given one.
     """
 
     crowds: Mapping[str, Crowd]
     seed: int
     methods: Sequence[MethodSpec] = ()
+    floors: bool = False
+    drift: float = 0.0
 
     @property
     def reads_reports(self) -> bool:
         """Whether some method reads the reports, so that all are really made."""
-        return any("reports" in METHODS[spec.method].needs for spec in self.methods)
+        return any(spec.reads_reports for spec in self.methods)
+
+    @property
+    def door(self) -> str:
+        """What tells the rows of these methods in a file of cells from those of others."""
+        said = [spec.text for spec in self.methods]
+        if self.floors:
+            said.append(f"floors, drift {self.drift:g}")
+        return "methods " + hashlib.sha256("\n".join(said).encode()).hexdigest()[:16]
 
     def run(self, cell: Cell) -> list[Outcome]:
         """Simulate one cell and measure every method on it."""
-        round_ = draw_round(cell, self.crowds[cell.data], self.seed, reports=self.reads_reports)
+        drift = self.drift if any(spec.history for spec in self.methods) else None
+        round_ = draw_round(cell, self.crowds[cell.data], self.seed, reports=self.reads_reports, drift=drift)
         if self.methods:
-            return list(measured(round_, self.methods, cell.eta))
+            return [*measured(round_, self.methods, cell.eta), *(reckoned(round_) if self.floors else ())]
         return list(outcomes(round_, in_process(round_), eta=cell.eta, xi=cell.xi, trial=cell.trial))
 
 
@@ -55,7 +67,7 @@ def run_cells(
     Ctrl-C is for this process; its workers, which never see it, end when the iterator is closed. `finishing` is
     called when that has to wait for cells under way.
     """
-    tasks = tasks_of(cells)
+    tasks = tasks_of(cells, 1 if work.reads_reports else _TASK)
     if jobs == 1:
         for task in tasks:
             yield [(cell, work.run(cell)) for cell in task]
@@ -79,9 +91,9 @@ def run_cells(
         pool.shutdown(cancel_futures=True)
 
 
-def tasks_of(cells: Sequence[Cell]) -> list[Sequence[Cell]]:
+def tasks_of(cells: Sequence[Cell], size: int = _TASK) -> list[Sequence[Cell]]:
     """Return the cells in short lists: what is lost at most when a process is interrupted."""
-    return [cells[start : start + _TASK] for start in range(0, len(cells), _TASK)]
+    return [cells[start : start + size] for start in range(0, len(cells), size)]
 
 
 def _begin(work: Work, plugins: Sequence[str]) -> None:

@@ -1,6 +1,7 @@
 """What is simulated: the users of a data set, one cell of an experiment, and the seed that follows from both."""
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 from functools import cached_property
 from typing import Any
@@ -20,6 +21,7 @@ __all__ = [
     "TARGETS",
     "Cell",
     "Crowd",
+    "crowds_of",
     "draw_targets",
     "load_crowd",
     "malicious_users",
@@ -84,6 +86,20 @@ def load_crowd(source: Any, column: str | None = None, users: int | None = None,
     if len(dataset.items) <= targets:
         raise ParameterError(f"{dataset.name} has {len(dataset.items)} items; the experiments need more than {targets}")
     return Crowd(dataset.name, dataset.items, Population.of(dataset, n, 0, "apportioned").counts)
+
+
+def crowds_of(sources: Iterable[Any], column: str | None = None, users: int | None = None) -> dict[str, Crowd]:
+    """Return the users of several data sets by name, in order.
+
+    Raises what `load_crowd` does, and ParameterError for two of one name.
+    """
+    found: dict[str, Crowd] = {}
+    for source in sources:
+        crowd = load_crowd(source, column, users)
+        if crowd.name in found:
+            raise ParameterError(f"two data sets are called {crowd.name}: rename one, its name is in the results")
+        found[crowd.name] = crowd
+    return found
 
 
 @dataclass(frozen=True)

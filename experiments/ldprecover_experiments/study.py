@@ -9,7 +9,6 @@ attacks = ["mga", {name = "apa", each = 4}, {name = "aa", kind = "peaked", model
 methods = ["norm-sub", "ldprecover", {method = "ldprecover", targets = true, name = "told"}]
 """
 
-import hashlib
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,8 +22,8 @@ from typing import Any, Self
 from ldprecover import ParameterError, frequency_oracle
 from ldprecover.recovery import METHODS, Knowledge
 from ldprecover_attacker import ATTACKS
-from ldprecover_client import DATASETS
 from ldprecover_experiments.attacks import AttackSpec
+from ldprecover_experiments.data import NAMES
 from ldprecover_experiments.measures import MethodSpec, Outcome
 from ldprecover_experiments.paper import PROTOCOLS
 from ldprecover_experiments.poisoned_round import Plan
@@ -165,7 +164,7 @@ class Study:
     @property
     def door(self) -> str:
         """What tells this study's rows in a file of cells from those of other methods."""
-        return "methods " + hashlib.sha256("\n".join(spec.text for spec in self.methods).encode()).hexdigest()[:16]
+        return self.work.door
 
     @property
     def cost(self) -> str:
@@ -216,7 +215,7 @@ def _several(given: Any, key: str, kinds: tuple[type, ...]) -> list[Any]:
 
 def _source(given: str | Mapping[str, Any], folder: Path) -> tuple[str | Path, str | None]:
     if isinstance(given, str):
-        return given if given in DATASETS else folder / given, None
+        return given if given in NAMES else folder / given, None
     _check_keys(given, _DATA_KEYS, "of data")
     if not isinstance(given.get("file"), str) or not isinstance(given.get("column", ""), str):
         raise ParameterError("data must name its file, and may name a column, as text")
@@ -253,7 +252,8 @@ def _method(given: str | Mapping[str, Any]) -> MethodSpec:
     rest = ", ".join(f"{key} {value}" for key, value in options.items() if key not in ("method", "name"))
     spec = MethodSpec(**{"name": f"{method} ({rest})" if rest else method} | options)
     METHODS[method].checked(spec.options)
-    for key, kind in (("name", str), ("targets", bool), ("support", bool), ("malicious_model", str)):
+    kinds = {"name": str, "malicious_model": str}
+    for key, kind in (kinds | dict.fromkeys(("targets", "support", "reads", "history"), bool)).items():
         if not isinstance(getattr(spec, key), kind):
             raise ParameterError(f"{key} of a method must be {'true or false' if kind is bool else 'text'}")
     return spec

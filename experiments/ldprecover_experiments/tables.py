@@ -95,6 +95,9 @@ class Mean:
     mse_sd: float | None
     fg: float | None
     malicious_mse: float | None
+    coverage: float | None = None
+    variance: float | None = None
+    attack_probability: float | None = None
 
 
 Summary = Mapping[tuple[str | float, ...], Mapping[str, Mean]]
@@ -183,6 +186,9 @@ def _mean(trials: list[Outcome]) -> Mean:
         mse_sd=float(errors.std(ddof=1)) if len(trials) > 1 else None,
         fg=_average([outcome.fg for outcome in trials]),
         malicious_mse=_average([outcome.malicious_mse for outcome in trials]),
+        coverage=_average([outcome.coverage for outcome in trials]),
+        variance=_average([outcome.variance for outcome in trials]),
+        attack_probability=_average([outcome.attack_probability for outcome in trials]),
     )
 
 

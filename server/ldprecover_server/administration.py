@@ -1,13 +1,14 @@
 """What an operator does to a database beside its servers: for the command line."""
 
 import contextlib
+from collections.abc import Iterator
 
 from ldprecover_server.access.access import create_key as make_key
 from ldprecover_server.keys import AccessKey
 from ldprecover_server.settings import Settings
-from ldprecover_server.store import Finding, Store
+from ldprecover_server.store import Finding, SetAside, Store
 
-__all__ = ["check", "create_key", "list_keys", "migrate", "revoke_key"]
+__all__ = ["check", "create_key", "list_keys", "migrate", "quarantined", "revoke_key"]
 
 
 def migrate(settings: Settings) -> list[str]:
@@ -42,3 +43,10 @@ def check(settings: Settings) -> list[Finding]:
     with contextlib.closing(Store(settings.database_url)) as store:
         store.prepare(migrate=False)
         return store.check()
+
+
+def quarantined(settings: Settings, round: str) -> Iterator[SetAside]:
+    """Yield what a round has in quarantine; nothing is written. Raises ConfigurationError and RoundNotFoundError."""
+    with contextlib.closing(Store(settings.database_url)) as store:
+        store.prepare(migrate=False)
+        yield from store.quarantined(round)

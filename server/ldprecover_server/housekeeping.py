@@ -60,7 +60,16 @@ class Housekeeping:
 
     def once(self) -> bool:
         """Do each kind of work, for some seconds at the most; return whether something is left to do soon."""
-        works = (self._keep_claim, self._flush, self._purge, self._delete, self._mix, self._forget, self._expire)
+        works = (
+            self._keep_claim,
+            self._flush,
+            self._purge,
+            self._delete,
+            self._screen,
+            self._mix,
+            self._forget,
+            self._expire,
+        )
         left = [self._try(work) for work in works]
         self.last_run = time.time()
         self._metrics.last_housekeeping.set(self.last_run)
@@ -100,6 +109,11 @@ class Housekeeping:
         deleted = self._for_a_while(self._store.delete_rest)
         self.rows_to_delete = 0 if deleted.done else self._store.rows_to_delete()
         return not deleted.done
+
+    def _screen(self) -> bool:
+        screened = self._for_a_while(self._store.screen)
+        self._metrics.quarantined.labels("seed").inc(screened.rows)
+        return not screened.done
 
     def _mix(self) -> bool:
         mixed = self._for_a_while(self._store.mix)

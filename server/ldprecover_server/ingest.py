@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ldprecover import FrequencyOracle, Tally, wire
+from ldprecover.quarantine import split_by_size
 from ldprecover_server.deadlines import Deadlines
 from ldprecover_server.errors import (
     KeyReusedError,
@@ -40,16 +41,26 @@ class Submission:
     """One submission on its way: `packed` reports, checked; key and digest taken; the answer awaited.
 
     Only 16 bytes of SHA-256 of the submission key are kept, and a digest of the packed reports
-    that is salted with the key itself: without the key, neither tells anything of the report.
+    that is salted with the key itself: without the key, neither tells anything of the report. With
+    `quarantine` the round sets reports of impossible sizes aside.
     """
 
-    __slots__ = ("cells", "digest", "future", "key", "oracle", "packed", "seq")
+    __slots__ = ("cells", "digest", "future", "key", "oracle", "packed", "quarantine", "seq")
 
-    def __init__(self, seq: int, oracle: FrequencyOracle, submission_key: str, packed: bytes | bytearray) -> None:
+    def __init__(
+        self,
+        seq: int,
+        oracle: FrequencyOracle,
+        submission_key: str,
+        packed: bytes | bytearray,
+        *,
+        quarantine: bool = False,
+    ) -> None:
         key = submission_key.encode("ascii")
         self.seq = seq
         self.oracle = oracle
         self.packed = packed
+        self.quarantine = quarantine
         self.cells = len(packed) // oracle.report_size * oracle.hash_tests
         self.key = hashlib.sha256(key).digest()[:_KEY_BYTES]
         digest = hashlib.sha256(key + b"\0")
@@ -65,15 +76,18 @@ class _Batch:
     seq: int
     submissions: list[Submission] = field(default_factory=list)
     whole: Sealed | None = None
+    aside: int = 0
+    """Reports that were set aside of what was sealed last."""
 
     def count(self) -> None:
         self.whole = self._sealed(self.submissions)
 
     def seal(self, fresh: Sequence[int]) -> Sealed:
         assert self.whole is not None
-        if len(fresh) == len(self.submissions):
-            return self.whole
-        return self._sealed([self.submissions[i] for i in fresh])
+        all_of_it = len(fresh) == len(self.submissions)
+        sealed = self.whole if all_of_it else self._sealed([self.submissions[i] for i in fresh])
+        self.aside = sealed.aside_n
+        return sealed
 
     @staticmethod
     def _sealed(submissions: list[Submission]) -> Sealed:
@@ -84,6 +98,10 @@ class _Batch:
         )
         reports = np.frombuffer(packed, dtype=oracle.report_dtype)
         # Shuffled, so that a stored report's place says nothing of the submission it came in.
+        if submissions[0].quarantine:
+            bad, tally = split_by_size(oracle, reports)
+            aside = reports[bad]
+            return Sealed(wire.pack(shuffled(reports[~bad])), tally, wire.pack(shuffled(aside)), len(aside))
         return Sealed(wire.pack(shuffled(reports)), Tally.of(oracle, reports))
 
 
@@ -271,6 +289,9 @@ class Ingest:
         ]
         self._metrics.submissions.inc(len(stored))
         self._metrics.reports.inc(sum(stored))
+        for batch, found in zip(batches, outcomes, strict=True):
+            if batch.aside and Outcome.STORED in found:
+                self._metrics.quarantined.labels("size").inc(batch.aside)
 
     def _commit_surely(self, batches: list[_Batch]) -> list[list[Outcome]]:
         """Commit; when the outcome is unknown run the same transaction again, which finds what was stored."""

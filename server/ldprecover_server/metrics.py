@@ -61,6 +61,12 @@ MANIFEST = (
     ),
     Metric("ldprecover_submissions_total", "counter", "Submissions stored and counted, durably."),
     Metric("ldprecover_reports_total", "counter", "Reports in those submissions."),
+    Metric(
+        "ldprecover_quarantined_reports_total",
+        "counter",
+        "Reports set aside, by the reason: their size, when they came, or their seed, once their round was closed.",
+        ("reason",),
+    ),
     Metric("ldprecover_duplicates_total", "counter", "Submissions that had been stored before: retries."),
     Metric(
         "ldprecover_refusals_total",
@@ -136,6 +142,7 @@ class Metrics:
         self.requests = Requests(made["ldprecover_requests_total"], made["ldprecover_request_seconds"])
         self.submissions: Counter = made["ldprecover_submissions_total"]
         self.reports: Counter = made["ldprecover_reports_total"]
+        self.quarantined: Counter = made["ldprecover_quarantined_reports_total"]
         self.duplicates: Counter = made["ldprecover_duplicates_total"]
         self.refusals: Counter = made["ldprecover_refusals_total"]
         self.queue: Gauge = made["ldprecover_queue_submissions"]

@@ -2,6 +2,7 @@
 
 from ldprecover import Tally
 from ldprecover.export import RoundExport
+from ldprecover.quarantine import Quarantined
 from ldprecover_server.access.access import Access
 from ldprecover_server.refusals import Refusals
 from ldprecover_server.rounds import KnownRound, Rounds
@@ -37,13 +38,26 @@ class Results:
         round = self.readable(identifier, key)
         return round, self._store.tally(round.seq, round.oracle.summary_size)
 
-    def stats(self, identifier: str, key: str | None = None) -> tuple[KnownRound, Tally, dict[str, int]]:
-        """Return a round, its tally, and its submissions refused by reason. Raises as `tally` does."""
-        round, tally = self.tally(identifier, key)
+    def counted(self, identifier: str, key: str | None = None) -> tuple[KnownRound, Tally, Quarantined | None]:
+        """Return the same, and how many reports are set aside, of the same moment; None where none are.
+
+        Raises as `tally` does.
+        """
+        round = self.readable(identifier, key)
+        size = round.oracle.summary_size
+        if not round.parameters.quarantine:
+            return round, self._store.tally(round.seq, size), None
+        return round, *self._store.counted(round.seq, size)
+
+    def stats(
+        self, identifier: str, key: str | None = None
+    ) -> tuple[KnownRound, Tally, Quarantined | None, dict[str, int]]:
+        """Return the same, and the round's submissions refused by reason. Raises as `tally` does."""
+        round, tally, aside = self.counted(identifier, key)
         self._refusals.flush_or_warn()  # what can be read is answered
-        return round, tally, self._store.refused(round.seq)
+        return round, tally, aside, self._store.refused(round.seq)
 
     def export(self, identifier: str, key: str | None = None) -> RoundExport:
         """Return a round on its own, to estimate and recover without the server. Raises as `tally` does."""
-        round, tally = self.tally(identifier, key)
-        return RoundExport(round.id, round.name, round.parameters, tally)
+        round, tally, aside = self.counted(identifier, key)
+        return RoundExport(round.id, round.name, round.parameters, tally, aside)

@@ -70,7 +70,8 @@ class Submissions:
             self._admit(round, sender, reports)
         if round.oracle.listed_seeds is not None:
             _check_seed(round.oracle, sender, packed)
-        submission = Submission(round.seq, round.oracle, submission_key, packed)
+        quarantine = round.parameters.quarantine
+        submission = Submission(round.seq, round.oracle, submission_key, packed, quarantine=quarantine)
         place = (round.seq, submission.key)
         await self._wrong_tries.begin(place)
         try:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ldprecover_cli import reproduce
+from ldprecover_cli import running
 from ldprecover_experiments import Results, paper
 from ldprecover_experiments import cells as cell_file
 from ldprecover_experiments.runner import Work
@@ -194,7 +194,7 @@ def test_a_missing_package_is_named_before_anything_is_run(
     def find(name: str) -> object:
         return None if name == package else importlib.util.find_spec(name)
 
-    monkeypatch.setattr(reproduce, "find_spec", find)
+    monkeypatch.setattr(running, "find_spec", find)
     error = run("reproduce", "mse").error
     assert error == f"reproduce needs {package}: install it with `pip install 'ldprecover[experiments]'`"
     assert not list(tmp_path.iterdir())
@@ -280,7 +280,7 @@ def test_a_study_that_cannot_be_run_is_one_line_with_exit_code_2(
 
 
 def test_a_study_needs_no_pictures(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reproduce, "find_spec", lambda name: None)
+    monkeypatch.setattr(running, "find_spec", lambda name: None)
     Path("mine.toml").write_text(STUDY)
     assert run("reproduce", "mine.toml", "--jobs", "1").code == 0
 
@@ -294,3 +294,80 @@ def test_a_column_of_a_parquet_file_is_counted(run: Any, tmp_path: Path) -> None
 def test_the_help_names_every_table_and_figure(run: Any) -> None:
     words = run("reproduce", "--help").out.replace(",", " ").split()
     assert set(paper.EXPERIMENTS) <= set(words)
+
+
+PART = (
+    *("reproduce", "unmix", "--users", "2000", "--trials", "1", "--jobs", "1", "--out", "out"),
+    *("--only", "data=geometric", "--only", "part=base,targets", "--only", "attack=none,MGA", "--only", "method=mle"),
+)
+
+
+def test_the_evaluation_says_its_cost_first_and_leaves_tables_pictures_and_results(run: Any, tmp_path: Path) -> None:
+    result = run(*PART)
+    assert result.code == 0
+    # Six cells of the base; 3, 7, 14 targets of three protocols, for 30 are more than half of the items.
+    assert result.err.splitlines()[0].startswith("15 cells of 3 methods and ")
+    assert "overall: n settings" in result.out
+    out = tmp_path / "out"
+    pictures = {f"unmix-{part}.{kind}" for part in ("base", "targets") for kind in ("png", "svg")}
+    tables = {"cells.csv", "cells.parquet", "summary.csv", "unmix.json", "unmix.md"}
+    assert {file.name for file in out.iterdir()} == pictures | tables
+    text = (out / "unmix.md").read_text()
+    assert "by targets: n settings" in text
+    assert "| floor, counts |" in text
+    kept = Results.from_json((out / "unmix.json").read_bytes())
+    assert kept.methods[2:5] == ["ldprecover", "norm-sub", "mle"]
+
+
+def test_the_evaluation_goes_on_from_what_is_in_the_folder(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(*PART)
+    tables = (tmp_path / "out" / "unmix.md").read_bytes()
+
+    def never(*arguments: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("ldprecover_experiments.runner.Work.run", never)
+    assert run(*PART).code == 0
+    assert (tmp_path / "out" / "unmix.md").read_bytes() == tables
+
+
+def test_a_search_prints_its_table_and_plays_nothing_twice(run: Any, tmp_path: Path) -> None:
+    search = (
+        *("reproduce", "unseen", "--data", "geometric", "--users", "1000", "--trials", "1", "--jobs", "1"),
+        *("--only", "protocol=grr", "--only", "watcher=alarms", "--out", "out"),
+    )
+    first = run(*search)
+    assert first.code == 0
+    assert first.err.startswith("1 search of 16 mixes, each played in up to 4 rounds of 1,000 users: about 1 min")
+    assert "the highest gains found that are not seen" in first.out
+    verdicts = (tmp_path / "out" / "unseen.jsonl").read_bytes()
+    assert verdicts
+    assert run(*search).out == first.out
+    assert (tmp_path / "out" / "unseen.jsonl").read_bytes() == verdicts
+    assert (tmp_path / "out" / "unseen.md").read_text().count("| GRR |") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("unmix", "mse"), "unmix is run alone"),
+        (("unmix", "--over-http"), "unmix is run alone, and not over HTTP"),
+        (("mse", "--only", "data=cities"), "--only is for unmix and unseen"),
+        (("unseen", "unmix"), "is run alone"),
+        (("unseen", "--only", "part=base"), "--only is KEY=NAME[,NAME], not 'part=base'"),
+        (("unseen", "--only", "watcher=nobody"), "the watcher must be one of alarms"),
+        (("unmix", "--only", "attak=MGA"), "--only is KEY=NAME[,NAME], not 'attak=MGA'; did you mean 'attack'"),
+        (("unmix", "--only", "attack"), "--only is KEY=NAME[,NAME], not 'attack'"),
+        (("unmix", "--only", "attack=bribe", "--only", "data=geometric"), "there is no attack 'bribe'; there are none"),
+        (("unmix", "--only", "data=nowhere"), "there is no file nowhere"),
+    ],
+    ids=" ".join,
+)
+def test_an_evaluation_that_cannot_be_run_is_one_line_with_exit_code_2(
+    run: Any, arguments: tuple[str, ...], said: str
+) -> None:
+    result = run("reproduce", *arguments)
+    assert result.code == 2
+    assert said in result.err.splitlines()[-1]

@@ -43,6 +43,16 @@ def test_frequencies_in_words_show_the_most_frequent_first(on_server: Any, poiso
     assert "\x1b" not in result.out
 
 
+def test_frequencies_in_words_mark_canaries_and_say_what_was_set_aside(on_server: Any, server: Any) -> None:
+    opened = server.open_round("oue", 0.5, items=[f"i{i}" for i in range(60)], canaries=2, quarantine=True)
+    rows = np.packbits(np.arange(62) < np.array([1, 24, 62])[:, None], axis=1, bitorder="little")
+    assert server.submit(opened["id"], rows.tobytes()).status_code == 202
+    shown = on_server("frequencies", "--round", opened["name"], "--top", "62").out
+    assert shown.startswith("1 report, oue, epsilon 0.5\n2 reports set aside as no honest user's, and not counted.\n")
+    assert "canary 2 (canary)" in shown
+    assert "i0 (canary)" not in shown
+
+
 @pytest.mark.parametrize("width", [40, 60, 80])
 def test_no_row_is_folded_where_the_terminal_is_narrow(
     on_server: Any, poisoned: Any, width: int, monkeypatch: pytest.MonkeyPatch

@@ -102,6 +102,24 @@ def test_the_series_is_shown_where_there_is_one(on_server: Any, name: str) -> No
     assert on_server("round", "show", "--json").json["series"] is None
 
 
+def test_a_round_may_have_canaries_and_a_quarantine(on_server: Any, name: str) -> None:
+    opened = on_server("round", "open", name, "--epsilon", "1", "--domain-size", "2", "--canaries", "2", "--quarantine")
+    for shown in (opened, on_server("round", "show", name)):
+        assert re.search(r"^canaries +canary 1; canary 2 *$", shown.out, re.MULTILINE)
+        assert "0 reports by their size; seeds are looked at once it is closed" in " ".join(shown.out.split())
+    found = on_server("round", "show", name, "--json").json
+    assert (found["canaries"], found["quarantine"], found["quarantined"]) == ([2, 3], True, {"sizes": 0, "seeds": None})
+    labelled = on_server("round", "open", "--epsilon", "1", "--domain-size", "2", "--canary", "x", "--canary", "y")
+    assert re.search(r"^canaries +x; y *$", labelled.out, re.MULTILINE)
+    assert "quarantine" not in labelled.out
+    both = on_server("round", "open", "--epsilon", "1", "--domain-size", "2", "--canary", "x", "--canaries", "1")
+    assert both.code == 2
+    assert "not by both" in both.err
+    said = on_server("round", "open", "--epsilon", "1", "--domain-size", "4", "--protocol", "grr", "--quarantine")
+    assert said.code != 0
+    assert "no size is impossible" in " ".join(said.err.split())
+
+
 def test_items_may_come_from_a_data_set_a_file_or_a_number(on_server: Any, tmp_path: Path) -> None:
     labels = tmp_path / "labels.txt"
     labels.write_text("red\n\n  green, too \nblue\n", encoding="utf-8-sig")

@@ -85,10 +85,11 @@ class Collector:
         id: str = "r1",
         state: str = "open",
         access: str = "open",
+        canaries: tuple[int, ...] = (),
         given_seeds: int | None = None,
     ) -> dict[str, Any]:
         """Open a round; return what it says of itself, to be changed."""
-        parameters = RoundParameters(protocol, epsilon, items, given_seeds=given_seeds)
+        parameters = RoundParameters(protocol, epsilon, items, canaries=canaries, given_seeds=given_seeds)
         oracle = parameters.oracle
         self.rounds[id] = {
             "id": id,
@@ -101,6 +102,7 @@ class Collector:
             **parameters.own,
             "p": oracle.p,
             "q": oracle.q,
+            "canaries": list(canaries),
             "digest": parameters.digest,
             "access": access,
             "state": state,

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from ldprecover import RoundParameters
 from ldprecover.protocols import PROTOCOLS, own_parameters
+from ldprecover.quarantine import Quarantined
 from ldprecover_client import (
     InconsistentRoundError,
     InvalidAnswerError,
@@ -332,3 +334,49 @@ def test_a_problem_without_fields_has_none(errors):
 def test_what_is_no_ticket_is_not_taken_for_one(body):
     with pytest.raises(InvalidAnswerError, match="the form of tickets"):
         read_tickets(Answer(200, {}, body), 1)
+
+
+def test_canaries_and_quarantine_are_part_of_a_round_and_of_its_digest():
+    digest = RoundParameters("olh", 0.5, ("a", "b", "c"), canaries=(2,), quarantine=True).digest
+    said = {"canaries": [2], "quarantine": True, "digest": digest}
+    round_ = read_round(answer(a_round(**said)))
+    assert (round_.parameters.canaries, round_.parameters.quarantine) == ((2,), True)
+    others: list[dict[str, Any]] = [{"canaries": [1]}, {"canaries": []}, {"quarantine": False}]
+    for changes in others:
+        with pytest.raises(InconsistentRoundError, match="digest"):
+            read_round(answer(a_round(**said | changes)))
+    aside = {"sizes": 3, "seeds": None}
+    status = read_status(answer(a_round(**said, quarantined=aside)))
+    assert status.quarantined == status.summary.quarantined == Quarantined(3, None)
+    assert (status.summary.canaries, status.summary.quarantine) == ((2,), True)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"canaries": 2},
+        {"canaries": [3]},
+        {"canaries": ["a"]},
+        {"canaries": [True]},
+        {"quarantine": 1},
+        {"quarantined": 3},
+        {"quarantined": {"sizes": -1, "seeds": 0}},
+        {"quarantined": {"sizes": 0, "seeds": "0"}},
+    ],
+)
+def test_canaries_and_quarantine_that_do_not_fit_are_named(changes):
+    with pytest.raises(InvalidAnswerError, match=r"canaries|quarantine|sizes|seeds"):
+        read_status(answer(a_round(**changes)))
+
+
+@pytest.mark.parametrize("changes", [{"canaries": [2]}, {"canaries": "a"}, {"quarantined": {"sizes": None}}])
+def test_frequencies_name_canaries_among_their_items_and_how_many_reports_are_set_aside(changes):
+    said = {"canaries": [1], "quarantined": {"sizes": 2, "seeds": None}}
+    assert read_frequencies(answer(FREQUENCIES | said))["canaries"] == [1]
+    with pytest.raises(InvalidAnswerError, match=next(iter(changes)) if "canaries" in changes else "sizes"):
+        read_frequencies(answer(FREQUENCIES | changes))
+
+
+def test_canaries_that_leave_no_items_are_those_of_no_round():
+    with pytest.raises(InconsistentRoundError, match="at least two other items"):
+        read_round(answer(a_round(canaries=[1, 2])))

@@ -77,6 +77,18 @@ def test_the_report_is_perturbed_with_the_operating_systems_randomness(
     assert randomness.drawn > 0
 
 
+@pytest.mark.parametrize("value", ["Houston, TX", 3])
+def test_a_canary_is_never_reported_and_nothing_is_spent_or_sent(collector, reporter, value, monkeypatch):
+    collector.add(canaries=(3,))
+    user = reporter()
+    randomness = FixedRandomness()
+    monkeypatch.setattr(os, "urandom", randomness)
+    with pytest.raises(UnknownItemError, match="a canary of the round, an item that nobody holds"):
+        user.report(value)
+    assert (randomness.drawn, collector.posts, list(user.ledger.entries())) == (0, [], [])
+    assert user.report(2).state == "accepted"
+
+
 def test_a_value_is_perturbed_once_however_often_it_is_sent(collector, reporter, monkeypatch):
     collector.add()
     collector.faults.extend([collector.answer_lost, collector.request_lost, collector.busy(503)])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ldprecover import Estimates, ParameterError, RoundExport, RoundParameters, Tally, recover
+from ldprecover.quarantine import Quarantined
 
 
 @pytest.fixture(params=["grr", "oue", "olh"])
@@ -104,3 +105,43 @@ def test_the_checksum_is_what_any_language_can_compute() -> None:
     message = export.parameters.digest.encode() + b"".join(n.to_bytes(8, "little") for n in (3, 1, 2))
     message += b"\x02\0\0\0R1" + b"\x01\0\0\0x"
     assert export.checksum == hashlib.sha256(message).hexdigest()
+
+
+def aside(seeds: int | None = 2) -> RoundExport:
+    parameters = RoundParameters("olh", 1.3, ("a", "b", "c", "d"), canaries=(1, 3), quarantine=True)
+    return RoundExport("R1", "letters", parameters, Tally(np.array([5, 0, 2, 3]), 10), Quarantined(7, seeds))
+
+
+@pytest.mark.parametrize("seeds", [None, 0, 2])
+def test_a_file_says_what_was_set_aside_and_which_items_are_canaries(seeds: int | None) -> None:
+    written = aside(seeds).to_dict()
+    assert written["canaries"] == [1, 3]
+    assert written["quarantined"] == {"sizes": 7, "seeds": seeds}
+    again = RoundExport.from_json(json.dumps(written))
+    assert again.quarantined == Quarantined(7, seeds)
+    assert again.parameters == aside().parameters
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "reason"),
+    [
+        ("quarantined", {"sizes": 8, "seeds": 2}, "checksum"),
+        ("quarantined", {"sizes": 7, "seeds": None}, "checksum"),
+        ("quarantined", {"sizes": 7}, "the fields sizes and seeds"),
+        ("quarantined", {"sizes": 7, "seeds": -1}, "integers from 0"),
+        ("quarantined", 7, "the fields sizes and seeds"),
+        ("canaries", [1], "checksum"),
+        ("canaries", [1, 9], "every canary"),
+        ("canaries", {"1": 3}, "canaries are of another type"),
+    ],
+)
+def test_what_was_set_aside_cannot_be_changed_either(field: str, value: object, reason: str) -> None:
+    with pytest.raises(ParameterError, match=reason):
+        RoundExport.from_dict(aside().to_dict() | {field: value})
+
+
+def test_the_quarantine_cannot_be_left_out_of_a_file() -> None:
+    written = aside().to_dict()
+    del written["quarantined"]
+    with pytest.raises(ParameterError, match="checksum"):
+        RoundExport.from_dict(written)

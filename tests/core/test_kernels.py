@@ -138,6 +138,29 @@ def test_counts_equal_the_definition_across_blocks(backend: ModuleType, oracle: 
 
 
 @every_backend
+@pytest.mark.parametrize(
+    ("oracle", "n"),
+    [
+        (OLH(0.5, 2, 2), 0),
+        (OLH(0.5, 2, 2), 40_000),
+        (OLH(0.5, 7, 65_536), 10_001),
+        (OLH(0.5, 490, 3), 33_000),
+        (OLH(0.5, 8200, 3), 255),
+        (OLH(0.5, 70_000, 3), 40),
+        (OLH(0.5, 100_000, 7), 1),
+    ],
+    ids=lambda value: f"{value.protocol}-d{value.domain_size}" if isinstance(value, FrequencyOracle) else f"n{value}",
+)
+def test_sizes_counted_beside_the_counts_are_those_of_each_report(backend: ModuleType, oracle: OLH, n: int) -> None:
+    reports = random_reports(oracle, n, np.random.default_rng(n))
+    sized = backend.olh_counts_and_sizes(reports["seed"], reports["bucket"], oracle.domain_size, oracle.hash_range)
+    parts = [oracle.supports(reports[i : i + 500]) for i in range(0, max(n, 1), 500)]
+    assert np.array_equal(definition(oracle, reports), sized[0])
+    assert np.array_equal(np.concatenate([part.sum(axis=1) for part in parts]), sized[1])
+    assert sized[1].dtype == np.int64
+
+
+@every_backend
 def test_counts_reach_every_report_supporting_every_item(backend: ModuleType) -> None:
     """All bits set: the greatest count that each adder can carry, at sizes around powers of two."""
     for n in (1, 255, 256, 1023, 1024, 4095, 4096, 65_535, 65_536):
@@ -198,7 +221,7 @@ def test_threads_may_count_at_once(backend: ModuleType) -> None:
         assert np.array_equal(wanted, got)
 
 
-@pytest.mark.parametrize("kernel", ["_grr", "_oue", "_olh"])
+@pytest.mark.parametrize("kernel", ["_grr", "_oue", "_olh", "_olh_sized"])
 def test_compiled_kernels_release_the_gil(kernel: str) -> None:
     assert getattr(numba_, kernel).targetoptions["nogil"]
 

@@ -282,3 +282,26 @@ def test_of_grr_the_counts_say_all_that_the_reports_do() -> None:
     r = poisoned(GRR(1, D))
     with pytest.raises(ParameterError, match="mle is their exact likelihood"):
         recover(GRR(1, D), r.f_z, method="em", reports=r.reports)
+
+
+def test_diffstats_drops_nothing_where_no_removal_makes_the_sizes_honest() -> None:
+    """Two fifths of the reports are uniformly random: their sizes are of a wide bell, not of few values."""
+    oracle, rng = OUE(1, D), np.random.default_rng(3)
+    genuine = oracle.perturb(rng.integers(D, size=N), rng)
+    reports = np.concatenate([genuine, oracle.uniform_reports(2 * N // 3, rng)])
+    estimates = Estimates.of(oracle, Tally.of(oracle, reports)).frequencies
+    result = recover(oracle, estimates, method="diffstats", reports=reports)
+    assert result.eta == 0
+    assert "nothing is dropped" in result.notes[0]
+    assert result.recovered.tolist() == project_simplex(estimates).tolist()
+
+
+def test_fiad_finds_an_attack_on_three_items_whatever_least_is() -> None:
+    oracle, rng = OUE(1, D), np.random.default_rng(4)
+    genuine = oracle.perturb(rng.integers(D, size=N), rng)
+    crafted = oracle.craft(np.tile([5, 20, 33], (N // 10, 1)), rng)
+    reports = np.concatenate([genuine, crafted])
+    estimates = Estimates.of(oracle, Tally.of(oracle, reports)).frequencies
+    result = recover(oracle, estimates, method="fiad", reports=reports)
+    assert any("of item indices 5, 20, 33." in note for note in result.notes)
+    assert result.eta > N // 10 / N

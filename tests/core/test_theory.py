@@ -1,6 +1,6 @@
 """Lemmas 1 and 2, Theorem 1, and the Berry-Esseen bounds against exact distributions."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError
-from ldprecover.theory import NormalLaw, genuine_law, malicious_law, poisoned_law
+from ldprecover.theory import NormalLaw, genuine_law, malicious_law, poisoned_law, worst_change
 
 SMALL = [GRR(0.5, 4), GRR(3, 4), OUE(0.5, 4), OUE(2, 4), OLH(0.5, 4, 3), OLH(2, 4, 9)]
 small_oracles = pytest.mark.parametrize("oracle", SMALL, ids=lambda o: f"{o.protocol}-eps{o.epsilon:g}")
@@ -179,3 +179,36 @@ def test_numbers_of_reports_are_positive_integers(n: int) -> None:
 def test_users_are_fixed_or_sampled() -> None:
     with pytest.raises(ParameterError, match="fixed or sampled"):
         genuine_law(OUE(1, 3), [0.2, 0.3, 0.5], 10, users="random")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("items", [1, 3, 11])
+def test_no_report_moves_a_sum_of_items_further_than_the_worst_change(oracle: FrequencyOracle, items: int) -> None:
+    """Of random, encoded and crafted reports, the extreme ones together reach the bound where a report can."""
+    rng, beta, d = np.random.default_rng(4), 0.1, oracle.domain_size
+    items = min(items, d - 1)
+    chosen = np.arange(items)
+    reports = [oracle.encode(np.arange(d)), oracle.perturb(rng.integers(d, size=20_000), rng)]
+    reports.append(oracle.craft(np.tile(chosen, (50, 1)), rng))
+    hits = oracle.supported(np.concatenate(reports), chosen).sum(axis=1)
+    changes = beta * ((hits - items * oracle.q) / (oracle.p - oracle.q) - 0.3)  # for genuine users' share of 0.3
+    worst = worst_change(oracle, beta, items, 0.3)
+    assert changes.max() <= worst.rise + 1e-12
+    assert changes.min() >= -worst.fall - 1e-12
+    size = oracle.fixed_size
+    if size is not None:
+        assert changes.max() == pytest.approx(worst.rise)
+    if items == 1:
+        assert changes.max() == pytest.approx(worst.rise)
+        assert changes.min() == pytest.approx(-worst.fall)
+    assert (worst.projected_rise, worst.projected_fall) == (min(worst.rise, 0.7), min(worst.fall, 0.3))
+    anywhere = worst_change(oracle, beta, items)
+    assert anywhere.rise == pytest.approx(worst.rise + 0.03)
+    assert anywhere.fall == pytest.approx(worst.fall + 0.07)
+
+
+@pytest.mark.parametrize(
+    "arguments", [(-0.1, 1), (1.1, 1), (0.1, 0), (0.1, 13), (0.1, True), (0.1, 1.5), (0.1, 1, 2.0), (0.1, 1, -1.0)]
+)
+def test_the_worst_change_of_what_cannot_be_is_refused(arguments: tuple[Any, ...]) -> None:
+    with pytest.raises(ParameterError):
+        worst_change(GRR(1.0, 12), *arguments)

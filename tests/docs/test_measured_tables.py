@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import attack_table
+import door_table
 import methods_table
 import pytest
 import recovery_table
@@ -33,6 +34,7 @@ def squeezed(text: str) -> str:
 def few(page: str) -> Iterator[str]:
     if page == "attacks.md":
         yield from attack_table.tables(replace(attack_table.DEFAULT, **FEW))
+        yield from door_table.tables(replace(door_table.DEFAULT, **FEW))
     else:
         yield from recovery_table.tables(replace(recovery_table.DEFAULT, **FEW))
         yield methods_table.table(replace(methods_table.DEFAULT, **FEW), "grr")

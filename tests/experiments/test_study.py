@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldprecover import ParameterError, recover
+from ldprecover import GRR, OUE, ParameterError, recover
 from ldprecover.metrics import frequency_gain, mse
 from ldprecover.recovery import METHODS
 from ldprecover_attacker import ATTACKS
 from ldprecover_client import DatasetError
 from ldprecover_experiments import AttackSpec, MethodSpec, Results, Study
+from ldprecover_experiments.attacks import Mix, parse
 from ldprecover_experiments.poisoned_round import draw_round
 
 SMALL = 'users = 1000\ntrials = 1\nattacks = ["mga"]\nmethods = ["norm-sub"]\n'
@@ -187,6 +188,34 @@ def test_an_attack_is_its_text(text: str) -> None:
 def test_a_text_that_is_no_attack_is_refused() -> None:
     with pytest.raises(ParameterError, match="attack must be one of"):
         AttackSpec.parse("mga-b")
+
+
+def test_a_mix_is_its_text_and_shares_the_users_out() -> None:
+    """GRR: 1,000 users, a fifth sends targets and the others any item, to 6 sd (2e-9)."""
+    mix = Mix.of((1, 'mga {"targets": 3}', "sampled"), (4, "rpa", "crafted"))
+    assert str(mix) == 'mix [[1.0, "mga {\\"targets\\": 3}", "sampled"], [4.0, "rpa", "crafted"]]'
+    assert parse(str(mix)) == mix
+    assert (mix.targeted, mix.targets) == (True, 3)
+    reports = mix.make("crafted", (0, 1, 2)).reports(GRR(1.0, 100), 1_000, np.random.default_rng(5))
+    expected = 1_000 * (0.2 + 0.8 * 0.03)
+    assert abs((reports < 3).sum() - expected) < 6 * (expected * (1 - expected / 1_000)) ** 0.5
+
+
+@pytest.mark.parametrize("text", ["mix", "mix 3", "mix [[1]]", 'mix [[1, "mga"]]', 'mix [["a", "mga", "crafted"]]'])
+def test_a_text_that_is_no_mix_is_refused(text: str) -> None:
+    with pytest.raises(ParameterError, match=r"a mix is a list|attack must be one of"):
+        parse(text)
+
+
+def test_sets_deal_the_targets_to_attackers_of_their_own() -> None:
+    """Every OUE report has both targets of one set and, of padding, seldom both of the other."""
+    attack = AttackSpec.parse('mga {"sets": 2, "targets": 4}').make("sampled", (0, 1, 2, 3))
+    supports = OUE(1.0, 100).supports(attack.reports(OUE(1.0, 100), 200, np.random.default_rng(5)))
+    assert {tuple(np.flatnonzero(row).tolist()) for row in supports} <= {(0,), (1,), (2,), (3,)}
+    crafted = AttackSpec.parse('mga {"sets": 2, "targets": 4}').make("crafted", (0, 1, 2, 3))
+    supports = OUE(1.0, 100).supports(crafted.reports(OUE(1.0, 100), 200, np.random.default_rng(5)))
+    assert (supports[:, [0, 2]].all(axis=1) | supports[:, [1, 3]].all(axis=1)).all()
+    assert not supports[:, :4].all(axis=1).all()
 
 
 @pytest.fixture(scope="module")

@@ -108,9 +108,13 @@ def in_process(tmp_path_factory: pytest.TempPathFactory, new_database: NewDataba
         yield app
 
 
-@pytest.fixture(scope="session", params=list(PROTOCOLS))
+@pytest.fixture(scope="module", params=list(PROTOCOLS))
 def oracle(request: pytest.FixtureRequest) -> FrequencyOracle:
-    """Each frequency oracle in turn, over a domain that leaves OUE padding bits."""
+    """Each frequency oracle in turn, over a domain that leaves OUE padding bits.
+
+    One of the session would have pytest run all tests of it before those of the next, and start the servers of
+    session and modules anew for each.
+    """
     return frequency_oracle(request.param, 1.0, 11, 4 if request.param == "olh" else None)
 
 

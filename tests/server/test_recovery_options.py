@@ -69,10 +69,13 @@ def test_targets_inferred_where_nothing_rose_are_said_to_be_none(in_process: InP
         if name == "first":
             in_process.post(f"/rounds/{opened}/close", headers=in_process.admin)
     answer = in_process.post(f"/rounds/{opened}/recover", json={"targets": "infer"}).json()
-    named = in_process.post(f"/rounds/{opened}/recover", json={"targets": []}).json()
+    named = in_process.post(f"/rounds/{opened}/recover", json={"targets": [], "eta": 0}).json()
     said = "no item rose beyond noise, so no targets were taken"
     assert answer["targets"] == []
-    assert answer["notes"] == [*named["notes"], f"Targets were inferred: {said}."]
+    assert answer["eta"] == 0, "an assumed attack would only stretch the noise"
+    assert answer["notes"] == [*named["notes"], f"Targets were inferred: {said}, and eta is 0."]
+    projected = in_process.post(f"/rounds/{opened}/recover", json={"method": "norm-sub"}).json()
+    assert answer["recovered"] == projected["recovered"]
     for body, reason in (
         ({"method": "detection-all"}, "detection-all needs the attacked items"),
         ({"malicious_model": "padded"}, "malicious_model padded needs targets"),

@@ -56,6 +56,8 @@ def test_frequencies_are_the_estimates_of_the_counts_to_the_bit(
         "frequencies": estimates.frequencies.tolist(),
         "standard_errors": estimates.standard_errors.tolist(),
         "sum": estimates.sum,
+        "canaries": [],
+        "quarantined": None,
     }
     assert server.frequencies(opened["id"]) == expected
     assert min(expected["frequencies"]) < 0, "a negative estimate shows that none is clipped"

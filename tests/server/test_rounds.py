@@ -45,6 +45,7 @@ def test_opening_answers_with_the_round_and_its_place(server: ServerProcess) -> 
     assert set(opened) == {
         *asked, "id", "state", "p", "q", "n", "opened_at", "closed_at", "digest", "domain_size", "access",
         "read_access", "retention", "series", "subset_size", "given_seeds",
+        "canaries", "quarantine", "quarantined",
     }  # fmt: skip
     assert (opened["state"], opened["n"], opened["closed_at"], opened["domain_size"]) == ("open", 0, None, 2)
     assert before <= datetime.fromisoformat(opened["opened_at"]) <= datetime.now(UTC)
@@ -323,7 +324,7 @@ def test_the_parameters_are_the_immutable_part_with_a_digest_anyone_can_recomput
     labels = [f"№ {i}" for i in range(11)]
     opened = server.open_round(oracle.protocol, oracle.epsilon, items=labels)
     parameters = server.http.get(f"/rounds/{opened['id']}/parameters").json()
-    mutable = ("state", "n", "opened_at", "closed_at")
+    mutable = ("state", "n", "quarantined", "opened_at", "closed_at")
     assert parameters == {name: value for name, value in opened.items() if name not in mutable}
     told = RoundParameters(
         parameters["protocol"], parameters["epsilon"], tuple(parameters["items"]), parameters["hash_range"]

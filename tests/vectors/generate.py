@@ -269,22 +269,32 @@ def given_seeds() -> dict[str, Any]:
 
 def digests() -> dict[str, Any]:
     cases = []
-    for protocol, epsilon, items, parameter in (
-        ("grr", 0.5, ["0", "1"], None),
-        ("oue", 1.0, ["Zürich", "東京", "😀", "São Paulo"], None),
-        ("oue", 0.1, ["e\u0301", "é"], None),
-        ("olh", 0.5, ["New York, NY", "Los Angeles, CA", "Chicago, IL"], 3),
-        ("olh", 10.0, [str(i) for i in range(300)], 65_536),
-        ("olh", 1.0, ["a", "b", "c"], 4),
-        ("sue", 0.5, ["a", "b", "c"], None),
-        ("ss", 0.5, [str(i) for i in range(102)], 39),
-        ("ss", 3.0, ["a", "b"], 1),
-        ("hr", 0.5, ["a", "b", "c", "d"], None),
+    plain: tuple[list[int], bool] = [], False
+    for protocol, epsilon, items, parameter, (canaries, quarantine) in (
+        ("grr", 0.5, ["0", "1"], None, plain),
+        ("oue", 1.0, ["Zürich", "東京", "😀", "São Paulo"], None, plain),
+        ("oue", 0.1, ["e\u0301", "é"], None, plain),
+        ("olh", 0.5, ["New York, NY", "Los Angeles, CA", "Chicago, IL"], 3, plain),
+        ("olh", 10.0, [str(i) for i in range(300)], 65_536, plain),
+        ("sue", 0.5, ["a", "b", "c"], None, plain),
+        ("ss", 0.5, [str(i) for i in range(102)], 39, plain),
+        ("ss", 3.0, ["a", "b"], 1, plain),
+        ("hr", 0.5, ["a", "b", "c", "d"], None, plain),
+        ("grr", 1.0, ["a", "b", "canary 1", "canary 2"], None, ([2, 3], False)),
+        ("olh", 1.0, ["a", "b"], 4, ([], True)),
+        ("olh", 1.0, ["a", "b", "c"], 4, ([2], True)),
+        ("olh", 2.0, ["a", "b", "c"], 9, plain),
+        ("olh", 2.0, ["a", "b", "c", "d"], 9, ([1], False)),
     ):
         data = protocol.encode() + b"\0" + struct.pack("<dII", epsilon, parameter or 0, len(items))
         for label in items:
             data += struct.pack("<I", len(label.encode())) + label.encode()
-        given = {"given_seeds": 64} if (protocol, epsilon) == ("olh", 1.0) else {}
+        if canaries:
+            data += b"canaries\0" + struct.pack("<I", len(canaries))
+            data += b"".join(struct.pack("<I", canary) for canary in canaries)
+        if quarantine:
+            data += b"quarantine\0"
+        given = {"given_seeds": 64} if (protocol, epsilon) == ("olh", 2.0) else {}
         if given:
             data += b"given_seeds\0" + struct.pack("<I", 64)
         p, q = p_q(protocol, epsilon, len(items), parameter)
@@ -294,6 +304,8 @@ def digests() -> dict[str, Any]:
                 "epsilon": epsilon,
                 "items": items,
                 **own(protocol, parameter),
+                **({"canaries": canaries} if canaries else {}),
+                **({"quarantine": True} if quarantine else {}),
                 **given,
                 "p": float(p),
                 "q": float(q),
@@ -303,8 +315,9 @@ def digests() -> dict[str, Any]:
     return {
         "about": (
             "SHA-256 of: protocol in ASCII, a zero byte, epsilon as a double, hash_range or subset_size (0 for none) "
-            "and number of items as u4, then each label as u4 length and UTF-8 bytes; little-endian. With given_seeds, "
-            "then `given_seeds` in ASCII, a zero byte and their number as u4."
+            "and number of items as u4, then each label as u4 length and UTF-8 bytes; little-endian. With canaries "
+            "then canaries in ASCII, a zero byte, their number and each index as u4; with quarantine then quarantine "
+            "in ASCII and a zero byte; with given_seeds then given_seeds in ASCII, a zero byte and their number as u4."
         ),
         "cases": cases,
     }

@@ -128,7 +128,13 @@ def test_given_seeds() -> None:
 def test_parameters() -> None:
     for case in cases("parameters.json"):
         parameters = RoundParameters(
-            case["protocol"], case["epsilon"], tuple(case["items"]), own(case), given_seeds=case.get("given_seeds")
+            case["protocol"],
+            case["epsilon"],
+            tuple(case["items"]),
+            own(case),
+            canaries=tuple(case.get("canaries", [])),
+            quarantine=case.get("quarantine", False),
+            given_seeds=case.get("given_seeds"),
         )
         assert parameters.digest == case["digest"]
         assert parameters.oracle.p == pytest.approx(case["p"], rel=1e-14)

@@ -17,9 +17,10 @@ _MOST_TARGETS = 12
 _LONGEST_LABEL = 16
 _SHORTEST_LABEL = 6
 _NARROWEST_BAR = 3
-_STYLES = ("", "blue", "red", "yellow", "magenta", "green")
-_NAMES = ("true", "genuine", "poisoned", "projected only", "recovered", "recovered*")
-_SPARED = ("genuine", "projected only", "recovered")  # the first first, where the terminal is too narrow for all
+_STYLES = ("", "blue", "red", "yellow", "magenta", "cyan", "green")
+_NAMES = ("true", "genuine", "poisoned", "projected only", "recovered", "unmixed", "recovered*")
+# The first first, where the terminal is too narrow for all.
+_SPARED = ("genuine", "projected only", "recovered", "unmixed")
 
 
 def draw(figures: Comparison, out: Console) -> None:

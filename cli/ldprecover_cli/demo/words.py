@@ -6,11 +6,13 @@ __all__ = ["sentences"]
 
 
 def sentences(figures: Comparison) -> list[str]:
-    """Return what the attack did, what projection and LDPRecover made of it, and what knowing the targets is worth."""
+    """Return what the attack did, what each recovery made of it, and what knowing the targets is worth."""
     if not figures.settings.malicious_users:
         return ["Nobody attacked: genuine and poisoned are the same, and what comes after is recovery's own doing."]
     error = {name: value for name, value in figures.mse.items() if value is not None}
     said = [_attack(figures, error), _without_targets(error)]
+    if "unmixed" in error:
+        said.append(_unmixed(figures, error))
     if figures.targets is not None:
         said.append(_with_targets(figures, error))
     return said
@@ -42,6 +44,15 @@ def _without_targets(error: dict[str, float]) -> str:
         return f"{said}, no gain beyond the projection's."
     share = (before - projected) / (before - recovered)
     return f"{said}, and {_percent(share)} of that gain is the projection's."
+
+
+def _unmixed(figures: Comparison, error: dict[str, float]) -> str:
+    said = (
+        f"Un-mixing, which knows nothing either, leaves {_percent(error['unmixed'] / error['poisoned'])}, "
+        f"{_than(error['unmixed'], error['projected'])} projection alone"
+    )
+    fg = figures.fg
+    return f"{said}." if fg is None else f"{said}: all targets together come out {_over(fg['unmixed'])}."
 
 
 def _with_targets(figures: Comparison, error: dict[str, float]) -> str:

@@ -23,6 +23,7 @@ __all__ = [
     "grr_counts",
     "olh_buckets",
     "olh_counts",
+    "olh_counts_and_sizes",
     "oue_counts",
     "unary_rows",
     "walsh_hadamard",
@@ -55,6 +56,11 @@ def olh_counts(seeds: UInt32Array, buckets: UInt16Array, d: int, g: int) -> Int6
     `seeds` and `buckets` are (n,); buckets are below g, which is from 2 to 65536.
     """
     return _counting().olh_counts(seeds, buckets, d, g)
+
+
+def olh_counts_and_sizes(seeds: UInt32Array, buckets: UInt16Array, d: int, g: int) -> tuple[Int64Array, Int64Array]:
+    """Return the same counts, and for each of the n reports how many items its seed hashes to its bucket."""
+    return _counting().olh_counts_and_sizes(seeds, buckets, d, g)
 
 
 def olh_buckets(seeds: UInt32Array, items: UInt32Array, g: int) -> UInt32Array:
@@ -101,6 +107,9 @@ class _Counting(Protocol):
     def grr_counts(self, items: UInt32Array, d: int) -> Int64Array: ...
     def oue_counts(self, rows: UInt8Array, d: int) -> Int64Array: ...
     def olh_counts(self, seeds: UInt32Array, buckets: UInt16Array, d: int, g: int) -> Int64Array: ...
+    def olh_counts_and_sizes(
+        self, seeds: UInt32Array, buckets: UInt16Array, d: int, g: int
+    ) -> tuple[Int64Array, Int64Array]: ...
     def walsh_hadamard(self, values: Int64Array) -> Int64Array: ...
 
 

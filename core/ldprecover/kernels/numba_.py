@@ -17,10 +17,11 @@ from ldprecover.kernels import numpy_
 from ldprecover.kernels.xxhash32 import BASE, PRIME2, PRIME3, PRIME4, bucket_ranges
 from ldprecover.types import Int64Array, UInt8Array, UInt16Array, UInt32Array
 
-__all__ = ["grr_counts", "olh_counts", "oue_counts", "walsh_hadamard"]
+__all__ = ["grr_counts", "olh_counts", "olh_counts_and_sizes", "oue_counts", "walsh_hadamard"]
 
 _BLOCK = 1 << 15  # OLH reports prepared at once
 _INNER = 1 << 11  # OLH reports that stay in the first-level cache over all items
+_SIZED = 1 << 10  # the same where the reports' sizes are counted too
 _TABLES = 4  # interleaved GRR tables: equal items in a row then do not wait for each other's store
 _NARROW = 1 << 12  # items up to which several tables stay in the first-level cache
 _COLUMNS = 256  # words of a line that OUE adds at once
@@ -46,6 +47,17 @@ def olh_counts(seeds: UInt32Array, buckets: UInt16Array, d: int, g: int) -> Int6
         lo, width = bucket_ranges(buckets[block], g)
         _olh(seeds[block] + np.uint32(BASE), lo, width, products, counts)
     return counts
+
+
+def olh_counts_and_sizes(seeds: UInt32Array, buckets: UInt16Array, d: int, g: int) -> tuple[Int64Array, Int64Array]:
+    """Return the same, and for each report the number of items that its seed hashes to its bucket."""
+    counts, sizes = np.zeros(d, dtype=np.int64), np.zeros(len(seeds), dtype=np.uint32)
+    products = np.arange(d, dtype=np.uint32) * np.uint32(PRIME3)
+    for start in range(0, len(seeds), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        lo, width = bucket_ranges(buckets[block], g)
+        _olh_sized(seeds[block] + np.uint32(BASE), lo, width, products, counts, sizes[block])
+    return counts, sizes.astype(np.int64)
 
 
 def oue_counts(rows: UInt8Array, d: int) -> Int64Array:
@@ -118,6 +130,27 @@ def _olh(base, lo, width, products, counts):  # type: ignore[no-untyped-def]
                 h = uint32(uint32(h ^ uint32(h >> uint32(13))) * uint32(PRIME3))
                 h = uint32(h ^ uint32(h >> uint32(16)))
                 total = uint32(total + uint32(uint32(h - first[i]) < size[i]))
+            counts[v] += int64(total)
+
+
+@_compiled(uint32[::1], uint32[::1], uint32[::1], uint32[::1], int64[::1], uint32[::1])
+def _olh_sized(base, lo, width, products, counts, sizes):  # type: ignore[no-untyped-def]
+    """Add the supports of reports, as `_olh` does, and to each report's size what it supports."""
+    for start in range(0, len(base), _SIZED):
+        stop = min(len(base), start + _SIZED)
+        b, first, size, own = base[start:stop], lo[start:stop], width[start:stop], sizes[start:stop]
+        for v in range(len(products)):
+            product = products[v]
+            total = uint32(0)
+            for i in range(stop - start):
+                h = uint32(b[i] + product)
+                h = uint32(uint32(uint32(h << uint32(17)) | uint32(h >> uint32(15))) * uint32(PRIME4))
+                h = uint32(uint32(h ^ uint32(h >> uint32(15))) * uint32(PRIME2))
+                h = uint32(uint32(h ^ uint32(h >> uint32(13))) * uint32(PRIME3))
+                h = uint32(h ^ uint32(h >> uint32(16)))
+                hit = uint32(uint32(h - first[i]) < size[i])
+                total = uint32(total + hit)
+                own[i] = uint32(own[i] + hit)
             counts[v] += int64(total)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ldprecover.kernels.xxhash32 import BASE, PRIME2, PRIME3, PRIME4, bucket_ranges
 from ldprecover.types import BoolArray, FloatArray, Int64Array, UInt8Array, UInt16Array, UInt32Array, UInt64Array
 
-__all__ = ["grr_counts", "olh_counts", "oue_counts", "transform_floats", "walsh_hadamard"]
+__all__ = ["grr_counts", "olh_counts", "olh_counts_and_sizes", "oue_counts", "transform_floats", "walsh_hadamard"]
 
 _CHUNK = 1 << 16  # items that GRR widens to numpy's index type at once
 _CELLS = 1 << 16  # (report, item) tests that OLH makes at once
@@ -44,6 +44,17 @@ def olh_counts(seeds: UInt32Array, buckets: UInt16Array, d: int, g: int) -> Int6
     The longer of the two axes is the inner one. With at least 8192 reports in a block, numpy's
     inner loops are as long as its internal buffer, and broadcasting costs nothing.
     """
+    return _olh(seeds, buckets, d, g, None)
+
+
+def olh_counts_and_sizes(seeds: UInt32Array, buckets: UInt16Array, d: int, g: int) -> tuple[Int64Array, Int64Array]:
+    """Return the same, and for each report the number of items that its seed hashes to its bucket."""
+    sizes = np.zeros(len(seeds), dtype=np.int64)
+    return _olh(seeds, buckets, d, g, sizes), sizes
+
+
+def _olh(seeds: UInt32Array, buckets: UInt16Array, d: int, g: int, sizes: Int64Array | None) -> Int64Array:
+    """Return the counts, and add each report's number of items to its size where sizes are given."""
     counts = np.zeros(d, dtype=np.int64)
     products = np.arange(d, dtype=np.uint32) * _PRIME3
     scratch = _Scratch()
@@ -54,7 +65,8 @@ def olh_counts(seeds: UInt32Array, buckets: UInt16Array, d: int, g: int) -> Int6
     for start in range(0, len(seeds), size):
         block = slice(start, start + size)
         lo, width = bucket_ranges(buckets[block], g)
-        count(seeds[block] + np.uint32(BASE), lo, width, products, counts)
+        of = None if sizes is None else sizes[block]
+        count(seeds[block] + np.uint32(BASE), lo, width, products, counts, of)
     return counts
 
 
@@ -67,7 +79,13 @@ class _Scratch:
         self._hits: BoolArray = _aligned(_CELLS, np.bool_)
 
     def count_along_reports(
-        self, base: UInt32Array, lo: UInt32Array, width: UInt32Array, products: UInt32Array, counts: Int64Array
+        self,
+        base: UInt32Array,
+        lo: UInt32Array,
+        width: UInt32Array,
+        products: UInt32Array,
+        counts: Int64Array,
+        sizes: Int64Array | None,
     ) -> None:
         """Add the supports of up to 65536 reports."""
         padded = -(-len(base) // _LANES) * _LANES
@@ -82,10 +100,18 @@ class _Scratch:
             column = products[items, None]
             self._test(base, lo, width, column, hits[: len(column), : len(base)])
             np.add.reduce(words[: len(column)], axis=2, out=sums[items])
+            if sizes is not None:  # of at most 64 items, so that they sum in a byte
+                sizes += np.add.reduce(hits[: len(column), : len(base)].view(np.uint8), axis=0, dtype=np.uint8)
         counts += sums.view(np.uint8).sum(axis=1, dtype=np.int64)
 
     def count_along_items(
-        self, base: UInt32Array, lo: UInt32Array, width: UInt32Array, products: UInt32Array, counts: Int64Array
+        self,
+        base: UInt32Array,
+        lo: UInt32Array,
+        width: UInt32Array,
+        products: UInt32Array,
+        counts: Int64Array,
+        sizes: Int64Array | None,
     ) -> None:
         """Add the supports of up to 255 reports."""
         step = _CELLS // len(base)
@@ -95,6 +121,8 @@ class _Scratch:
             hits = self._hits[: len(base) * len(row)].reshape(len(base), len(row))
             self._test(base[:, None], lo[:, None], width[:, None], row, hits)
             counts[items] += np.add.reduce(hits.view(np.uint8), axis=0, dtype=np.uint8)
+            if sizes is not None:
+                sizes += np.count_nonzero(hits, axis=1)
 
     def _test(
         self, base: UInt32Array, lo: UInt32Array, width: UInt32Array, products: UInt32Array, hits: BoolArray

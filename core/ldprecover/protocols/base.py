@@ -50,6 +50,10 @@ class FrequencyOracle(CraftedReports):
         """Return C(v), the number of reports that support v, for each of the d items."""
         return self.counts_from(self.summarise(reports))
 
+    def summarise_with_sizes(self, reports: Reports) -> tuple[Int64Array, Int64Array]:
+        """Return the summary of checked reports, and the number of items that each of them supports."""
+        return self.summarise(reports), self.support_sizes(reports)
+
     def tally_of_counts(self, counts: ArrayLike, n: int) -> Tally:
         """Return the tally of n reports from their support counts.
 

@@ -25,6 +25,9 @@ Search = int | Literal["exhaustive"]
 """How many random seeds a malicious user tries, or that all of the hash are searched."""
 
 
+_SLIGHT = 1e-9
+
+
 @dataclass(frozen=True)
 class CraftedReports(LocalRandomiser):
     """Reports that malicious users make of nothing but their wishes, and what such reports support on average.
@@ -56,6 +59,15 @@ class CraftedReports(LocalRandomiser):
         `weights` is the distribution that the encoded items are drawn from.
         """
         return _alike(weights, 1, 1.0, self.encoded_others())
+
+    def displacements(self) -> tuple[float, ...]:
+        """Return by how much less than q malicious reports may support an item that they are not for.
+
+        Each value is one that a recovery considers; none where they support it as honest reports do. Raises
+        ParameterError where it is not known.
+        """
+        displaced = self.q - self.encoded_others() / (self.domain_size - 1)
+        return (displaced,) if displaced > _SLIGHT * self.q else ()
 
     def craft(
         self, wanted: Int64Array, rng: np.random.Generator, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH

@@ -104,6 +104,14 @@ class GRR(FrequencyOracle):
         own = rng.binomial(held, self.p - self.q)
         return Tally(own + rng.multinomial(n - int(own.sum()), np.full(d, 1 / d)), n)
 
+    def population_tally(self, weights: FloatArray, n: int, rng: np.random.Generator) -> Tally:
+        """Return a tally of n honest reports, drawn from its exact law in O(d), however many they are.
+
+        Of an item drawn from the weights w a report is item v with probability q + (p - q) w(v).
+        """
+        law = self.q + (self.p - self.q) * weights
+        return Tally(rng.multinomial(n, law / law.sum()), n)
+
     def encoded_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
         held = self._true_counts(true_counts)
         return Tally(held, int(held.sum()))

@@ -207,6 +207,10 @@ class HR(FrequencyOracle):
     def encoded_others(self) -> float:
         return (self.domain_size - 1) / 2
 
+    def displacements(self) -> tuple[float, ...]:
+        """Refuse: reports of few columns support some half of the items and hardly the others, which shifts neither."""
+        raise self._lacks("a law of what malicious reports support beside their targets that is the same for all items")
+
     def craft(
         self, wanted: Int64Array, rng: np.random.Generator, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH
     ) -> Reports:

@@ -119,6 +119,13 @@ class OLH(FrequencyOracle):
     def summarise(self, reports: Reports) -> Int64Array:
         return kernels.olh_counts(reports["seed"], reports["bucket"], self.domain_size, self.hash_range)
 
+    def summarise_with_sizes(self, reports: Reports) -> tuple[Int64Array, Int64Array]:
+        # In one go, for the hashes are what takes time.
+        return kernels.olh_counts_and_sizes(reports["seed"], reports["bucket"], self.domain_size, self.hash_range)
+
+    def support_sizes(self, reports: Reports) -> Int64Array:
+        return self.summarise_with_sizes(reports)[1]
+
     def supports(self, reports: Reports) -> BoolArray:
         items = np.arange(self.domain_size, dtype=np.uint32)
         hit: BoolArray = self.buckets(reports["seed"][:, None], items) == reports["bucket"][:, None]

@@ -18,12 +18,15 @@ from ldprecover.recovery import (
     ldprecover,
     likelihood,
     post_processing,
+    unmix,
 )
 from ldprecover.recovery.base import AUTO, DEFAULT_ETA, MAX_ETA, NEEDS, Knowledge, Method, Option, Recovery
+from ldprecover.recovery.conclusions import Conclusions, Dropped
 from ldprecover.recovery.malicious import MALICIOUS_MODELS
 from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.share import MaliciousShare, estimate_share
-from ldprecover.recovery.simplex import project_simplex
+from ldprecover.recovery.simplex import noise_exceeds_signal, project_simplex
+from ldprecover.tally import Tally
 from ldprecover.types import Reports
 
 __all__ = [
@@ -33,6 +36,8 @@ __all__ = [
     "MAX_ETA",
     "METHODS",
     "NEEDS",
+    "Conclusions",
+    "Dropped",
     "Knowledge",
     "MaliciousShare",
     "Method",
@@ -55,6 +60,7 @@ METHODS: dict[str, Method] = {
         fiad.METHOD,
         *kmeans.METHODS,
         *likelihood.METHODS,
+        unmix.METHOD,
     )
 }
 
@@ -71,6 +77,8 @@ def recover(
     reports: "Reports | Callable[[], Iterable[Reports]] | ReportSource | None" = None,
     support: ArrayLike | None = None,
     options: Mapping[str, object] | None = None,
+    history: Iterable[tuple[FrequencyOracle, Tally]] = (),
+    canaries: Iterable[int] = (),
 ) -> Recovery:
     """Return what `method` recovers from poisoned, unbiased and unclipped frequencies of the d items.
 
@@ -78,7 +86,8 @@ def recover(
     `Knowledge`; one that is given and not used is checked all the same, and a note says so. `n` is the number
     of reports, `reports` the reports themselves, packed: an array, a function that returns an
     iterator over arrays and is called for each pass, or a ReportSource of the same oracle, which can have them
-    measured in other processes. `options` are the method's own.
+    measured in other processes. `history` are earlier rounds over the same items, each its oracle and its tally,
+    that are known to be clean. `options` are the method's own. `canaries` are the items that nobody holds.
     What is needed, promised and paid is in METHODS. Raises ParameterError, with the reason, for
     what a method cannot do.
     """
@@ -95,13 +104,28 @@ def recover(
         reports=_source(oracle, reports),
         support=None if support is None else finite_vector(support, "support"),
         options=chosen.checked({} if options is None else options),
+        history=history,  # type: ignore[arg-type]  # it checks what it is given
+        canaries=tuple(canaries),
     )
     refusal = chosen.refusal(oracle, knowledge.gives)
     if refusal is not None:
         raise ParameterError(refusal)
     recovery = chosen.recover(knowledge)
-    note = chosen.unused(knowledge)
-    return recovery if note is None else replace(recovery, notes=(*recovery.notes, note))
+    said = [chosen.unused(knowledge), _drowned(knowledge, recovery)]
+    notes = [note for note in said if note is not None]
+    return replace(recovery, notes=(*recovery.notes, *notes)) if notes else recovery
+
+
+def _drowned(knowledge: Knowledge, recovery: Recovery) -> str | None:
+    """Return the sentence on a round too small for its noise, of a method that does not state its own errors."""
+    if knowledge.n is None or recovery.conclusions is not None:
+        return None
+    if not noise_exceeds_signal(knowledge.poisoned, float(knowledge.oracle.variance(0.0, knowledge.n))):
+        return None
+    return (
+        "The noise of so few reports exceeds what tells the items apart: 1/d for every item is expected to be nearer "
+        "to their frequencies than the projection of the estimates is."
+    )
 
 
 def _source(

@@ -6,11 +6,14 @@ from types import MappingProxyType
 from typing import Literal
 
 from ldprecover._checks import finite_vector, real, whole
+from ldprecover.canaries import canary_indices
 from ldprecover.errors import ParameterError
 from ldprecover.items import target_indices
 from ldprecover.protocols import FrequencyOracle
+from ldprecover.recovery.conclusions import Conclusions
 from ldprecover.recovery.malicious import MALICIOUS_MODELS
 from ldprecover.recovery.reports import ReportSource
+from ldprecover.tally import Tally
 from ldprecover.types import FloatArray
 
 __all__ = ["AUTO", "DEFAULT_ETA", "MAX_ETA", "NEEDS", "Knowledge", "Method", "Option", "Recovery", "indices_named"]
@@ -19,8 +22,8 @@ DEFAULT_ETA, MAX_ETA = 0.2, 10.0
 AUTO = "auto"
 """The eta that is estimated from the counts instead of being assumed."""
 
-NEEDS = ("counts", "n", "reports", "targets")
-"""What a method can need: the frequencies, the number of reports, the reports themselves, the attacked items."""
+NEEDS = ("counts", "history", "n", "reports", "targets")
+"""What a method can need: the frequencies, earlier rounds, the number of reports, these themselves, attacked items."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +35,9 @@ class Knowledge:
     be attacked, as indices: kept sorted and once each, never all d of them. `malicious_model` names
     one of MALICIOUS_MODELS; `support` is the pi of the model custom: pi(v) is the share of malicious
     reports that support v. `n` is the number of reports behind the frequencies, `reports` the
-    reports. `options` are of the method alone, by name. Everything is checked, whether or not a
+    reports. `history` are the tallies of earlier rounds over the same items, with their oracles, whose reports are
+    taken to be honest. `options` are of the method alone, by name. `canaries` are the items that nobody holds, as
+    indices: evidence of what malicious reports did to all items alike. Everything is checked, whether or not a
     method uses it; what it does not use of `assumed` a note of the recovery names.
 
     Raises ParameterError.
@@ -47,6 +52,8 @@ class Knowledge:
     reports: ReportSource | None = None
     support: FloatArray | None = None
     options: Mapping[str, float] = field(default_factory=dict)
+    history: tuple[tuple[FrequencyOracle, Tally], ...] = ()
+    canaries: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         d = self.oracle.domain_size
@@ -79,6 +86,8 @@ class Knowledge:
             object.__setattr__(self, "support", support)
         object.__setattr__(self, "poisoned", poisoned)
         object.__setattr__(self, "targets", targets)
+        object.__setattr__(self, "history", _checked_history(self.history, d))
+        object.__setattr__(self, "canaries", canary_indices(self.canaries, d))
 
     @property
     def assumed(self) -> tuple[str, ...]:
@@ -88,6 +97,7 @@ class Knowledge:
             "targets": bool(self.targets),
             "malicious_model": self.malicious_model != "paper",
             "support": self.support is not None,
+            "history": bool(self.history),
         }
         return tuple(name for name, is_given in given.items() if is_given)
 
@@ -101,6 +111,8 @@ class Knowledge:
             known |= {"reports", "n"}
         if self.targets:
             known.add("targets")
+        if self.history:
+            known.add("history")
         return frozenset(known)
 
 
@@ -113,7 +125,8 @@ class Recovery:
     (1 + eta) f~_Z - eta f~_Y before refining, `recovered` the result. A method that drops reports
     has as `malicious` what the dropped ones estimate, as `genuine` what the kept ones do, and as
     `eta` their ratio: by the paper's Equation 1 the same relation. `notes` are sentences in
-    which the method says what it assumed and what came of it.
+    which the method says what it assumed and what came of it. `conclusions` are what it says of its errors and of
+    the attack, where it says anything.
     """
 
     method: str
@@ -125,6 +138,7 @@ class Recovery:
     genuine: FloatArray
     recovered: FloatArray
     notes: tuple[str, ...]
+    conclusions: Conclusions | None = None
 
 
 @dataclass(frozen=True)
@@ -153,6 +167,26 @@ def indices_named(items: Iterable[int]) -> str:
     return f"item {'index' if len(named) == 1 else 'indices'} {', '.join(named)}"
 
 
+def _checked_history(given: object, d: int) -> tuple[tuple[FrequencyOracle, Tally], ...]:
+    """Return earlier rounds as a tuple. Raises ParameterError for what is none, or is not of the d items."""
+    words = "history must be pairs of a frequency oracle and a tally"
+    if not isinstance(given, Iterable):
+        raise ParameterError(f"{words}, not {given!r:.40}")
+    rounds: list[tuple[FrequencyOracle, Tally]] = []
+    for pair in given:
+        match pair:
+            case (FrequencyOracle() as oracle, Tally() as tally):
+                rounds.append((oracle, tally))
+            case _:
+                raise ParameterError(f"{words}, not {pair!r:.40}")
+        if oracle.domain_size != d:
+            raise ParameterError(f"history must be of rounds over the same {d} items, not {oracle.domain_size}")
+        if tally.n < 1:
+            raise ParameterError("every round of the history must have a report")
+        tally.counts(oracle)
+    return tuple(rounds)
+
+
 def _no_reason(_: FrequencyOracle) -> str | None:
     return None
 
@@ -162,9 +196,11 @@ class Method:
     """A recovery method: its name, one line on it, what it takes and gives, and itself.
 
     `uses` are the fields of Knowledge that change its result where they are given, `needs` those
-    of NEEDS it cannot do without. `gives` says what `recovered` is: a `distribution` (not negative,
-    sums to one), `sum-one` (sums to one, may be negative) or `frequencies` (neither promised).
-    `cost` is one line. `unfit` returns why the method cannot work under a protocol, or None.
+    of NEEDS it cannot do without, `better_with` those it can do without and uses where they are there.
+    `gives` says what `recovered` is: a `distribution` (not negative, sums to one), `sum-one` (sums to
+    one, may be negative) or `frequencies` (neither promised).
+    `long` says that it takes more than milliseconds on a few thousand items. `cost` is one line.
+    `unfit` returns why the method cannot work under a protocol, or None.
     """
 
     name: str
@@ -172,6 +208,8 @@ class Method:
     uses: frozenset[str]
     recover: Callable[[Knowledge], Recovery]
     needs: frozenset[str] = frozenset({"counts"})
+    better_with: frozenset[str] = frozenset()
+    long: bool = False
     gives: Literal["distribution", "sum-one", "frequencies"] = "distribution"
     cost: str = "O(d log d)"
     options: tuple[Option, ...] = ()
@@ -185,7 +223,12 @@ class Method:
         reason = self.unfit(oracle)
         if reason is not None:
             return f"{self.name}: {reason}"
-        words = {"n": "the number of reports", "reports": "the reports themselves", "targets": "the attacked items"}
+        words = {
+            "history": "earlier rounds",
+            "n": "the number of reports",
+            "reports": "the reports themselves",
+            "targets": "the attacked items",
+        }
         missing = [words[need] for need in NEEDS if need in self.needs and need not in known]
         return f"{self.name} needs {' and '.join(missing)}" if missing else None
 

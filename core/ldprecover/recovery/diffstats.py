@@ -20,6 +20,7 @@ __all__ = ["METHOD"]
 _THRESHOLDS = 10  # candidate thresholds: the largest differences
 _ITEMS = 6  # items of which a removed report supports one
 _ALARM = 4.75  # normal quantile of the chi-squared test that lets it drop anything: one clean round in 1e6
+_USUAL = 0.5  # of honest reports: what is taken of more of them tells a popular item, not sizes too frequent
 _PASSED = 2.0  # normal quantile below which the sizes left are those of honest reports
 _EXPECTED = 5.0  # reports that a cell of the chi-squared test must be expected to hold
 
@@ -30,10 +31,12 @@ def _recover(knowledge: Knowledge) -> Recovery:
     Candidates are the sizes whose shares differ most from theory; among the reports of such sizes
     the six most supported items; and every combination of these. Removed are the reports of those sizes
     that support an item of the combination. Of all removals that leave the sizes as honest reports
-    have them, by chi-squared, the smallest is taken, or the one nearest to theory where none does.
+    have them, by chi-squared, the smallest is taken.
 
     Theory here is the exact law, and a removal is expected to take the honest reports along that
-    support one of the items too. Nothing is dropped where the sizes of all reports pass the test.
+    support one of the items too. Nothing is dropped where the sizes of all reports pass the test, nor where no
+    removal does: the reports then deviate in a way that this method does not see through, and what it took
+    would be honest for the most part.
     """
     oracle, source = knowledge.oracle, knowledge.reports
     assert source is not None  # the contract asks for them
@@ -45,8 +48,7 @@ def _recover(knowledge: Knowledge) -> Recovery:
         note = (
             f"The sizes of the {n} reports follow the law of honest reports (chi-squared {score:.4g}, {cells} cells)."
         )
-        nobody = _Flagged(np.zeros(law.size, np.bool_), np.empty(0, np.int64))
-        return drop(METHOD.name, knowledge, nobody, [note])
+        return drop(METHOD.name, knowledge, _nobody(law.size), [note])
 
     difference = np.abs(observed / n - law)
     difference[observed == 0] = 0
@@ -57,6 +59,8 @@ def _recover(knowledge: Knowledge) -> Recovery:
     patterns_of = source.total(partial(_patterns, sizes=ranked, items_of=items_of))
     for flagged, items, patterns in zip(range(1, ranked.size + 1), items_of, patterns_of, strict=True):
         sizes = ranked[:flagged]
+        if law[sizes].sum() > _USUAL:
+            break
         for chosen in range(1, 1 << items.size):
             number = chosen.bit_count()
             removed = patterns[:flagged, (np.arange(patterns.shape[1]) & chosen) != 0].sum(axis=1)
@@ -68,6 +72,12 @@ def _recover(knowledge: Knowledge) -> Recovery:
             picked = items[(chosen >> np.arange(items.size) & 1) != 0]
             best = min(best, _Removal(failed, int(removed.sum()), tried, sizes, picked), key=lambda r: r[:2])
 
+    if best.failed:
+        note = (
+            f"The sizes of the {n} reports do not follow the law of honest reports (chi-squared {score:.4g}, {cells} "
+            "cells), and no removal of sizes and items mends that, so nothing is dropped."
+        )
+        return drop(METHOD.name, knowledge, _nobody(law.size), [note])
     flagged_sizes = np.zeros(law.size, np.bool_)
     flagged_sizes[best.sizes] = True
     note = (
@@ -100,6 +110,10 @@ class _Flagged:
         bad: BoolArray = np.asarray(oracle.supported(reports, self.items).any(axis=1))
         bad[bad] = self.sizes[oracle.support_sizes(reports[bad])]
         return bad
+
+
+def _nobody(sizes: int) -> _Flagged:
+    return _Flagged(np.zeros(sizes, np.bool_), np.empty(0, np.int64))
 
 
 def _supports_by_size(oracle: FrequencyOracle, reports: Reports, *, sizes: Int64Array) -> Int64Array:

@@ -10,13 +10,14 @@ from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.base import Knowledge, Method, Option, Recovery, indices_named
 from ldprecover.recovery.detection import drop
-from ldprecover.recovery.reports import ReportSource, combinations
+from ldprecover.recovery.reports import ReportSource, combinations, pair_counts
 from ldprecover.types import BoolArray, Int64Array, Reports
 
 __all__ = ["METHOD", "Group", "abnormal_itemsets"]
 
 _ITEMS = 24  # highest estimates that are looked at; an attack on others has not raised them
 _GROUP = 12  # items of which all sets are tested: 2^12
+_SMALLEST = 3  # items of a group that is tested: a pair alone would take a ninth of the honest reports along
 _PAIR = 6.0  # standard errors by which pairs must be supported together too often for their items to be tested
 _ROUNDS = 6  # groups that are looked for in turn
 
@@ -36,20 +37,21 @@ class Group:
 def abnormal_itemsets(source: ReportSource, items: Int64Array, *, least: int, rate: float) -> list[Group]:
     """Return the groups of the items that hold abnormal sets, and these. Two passes for each, and one.
 
-    A group of up to 12 items is found whose pairs are supported together too often, and all its sets of
-    at least `least` items are tested, larger ones first: abnormal are those that more reports support, and no
-    abnormal set found before takes, than `FrequencyOracle.joint_support_threshold` leaves to honest ones.
-    Then the next group, among the reports left. Mining all sets of all items is exponential; a group of
-    malicious reports large enough to move estimates shows in the pairs of the items it raises.
+    A group of 3 to 12 items is found whose pairs are supported together too often, and all its sets of
+    at least `least` items are tested, or the whole group where it has fewer, larger sets first: abnormal are
+    those that more reports support, and no abnormal set found before takes, than
+    `FrequencyOracle.joint_support_threshold` leaves to honest ones. Then the next group, among the reports
+    left. Mining all sets of all items is exponential; a group of malicious reports large enough to move
+    estimates shows in the pairs of the items it raises.
     """
     found: list[Group] = []
     for _ in range(_ROUNDS):
         members = _linked(source.total(partial(_pairs, items=items, found=tuple(found))))
-        if members.size < least:
+        if members.size < min(least, _SMALLEST):
             break
         left = source.total(partial(_combinations_left, items=items[members], found=tuple(found)))
         # Since the first pass, n is known.
-        group = _tested(source.oracle, items[members], left, source.n or 0, least, rate)
+        group = _tested(source.oracle, items[members], left, source.n or 0, min(least, members.size), rate)
         if not group.itemsets:
             break
         found.append(group)
@@ -84,16 +86,8 @@ def _left(oracle: FrequencyOracle, reports: Reports, found: Sequence[Group]) -> 
 
 
 def _pairs(oracle: FrequencyOracle, reports: Reports, *, items: Int64Array, found: Sequence[Group]) -> Int64Array:
-    """Return how many of the reports left support both of two items; the last row and column are of all that are left.
-
-    Row and column i are of items[i].
-    """
-    left = _left(oracle, reports, found)
-    # Single precision is exact up to 2^24 reports, and a block has 2^21 at most.
-    bits = np.ones((len(left), items.size + 1), np.float32)
-    bits[:, :-1] = oracle.supported(left, items)
-    together: Int64Array = (bits.T @ bits).astype(np.int64)
-    return together
+    """Return the pair counts of the reports left."""
+    return pair_counts(oracle, _left(oracle, reports, found), items)
 
 
 def _combinations_left(
@@ -115,7 +109,8 @@ def _recover(knowledge: Knowledge) -> Recovery:
         raise ParameterError("fiad: there are no reports")
     most = min(_GROUP, items.size)
     sets = f"Sets of {least}" if least == most else f"Sets of {least} to {most}"
-    looked = f"{sets} of the {items.size} items with the highest estimates were looked at"
+    whole = ", and whole groups of three," if least > _SMALLEST else ""
+    looked = f"{sets}{whole} of the {items.size} items with the highest estimates were looked at"
     itemsets = [itemset for group in found for itemset in group.itemsets]
     if not itemsets:
         note = f"{looked}: none is supported by more reports than honest ones would."
@@ -179,7 +174,7 @@ METHOD = Method(
     cost="O(nd), two passes over the reports and two for each group of items found; memory O(d)",
     options=(
         Option("rate", 0.01, 1e-12, 0.5, "Bound on the probability that honest reports make a set abnormal"),
-        Option("least", 4, 2, _GROUP, "Items of the smallest sets looked at, no more than there are"),
+        Option("least", 4, 2, _GROUP, "Items of the smallest sets looked at; fewer where fewer items are linked"),
     ),
     unfit=_unfit,
 )

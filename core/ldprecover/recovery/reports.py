@@ -18,7 +18,7 @@ from ldprecover.protocols import FrequencyOracle
 from ldprecover.tally import Tally
 from ldprecover.types import BoolArray, Int64Array, Reports
 
-__all__ = ["ReportSource", "combinations", "size_counts"]
+__all__ = ["ReportSource", "combinations", "pair_counts", "size_counts"]
 
 T = TypeVar("T")
 
@@ -170,6 +170,17 @@ def combinations(bits: BoolArray) -> Int64Array:
     # Floats, for numpy multiplies matrices of integers slowly: in single precision, exact below 2^24.
     powers = np.exp2(np.arange(bits.shape[1], dtype=np.float32))
     return np.asarray((bits.astype(np.float32) @ powers).astype(np.int64))
+
+
+def pair_counts(oracle: FrequencyOracle, reports: Reports, items: Int64Array) -> Int64Array:
+    """Return how many reports support both of two items; the last row and column are of all reports.
+
+    Row and column i are of items[i].
+    """
+    # Single precision is exact up to 2^24 reports, and a block has 2^21 at most.
+    bits = np.ones((len(reports), items.size + 1), np.float32)
+    bits[:, :-1] = oracle.supported(reports, items)
+    return np.asarray((bits.T @ bits).astype(np.int64))
 
 
 def size_counts(oracle: FrequencyOracle, reports: Reports) -> Int64Array:

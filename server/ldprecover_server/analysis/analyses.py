@@ -28,7 +28,7 @@ from ldprecover_server.results import Results
 from ldprecover_server.rounds import KnownRound, Rounds
 from ldprecover_server.store import Store, StoredRound
 
-__all__ = ["INFER", "Analyses", "Caller", "Targets"]
+__all__ = ["INFER", "MAX_HISTORY", "Analyses", "Caller", "Targets"]
 
 INFER = "infer"
 """The targets that the earlier rounds of the series give."""
@@ -36,6 +36,9 @@ INFER = "infer"
 Targets = Sequence[str | int] | Literal["infer"]
 
 _EARLIER = 50  # rounds of a series that are looked at, the last ones
+MAX_HISTORY = 50
+"""The most rounds that a recovery takes as history."""
+
 _SMALL = 4096  # items up to which what reads no reports takes some milliseconds
 
 T = TypeVar("T")
@@ -95,17 +98,23 @@ class Analyses:
         malicious_model: str = "paper",
         support: Sequence[float] | None = None,
         options: Mapping[str, object] | None = None,
+        history: Sequence[str] = (),
         caller: Caller,
         on_progress: OnProgress | None = None,
     ) -> tuple[KnownRound, RecoverAnswer]:
         """Recover a round's frequencies; see `ldprecover.recover`.
 
-        Raises NoReportsError, ParameterError for what does not fit, ReportsGoneError for a method that needs
-        reports which are not kept, and what `Children.run` raises.
+        `history` names closed rounds over the same items, which the caller may read and knows to be clean.
+        A method that can do without the reports and uses them where they are there reads them where all are
+        kept.
+
+        Raises RoundNotFoundError, UnauthorizedError and ForbiddenError, also for the history; NoReportsError,
+        ParameterError for what does not fit, ReportsGoneError for a method that needs reports which are not
+        kept, and what `Children.run` raises.
         """
         chosen = METHODS.get(method)
 
-        def look() -> tuple[KnownRound, Tally, tuple[int, ...], list[StoredRound] | None, bool]:
+        def look() -> tuple[KnownRound, Tally, tuple[int, ...], list[StoredRound] | None, list[StoredRound], bool]:
             round = self._results.readable(identifier, caller.key)
             tally, complete = self._evidence(round)
             indices: tuple[int, ...] = ()
@@ -118,21 +127,33 @@ class Analyses:
                 indices = tuple(find_items(targets, round.parameters.items))
             if not tally.n:
                 raise NoReportsError("the round has no reports to recover from")
-            reads = chosen is not None and "reports" in chosen.needs and chosen.unfit(round.oracle) is None
+            reads = chosen is not None and chosen.unfit(round.oracle) is None and _reads(chosen, complete)
             if reads and not complete:
                 raise _gone(method)
-            return round, tally, indices, earlier, reads
+            return round, tally, indices, earlier, self._clean(round, history, caller.key), reads
 
-        round, tally, indices, earlier, reads = await caller.run(look)
+        round, tally, indices, earlier, clean, reads = await caller.run(look)
 
         def asked(tally: Tally) -> RecoverQuestion:
             shares = None if support is None else tuple(support)
             before = None if earlier is None else self._pooled(round, earlier)
             return RecoverQuestion(
-                round.oracle, tally, method, eta, indices, malicious_model, shares, dict(options or {}), before, reads
+                oracle=round.oracle,
+                tally=tally,
+                method=method,
+                eta=eta,
+                targets=indices,
+                malicious_model=malicious_model,
+                support=shares,
+                options=dict(options or {}),
+                earlier=before,
+                history=self._pooled(round, clean),
+                reads=reads,
+                canaries=round.parameters.canaries,
             )
 
-        if not reads and round.oracle.domain_size <= _SMALL:
+        long = reads or (chosen is not None and chosen.long)
+        if not long and round.oracle.domain_size <= _SMALL:
             return round, await caller.run(lambda: asked(tally).answer(None))
 
         def prepare() -> tuple[RecoverQuestion, Iterable[bytes] | None]:
@@ -143,7 +164,8 @@ class Analyses:
                 raise _gone(method)
             return asked(now), pieces
 
-        wanted = [method, eta, indices, malicious_model, support, sorted((options or {}).items()), _named(earlier)]
+        given = sorted((options or {}).items())
+        wanted = [method, eta, indices, malicious_model, support, given, _named(earlier), _named(clean)]
         name = partial(_name, "recover", round, tally, [reads, *wanted])
         return round, unpack_recovery(await self._answer(name, prepare, caller, on_progress))
 
@@ -166,7 +188,7 @@ class Analyses:
 
         def prepare() -> tuple[AlarmsQuestion, Iterable[bytes]]:
             now, complete, pieces = self._snapshot(round)
-            return AlarmsQuestion(round.oracle, now, rate, complete), pieces
+            return AlarmsQuestion(round.oracle, now, rate, complete, round.parameters.canaries), pieces
 
         name = partial(_name, "alarms", round, tally, [complete, rate])
         return round, unpack_alarms(await self._answer(name, prepare, caller, on_progress))
@@ -228,6 +250,25 @@ class Analyses:
             raise ParameterError(f"of the rounds before this one in the series {series} none is closed and has reports")
         return [stored for stored in found if self._results.readable(stored.id, key)]
 
+    def _clean(self, round: KnownRound, history: Sequence[str], key: str | None) -> list[StoredRound]:
+        """Return the rounds that the caller names as history, each once."""
+        if len(history) > MAX_HISTORY:
+            raise ParameterError(f"history must name at most {MAX_HISTORY} rounds, not {len(history)}")
+        found: dict[int, StoredRound] = {}
+        for identifier in history:
+            readable = self._results.readable(identifier, key)
+            stored, known = self._rounds.get(readable.id)
+            if known.seq == round.seq:
+                raise ParameterError("history: a round cannot be its own history")
+            if stored.state != "closed":
+                raise ParameterError(f"history: the round {stored.name} is open still")
+            if not stored.n:
+                raise ParameterError(f"history: the round {stored.name} has no reports")
+            if known.parameters.items != round.parameters.items:
+                raise ParameterError(f"history: the round {stored.name} has other items")
+            found[known.seq] = stored
+        return list(found.values())
+
     def _pooled(self, round: KnownRound, earlier: Sequence[StoredRound]) -> tuple[tuple[FrequencyOracle, Tally], ...]:
         found = []
         for stored in earlier:
@@ -236,6 +277,11 @@ class Analyses:
                 raise ParameterError(f"the round {stored.name} of the series has other items")
             found.append((other.oracle, self._store.tally(other.seq, other.oracle.summary_size)))
         return tuple(found)
+
+
+def _reads(method: Method, complete: bool) -> bool:
+    """Return whether a method is given a round's reports: where it needs them, or they are there and make it better."""
+    return "reports" in method.needs or (complete and "reports" in method.better_with)
 
 
 def _gone(method: str) -> ReportsGoneError:

@@ -12,7 +12,7 @@ from ldprecover.errors import ParameterError
 from ldprecover.estimates import Estimates
 from ldprecover.history import Suspects, suspects
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery import Recovery, ReportSource, recover
+from ldprecover.recovery import METHODS, Conclusions, Dropped, Recovery, ReportSource, recover
 from ldprecover.tally import Tally
 
 __all__ = [
@@ -54,7 +54,7 @@ class AlarmsAnswer:
 class RecoverQuestion:
     """What `ldprecover.recover` makes of a tally; `earlier` rounds, where they are given, tell the targets.
 
-    `reads` says whether the reports are there to be read.
+    `history` are rounds that are known to be clean. `reads` says whether the reports are there to be read.
     """
 
     kind: ClassVar[str] = "recover"
@@ -67,7 +67,9 @@ class RecoverQuestion:
     support: tuple[float, ...] | None
     options: Mapping[str, object]
     earlier: tuple[tuple[FrequencyOracle, Tally], ...] | None
+    history: tuple[tuple[FrequencyOracle, Tally], ...]
     reads: bool
+    canaries: tuple[int, ...] = ()
 
     def answer(self, reports: ReportSource | None) -> RecoverAnswer:
         """Recover. Raises ParameterError for what does not fit."""
@@ -75,25 +77,31 @@ class RecoverQuestion:
         if self.earlier is not None:
             targets = suspects(self.oracle, self.tally, self.earlier).items
             nobody = not targets
+        # Where nothing was raised, the stretch by an assumed eta only adds noise.
+        method = METHODS.get(self.method)
+        calm = nobody and method is not None and "eta" in method.uses
         try:
             recovery = recover(
                 self.oracle,
                 Estimates.of(self.oracle, self.tally).frequencies,
                 method=self.method,
-                eta=self.eta,
+                eta=0.0 if calm else self.eta,
                 targets=targets,
                 malicious_model=self.malicious_model,
                 n=self.tally.n,
                 reports=reports,
                 support=self.support,
                 options=self.options,
+                history=self.history,
+                canaries=self.canaries,
             )
         except ParameterError as error:
             if not nobody:
                 raise
             raise ParameterError(f"{error}; {NOBODY}") from error
         if nobody:
-            recovery = replace(recovery, notes=(*recovery.notes, f"Targets were inferred: {NOBODY}."))
+            assumed = ", and eta is 0" if calm else ""
+            recovery = replace(recovery, notes=(*recovery.notes, f"Targets were inferred: {NOBODY}{assumed}."))
         return RecoverAnswer(self.tally.n, recovery)
 
 
@@ -106,10 +114,12 @@ class AlarmsQuestion:
     tally: Tally
     rate: float
     reads: bool
+    canaries: tuple[int, ...] = ()
 
     def answer(self, reports: ReportSource | None) -> AlarmsAnswer:
         """Run the tests. Raises ParameterError."""
-        return AlarmsAnswer(self.tally.n, self.reads, raise_alarms(self.oracle, self.tally, reports, rate=self.rate))
+        alarms = raise_alarms(self.oracle, self.tally, reports, rate=self.rate, canaries=self.canaries)
+        return AlarmsAnswer(self.tally.n, self.reads, alarms)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +152,10 @@ def pack(answer: Answer) -> bytes:
 def unpack_recovery(data: bytes) -> RecoverAnswer:
     """Return the answer to a RecoverQuestion."""
     found = _decoded(data)
-    return RecoverAnswer(found["n"], _made(Recovery, found["recovery"]))
+    recovery = found["recovery"]
+    if recovery["conclusions"] is not None:
+        recovery["conclusions"] = _conclusions(recovery["conclusions"])
+    return RecoverAnswer(found["n"], _made(Recovery, recovery))
 
 
 def unpack_alarms(data: bytes) -> AlarmsAnswer:
@@ -178,6 +191,12 @@ def _array(code: int, data: memoryview) -> Any:
     if code != _ARRAY:
         raise ValueError(f"no answer has the extension {code}")
     return np.frombuffer(data, dtype="<f8")
+
+
+def _conclusions(found: dict[str, Any]) -> Conclusions:
+    found["suspects"] = [(item, probability) for item, probability in found["suspects"]]
+    found["dropped"] = [_made(Dropped, each) for each in found["dropped"]]
+    return _made(Conclusions, found)
 
 
 T = TypeVar("T")

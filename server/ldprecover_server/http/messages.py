@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from ldprecover.canaries import MAX_CANARIES
 from ldprecover.protocols import MAX_DOMAIN_SIZE, MAX_EPSILON, MIN_EPSILON, PROTOCOLS, own_parameters
 from ldprecover_server.access.tickets import MAX_COUNT
+from ldprecover_server.analysis.analyses import MAX_HISTORY
 from ldprecover_server.retention import PATTERN
 from ldprecover_server.rounds import NAME
 
@@ -15,6 +17,8 @@ __all__ = [
     "Accepted",
     "AlarmRaised",
     "Alarms",
+    "ConclusionsDrawn",
+    "DroppedReports",
     "Export",
     "Frequencies",
     "JobStatus",
@@ -31,10 +35,12 @@ __all__ = [
     "Round",
     "RoundSummary",
     "Rounds",
+    "SetAside",
     "Stats",
     "Status",
     "Suspect",
     "Suspected",
+    "SuspectedItem",
     "Version",
 ]
 
@@ -55,6 +61,8 @@ ReadAccess = Annotated[
     Literal["public", "key"], Meta(description="Who may read frequencies and recover: anyone, or analyst keys.")
 ]
 _RETENTION = 'How long packed reports are kept once counted: "forever", "none", or hours or days as "36h" or "7d".'
+_CANARIES = "Indices of the items that nobody holds, in ascending order."
+_QUARANTINE = "Whether reports that no honest user sends are set aside: accepted and stored, but counted nowhere else."
 _SERIES = "The series of rounds over the same items, in the same order, that this one is compared with; or none."
 
 
@@ -106,6 +114,16 @@ class NewRound(_ItemsAndOwn, kw_only=True):
     access: Access = "open"
     read_access: ReadAccess = "public"
     retention: Annotated[str, Meta(pattern=PATTERN, description=_RETENTION, examples=["30d"])] = "forever"
+    canaries: Annotated[
+        Annotated[int, Meta(ge=1, le=MAX_CANARIES)]
+        | Annotated[list[Annotated[str, Meta(min_length=1)]], Meta(min_length=1, max_length=MAX_CANARIES)]
+        | None,
+        Meta(
+            description="Items that nobody holds, which are added after the others: their labels, or how many, to be "
+            'labelled "canary 1", "canary 2" and so on.'
+        ),
+    ] = None
+    quarantine: Annotated[bool, Meta(description=_QUARANTINE)] = False
     series: Annotated[
         Annotated[str, Meta(pattern=ROUND_NAME)] | None, Meta(description=_SERIES, examples=["weekly"])
     ] = None
@@ -148,6 +166,14 @@ class RecoverRequest(_Request):
         dict[str, int | float],
         Meta(description="The method's own options, numbers by name."),
     ] = {}
+    history: Annotated[
+        list[str],
+        Meta(
+            max_length=MAX_HISTORY,
+            description="Closed rounds over the same items that are known to be clean, ids or names. None is taken "
+            "that is not named.",
+        ),
+    ] = []
 
 
 class _Head(Struct, kw_only=True):
@@ -167,7 +193,11 @@ else:
 class _Brief(_HeadAndOwn, kw_only=True):
     p: Annotated[float | None, Meta(description="Null where the round's protocol is a plugin that is not loaded.")]
     q: Annotated[float | None, Meta(description="Null as p is.")]
-    digest: Annotated[str, Meta(description="SHA-256 over protocol, epsilon, hash range and items.")]
+    canaries: Annotated[tuple[int, ...], Meta(description=_CANARIES)]
+    quarantine: Annotated[bool, Meta(description=_QUARANTINE)]
+    digest: Annotated[
+        str, Meta(description="SHA-256 over protocol, epsilon, hash range, items, canaries and quarantine.")
+    ]
     access: Access
     read_access: ReadAccess
     retention: Annotated[str, Meta(description=_RETENTION)]
@@ -182,11 +212,25 @@ class Parameters(_Brief, kw_only=True):
     items: Annotated[tuple[str, ...], Meta(description="Labels; item i is the i-th.")]
 
 
+class SetAside(Struct):
+    """How many reports are in a round's quarantine: in neither n nor any count."""
+
+    sizes: Annotated[int, Meta(description="For supporting a number of items that no honest report does.")]
+    seeds: Annotated[
+        int | None,
+        Meta(description="For a hash seed that comes too often; null until that is known, soon after the closing."),
+    ]
+
+
+_SetAside = Annotated[SetAside | None, Meta(description="Reports set aside; null where the round sets none aside.")]
+
+
 class RoundSummary(_Brief, kw_only=True):
     """A round, its state and the number of reports counted, without its items."""
 
     state: Literal["open", "closed"]
     n: Annotated[int, Meta(description="Reports counted.")]
+    quarantined: _SetAside
     opened_at: str
     closed_at: str | None
 
@@ -237,6 +281,8 @@ class Frequencies(Struct, kw_only=True):
     frequencies: list[float] | None
     standard_errors: list[float] | None
     sum: Annotated[float | None, Meta(description="Sum of the frequencies; 1 expected of honest reports.")]
+    canaries: Annotated[tuple[int, ...], Meta(description=_CANARIES)]
+    quarantined: _SetAside
     mean: Annotated[
         MeanOfNumbers | UnsetType | None,
         Meta(description='Of a round for numbers, GRR over the items "-1" and "1"; else absent.'),
@@ -248,6 +294,7 @@ class Stats(Struct):
 
     round: str
     reports: Annotated[int, Meta(description="Reports counted: n.")]
+    quarantined: _SetAside
     duplicates: Annotated[int, Meta(description="Submissions that had been stored before.")]
     refusals: Annotated[dict[str, int], Meta(description="Submissions refused, by type of problem.")]
 
@@ -271,6 +318,8 @@ else:
 class Export(_ExportAndOwn, kw_only=True):
     """A round on its own: enough to estimate and to recover without the server."""
 
+    canaries: Annotated[list[int] | UnsetType, Meta(description=_CANARIES)] = UNSET
+    quarantined: Annotated[SetAside | UnsetType, Meta(description="Of a round that sets reports aside.")] = UNSET
     n: int
     counts: list[int]
     digest: Annotated[str, Meta(description="Of the parameters, as in GET /rounds/{id}/parameters.")]
@@ -298,7 +347,10 @@ class MethodSummary(Struct):
 
     name: str
     summary: str
-    needs: Annotated[list[str], Meta(description="Of counts, n, reports, targets: what it cannot do without.")]
+    needs: Annotated[list[str], Meta(description="Of counts, history, n, reports, targets: what it must have.")]
+    better_with: Annotated[
+        list[str], Meta(description="Of the same: what it can do without and uses where it is there.")
+    ]
     uses: Annotated[list[str], Meta(description="Fields of the request that change its result.")]
     gives: Annotated[
         Literal["distribution", "sum-one", "frequencies"],
@@ -324,7 +376,7 @@ class AlarmRaised(Struct):
     raised: bool
     statistic: float
     threshold: float
-    rate: Annotated[float, Meta(description="Probability that honest reports raise it.")]
+    rate: Annotated[float, Meta(description="At least the probability that honest reports raise it.")]
     meaning: str
 
 
@@ -357,6 +409,37 @@ class Suspected(Struct):
     suspects: list[Suspect]
 
 
+class SuspectedItem(Struct):
+    """An item that reports were made to raise."""
+
+    item: Annotated[int, Meta(description="Index.")]
+    label: str
+    probability: float
+
+
+class DroppedReports(Struct):
+    """Reports that a screen left out."""
+
+    screen: str
+    what: str
+    reports: int
+
+
+class ConclusionsDrawn(Struct, kw_only=True):
+    """How sure a method is of its result, and what it says of the attack; null where it says nothing."""
+
+    standard_deviations: list[float] | None
+    lower: Annotated[list[float] | None, Meta(description="Of intervals that hold 95 % of the frequencies.")]
+    upper: list[float] | None
+    attack_probability: float | None
+    beta: Annotated[float | None, Meta(description="Share of malicious reports among all.")]
+    beta_low: Annotated[float | None, Meta(description="Of beta's interval at 95 %.")]
+    beta_high: float | None
+    suspects: Annotated[list[SuspectedItem], Meta(description="The most probable first.")]
+    dropped: list[DroppedReports]
+    history_weight: Annotated[float | None, Meta(description="Probability that the history is a guide to this round.")]
+
+
 class Recovered(Struct, kw_only=True):
     """A recovery from the poisoned counts; columns follow the items."""
 
@@ -373,6 +456,7 @@ class Recovered(Struct, kw_only=True):
     genuine: Annotated[list[float], Meta(description="The estimate before refining.")]
     recovered: Annotated[list[float], Meta(description="The result: see the method's `gives`.")]
     notes: Annotated[list[str], Meta(description="What the method says about this result.")]
+    conclusions: Annotated[ConclusionsDrawn | None, Meta(description="Of methods that draw any.")]
 
 
 class JobStatus(Struct):

@@ -4,6 +4,7 @@ from ldprecover_server.store.checking import Finding
 from ldprecover_server.store.commit import Batch, Outcome, Sealed
 from ldprecover_server.store.deletion import Progress, for_seconds
 from ldprecover_server.store.rounds import CURRENT, StoredRound, Unread
+from ldprecover_server.store.screening import SetAside
 from ldprecover_server.store.segments import StoredReports
 from ldprecover_server.store.store import Store
 
@@ -14,6 +15,7 @@ __all__ = [
     "Outcome",
     "Progress",
     "Sealed",
+    "SetAside",
     "Store",
     "StoredReports",
     "StoredRound",

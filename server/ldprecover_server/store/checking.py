@@ -15,7 +15,7 @@ from ldprecover.errors import LDPRecoverError
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_server.store.deletion import count_at_most
 from ldprecover_server.store.rounds import Rounds, parameters_of
-from ldprecover_server.store.schema import rounds, segments, submission_keys, tallies
+from ldprecover_server.store.schema import quarantine, rounds, segments, submission_keys, tallies
 from ldprecover_server.store.segments import leading, list_segments, read_segments
 
 __all__ = ["Checking", "Finding"]
@@ -56,7 +56,8 @@ class Checking(Rounds):
                 return
             if round.state == "gone":
                 left = sum(
-                    count_at_most(connection, table, table.c.round == seq) for table in (segments, submission_keys)
+                    count_at_most(connection, table, table.c.round == seq)
+                    for table in (segments, quarantine, submission_keys)
                 )
                 yield Finding(round.name, "rows of a deleted round, yet to go", 0, left, fault=False)
                 return
@@ -92,9 +93,10 @@ class Checking(Rounds):
         """Each submission left a key, and had one report at least."""
         count = sa.select(sa.func.count()).select_from(submission_keys).where(submission_keys.c.round == round.seq)
         found = connection.scalars(count).one()
-        if found > tally.n:
-            yield Finding(round.name, "submission keys, at most one for each report", tally.n, found)
-        if tally.n and not found:
+        accepted = tally.n + self._aside_by_size(connection, round.seq) + round.seeds_quarantined
+        if found > accepted:
+            yield Finding(round.name, "submission keys, at most one for each report", accepted, found)
+        if accepted and not found:
             yield Finding(round.name, "submission keys, at least one for any reports", 1, found)
 
     def _check_reports(
@@ -110,6 +112,7 @@ class Checking(Rounds):
         if stored != kept:
             what = "reports in segments" if not round.purged else f"reports in segments, {round.purged} being purged"
             yield Finding(round.name, what, kept, stored)
+        yield from self._check_quarantine(connection, round, oracle)
         if round.retention == 0 or round.purged:
             return
         again, bad = self._recount(connection, round.seq, oracle, whole)
@@ -123,6 +126,27 @@ class Checking(Rounds):
             yield Finding(round.name, what, int(expected[first]), int(counted[first]))
         elif (again.summary != tally.summary).any():
             yield Finding(round.name, "tallies that are not those of the reports", 0, 1)
+
+    def _aside_by_size(self, connection: sa.Connection, seq: int) -> int:
+        """Return how many reports the tallies say were set aside by their size."""
+        total = sa.select(sa.func.coalesce(sa.func.sum(tallies.c.quarantined), 0)).where(tallies.c.round == seq)
+        return int(connection.scalars(total).one())
+
+    def _check_quarantine(self, connection: sa.Connection, round: Any, oracle: FrequencyOracle) -> Iterator[Finding]:
+        """Each report that was set aside is there, unless retention has let it go."""
+        mine = quarantine.c.round == round.seq
+        whole = sa.and_(quarantine.c.n > 0, sa.func.length(quarantine.c.data) == quarantine.c.n * oracle.report_size)
+        damaged = sa.select(sa.func.count()).select_from(quarantine).where(mine, sa.not_(whole))
+        if found := connection.scalars(damaged).one():
+            yield Finding(round.name, "rows of the quarantine whose size is not that of their reports", 0, found)
+        if round.retention is not None:
+            return
+        total = sa.select(quarantine.c.reason, sa.func.sum(quarantine.c.n).label("total")).where(mine)
+        stored = {row.reason: int(row.total) for row in connection.execute(total.group_by(quarantine.c.reason))}
+        counted = {"size": self._aside_by_size(connection, round.seq), "seed": round.seeds_quarantined}
+        for reason, number in counted.items():
+            if stored.get(reason, 0) != number:
+                yield Finding(round.name, f"reports set aside by their {reason}", number, stored.get(reason, 0))
 
     def _recount(
         self, connection: sa.Connection, seq: int, oracle: FrequencyOracle, whole: sa.ColumnElement[bool]

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from ldprecover.tally import Tally
 from ldprecover_server.store.at_once import AtOnce
 from ldprecover_server.store.database import Database, upsert
-from ldprecover_server.store.schema import rounds, segments, tallies
+from ldprecover_server.store.schema import quarantine, rounds, segments, tallies
 
 __all__ = ["Batch", "Commit", "Outcome", "Sealed", "Submitted"]
 
@@ -34,10 +34,15 @@ class Submitted(Protocol):
 
 @dataclass(frozen=True)
 class Sealed:
-    """What a batch adds to its round: packed reports in no order, and their tally."""
+    """What a batch adds to its round: packed reports in no order, and their tally.
+
+    `aside` are the packed reports that are set aside for their size, `aside_n` of them, in neither of the two.
+    """
 
     data: bytes
     tally: Tally
+    aside: bytes = b""
+    aside_n: int = 0
 
 
 class Batch(Protocol):
@@ -52,7 +57,7 @@ class Batch(Protocol):
         """Submissions in order of arrival."""
 
     def seal(self, fresh: Sequence[int]) -> Sealed:
-        """Return segment and tally of the submissions at these positions."""
+        """Return segment, tally and what is set aside of the submissions at these positions."""
 
 
 class Commit:
@@ -65,12 +70,14 @@ class Commit:
         state = sa.select(rounds.c.state, rounds.c.retention)
         self._state = state.where(rounds.c.seq == sa.bindparam("seq")).with_for_update(read=True)
         self._insert_segment = sa.insert(segments)
+        self._insert_aside = sa.insert(quarantine).values(reason="size")
         mine = sa.and_(tallies.c.round == sa.bindparam("seq"), tallies.c.process == sa.bindparam("number"))
         # Locked before it is read: should two processes ever have one number, both still count.
         self._tally = sa.select(tallies.c.n, tallies.c.counts).where(mine).with_for_update()
         self._first_tally = insert(tallies).on_conflict_do_nothing().returning(tallies.c.n)
         put = sa.update(tallies).where(mine, tallies.c.n == sa.bindparam("old_n"))
         put = put.values(n=sa.bindparam("new_n"), counts=sa.bindparam("new"), token=sa.bindparam("own"))
+        put = put.values(quarantined=tallies.c.quarantined + sa.bindparam("aside", type_=sa.BigInteger))
         self._put_locked = put
         self._put_as_left = put.where(tallies.c.token == sa.bindparam("own"))
         self._written: dict[int, Tally] = {}
@@ -101,7 +108,7 @@ class Commit:
             for batch in sorted(batches, key=lambda batch: batch.seq):
                 outcomes[batch.seq], sealed = self._store(connection, batch, hour)
                 if sealed is not None:
-                    totals[batch.seq] = self._add(connection, process, batch.seq, sealed.tally, known.get(batch.seq))
+                    totals[batch.seq] = self._add(connection, process, batch.seq, sealed, known.get(batch.seq))
         self._written, self._writer = totals, writer
         return [outcomes[batch.seq] for batch in batches]
 
@@ -112,6 +119,8 @@ class Commit:
         if there is None or len(keys) < len(batch.submissions):
             return None
         sealed = batch.seal(range(len(keys)))
+        if sealed.aside_n:
+            return None
         total = there + sealed.tally
         wish = AtOnce(
             round=batch.seq,
@@ -160,16 +169,21 @@ class Commit:
             return outcomes, None
         sealed = batch.seal(fresh)
         if round.retention != 0:  # else what is counted is all that ever reaches the disk
-            segment = {"round": batch.seq, "hour": hour, "n": sealed.tally.n, "data": sealed.data}
-            connection.execute(self._insert_segment, segment)
+            here = {"round": batch.seq, "hour": hour}
+            if sealed.tally.n:
+                connection.execute(self._insert_segment, {**here, "n": sealed.tally.n, "data": sealed.data})
+            if sealed.aside_n:
+                connection.execute(self._insert_aside, {**here, "n": sealed.aside_n, "data": sealed.aside})
         return outcomes, sealed
 
-    def _add(self, connection: sa.Connection, process: int, seq: int, added: Tally, written: Tally | None) -> Tally:
+    def _add(self, connection: sa.Connection, process: int, seq: int, sealed: Sealed, written: Tally | None) -> Tally:
         """Add to the process's tally of a round, and return it."""
+        added, aside = sealed.tally, sealed.aside_n
 
         def put(statement: sa.Update, there: Tally) -> Tally | None:
             total = there + added
             values = {**mine, "old_n": there.n, "new_n": total.n, "new": total.to_bytes(), "own": self._database.token}
+            values["aside"] = aside
             return total if connection.execute(statement, values).rowcount == 1 else None
 
         mine = {"seq": seq, "number": process}
@@ -177,7 +191,7 @@ class Commit:
             return total
         row = connection.execute(self._tally, mine).one_or_none()
         if row is None:
-            first = {"round": seq, "process": process, "n": added.n, "counts": added.to_bytes()}
+            first = {"round": seq, "process": process, "n": added.n, "counts": added.to_bytes(), "quarantined": aside}
             if connection.scalar(self._first_tally, {**first, "token": self._database.token}) is not None:
                 return added
             row = connection.execute(self._tally, mine).one()

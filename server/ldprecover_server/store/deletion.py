@@ -15,7 +15,7 @@ from ldprecover_server.errors import RoundNotFoundError
 from ldprecover_server.store.jobs import delete_jobs
 from ldprecover_server.store.room import Room
 from ldprecover_server.store.rounds import StoredRound, find
-from ldprecover_server.store.schema import jobs, metadata, rounds, segments, submission_keys
+from ldprecover_server.store.schema import jobs, metadata, quarantine, rounds, segments, submission_keys
 from ldprecover_server.store.segments import leading, list_segments
 
 __all__ = ["COUNTED_AT_MOST", "Deletion", "GoOn", "Piece", "Progress", "count_at_most", "for_seconds", "in_pieces"]
@@ -30,7 +30,8 @@ _FIRST, _MOST = 256, 1 << 16  # rows of one transaction
 _OTHERS = [
     table
     for table in metadata.sorted_tables
-    if table not in (segments, submission_keys) and any(key.column is rounds.c.seq for key in table.foreign_keys)
+    if table not in (segments, quarantine, submission_keys)
+    and any(key.column is rounds.c.seq for key in table.foreign_keys)
 ]
 """Every other table of a round's rows: so few of them that they go in one transaction."""
 
@@ -101,8 +102,12 @@ class Deletion(Room):
         """Delete what is left of rounds that are gone, while there is time. Raises ServiceError."""
         rows, gone = 0, self._gone()
         for seq in gone:
-            for table in (self._delete_segments(seq), self._delete_keys(seq)):
-                progress = in_pieces(table, go_on)
+            for piece in (
+                self._delete_segments(seq, segments),
+                self._delete_keys(seq),
+                self._delete_segments(seq, quarantine),
+            ):
+                progress = in_pieces(piece, go_on)
                 rows += progress.rows
                 if not progress.done:
                     return Progress(rows, False)
@@ -123,7 +128,7 @@ class Deletion(Room):
             return sum(
                 count_at_most(connection, table, table.c.round == seq)
                 for seq in self._gone()
-                for table in (segments, submission_keys)
+                for table in (segments, quarantine, submission_keys)
             )
 
     def purge(self, go_on: GoOn = lambda: True) -> Progress:
@@ -134,8 +139,9 @@ class Deletion(Room):
             found = connection.execute(bounded.where(rounds.c.retention > 0, rounds.c.state != "gone")).all()
         for round in found:
             # A segment's reports came during its hour: none is deleted before its time, none kept an hour longer.
-            progress = in_pieces(self._purge_segments(round.seq, now - round.retention), go_on)
-            rows, done = rows + progress.rows, done and progress.done
+            for table in (segments, quarantine):
+                progress = in_pieces(self._purge_segments(round.seq, table, now - round.retention), go_on)
+                rows, done = rows + progress.rows, done and progress.done
         if rows:
             self.forget()
         return Progress(rows, done)
@@ -152,15 +158,15 @@ class Deletion(Room):
         with self.database.read() as connection:
             return connection.scalars(sa.select(rounds.c.seq).where(rounds.c.state == "gone")).all()
 
-    def _delete_segments(self, seq: int) -> Piece:
+    def _delete_segments(self, seq: int, table: sa.Table) -> Piece:
         def piece(limit: int) -> int:
             with self.database.write() as connection:
                 self.database.take_turn(connection)
-                listed = leading(list_segments(connection, seq, 0)[:limit], _BYTES)
+                listed = leading(list_segments(connection, seq, 0, table=table)[:limit], _BYTES)
                 if not listed:
                     return 0
-                first = sa.and_(segments.c.round == seq, segments.c.id <= listed[-1].id)
-                return connection.execute(sa.delete(segments).where(first)).rowcount
+                first = sa.and_(table.c.round == seq, table.c.id <= listed[-1].id)
+                return connection.execute(sa.delete(table).where(first)).rowcount
 
         return piece
 
@@ -182,20 +188,21 @@ class Deletion(Room):
 
         return piece
 
-    def _purge_segments(self, seq: int, hour: int) -> Piece:
-        """Delete segments of hours before this one."""
-        over = segments.c.hour < hour
+    def _purge_segments(self, seq: int, table: sa.Table, hour: int) -> Piece:
+        """Delete segments of hours before this one, or what was set aside in them."""
+        over = table.c.hour < hour
 
         def piece(limit: int) -> int:
             with self.database.write() as connection:
                 self.database.take_turn(connection)
-                listed = leading(list_segments(connection, seq, 0, None, over)[:limit], _BYTES)
+                listed = leading(list_segments(connection, seq, 0, None, over, table=table)[:limit], _BYTES)
                 if not listed:
                     return 0
-                first = sa.and_(segments.c.round == seq, over, segments.c.id <= listed[-1].id)
-                purged = connection.scalars(sa.delete(segments).where(first).returning(segments.c.n)).all()
-                count = {"purged": rounds.c.purged + sum(purged), "rewritten": rounds.c.rewritten + 1}
-                connection.execute(sa.update(rounds).where(rounds.c.seq == seq).values(count))
+                first = sa.and_(table.c.round == seq, over, table.c.id <= listed[-1].id)
+                purged = connection.scalars(sa.delete(table).where(first).returning(table.c.n)).all()
+                if table is segments:
+                    count = {"purged": rounds.c.purged + sum(purged), "rewritten": rounds.c.rewritten + 1}
+                    connection.execute(sa.update(rounds).where(rounds.c.seq == seq).values(count))
                 return len(purged)
 
         return piece

@@ -27,7 +27,8 @@ _BYTES = 1 << 20  # of segments that are joined
 _LISTED = 200_000  # segments among which those to be joined are drawn
 _JOINED = 1000  # segments at the most
 
-_TO_MIX = sa.and_(rounds.c.state == "closed", sa.not_(rounds.c.mixed))
+# Before it is mixed a round is screened, which goes by the segments as they were.
+_TO_MIX = sa.and_(rounds.c.state == "closed", sa.not_(rounds.c.mixed), rounds.c.screened)
 
 
 class Mixing(Rounds, Deletion):

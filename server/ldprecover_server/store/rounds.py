@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from ldprecover.errors import ParameterError
 from ldprecover.parameters import RoundParameters, digest_of
 from ldprecover.protocols import PROTOCOLS
+from ldprecover.quarantine import Quarantined, judges_seeds
 from ldprecover.tally import Tally
 from ldprecover_server.errors import (
     NameTakenError,
@@ -28,7 +29,7 @@ CURRENT = "current"
 
 _LIVE = rounds.c.state != "gone"  # a round that is deleted has rows for a while: see `deletion`
 
-_BRIEF = [column for column in rounds.c if column.name != "items"]
+_BRIEF = [column for column in rounds.c if column.name not in ("items", "canaries", "recurring")]
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class StoredRound:
     retention: int | None
     series: str | None
     n: int
+    quarantined: Quarantined | None
+    """Reports that were set aside; None for a round that sets none aside."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,8 @@ class Unread:
     protocol: str
     epsilon: float
     domain_size: int
+    canaries: tuple[int, ...]
+    quarantine: bool
     digest: str
 
 
@@ -85,6 +90,9 @@ class Rounds(Room):
             "parameter": parameters.parameter,
             "given_seeds": parameters.given_seeds,
             "items": items,
+            "canaries": msgspec.json.encode(parameters.canaries) if parameters.canaries else None,
+            "quarantine": parameters.quarantine,
+            "screened": not (parameters.quarantine and judges_seeds(parameters.oracle)),
             "access": access,
             "read_access": read_access,
             "retention": retention,
@@ -128,9 +136,11 @@ class Rounds(Room):
     def unread(self, seq: int) -> Unread:
         """Return what can be said of a round whose protocol is not loaded. Raises RoundNotFoundError."""
         row = self._row(seq)
-        items = _labels(row)
-        digest = digest_of(row.protocol, row.epsilon, items, row.parameter, given_seeds=row.given_seeds)
-        return Unread(row.protocol, row.epsilon, len(items), digest)
+        items, canaries = _labels(row), _canaries(row)
+        digest = digest_of(
+            row.protocol, row.epsilon, items, row.parameter, canaries, row.quarantine, given_seeds=row.given_seeds
+        )
+        return Unread(row.protocol, row.epsilon, len(items), canaries, row.quarantine, digest)
 
     def _row(self, seq: int) -> Any:
         with self.database.read() as connection:
@@ -154,6 +164,12 @@ class Rounds(Room):
         """Return the sum of every process's tally of a round, summaries of this size. Raises RoundNotFoundError."""
         with self.database.read() as connection:
             return tally_of(connection, seq, size)
+
+    def counted(self, seq: int, size: int) -> tuple[Tally, Quarantined | None]:
+        """Return a round's tally, and how many reports are set aside in the same moment. Raises RoundNotFoundError."""
+        with self.database.read() as connection:
+            tally = tally_of(connection, seq, size)
+            return tally, _aside(connection.execute(_query().where(rounds.c.seq == seq)).one())
 
     def add_refusals(self, counts: Mapping[tuple[int, str], int]) -> None:
         """Add refusals by round (its place in the order of opening) and reason; of rounds that are gone, none."""
@@ -183,11 +199,29 @@ def parameters_of(row: Any) -> RoundParameters:
     """Return the parameters in a round's row. Raises PluginNotLoadedError."""
     if row.protocol not in PROTOCOLS:
         raise PluginNotLoadedError(f"this server has not loaded the plugin {row.protocol!r}, the protocol of the round")
-    return RoundParameters(row.protocol, row.epsilon, _labels(row), row.parameter, given_seeds=row.given_seeds)
+    return RoundParameters(
+        row.protocol,
+        row.epsilon,
+        _labels(row),
+        row.parameter,
+        given_seeds=row.given_seeds,
+        canaries=_canaries(row),
+        quarantine=row.quarantine,
+    )
 
 
 def _labels(row: Any) -> tuple[str, ...]:
     return tuple(msgspec.json.decode(row.items, type=list[str]))
+
+
+def _canaries(row: Any) -> tuple[int, ...]:
+    return () if row.canaries is None else tuple(msgspec.json.decode(row.canaries, type=list[int]))
+
+
+def _aside(row: Any) -> Quarantined | None:
+    if not row.quarantine:
+        return None
+    return Quarantined(int(row.aside), int(row.seeds_quarantined) if row.screened else None)
 
 
 def tally_of(connection: sa.Connection, seq: int, size: int) -> Tally:
@@ -203,8 +237,12 @@ def tally_of(connection: sa.Connection, seq: int, size: int) -> Tally:
 
 
 def _query() -> sa.Select[Any]:
-    total = sa.select(sa.func.coalesce(sa.func.sum(tallies.c.n), 0)).where(tallies.c.round == rounds.c.seq)
-    return sa.select(*_BRIEF, total.scalar_subquery().label("total")).where(_LIVE)
+    mine = tallies.c.round == rounds.c.seq
+    total, aside = (
+        sa.select(sa.func.coalesce(sa.func.sum(column), 0)).where(mine).scalar_subquery()
+        for column in (tallies.c.n, tallies.c.quarantined)
+    )
+    return sa.select(*_BRIEF, total.label("total"), aside.label("aside")).where(_LIVE)
 
 
 def find(connection: sa.Connection, identifier: str) -> StoredRound:
@@ -235,4 +273,5 @@ def _stored(row: Any) -> StoredRound:
         row.retention,
         row.series,
         int(row.total),
+        _aside(row),
     )

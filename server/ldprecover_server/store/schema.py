@@ -7,7 +7,18 @@ columns (row versions, places in files) does link the two until the round is clo
 
 import sqlalchemy as sa
 
-__all__ = ["access_keys", "jobs", "metadata", "refusals", "rounds", "secrets", "segments", "submission_keys", "tallies"]
+__all__ = [
+    "access_keys",
+    "jobs",
+    "metadata",
+    "quarantine",
+    "refusals",
+    "rounds",
+    "secrets",
+    "segments",
+    "submission_keys",
+    "tallies",
+]
 
 metadata = sa.MetaData()
 
@@ -30,6 +41,8 @@ rounds = sa.Table(
     sa.Column("parameter", sa.Integer),  # the protocol's own, such as a hash range; null where it has none
     sa.Column("given_seeds", sa.Integer),  # of how many public seeds each ticket picks one; null for none
     sa.Column("items", sa.LargeBinary, nullable=False),  # JSON array of the labels, in UTF-8
+    sa.Column("canaries", sa.LargeBinary),  # JSON array of the indices of items that nobody holds; null for none
+    sa.Column("quarantine", sa.Boolean, nullable=False, server_default=sa.false()),  # whether reports are set aside
     sa.Column("access", sa.String(8), nullable=False),  # who may submit: open, key, ticket
     sa.Column("read_access", sa.String(8), nullable=False),  # who may read: public, key
     sa.Column("retention", sa.Integer),  # hours that segments are kept; null for ever, 0 not at all
@@ -43,6 +56,13 @@ rounds = sa.Table(
     sa.Column("mixed", sa.Boolean, nullable=False, server_default=sa.false()),  # once closed: see `mixing`
     sa.Column("mixed_key", sa.LargeBinary(16)),  # keys up to this one are mixed
     sa.Column("mixed_segment", sa.BigInteger),  # segments up to this one are not mixed, later ones are
+    # False while reports may have to be set aside by their seeds, which is known once it is closed: see `screening`.
+    sa.Column("screened", sa.Boolean, nullable=False, server_default=sa.true()),
+    sa.Column("recurring", sa.LargeBinary),  # <u4, the seeds that come too often, once they are known until all is done
+    sa.Column("screened_segment", sa.BigInteger),  # segments up to this one have no report left under such a seed
+    sa.Column(
+        "seeds_quarantined", sa.BigInteger, nullable=False, server_default="0"
+    ),  # reports set aside by their seed
     sqlite_autoincrement=True,  # the current round is the one opened last: seq is never given twice
 )
 
@@ -66,6 +86,20 @@ segments = sa.Table(
     sa.Index("ix_segments_round_id", "round", "id"),
 )
 
+# Reports that are set aside: accepted, and counted nowhere else. They are not mixed: honest ones are hardly ever among
+# them.
+quarantine = sa.Table(
+    "quarantine",
+    metadata,
+    sa.Column("id", _Id, primary_key=True, autoincrement=True),
+    _round_column(),
+    sa.Column("reason", sa.String(4), nullable=False),  # size, seed
+    sa.Column("hour", sa.Integer, nullable=False),  # as their segment had it, or would have
+    sa.Column("n", sa.Integer, nullable=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),  # packed reports
+    sa.Index("ix_quarantine_round_id", "round", "id"),
+)
+
 tallies = sa.Table(
     "tallies",
     metadata,
@@ -74,6 +108,7 @@ tallies = sa.Table(
     sa.Column("n", sa.BigInteger, nullable=False),
     sa.Column("counts", sa.LargeBinary, nullable=False),  # <i8, the tally's summary
     sa.Column("token", sa.LargeBinary(16)),  # of the process that wrote it last; processes draw theirs at random
+    sa.Column("quarantined", sa.BigInteger, nullable=False, server_default="0"),  # reports set aside by their size
 )
 
 refusals = sa.Table(

@@ -88,7 +88,7 @@ class StoredReports:
         if now is not None and now.rewritten == then.rewritten:
             return then
         if self._read or now is None or (now.counted, now.purged) != (then.counted, then.purged):
-            raise ReportsGoneError("reports of the round were deleted or mixed since they were asked for")
+            raise ReportsGoneError("reports of the round were deleted, mixed or set aside since they were asked for")
         return now
 
 
@@ -124,14 +124,22 @@ class Segments(Room):
 
 
 def list_segments(
-    connection: sa.Connection, seq: int, after: int, upto: int | None = None, *which: sa.ColumnElement[bool]
+    connection: sa.Connection,
+    seq: int,
+    after: int,
+    upto: int | None = None,
+    *which: sa.ColumnElement[bool],
+    table: sa.Table = segments,
 ) -> list[Any]:
-    """Return the next segments of a round after an id, without their reports: id, n and size in bytes."""
-    size = sa.func.length(segments.c.data).label("size")
-    query = sa.select(segments.c.id, segments.c.n, size).where(segments.c.round == seq, segments.c.id > after, *which)
+    """Return the next segments of a round after an id, without their reports: id, n and size in bytes.
+
+    Or those of another table of packed reports, the quarantine.
+    """
+    size = sa.func.length(table.c.data).label("size")
+    query = sa.select(table.c.id, table.c.n, size).where(table.c.round == seq, table.c.id > after, *which)
     if upto is not None:
-        query = query.where(segments.c.id <= upto)
-    return list(connection.execute(query.order_by(segments.c.id).limit(_LISTED)))
+        query = query.where(table.c.id <= upto)
+    return list(connection.execute(query.order_by(table.c.id).limit(_LISTED)))
 
 
 def leading(listed: list[Any], size: int = PIECE_BYTES) -> list[Any]:

@@ -16,6 +16,7 @@ from ldprecover_server.store.mixing import Mixing
 from ldprecover_server.store.opening import open_database
 from ldprecover_server.store.room import Clock
 from ldprecover_server.store.schema import rounds, secrets
+from ldprecover_server.store.screening import Screening
 from ldprecover_server.store.segments import Segments
 
 __all__ = ["Store"]
@@ -23,7 +24,7 @@ __all__ = ["Store"]
 _PROBE_BYTES = 1 << 18
 
 
-class Store(Mixing, Checking, Segments, Keys):
+class Store(Screening, Mixing, Checking, Segments, Keys):
     """Everything the service keeps. Methods are safe to call from several threads."""
 
     def __init__(

@@ -13,7 +13,14 @@ from ldprecover_experiments.comparison import ESTIMATES, Comparison
 from ldprecover_experiments.demo_settings import DemoSettings
 
 TRUE = np.array([0.5, 0.3, 0.1, 0.05, 0.03, 0.01, 0.01])
-ERRORS = {"genuine": 0.001, "poisoned": 0.1, "projected": 0.05, "recovered": 0.04, "recovered_targets": 0.01}
+ERRORS = {
+    "genuine": 0.001,
+    "poisoned": 0.1,
+    "projected": 0.05,
+    "recovered": 0.04,
+    "unmixed": 0.02,
+    "recovered_targets": 0.01,
+}
 
 
 @pytest.fixture
@@ -46,7 +53,7 @@ def test_json_has_exactly_the_promised_keys(figures: Comparison) -> None:
     assert written["targets"] == [figures.items[6]]
 
 
-@pytest.mark.parametrize("width", [80, 100, 132])
+@pytest.mark.parametrize("width", [90, 100, 132])
 def test_the_picture_shows_every_column_and_fits(figures: Comparison, width: int) -> None:
     drawn = _drawn(figures, width)
     assert max(map(len, drawn.splitlines())) <= width
@@ -54,15 +61,23 @@ def test_the_picture_shows_every_column_and_fits(figures: Comparison, width: int
         assert name in drawn
     assert "projected only" in " ".join(drawn.split()) or "projected" in drawn
     row = next(line for line in drawn.splitlines() if "New York" in line)
-    assert [word for word in row.split()[3:] if word[0].isdigit()] == ["50.0", "49.9", "40.0", "45.0", "46.0", "49.0"]
+    assert [word for word in row.split()[3:] if word[0].isdigit()] == [
+        "50.0",
+        "49.9",
+        "40.0",
+        "45.0",
+        "46.0",
+        "48.0",
+        "49.0",
+    ]
 
 
 @pytest.mark.parametrize(
     ("width", "shown", "spared", "bars"),
     [
-        (79, ["poisoned", "projected", "recovered", "recovered*"], "genuine", True),
-        (60, ["poisoned", "recovered", "recovered*"], "genuine, projected only", True),
-        (40, ["poisoned", "recovered*"], "genuine, projected only, recovered", False),
+        (80, ["poisoned", "projected", "recovered", "unmixed", "recovered*"], "genuine", True),
+        (60, ["poisoned", "unmixed", "recovered*"], "genuine, projected only, recovered", True),
+        (40, ["poisoned", "recovered*"], "genuine, projected only, recovered, unmixed", False),
     ],
 )
 def test_a_narrow_terminal_gets_fewer_columns_whole_and_is_told(
@@ -75,7 +90,14 @@ def test_a_narrow_terminal_gets_fewer_columns_whole_and_is_told(
     header = next(line for line in shares.splitlines() if line.startswith("item"))
     row = next(line for line in shares.splitlines() if "New" in line)
     assert header.replace("only", "projected").split()[1:] == ["true", *shown]  # its first word is on the line above
-    percent = {"true": 50.0, "poisoned": 40.0, "projected": 45.0, "recovered": 46.0, "recovered*": 49.0}
+    percent = {
+        "true": 50.0,
+        "poisoned": 40.0,
+        "projected": 45.0,
+        "recovered": 46.0,
+        "unmixed": 48.0,
+        "recovered*": 49.0,
+    }
     assert [float(word) for word in row.split() if word[0].isdigit()] == [percent[name] for name in ("true", *shown)]
     assert ("█" in row) is bars
     for name, mse in figures.mse.items():  # none is left out here
@@ -100,11 +122,12 @@ def test_a_terminal_without_unicode_gets_bars_of_ascii(figures: Comparison) -> N
 
 
 def test_the_sentences_have_the_figures_numbers(figures: Comparison) -> None:
-    attack, untargeted, targeted = sentences(figures)
+    attack, untargeted, unmixed, targeted = sentences(figures)
     assert "from 1.00e-06" in attack
     assert "to 1.00e-02" in attack
     assert "from a true 1.0% to an estimated 11.0%" in attack
     assert "leaves 25% of that MSE; LDPRecover without the targets leaves 16%, and 89.3% of that gain" in untargeted
+    assert "leaves 4%, 6.25 times better than projection alone: all targets together come out 1.9 points" in unmixed
     assert "leaves 1%, 25 times better than projection" in targeted
     assert "come out 0.9 points above their genuine estimate, not 3.9 points above" in targeted
 
@@ -117,7 +140,7 @@ def test_the_sentences_say_so_where_recovery_does_not_help(figures: Comparison) 
     worse = sentences(with_errors(projected=0.2, recovered=0.3, recovered_targets=0.4))
     assert "Projection on the simplex alone does not lower it (4.00e-02)" in worse[1]
     assert "LDPRecover without the targets makes it worse (9.00e-02)" in worse[1]
-    assert "leaves 1.6e+03%, 4 times worse than projection" in worse[2]
+    assert "leaves 1.6e+03%, 4 times worse than projection" in worse[3]
     assert "no gain beyond the projection's" in sentences(with_errors(recovered=0.06))[1]
     only = sentences(with_errors(projected=0.2))[1]
     assert "does not lower it (4.00e-02); LDPRecover without the targets leaves 16%." in only
@@ -125,16 +148,16 @@ def test_the_sentences_say_so_where_recovery_does_not_help(figures: Comparison) 
 
 def test_targets_that_come_out_the_same_are_not_set_against_themselves(figures: Comparison) -> None:
     alike = replace(figures, estimates={**figures.estimates, "recovered_targets": figures.estimates["recovered"]})
-    assert sentences(alike)[2].endswith("come out 3.9 points above their genuine estimate, told or not.")
+    assert sentences(alike)[3].endswith("come out 3.9 points above their genuine estimate, told or not.")
 
 
 def test_an_error_of_nothing_at_all_is_no_reason_to_fail(figures: Comparison) -> None:
     """With two items and few users a recovery can be exact."""
     exact: dict[str, np.ndarray | None] = {**figures.estimates, "recovered_targets": TRUE}
-    assert "leaves 0%, better than projection alone" in sentences(replace(figures, estimates=exact))[2]
+    assert "leaves 0%, better than projection alone" in sentences(replace(figures, estimates=exact))[3]
     assert (
         "leaves 0%, as much as projection alone"
-        in sentences(replace(figures, estimates={**exact, "projected": TRUE}))[2]
+        in sentences(replace(figures, estimates={**exact, "projected": TRUE}))[3]
     )
 
 
@@ -146,7 +169,7 @@ def test_without_targets_there_is_neither_gain_nor_ldprecover_star(figures: Comp
     drawn = _drawn(untargeted)
     assert "FG" not in drawn
     assert "recovered*" not in drawn
-    assert len(sentences(untargeted)) == 2
+    assert len(sentences(untargeted)) == 3
 
 
 def test_without_an_attacker_it_says_so(figures: Comparison) -> None:

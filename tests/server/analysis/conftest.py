@@ -53,6 +53,7 @@ def recovery(method: str, **fields: Any) -> RecoverQuestion:
         "support": None,
         "options": {},
         "earlier": None,
+        "history": (),
         "reads": True,
     }
     return RecoverQuestion(**(usual | fields))

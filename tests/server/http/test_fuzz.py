@@ -108,7 +108,12 @@ def test_any_bytes_are_json_or_refused(
             "epsilon": st.floats() | st.integers(-1, 12),
             "items": st.lists(st.text(st.characters(codec=None), max_size=3), max_size=4),
         },
-        optional={"name": st.text(max_size=3), "hash_range": st.none() | st.integers(0, 70_000)},
+        optional={
+            "name": st.text(max_size=3),
+            "hash_range": st.none() | st.integers(0, 70_000),
+            "canaries": st.none() | st.integers(-1, 5) | st.lists(st.text(max_size=2), max_size=3),
+            "quarantine": st.booleans(),
+        },
     )
 )
 def test_any_json_opens_a_round_as_asked_or_none(in_process: InProcess, body: Any) -> None:
@@ -121,11 +126,16 @@ def test_any_json_opens_a_round_as_asked_or_none(in_process: InProcess, body: An
             opened["epsilon"],
             tuple(opened["items"]),
             {name: opened[name] for name in own_parameters()},
+            canaries=opened["canaries"],
+            quarantine=opened["quarantine"],
         )
         assert told.digest == opened["digest"]
-        assert {name: opened[name] for name in body if body[name] is not None} == {
-            name: value for name, value in body.items() if value is not None
-        }
+        asked = {name: value for name, value in body.items() if value is not None}
+        added, d = asked.pop("canaries", 0), len(opened["items"])
+        number = added if isinstance(added, int) else len(added)
+        assert opened["canaries"] == list(range(d - number, d))
+        opened["items"] = opened["items"][: d - number]
+        assert {name: opened[name] for name in asked} == asked
         in_process.request("DELETE", f"/rounds/{opened['id']}", headers=in_process.admin)
 
 

@@ -45,6 +45,7 @@ async def list_methods(request: Request, round: Named, caller: Caller) -> Respon
                     name=method.name,
                     summary=method.summary,
                     needs=sorted(method.needs),
+                    better_with=sorted(method.better_with),
                     uses=sorted(method.uses),
                     gives=method.gives,
                     cost=method.cost,

@@ -10,13 +10,14 @@ from anyio import to_thread
 from fastapi import Depends, Path, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from ldprecover.quarantine import Quarantined
 from ldprecover_server.access.access import Access
 from ldprecover_server.analysis.analyses import Analyses
 from ldprecover_server.analysis.jobs import Jobs
 from ldprecover_server.errors import BusyError, ServiceError
 from ldprecover_server.http.bodies import BIG, Bodies, Body, Limit
 from ldprecover_server.http.decoding import decode
-from ldprecover_server.http.messages import ProblemDetails
+from ldprecover_server.http.messages import ProblemDetails, SetAside
 from ldprecover_server.http.problems import MEDIA_TYPE
 from ldprecover_server.lanes import Lane
 from ldprecover_server.metrics import Metrics
@@ -39,6 +40,7 @@ __all__ = [
     "described",
     "read",
     "rooms_of",
+    "set_aside",
 ]
 
 KEY, OPTIONAL_KEY = "Key", "OptionalKey"
@@ -106,6 +108,11 @@ def rooms_of(request: Request) -> Rooms:
     """Return the rooms of the app that a request came to."""
     rooms: Rooms = request.app.state.rooms
     return rooms
+
+
+def set_aside(quarantined: Quarantined | None) -> SetAside | None:
+    """Return how many reports are set aside, as answers have it."""
+    return None if quarantined is None else SetAside(quarantined.sizes, quarantined.seeds)
 
 
 _ROUND = "An id, a name, or `current`."

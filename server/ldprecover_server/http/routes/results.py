@@ -10,6 +10,8 @@ from starlette.responses import Response
 
 from ldprecover import Estimates, Tally
 from ldprecover.protocols.harmony import Mean, is_for_numbers
+from ldprecover.quarantine import Quarantined
+from ldprecover_server.analysis.analyses import MAX_HISTORY
 from ldprecover_server.analysis.analyses import Caller as Asker
 from ldprecover_server.analysis.children import OnProgress
 from ldprecover_server.analysis.questions import RecoverAnswer
@@ -31,8 +33,15 @@ from ldprecover_server.errors import (
 from ldprecover_server.http import paths
 from ldprecover_server.http.answers import column, json
 from ldprecover_server.http.callers import PREFER, wants_job, while_there
-from ldprecover_server.http.messages import Frequencies, JobStatus, MeanOfNumbers, Recovered, RecoverRequest
-from ldprecover_server.http.routes.common import Caller, CurrentOrNamed, Rooms, described, read, rooms_of
+from ldprecover_server.http.messages import (
+    ConclusionsDrawn,
+    Frequencies,
+    JobStatus,
+    MeanOfNumbers,
+    Recovered,
+    RecoverRequest,
+)
+from ldprecover_server.http.routes.common import Caller, CurrentOrNamed, Rooms, described, read, rooms_of, set_aside
 from ldprecover_server.http.routes.rounds import BODY
 from ldprecover_server.results import Results
 from ldprecover_server.rounds import KnownRound
@@ -54,7 +63,7 @@ READ = (
 ANALYSIS = (AnalysesBusyError, AnalysisTimeoutError, AnalysisTooLargeError, AnalysisFailedError)
 """How an analysis may be refused."""
 
-_SLACK = 4096
+_SLACK = 4096 + 160 * MAX_HISTORY
 _NUMBER = 26  # bytes of JSON that one number takes at the most, with the comma and a space
 
 
@@ -62,10 +71,10 @@ _NUMBER = 26  # bytes of JSON that one number takes at the most, with the comma 
 async def get_frequencies(request: Request, round: CurrentOrNamed, caller: Caller) -> Response:
     """Unbiased, unclipped estimates with standard errors, of every report answered before."""
     results = rooms_of(request).results
-    return await caller.run(lambda: json(_frequencies(*results.tally(round, caller.key))))
+    return await caller.run(lambda: json(_frequencies(*results.counted(round, caller.key))))
 
 
-def _frequencies(round: KnownRound, tally: Tally) -> Frequencies:
+def _frequencies(round: KnownRound, tally: Tally, aside: Quarantined | None) -> Frequencies:
     oracle = round.oracle
     estimates = Estimates.of(oracle, tally) if tally.n else None
     return Frequencies(
@@ -80,6 +89,8 @@ def _frequencies(round: KnownRound, tally: Tally) -> Frequencies:
         frequencies=column(estimates.frequencies) if estimates else None,
         standard_errors=column(estimates.standard_errors) if estimates else None,
         sum=estimates.sum if estimates else None,
+        canaries=round.parameters.canaries,
+        quarantined=set_aside(aside),
         mean=_mean(round, tally) if is_for_numbers(round.parameters) else UNSET,
     )
 
@@ -138,7 +149,7 @@ async def recover_frequencies(
 def _readable(results: Results, identifier: str, key: str | None) -> tuple[KnownRound, int]:
     """Return a round, and how many bytes a request to recover it may have.
 
-    That is every label, an index and a number for each item, and 4 KiB.
+    That is every label, an index and a number for each item, the names of other rounds, and 4 KiB.
     """
     round = results.readable(identifier, key)
     return round, round.labels_bytes + 2 * _NUMBER * round.oracle.domain_size + _SLACK
@@ -156,6 +167,7 @@ async def _recovered(
         malicious_model=wanted.malicious_model,
         support=wanted.support,
         options=wanted.options,
+        history=wanted.history,
         caller=caller,
         on_progress=tell,
     )
@@ -163,7 +175,8 @@ async def _recovered(
 
 
 def _written(round: KnownRound, wanted: RecoverRequest, answer: RecoverAnswer) -> bytes:
-    recovery = answer.recovery
+    recovery, items = answer.recovery, round.parameters.items
+    drawn = recovery.conclusions
     return msgspec.json.encode(
         Recovered(
             round=round.id,
@@ -173,11 +186,12 @@ def _written(round: KnownRound, wanted: RecoverRequest, answer: RecoverAnswer) -
             malicious_model=wanted.malicious_model,
             n=answer.n,
             malicious_sum=recovery.malicious_sum,
-            items=round.parameters.items,
+            items=items,
             poisoned=column(recovery.poisoned),
             malicious=column(recovery.malicious),
             genuine=column(recovery.genuine),
             recovered=column(recovery.recovered),
             notes=list(recovery.notes),
+            conclusions=None if drawn is None else msgspec.convert(drawn.to_dict(items), ConclusionsDrawn),
         )
     )

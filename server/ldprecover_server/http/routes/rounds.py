@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from ldprecover import ParameterError, RoundParameters
+from ldprecover.canaries import canary_labels
 from ldprecover.protocols import own_parameters
 from ldprecover_server.errors import (
     BodyTimeoutError,
@@ -38,7 +39,17 @@ from ldprecover_server.http.messages import (
     RoundSummary,
     Stats,
 )
-from ldprecover_server.http.routes.common import Admin, Anyone, Caller, Named, Rooms, described, read, rooms_of
+from ldprecover_server.http.routes.common import (
+    Admin,
+    Anyone,
+    Caller,
+    Named,
+    Rooms,
+    described,
+    read,
+    rooms_of,
+    set_aside,
+)
 from ldprecover_server.refusals import DUPLICATE
 from ldprecover_server.retention import hours, words
 from ldprecover_server.rounds import KnownRound
@@ -94,8 +105,16 @@ def _open(rooms: Rooms, new: NewRound) -> tuple[StoredRound, KnownRound]:
     if (new.items is None) == (new.domain_size is None):
         raise ParameterError("give either items or domain_size")
     items = tuple(new.items) if new.items is not None else tuple(map(str, range(new.domain_size or 0)))
+    canaries = canary_labels(items, new.canaries)
     own = {name: getattr(new, name) for name in own_parameters()}
-    parameters = RoundParameters.named(new.protocol, new.epsilon, items, own)
+    parameters = RoundParameters.named(
+        new.protocol,
+        new.epsilon,
+        items + canaries,
+        own,
+        canaries=range(len(items), len(items) + len(canaries)),
+        quarantine=new.quarantine,
+    )
     return rooms.rounds.open(
         new.name,
         parameters,
@@ -185,9 +204,9 @@ async def delete_round(request: Request, round: Named, caller: Admin) -> Respons
 @router.get(paths.ROUND + paths.STATS, **described(Stats, RoundNotFoundError, *_KEYED, *_STORE))
 async def get_stats(request: Request, round: Named, caller: Caller) -> Response:
     """Return what came of a round's submissions: reports, duplicates, and refusals by reason."""
-    known, tally, refused = await caller.run(rooms_of(request).results.stats, round, caller.key)
+    known, tally, aside, refused = await caller.run(rooms_of(request).results.stats, round, caller.key)
     duplicates = refused.pop(DUPLICATE, 0)
-    return json(Stats(known.id, tally.n, duplicates, refused))
+    return json(Stats(known.id, tally.n, set_aside(aside), duplicates, refused))
 
 
 @router.get(paths.ROUND + paths.EXPORT, **described(Export, RoundNotFoundError, *_KEYED, *_STORE))
@@ -208,6 +227,8 @@ def _brief(stored: StoredRound, known: KnownRound | Unread) -> dict[str, Any]:
             **parameters.own,
             "p": oracle.p,
             "q": oracle.q,
+            "canaries": parameters.canaries,
+            "quarantine": parameters.quarantine,
             "digest": parameters.digest,
         }
     return {
@@ -226,6 +247,7 @@ def _state(stored: StoredRound, known: KnownRound | Unread) -> dict[str, Any]:
     return _brief(stored, known) | {
         "state": stored.state,
         "n": stored.n,
+        "quarantined": set_aside(stored.quarantined),
         "opened_at": stored.opened_at,
         "closed_at": stored.closed_at,
     }

@@ -1,0 +1,133 @@
+"""`reproduce unmix` and `reproduce unseen`: the evaluation of un-mixing, and the search for what no alarm sees."""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+
+from ldprecover_cli.failures import UsageError, close_to
+from ldprecover_cli.output import note
+from ldprecover_cli.running import check_packages, finishing, make_folder, run_missing, show
+from ldprecover_cli.signals import ended_by_signals
+
+__all__ = ["evaluate", "search_unseen"]
+
+_PRINTED = ("overall", "by protocol:", "by attack:", "by data:")
+"""What is printed; all tables are in the folder."""
+
+
+def evaluate(
+    only: Sequence[str],
+    data: Sequence[str] | None,
+    column: str | None,
+    users: int | None,
+    trials: int,
+    seed: int,
+    out: Path,
+    jobs: int,
+) -> None:
+    """Run what is missing of the evaluation, and write its cells, means, tables and figures."""
+    check_packages()
+    from ldprecover_experiments.cells import CellFile, Run, replaced
+    from ldprecover_experiments.evaluation import DATA, DRIFT, Only, cells_of, cost, methods
+    from ldprecover_experiments.figures import draw_scores
+    from ldprecover_experiments.results import Results
+    from ldprecover_experiments.runner import Work, run_cells
+    from ldprecover_experiments.scores import Scores
+    from ldprecover_experiments.setting import crowds_of
+    from ldprecover_experiments.tables import summarise, summary_csv
+
+    named = _named(only, ("data", *(each.name for each in fields(Only))))
+    crowds = crowds_of(named.pop("data", ()) or data or DATA, column, users)
+    part = Only(**named)
+    specs = methods(part.method)
+    places = cells_of(part, crowds, trials)
+    work = Work(crowds, seed, specs, floors=True, drift=DRIFT)
+    make_folder(out)
+    done, run = CellFile(out / "cells.csv"), Run(crowds, seed, work.door)
+    missing = [cell for cell in places if done.of(run, cell) is None]
+    jobs = max(1, min(jobs, len(missing)))
+    note(cost(missing, crowds, specs, jobs))
+    with ended_by_signals():
+        run_missing(missing, run, done, run_cells(missing, work, jobs, finishing))
+        found = {cell: done.of(run, cell) or [] for cell in places}
+        replaced(out / "cells.parquet", done.parquet())
+        replaced(out / "summary.csv", summary_csv(summarise(found)))
+        replaced(out / "unmix.json", Results("unmix", found).to_json() + "\n")
+        scores = Scores(found, places)
+        tables = list(scores.tables())
+        replaced(out / "unmix.md", "\n\n".join(f"{table.title}\n\n{table.markdown()}" for table in tables) + "\n")
+        draw_scores(scores, out)
+    show([table for table in tables if table.title.startswith(_PRINTED)])
+
+
+def search_unseen(
+    only: Sequence[str],
+    data: Sequence[str] | None,
+    column: str | None,
+    users: int | None,
+    generations: int,
+    seed: int,
+    out: Path,
+    jobs: int,
+) -> None:
+    """Search for the mixes of attacks that gain most of what is not seen, and print and write their table."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    from ldprecover_client import progress_bar
+    from ldprecover_experiments.cells import replaced
+    from ldprecover_experiments.paper import PROTOCOLS
+    from ldprecover_experiments.setting import crowds_of
+    from ldprecover_experiments.unseen import GENERATION, ROUNDS, Search, Verdicts, table, watchers
+
+    named = _named(only, ("protocol", "watcher"))
+    (crowd,) = crowds_of((data or ("cities",))[:1], column, users).values()
+    searches = [
+        Search(protocol, watcher, seed, generations)
+        for protocol in named.get("protocol", PROTOCOLS)
+        for watcher in named.get("watcher", watchers())
+    ]
+    make_folder(out)
+    total, several = len(searches) * generations * GENERATION, "" if len(searches) == 1 else "es"
+    minutes = max(1, round(total * _SECONDS * crowd.n / jobs / 60))
+    note(
+        f"{len(searches)} search{several} of {total // len(searches):,} mixes, each played in up to {ROUNDS} rounds of "
+        f"{crowd.n:,} users: about {minutes} min with {jobs} process{'' if jobs == 1 else 'es'}."
+    )
+    verdicts, found, played = Verdicts(out / "unseen.jsonl"), [], 0
+    with ended_by_signals(), progress_bar("mixes") as progress:
+        pool = ProcessPoolExecutor(jobs, get_context("spawn")) if jobs > 1 else None
+        try:
+
+            def go_on(number: int) -> None:
+                nonlocal played
+                played += number
+                progress(played, total)
+
+            for search in searches:
+                run = verdicts.player(crowd, search, pool.map if pool else map)
+                found.append(search.run(run, go_on))
+        except (KeyboardInterrupt, SystemExit) as stopped:
+            stopped.add_note(f"{played} of {total} mixes were played; the same command goes on from there")
+            raise
+        finally:
+            if pool:
+                pool.shutdown(cancel_futures=True)
+    result = table(found)
+    replaced(out / "unseen.md", f"{result.title}\n\n{result.markdown()}\n")
+    show([result])
+
+
+_SECONDS = 4e-6
+"""For a mix and a user, on one core of 2020."""
+
+
+def _named(only: Sequence[str], keys: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return what --only names, by key: protocol=oue,olh. Raises UsageError."""
+    found: dict[str, tuple[str, ...]] = {}
+    for one in only:
+        key, equals, values = one.partition("=")
+        if not equals or key not in keys:
+            raise UsageError(f"--only is KEY=NAME[,NAME], not {one!r}; {close_to(key, keys) or ', '.join(keys)}")
+        found[key] = found.get(key, ()) + tuple(value.strip() for value in values.split(",") if value.strip())
+    return found

@@ -1,0 +1,101 @@
+"""Canary items: items that nobody holds, which so measure what all items have in common.
+
+Honest reports support a canary as they support any item that their user does not hold, so the exact law of its
+count is known. Reports that support fewer or more items than honest ones shift the estimates of all items, the
+canaries' with them. Canaries are public, and can be poisoned too: they are evidence of a shift, not the truth.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import count, islice
+
+import numpy as np
+
+from ldprecover.errors import ParameterError
+from ldprecover.items import target_indices
+from ldprecover.laws import sum_law
+from ldprecover.protocols import FrequencyOracle
+from ldprecover.tally import Tally
+from ldprecover.types import FloatArray
+
+__all__ = ["MAX_CANARIES", "CanaryShift", "canary_indices", "canary_labels", "canary_shift"]
+
+MAX_CANARIES = 100
+
+
+@dataclass(frozen=True)
+class CanaryShift:
+    """The mean estimate of the canaries, 0 for honest reports, and what honest reports let it be.
+
+    `standard_deviation` is its exact one under honest reports. `supported` is how often the canaries were supported
+    in all, of which `first` + i times has the probability `law[i]`; other numbers have none to speak of.
+    """
+
+    mean: float
+    standard_deviation: float
+    supported: int
+    first: int
+    law: FloatArray
+
+    def bounds(self, rate: float) -> tuple[int, int]:
+        """Return the least and the greatest `supported` that honest reports leave with probability `rate` at most."""
+        half = rate / 2
+        low = int(np.searchsorted(np.cumsum(self.law), half, side="right"))
+        high = self.law.size - 1 - int(np.searchsorted(np.cumsum(self.law[::-1]), half, side="right"))
+        return self.first + low, self.first + high
+
+
+def canary_indices(canaries: Iterable[int], d: int) -> tuple[int, ...]:
+    """Return canaries sorted and once each.
+
+    Raises ParameterError for one that is no index of the d items, for more than 100, and where fewer than two other
+    items are left.
+    """
+    indices = target_indices(canaries, d, ("canary", "canaries"))
+    if len(indices) > MAX_CANARIES:
+        raise ParameterError(f"canaries must be at most {MAX_CANARIES}, not {len(indices)}")
+    if d - len(indices) < 2:
+        raise ParameterError("canaries must leave at least two other items")
+    return indices
+
+
+def canary_labels(items: Sequence[str], wanted: int | Sequence[str] | None) -> tuple[str, ...]:
+    """Return the labels of the canaries to add to items: those wanted, or so many of "canary 1", "canary 2", ….
+
+    Of these, labels that are items already are passed over, so that equal items have equal canaries.
+    """
+    if wanted is None:
+        return ()
+    if not isinstance(wanted, int):
+        return tuple(wanted)
+    taken = set(items)
+    numbered = (f"canary {i}" for i in count(1))
+    return tuple(islice((label for label in numbered if label not in taken), wanted))
+
+
+def canary_shift(oracle: FrequencyOracle, tally: Tally, canaries: Iterable[int]) -> CanaryShift:
+    """Return how far the canaries' estimates were shifted together, and its exact law under honest reports.
+
+    Each report supports J of the canaries, with the law of `FrequencyOracle.others_law`, so the sum of n such J has
+    mean nKq, and the mean estimate sum_K f~/K is (sum C/(nK) - q)/(p - q). Raises ParameterError without a canary or
+    a report, and where the protocol does not know that law.
+    """
+    indices = np.array(canary_indices(canaries, oracle.domain_size), np.int64)
+    if not indices.size:
+        raise ParameterError("the round has no canaries")
+    if tally.n < 1:
+        raise ParameterError("a shift needs at least one report")
+    each = oracle.others_law(indices)
+    n, k, scale = tally.n, indices.size, oracle.p - oracle.q
+    supported = int(tally.counts(oracle)[indices].sum())
+    j = np.arange(k + 1)
+    variance = float(each @ j**2 - (each @ j) ** 2)
+    first, law = sum_law(each, n)
+    return CanaryShift(
+        mean=(supported / (n * k) - oracle.q) / scale,
+        standard_deviation=math.sqrt(variance / n) / (k * scale),
+        supported=supported,
+        first=first,
+        law=law,
+    )

@@ -1,0 +1,173 @@
+"""Un-mixing as a method: told nothing of the attack, it tells what it added from what users hold, as far as it shows.
+
+What it cannot tell: malicious users who lie about their item and then follow the protocol; which items the surplus
+of an attack is on, where reports support others as honest ones do; a spike as large as a popular item.
+"""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from ldprecover.errors import ParameterError
+from ldprecover.protocols import FrequencyOracle
+from ldprecover.recovery.base import Knowledge, Method, Recovery
+from ldprecover.recovery.conclusions import Conclusions
+from ldprecover.recovery.unmixing import (
+    LEAST_ITEMS,
+    Measured,
+    Past,
+    Unmixed,
+    measured_of_counts,
+    past_of,
+    screen,
+    unmix,
+)
+from ldprecover.recovery.unmixing.screens import unfit as not_screened
+from ldprecover.tally import Tally
+from ldprecover.types import FloatArray
+
+__all__ = ["METHOD"]
+
+_NORMAL = 1.959964  # standard deviations either side of a normal law's mean that hold 95 %
+_SUSPECT = 0.5
+_ROUNDING = 1e-9
+
+
+def pooled_past(rounds: tuple[tuple[FrequencyOracle, Tally], ...]) -> Past:
+    """Return what earlier, clean rounds say of the frequencies: one estimate of each, weighted by its precision."""
+    total = precision = np.zeros(())
+    for oracle, tally in rounds:
+        measured = measured_of_counts(oracle, oracle.estimate(tally.counts(oracle), tally.n), tally.n)
+        total = total + measured.z / measured.sd**2
+        precision = precision + 1 / measured.sd**2
+    return past_of(rounds[0][0], total / precision, 1 / np.sqrt(precision))
+
+
+def _measured(knowledge: Knowledge) -> Measured:
+    """Return what the reports that pass the screens tell, or the counts where there are no reports to screen.
+
+    Raises ParameterError for frequencies that no counts give.
+    """
+    oracle, z = knowledge.oracle, knowledge.poisoned
+    reason = not_screened(oracle)
+    if knowledge.reports is not None and reason is None:
+        return screen(knowledge.reports)
+    n = knowledge.n if knowledge.n is not None else _counted(knowledge)
+    share = oracle.q + (oracle.p - oracle.q) * z
+    if share.min() < -_ROUNDING or share.max() > 1 + _ROUNDING:
+        raise ParameterError(f"unmix: no counts of {oracle.protocol} reports give such frequencies")
+    why = f"No reports were screened: {reason or 'they were not given, only their counts'}."
+    return replace(measured_of_counts(oracle, z, n), notes=(why,))
+
+
+def _counted(knowledge: Knowledge) -> int:
+    assert knowledge.reports is not None  # the contract asks for their number
+    n = knowledge.reports.tally().n
+    if not n:
+        raise ParameterError("unmix: there are no reports")
+    return n
+
+
+def _recover(knowledge: Knowledge) -> Recovery:
+    measured, oracle = _measured(knowledge), knowledge.oracle
+    small = oracle.domain_size < LEAST_ITEMS
+    past = pooled_past(knowledge.history) if knowledge.history and not small else None
+    found = unmix(oracle, measured.z, measured.sd, targets=knowledge.targets or measured.suspects, history=past)
+    concluded = _conclusions(knowledge, measured, found, past, small=small)
+    beta = concluded.beta or 0.0
+    eta = beta / (1 - beta) if (concluded.attack_probability or 0.0) > _SUSPECT and beta < 1 else 0.0
+    return Recovery(
+        method=METHOD.name,
+        eta=eta,
+        targets=() if small else knowledge.targets,
+        malicious_sum=oracle.malicious_sum,
+        poisoned=knowledge.poisoned,
+        malicious=_malicious(knowledge.poisoned, found.frequencies, eta),
+        genuine=found.frequencies.copy() if eta else measured.z.copy(),
+        recovered=found.frequencies,
+        notes=(*measured.notes, *_notes(concluded, small=small)),
+        conclusions=concluded,
+    )
+
+
+def _malicious(poisoned: FloatArray, genuine: FloatArray, eta: float) -> FloatArray:
+    """Return what malicious reports would estimate, by the paper's Equation 1."""
+    return ((1 + eta) * poisoned - genuine) / eta if eta else np.zeros_like(poisoned)
+
+
+def _conclusions(
+    knowledge: Knowledge, measured: Measured, found: Unmixed, past: Past | None, *, small: bool
+) -> Conclusions:
+    """Return what is concluded: of dropped reports that they were malicious, of the others what un-mixing says."""
+    half = _NORMAL * found.sd
+    lower, upper = (np.clip(found.frequencies + way * half, 0.0, 1.0) for way in (-1, 1))
+    errors = Conclusions(standard_deviations=found.sd, lower=lower, upper=upper)
+    if small:
+        return errors
+    gone = sum(each.reports for each in measured.dropped)
+    beta, low, high = _shares(measured, gone, found.beta)
+    likely = {int(v): float(found.spikes[v]) for v in np.flatnonzero(found.spikes > _SUSPECT)}
+    likely |= dict.fromkeys(measured.shared, 1.0)
+    return replace(
+        errors,
+        attack_probability=1.0 if gone else found.p_attack,
+        beta=beta,
+        beta_low=low,
+        beta_high=high,
+        suspects=tuple(sorted(likely.items(), key=lambda item: (-item[1], item[0]))),
+        dropped=measured.dropped,
+        history_weight=None if past is None else found.p_history,
+    )
+
+
+def _shares(measured: Measured, gone: int, of_kept: tuple[float, float, float]) -> tuple[float, float, float]:
+    """Return the share of malicious reports among all, and its interval, from that among those kept.
+
+    The kept honest reports are a known share of all honest ones, but for chance.
+    """
+    n, kept = gone + measured.n, measured.honest_kept
+    chance = _NORMAL * math.sqrt((1 - kept) / (kept * n))
+    beta, low, high = (1 - (1 - share) * measured.n / (kept * n) for share in of_kept)
+    low, high = min(low - chance, beta), max(high + chance, beta)
+    return max(beta, 0.0), max(low, 0.0), min(max(high, 0.0), 1.0)
+
+
+def _notes(concluded: Conclusions, *, small: bool) -> tuple[str, ...]:
+    if small:
+        return (f"Fewer than {LEAST_ITEMS} items tell too little of each other: these are the estimates, projected.",)
+    notes = [
+        f"Reports that {each.screen} tell were left out: {each.reports}, {each.what}." for each in concluded.dropped
+    ]
+    assert concluded.attack_probability is not None
+    notes.append(f"The probability that reports were made to mislead is {concluded.attack_probability:.2f}.")
+    if concluded.attack_probability > _SUSPECT:
+        low, high = concluded.beta_low, concluded.beta_high
+        notes.append(
+            f"The share of malicious reports that fits best is {concluded.beta:.3f}, and {low:.3f} to {high:.3f} fit."
+        )
+    if concluded.history_weight is not None:
+        weight = f"with probability {concluded.history_weight:.2f}"
+        notes.append(f"The earlier rounds, which are taken to be clean, are a guide to this one {weight}.")
+    return tuple(notes)
+
+
+def _unfit(oracle: FrequencyOracle) -> str | None:
+    try:
+        oracle.displacements()
+    except ParameterError as error:
+        return str(error)
+    return None
+
+
+METHOD = Method(
+    name="unmix",
+    summary="What users hold, an attack added and noise told apart by empirical Bayes; nothing need be known",
+    uses=frozenset({"n", "reports", "targets", "history"}),
+    recover=_recover,
+    needs=frozenset({"counts", "n"}),
+    better_with=frozenset({"history", "reports"}),
+    long=True,
+    cost="Some thousand densities of d items each, by fast Fourier transforms: 0.2 s for 100 items, 1 s for 1,000",
+    unfit=_unfit,
+)

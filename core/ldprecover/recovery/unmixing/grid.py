@@ -1,0 +1,50 @@
+"""The grid on which densities are computed, by the fast Fourier transform."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ldprecover.types import ComplexArray, FloatArray
+
+__all__ = ["Grid", "grid_over"]
+
+_LEAST, _MOST = 256, 16384  # points
+_REACH = 7  # standard deviations of noise that are kept apart
+
+
+@dataclass(frozen=True)
+class Grid:
+    """`size` points, `step` apart, of a circle. What is added to the noise is from 0 to `top`."""
+
+    step: float
+    size: int
+    top: float
+
+    @cached_property
+    def omega(self) -> FloatArray:
+        """The angular frequencies of a real transform, size/2 + 1 of them."""
+        return np.asarray(2 * np.pi * np.fft.rfftfreq(self.size, self.step), np.float64)
+
+    @cached_property
+    def roots(self) -> ComplexArray:
+        """The `size` roots of unity."""
+        return np.asarray(np.exp(2j * np.pi * np.arange(self.size) / self.size), np.complex128)
+
+    def damping(self, sd: float) -> FloatArray:
+        """Return the transform of normal noise; where it is finer than the grid, of noise as wide as a step."""
+        damping: FloatArray = np.exp(-((max(sd, self.step) * self.omega) ** 2) / 2)
+        return damping
+
+
+def grid_over(low: float, high: float, least: float, most: float) -> Grid:
+    """Return a grid for values from `low` to `high` with noise of deviations from `least` to `most`.
+
+    It is fine enough for the least noise, as long as 16,384 points reach.
+    """
+    top = max(high, 0.0) + _REACH * most + 0.05
+    need = 2 * _REACH * most + max(0.0, -low) + 2 * top
+    step, size = least / 3, _LEAST
+    while step * size < need and size < _MOST:
+        size *= 2
+    return Grid(max(step, need / size), size, top)

@@ -1,0 +1,113 @@
+"""Which reports the screens keep: a rule for each report alone, and what a block of reports gives under it."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ldprecover.laws import binomial_law, support_size_law
+from ldprecover.protocols import FrequencyOracle
+from ldprecover.recovery.reports import pair_counts
+from ldprecover.tally import Tally
+from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
+
+__all__ = [
+    "MOST_ITEMS",
+    "DroppedSet",
+    "Kept",
+    "SizedTally",
+    "hits_by_item",
+    "lost",
+    "pairs_kept",
+    "set_laws",
+    "sized_tally",
+]
+
+MOST_ITEMS = 24
+"""Items of the largest set whose supported items are counted."""
+
+
+@dataclass(frozen=True, eq=False)
+class DroppedSet:
+    """A set of t items, and for k = 0..t whether reports are dropped that support k of them."""
+
+    items: Int64Array
+    bins: BoolArray
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """The reports that are kept: of the sizes k where `sizes[k]` is set, and in no dropped bin of a set.
+
+    `sizes` is of the domain's d + 1 sizes; None where no report is of another size. Sets are disjoint.
+    """
+
+    sizes: BoolArray | None = None
+    sets: tuple[DroppedSet, ...] = ()
+
+    def without(self, dropped: DroppedSet) -> "Kept":
+        """Return the same without the reports in the bins of this set."""
+        return replace(self, sets=(*self.sets, dropped))
+
+    def of(self, oracle: FrequencyOracle, reports: Reports) -> BoolArray:
+        """Return which of the reports are kept."""
+        kept = np.ones(len(reports), np.bool_)
+        for dropped in self.sets:
+            kept &= ~dropped.bins[np.count_nonzero(oracle.supported(reports, dropped.items), axis=1)]
+        if self.sizes is not None:
+            kept[kept] = self.sizes[oracle.support_sizes(reports[kept])]
+        return kept
+
+
+def set_laws(t: int, p: float, q: float) -> FloatArray:
+    """Return the laws of how many of t items an honest report supports, (2, t + 1): its user's item among them or not.
+
+    Row 0 is where the user holds none of them, Binomial(t, q), and row 1 where one of them.
+    """
+    return np.stack([binomial_law(t, q), support_size_law(t, p, q)])
+
+
+@dataclass(frozen=True, eq=False)
+class SizedTally:
+    """A tally of reports, and how many of them support k items, k = 0..d."""
+
+    tally: Tally
+    sizes: Int64Array
+
+    def __add__(self, other: "SizedTally") -> "SizedTally":
+        return SizedTally(self.tally + other.tally, self.sizes + other.sizes)
+
+
+def sized_tally(oracle: FrequencyOracle, reports: Reports) -> SizedTally:
+    """Return the tally of the reports and the histogram of their sizes."""
+    summary, sizes = oracle.summarise_with_sizes(reports)
+    return SizedTally(Tally(summary, len(reports)), np.bincount(sizes, minlength=oracle.domain_size + 1))
+
+
+def lost(oracle: FrequencyOracle, reports: Reports, *, kept: Kept, rule: Kept) -> Tally:
+    """Return the tally of the reports that are kept, and would not be by another rule."""
+    reports = reports[~rule.of(oracle, reports)]
+    return Tally.of(oracle, reports[kept.of(oracle, reports)])
+
+
+def pairs_kept(oracle: FrequencyOracle, reports: Reports, *, kept: Kept, items: Int64Array) -> Int64Array:
+    """Return `pair_counts` of the kept reports."""
+    return pair_counts(oracle, reports[kept.of(oracle, reports)], items)
+
+
+def hits_by_item(
+    oracle: FrequencyOracle, reports: Reports, *, kept: Kept, items: Int64Array, sets: BoolArray
+) -> Int64Array:
+    """Return, for each set and k, how many kept reports that support k items of the set support each item.
+
+    Row i of `sets` says which of the m items are in set i, at most 24. The result is (sets, 25, m + 1); its last
+    column is of all these reports.
+    """
+    reports = reports[kept.of(oracle, reports)]
+    # Single precision is exact up to 2^24 reports, and a block has 2^21 at most.
+    bits = np.ones((len(reports), items.size + 1), np.float32)
+    bits[:, :-1] = oracle.supported(reports, items)
+    numbers = bits[:, :-1] @ sets.T.astype(np.float32)
+    counts = np.empty((len(sets), MOST_ITEMS + 1, items.size + 1), np.int64)
+    for number, of_set in zip(numbers.T, counts, strict=True):
+        of_set[:] = (number == np.arange(MOST_ITEMS + 1)[:, None]).astype(np.float32) @ bits
+    return counts

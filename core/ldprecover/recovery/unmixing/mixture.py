@@ -1,0 +1,103 @@
+"""Rounds of which nothing earlier is known: frequencies of one law for all items, spikes and noise."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ldprecover.recovery.unmixing.density import Group, Place, groups
+from ldprecover.recovery.unmixing.grid import Grid
+from ldprecover.recovery.unmixing.hypotheses import FAINT, FLOOR, Choice, Guess, Moments, same_shares
+from ldprecover.recovery.unmixing.shapes import Shape
+from ldprecover.recovery.unmixing.spikes import Spikes
+from ldprecover.types import BoolArray, ComplexArray, FloatArray
+
+__all__ = ["Mixture"]
+
+_ROWS = 4  # transforms of one hypothesis
+
+
+class Mixture:
+    """The estimates z with noise sd on a grid; `targets` are the items that spikes on targets are on."""
+
+    def __init__(self, z: FloatArray, sd: FloatArray, grid: Grid, targets: Sequence[int]) -> None:
+        self._z, self._grid, self._d = z, grid, z.size
+        self._floor = FLOOR / float(np.median(sd))
+        inside = np.zeros(z.size, np.bool_)
+        inside[list(targets)] = True
+        self._inside = inside
+        self._all = tuple(groups(sd, grid, [np.ones(z.size, np.bool_)]))
+        self._split = tuple(groups(sd, grid, [inside, ~inside])) if targets else ()
+
+    def guesses(self, laws: Sequence[Shape], choices: Sequence[Choice], prior: float) -> Iterator[Guess]:
+        """Yield a hypothesis for each shape with each choice of relation and spikes."""
+        for chosen in same_shares(choices):
+            (relation, first) = chosen[0]
+            transforms = np.array([spikes.transform(relation.rho, self._d, self._grid) for relation, spikes in chosen])
+            split = self._split if first.on_targets else self._all
+            places = [group.at(self._z + relation.c, len(chosen) * len(laws)) for group in split]
+            priors = np.array([relation.log_weight + spikes.log_prior for relation, spikes in chosen]) + prior
+            for shape in laws:
+                honest = np.fft.rfft(shape.masses(relation.a, self._grid, 1), axis=1)
+                scores = self._log_likelihood(places, honest, transforms, first.on_targets) + (priors + shape.log_prior)
+                for choice, score in zip(chosen, scores.tolist(), strict=True):
+                    yield Guess(self, shape, *choice, score)
+
+    def _log_likelihood(
+        self, places: Sequence[Place], honest: ComplexArray, transforms: ComplexArray, on_targets: bool
+    ) -> FloatArray:
+        total = np.zeros(len(transforms))
+        both = honest * transforms
+        for place in places:
+            apart = on_targets and not self._inside[place.group.items[0]]
+            m = place.densities(honest if apart else both)
+            np.maximum(m, 0.0, out=m)
+            m += self._floor
+            total += np.log(m, out=m).sum(axis=1)
+        return total
+
+    def moments(self, guess: Guess) -> Moments:
+        """Return what one of its hypotheses gives each item."""
+        shape, relation, d = guess.law, guess.relation, self._d
+        assert isinstance(shape, Shape)
+        honest = np.fft.rfft(shape.masses(relation.a, self._grid, 3), axis=1)
+        spikes = guess.spikes.transform(relation.rho, d, self._grid)
+        rows = np.concatenate([honest * spikes, honest])
+        x = self._z + relation.c
+        m = np.empty((3, d))
+        without = np.empty(d)
+        for place in self._places(guess.spikes, x):
+            items = place.group.items
+            found = place.densities(rows)
+            apart = guess.spikes.on_targets and not self._inside[items[0]]
+            m[:, items] = found[3:] if apart else found[:3]
+            without[items] = found[3]
+        np.maximum(m, 0.0, out=m)
+        faint = m[0] < FAINT * self._floor
+        density = m[0] + self._floor
+        mean = (m[1] + self._floor / d) / density
+        square = (m[2] + self._floor / d**2) / density
+        share = self._shares(guess)
+        limit = np.where(x < 0, 0.0, np.where(share > 0, 1 / d, np.clip(x / relation.a, 0.0, 1.0)))
+        mean[faint] = limit[faint]
+        np.clip(mean, 0.0, 1.0, out=mean)
+        square[faint] = mean[faint] ** 2
+        np.clip(square, mean**2, 1.0, out=square)
+        spike = np.clip(1 - (1 - share) * np.maximum(without, 0.0) / density, 0.0, 1.0)
+        spike[faint] = (share * (x >= 0))[faint]
+        spike[share == 0] = 0.0
+        if share.min() == 1:  # what is on every item points to none
+            spike[:] = 0.0
+        prior = d * max(shape.second_moment() - 1 / d**2, 1e-12)
+        return Moments.of(mean, square, spike, guess.score, prior)
+
+    def _places(self, spikes: Spikes, x: FloatArray) -> Iterator[Place]:
+        chosen: tuple[Group, ...] = self._split if spikes.on_targets else self._all
+        for group in chosen:
+            yield group.at(x, _ROWS)
+
+    def _shares(self, guess: Guess) -> FloatArray:
+        if guess.relation.rho == 0:
+            return np.zeros(self._d)
+        share = guess.spikes.share(self._d)
+        inside: BoolArray = self._inside
+        return np.where(inside, share, 0.0) if guess.spikes.on_targets else np.full(self._d, share)

@@ -1,0 +1,105 @@
+"""The set of items whose pairs are supported together too often, or too seldom, as a whole.
+
+Malicious reports that share a set of items lift all its pairs a little, where no single pair need stand out.
+"""
+
+import math
+
+import numpy as np
+
+from ldprecover.laws import log_choose
+from ldprecover.types import FloatArray, Int64Array
+
+__all__ = ["best_set", "pair_scores"]
+
+_LEAST, _MOST = 3, 24  # items of a set
+_STEPS = 20  # improvements of one candidate
+_NO_SCORE = -1.0  # of a set whose pairs are not above zero
+
+
+def pair_scores(pairs: Int64Array, p: float, q: float) -> FloatArray:
+    """Return how far each pair is from what honest reports have, in standard deviations, less the median pair.
+
+    `pairs` is (m + 1, m + 1): how many of n reports support both of two items, n in the last row and column. For
+    bits that are independent given their user's item, the covariance of two items is -(p-q)^2 f_i f_j. The median is
+    taken off, for reports of unlike sizes move all pairs alike. The diagonal is zero.
+    """
+    n = float(pairs[-1, -1])
+    m = len(pairs) - 1
+    if n < 1 or m < 2:
+        return np.zeros((m, m))
+    share = np.diag(pairs)[:-1] / n
+    frequencies = (share - q) / (p - q)
+    deviations = np.sqrt(share * (1 - share))
+    honest = np.outer(share, share) - (p - q) ** 2 * np.outer(frequencies, frequencies)
+    scale = np.outer(deviations, deviations)
+    scores = np.divide(math.sqrt(n) * (pairs[:-1, :-1] / n - honest), scale, out=np.zeros((m, m)), where=scale > 0)
+    scores -= np.median(scores[~np.eye(m, dtype=np.bool_)])
+    np.fill_diagonal(scores, 0)
+    return np.asarray(scores)
+
+
+def best_set(scores: FloatArray) -> tuple[Int64Array, float]:
+    """Return the set of 3 to 24 items, at most half of them, whose pairs' sum stands out most, and its score.
+
+    `scores` is symmetric, with a zero diagonal. A set of t of the m items whose pairs sum to s standard deviations
+    scores s^2/2 - ln C(m, t): what it gains, less what there is to choose from; -1 where s is not positive. Not all
+    sets are looked at: those grown greedily from each item, and the tops of the first two eigenvectors, improved until
+    no exchange of items for those with larger row sums changes them. No items, and -1, where there are none to choose.
+    """
+    m = len(scores)
+    most = min(_MOST, m // 2)
+    if most < _LEAST:
+        return np.empty(0, np.int64), _NO_SCORE
+    best = _best_of(scores, _grown(scores, most), (np.empty(0, np.int64), -math.inf))
+    _, vectors = np.linalg.eigh(scores)
+    starts = [sign * vectors[:, -i] for i in (1, 2) for sign in (1, -1)]
+    tops = np.stack([np.argsort(-start, kind="stable") for start in starts])
+    best = _best_of(scores, _improved(scores, tops, most), best)
+    around = np.argsort(-scores[:, best[0]].sum(axis=1), kind="stable")[None]
+    return _best_of(scores, _improved(scores, around, most), best)
+
+
+def _grown(scores: FloatArray, most: int) -> list[Int64Array]:
+    """Return for each t the sets that grow from each item by the one with the largest sum of pairs with it."""
+    m = len(scores)
+    rows = np.arange(m)
+    order = np.empty((m, most), np.int64)
+    order[:, 0] = rows
+    sums = scores.copy()
+    sums[rows, rows] = -np.inf
+    for t in range(1, most):
+        order[:, t] = sums.argmax(axis=1)
+        sums += scores[order[:, t]]
+        sums[rows, order[:, t]] = -np.inf
+    return [order[:, :t] for t in range(_LEAST, most + 1)]
+
+
+def _improved(scores: FloatArray, orders: Int64Array, most: int) -> list[Int64Array]:
+    """Return for each t the first t items of each order, replaced by the t of the largest sums of pairs with them."""
+    found = []
+    for t in range(_LEAST, most + 1):
+        sets = np.sort(orders[:, :t], axis=1)
+        for _ in range(_STEPS):
+            sums = scores[sets].sum(axis=1)
+            better = np.sort(np.argsort(-sums, axis=1, kind="stable")[:, :t], axis=1)
+            if np.array_equal(better, sets):
+                break
+            sets = better
+        found.append(sets)
+    return found
+
+
+def _best_of(
+    scores: FloatArray, candidates: list[Int64Array], best: tuple[Int64Array, float]
+) -> tuple[Int64Array, float]:
+    """Return the best of the candidates, a matrix of sets for each size, and of what was best before."""
+    for sets in candidates:
+        t = sets.shape[1]
+        sums = scores[sets[:, :, None], sets[:, None, :]].sum(axis=(1, 2)) / 2
+        first = int(sums.argmax())
+        s = float(sums[first]) / math.sqrt(t * (t - 1) / 2)
+        score = s * s / 2 - log_choose(len(scores), t) if s > 0 else _NO_SCORE
+        if score > best[1]:
+            best = np.sort(sets[first]), score
+    return best

@@ -1,0 +1,71 @@
+"""What a method concludes, as a server may send it: checked like the rest of an answer."""
+
+import json
+from typing import Any
+
+import pytest
+
+from ldprecover_client.answers import Answer, read_recovery
+from ldprecover_client.errors import InvalidAnswerError
+
+CONCLUDED: dict[str, Any] = {
+    "standard_deviations": [0.1, 0.1],
+    "lower": [0.0, 0.1],
+    "upper": [0.9, 0.8],
+    "attack_probability": 0.5,
+    "beta": 0.05,
+    "beta_low": 0.0,
+    "beta_high": 0.1,
+    "suspects": [{"item": 1, "label": "b", "probability": 0.7}],
+    "dropped": [{"screen": "sizes", "what": "too many items", "reports": 3}],
+    "history_weight": None,
+}
+
+
+def answer(**changes: Any) -> Answer:
+    column = [0.5, 0.5]
+    body = {
+        "round": "R1",
+        "method": "unmix",
+        "eta": 0.0,
+        "targets": [],
+        "n": 10,
+        "malicious_sum": 1.0,
+        "items": ["a", "b"],
+        **dict.fromkeys(("poisoned", "malicious", "genuine", "recovered"), column),
+        "conclusions": CONCLUDED | changes,
+    }
+    return Answer(200, {"content-type": "application/json"}, json.dumps(body).encode())
+
+
+def test_conclusions_are_read_as_they_came() -> None:
+    assert read_recovery(answer())["conclusions"] == CONCLUDED
+    nothing = dict.fromkeys(CONCLUDED, None) | {"suspects": [], "dropped": []}
+    assert read_recovery(answer(**nothing))["conclusions"] == nothing
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"lower": [0.1]},
+        {"upper": ["0.1", 0.2]},
+        {"standard_deviations": 0.1},
+        {"attack_probability": "high"},
+        {"beta": True},
+        {"suspects": None},
+        {"suspects": [1]},
+        {"suspects": [{"item": 2, "label": "c", "probability": 0.7}]},
+        {"suspects": [{"item": 1, "label": "b"}]},
+        {"dropped": [{"screen": "sizes", "what": "x", "reports": -1}]},
+        {"dropped": {}},
+    ],
+)
+def test_conclusions_of_another_form_are_invalid(changes: dict[str, Any]) -> None:
+    with pytest.raises(InvalidAnswerError):
+        read_recovery(answer(**changes))
+
+
+def test_conclusions_that_are_no_object_are_invalid() -> None:
+    broken = json.loads(answer().body) | {"conclusions": [1]}
+    with pytest.raises(InvalidAnswerError):
+        read_recovery(Answer(200, {"content-type": "application/json"}, json.dumps(broken).encode()))

@@ -1,0 +1,180 @@
+"""Quarantine and canaries over HTTP: what answers, retries, n, the estimates, statistics and exports say of them."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.conftest import PACKED
+from tests.server.conftest import InProcess, ProblemOf, StartInProcess
+
+from ldprecover import OUE, Estimates, RoundExport, RoundParameters, Tally, frequency_oracle
+from ldprecover.quarantine import Quarantined
+
+D = 102
+HONEST = 5
+
+
+@pytest.fixture
+def app(start_in_process: StartInProcess) -> InProcess:
+    return start_in_process()
+
+
+def send(app: InProcess, id: str, packed: np.ndarray, key: str) -> Any:
+    headers = PACKED | app.admin | {"Idempotency-Key": key}
+    return app.post(f"/rounds/{id}/reports", content=packed.tobytes(), headers=headers)
+
+
+def rows(*sizes: int) -> np.ndarray:
+    return np.packbits(np.arange(D) < np.array(sizes)[:, None], axis=1, bitorder="little")
+
+
+def honest(oracle: Any) -> np.ndarray:
+    reports: np.ndarray = oracle.perturb(np.arange(HONEST), np.random.default_rng(1))
+    return reports
+
+
+def metric(app: InProcess, reason: str) -> float:
+    name = f'ldprecover_quarantined_reports_total{{reason="{reason}"}} '
+    found = [line for line in app.get("/metrics").text.splitlines() if line.startswith(name)]
+    return float(found[0].removeprefix(name)) if found else 0.0
+
+
+def test_reports_of_impossible_sizes_are_accepted_and_counted_apart(app: InProcess) -> None:
+    oracle = OUE(0.5, D)
+    id = app.open_round("oue", 0.5, domain_size=D, quarantine=True)
+    whole = np.concatenate([honest(oracle), rows(1, D)])
+    answer = send(app, id, whole, "a")
+    assert (answer.status_code, answer.json()) == (202, {"round": id, "accepted": HONEST + 2, "duplicate": False})
+    assert send(app, id, rows(0), "b").json()["accepted"] == 1  # alone: nothing is left to count
+    assert send(app, id, honest(oracle)[:1], "c").status_code == 202  # after a tally that was written the longer way
+
+    counted = Tally.of(oracle, np.concatenate([honest(oracle), honest(oracle)[:1]]))
+    found = app.get(f"/rounds/{id}/frequencies").json()
+    assert (found["n"], found["counts"]) == (HONEST + 1, counted.counts(oracle).tolist())
+    assert found["frequencies"] == Estimates.of(oracle, counted).frequencies.tolist()
+    assert found["quarantined"] == {"sizes": 3, "seeds": 0}
+    round_ = app.get(f"/rounds/{id}").json()
+    assert (round_["n"], round_["quarantine"], round_["quarantined"]) == (HONEST + 1, True, {"sizes": 3, "seeds": 0})
+    stats = app.get(f"/rounds/{id}/stats").json()
+    assert (stats["reports"], stats["quarantined"]) == (HONEST + 1, {"sizes": 3, "seeds": 0})
+    assert metric(app, "size") == 3
+    assert app.store.check() == []
+
+
+def test_a_retry_is_a_duplicate_and_other_bytes_a_conflict_also_of_what_was_set_aside(
+    app: InProcess, problem_of: ProblemOf
+) -> None:
+    id = app.open_round("oue", 0.5, domain_size=D, quarantine=True)
+    for _ in range(2):
+        answers = [send(app, id, rows(1), "a").json(), send(app, id, rows(40), "b").json()]
+        assert [answer["accepted"] for answer in answers] == [1, 1]
+    assert [answer["duplicate"] for answer in answers] == [True, True]
+    assert problem_of(send(app, id, rows(2), "a")) == "idempotency-key-reused"
+    app.post(f"/rounds/{id}/close", headers=app.admin)
+    assert send(app, id, rows(1), "a").json()["duplicate"]
+    assert problem_of(send(app, id, rows(1), "c")) == "round-closed"
+    assert app.get(f"/rounds/{id}").json()["quarantined"] == {"sizes": 1, "seeds": 0}
+    assert metric(app, "size") == 1
+
+
+def test_a_round_without_quarantine_counts_every_well_formed_report(app: InProcess) -> None:
+    id = app.open_round("oue", 0.5, domain_size=D)
+    send(app, id, rows(1, D), "a")
+    found = app.get(f"/rounds/{id}/frequencies").json()
+    assert (found["n"], found["quarantined"]) == (2, None)
+    round_ = app.get(f"/rounds/{id}").json()
+    assert (round_["quarantine"], round_["quarantined"], round_["canaries"]) == (False, None, [])
+
+
+def test_seeds_that_come_too_often_are_set_aside_once_the_round_is_closed(app: InProcess) -> None:
+    oracle = frequency_oracle("olh", 0.5, D)
+    id = app.open_round("olh", 0.5, domain_size=D, quarantine=True)
+    same = np.repeat(honest(oracle)[:1], 20)
+    send(app, id, np.concatenate([honest(oracle)[1:], same]), "a")
+    assert app.get(f"/rounds/{id}/frequencies").json()["quarantined"] == {"sizes": 0, "seeds": None}
+    app.post(f"/rounds/{id}/close", headers=app.admin)
+    assert app.store.screen().rows == 20
+    found = app.get(f"/rounds/{id}/frequencies").json()
+    assert (found["n"], found["quarantined"]) == (HONEST - 1, {"sizes": 0, "seeds": 20})
+    assert found["counts"] == Tally.of(oracle, honest(oracle)[1:]).counts(oracle).tolist()
+    assert send(app, id, np.concatenate([honest(oracle)[1:], same]), "a").json()["duplicate"]
+
+
+def test_an_export_says_what_was_set_aside(app: InProcess) -> None:
+    id = app.open_round("oue", 0.5, items=[f"i{i}" for i in range(D - 2)], canaries=["x", "y"], quarantine=True)
+    send(app, id, rows(1, 40), "a")
+    export = RoundExport.from_json(app.get(f"/rounds/{id}/export").content)
+    assert export.quarantined == Quarantined(1, 0)
+    assert (export.tally.n, export.parameters.canaries, export.parameters.quarantine) == (1, (D - 2, D - 1), True)
+    assert export.parameters.digest == app.get(f"/rounds/{id}/parameters").json()["digest"]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "reason"),
+    [
+        ("grr", "every grr report supports one item"),
+        ("ss", "every ss report supports"),
+        ("hr", "hr lacks a law"),
+        ("oue", "of 4 items an honest report may support any number"),
+    ],
+)
+def test_a_round_that_could_set_nothing_aside_is_refused_with_the_reason(
+    app: InProcess, protocol: str, reason: str
+) -> None:
+    body = {"protocol": protocol, "epsilon": 1, "domain_size": 4, "quarantine": True}
+    answer = app.post("/rounds", json=body, headers=app.admin)
+    assert answer.status_code == 422
+    assert answer.json()["detail"].startswith(f"quarantine: {reason}")
+
+
+def test_canaries_are_added_after_the_other_items_by_label_or_by_number(app: InProcess) -> None:
+    items = ["a", "canary 2", "b"]
+    named = app.get(f"/rounds/{app.open_round('grr', items=items, canaries=['x', 'y'])}").json()
+    assert (named["items"], named["canaries"], named["domain_size"]) == ([*items, "x", "y"], [3, 4], 5)
+    numbered = app.get(f"/rounds/{app.open_round('grr', items=items, canaries=3)}").json()
+    assert numbered["items"] == [*items, "canary 1", "canary 3", "canary 4"]
+    counted = app.get(f"/rounds/{app.open_round('grr', domain_size=3, canaries=1)}/parameters").json()
+    assert (counted["items"], counted["canaries"]) == (["0", "1", "2", "canary 1"], [3])
+    parameters = RoundParameters("grr", 1.0, (*items, "x", "y"), canaries=(3, 4))
+    assert named["digest"] == parameters.digest
+
+
+@pytest.mark.parametrize(
+    ("canaries", "status"),
+    [(0, 422), (101, 422), ([], 422), ([""], 422), (["a"], 422), ("x", 422), (1.5, 422), ([1], 422)],
+)
+def test_what_cannot_be_canaries_is_refused(app: InProcess, canaries: object, status: int) -> None:
+    body = {"protocol": "grr", "epsilon": 1, "items": ["a", "b"], "canaries": canaries}
+    assert app.post("/rounds", json=body, headers=app.admin).status_code == status
+
+
+def test_rounds_of_one_series_have_the_same_numbered_canaries(app: InProcess) -> None:
+    for _ in range(2):
+        app.open_round("grr", items=["a", "b"], canaries=2, series="daily")
+    body = {"protocol": "grr", "epsilon": 1, "items": ["a", "b"], "series": "daily"}
+    assert app.post("/rounds", json=body, headers=app.admin).status_code == 409
+
+
+def test_frequencies_mark_canaries_and_their_alarm_is_raised_by_reports_that_shift_all(app: InProcess) -> None:
+    oracle = OUE(0.5, D)
+    id = app.open_round("oue", 0.5, domain_size=D - 10, canaries=10)
+    rng = np.random.default_rng(1)
+    genuine = oracle.perturb(rng.integers(D - 10, size=20_000), rng)
+    send(app, id, genuine, "a")
+
+    def alarm() -> dict[str, Any]:
+        alarms = app.get(f"/rounds/{id}/alarms?rate=1e-9").json()["alarms"]
+        return next(each for each in alarms if each["name"] == "canaries")
+
+    assert app.get(f"/rounds/{id}/frequencies").json()["canaries"] == list(range(D - 10, D))
+    assert not alarm()["raised"]
+    send(app, id, np.repeat(rows(1), 2_000, axis=0), "b")
+    assert alarm()["raised"]
+
+
+def test_canaries_can_be_targets_of_a_recovery(app: InProcess) -> None:
+    id = app.open_round("oue", 0.5, items=["a", "b"], canaries=["x"])
+    headers = PACKED | app.admin
+    app.post(f"/rounds/{id}/reports", content=b"\1\5\4", headers=headers)
+    found = app.post(f"/rounds/{id}/recover", json={"targets": ["x"]})
+    assert (found.status_code, found.json()["targets"]) == (200, [2])

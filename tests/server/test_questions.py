@@ -1,0 +1,28 @@
+"""Answers of children arrive as they were sent."""
+
+from dataclasses import fields
+
+import numpy as np
+
+from ldprecover import GRR
+from ldprecover.recovery import Conclusions, Dropped, Recovery, recover
+from ldprecover_server.analysis.questions import RecoverAnswer, pack, unpack_recovery
+
+
+def test_a_recovery_with_its_conclusions_arrives_as_it_was_sent() -> None:
+    concluded = Conclusions(
+        standard_deviations=np.array([0.1, 0.2]),
+        attack_probability=0.9,
+        suspects=((1, 0.75), (0, 0.5)),
+        dropped=(Dropped("sizes", "reports of 7 items", 12),),
+    )
+    plain = recover(GRR(1, 2), [0.4, 0.6], method="norm-sub")
+    sent = Recovery(**{f.name: getattr(plain, f.name) for f in fields(plain)} | {"conclusions": concluded})
+    got = unpack_recovery(pack(RecoverAnswer(7, sent))).recovery
+    assert got.recovered.tolist() == plain.recovered.tolist()
+    assert got.conclusions is not None
+    assert got.conclusions.standard_deviations is not None
+    assert got.conclusions.standard_deviations.tolist() == [0.1, 0.2]
+    rest = [f.name for f in fields(Conclusions) if f.name != "standard_deviations"]
+    assert [getattr(got.conclusions, name) for name in rest] == [getattr(concluded, name) for name in rest]
+    assert unpack_recovery(pack(RecoverAnswer(7, plain))).recovery.conclusions is None
