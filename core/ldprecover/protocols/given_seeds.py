@@ -139,6 +139,10 @@ class GivenSeedsOLH(OLH):
         support: FloatArray = self.q + (self.p - self.q) * (self._collisions.gram @ weights)
         return support
 
+    def others_law(self, items: Int64Array) -> FloatArray:
+        """Raise ParameterError: the law depends on the item that a user holds, also of a single item."""
+        raise self._lacks("a law of how many of several items a report supports")
+
     def joint_support(self, z: int) -> float:
         raise self._lacks("a law of supporting several items at once")
 

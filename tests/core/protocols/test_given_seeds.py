@@ -220,6 +220,7 @@ def test_coins_and_random_buckets_support_what_the_list_says() -> None:
         lambda oracle: oracle.support_size_law(),
         lambda oracle: oracle.support_size_variance(),
         lambda oracle: oracle.report_of_size(5, np.random.default_rng(1)),
+        lambda oracle: oracle.others_law(np.array([1])),
         lambda oracle: oracle.others_law(np.array([1, 2])),
         lambda oracle: oracle.crafted_support(np.full(30, 0.5), 15),
     ],
@@ -236,7 +237,7 @@ def test_every_recovery_works_on_given_seeds_or_says_why_not(method: str) -> Non
     oracle, rng, truth = GivenSeedsOLH(2.0, 20, 9, 64), np.random.default_rng(9), _skewed(20)
     reports = oracle.perturb(rng.choice(20, 20_000, p=truth), rng)
     poisoned = Estimates.of(oracle, Tally.of(oracle, reports)).frequencies
-    refused = {"diffstats": "sizes of honest olh reports", "fiad": "support sets is not known"}
+    refused = {"diffstats": "sizes of honest olh reports", "fiad": "support sets is not known", "unmix": "lacks a law"}
     if method in refused:
         with pytest.raises(ParameterError, match=refused[method]):
             recover(oracle, poisoned, method=method, targets=[3], n=20_000, reports=reports)
