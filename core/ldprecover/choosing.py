@@ -100,7 +100,7 @@ def _candidate(oracle: FrequencyOracle, n: int) -> Candidate:
 
 
 def _gain(oracle: FrequencyOracle) -> float | None:
-    """Return the sum over the targets of (pi - q)/(p - q)."""
+    """Return the sum over the targets of what crafted reports are estimated as."""
     d = oracle.domain_size
     r = max(1, min(_TARGETS, d // 2))
     targets = np.linspace(0, d - 1, r).astype(np.int64)
@@ -110,7 +110,7 @@ def _gain(oracle: FrequencyOracle) -> float | None:
         support = oracle.crafted_support(included, r)
     except ParameterError:
         return None
-    return float((support[targets] - oracle.q).sum() / (oracle.p - oracle.q))
+    return float(oracle.frequencies_of(support)[targets].sum())
 
 
 def _compared(one: Candidate, best: Candidate) -> str:

@@ -24,8 +24,8 @@ GROUPS = ("ldprecover.protocols", "ldprecover.methods", "ldprecover.attacks")
 
 _LONGEST = 16  # characters of a protocol's name, which databases keep
 _NOT_FREE = {
-    *("access", "checksum", "closed_at", "counts", "digest", "domain_size", "epsilon", "format", "id", "items", "n"),
-    *("name", "opened_at", "p", "protocol", "q", "read_access", "retention", "round", "series", "state"),
+    *("access", "checksum", "closed_at", "counts", "digest", "domain_size", "epsilon", "format", "given_seeds", "id"),
+    *("items", "n", "name", "opened_at", "p", "protocol", "q", "read_access", "retention", "round", "series", "state"),
 }
 """What a round says beside its protocol's own parameter."""
 
