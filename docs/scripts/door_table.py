@@ -52,7 +52,8 @@ def size_law(oracle: FrequencyOracle, attack: Attack, rng: np.random.Generator) 
     if isinstance(attack, RPA):
         return binomial_law(d, oracle.uniform_support())
     if isinstance(attack, MLA):
-        return point[round(attack.support(oracle, rng).sum())]
+        size = float(attack.support(oracle, rng).sum())
+        return point[round(size)]
     if isinstance(attack, MGAA):
         return None if seeded else point[max(oracle.expected_size, attack.each or 0)]
     if isinstance(attack, ModelledAttack) and attack.model == "sampled":
