@@ -131,7 +131,7 @@ def _table(setting: Setting, oracle: FrequencyOracle, head: str) -> str:
 AIMS = {
     "the highest gain, seen or not": set(ALARMS),
     "the highest gain that leaves no trace in the reports": {"excess"},
-    "the highest gain that no alarm sees": set(),
+    "the highest gain of these that no alarm sees": set(),
 }
 """Aim -> the alarms that may be raised."""
 
