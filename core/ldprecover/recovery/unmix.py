@@ -133,6 +133,8 @@ def _shares(measured: Measured, gone: int, of_kept: tuple[float, float, float]) 
 
     The kept honest reports are a known share of all honest ones, but for chance.
     """
+    if not gone:
+        return of_kept
     n, kept = gone + measured.n, measured.honest_kept
     chance = _NORMAL * math.sqrt((1 - kept) / (kept * n))
     beta, low, high = (1 - (1 - share) * measured.n / (kept * n) for share in of_kept)

@@ -141,7 +141,7 @@ def test_frequencies_that_no_counts_give_are_refused() -> None:
 
 
 def test_the_number_of_reports_is_taken_from_the_reports_where_it_is_not_said() -> None:
-    oracle, rng = OUE(1, 20), np.random.default_rng(4)
+    oracle, rng = GRR(1, 20), np.random.default_rng(4)
     reports = oracle.perturb(rng.integers(20, size=400), rng)
     f_z = oracle.estimate(oracle.support_counts(reports), 400)
     told = recover(oracle, f_z, method="unmix", n=400).recovered
