@@ -248,9 +248,8 @@ def watchers() -> tuple[str, ...]:
 
 
 def attacks_on(protocol: str) -> list[tuple[str, str]]:
-    """Return the attacks on targets, and their models, that a protocol has; of those that are the same, the first."""
+    """Return the attacks beside honest lies, and their models, that a protocol has; of those that are one the first."""
     every = [
-        ("ria", "crafted"),
         ("mga", "sampled"),
         ("mga", "crafted"),
         ("mga-a", "crafted"),
@@ -259,7 +258,7 @@ def attacks_on(protocol: str) -> list[tuple[str, str]]:
     ]
     oracle = frequency_oracle(protocol, EPSILON, 100)
     if oracle.traits.one_item:
-        return every[:2]
+        return every[:1]
     found = []
     for attack, model in every:
         try:
@@ -274,9 +273,12 @@ def _generation(
     number: int, best: Candidate | None, attacks: Sequence[tuple[str, str]], rng: np.random.Generator, *, seeded: bool
 ) -> list[Candidate]:
     """Return mixes: the hints first, then a quarter at random and the others near the best."""
-    found = [hint for hint in _HINTS if (hint.attack, hint.model) in attacks] if not number else []
+    found = (
+        [hint for hint in _HINTS if hint.attack == "ria" or (hint.attack, hint.model) in attacks] if not number else []
+    )
     while len(found) < GENERATION:
-        near = best is not None and len(found) >= GENERATION // 4
+        # Near honest lies alone there is nothing but these.
+        near = best is not None and best.attack != "ria" and len(found) >= GENERATION // 4
         found.append(best.moved(rng) if best is not None and near else Candidate.drawn(rng, attacks))
     return found if seeded else [replace(mix, search=1) for mix in found]
 

@@ -45,7 +45,7 @@ def test_what_is_drawn_or_moved_is_a_mix() -> None:
 
 
 def test_a_protocol_has_the_attacks_that_it_has_reports_for() -> None:
-    assert attacks_on("grr") == [("ria", "crafted"), ("mga", "sampled")]
+    assert attacks_on("grr") == [("mga", "sampled")]
     assert ("apa2", "crafted") in attacks_on("oue")
     assert ("apa2", "crafted") not in attacks_on("hr")
 
