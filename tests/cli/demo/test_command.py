@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -193,6 +194,25 @@ def test_a_kept_server_answers_until_ctrl_c(start_demo: StartDemo, temporary: Pa
     out, _ = process.communicate()
     assert process.returncode == 0
     assert json.loads(out)["settings"]["users"] == 1000
+    _assert_nothing_is_left(temporary)
+
+
+def test_the_server_of_a_killed_demo_ends_and_the_next_demo_removes_its_folder(
+    start_demo: StartDemo, temporary: Path
+) -> None:
+    process = start_demo("--users", "1000", "--json", "--keep")
+    _wait_for_line(process, "The server stays")
+    left = [os.pidfd_open(pid) for pid in _processes_of(temporary) if pid != process.pid]
+    process.kill()
+    waiting = set(left)
+    while waiting:  # each becomes readable when its process ends
+        waiting -= set(select.select(waiting, [], [])[0])
+    for each in left:
+        os.close(each)
+    (folder,) = temporary.iterdir()
+    with local_server.local_server(), local_server.local_server():
+        assert len(list(temporary.iterdir())) == 2  # those of living ones stay
+        assert not folder.exists()
     _assert_nothing_is_left(temporary)
 
 
