@@ -14,7 +14,8 @@ from typing import Any
 import httpx
 import pytest
 
-from ldprecover.protocols import PROTOCOLS
+from ldprecover.protocols import PROTOCOLS, frequency_oracle
+from ldprecover.recovery import METHODS
 from ldprecover_experiments import ExperimentError, local_server
 from ldprecover_experiments.comparison import ESTIMATES
 
@@ -99,7 +100,8 @@ def test_json_is_all_that_is_on_standard_output(start_demo: StartDemo, temporary
     assert len(set(written["targets"])) == 4
     for figures in (written["mse"], written["fg"]):
         assert list(figures) == list(ESTIMATES)
-        assert all(isinstance(value, float) for value in figures.values())
+        unfit = {"unmixed"} if METHODS["unmix"].unfit(frequency_oracle(protocol, 0.5, 102)) else set()
+        assert {name for name, value in figures.items() if not isinstance(value, float)} == unfit
     assert written["mse"]["projected"] < written["mse"]["poisoned"]
     _assert_nothing_is_left(temporary)
 
@@ -124,6 +126,14 @@ def test_bad_options_are_one_line(run: Any, temporary: Path, options: tuple[str,
     assert result.code == 2
     assert word in result.error
     _assert_nothing_is_left(temporary)
+
+
+def test_a_protocol_may_be_chosen(run: Any, temporary: Path) -> None:
+    played = run("demo", "--protocol", "auto", "--users", "2000", "--json")
+    assert played.code == 0, played.err
+    protocol = played.json["settings"]["protocol"]
+    assert protocol in PROTOCOLS
+    assert f"{protocol}: one standard error is" in played.err
 
 
 def _wait_for_folder(process: subprocess.Popen[str], temporary: Path) -> None:
