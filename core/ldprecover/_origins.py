@@ -34,16 +34,21 @@ def named(kind: str, name: str) -> str:
 
 
 def plugin_at_fault(error: BaseException) -> str | None:
-    """Return the plugin in whose package an error was raised, or what it called last raised it; None for no plugin."""
-    packages = {
-        origin.value.partition(":")[0].partition(".")[0]: f"the plugin {name!r} of the distribution"
-        f" {origin.distribution}"
-        for (_, name), origin in LOADED.items()
-    }
+    """Return in words whose package an error was raised in or came through last: its plugins; None for none's."""
+    packages: dict[str, list[str]] = {}
+    of: dict[str, str] = {}
+    for (_, name), origin in LOADED.items():
+        package = origin.value.partition(":")[0].partition(".")[0]
+        packages.setdefault(package, []).append(repr(name))
+        of[package] = origin.distribution
     found = None
     at: TracebackType | None = error.__traceback__
     while at is not None:
         package = str(at.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
-        found = packages.get(package, found)
+        found = package if package in packages else found
         at = at.tb_next
-    return found
+    if found is None:
+        return None
+    names = packages[found]
+    which = f"the plugin {names[0]}" if len(names) == 1 else f"the plugins {', '.join(names)}"
+    return f"{which} of the distribution {of[found]}"

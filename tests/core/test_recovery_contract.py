@@ -58,7 +58,7 @@ def test_a_method_that_returns_what_it_may_not_is_named(
 
 
 def test_what_is_no_recovery_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ContractError, match="it must be a Recovery, not .'x': 1"):
+    with pytest.raises(ContractError, match=r"it must be a Recovery, not \{'x': 1\}"):
         _recovered(monkeypatch, lambda _: {"x": 1})
 
 
