@@ -65,9 +65,9 @@ def test_what_an_attack_raises_is_named_and_what_it_refuses_is_left() -> None:
     def refuse(_: int) -> Any:
         raise ParameterError("not so")
 
-    with pytest.raises(ContractError, match="^the attack 'theirs' raised RuntimeError: boom$"):
+    with pytest.raises(ContractError, match=r"^the attack 'theirs' raised RuntimeError: boom$"):
         _reports(GRR(1, 8), boom)
-    with pytest.raises(ParameterError, match="^not so$"):
+    with pytest.raises(ParameterError, match=r"^not so$"):
         _reports(GRR(1, 8), refuse)
 
 
