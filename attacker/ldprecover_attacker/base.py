@@ -3,17 +3,22 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Self
+from typing import ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ldprecover import FrequencyOracle, ParameterError
+from ldprecover import ContractError, FrequencyOracle, LDPRecoverError, ParameterError, ReportError
+from ldprecover.plugins import named
 from ldprecover.types import FloatArray, Int64Array, Reports
 
 __all__ = ["MODELS", "Attack", "ItemAttack", "ModelledAttack", "Plan", "draw_items"]
 
+T = TypeVar("T")
+
 MODELS = ("crafted", "sampled")
+
+_ROUNDING = 1e-9  # by which a share may miss 0 or 1
 
 _ONE_HOT = (
     "a one-hot OLH report cannot travel: a report is a (seed, bucket) pair, and one that supports an item supports"
@@ -47,10 +52,15 @@ class Attack(ABC):
     def reports(self, oracle: FrequencyOracle, m: int, rng: np.random.Generator) -> Reports:
         """Return m malicious reports: rows of `oracle.report_dtype`, which are their packed bytes.
 
-        Raises ParameterError when m is negative or the attack does not fit the oracle's domain.
+        Raises ParameterError when m is negative or the attack does not fit the oracle's domain, and ContractError,
+        which names the attack, where it raises anything else or what it made are no m reports of the protocol.
         """
         _check_number(m, least=0)
-        return self.plan(oracle, rng).send(int(m), rng)
+        made = self._asked(lambda: self.plan(oracle, rng).send(int(m), rng))
+        wrong = _wrong_reports(made, oracle, int(m))
+        if wrong is not None:
+            raise ContractError(f"{named('attack', self.name)} made no reports of {oracle.protocol}: {wrong}")
+        return made
 
     def support(self, oracle: FrequencyOracle, rng: np.random.Generator | None = None, *, m: int = 1) -> FloatArray:
         """Return pi: pi(v) is the expected fraction of malicious reports that support v, for each of d items.
@@ -58,9 +68,26 @@ class Attack(ABC):
         Given the attacker's secrets, which `rng` draws as it does for `reports` (None: some others), and
         exact, for OLH under an ideal hash. The number of users m matters to an exhaustive search for
         seeds alone, whose good seeds run out.
+
+        Raises as `reports` does.
         """
         _check_number(m, least=1)
-        return self.plan(oracle, np.random.default_rng() if rng is None else rng).support(int(m))
+        drawn = np.random.default_rng() if rng is None else rng
+        pi = self._asked(lambda: self.plan(oracle, drawn).support(int(m)))
+        if not _is_support(pi, oracle.domain_size):
+            words = f"must be an array of {oracle.domain_size} numbers from 0 to 1"
+            raise ContractError(f"{named('attack', self.name)} says wrongly what its reports support: it {words}")
+        return pi
+
+    def _asked(self, ask: Callable[[], T]) -> T:
+        """Return what the attack answers; ContractError for what an attack may not raise."""
+        try:
+            return ask()
+        except (LDPRecoverError, MemoryError):
+            raise
+        except (Exception, SystemExit) as error:
+            said = f"{type(error).__name__}: {error!s:.200}"
+            raise ContractError(f"{named('attack', self.name)} raised {said}") from error
 
     def support_sum(self, oracle: FrequencyOracle, rng: np.random.Generator | None = None, *, m: int = 1) -> float:
         """Return S, the expected sum of f~_Y over all items: (k - qd)/(p - q) if a report supports k on average."""
@@ -170,6 +197,26 @@ class ModelledAttack(ItemAttack):
 def draw_items(weights: FloatArray, m: int, rng: np.random.Generator) -> Int64Array:
     """Return the items of m malicious users, drawn independently from the distribution P."""
     return rng.choice(weights.size, size=m, p=weights)
+
+
+def _wrong_reports(made: object, oracle: FrequencyOracle, m: int) -> str | None:
+    """Return why these are not m packed reports that a server takes; None where they are."""
+    dtype = oracle.report_dtype
+    if not isinstance(made, np.ndarray) or (made.dtype, made.shape) != (dtype.base, (m, *dtype.shape)):
+        of = f"an array of {made.dtype} of shape {made.shape}" if isinstance(made, np.ndarray) else f"{made!r:.80}"
+        row = f"{dtype.base} of shape {(m, *dtype.shape)}"
+        return f"{m} of them are an array of {row}, not {of}"
+    try:
+        oracle.check(made)
+    except ReportError as error:
+        return str(error)
+    return None
+
+
+def _is_support(pi: object, d: int) -> bool:
+    if not isinstance(pi, np.ndarray) or pi.shape != (d,) or pi.dtype.kind not in "fiu":
+        return False
+    return bool(((pi >= -_ROUNDING) & (pi <= 1 + _ROUNDING)).all())
 
 
 def _check_number(m: object, *, least: int) -> None:

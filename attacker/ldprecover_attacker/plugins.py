@@ -1,11 +1,11 @@
 """Attacks of other distributions, found by their entry points in the group "ldprecover.attacks"."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import MISSING, fields
 from typing import Any
 
-from ldprecover import ParameterError
-from ldprecover.plugins import GROUPS, REGISTRIES, Registry, check_class
+from ldprecover import ParameterError, PluginError
+from ldprecover.plugins import GROUPS, REGISTRIES, Registry, check_class, check_name
 from ldprecover.plugins import load as load_of
 from ldprecover_attacker.base import Attack
 from ldprecover_attacker.catalogue import ATTACKS, OPTIONS
@@ -15,16 +15,17 @@ __all__ = ["load"]
 _RESERVED = {"none": "no attack", "honest": "malicious users who follow the protocol"}
 
 
-def load(names: Iterable[str] | None = None) -> None:
+def load(names: Iterable[str] | None = None, *, failed: Callable[[PluginError], None] | None = None) -> None:
     """Load the protocols, methods and attacks of these names, or all that are installed.
 
-    Raises PluginError as `ldprecover.plugins.load` does.
+    Raises PluginError as `ldprecover.plugins.load` does, or calls `failed` with it.
     """
-    load_of(names, (*REGISTRIES, Registry(GROUPS[2], ATTACKS, _attack, _RESERVED)))
+    load_of(names, (*REGISTRIES, Registry(GROUPS[2], ATTACKS, _attack, _RESERVED)), failed=failed)
 
 
 def _attack(kind: Any) -> str:
     check_class(kind, Attack, ("name",))
+    check_name(kind.name)
     for field in fields(kind):
         if field.init and field.default is MISSING and field.default_factory is MISSING and field.name not in OPTIONS:
             raise ParameterError(f"its option {field.name} must have a default: of these alone others are told")

@@ -16,9 +16,9 @@ from typer.main import get_command
 from ldprecover_cli import analysis, crowds, exports, keys, ledgers, reports, reproduce, results, rounds, tickets
 from ldprecover_cli.completion import load_plugins
 from ldprecover_cli.demo import command as demo
-from ldprecover_cli.failures import explain, reworded, with_notes
+from ldprecover_cli.failures import blamed, explain, reworded, with_notes
 from ldprecover_cli.options import Json, RoundArgument
-from ldprecover_cli.output import console, fail, note, plain, plain_table, print_json
+from ldprecover_cli.output import console, fail, note, plain, plain_table, print_json, warn
 from ldprecover_client.secrecy import InsecureTransportWarning
 
 __all__ = ["app", "run"]
@@ -35,6 +35,10 @@ _PANELS = {
     "Research": ("reproduce",),
 }
 """The commands under their headings, in the order that the help has them."""
+
+
+_WITHOUT_PLUGINS = ("key", "ledger", "migrate", "serve", "ticket")
+"""Commands that load none: they need none, or, as the server, load what their settings name."""
 
 
 @dataclass
@@ -93,7 +97,7 @@ def run(arguments: list[str]) -> int:
             traceback.print_exc()
         known = explain(error)
         if known is None:
-            fail(f"{type(error).__name__}: {error} (a fault of ldprecover; `ldprecover --debug …` shows where)")
+            fail(f"{type(error).__name__}: {error} ({blamed(error)}; `ldprecover --debug …` shows where)")
             return 1
         fail(known[0])
         return known[1]
@@ -135,7 +139,7 @@ def _warnings_in_words() -> Iterator[None]:
             line: str | None = None,
         ) -> None:
             if issubclass(category, InsecureTransportWarning):
-                note(f"warning: {message}")
+                warn(message)
             else:
                 as_python_does(message, category, filename, lineno, file, line)
 
@@ -178,8 +182,8 @@ def ldprecover(
     Example: ldprecover demo
     """
     ctx.obj.debug = debug
-    if ctx.invoked_subcommand != "serve":  # the server loads what its settings name, and no more
-        load_plugins()
+    if ctx.invoked_subcommand not in _WITHOUT_PLUGINS:
+        load_plugins(warn)
 
 
 demo.add_to(app)

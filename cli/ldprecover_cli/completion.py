@@ -1,7 +1,11 @@
 """What a shell completes values with. Each is asked for at the moment a person presses Tab, and not before."""
 
+from collections.abc import Callable
 from importlib.metadata import entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ldprecover import PluginError
 
 __all__ = ["attacks", "datasets", "load_plugins", "methods", "protocols", "rounds"]
 
@@ -9,12 +13,15 @@ _SECONDS = 1.0
 """A server that takes longer to list its rounds is not waited for."""
 
 
-def load_plugins() -> None:
-    """Load every plugin that is installed; where there is none, nothing else is imported. Raises PluginError."""
+def load_plugins(failed: "Callable[[PluginError], None]" = lambda _: None) -> None:
+    """Load every plugin that is installed, and call `failed` for each that cannot be.
+
+    Where none is installed, nothing else is imported.
+    """
     if any(entry_points(group=f"ldprecover.{kind}") for kind in ("protocols", "methods", "attacks")):
         from ldprecover_attacker.plugins import load
 
-        load()
+        load(failed=failed)
 
 
 def attacks() -> list[str]:

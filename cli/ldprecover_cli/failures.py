@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ldprecover_client.errors import RefusedError
 
-__all__ = ["CommandError", "UsageError", "check_items", "close_to", "explain", "reworded", "with_notes"]
+__all__ = ["CommandError", "UsageError", "blamed", "check_items", "close_to", "explain", "reworded", "with_notes"]
 
 _SLUG_HINTS = {
     "forbidden": "`ldprecover key create --scope` makes another key",
@@ -106,13 +106,13 @@ class UsageError(CommandError):
 
 def explain(error: Exception) -> tuple[str, int] | None:
     """Return the line and the exit code for an error of this project or the system; None for a fault of ours."""
-    from ldprecover.errors import LDPRecoverError, ReportError
+    from ldprecover.errors import ContractError, LDPRecoverError, ReportError
     from ldprecover_client.errors import AlreadyReportedError, CallerError, ClientError, RefusedError
     from ldprecover_experiments.errors import ExperimentError
 
     if isinstance(error, CommandError):
         return with_notes(str(error), error.__cause__), error.exit_code
-    if isinstance(error, ExperimentError):
+    if isinstance(error, ExperimentError | ContractError):
         return str(error), 1
     if isinstance(error, OSError):
         named = f"{error.filename}: " if error.filename is not None else ""
@@ -125,6 +125,13 @@ def explain(error: Exception) -> tuple[str, int] | None:
     said = with_notes(_with_option(str(error)) if usage else str(error), error)
     hint = _hint(error)
     return f"{said}; {hint}" if hint else said, 2 if usage else 1
+
+
+def blamed(error: BaseException) -> str:
+    """Return whose fault an error is that nobody expected: a plugin's, where it came through one, or ours."""
+    from ldprecover.plugins import plugin_at_fault
+
+    return f"a fault of {plugin_at_fault(error) or 'ldprecover'}"
 
 
 def reworded(reason: str) -> str:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["bar", "console", "counted", "fail", "joined", "note", "plain", "plain_table", "print_json"]
+__all__ = ["bar", "console", "counted", "fail", "joined", "note", "plain", "plain_table", "print_json", "warn"]
 
 _WIDTH_OF_A_FILE = 100
 _EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -31,6 +31,11 @@ def console(*, stderr: bool = False) -> Console:
 def note(text: str) -> None:
     """Say something beside the result: on standard error, on one line."""
     console(stderr=True).print(plain(text), soft_wrap=True)
+
+
+def warn(said: object) -> None:
+    """Say in one line on standard error what is amiss, though the command goes on."""
+    note(f"warning: {' '.join(str(said).split())}")
 
 
 def fail(text: str) -> None:

@@ -143,6 +143,8 @@ def _study(file: Path, out: Path, jobs: int) -> None:
         replaced(out / f"{file.stem}.json", results.to_json() + "\n")
     gains = [results.table(gains=True)] if any(row.fg is not None for row in results.outcomes) else []
     show([results.table(), *gains])
+    for (method, reason), number in results.refusals.items():
+        note(f"{method}: {reason} ({counted(number, 'cell')})")
 
 
 def _paper(

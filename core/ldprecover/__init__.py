@@ -3,7 +3,7 @@
 numpy alone, no I/O.
 """
 
-from ldprecover.errors import LDPRecoverError, ParameterError, PluginError, ReportError
+from ldprecover.errors import ContractError, LDPRecoverError, ParameterError, PluginError, ReportError
 from ldprecover.estimates import Estimates
 from ldprecover.export import RoundExport
 from ldprecover.parameters import RoundParameters
@@ -15,6 +15,7 @@ __all__ = [
     "GRR",
     "OLH",
     "OUE",
+    "ContractError",
     "Estimates",
     "FrequencyOracle",
     "LDPRecoverError",

@@ -4,8 +4,6 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import PROTOCOLS, FrequencyOracle, frequency_oracle
 
@@ -22,15 +20,16 @@ class Candidate:
     """A protocol for a round, and what it would cost. Lower is better in all of it.
 
     `standard_error` is that of one estimate, at a frequency of 1/d. `gain` is what malicious users who craft for
-    min(10, d/2) targets add to these estimates together, in units of their share beta; None where the protocol has no
-    law of such reports. `report_size` is in bytes, `hash_tests` are the items hashed to count all reports. `score` is
+    the `targets` = min(10, d/2) items that suit them best add to these estimates together, in units of their share
+    beta: sum_T (pi(t) - q)/(p - q). `report_size` is in bytes, `hash_tests` are the items hashed to count all reports. `score` is
     above 0 by log(variance) + log(gain)/4 + log(report_size)/20 + log(1 + hash_tests/10^10)/20, each over the least
     of all candidates; reports count as 8 bytes at least.
     """
 
     oracle: FrequencyOracle
     standard_error: float
-    gain: float | None
+    gain: float
+    targets: int
     report_size: int
     hash_tests: float
     score: float = 0.0
@@ -49,16 +48,8 @@ class Choice:
 
     @property
     def why(self) -> str:
-        """A sentence with what the best one costs, and one with what the others would."""
-        said = [f"{each.oracle.protocol} {_compared(each, self.best)}" for each in self.candidates[1:]]
-        best, error = self.best, 100 * self.best.standard_error
-        gain = (
-            ""
-            if best.gain is None
-            else f", a share of 1 % crafted reports raises the targets by {best.gain:.3g} points"
-        )
-        first = f"{best.oracle.protocol}: one standard error is {error:.3g} percentage points{gain}"
-        return f"{first}. Beside it: {'; '.join(said)}." if said else f"{first}."
+        """What each candidate costs, a line for each, the best first."""
+        return "\n".join(f"{each.oracle.protocol}: {_costs(each)}" for each in self.candidates)
 
 
 def choose(d: int, epsilon: float, n: int, protocols: Iterable[str] | None = None) -> Choice:
@@ -74,17 +65,15 @@ def choose(d: int, epsilon: float, n: int, protocols: Iterable[str] | None = Non
     if not names:
         raise ParameterError("protocols must name at least one")
     found = [_candidate(frequency_oracle(name, epsilon, d), n) for name in names]
-    gains = [each.gain for each in found if each.gain is not None]
-    least, most = (min(gains), max(gains)) if gains else (1.0, 1.0)
+    gain = min(each.gain for each in found)
     error = min(each.standard_error for each in found)
     size = min(max(each.report_size, _FRAME) for each in found)
     tests = min(each.hash_tests for each in found)
 
     def score(each: Candidate) -> float:
-        gain = most if each.gain is None else each.gain  # what is not known is taken as the worst
         return (
             2 * math.log(each.standard_error / error)
-            + _GAIN * math.log(gain / least)
+            + _GAIN * math.log(each.gain / gain)
             + _SIZE * math.log(max(each.report_size, _FRAME) / size)
             + _COUNTING * math.log((1 + each.hash_tests / _FREE) / (1 + tests / _FREE))
         )
@@ -95,30 +84,29 @@ def choose(d: int, epsilon: float, n: int, protocols: Iterable[str] | None = Non
 
 def _candidate(oracle: FrequencyOracle, n: int) -> Candidate:
     d = oracle.domain_size
+    targets = max(1, min(_TARGETS, d // 2))
     error = math.sqrt(float(oracle.variance(1 / d, n)))
-    return Candidate(oracle, error, _gain(oracle), oracle.report_size, float(oracle.hash_tests) * n)
+    return Candidate(oracle, error, _gain(oracle, targets), targets, oracle.report_size, float(oracle.hash_tests) * n)
 
 
-def _gain(oracle: FrequencyOracle) -> float | None:
-    """Return the sum over the targets of what crafted reports are estimated as."""
-    d = oracle.domain_size
-    r = max(1, min(_TARGETS, d // 2))
-    targets = np.linspace(0, d - 1, r).astype(np.int64)
-    included = np.zeros(d)
-    included[targets] = 1.0
+def _gain(oracle: FrequencyOracle, r: int) -> float:
+    """Return the sum over the r targets that suit an attacker best of (pi - q)/(p - q).
+
+    Where crafted reports support as many of any r targets, these are any. Where it hangs on which they are, as with
+    Hadamard response, or is not known, there are targets of which a report supports as many as it may.
+    """
     try:
-        support = oracle.crafted_support(included, r)
+        hits = oracle.expected_hits(r)[0]
     except ParameterError:
-        return None
-    return float(oracle.frequencies_of(support)[targets].sum())
+        hits = float(r if oracle.fixed_size is None else min(r, oracle.fixed_size))
+    return (hits - r * oracle.q) / (oracle.p - oracle.q)
 
 
-def _compared(one: Candidate, best: Candidate) -> str:
-    """Return what a candidate costs in multiples of the best one's."""
-    parts = [f"{one.standard_error / best.standard_error:.3g} times the error"]
-    if one.gain is not None and best.gain:
-        parts.append(f"{one.gain / best.gain:.3g} times the gain")
-    parts.append(f"{one.report_size} bytes a report to {best.report_size}")
-    if one.hash_tests:
-        parts.append(f"{one.hash_tests:.2g} hashes to count")
-    return ", ".join(parts)
+def _costs(each: Candidate) -> str:
+    """Return what a candidate costs, in words."""
+    words = [f"one standard error is {100 * each.standard_error:.3g} percentage points"]
+    words.append(f"1 % crafted reports raise {each.targets} items together by {each.gain:.3g} points")
+    words.append(f"{each.report_size} bytes a report")
+    if each.hash_tests:
+        words.append(f"{each.hash_tests:.2g} hashes to count")
+    return ", ".join(words)

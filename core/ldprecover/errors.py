@@ -3,12 +3,13 @@
     LDPRecoverError
     ├── ParameterError      the caller's parameters are outside their range
     │   └── PluginError     a plugin is not installed, or cannot be loaded
+    ├── ContractError       a recovery method or an attack does what its contract does not allow
     └── ReportError         a report does not fit the round it was sent to
 
-All but the first are ValueErrors too.
+ParameterError, PluginError and ReportError are ValueErrors too.
 """
 
-__all__ = ["LDPRecoverError", "ParameterError", "PluginError", "ReportError"]
+__all__ = ["ContractError", "LDPRecoverError", "ParameterError", "PluginError", "ReportError"]
 
 
 class LDPRecoverError(Exception):
@@ -21,6 +22,10 @@ class ParameterError(LDPRecoverError, ValueError):
 
 class PluginError(ParameterError):
     """A plugin is not installed or cannot be loaded; the message names it and its distribution."""
+
+
+class ContractError(LDPRecoverError):
+    """A recovery method or an attack raised or returned what it may not; the message names it and its distribution."""
 
 
 class ReportError(LDPRecoverError, ValueError):

@@ -8,21 +8,39 @@ An entry of "ldprecover.protocols" names a FrequencyOracle, one of "ldprecover.m
 called, and `ldprecover_attacker.plugins.load` loads attacks too.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
+from ldprecover._origins import LOADED, Origin, distribution_of, named, plugin_at_fault
 from ldprecover.errors import ParameterError, PluginError
 from ldprecover.protocols import PROTOCOLS, FrequencyOracle
-from ldprecover.recovery import METHODS, NEEDS, Method
+from ldprecover.recovery import METHODS, NEEDS, Knowledge, Method, Option
 
-__all__ = ["GROUPS", "REGISTRIES", "Registry", "check_class", "installed", "load", "loaded"]
+__all__ = [
+    "GROUPS",
+    "REGISTRIES",
+    "Registry",
+    "check_class",
+    "check_name",
+    "distribution_of",
+    "installed",
+    "load",
+    "loaded",
+    "named",
+    "plugin_at_fault",
+]
 
 GROUPS = ("ldprecover.protocols", "ldprecover.methods", "ldprecover.attacks")
 """The groups of entry points."""
 
 _LONGEST = 16  # characters of a protocol's name, which databases keep
+_NAME = r"[a-z][a-z0-9-]{0,39}"
+_NAME_WORDS = "at most 40 small letters, digits and hyphens, a letter first"
+_GIVES = get_args(get_type_hints(Method)["gives"])
+_USES = tuple(sorted({each.name for each in fields(Knowledge)} - {"oracle", "poisoned", "options"}))
 _NOT_FREE = {
     *("access", "checksum", "closed_at", "counts", "digest", "domain_size", "epsilon", "format", "given_seeds", "id"),
     *("items", "n", "name", "opened_at", "p", "protocol", "q", "read_access", "retention", "round", "series", "state"),
@@ -45,10 +63,6 @@ class Registry:
     reserved: Mapping[str, str]
 
 
-_loaded: dict[tuple[str, str], str] = {}
-"""Where what is loaded comes from, by group and name."""
-
-
 def installed() -> dict[str, tuple[str, ...]]:
     """Return the names of the plugins that are installed, by group; none of them is imported."""
     return {group: tuple(sorted({entry.name for entry in entry_points(group=group)})) for group in GROUPS}
@@ -57,16 +71,21 @@ def installed() -> dict[str, tuple[str, ...]]:
 def loaded(groups: Iterable[str] = GROUPS) -> tuple[str, ...]:
     """Return the names of the plugins that this process has loaded, of these groups."""
     wanted = set(groups)
-    return tuple(sorted({name for group, name in _loaded if group in wanted}))
+    return tuple(sorted({name for group, name in LOADED if group in wanted}))
 
 
-def load(names: Iterable[str] | None = None, registries: Iterable[Registry] | None = None) -> None:
+def load(
+    names: Iterable[str] | None = None,
+    registries: Iterable[Registry] | None = None,
+    *,
+    failed: Callable[[PluginError], None] | None = None,
+) -> None:
     """Load the plugins of these names, or all that are installed, and enter them in the tables.
 
     A name stands for the plugins of every group that are called so: protocols and methods, unless `registries` are
     given. What is loaded already is left as it is. Raises PluginError, which names the plugin and its
     distribution, for one that is not installed, cannot be imported, does not keep its contract, or whose name is
-    taken or reserved.
+    taken or reserved. Where `failed` is given, it is called with that error instead, and the others are loaded.
     """
     chosen = REGISTRIES if registries is None else tuple(registries)
     wanted = None if names is None else set(names)
@@ -74,34 +93,49 @@ def load(names: Iterable[str] | None = None, registries: Iterable[Registry] | No
     missing = set() if wanted is None else wanted - {entry.name for _, entry in found}
     if missing:
         groups = " or ".join(registry.group for registry in chosen)
-        raise PluginError(f"no installed distribution has a plugin {min(missing)!r} in {groups}")
+        _fail(PluginError(f"no installed distribution has a plugin {min(missing)!r} in {groups}"), failed)
     for registry, entry in found:
         if wanted is None or entry.name in wanted:
-            _enter(registry, entry)
+            try:
+                _enter(registry, entry)
+            except PluginError as error:
+                _fail(error, failed)
+
+
+def _fail(error: PluginError, failed: Callable[[PluginError], None] | None) -> None:
+    if failed is None:
+        raise error
+    failed(error)
 
 
 def _enter(registry: Registry, entry: EntryPoint) -> None:
-    source = f"{_distribution(entry)} {entry.value}"
-    if _loaded.get((registry.group, entry.name)) == source:
+    source = Origin(_distribution(entry), entry.value)
+    if LOADED.get((registry.group, entry.name)) == source:
         return
-    what = f"the plugin {entry.name!r} of {registry.group} in the distribution {_distribution(entry)}"
+    what = f"the plugin {entry.name!r} of {registry.group} in the distribution {source.distribution}"
     if entry.name in registry.table:
-        owner = _loaded.get((registry.group, entry.name), "ldprecover itself")
+        owner = LOADED.get((registry.group, entry.name), "ldprecover itself")
         raise PluginError(f"{what} has a name that is taken by {owner}")
     if entry.name in registry.reserved:
         raise PluginError(f"{what} has a name that is reserved: it means {registry.reserved[entry.name]}")
-    try:
-        value = entry.load()
-    except Exception as error:
-        raise PluginError(f"{what} cannot be imported: {type(error).__name__}: {error}") from error
-    try:
-        own = registry.check(value)
-        if own != entry.name:
-            raise ParameterError(f"it calls itself {own!r}")
-    except Exception as error:
-        raise PluginError(f"{what} does not keep the contract: {error}") from error
+    value = _tried(entry.load, f"{what} cannot be imported")
+    own = _tried(lambda: registry.check(value), f"{what} does not keep the contract")
+    if own != entry.name:
+        raise PluginError(f"{what} does not keep the contract: it calls itself {own!r:.80}")
     registry.table[entry.name] = value
-    _loaded[registry.group, entry.name] = source
+    LOADED[registry.group, entry.name] = source
+
+
+def _tried(call: Callable[[], Any], what: str) -> Any:
+    """Return what other people's code returns; PluginError for whatever it raises, which may be to exit as well."""
+    try:
+        return call()
+    except KeyboardInterrupt as stopped:  # as a rule a person's Ctrl-C; should it be the plugin's own, this names it
+        stopped.add_note(what)
+        raise
+    except BaseException as error:
+        said = str(error) if isinstance(error, ParameterError) else f"{type(error).__name__}: {error}"
+        raise PluginError(f"{what}: {said}") from error
 
 
 def _distribution(entry: EntryPoint) -> str:
@@ -111,7 +145,15 @@ def _distribution(entry: EntryPoint) -> str:
 def _protocol(kind: Any) -> str:
     check_class(kind, FrequencyOracle, ("protocol", "title", "traits", "forms"))
     name, parameter = kind.protocol, kind.parameter
-    if not (name.isidentifier() and name.isascii() and name == name.lower() and len(name) <= _LONGEST):
+    if not isinstance(kind.title, str) or not kind.title.strip():
+        raise ParameterError(f"title must be one line of text, not {kind.title!r:.80}")
+    if not (
+        isinstance(name, str)
+        and name.isidentifier()
+        and name.isascii()
+        and name == name.lower()
+        and len(name) <= _LONGEST
+    ):
         raise ParameterError(f"protocol must be a name of at most {_LONGEST} small letters, digits and _, not {name!r}")
     if parameter is not None and (not parameter.isidentifier() or parameter in _NOT_FREE):
         raise ParameterError(f"parameter must be a name that a round does not have yet, not {parameter!r}")
@@ -127,9 +169,30 @@ def _protocol(kind: Any) -> str:
 def _method(method: Any) -> str:
     if not isinstance(method, Method):
         raise ParameterError(f"it must be a Method, not {method!r:.80}")
-    if not method.needs <= set(NEEDS):
-        raise ParameterError(f"needs must be some of {', '.join(NEEDS)}")
+    check_name(method.name)
+    known = {"uses": _USES, "needs": NEEDS, "better_with": NEEDS}
+    for name, words in known.items():
+        given = getattr(method, name)
+        if not isinstance(given, frozenset | set) or not given <= set(words):
+            raise ParameterError(f"{name} must be a set of some of {', '.join(words)}, not {given!r:.80}")
+    for name in ("summary", "cost"):
+        text = getattr(method, name)
+        if not isinstance(text, str) or not text.strip():
+            raise ParameterError(f"{name} must be one line of text, not {text!r:.80}")
+    for name in ("recover", "unfit"):
+        if not callable(getattr(method, name)):
+            raise ParameterError(f"{name} must be a function, not {getattr(method, name)!r:.80}")
+    if method.gives not in _GIVES:
+        raise ParameterError(f"gives must be one of {', '.join(_GIVES)}, not {method.gives!r:.80}")
+    if not isinstance(method.options, tuple) or not all(isinstance(each, Option) for each in method.options):
+        raise ParameterError(f"options must be a tuple of Option, not {method.options!r:.80}")
     return method.name
+
+
+def check_name(name: object) -> None:
+    """Raise ParameterError unless it can name a method or an attack: in commands, in files and in addresses."""
+    if not isinstance(name, str) or not re.fullmatch(_NAME, name):
+        raise ParameterError(f"name must be {_NAME_WORDS}, not {name!r:.80}")
 
 
 def check_class(kind: Any, base: type, attributes: Iterable[str] = ()) -> None:

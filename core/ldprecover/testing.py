@@ -13,6 +13,7 @@ Reports are drawn from a seeded generator. Where chance decides, the tolerance i
 import json
 import math
 import pickle
+import traceback
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from ldprecover import laws, wire
+from ldprecover._privacy_checks import check_epsilon, check_randomness, check_support_probabilities
 from ldprecover._tolerances import RATE, assert_close, assert_counts, assert_follows, bernstein, bernstein_of
 from ldprecover.errors import ParameterError, ReportError
 from ldprecover.protocols.base import FrequencyOracle
@@ -33,9 +35,21 @@ _TALLIES = 400
 
 
 def check_protocol(oracle: FrequencyOracle, *, seed: int = 1) -> None:
-    """Run every check. Raises AssertionError for the first that the oracle fails, or what it raised itself."""
-    for check in CHECKS.values():
-        check(oracle, np.random.default_rng(seed))
+    """Run every check. Raises AssertionError for the first that the oracle fails, or what it raised itself.
+
+    The error says which check it was, what that asks for, and what was found.
+    """
+    for name, check in CHECKS.items():
+        asked = (check.__doc__ or "").partition("\n")[0]
+        what = f"{oracle.protocol} fails the check {name}. {asked}"
+        try:
+            check(oracle, np.random.default_rng(seed))
+        except AssertionError as error:
+            found = str(error) or traceback.extract_tb(error.__traceback__)[-1].line
+            raise AssertionError(f"{what} It is not so: {found}") from error
+        except Exception as error:
+            error.add_note(what)
+            raise
 
 
 def check_parameters(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
@@ -72,8 +86,10 @@ def check_reports(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
         sizes = supports.sum(axis=1)
         assert np.array_equal(oracle.support_sizes(reports), sizes)
         if oracle.fixed_size is not None:
-            assert (sizes == oracle.fixed_size).all()
-        assert not oracle.traits.one_item or oracle.fixed_size == 1
+            said = f"every report must support {oracle.fixed_size}, as the traits or fixed_size say"
+            assert (sizes == oracle.fixed_size).all(), f"{said}, and some support {sizes.min()} or {sizes.max()}"
+        one = not oracle.traits.one_item or oracle.fixed_size == 1
+        assert one, f"fixed_size must be 1 where the trait one_item is set, not {oracle.fixed_size}"
     assert oracle.supports(oracle.encode(items, rng))[np.arange(300), items].all()
     for wrong in ([d], [-1], [0.5], [[0]]):
         _raises(partial(oracle.perturb, wrong, rng))
@@ -161,16 +177,6 @@ def check_summary(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     assert np.array_equal(sized[1], oracle.supports(reports).sum(axis=1))
 
 
-def check_support_probabilities(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
-    """A report supports its user's item with probability p, each other one with q: so estimates are unbiased."""
-    d = oracle.domain_size
-    for held in (0, d - 1):
-        counts = oracle.support_counts(oracle.perturb(np.full(_USERS, held), rng))
-        expected = np.full(d, oracle.q)
-        expected[held] = oracle.p
-        assert_counts(counts, expected, _USERS)
-
-
 def check_independence(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     """Where bits are independent, two items are supported together as often as that says."""
     if not oracle.traits.independent_bits:
@@ -223,7 +229,8 @@ def check_likelihood(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     """Likelihoods are normalised, differ by the stated ratio alone, and never by more than e^epsilon."""
     d = oracle.domain_size
     ratio, limit = oracle.likelihood_ratio, math.exp(oracle.epsilon)
-    assert ratio is None or 1 < ratio <= limit * (1 + 1e-12)
+    within = ratio is None or 1 < ratio <= limit * (1 + 1e-12)
+    assert within, f"likelihood_ratio must be above 1 and at most e^epsilon, {limit:.6g}, not {ratio}"
     reports = oracle.perturb(np.zeros(_USERS, np.int64), rng)
     uniform = _given(lambda: oracle.log_likelihood(reports, np.full(d, 1 / d)), oracle)
     if uniform is None:
@@ -235,11 +242,12 @@ def check_likelihood(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     few = reports[:50]
     of_item = np.stack([oracle.log_likelihood(few, _one_hot(d, v)) for v in range(min(d, 8))])
     gap = of_item.max(axis=0) - of_item.min(axis=0)
-    assert (gap <= oracle.epsilon * (1 + 1e-9)).all()
+    most = gap.max(initial=0.0)
+    assert most <= oracle.epsilon * (1 + 1e-9), f"log_likelihood differs by {most:.6g} under two items"
     if ratio is not None:
         supports = oracle.supports(few)[:, : len(of_item)].T
         least = np.where(supports, of_item - math.log(ratio), of_item)
-        assert np.allclose(least, least[0])
+        assert np.allclose(least, least[0]), f"reports are not {ratio:.6g} times as likely under items they support"
 
 
 def check_honest_tally(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
@@ -324,6 +332,8 @@ CHECKS: dict[str, Callable[[FrequencyOracle, np.random.Generator], None]] = {
         check_packed_form,
         check_json_form,
         check_summary,
+        check_epsilon,
+        check_randomness,
         check_support_probabilities,
         check_independence,
         check_sizes,

@@ -18,13 +18,17 @@ __all__ = ["COLUMNS", "CellFile", "Run", "csv_line", "replaced"]
 
 COLUMNS = (
     *("data", "digest", "n", "protocol", "attack", "model", "beta", "epsilon", "eta", "xi", "trial", "seed", "door"),
-    *("method", "mse", "fg", "malicious_mse", "coverage", "variance", "attack_probability", "seconds", "methods"),
+    *("method", "mse", "fg", "malicious_mse", "coverage", "variance", "attack_probability", "seconds"),
+    *("refused", "methods"),
 )
 """Of the file: what was simulated, where, and what came out. `methods` is the number of rows of the cell."""
 
-_KEY = len(COLUMNS) - 9
+_WITHOUT_REASONS = tuple(name for name in COLUMNS if name != "refused")
+"""Of files that were written before they said why a method refused."""
+
+_KEY = len(COLUMNS) - 10
 _MEASURED = ("mse", "fg", "malicious_mse", "coverage", "variance", "attack_probability")
-_TEXT = ("data", "digest", "protocol", "attack", "model", "door", "method")
+_TEXT = ("data", "digest", "protocol", "attack", "model", "door", "method", "refused")
 _WHOLE = ("n", "trial", "seed")
 
 
@@ -70,7 +74,7 @@ class CellFile:
             self._found[key] = outcomes
             for o in outcomes:
                 numbers = (getattr(o, name) for name in _MEASURED)
-                text.write(csv_line((*key, o.method, *numbers, f"{o.seconds:.3g}", len(outcomes))))
+                text.write(csv_line((*key, o.method, *numbers, f"{o.seconds:.3g}", o.refused, len(outcomes))))
         with self.file.open("ab") as file:
             file.write(text.getvalue().encode())
             file.flush()
@@ -86,7 +90,7 @@ class CellFile:
         for key, outcomes in self._found.items():
             for o in outcomes:
                 numbers = (getattr(o, name) for name in _MEASURED)
-                for name, value in zip(names, (*key, o.method, *numbers, o.seconds), strict=True):
+                for name, value in zip(names, (*key, o.method, *numbers, o.seconds, o.refused), strict=True):
                     kind = str if name in _TEXT else int if name in _WHOLE else float
                     columns[name].append(None if value is None else kind(value))
         kinds = {str: pa.string(), int: pa.int64(), float: pa.float64()}
@@ -99,12 +103,14 @@ class CellFile:
         whole = self.file.read_bytes()
         text = whole[: whole.rfind(b"\n") + 1].decode("utf-8", errors="replace")  # a torn last line does not count
         rows = list(csv.reader(StringIO(text, newline="")))
+        broken = bool(rows) and tuple(rows[0]) == _WITHOUT_REASONS
+        if broken:
+            rows = [list(COLUMNS), *([*row[:-1], "", *row[-1:]] for row in rows[1:])]
         if not rows or tuple(rows[0]) != COLUMNS:
             raise ParameterError(f"{self.file} is not a file of cells of this version: name another folder with --out")
         found: dict[tuple[str, ...], list[list[str]]] = defaultdict(list)
         for row in rows[1:]:
             found[tuple(row[:_KEY])].append(row)
-        broken = False
         for key, of_cell in found.items():
             try:
                 outcomes = [_outcome(row) for row in of_cell]
@@ -143,8 +149,9 @@ def csv_line(values: Sequence[object]) -> str:
 
 
 def _outcome(row: Sequence[str]) -> Outcome:
-    method, mse, fg, malicious_mse, *certainty, seconds, _ = row[_KEY:]
-    return Outcome(method, float(mse), _number(fg), _number(malicious_mse), float(seconds), *map(_number, certainty))
+    method, mse, fg, malicious_mse, *certainty, seconds, refused, _ = row[_KEY:]
+    numbers = (float(mse), _number(fg), _number(malicious_mse), float(seconds), *map(_number, certainty))
+    return Outcome(method, *numbers, refused=refused or None)
 
 
 def _number(text: str) -> float | None:

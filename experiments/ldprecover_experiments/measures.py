@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ldprecover import ParameterError, Recovery, project_simplex, recover
+from ldprecover import ContractError, ParameterError, Recovery, project_simplex, recover
 from ldprecover.metrics import frequency_gain, mse
 from ldprecover.recovery import METHODS, Conclusions
 from ldprecover_experiments.floors import floor_counts, floor_removed
@@ -60,9 +60,10 @@ estimate of the larger cluster of subsets.
 class Outcome:
     """One method's error on one round.
 
-    `mse` is NaN where the method refuses the round, `fg` None without targets, `malicious_mse` None where no f~_Y
-    was assumed. Of a method that says how sure it is: `coverage` is the share of the items whose 95 % interval holds
-    the truth, `variance` the mean over the items of its squared standard deviations, `attack_probability` its own.
+    `mse` is NaN where the method refuses the round or fails, and `refused` says why; `fg` is None without targets,
+    `malicious_mse` None where no f~_Y was assumed. Of a method that says how sure it is: `coverage` is the share of
+    the items whose 95 % interval holds the truth, `variance` the mean over the items of its squared standard
+    deviations, `attack_probability` its own.
     """
 
     method: str
@@ -73,6 +74,7 @@ class Outcome:
     coverage: float | None = None
     variance: float | None = None
     attack_probability: float | None = None
+    refused: str | None = None
 
 
 @dataclass(frozen=True)
@@ -202,8 +204,8 @@ def measured(round_: PoisonedRound, methods: Sequence[MethodSpec], eta: float = 
 
         try:
             outcome = _outcome(round_, spec.name, answer)
-        except ParameterError:
-            outcome = Outcome(spec.name, nan, None, None, 0.0)
+        except (ParameterError, ContractError) as error:
+            outcome = Outcome(spec.name, nan, None, None, 0.0, refused=" ".join(str(error).split()))
         yield outcome if not found else replace(outcome, **_certainty(round_, found[0].conclusions))
 
 

@@ -1,6 +1,7 @@
 """What came out of a study: each cell with what every method made of it; as JSON, data frame, table and picture."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
@@ -58,6 +59,11 @@ class Results:
     def outcomes(self) -> list[Outcome]:
         """The outcomes of all cells, in order."""
         return [outcome for outcomes in self.cells.values() for outcome in outcomes]
+
+    @property
+    def refusals(self) -> dict[tuple[str, str], int]:
+        """Why methods refused or failed, and in how many cells, by the method and the reason."""
+        return Counter((each.method, each.refused) for each in self.outcomes if each.refused is not None)
 
     def to_json(self) -> str:
         """Return the results as one JSON object; what a method refuses is null."""

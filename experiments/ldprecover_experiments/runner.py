@@ -4,11 +4,13 @@ import hashlib
 import signal
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import get_context
 
 from ldprecover.plugins import loaded
 from ldprecover_attacker.plugins import load
+from ldprecover_experiments.errors import ExperimentError
 from ldprecover_experiments.measures import MethodSpec, Outcome, in_process, measured, outcomes, reckoned
 from ldprecover_experiments.poisoned_round import draw_round
 from ldprecover_experiments.setting import Cell, Crowd
@@ -84,7 +86,13 @@ def run_cells(
         while waiting:
             done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
             for future in done:
-                yield future.result()
+                try:
+                    yield future.result()
+                except BrokenProcessPool as error:
+                    raise ExperimentError(
+                        "a process that worked on cells has ended: it was killed, or a plugin ended it. What was done "
+                        "before is kept, and the same command goes on from there"
+                    ) from error
     finally:
         if waiting:
             finishing()
@@ -104,7 +112,7 @@ def tasks_of(cells: Sequence[Cell], size: int = _TASK) -> list[Sequence[Cell]]:
 def _begin(work: Work, plugins: Sequence[str]) -> None:
     global _shared  # noqa: PLW0603  what an initializer is for
     if plugins:
-        load(plugins)
+        load(plugins, failed=lambda _: None)  # a name may be that of two, of which this process has one
     _shared = work
 
 

@@ -21,6 +21,7 @@ from ldprecover.recovery import (
     unmix,
 )
 from ldprecover.recovery.base import AUTO, DEFAULT_ETA, MAX_ETA, NEEDS, Knowledge, Method, Option, Recovery
+from ldprecover.recovery.checking import recovered_by
 from ldprecover.recovery.conclusions import Conclusions, Dropped
 from ldprecover.recovery.malicious import MALICIOUS_MODELS
 from ldprecover.recovery.reports import ReportSource
@@ -89,7 +90,7 @@ def recover(
     measured in other processes. `history` are earlier rounds over the same items, each its oracle and its tally,
     that are known to be clean. `options` are the method's own. `canaries` are the items that nobody holds.
     What is needed, promised and paid is in METHODS. Raises ParameterError, with the reason, for
-    what a method cannot do.
+    what a method cannot do, and ContractError, which names the method, where it raises or returns what it may not.
     """
     if not isinstance(method, str) or method not in METHODS:
         raise ParameterError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
@@ -110,7 +111,7 @@ def recover(
     refusal = chosen.refusal(oracle, knowledge.gives)
     if refusal is not None:
         raise ParameterError(refusal)
-    recovery = chosen.recover(knowledge)
+    recovery = recovered_by(chosen, knowledge)
     said = [chosen.unused(knowledge), _drowned(knowledge, recovery)]
     notes = [note for note in said if note is not None]
     return replace(recovery, notes=(*recovery.notes, *notes)) if notes else recovery

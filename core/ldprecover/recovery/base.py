@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from ldprecover._checks import finite_vector, real, whole
+from ldprecover._origins import named
 from ldprecover.canaries import canary_indices
 from ldprecover.errors import ParameterError
 from ldprecover.items import target_indices
@@ -220,7 +221,10 @@ class Method:
 
         What the numbers themselves may make impossible shows only when it recovers.
         """
-        reason = self.unfit(oracle)
+        try:
+            reason = self.unfit(oracle)
+        except Exception as error:  # noqa: BLE001  anybody's: one method that fails hides no other
+            return f"{named('method', self.name)} cannot say whether it fits: {type(error).__name__}: {error!s:.200}"
         if reason is not None:
             return f"{self.name}: {reason}"
         words = {

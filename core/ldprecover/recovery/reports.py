@@ -52,6 +52,8 @@ class ReportSource:
         self._rows = max(1, _CELLS // oracle.domain_size)
         self._passes = 0
         self._n: int | None = None
+        self.failure: Exception | None = None
+        """What the function raised that gives the reports: nobody else's fault."""
 
     @property
     def oracle(self) -> FrequencyOracle:
@@ -84,14 +86,20 @@ class ReportSource:
         """Return the tally of all the reports."""
         return self.total(Tally.of)
 
+    def _arrays(self) -> Iterator[Reports]:
+        try:
+            yield from self._given() if callable(self._given) else (self._given,)
+        except Exception as error:
+            self.failure = error
+            raise
+
     def blocks(self) -> Iterator[Reports]:
         """Yield all reports in order, some at a time. Raises ParameterError or ReportError for a bad report."""
-        arrays = self._given() if callable(self._given) else (self._given,)
         template = self._none()
         form = template.dtype, template.shape[1:]
         held: list[Reports] = []
         rows = first = 0  # held, and yielded before
-        for array in arrays:
+        for array in self._arrays():
             if not isinstance(array, np.ndarray) or (array.dtype, array.shape[1:]) != form:
                 raise ParameterError(f"reports must be rows of the report type of {self._oracle.protocol}")
             start = 0

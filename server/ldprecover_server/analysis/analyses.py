@@ -1,15 +1,17 @@
 """What is made of a round's reports: recoveries, alarms and suspects."""
 
 import hashlib
+import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, Protocol, TypeVar
 
-from ldprecover.errors import ParameterError
+from ldprecover.errors import ContractError, ParameterError
 from ldprecover.history import Suspects
 from ldprecover.items import find_items
+from ldprecover.plugins import distribution_of, named
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery import METHODS, Method
+from ldprecover.recovery import METHODS, NEEDS, Method
 from ldprecover.tally import Tally
 from ldprecover_server.analysis.answers import Answers
 from ldprecover_server.analysis.children import Children, OnProgress, Prepare
@@ -23,7 +25,7 @@ from ldprecover_server.analysis.questions import (
     unpack_recovery,
     unpack_suspects,
 )
-from ldprecover_server.errors import NoReportsError, ReportsGoneError
+from ldprecover_server.errors import AnalysisFailedError, NoReportsError, ReportsGoneError
 from ldprecover_server.results import Results
 from ldprecover_server.rounds import KnownRound, Rounds
 from ldprecover_server.store import Store, StoredRound
@@ -39,7 +41,10 @@ _EARLIER = 50  # rounds of a series that are looked at, the last ones
 MAX_HISTORY = 50
 """The most rounds that a recovery takes as history."""
 
+_EVERYTHING = frozenset(NEEDS)
 _SMALL = 4096  # items up to which what reads no reports takes some milliseconds
+
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -109,8 +114,8 @@ class Analyses:
         kept.
 
         Raises RoundNotFoundError, UnauthorizedError and ForbiddenError, also for the history; NoReportsError,
-        ParameterError for what does not fit, ReportsGoneError for a method that needs reports which are not
-        kept, and what `Children.run` raises.
+        ParameterError for what does not fit, ContractError for a method that fails, ReportsGoneError for one that
+        needs reports which are not kept, and what `Children.run` raises.
         """
         chosen = METHODS.get(method)
 
@@ -127,7 +132,9 @@ class Analyses:
                 indices = tuple(find_items(targets, round.parameters.items))
             if not tally.n:
                 raise NoReportsError("the round has no reports to recover from")
-            reads = chosen is not None and chosen.unfit(round.oracle) is None and _reads(chosen, complete)
+            reads = (
+                chosen is not None and chosen.refusal(round.oracle, _EVERYTHING) is None and _reads(chosen, complete)
+            )
             if reads and not complete:
                 raise _gone(method)
             return round, tally, indices, earlier, self._clean(round, history, caller.key), reads
@@ -152,9 +159,15 @@ class Analyses:
                 canaries=round.parameters.canaries,
             )
 
-        long = reads or (chosen is not None and chosen.long)
+        # A plugin's method may take as long as it likes, or end its process: that is never this one.
+        plugin = distribution_of("ldprecover.methods", method) is not None
+        long = reads or plugin or (chosen is not None and chosen.long)
         if not long and round.oracle.domain_size <= _SMALL:
-            return round, await caller.run(lambda: asked(tally).answer(None))
+            try:
+                return round, await caller.run(lambda: asked(tally).answer(None))
+            except ContractError:
+                _log.exception("a recovery failed")
+                raise
 
         def prepare() -> tuple[RecoverQuestion, Iterable[bytes] | None]:
             if not reads:
@@ -167,7 +180,13 @@ class Analyses:
         given = sorted((options or {}).items())
         wanted = [method, eta, indices, malicious_model, support, given, _named(earlier), _named(clean)]
         name = partial(_name, "recover", round, tally, [reads, *wanted])
-        return round, unpack_recovery(await self._answer(name, prepare, caller, on_progress))
+        try:
+            return round, unpack_recovery(await self._answer(name, prepare, caller, on_progress))
+        except AnalysisFailedError as error:
+            who = named("method", method)
+            if not plugin or who in str(error):
+                raise
+            raise AnalysisFailedError(f"{who}: {error}") from error
 
     async def alarms(
         self, identifier: str, rate: float, caller: Caller, on_progress: OnProgress | None = None

@@ -25,7 +25,7 @@ from typing import BinaryIO
 import numpy as np
 
 from ldprecover import plugins
-from ldprecover.errors import ParameterError
+from ldprecover.errors import ContractError, ParameterError
 from ldprecover.recovery import ReportSource
 from ldprecover.types import Reports
 from ldprecover_server.analysis import frames
@@ -104,8 +104,10 @@ def _answer(question: Question, limits: Limits, inbox: "queue.Queue[tuple[bytes,
             reply = frames.TOO_LARGE, f"it needs more than {limits.memory_bytes} bytes of memory"
         except _NoRoomError as error:
             reply = frames.TOO_LARGE, str(error)
+        except ContractError as error:
+            reply = frames.FAILED, f"{' '.join(str(error).split())}\n{traceback.format_exc()}"
         except Exception:  # noqa: BLE001  the server logs it and answers for it
-            reply = frames.FAILED, traceback.format_exc()
+            reply = frames.FAILED, f"\n{traceback.format_exc()}"
         else:
             frames.write(sink, frames.ANSWER, answer)
             return

@@ -39,7 +39,7 @@ REFUSED = b"N"
 TOO_LARGE = b"L"
 """The memory or the disk that it may use does not suffice: which, in words."""
 FAILED = b"F"
-"""Another exception, its traceback."""
+"""Another exception: a line for the caller, which is empty where there is nothing to tell, and the traceback."""
 
 LAST = (ANSWER, REFUSED, TOO_LARGE, FAILED)
 """One of these ends the answer to a question."""

@@ -95,8 +95,9 @@ class ChildProcess:
         if kind == frames.TOO_LARGE:
             raise AnalysisTooLargeError(body.decode())
         if kind == frames.FAILED:
-            _log.error("an analysis failed:\n%s", body.decode())
-            raise AnalysisFailedError("the server's log says why")
+            said, _, trace = body.decode().partition("\n")
+            _log.error("an analysis failed:\n%s", trace)
+            raise AnalysisFailedError(said or "the server's log says why")
         self._over = self._killed
         if kind == frames.REFUSED:
             raise ParameterError(body.decode())

@@ -28,7 +28,7 @@ KeyNotFoundError        the operator names a key that is not there
 
 from collections.abc import Iterator
 
-from ldprecover.errors import LDPRecoverError, ReportError
+from ldprecover.errors import ContractError, LDPRecoverError, ReportError
 from ldprecover_server.errors.analyses import (
     AnalysesBusyError,
     AnalysisFailedError,
@@ -147,6 +147,8 @@ def refusal_of(error: Exception) -> ServiceError:
     """Return the refusal that answers an error of the service or of the mathematics."""
     if isinstance(error, ServiceError):
         return error
+    if isinstance(error, ContractError):
+        return AnalysisFailedError(str(error))
     if isinstance(error, ReportError):
         return InvalidReportError(error.reason, error.position)
     assert isinstance(error, LDPRecoverError)

@@ -93,6 +93,7 @@ class AnalysisFailedError(ServiceError):
     status = 500
     title = "The analysis failed"
     help = (
-        "The process that worked on it has ended, or a fault of the server stopped it: its log has the traceback. "
-        "Nothing was changed, and it can be asked again."
+        "The process that worked on it has ended, or a fault stopped it: of the server, or of a plugin's recovery "
+        "method, which the detail names then. The server's log has the traceback. Nothing was changed, and it can be "
+        "asked again."
     )

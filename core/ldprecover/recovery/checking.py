@@ -1,0 +1,89 @@
+"""What a method must do, checked where it does it: it may be anybody's."""
+
+import math
+
+import numpy as np
+
+from ldprecover._origins import named
+from ldprecover.errors import ContractError, LDPRecoverError
+from ldprecover.recovery.base import Knowledge, Method, Recovery
+from ldprecover.recovery.conclusions import Conclusions
+
+__all__ = ["recovered_by"]
+
+_ROUNDING = 1e-6  # by which a sum may miss one, in multiples of the sum of the absolute values, or of one
+
+
+def recovered_by(method: Method, knowledge: Knowledge) -> Recovery:
+    """Return what a method makes of a round.
+
+    Raises what the method raises of this package's errors, MemoryError, and what reading the reports raises;
+    ContractError, which names the method and its distribution, where it raises anything else, or returns what
+    is no recovery of the d items that keeps what the method `gives`.
+    """
+    who = named("method", method.name)
+    try:
+        recovery = method.recover(knowledge)
+    except (LDPRecoverError, MemoryError):
+        raise
+    except (Exception, SystemExit) as error:
+        if knowledge.reports is not None and knowledge.reports.failure is error:
+            raise
+        raise ContractError(f"{who} raised {type(error).__name__}: {error!s:.200}") from error
+    wrong = _wrong(recovery, method, knowledge.oracle.domain_size)
+    if wrong is not None:
+        raise ContractError(f"{who} returned what it may not: {wrong}")
+    return recovery
+
+
+def _wrong(recovery: object, method: Method, d: int) -> str | None:
+    """Return why a method may not return this; None where it may."""
+    if not isinstance(recovery, Recovery):
+        return f"it must be a Recovery, not {recovery!r:.80}"
+    if recovery.method != method.name:
+        return f"method must be {method.name!r}, not {recovery.method!r:.80}"
+    for name in ("poisoned", "malicious", "genuine", "recovered"):
+        if not _finite(getattr(recovery, name), d):
+            return f"{name} must be a numpy array of {d} finite numbers"
+    for name in ("eta", "malicious_sum"):
+        number = getattr(recovery, name)
+        if not isinstance(number, int | float | np.number) or not math.isfinite(number):
+            return f"{name} must be a finite number, not {number!r:.80}"
+    targets = recovery.targets
+    if not isinstance(targets, tuple) or not all(isinstance(v, int | np.integer) and 0 <= v < d for v in targets):
+        return f"targets must be a tuple of item indices from 0 to {d - 1}, not {targets!r:.80}"
+    if not isinstance(recovery.notes, tuple) or not all(isinstance(note, str) for note in recovery.notes):
+        return f"notes must be a tuple of sentences, not {recovery.notes!r:.80}"
+    return _wrong_conclusions(recovery.conclusions, d) or _wrong_result(recovery.recovered, method.gives)
+
+
+def _wrong_result(recovered: np.ndarray, gives: str) -> str | None:
+    if gives == "distribution" and recovered.min() < 0:
+        return f"recovered must be a distribution, and item index {int(recovered.argmin())} has {recovered.min():.3g}"
+    if gives == "frequencies":
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        total, size = float(recovered.sum()), float(np.abs(recovered).sum())
+    return None if abs(total - 1) <= _ROUNDING * max(1.0, size) else f"recovered must sum to one, not {total:.6g}"
+
+
+def _wrong_conclusions(said: object, d: int) -> str | None:
+    if said is None:
+        return None
+    if not isinstance(said, Conclusions):
+        return f"conclusions must be Conclusions or None, not {said!r:.80}"
+    for name in ("standard_deviations", "lower", "upper"):
+        vector = getattr(said, name)
+        if vector is not None and not _finite(vector, d):
+            return f"{name} of the conclusions must be a numpy array of {d} finite numbers, or None"
+    for name in ("attack_probability", "beta", "beta_low", "beta_high", "history_weight"):
+        number = getattr(said, name)
+        if number is not None and not (isinstance(number, int | float | np.number) and math.isfinite(number)):
+            return f"{name} of the conclusions must be a finite number or None, not {number!r:.80}"
+    return None
+
+
+def _finite(vector: object, d: int) -> bool:
+    if not isinstance(vector, np.ndarray) or vector.shape != (d,) or vector.dtype.kind not in "fiu":
+        return False
+    return bool(np.isfinite(vector).all())
