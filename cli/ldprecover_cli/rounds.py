@@ -237,7 +237,14 @@ def _chosen(d: int, epsilon: float, users: int, *, json: bool) -> str:
 
     choice = choose(d, epsilon, users)
     if not json:
-        console().print(plain(choice.why))
+        title = f"{d:,} items, epsilon {epsilon:g}, {counted(users, 'user')}: the first suits best"
+        head = ("protocol", "error of an estimate", "raised by 1 % crafted", "bytes a report", "hashes to count")
+        table = plain_table(*head, numbers=4, title=title)
+        for each in choice.candidates:
+            error, gain = f"±{100 * each.standard_error:.3g} points", f"{each.gain:.3g} points"
+            hashes = f"{each.hash_tests:.2g}" if each.hash_tests else "none"
+            table.add_row(plain(each.oracle.protocol), error, gain, str(each.report_size), hashes)
+        console().print(table)
     return choice.best.oracle.protocol
 
 
