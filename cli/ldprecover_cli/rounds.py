@@ -28,6 +28,7 @@ from ldprecover_cli.options import (
 from ldprecover_cli.output import console, counted, joined, plain, plain_table, print_json
 
 if TYPE_CHECKING:
+    from ldprecover.theory import Choice
     from ldprecover_client import Client, RoundStatus, RoundSummary
 
 __all__ = ["app"]
@@ -142,9 +143,10 @@ def open_round(
             if value is not None:
                 raise UsageError(f"{own_name} belongs to one protocol: name it with --protocol, in place of auto")
         d = (len(labels) if labels is not None else domain_size or 0) + (len(canary) if canary else canaries or 0)
-        choice = choice_of(d, epsilon, _USERS if users is None else users)
+        expected = _USERS if users is None else users
+        choice = choice_of(d, epsilon, expected)
         if not json:
-            console().print(plain(choice.why))
+            _show_choice(choice, d, epsilon, expected)
         protocol = choice.best.oracle.protocol
     elif users is not None:
         raise UsageError("--users belongs to --protocol auto")
@@ -277,6 +279,17 @@ def _protocols_in_words(protocol: str, own: Mapping[str, int | None]) -> Iterato
                 has = "" if kind is None else f"; {protocol} has {kind.parameter or 'none'}"
                 raise UsageError(f"--parameter {name}: no protocol of the server has such a parameter{has}") from error
         raise
+
+
+def _show_choice(choice: "Choice", d: int, epsilon: float, users: int) -> None:
+    title = f"{d:,} items, epsilon {epsilon:g}, {counted(users, 'user')}: the first suits best"
+    head = ("protocol", "error of an estimate", "raised by 1 % crafted", "bytes a report", "hashes to count")
+    table = plain_table(*head, numbers=4, title=title)
+    for each in choice.candidates:
+        error, gain = f"±{100 * each.standard_error:.3g} points", f"{each.gain:.3g} points"
+        hashes = f"{each.hash_tests:.2g}" if each.hash_tests else "none"
+        table.add_row(plain(each.oracle.protocol), error, gain, str(each.report_size), hashes)
+    console().print(table)
 
 
 def _labels(

@@ -22,8 +22,8 @@ class Candidate:
     `standard_error` is that of one estimate, at a frequency of 1/d. `gain` is what malicious users who craft for
     the `targets` = min(10, d/2) items that suit them best add to these estimates together, in units of their share
     beta: sum_T (pi(t) - q)/(p - q). `report_size` is in bytes, `hash_tests` are the items hashed to count all
-    reports. `score` is above 0 by log(variance) + log(gain)/4 + log(report_size)/20 + log(1 + hash_tests/10^10)/20, each over the least
-    of all candidates; reports count as 8 bytes at least.
+    reports. `score` is above 0 by log(variance) + log(gain)/4 + log(report_size)/20 + log(1 + hash_tests/10^10)/20,
+    each over the least of all candidates; reports count as 8 bytes at least.
     """
 
     oracle: FrequencyOracle

@@ -54,7 +54,9 @@ def test_a_round_s_life_in_words(on_server: Any, name: str, monkeypatch: pytest.
 def test_the_protocol_that_suits_a_round_is_chosen_and_said_why(on_server: Any, name: str) -> None:
     opened = on_server("round", "open", name, "--epsilon", "1", "--domain-size", "4", "--protocol", "auto")
     assert opened.code == 0
-    assert "grr: one standard error is 1.37 percentage points" in " ".join(opened.out.split())
+    title, _, best, *_ = opened.out.splitlines()
+    assert title.rstrip() == "4 items, epsilon 1, 10,000 users: the first suits best"
+    assert best.split() == ["grr", "±1.37", "points", "2.16", "points", "4", "none"]
     assert on_server("round", "show", name, "--json").json["protocol"] == "grr"
     wide = ("--epsilon", "0.5", "--domain-size", "20000", "--protocol", "auto", "--users", "1000000", "--json")
     assert on_server("round", "open", *wide).json["protocol"] == "hr"

@@ -5,6 +5,9 @@ from pathlib import Path
 import pytest
 from tests.plugins.conftest import Install, Run
 
+SOON_OVER = ("-m", "ldprecover_cli", "reproduce", "none.toml")
+"""A command that loads plugins and then finds no file."""
+
 PYPROJECT = """
 [build-system]
 requires = ["hatchling"]
@@ -21,7 +24,7 @@ version = "1.0"
 include = ["others.py"]
 """
 MODULE = """
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ldprecover import OUE
 from ldprecover.recovery import METHODS
 from ldprecover_attacker import RPA
@@ -30,6 +33,17 @@ class Clash(OUE):
     protocol, parameter, parameter_range = "clash", "name", (1, 2)
 class Abstract(OUE.__mro__[2]): protocol, title = "abstract", "x"
 class Other(OUE): protocol = "other"
+METHOD = replace(METHODS["norm-sub"], name="kind")
+NAMED = replace(METHOD, name="Kind of")
+USES = replace(METHOD, uses=frozenset({"colour"}))
+BETTER = replace(METHOD, better_with=frozenset({"eta"}))
+NEEDS = replace(METHOD, needs=["counts"])
+SUMMARY = replace(METHOD, summary="")
+RECOVER = replace(METHOD, recover=None)
+GIVES = replace(METHOD, gives="all")
+OPTIONS = replace(METHOD, options=("alpha",))
+@dataclass(frozen=True)
+class Spoken(RPA): name = "kind_of"
 @dataclass(frozen=True)
 class Needs(RPA):
     name = "needs"
@@ -49,6 +63,20 @@ number = 3
         ("protocols", 'kind = "others:Short"', "at most 16 small letters"),
         ("protocols", 'clash = "others:Clash"', "must be a name that a round does not have yet, not 'name'"),
         ("methods", 'kind = "others:number"', "it must be a Method, not 3"),
+        ("methods", 'kind = "others:NAMED"', "name must be at most 40 small letters, digits and hyphens"),
+        (
+            "methods",
+            'kind = "others:USES"',
+            "uses must be a set of some of canaries, eta, history, malicious_model, n,",
+        ),
+        ("methods", 'kind = "others:BETTER"', "better_with must be a set of some of counts, history, n, reports"),
+        ("methods", 'kind = "others:NEEDS"', "needs must be a set of some of counts"),
+        ("methods", 'kind = "others:SUMMARY"', "summary must be one line of text, not ''"),
+        ("methods", 'kind = "others:RECOVER"', "recover must be a function, not None"),
+        ("methods", 'kind = "others:GIVES"', "gives must be one of distribution, sum-one, frequencies, not 'all'"),
+        ("methods", 'kind = "others:OPTIONS"', "options must be a tuple of Option"),
+        ("methods", 'other = "others:METHOD"', "it calls itself 'kind'"),
+        ("attacks", 'kind = "others:Spoken"', "name must be at most 40 small letters, digits and hyphens"),
         ("protocols", 'auto = "others:Nothing"', "reserved: it means the protocol that suits a round best"),
         ("methods", 'poisoned = "others:Nothing"', "reserved: it means the estimate before any recovery"),
         ("attacks", 'none = "others:Nothing"', "reserved: it means no attack"),
@@ -64,9 +92,9 @@ def test_a_plugin_that_cannot_be_taken_is_named_with_its_distribution(
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: others\nVersion: 1.0\n")
     (information / "entry_points.txt").write_text(f"[ldprecover.{group}]\n{entry.replace(chr(34), '')}\n")
     (tmp_path / "site" / "others.py").write_text(MODULE)
-    said = run("-m", "ldprecover_cli", "round", "list", sees=(tmp_path / "site",), code=2).stderr
+    said = run(*SOON_OVER, sees=(tmp_path / "site",), code=2).stderr
     name = entry.partition(" ")[0]
-    assert f"the plugin '{name}' of ldprecover.{group} in the distribution others" in said
+    assert f"warning: the plugin '{name}' of ldprecover.{group} in the distribution others" in said
     assert words in said
 
 
@@ -75,7 +103,7 @@ def test_two_distributions_cannot_have_one_name(run: Run, install: Install, site
     module = "from ldprecover.recovery import METHODS\nfrom dataclasses import replace\n"
     module += "METHOD = replace(METHODS['norm-sub'], name='above-median')\n"
     other = install("other", PYPROJECT.format(group="methods", entry=entry), {"others": module})
-    said = run("-m", "ldprecover_cli", "round", "list", sees=(site, other), code=2).stderr
+    said = run(*SOON_OVER, sees=(site, other), code=2).stderr
     assert "the plugin 'above-median' of ldprecover.methods in the distribution others" in said
     assert "taken by my-ldp" in said
 
