@@ -23,6 +23,8 @@ from ldprecover_experiments import PoisonedRound
 __all__ = ["main"]
 
 MANY, LIMIT_MS = 10_000, 50
+SLOW = {"unmix": 10_000}
+"""Limits in milliseconds of their own."""
 D, EPSILON, REPORTS, BETA, TARGETS = 490, 0.5, 100_000, 0.05, 10
 WANTED = 20
 SAMPLE = 2_000
@@ -54,7 +56,7 @@ def from_counts(rounds: int) -> Iterator[str]:
             frequencies = users + rng.normal(0, oracle.standard_errors(users, REPORTS), MANY)
             arguments = {"n": REPORTS} | ({"targets": range(TARGETS)} if "targets" in method.needs else {})
             slowest = max(slowest, seconds(lambda: recover(oracle, frequencies, method=name, **arguments), rounds))  # noqa: B023
-        yield f"{name + ':':18} {1000 * slowest:6.1f} ms at d = {MANY} (wanted <= {LIMIT_MS})"
+        yield f"{name + ':':18} {1000 * slowest:6.1f} ms at d = {MANY} (wanted <= {SLOW.get(name, LIMIT_MS)})"
 
 
 def poisoned(oracle: FrequencyOracle) -> np.ndarray:

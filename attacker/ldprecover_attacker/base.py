@@ -91,8 +91,7 @@ class Attack(ABC):
 
     def support_sum(self, oracle: FrequencyOracle, rng: np.random.Generator | None = None, *, m: int = 1) -> float:
         """Return S, the expected sum of f~_Y over all items: (k - qd)/(p - q) if a report supports k on average."""
-        mean_size = float(self.support(oracle, rng, m=m).sum())
-        return (mean_size - oracle.q * oracle.domain_size) / (oracle.p - oracle.q)
+        return float(oracle.frequencies_of(self.support(oracle, rng, m=m)).sum())
 
     def gain(
         self,
@@ -122,9 +121,8 @@ class Attack(ABC):
             raise ParameterError(f"frequencies must be of the {d} items, not of shape {f.shape}")
         if not 0 <= beta <= 1:
             raise ParameterError(f"beta, the share of malicious users, must be from 0 to 1, not {beta}")
-        pi = self.support(oracle, rng, m=m)[chosen]
-        f_t = float(f[chosen].sum())
-        return beta * (float((pi - oracle.q).sum()) / (oracle.p - oracle.q) - f_t)
+        malicious = oracle.frequencies_of(self.support(oracle, rng, m=m))
+        return beta * float(malicious[chosen].sum() - f[chosen].sum())
 
     def target_indices(self, d: int) -> Int64Array:
         """Return the items, of d, that the attack raises. Raises ParameterError when it has none in view."""

@@ -14,6 +14,7 @@ from ldprecover_client.http import Client, Transport
 from ldprecover_client.journal import Journal
 from ldprecover_client.progress import Progress, progress_bar
 from ldprecover_client.retry import Retries
+from ldprecover_client.seeds import tickets_of, with_tickets
 
 __all__ = ["Campaign", "CampaignResult"]
 
@@ -43,7 +44,8 @@ class Campaign:
     those of `ldprecover_client.submit_reports`: with a report key in place of many submissions, or with
     `batch_size` 1 one report a request, as anyone may send them to an open round.
 
-    `tickets` are those the attacker holds, one for each malicious user: each sends its one report.
+    `tickets` are those the attacker holds, one for each malicious user: each sends its one report. Where seeds are
+    given, a report is crafted for the seed of its ticket.
 
     Raises ParameterError for a negative m or seed, or fewer tickets than m.
     """
@@ -85,13 +87,18 @@ class Campaign:
         oracle = round_.parameters.oracle
         bar = progress_bar("malicious users report", first="malicious users craft their reports")
         with bar if progress == "bar" else nullcontext(progress) as move:
-            reports = attack.reports(oracle, self.m, rng)
+            tickets = self.tickets
+            if tickets is None:
+                reports = attack.reports(oracle, self.m, rng)
+            else:
+                reports = attack.reports(with_tickets(oracle, tickets[: self.m]), self.m, rng)
+                tickets = tickets_of(oracle, reports, tickets[: self.m])
             accepted = submit_reports(
                 self.url,
                 round_.id,
                 reports,
                 key=self.key,
-                tickets=self.tickets,
+                tickets=tickets,
                 batch_size=self.batch_size,
                 connections=self.connections,
                 progress=move,

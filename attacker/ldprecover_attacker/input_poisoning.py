@@ -44,8 +44,7 @@ class InputPoisoning(Attack):
 
 def honest_plan(oracle: FrequencyOracle, weights: FloatArray) -> Plan:
     """Return the plan to draw items from P and to report them as an honest user does."""
-    p, q = oracle.p, oracle.q
     return Plan(
         send=lambda m, rng: oracle.perturb(draw_items(weights, m, rng), rng),
-        support=lambda m: q + weights * (p - q),
+        support=lambda m: oracle.honest_support(weights),
     )

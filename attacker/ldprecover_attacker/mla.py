@@ -36,7 +36,10 @@ class MLA(ItemAttack):
     - OLH: one seed, the best of `search` random ones, and its fullest bucket, or the bucket of nearest
       to d/2 items. S = (k - d/g)/(p-q) if the bucket holds k.
 
-    `support` is 0 or 1 for each item, by the report that was drawn.
+    Where seeds are given, users cannot send one and the same report: each takes the bucket of its seed that holds
+    most items, or most of a secret random half.
+
+    `support` is 0 or 1 for each item, by the report that was drawn, but for given seeds.
 
     Raises ParameterError for an unknown `against`, and an item outside the domain.
     """
@@ -66,10 +69,23 @@ class MLA(ItemAttack):
         return weights
 
     def plan(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:
+        if oracle.listed_seeds is not None:
+            return self._plan_of_given_seeds(oracle, rng)
         report = self._report(oracle, rng)
         return Plan(
             send=lambda m, rng: np.repeat(report, m, axis=0),
             support=lambda m: oracle.supports(report)[0].astype(np.float64),
+        )
+
+    def _plan_of_given_seeds(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:
+        """Return what users do who cannot send each other's report: each takes the fullest bucket it has."""
+        d = oracle.domain_size
+        items = np.arange(d) if self.against == "raw" else np.sort(rng.choice(d, size=d // 2, replace=False))
+        included = np.zeros(d)
+        included[items] = 1.0
+        return Plan(
+            send=lambda m, rng: oracle.craft(np.broadcast_to(items, (m, items.size)), rng),
+            support=lambda m: oracle.crafted_support(included, items.size),
         )
 
     def _report(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Reports:

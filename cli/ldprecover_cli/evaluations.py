@@ -71,12 +71,10 @@ def search_unseen(
     jobs: int,
 ) -> None:
     """Search for the mixes of attacks that gain most of what is not seen, and print and write their table."""
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-
     from ldprecover_client import progress_bar
     from ldprecover_experiments.cells import replaced
     from ldprecover_experiments.paper import PROTOCOLS
+    from ldprecover_experiments.runner import workers
     from ldprecover_experiments.setting import crowds_of
     from ldprecover_experiments.unseen import GENERATION, ROUNDS, Search, Verdicts, table, watchers
 
@@ -96,7 +94,7 @@ def search_unseen(
     )
     verdicts, found, played = Verdicts(out / "unseen.jsonl"), [], 0
     with ended_by_signals(), progress_bar("mixes") as progress:
-        pool = ProcessPoolExecutor(jobs, get_context("spawn")) if jobs > 1 else None
+        pool = workers(jobs) if jobs > 1 else None
         try:
 
             def go_on(number: int) -> None:

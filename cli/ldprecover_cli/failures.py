@@ -44,6 +44,7 @@ _OPTIONS = {
     "each": "--each",
     "epsilon": "--epsilon",
     "eta": "--eta",
+    "given_seeds": "--given-seeds",
     "hash_range": "--hash-range",
     "subset_size": "--subset-size",
     "item": "--item",

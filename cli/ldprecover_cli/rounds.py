@@ -72,6 +72,12 @@ def open_round(
     subset_size: Annotated[
         int | None, typer.Option(help="k, for ss alone; max(1, round(d/(e^epsilon + 1))) when absent.")
     ] = None,
+    given_seeds: Annotated[
+        int | None,
+        typer.Option(
+            help="M, for olh with --access ticket: each ticket picks one of so many public seeds.", metavar="M"
+        ),
+    ] = None,
     parameter: Annotated[
         list[str] | None,
         typer.Option(help="The own parameter of another protocol that the server has.", metavar="NAME=N"),
@@ -118,12 +124,15 @@ def open_round(
 
     Example: ldprecover round open visits --epsilon 1 --domain-size 5000 --protocol auto --users 200000
 
+    Example: ldprecover round open city-seeds --epsilon 0.5 --dataset cities --access ticket --given-seeds 512
+
     Example: ldprecover round open staff --epsilon 1 --items staff.txt --access ticket --read-access key --retention 30d
     """
     labels = _labels(item, items, dataset, column, domain_size)
     if canaries is not None and canary:
         raise UsageError("give canaries by --canaries or by --canary, not by both")
-    own = {"hash_range": hash_range, "subset_size": subset_size} | own_parameters_of(parameter)
+    own = {"hash_range": hash_range, "subset_size": subset_size, "given_seeds": given_seeds}
+    own |= own_parameters_of(parameter)
     if protocol == _AUTO:
         if any(value is not None for value in own.values()):
             raise UsageError("a parameter of a protocol's own, as --hash-range, needs its name: --protocol")

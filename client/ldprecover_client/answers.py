@@ -91,6 +91,8 @@ class Round:
                 raise InconsistentRoundError(
                     f"the round states {name} = {stated}, but {oracle.protocol} with its parameters has {right}"
                 )
+        if oracle.listed_seeds is not None and self.access != "ticket":
+            raise InconsistentRoundError("the round gives seeds, which tickets pick, and takes reports without")
         if self.digest != self.parameters.digest:
             raise InconsistentRoundError("the round's digest is not that of its parameters")
 

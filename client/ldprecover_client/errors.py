@@ -10,7 +10,8 @@
     │   └── DatasetError              a file that cannot be read as items and counts
     ├── LimitError                    your own privacy limits say no; nothing was perturbed or sent
     │   ├── EpsilonTooHighError       the round's epsilon is above your limit for one round
-    │   └── EpsilonSpentError         with this round, all rounds together would be above your total
+    │   ├── EpsilonSpentError         with this round, all rounds together would be above your total
+    │   └── SecondSeedError           your ticket picks another seed than the one your report to this round has
     ├── LedgerError                   this machine: the ledger cannot be read, trusted or written
     ├── JournalError                  this machine: the journal of a run cannot be read or written
     ├── RefusedError                  the server understood and said no; it names its reason
@@ -37,6 +38,7 @@ __all__ = [
     "LedgerError",
     "LimitError",
     "RefusedError",
+    "SecondSeedError",
     "ServerError",
     "UnansweredError",
     "UnknownItemError",
@@ -93,6 +95,10 @@ class EpsilonTooHighError(LimitError):
 
 class EpsilonSpentError(LimitError):
     """This round would take the epsilon of all rounds in the ledger above the user's total."""
+
+
+class SecondSeedError(LimitError):
+    """A ticket picks another seed than the user has for the round: a value under two seeds tells more of it."""
 
 
 class LedgerError(ClientError):

@@ -320,8 +320,8 @@ class Client(_Caller):
         the default, "none", or hours or days, as "36h" or "7d".
         `series` names the rounds over the same items that this one is compared with. `canaries` are items that
         nobody holds, to be added to the others: their labels, or how many. With `quarantine` reports that no honest
-        user sends are set aside. `own` is the protocol's own
-        parameter by its name: `hash_range` for olh.
+        user sends are set aside. `own` are the protocol's own
+        parameters by name: `hash_range` for olh, and `given_seeds`, with tickets alone.
         """
         fields: dict[str, Any] = {"name": name, "protocol": protocol, "epsilon": epsilon, "domain_size": domain_size}
         labels = None if items is None else list(items)

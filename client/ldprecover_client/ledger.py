@@ -13,6 +13,9 @@ A ticket takes the place of the key, so the same bytes under two tickets could c
 try goes out under a ticket it is written down as open, and no longer so once it is certain that the
 server did not take it: it refused the ticket, or was never reached. Only while no try is open may the report
 go to another ticket; what a crash leaves open stays open.
+
+Where a round's seeds are given, the seed that the first ticket picks is on disk before the value is perturbed, and is
+the only one for that round: whatever becomes of the report, no ticket that picks another is used.
 """
 
 import os
@@ -28,7 +31,13 @@ from pathlib import Path
 from typing import Self
 from weakref import finalize
 
-from ldprecover_client.errors import ArgumentError, EpsilonSpentError, InconsistentRoundError, LedgerError
+from ldprecover_client.errors import (
+    ArgumentError,
+    EpsilonSpentError,
+    InconsistentRoundError,
+    LedgerError,
+    SecondSeedError,
+)
 
 __all__ = ["MAX_TOTAL_EPSILON", "Entry", "Ledger", "default_path"]
 
@@ -43,7 +52,7 @@ _IN_MEMORY = ":memory:"
 _APPLICATION_ID = 0x4C445052  # "LDPR": tells a ledger from any other SQLite file
 _SQLITE = b"SQLite format 3\0"
 _HEAD = 100  # bytes of an SQLite file's header
-_SCHEMA_VERSION = 3
+_SCHEMA_VERSION = 4
 _SCHEMA = """
 CREATE TABLE reports (
     round_id   TEXT PRIMARY KEY NOT NULL,
@@ -59,7 +68,14 @@ CREATE TABLE reports (
     round_name TEXT
 )
 """
-_FROM_VERSION_2 = ("ALTER TABLE reports ADD COLUMN round_name TEXT",)
+_SEEDS = """
+CREATE TABLE seeds (
+    round_id   TEXT PRIMARY KEY NOT NULL,
+    seed       INTEGER NOT NULL
+)
+"""
+_FROM_VERSION_3 = (_SEEDS,)
+_FROM_VERSION_2 = ("ALTER TABLE reports ADD COLUMN round_name TEXT", *_FROM_VERSION_3)
 _FROM_VERSION_1 = (
     "ALTER TABLE reports ADD COLUMN ticket TEXT",
     "ALTER TABLE reports ADD COLUMN open_tries INTEGER NOT NULL DEFAULT 0 CHECK (open_tries >= 0)",
@@ -70,7 +86,7 @@ _FROM_VERSION_1 = (
     """,
     *_FROM_VERSION_2,
 )
-_MIGRATIONS = {1: _FROM_VERSION_1, 2: _FROM_VERSION_2}
+_MIGRATIONS = {1: _FROM_VERSION_1, 2: _FROM_VERSION_2, 3: _FROM_VERSION_3}
 _COLUMNS = "round_id, server_url, digest, epsilon, key, packed, state, reason, ticket, open_tries, round_name"
 _LOCK_TIMEOUT = 30.0
 
@@ -152,14 +168,18 @@ class Ledger:
         perturb: Callable[[], bytes],
         ticket: str | None = None,
         round_name: str | None = None,
+        seed: int | None = None,
     ) -> tuple[Entry, bool]:
         """Return the round's entry, and whether it is new.
 
         Only if there is none is `perturb` called, under the lock, and its packed report written
-        with a fresh random key, and its ticket if it has one. Raises EpsilonSpentError when the
-        total would pass its limit, and InconsistentRoundError when the round had other parameters
-        before.
+        with a fresh random key, and its ticket if it has one. `seed` is what the ticket picks, where seeds
+        are given: it is on disk before `perturb` is called. Raises EpsilonSpentError when the total would
+        pass its limit, InconsistentRoundError when the round had other parameters before, and
+        SecondSeedError when it had another seed, and its report is pending or not made yet.
         """
+        if seed is not None:
+            self._hold_seed(round_id, seed, epsilon)
         with self._translated_errors(), self._transaction() as db:
             self._check(db)
             found = _select(db, "WHERE round_id = ?", (round_id,))
@@ -167,13 +187,7 @@ class Ledger:
                 if found[0].digest != digest:
                     raise InconsistentRoundError("the round had other parameters when it was first reported to")
                 return found[0], False
-            spent = _spent(db)
-            if spent + _decimal(epsilon) > _decimal(self.max_total_epsilon):
-                total = spent + _decimal(epsilon)
-                raise EpsilonSpentError(
-                    f"epsilon {epsilon:g} would take the total of this ledger from {float(spent):g} "
-                    f"to {float(total):g}, above its limit of {self.max_total_epsilon:g}"
-                )
+            self._check_total(db, epsilon)
             # 128 random bits: nobody can guess, and so claim, another user's key.
             key = secrets.token_hex(16)
             entry = Entry(round_id, server_url, digest, epsilon, key, perturb(), ticket=ticket, round_name=round_name)
@@ -182,6 +196,39 @@ class Ledger:
                 (round_id, server_url, digest, epsilon, key, entry.packed, ticket, round_name),
             )
             return entry, True
+
+    def seed(self, round_id: str) -> int | None:
+        """Return the seed that a ticket picked for a round, None for a round without."""
+        with self._translated_errors(), self._connection() as db:
+            self._check(db)
+            return _seed(db, round_id)
+
+    def _hold_seed(self, round_id: str, seed: int, epsilon: float) -> None:
+        """Write down a round's seed. Raises SecondSeedError where it has another, unless its report is settled."""
+        with self._translated_errors(), self._transaction() as db:
+            self._check(db)
+            found = _select(db, "WHERE round_id = ?", (round_id,))
+            if found and found[0].state != "pending":
+                return
+            if not found:
+                self._check_total(db, epsilon)
+            held = _seed(db, round_id)
+            if held is None:
+                db.execute("INSERT INTO seeds (round_id, seed) VALUES (?, ?)", (round_id, seed))
+            elif held != seed:
+                raise SecondSeedError(
+                    "this ticket picks another seed than your first one for this round, and a value under two seeds "
+                    "tells more of it: report with the first ticket, or one that picks the same seed"
+                )
+
+    def _check_total(self, db: sqlite3.Connection, epsilon: float) -> None:
+        spent = _spent(db)
+        total = spent + _decimal(epsilon)
+        if total > _decimal(self.max_total_epsilon):
+            raise EpsilonSpentError(
+                f"epsilon {epsilon:g} would take the total of this ledger from {float(spent):g} "
+                f"to {float(total):g}, above its limit of {self.max_total_epsilon:g}"
+            )
 
     def begin_try(self, round_id: str, ticket: str) -> Entry:
         """Write down that a try under a ticket is about to go out; return the entry as it must go out.
@@ -271,6 +318,7 @@ class Ledger:
     def _create_or_check(self, db: sqlite3.Connection) -> None:
         if not any((_pragma(db, "application_id"), _pragma(db, "user_version"), _pragma(db, "schema_version"))):
             db.execute(_SCHEMA)
+            db.execute(_SEEDS)
             db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
         elif _pragma(db, "application_id") == _APPLICATION_ID and _pragma(db, "user_version") in _MIGRATIONS:
@@ -328,6 +376,11 @@ def _select(db: sqlite3.Connection, where: str = "", parameters: tuple[str, ...]
 
 def _spent(db: sqlite3.Connection) -> Decimal:
     return sum((_decimal(epsilon) for (epsilon,) in db.execute("SELECT epsilon FROM reports")), Decimal(0))
+
+
+def _seed(db: sqlite3.Connection, round_id: str) -> int | None:
+    row = db.execute("SELECT seed FROM seeds WHERE round_id = ?", (round_id,)).fetchone()
+    return None if row is None else int(row[0])
 
 
 def _decimal(epsilon: float) -> Decimal:

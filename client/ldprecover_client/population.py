@@ -17,6 +17,7 @@ from ldprecover_client.http import Client, Transport
 from ldprecover_client.journal import Journal
 from ldprecover_client.progress import Progress, progress_bar
 from ldprecover_client.retry import Retries
+from ldprecover_client.seeds import with_tickets
 
 __all__ = ["Population"]
 
@@ -110,6 +111,7 @@ class Population:
         round: str = "current",
         *,
         key: str | None = None,
+        tickets: Sequence[str] | None = None,
         batch_size: int = BATCH_SIZE,
         connections: int = 4,
         progress: Progress | Literal["bar"] | None = "bar",
@@ -131,12 +133,14 @@ class Population:
         oracle = parameters.parameters.oracle
         bar = progress_bar("genuine users report", first="genuine users perturb their values")
         with bar if progress == "bar" else nullcontext(progress) as move:
-            reports = self.reports(oracle, canaries)
+            its = oracle if tickets is None else with_tickets(oracle, tickets[: self.n])
+            reports = self.reports(its, canaries)
             return submit_reports(
                 url,
                 parameters.id,
                 reports,
                 key=key,
+                tickets=tickets,
                 batch_size=batch_size,
                 connections=connections,
                 progress=move,

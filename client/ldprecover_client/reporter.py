@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from ldprecover import ParameterError, RoundParameters
 from ldprecover.protocols.harmony import is_for_numbers, round_numbers
+from ldprecover.tickets import ticket_draw
 from ldprecover.wire import pack
 from ldprecover_client.answers import Round, Submitted
 from ldprecover_client.calls import checked_ticket
@@ -107,10 +108,14 @@ class _Desk:
         item = _item(parameters, value)
         if item in parameters.canaries:
             raise UnknownItemError("the value is a canary of the round, an item that nobody holds; nothing is sent")
+        oracle, seed = parameters.oracle, None
+        if oracle.listed_seeds is not None and self.ticket is not None:
+            seed = oracle.seed_of(ticket_draw(self.ticket))
+            oracle = oracle.with_seeds([seed])
 
         def perturb() -> bytes:
             self._check_access(round_, self.ticket)
-            return pack(parameters.oracle.perturb([item]))
+            return pack(oracle.perturb([item]))
 
         entry, new = self.ledger.claim(
             server_url=self.url,
@@ -121,6 +126,7 @@ class _Desk:
             perturb=perturb,
             ticket=self.ticket,
             round_name=round_.name,
+            seed=seed,
         )
         if not new and entry.state == "pending" and entry.server_url != self.url:
             # The bytes and their key are for that server alone, whatever this one says its round's id is.
@@ -174,6 +180,8 @@ class _Desk:
             if entry.ticket is not None and error.slug in _OF_TICKETS:
                 in_doubt = error.in_doubt or entry.open_tries > 1  # the first is this one
                 note = _KEEPS_TICKET if in_doubt else _ANOTHER_TICKET
+                if not in_doubt and self.ledger.seed(entry.round_id) is not None:
+                    note = _SAME_SEED
                 if error.slug == "idempotency-key-reused":
                     note = f"{_USED_TICKET}; {note}"
             elif _is_final(error):
@@ -189,6 +197,7 @@ _OF_TICKETS = ("invalid-ticket", "idempotency-key-reused")
 _REFUSED = "the report will never be counted, and its epsilon stays spent"
 _PENDING = "the report is written down, and the same one goes out when you report again"
 _ANOTHER_TICKET = "the report is written down, and the same one goes out when you report again with another ticket"
+_SAME_SEED = f"{_ANOTHER_TICKET} that picks the same seed"
 _USED_TICKET = "another report was sent under this ticket"
 _KEEPS_TICKET = (
     "an earlier try under this ticket had no answer and may have been counted, so the report goes out under no other"
@@ -253,7 +262,8 @@ class Reporter:
     user's state directory), which also limits the total over rounds; `max_epsilon` limits each round.
     `key` is a report key and `ticket` a ticket, where the round wants one. The report goes out under another
     ticket than before only if every try before was refused for its ticket or never reached the server;
-    else it goes out under the ticket it has. `timeout`, `retries` and `transport` are those of `Client`.
+    else it goes out under the ticket it has. Where seeds are given, the first ticket's seed is the round's, and
+    one that picks another raises SecondSeedError. `timeout`, `retries` and `transport` are those of `Client`.
 
     `server` is the server's URL; connections then last for one call, so there is nothing to close.
     Or it is a `Client` that several reporters share: its key, connections and settings are used, and
@@ -290,7 +300,7 @@ class Reporter:
 
         If the round's report was made before and not answered, that one is sent again, and the value
         given now is checked to be an item and otherwise ignored. Raises, having perturbed nothing:
-        UnknownItemError, EpsilonTooHighError, EpsilonSpentError, AccessError, InconsistentRoundError,
+        UnknownItemError, EpsilonTooHighError, EpsilonSpentError, SecondSeedError, AccessError, InconsistentRoundError,
         AlreadyReportedError, LedgerError. Raises RefusedError, UnansweredError or InvalidAnswerError
         as `Client` does; when the report had been written down, it stays so, `resume` or a further
         `report` sends it again unless the server refused it for good, and its epsilon stays spent.

@@ -95,7 +95,7 @@ def raise_alarms(
 
 def _sum_drift(oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, rate: float) -> Alarm:
     """|sum of f~ - 1| in standard deviations: a test of the mean support size, from the counts alone."""
-    deviation = math.sqrt(oracle.support_size_variance() / tally.n) / (oracle.p - oracle.q)
+    deviation = math.sqrt(oracle.sum_variance(tally.n))
     total = float(oracle.estimate(tally.counts(oracle), tally.n).sum())
     return Alarm(
         "sum-drift",
@@ -236,13 +236,15 @@ def _sum_unfit(oracle: FrequencyOracle) -> str | None:
     if oracle.fixed_size is not None:
         return f"estimates from {oracle.protocol} reports always sum to one"
     try:
-        oracle.support_size_variance()
+        oracle.sum_variance(1)
     except ParameterError as error:
         return str(error)
     return None
 
 
 def _seeds_unfit(oracle: FrequencyOracle) -> str | None:
+    if oracle.listed_seeds is not None:
+        return f"the seeds of {oracle.protocol} reports are given"
     return None if oracle.traits.seeded else f"{oracle.protocol} reports have no hash seed"
 
 

@@ -92,7 +92,10 @@ def suspects(
 
 
 def _third_cumulant(oracle: FrequencyOracle, frequencies: FloatArray, n: int) -> FloatArray:
-    """Return the third cumulant of each item's estimate: its support count is binomial."""
+    """Return the third cumulant of each item's estimate: its support count is binomial.
+
+    For a protocol that is not pure it is near: the item's own count is most of its estimate.
+    """
     supported = oracle.q + frequencies * (oracle.p - oracle.q)
     cumulant: FloatArray = supported * (1 - supported) * (1 - 2 * supported) / (n**2 * (oracle.p - oracle.q) ** 3)
     return cumulant

@@ -17,11 +17,12 @@ __all__ = ["RoundParameters", "digest_of"]
 
 @dataclass(frozen=True)
 class RoundParameters:
-    """Protocol, epsilon, item labels and, for a protocol that has one, its own integer parameter, of one round.
+    """Protocol, epsilon, item labels and, for a protocol that has them, its own integer parameters, of one round.
 
     `items` are 2 to 100,000 distinct non-empty labels; item i is the i-th. `parameter` is OLH's hash range;
     `own` has it by its name. It is stored, so that neither side recomputes it; None takes the protocol's
-    default when the round is opened.
+    default when the round is opened. `given_seeds` is the number of public seeds that tickets pick from, None where
+    users draw what they need.
 
     `canaries` are indices of items that nobody holds, at most 100, in ascending order; at least two other items are
     left. With `quarantine` the round sets aside reports that no honest user sends: see `ldprecover.quarantine`.
@@ -32,6 +33,7 @@ class RoundParameters:
     epsilon: float
     items: tuple[str, ...]
     parameter: int | None = None
+    given_seeds: int | None = field(default=None, kw_only=True)
     canaries: tuple[int, ...] = field(default=(), kw_only=True)
     quarantine: bool = field(default=False, kw_only=True)
 
@@ -46,7 +48,7 @@ class RoundParameters:
                 raise ParameterError(f"item {i} holds half a surrogate pair, which UTF-8 cannot write") from None
         if len(set(self.items)) != len(self.items):
             raise ParameterError("items must be distinct")
-        oracle = frequency_oracle(self.protocol, self.epsilon, len(self.items), self.parameter)
+        oracle = self.oracle
         object.__setattr__(self, "epsilon", oracle.epsilon)
         object.__setattr__(self, "parameter", oracle.parameter_value)
         object.__setattr__(self, "canaries", canary_indices(self.canaries, len(self.items)))
@@ -64,27 +66,43 @@ class RoundParameters:
         canaries: Iterable[int] = (),
         quarantine: bool = False,
     ) -> Self:
-        """Return the parameters of a round whose protocol's own parameter is given by name, or is not.
+        """Return the parameters of a round whose protocol's own parameters are given by name, or are not.
 
         Raises ParameterError also for a parameter that is another protocol's.
         """
-        parameter = own_parameter(protocol, own)
-        return cls(protocol, epsilon, tuple(items), parameter, canaries=tuple(canaries), quarantine=quarantine)
+        parameter, given_seeds = own_parameter(protocol, own)
+        return cls(
+            protocol,
+            epsilon,
+            tuple(items),
+            parameter,
+            given_seeds=given_seeds,
+            canaries=tuple(canaries),
+            quarantine=quarantine,
+        )
 
     @property
     def own(self) -> dict[str, Any]:
-        """The protocol's own parameter by its name; nothing for a protocol that has none."""
+        """The protocol's own parameters by name; nothing for a protocol that has none."""
         return self.oracle.own
 
     @cached_property
     def oracle(self) -> FrequencyOracle:
         """The frequency oracle with these parameters."""
-        return frequency_oracle(self.protocol, self.epsilon, len(self.items), self.parameter)
+        return frequency_oracle(self.protocol, self.epsilon, len(self.items), self.parameter, self.given_seeds)
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 in hex over the parameters: see `digest_of`."""
-        return digest_of(self.protocol, self.epsilon, self.items, self.parameter, self.canaries, self.quarantine)
+        return digest_of(
+            self.protocol,
+            self.epsilon,
+            self.items,
+            self.parameter,
+            self.canaries,
+            self.quarantine,
+            given_seeds=self.given_seeds,
+        )
 
 
 def digest_of(
@@ -94,13 +112,16 @@ def digest_of(
     parameter: int | None,
     canaries: Sequence[int] = (),
     quarantine: bool = False,
+    *,
+    given_seeds: int | None = None,
 ) -> str:
     """Return SHA-256 in hex over the parameters of a round, in a form any language can write.
 
     Protocol name in ASCII, a zero byte, epsilon as an IEEE double, hash range or subset size (0 for none)
     and number of items as u4, then each label as a u4 length and its UTF-8 bytes; little-endian. Of a round with
     canaries then `canaries` in ASCII, a zero byte, their number and each index as u4; of one that quarantines
-    `quarantine` in ASCII and a zero byte.
+    `quarantine` in ASCII and a zero byte; of one with given seeds `given_seeds` in ASCII, a zero byte and their
+    number as u4.
     """
     sha = hashlib.sha256(protocol.encode("ascii") + b"\0")
     sha.update(struct.pack("<dII", epsilon, parameter or 0, len(items)))
@@ -111,4 +132,6 @@ def digest_of(
         sha.update(b"canaries\0" + struct.pack(f"<I{len(canaries)}I", len(canaries), *canaries))
     if quarantine:
         sha.update(b"quarantine\0")
+    if given_seeds is not None:
+        sha.update(b"given_seeds\0" + struct.pack("<I", given_seeds))
     return sha.hexdigest()

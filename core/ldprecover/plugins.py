@@ -42,8 +42,8 @@ _NAME_WORDS = "at most 40 small letters, digits and hyphens, a letter first"
 _GIVES = get_args(get_type_hints(Method)["gives"])
 _USES = tuple(sorted({each.name for each in fields(Knowledge)} - {"oracle", "poisoned", "options"}))
 _NOT_FREE = {
-    *("access", "checksum", "closed_at", "counts", "digest", "domain_size", "epsilon", "format", "id", "items", "n"),
-    *("name", "opened_at", "p", "protocol", "q", "read_access", "retention", "round", "series", "state"),
+    *("access", "checksum", "closed_at", "counts", "digest", "domain_size", "epsilon", "format", "given_seeds", "id"),
+    *("items", "n", "name", "opened_at", "p", "protocol", "q", "read_access", "retention", "round", "series", "state"),
 }
 """What a round says beside its protocol's own parameter."""
 

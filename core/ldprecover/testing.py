@@ -59,7 +59,8 @@ def check_parameters(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     assert oracle.protocol == oracle.protocol.lower()
     assert oracle.title
     assert pickle.loads(pickle.dumps(oracle)) == oracle  # noqa: S301 - what was just written
-    assert oracle.own == ({} if oracle.parameter is None else {oracle.parameter: oracle.parameter_value})
+    assert list(oracle.own) == [own.name for own in oracle.own_parameters()]
+    assert oracle.parameter is None or oracle.own[oracle.parameter] == oracle.parameter_value
     default = oracle.default_parameter(oracle.epsilon, oracle.domain_size)
     assert (default is None) == (oracle.parameter is None)
     json.dumps(oracle.forms.example)

@@ -10,6 +10,7 @@ over the trials, then geometric means over settings; the least and the most say 
 import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -147,7 +148,7 @@ def _named(crowd: Crowd, cell: Cell, trials: int) -> tuple[float, float]:
     """Return the mean errors of projection and of LDPRecover* that is told the targets, or ten random items."""
     errors = np.zeros((trials, 2))
     for trial in range(trials):
-        round_ = draw_round(Cell(*cell.group, trial=trial), crowd, 1)  # type: ignore[arg-type]
+        round_ = draw_round(replace(cell, trial=trial), crowd, 1)
         rng = np.random.default_rng([1, trial])
         told = round_.targets or tuple(sorted(rng.choice(len(crowd.items), TARGETS, replace=False).tolist()))
         for i, method in enumerate(("norm-sub", "ldprecover")):

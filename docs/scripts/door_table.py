@@ -46,14 +46,14 @@ def size_law(oracle: FrequencyOracle, attack: Attack, rng: np.random.Generator) 
     `rng` draws the attacker's secrets as it does for its reports.
     """
     d, seeded = oracle.domain_size, oracle.traits.seeded
-    point = np.eye(d + 1)
+    point: list[FloatArray] = list(np.eye(d + 1))
     if isinstance(attack, InputPoisoning | RIA) or (isinstance(attack, APA | APA2) and not seeded):
         return oracle.support_size_law()
     if isinstance(attack, RPA):
         return binomial_law(d, oracle.uniform_support())
     if isinstance(attack, MLA):
-        law: FloatArray = point[round(attack.support(oracle, rng).sum())]
-        return law
+        size = float(attack.support(oracle, rng).sum())
+        return point[round(size)]
     if isinstance(attack, MGAA):
         return None if seeded else point[max(oracle.expected_size, attack.each or 0)]
     if isinstance(attack, ModelledAttack) and attack.model == "sampled":
@@ -62,8 +62,11 @@ def size_law(oracle: FrequencyOracle, attack: Attack, rng: np.random.Generator) 
         r = len(attack.targets)
         if not seeded:
             return point[max(oracle.expected_size, r)]
-        hits = np.eye(r + 1)[r] if attack.search == "exhaustive" else most_hits_law(r, oracle.hash_range, attack.search)
-        return np.convolve(hits, binomial_law(d - r, oracle.q))
+        g = oracle.parameter_value
+        assert g is not None  # of the protocol with seeds
+        hits = np.eye(r + 1)[r] if attack.search == "exhaustive" else most_hits_law(r, g, attack.search)
+        sizes: FloatArray = np.convolve(hits, binomial_law(d - r, oracle.q))
+        return sizes
     if isinstance(attack, ModelledAttack) and not seeded:
         return point[oracle.expected_size]
     return None

@@ -15,7 +15,7 @@ from ldprecover_experiments.measures import MethodSpec, Outcome, in_process, mea
 from ldprecover_experiments.poisoned_round import draw_round
 from ldprecover_experiments.setting import Cell, Crowd
 
-__all__ = ["Done", "Work", "run_cells", "tasks_of"]
+__all__ = ["Done", "Work", "run_cells", "tasks_of", "workers"]
 
 Done = list[tuple[Cell, list[Outcome]]]
 
@@ -99,6 +99,11 @@ def run_cells(
         pool.shutdown(cancel_futures=True)
 
 
+def workers(jobs: int) -> ProcessPoolExecutor:
+    """Return so many processes that know this one's plugins; Ctrl-C is for this process alone."""
+    return ProcessPoolExecutor(jobs, get_context("spawn"), _begin_plain, (loaded(),))
+
+
 def tasks_of(cells: Sequence[Cell], size: int = _TASK) -> list[Sequence[Cell]]:
     """Return the cells in short lists: what is lost at most when a process is interrupted."""
     return [cells[start : start + size] for start in range(0, len(cells), size)]
@@ -109,6 +114,12 @@ def _begin(work: Work, plugins: Sequence[str]) -> None:
     if plugins:
         load(plugins, failed=lambda _: None)  # a name may be that of two, of which this process has one
     _shared = work
+
+
+def _begin_plain(plugins: Sequence[str]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if plugins:
+        load(plugins)
 
 
 def _run(task: Sequence[Cell]) -> Done:

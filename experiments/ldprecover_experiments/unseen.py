@@ -74,7 +74,7 @@ class Candidate:
             options["each"] = self.each
         if self.attack == "apa2":
             options["rate"] = self.rate
-        if self.model == "crafted":
+        if self.model == "crafted" and self.attack != "ria":
             options["search"] = self.search
         name = f"{self.attack} {json.dumps(options, sort_keys=True)}" if options else self.attack
         parts = [(self.share, name, self.model), (self.noise, "rpa", "crafted"), (self.lies, "ria", "crafted")]
@@ -89,6 +89,10 @@ class Candidate:
     def words(self) -> str:
         """The mix as tables have it."""
         tuned = {"apa": f", r' = {self.each}", "mga-a": f", r' = {self.each}", "apa2": f", rate {self.rate:g}"}
+        if self.attack == "ria":
+            return " + ".join(
+                [f"{1 - self.noise:.0%} RIA", *([f"{self.noise:.0%} RPA"] if self.noise >= 0.005 else [])]
+            )
         search = f", {self.model}" if self.model != "crafted" else f", search {self.search}" if self.search > 1 else ""
         rest = [f"{share:.0%} {what}" for share, what in ((self.noise, "RPA"), (self.lies, "RIA")) if share >= 0.005]
         return " + ".join([f"{self.share:.0%} {self.attack.upper()}{tuned.get(self.attack, '')}{search}", *rest])
@@ -97,11 +101,12 @@ class Candidate:
     def drawn(cls, rng: np.random.Generator, attacks: Sequence[tuple[str, str]]) -> Self:
         """Return a random one."""
         attack, model = attacks[int(rng.integers(len(attacks)))]
-        shares = rng.dirichlet([1, 0.5, 0.25])
+        share = float(np.exp(rng.uniform(np.log(0.05), 0.0)))
+        noise = (1 - share) * float(rng.uniform()) * int(rng.integers(2))  # every second has none
         return cls(
             attack,
             model,
-            *_shares(*shares[:2]),
+            *_shares(share, noise),
             int(rng.integers(2, TARGETS + 1)),
             round(float(rng.uniform(*_RATES)), 3),
             int(np.exp(rng.uniform(*np.log(_WIDTHS)))),
@@ -129,10 +134,12 @@ def _shares(share: float, noise: float) -> tuple[float, float]:
 
 
 _HINTS = (
+    Candidate("ria"),
     Candidate("mga", "sampled", 1 / 7, 6 / 7),
     Candidate("apa", each=3, search=200),
     Candidate("apa", each=2, search=200),
     Candidate("apa2", search=200),
+    Candidate("apa2", rate=0.42, search=200),
     Candidate("mga", "sampled"),
 )
 """What is tried first."""
@@ -241,8 +248,14 @@ def watchers() -> tuple[str, ...]:
 
 
 def attacks_on(protocol: str) -> list[tuple[str, str]]:
-    """Return the attacks on targets, and their models, that a protocol has; of those that are the same, the first."""
-    every = [("mga", "sampled"), ("mga", "crafted"), ("mga-a", "crafted"), ("apa", "crafted"), ("apa2", "crafted")]
+    """Return the attacks beside honest lies, and their models, that a protocol has; of those that are one the first."""
+    every = [
+        ("mga", "sampled"),
+        ("mga", "crafted"),
+        ("mga-a", "crafted"),
+        ("apa", "crafted"),
+        ("apa2", "crafted"),
+    ]
     oracle = frequency_oracle(protocol, EPSILON, 100)
     if oracle.traits.one_item:
         return every[:1]
@@ -260,9 +273,12 @@ def _generation(
     number: int, best: Candidate | None, attacks: Sequence[tuple[str, str]], rng: np.random.Generator, *, seeded: bool
 ) -> list[Candidate]:
     """Return mixes: the hints first, then a quarter at random and the others near the best."""
-    found = [hint for hint in _HINTS if (hint.attack, hint.model) in attacks] if not number else []
+    found = (
+        [hint for hint in _HINTS if hint.attack == "ria" or (hint.attack, hint.model) in attacks] if not number else []
+    )
     while len(found) < GENERATION:
-        near = best is not None and len(found) >= GENERATION // 4
+        # Near honest lies alone there is nothing but these.
+        near = best is not None and best.attack != "ria" and len(found) >= GENERATION // 4
         found.append(best.moved(rng) if best is not None and near else Candidate.drawn(rng, attacks))
     return found if seeded else [replace(mix, search=1) for mix in found]
 

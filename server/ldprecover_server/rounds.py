@@ -67,6 +67,8 @@ class Rounds:
                 raise ParameterError(f"{what} must be 1 to 64 of a-z 0-9 . _ -, a letter or digit first")
         if name == CURRENT:
             raise ParameterError(f"name: {CURRENT!r} means the round opened last and cannot be a name")
+        if parameters.given_seeds is not None and access != "ticket":
+            raise ParameterError(f"given_seeds: tickets pick the seeds, so access must be 'ticket', not {access!r}")
         if len(parameters.items) > self._max_domain_size:
             raise ParameterError(f"items: this server takes at most {self._max_domain_size} of a round")
         # Ids begin with a capital and names cannot, so the two are never taken for each other.

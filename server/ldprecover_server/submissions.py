@@ -1,5 +1,7 @@
 """Submissions: how large one may be and of whom, and its way into the store."""
 
+import numpy as np
+
 from ldprecover import FrequencyOracle, ReportError, wire
 from ldprecover_server.access.access import Access, Sender
 from ldprecover_server.access.rates import WrongTries
@@ -66,6 +68,8 @@ class Submissions:
         reports = len(packed) // round.oracle.report_size
         if reports > 1 or sender.key is not None:
             self._admit(round, sender, reports)
+        if round.oracle.listed_seeds is not None:
+            _check_seed(round.oracle, sender, packed)
         quarantine = round.parameters.quarantine
         submission = Submission(round.seq, round.oracle, submission_key, packed, quarantine=quarantine)
         place = (round.seq, submission.key)
@@ -108,3 +112,12 @@ class Submissions:
         if free is not None and free < least:
             raise StorageFullError(f"the disk has {free} bytes free; below {least} is not ready")
         self._ingest.check_ready()
+
+
+def _check_seed(oracle: FrequencyOracle, sender: Sender, packed: bytes | bytearray) -> None:
+    """Raise ReportError unless the one report has the seed that its ticket picks."""
+    assert sender.draw is not None  # seeds are given in rounds of tickets alone
+    seed = oracle.seed_of(sender.draw)
+    found = int(oracle.seeds(np.frombuffer(packed, oracle.report_dtype))[0])
+    if found != seed:
+        raise ReportError(f"the ticket picks the seed {seed}, and the report has the seed {found}", 0)

@@ -76,6 +76,23 @@ def test_what_does_not_go_with_a_choice_is_refused(on_server: Any, options: tupl
     assert said in " ".join(refused.err.split())
 
 
+def test_seeds_are_given_in_rounds_of_tickets(on_server: Any, name: str) -> None:
+    given = ("--epsilon", "0.5", "--domain-size", "20", "--given-seeds")
+    opened = on_server("round", "open", name, *given, "128", "--access", "ticket")
+    assert opened.code == 0
+    assert re.search(r"^given_seeds +128 *$", opened.out, re.MULTILINE)
+    assert on_server("round", "show", name, "--json").json["given_seeds"] == 128
+    (ticket,) = on_server("ticket", "mint", name, "--count", "1").out.split()
+    assert on_server("report", "7", "--round", name, "--ticket", ticket).code == 0
+    for options, said in (
+        (("128",), "--given-seeds: tickets pick the seeds, so access must be 'ticket', not 'open'"),
+        (("128", "--access", "ticket", "--protocol", "oue"), "--given-seeds belongs to olh; oue has none"),
+    ):
+        refused = on_server("round", "open", *given, *options)
+        assert refused.code != 0
+        assert said in " ".join(refused.err.split())
+
+
 def test_the_series_is_shown_where_there_is_one(on_server: Any, name: str) -> None:
     opened = on_server("round", "open", name, "--epsilon", "1", "--domain-size", "4", "--series", "weekly")
     for shown in (opened, on_server("round", "show", name)):

@@ -86,9 +86,10 @@ class Collector:
         state: str = "open",
         access: str = "open",
         canaries: tuple[int, ...] = (),
+        given_seeds: int | None = None,
     ) -> dict[str, Any]:
         """Open a round; return what it says of itself, to be changed."""
-        parameters = RoundParameters(protocol, epsilon, items, canaries=canaries)
+        parameters = RoundParameters(protocol, epsilon, items, canaries=canaries, given_seeds=given_seeds)
         oracle = parameters.oracle
         self.rounds[id] = {
             "id": id,

@@ -44,7 +44,8 @@ def test_opening_answers_with_the_round_and_its_place(server: ServerProcess) -> 
     assert opened | asked == opened
     assert set(opened) == {
         *asked, "id", "state", "p", "q", "n", "opened_at", "closed_at", "digest", "domain_size", "access",
-        "read_access", "retention", "series", "subset_size", "canaries", "quarantine", "quarantined",
+        "read_access", "retention", "series", "subset_size", "given_seeds",
+        "canaries", "quarantine", "quarantined",
     }  # fmt: skip
     assert (opened["state"], opened["n"], opened["closed_at"], opened["domain_size"]) == ("open", 0, None, 2)
     assert before <= datetime.fromisoformat(opened["opened_at"]) <= datetime.now(UTC)

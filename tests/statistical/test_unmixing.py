@@ -112,3 +112,15 @@ def test_intervals_hold_the_frequencies_of_most_items(users: np.ndarray) -> None
             assert said.upper is not None
             inside.append(((said.lower <= f) & (f <= said.upper)).mean())
     assert 0.9 < np.mean(inside) <= 1
+
+
+def test_many_items_of_which_few_are_held_look_honest() -> None:
+    """An estimate's own noise as the measure of its noise made low and high ones unlike, and an attack certain."""
+    oracle, d, n = GRR(0.5, 10_000), 10_000, 1_000_000
+    f = 1 / np.arange(1, d + 1) ** 1.3
+    held = np.random.default_rng(1).multinomial(n, f / f.sum())
+    found, gain = played(oracle, held, 0, 2)
+    assert found.conclusions is not None
+    assert found.conclusions.attack_probability is not None
+    assert found.conclusions.attack_probability < 0.1
+    assert gain > 1.5

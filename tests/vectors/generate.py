@@ -5,6 +5,7 @@ Nothing here imports the package under test. Hashes come from the `xxhash` packa
 value, so that what is printed is right to the last digit of a double.
 """
 
+import base64
 import hashlib
 import json
 import math
@@ -203,6 +204,69 @@ def thresholds() -> dict[str, Any]:
     }
 
 
+def listed_seed(place: int) -> int:
+    return int(xxhash.xxh32_intdigest(struct.pack("<I", place), seed=0))
+
+
+def solve(matrix: list[list[Fraction]], right: list[Fraction]) -> list[Fraction]:
+    """Return x with matrix x = right, by elimination; the pivots are not zero."""
+    rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
+    for i, pivot in enumerate(rows):
+        rows[i] = [value / pivot[i] for value in pivot]
+        for j, row in enumerate(rows):
+            if j != i:
+                rows[j] = [value - row[i] * lead for value, lead in zip(row, rows[i], strict=True)]
+    return [row[-1] for row in rows]
+
+
+def given_seeds() -> dict[str, Any]:
+    cases = []
+    for mac in (bytes(16), b"\xff" * 16, bytes(range(16)), hashlib.sha256(b"mac").digest()[:16]):
+        id, text = (base64.urlsafe_b64encode(part).rstrip(b"=").decode() for part in (bytes(range(16, 32)), mac))
+        draw = int.from_bytes(mac[:8], "little")
+        for m in (64, 100, 512, 4096):
+            place = draw * m >> 64
+            cases.append({"ticket": f"{id}.{text}", "given_seeds": m, "place": place, "seed": listed_seed(place)})
+    estimates = []
+    for epsilon, g, m, n, counts in (
+        (0.5, 3, 64, 1000, [400, 333, 300, 320, 340]),
+        (1.0, 4, 100, 410_415, [120_000, 103_000, 102_000, 101_000, 110_000, 90_000]),
+    ):
+        p, q = p_q("olh", epsilon, len(counts), g)
+        buckets = [
+            [xxhash.xxh32_intdigest(struct.pack("<I", v), seed=listed_seed(i)) * g >> 32 for v in range(len(counts))]
+            for i in range(m)
+        ]
+
+        def k(v: int, w: int, buckets: list[list[int]] = buckets, g: int = g) -> Fraction:
+            shared = sum(row[v] == row[w] for row in buckets)
+            return (g * Fraction(shared, len(buckets)) - 1) / (g - 1)
+
+        items = range(len(counts))
+        matrix = [[k(v, w) for w in items] for v in items]
+        frequencies = solve(matrix, [(Fraction(c, n) - q) / (p - q) for c in counts])
+        estimates.append(
+            {
+                "epsilon": epsilon,
+                "hash_range": g,
+                "given_seeds": m,
+                "n": n,
+                "counts": counts,
+                "frequencies": [float(f) for f in frequencies],
+            }
+        )
+    return {
+        "about": (
+            "OLH with given seeds: place = x * given_seeds >> 64, with x the first 8 bytes of the MAC behind the "
+            "ticket's dot, little-endian; seed = xxHash32(place as 4 bytes little-endian, seed 0). The frequencies f "
+            "of `estimates` solve K f = (C/n - q)/(p - q), K(v, w) = (g coll(v, w) - 1)/(g - 1), where coll is the "
+            "share of the seeds that hash v and w to one bucket."
+        ),
+        "cases": cases,
+        "estimates": estimates,
+    }
+
+
 def digests() -> dict[str, Any]:
     cases = []
     plain: tuple[list[int], bool] = [], False
@@ -219,6 +283,8 @@ def digests() -> dict[str, Any]:
         ("grr", 1.0, ["a", "b", "canary 1", "canary 2"], None, ([2, 3], False)),
         ("olh", 1.0, ["a", "b"], 4, ([], True)),
         ("olh", 1.0, ["a", "b", "c"], 4, ([2], True)),
+        ("olh", 2.0, ["a", "b", "c"], 9, plain),
+        ("olh", 2.0, ["a", "b", "c", "d"], 9, ([1], False)),
     ):
         data = protocol.encode() + b"\0" + struct.pack("<dII", epsilon, parameter or 0, len(items))
         for label in items:
@@ -228,6 +294,9 @@ def digests() -> dict[str, Any]:
             data += b"".join(struct.pack("<I", canary) for canary in canaries)
         if quarantine:
             data += b"quarantine\0"
+        given = {"given_seeds": 64} if (protocol, epsilon) == ("olh", 2.0) else {}
+        if given:
+            data += b"given_seeds\0" + struct.pack("<I", 64)
         p, q = p_q(protocol, epsilon, len(items), parameter)
         cases.append(
             {
@@ -237,6 +306,7 @@ def digests() -> dict[str, Any]:
                 **own(protocol, parameter),
                 **({"canaries": canaries} if canaries else {}),
                 **({"quarantine": True} if quarantine else {}),
+                **given,
                 "p": float(p),
                 "q": float(q),
                 "digest": hashlib.sha256(data).hexdigest(),
@@ -247,7 +317,7 @@ def digests() -> dict[str, Any]:
             "SHA-256 of: protocol in ASCII, a zero byte, epsilon as a double, hash_range or subset_size (0 for none) "
             "and number of items as u4, then each label as u4 length and UTF-8 bytes; little-endian. With canaries "
             "then canaries in ASCII, a zero byte, their number and each index as u4; with quarantine then quarantine "
-            "in ASCII and a zero byte."
+            "in ASCII and a zero byte; with given_seeds then given_seeds in ASCII, a zero byte and their number as u4."
         ),
         "cases": cases,
     }
@@ -363,6 +433,7 @@ def recoveries() -> dict[str, Any]:
 
 FILES: dict[str, Callable[[], dict[str, Any]]] = {
     "columns.json": columns,
+    "given_seeds.json": given_seeds,
     "hash.json": hashes,
     "wire.json": wire_forms,
     "thresholds.json": thresholds,

@@ -20,7 +20,9 @@ from ldprecover import (
     wire,
 )
 from ldprecover.protocols import HR
+from ldprecover.protocols.seed_list import seed_list
 from ldprecover.sampling import flip_threshold, hold_threshold, keep_threshold
+from ldprecover.tickets import ticket_draw
 
 HERE = Path(__file__).parent
 NAMES = sorted(path.name for path in HERE.glob("*.json"))
@@ -113,6 +115,16 @@ def test_columns() -> None:
         assert np.flatnonzero(supports[0]).tolist() == case["supported"], case
 
 
+def test_given_seeds() -> None:
+    for case in cases("given_seeds.json"):
+        oracle = frequency_oracle("olh", 1.0, 3, 4, case["given_seeds"])
+        assert oracle.seed_of(ticket_draw(case["ticket"])) == case["seed"]
+        assert seed_list(case["given_seeds"])[case["place"]] == case["seed"]
+    for case in cases("given_seeds.json", "estimates"):
+        oracle = frequency_oracle("olh", case["epsilon"], len(case["counts"]), case["hash_range"], case["given_seeds"])
+        assert oracle.estimate(case["counts"], case["n"]) == pytest.approx(case["frequencies"], rel=1e-9, abs=1e-12)
+
+
 def test_parameters() -> None:
     for case in cases("parameters.json"):
         parameters = RoundParameters(
@@ -122,6 +134,7 @@ def test_parameters() -> None:
             own(case),
             canaries=tuple(case.get("canaries", [])),
             quarantine=case.get("quarantine", False),
+            given_seeds=case.get("given_seeds"),
         )
         assert parameters.digest == case["digest"]
         assert parameters.oracle.p == pytest.approx(case["p"], rel=1e-14)

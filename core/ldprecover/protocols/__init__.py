@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from ldprecover.errors import ParameterError
 from ldprecover.protocols.base import FrequencyOracle
 from ldprecover.protocols.crafting import DEFAULT_SEARCH, Aim, Search
+from ldprecover.protocols.given_seeds import GivenSeedsOLH
 from ldprecover.protocols.grr import GRR
 from ldprecover.protocols.hr import HR
 from ldprecover.protocols.olh import MAX_HASH_RANGE, OLH, default_hash_range
 from ldprecover.protocols.oue import OUE
-from ldprecover.protocols.parts import Column, ReportForms, Traits
+from ldprecover.protocols.parts import Column, OwnParameter, ReportForms, Traits
 from ldprecover.protocols.randomiser import MAX_DOMAIN_SIZE, MAX_EPSILON, MIN_EPSILON, check_domain_size, check_epsilon
 from ldprecover.protocols.ss import SS, default_subset_size
 from ldprecover.protocols.sue import SUE
@@ -17,6 +18,7 @@ from ldprecover.protocols.unary import UnaryEncoding
 
 __all__ = [
     "DEFAULT_SEARCH",
+    "GIVEN_SEEDS",
     "GRR",
     "HR",
     "MAX_DOMAIN_SIZE",
@@ -28,9 +30,12 @@ __all__ = [
     "PROTOCOLS",
     "SS",
     "SUE",
+    "WITH_GIVEN_SEEDS",
     "Aim",
     "Column",
     "FrequencyOracle",
+    "GivenSeedsOLH",
+    "OwnParameter",
     "ReportForms",
     "Search",
     "Traits",
@@ -45,41 +50,64 @@ __all__ = [
 PROTOCOLS: dict[str, type[FrequencyOracle]] = {oracle.protocol: oracle for oracle in (GRR, OUE, OLH, SUE, SS, HR)}
 
 
-def frequency_oracle(protocol: str, epsilon: float, domain_size: int, parameter: int | None = None) -> FrequencyOracle:
+WITH_GIVEN_SEEDS: dict[str, type[FrequencyOracle]] = {oracle.protocol: oracle for oracle in (GivenSeedsOLH,)}
+"""Protocols whose seeds may be given, as they then are."""
+
+GIVEN_SEEDS = "given_seeds"
+"""The parameter of a round that says how many seeds there are, where they are given."""
+
+
+def frequency_oracle(
+    protocol: str, epsilon: float, domain_size: int, parameter: int | None = None, given_seeds: int | None = None
+) -> FrequencyOracle:
     """Return the oracle named `protocol`.
 
     `parameter` is the protocol's own integer parameter, for olh the hash range; None takes its default, ceil(e^eps +
-    1). Raises ParameterError for an unknown protocol or a parameter outside its range.
+    1). `given_seeds` is the number of public seeds that tickets pick from; with None users draw their own. Raises
+    ParameterError for an unknown protocol, a parameter outside its range, or given seeds where there are none.
     """
     kind = _kind(protocol)
+    given = () if given_seeds is None else (given_seeds,)
+    if given:
+        kind = _with_given_seeds(protocol)
     if kind.parameter is None:
         if parameter is not None:
             raise ParameterError(f"{_owners()}; {protocol} has none")
         return kind(epsilon, domain_size)
     if parameter is None:
         parameter = kind.default_parameter(check_epsilon(epsilon), check_domain_size(domain_size))
-    return kind(epsilon, domain_size, parameter)  # type: ignore[call-arg]
+    return kind(epsilon, domain_size, parameter, *given)  # type: ignore[call-arg]
 
 
-def own_parameters() -> dict[str, tuple[type[FrequencyOracle], ...]]:
-    """Return the names of the parameters that are some protocols' own, each with these protocols."""
-    kinds: dict[str, tuple[type[FrequencyOracle], ...]] = {}
-    for kind in PROTOCOLS.values():
-        if kind.parameter is not None:
-            kinds[kind.parameter] = (*kinds.get(kind.parameter, ()), kind)
-    return kinds
+def own_parameters() -> dict[str, tuple[OwnParameter, ...]]:
+    """Return the names of the parameters that are some protocols' own, each as these protocols describe it."""
+    found: dict[str, tuple[OwnParameter, ...]] = {}
+    for kind in (PROTOCOLS | WITH_GIVEN_SEEDS).values():
+        for own in kind.own_parameters():
+            found[own.name] = (*found.get(own.name, ()), own)
+    return found
 
 
-def own_parameter(protocol: str, given: Mapping[str, int | None]) -> int | None:
-    """Return the protocol's own parameter among those given by name, None where it is not given or None.
+def own_parameter(protocol: str, given: Mapping[str, int | None]) -> tuple[int | None, int | None]:
+    """Return the protocol's own parameter and the number of given seeds, of those given by name.
 
-    Raises ParameterError for an unknown protocol, and for a parameter that is another's.
+    Either is None where it is not given, or None. Raises ParameterError for an unknown protocol, and for a parameter
+    that is another's.
     """
     own = _kind(protocol).parameter
     for name, value in given.items():
-        if name != own and value is not None:
+        if name not in (own, GIVEN_SEEDS) and value is not None:
             raise ParameterError(f"{_owners(name)}; {protocol} has none")
-    return None if own is None else given.get(own)
+    seeds = given.get(GIVEN_SEEDS)
+    if seeds is not None:
+        _with_given_seeds(protocol)
+    return None if own is None else given.get(own), seeds
+
+
+def _with_given_seeds(protocol: str) -> type[FrequencyOracle]:
+    if protocol not in WITH_GIVEN_SEEDS:
+        raise ParameterError(f"{_owners(GIVEN_SEEDS)}; {protocol} has none")
+    return WITH_GIVEN_SEEDS[protocol]
 
 
 def _kind(protocol: str) -> type[FrequencyOracle]:
@@ -89,10 +117,12 @@ def _kind(protocol: str) -> type[FrequencyOracle]:
 
 
 def _owners(*names: str) -> str:
-    """Return the sentence that says whose parameters these are, or all."""
-    kinds = own_parameters()
+    """Return the sentence that says whose parameters these are, or all that protocols have one each of."""
+    owners: dict[str, list[str]] = {}
+    for kind in (PROTOCOLS | WITH_GIVEN_SEEDS).values():
+        for own in kind.own_parameters():
+            owners.setdefault(own.name, []).append(kind.protocol)
     for name in names:
-        if name not in kinds:
+        if name not in owners:
             raise ParameterError(f"no protocol has a parameter {name!r:.60}")
-    owned = ((name, ", ".join(kind.protocol for kind in kinds[name])) for name in names or kinds)
-    return ", ".join(f"{name} belongs to {owners}" for name, owners in owned)
+    return ", ".join(f"{name} belongs to {', '.join(owners[name])}" for name in names or owners)

@@ -27,7 +27,8 @@ class FrequencyOracle(CraftedReports):
     """A pure LDP protocol for frequencies (Wang et al., USENIX Security 2017).
 
     Everything after counting needs only `p`, `q` and the support counts: p = P(v in S(z)) for a user
-    who holds v, q = the same for a user who does not.
+    who holds v, q = the same for a user who does not. Where `traits.pure` is false, q is the same for all items but
+    only on average, and the protocol has its own way from counts to estimates.
 
     Counts are read off a summary of the reports that adds. For most protocols the summary is the counts.
     """
@@ -68,7 +69,20 @@ class FrequencyOracle(CraftedReports):
         """Return the unbiased frequencies f~(v) = (C(v)/n - q)/(p - q); never clipped."""
         if n < 1:
             raise ParameterError("an estimate needs at least one report")
-        return (np.asarray(counts, dtype=np.float64) / n - self.q) / (self.p - self.q)
+        return self.frequencies_of(np.asarray(counts, dtype=np.float64) / n)
+
+    def frequencies_of(self, shares: ArrayLike) -> FloatArray:
+        """Return (pi(v) - q)/(p - q): what reports are estimated as of which a share pi(v) supports item v.
+
+        The items are the last axis.
+        """
+        frequencies: FloatArray = (np.asarray(shares, dtype=np.float64) - self.q) / (self.p - self.q)
+        return frequencies
+
+    def honest_support(self, weights: FloatArray) -> FloatArray:
+        """Return pi, the expected share of honest reports that support each item of users who hold it by `weights`."""
+        support: FloatArray = self.q + weights * (self.p - self.q)
+        return support
 
     def variance(self, frequencies: ArrayLike, n: int) -> FloatArray:
         """Return Var f~(v) at true frequencies f from n honest reports (paper, Lemma 2).
@@ -85,6 +99,13 @@ class FrequencyOracle(CraftedReports):
         """Return the square root of Lemma 2's variance at the estimates clipped into [0, 1]."""
         f = np.clip(np.asarray(frequencies, dtype=np.float64), 0.0, 1.0)
         return np.sqrt(self.variance(f, n))
+
+    def sum_variance(self, n: int) -> float:
+        """Return Var sum_v f~(v) of n honest reports, or a bound on it, whatever their users' items are.
+
+        Raises ParameterError as `support_size_law` does.
+        """
+        return self.support_size_variance() / (n * (self.p - self.q) ** 2)
 
     @property
     def malicious_sum(self) -> float:

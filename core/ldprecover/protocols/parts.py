@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Column", "ReportForms", "Traits"]
+__all__ = ["Column", "OwnParameter", "ReportForms", "Traits"]
 
 
 @dataclass(frozen=True)
@@ -15,6 +15,7 @@ class Traits:
     - `independent_bits`: which items it supports is independent item by item, given the item its user
       holds; for a protocol that hashes, under an ideal hash.
     - `seeded`: it carries a hash seed of 32 uniform bits that its user draws.
+    - `pure`: each of p and q is one number for all items, so that an item's count alone gives its estimate.
     - `extremal`: it is e^epsilon times as likely under an item that it supports as under any other
       (an extremal mechanism: Kairouz et al., NIPS 2014); given its seed, where it has one.
     """
@@ -22,7 +23,18 @@ class Traits:
     one_item: bool = False
     independent_bits: bool = False
     seeded: bool = False
+    pure: bool = True
     extremal: bool = False
+
+
+@dataclass(frozen=True)
+class OwnParameter:
+    """An integer parameter of a round that is a protocol's own: its name, least and greatest value, a line on it."""
+
+    name: str
+    low: int
+    high: int
+    meaning: str
 
 
 @dataclass(frozen=True)

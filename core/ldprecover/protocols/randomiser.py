@@ -5,13 +5,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover.errors import ParameterError, ReportError
-from ldprecover.protocols.parts import Column, ReportForms, Traits
+from ldprecover.protocols.parts import Column, OwnParameter, ReportForms, Traits
 from ldprecover.types import BoolArray, Int64Array, Reports, UInt32Array
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "LocalRandomiser",
     "check_domain_size",
     "check_epsilon",
+    "check_integer",
     "tiles",
 ]
 
@@ -41,7 +42,7 @@ def check_epsilon(epsilon: object) -> float:
 
 def check_domain_size(domain_size: int) -> int:
     """Return the number of items. Raises ParameterError unless it is an integer from 2 to 100,000."""
-    _check_integer("domain_size", domain_size, 2, MAX_DOMAIN_SIZE)
+    check_integer("domain_size", domain_size, 2, MAX_DOMAIN_SIZE)
     return domain_size
 
 
@@ -75,12 +76,19 @@ class LocalRandomiser(ABC):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         check_domain_size(self.domain_size)
         if self.parameter is not None:
-            _check_integer(self.parameter, self.parameter_value, *self.parameter_range)
+            check_integer(self.parameter, self.parameter_value, *self.parameter_range)
 
     @classmethod
     def default_parameter(cls, epsilon: float, domain_size: int) -> int | None:
         """Return what the protocol's own parameter is unless it is given; None where it has none."""
         return None
+
+    @classmethod
+    def own_parameters(cls) -> tuple[OwnParameter, ...]:
+        """Return the parameters of a round that are this protocol's own."""
+        if cls.parameter is None:
+            return ()
+        return (OwnParameter(cls.parameter, *cls.parameter_range, cls.parameter_meaning),)
 
     @property
     def parameter_value(self) -> int | None:
@@ -89,7 +97,7 @@ class LocalRandomiser(ABC):
 
     @property
     def own(self) -> dict[str, Any]:
-        """The protocol's own parameter by its name; nothing where it has none."""
+        """The protocol's own parameters by name; nothing where it has none."""
         return {} if self.parameter is None else {self.parameter: getattr(self, self.parameter)}
 
     @property
@@ -184,6 +192,25 @@ class LocalRandomiser(ABC):
         raise self._lacks("hash seeds")
 
     @property
+    def listed_seeds(self) -> int | None:
+        """M, of how many public seeds each ticket picks one; None where users draw theirs, or need none."""
+        return None
+
+    def seed_of(self, draw: int) -> int:
+        """Return the seed that a ticket picks whose draw this is, a number of 64 uniform bits.
+
+        Raises ParameterError for a protocol without given seeds.
+        """
+        raise self._lacks("given seeds")
+
+    def with_seeds(self, seeds: ArrayLike) -> Self:
+        """Return the protocol as users have it to whom these seeds were given: each report takes the next of them.
+
+        Raises ParameterError for a protocol without given seeds, and ReportError for a seed that is not one of them.
+        """
+        raise self._lacks("given seeds")
+
+    @property
     @abstractmethod
     def columns(self) -> tuple[Column, ...]:
         """The columns of the reports' JSON form."""
@@ -225,7 +252,8 @@ def tiles(shape: tuple[int, int]) -> Iterator[slice]:
         yield slice(start, start + step)
 
 
-def _check_integer(name: str, value: object, low: int, high: int) -> None:
+def check_integer(name: str, value: object, low: int, high: int) -> None:
+    """Raise ParameterError for what is no integer of this range."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise ParameterError(f"{name} must be an integer")
     if not low <= value <= high:

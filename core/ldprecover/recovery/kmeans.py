@@ -66,7 +66,7 @@ def _clusters(name: str, knowledge: Knowledge) -> _Clusters:
         raise ParameterError(
             f"{name}: too few reports, {n}, for {subsets} random subsets at rate {rate:g}: one holds none"
         )
-    estimates = (counts / sizes[:, None] - oracle.q) / (oracle.p - oracle.q)
+    estimates = oracle.frequencies_of(counts / sizes[:, None])
     second = two_means(estimates)
     if not second.any():
         reason = "at rate 1 each holds all reports" if rate == 1 else f"there are too few reports, {n}"

@@ -1,7 +1,7 @@
 """Models of the malicious frequencies f~_Y: what an attacker's reports would be estimated as.
 
 If a share pi(v) of the malicious reports supports item v, f~_Y(v) is (pi(v) - q)/(p - q) in
-expectation, and sums to (k - qd)/(p - q), where k = sum pi is the mean number of items a report
+expectation for a pure protocol, and sums to (k - qd)/(p - q), where k = sum pi is the mean number of items a report
 supports. `paper` and `exact` assume k = 1, so that the sum is S = (1 - qd)/(p - q) (paper, V-C):
 GRR reports always support one item; OUE and OLH reports crafted to support many do not, and no OLH
 report can be made to over a large domain. `padded` and `searched` are the crafted reports of Cao et
@@ -82,15 +82,17 @@ def padded_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> FloatA
 def searched_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> FloatArray:
     """Return f~_Y of hashed reports with the best of 1,000 random seeds: the one with most targets in one bucket.
 
-    pi is c/r on T, c the mean number of targets in that bucket, and 1/g elsewhere. Raises ParameterError for a
+    pi is c/r on T, c the mean number of targets in that bucket, and 1/g elsewhere. Where seeds are given there is
+    none to search for: pi is exact, of the bucket of each seed that holds most targets. Raises ParameterError for a
     protocol whose crafted reports are others, and for more than 200 targets.
     """
     _check_model(oracle, "searched", "no seeds to search")
     r = len(targets)
     if r > _MOST_TARGETS:
         raise ParameterError(f"malicious_model searched takes at most {_MOST_TARGETS} targets, not {r}")
-    hits, _ = oracle.expected_hits(r, search=SEARCH)
-    return _expected(oracle, targets, on=hits / r, off=oracle.q)
+    included = np.zeros(oracle.domain_size)
+    included[list(targets)] = 1.0
+    return oracle.frequencies_of(oracle.crafted_support(included, r, search=SEARCH))
 
 
 def solved_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> FloatArray:
@@ -102,7 +104,7 @@ def solved_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> FloatA
     _check_model(oracle, "solved", "no equations to solve")
     included = np.zeros(oracle.domain_size)
     included[list(targets)] = 1.0
-    return (oracle.crafted_support(included, len(targets)) - oracle.q) / (oracle.p - oracle.q)
+    return oracle.frequencies_of(oracle.crafted_support(included, len(targets)))
 
 
 def custom(oracle: FrequencyOracle, support: FloatArray | None) -> FloatArray:
@@ -115,7 +117,7 @@ def custom(oracle: FrequencyOracle, support: FloatArray | None) -> FloatArray:
         raise ParameterError(
             f"support must sum to {size}, for a {oracle.protocol} report supports {items}; it sums to {support.sum():g}"
         )
-    return (support - oracle.q) / (oracle.p - oracle.q)
+    return oracle.frequencies_of(support)
 
 
 def _check_model(oracle: FrequencyOracle, model: str, missing: str) -> None:
@@ -127,7 +129,7 @@ def _check_model(oracle: FrequencyOracle, model: str, missing: str) -> None:
 def _expected(oracle: FrequencyOracle, targets: tuple[int, ...], *, on: float, off: float) -> FloatArray:
     support = np.full(oracle.domain_size, off)  # pi
     support[list(targets)] = on
-    return (support - oracle.q) / (oracle.p - oracle.q)
+    return oracle.frequencies_of(support)
 
 
 MALICIOUS_MODELS: dict[str, Callable[[FrequencyOracle, tuple[int, ...]], FloatArray] | None] = {

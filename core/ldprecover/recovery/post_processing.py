@@ -150,7 +150,7 @@ class _PostProcessing:
 
 
 def _noise(oracle: FrequencyOracle, n: int | None) -> float:
-    return math.nan if n is None else math.sqrt(oracle.q * (1 - oracle.q) / n) / (oracle.p - oracle.q)
+    return math.nan if n is None else math.sqrt(float(oracle.variance(0.0, n)))
 
 
 _TABLE = (

@@ -42,7 +42,7 @@ def estimate_share(oracle: FrequencyOracle, poisoned: FloatArray, n: int, malici
         raise ParameterError(
             f"eta cannot be estimated: {oracle.protocol} estimates sum to 1 with and without such malicious reports"
         )
-    error = math.sqrt(oracle.support_size_variance() / n) / ((oracle.p - oracle.q) * gap)
+    error = math.sqrt(oracle.sum_variance(n)) / gap
     if error > _COARSEST:
         raise ParameterError(
             f"eta cannot be estimated: malicious reports sum to {malicious_sum:.4g} in this model, so near the "

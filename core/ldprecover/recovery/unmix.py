@@ -73,7 +73,14 @@ def _recover(knowledge: Knowledge) -> Recovery:
     measured, oracle = _measured(knowledge), knowledge.oracle
     small = oracle.domain_size < LEAST_ITEMS
     past = pooled_past(knowledge.history) if knowledge.history and not small else None
-    found = unmix(oracle, measured.z, measured.sd, targets=knowledge.targets or measured.suspects, history=past)
+    found = unmix(
+        oracle,
+        measured.z,
+        measured.sd,
+        targets=knowledge.targets or measured.suspects,
+        shared=not knowledge.targets,
+        history=past,
+    )
     concluded = _conclusions(knowledge, measured, found, past, small=small)
     beta = concluded.beta or 0.0
     eta = beta / (1 - beta) if (concluded.attack_probability or 0.0) > _SUSPECT and beta < 1 else 0.0
@@ -126,6 +133,8 @@ def _shares(measured: Measured, gone: int, of_kept: tuple[float, float, float]) 
 
     The kept honest reports are a known share of all honest ones, but for chance.
     """
+    if not gone:
+        return of_kept
     n, kept = gone + measured.n, measured.honest_kept
     chance = _NORMAL * math.sqrt((1 - kept) / (kept * n))
     beta, low, high = (1 - (1 - share) * measured.n / (kept * n) for share in of_kept)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from anyio import to_thread
 
 from ldprecover import ParameterError
+from ldprecover.tickets import ticket_draw
 from ldprecover_server.access import tickets
 from ldprecover_server.access.rates import ReportRates
 from ldprecover_server.errors import ForbiddenError, InvalidTicketError, UnauthorizedError
@@ -25,10 +26,14 @@ _SETTINGS_KEY = "settings"
 
 @dataclass(frozen=True)
 class Sender:
-    """Who submits: the holder of a key, or of a ticket, whose submission has its key by that, or anyone."""
+    """Who submits: the holder of a key, or of a ticket, whose submission has its key by that, or anyone.
+
+    `draw` is the ticket's, by which it picks a seed where seeds are given.
+    """
 
     key: HashedKey | None = None
     submission_key: str | None = None
+    draw: int | None = None
 
 
 ANYONE = Sender()
@@ -80,7 +85,8 @@ class Access:
                 raise InvalidTicketError(
                     "this round takes reports with tickets alone: send Authorization: Ticket TICKET"
                 )
-            return Sender(submission_key=tickets.submission_key(await self._ticket_key(round_id), value))
+            submission_key = tickets.submission_key(await self._ticket_key(round_id), value)
+            return Sender(submission_key=submission_key, draw=ticket_draw(value))
         if scheme.lower() == "ticket":
             raise InvalidTicketError("this round takes no tickets")
         if scheme.lower() != "bearer" or not value:

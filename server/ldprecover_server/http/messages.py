@@ -79,9 +79,9 @@ def _with_own_parameters(base: type[Struct], kind: Callable[[str], Any], *defaul
 
 def _given(name: str) -> Any:
     """Return the type of a protocol's own parameter in a request."""
-    kinds = own_parameters()[name]
-    low, high = min(kind.parameter_range[0] for kind in kinds), max(kind.parameter_range[1] for kind in kinds)
-    meaning = "; ".join(kind.parameter_meaning for kind in kinds)
+    own = own_parameters()[name]
+    low, high = min(each.low for each in own), max(each.high for each in own)
+    meaning = "; ".join(dict.fromkeys(each.meaning for each in own))
     return Annotated[Annotated[int, Meta(ge=low, le=high)] | None, Meta(description=meaning)]
 
 

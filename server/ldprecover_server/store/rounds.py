@@ -88,6 +88,7 @@ class Rounds(Room):
             "protocol": parameters.protocol,
             "epsilon": parameters.epsilon,
             "parameter": parameters.parameter,
+            "given_seeds": parameters.given_seeds,
             "items": items,
             "canaries": msgspec.json.encode(parameters.canaries) if parameters.canaries else None,
             "quarantine": parameters.quarantine,
@@ -136,7 +137,9 @@ class Rounds(Room):
         """Return what can be said of a round whose protocol is not loaded. Raises RoundNotFoundError."""
         row = self._row(seq)
         items, canaries = _labels(row), _canaries(row)
-        digest = digest_of(row.protocol, row.epsilon, items, row.parameter, canaries, row.quarantine)
+        digest = digest_of(
+            row.protocol, row.epsilon, items, row.parameter, canaries, row.quarantine, given_seeds=row.given_seeds
+        )
         return Unread(row.protocol, row.epsilon, len(items), canaries, row.quarantine, digest)
 
     def _row(self, seq: int) -> Any:
@@ -197,7 +200,13 @@ def parameters_of(row: Any) -> RoundParameters:
     if row.protocol not in PROTOCOLS:
         raise PluginNotLoadedError(f"this server has not loaded the plugin {row.protocol!r}, the protocol of the round")
     return RoundParameters(
-        row.protocol, row.epsilon, _labels(row), row.parameter, canaries=_canaries(row), quarantine=row.quarantine
+        row.protocol,
+        row.epsilon,
+        _labels(row),
+        row.parameter,
+        given_seeds=row.given_seeds,
+        canaries=_canaries(row),
+        quarantine=row.quarantine,
     )
 
 

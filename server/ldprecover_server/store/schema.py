@@ -39,6 +39,7 @@ rounds = sa.Table(
     sa.Column("protocol", sa.String(16), nullable=False),
     sa.Column("epsilon", sa.Double, nullable=False),
     sa.Column("parameter", sa.Integer),  # the protocol's own, such as a hash range; null where it has none
+    sa.Column("given_seeds", sa.Integer),  # of how many public seeds each ticket picks one; null for none
     sa.Column("items", sa.LargeBinary, nullable=False),  # JSON array of the labels, in UTF-8
     sa.Column("canaries", sa.LargeBinary),  # JSON array of the indices of items that nobody holds; null for none
     sa.Column("quarantine", sa.Boolean, nullable=False, server_default=sa.false()),  # whether reports are set aside

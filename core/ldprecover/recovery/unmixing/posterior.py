@@ -96,8 +96,9 @@ def onto_simplex(mean: FloatArray, variance: FloatArray) -> FloatArray:
 
 
 def _interval(values: FloatArray, weights: FloatArray) -> tuple[float, float, float]:
-    """Return the mean, and the values below which 2.5 and 97.5 % of the weight lie."""
+    """Return the mean, and the values below which 2.5 and 97.5 % of the weight lie, widened to hold the mean."""
     order = np.argsort(values)
     below = np.cumsum(weights[order])
     low, high = (float(values[order][min(int(np.searchsorted(below, q)), values.size - 1)]) for q in (0.025, 0.975))
-    return float(weights @ values), low, high
+    mean = min(max(float(weights @ values), float(values.min())), float(values.max()))
+    return mean, min(low, mean), max(high, mean)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -32,6 +33,7 @@ _PAST = math.log(0.9)
 _MOST, _MOST_PAST = 150, 60  # hypotheses
 _LOW = 0.15  # the quantile of the estimates that bounds their shift
 _QUICK = 10  # spikes
+_HALF = 0.5  # of the targets, that reports which the screens keep may support
 
 
 def unmix(
@@ -40,17 +42,19 @@ def unmix(
     sd: FloatArray,
     *,
     targets: Sequence[int] = (),
+    shared: bool = False,
     history: Past | None = None,
     attack: bool = True,
     progress: Callable[[float], None] | None = None,
 ) -> Unmixed:
     """Return what the d estimates z, with noise of deviations sd, say of genuine users' frequencies and of an attack.
 
-    Each estimate is a f - c + s + e: f by one law for all items, or near what it was in the `history`; c a shift, s
-    spikes on some items, or on the `targets`; e the noise. Laws, shifts and spikes are averaged over by how likely
-    they make the estimates, and the frequencies by the condition that they sum to one. Below 16 items z is
-    projected on the simplex instead. `attack` False takes all reports as honest. `progress` is called with the share
-    of the work that is done.
+    Each estimate is a f - c + s + e: f by one law for all items, or near what it was in the `history`; c a
+    shift, s spikes on some items, or on the `targets`; e the noise. `shared` says that the targets are items
+    which too many reports were seen to share: such reports support the others less, whatever the protocol.
+    Laws, shifts and spikes are averaged over by how likely they make the estimates, and the frequencies by the
+    condition that they sum to one. Below 16 items z is projected on the simplex instead. `attack` False takes
+    all reports as honest. `progress` is called with the share of the work that is done.
 
     Cost: some thousand densities of d items, each made by a Fourier transform. Raises ParameterError for a protocol
     that does not say what its malicious reports support.
@@ -59,6 +63,8 @@ def unmix(
     if d < LEAST_ITEMS:
         return Unmixed(project_simplex(z), sd * math.sqrt(1 - 1 / d), 0.0, 0.0, (0.0, 0.0, 0.0), np.zeros(d))
     setting = _Setting(oracle, z, sd, tuple(targets), attack)
+    if shared and targets:
+        setting.share(oracle, len(targets))
     found = setting.without_past()
     if history is not None:
         found += setting.with_past(history)
@@ -78,6 +84,7 @@ class _Setting:
         self, oracle: FrequencyOracle, z: FloatArray, sd: FloatArray, targets: tuple[int, ...], attack: bool
     ) -> None:
         self.sums = Sums.of(oracle, z, sd)
+        self._sharing: Sums | None = None
         self._z, self._sd, self._targets, self._attack = z, sd, targets, attack
         middle = float(np.median(sd))
         self._largest = max(0.0, -float(np.quantile(z, _LOW))) + 2 * middle
@@ -86,6 +93,13 @@ class _Setting:
         # What is equal on all items is a shift, where shifts are searched.
         self._spikes = on_some(z.size, uniform=not self.sums.displacements)
         self._prior = _ATTACK + (_SEARCHED if self.sums.displacements else 0.0)
+
+    def share(self, oracle: FrequencyOracle, t: int) -> None:
+        """Have reports that support half of the t targets, and no more items than honest ones, displace the others."""
+        if self.sums.displacements or self.sums.fixed or oracle.q >= _HALF:
+            return
+        displaced = t * (_HALF - oracle.q) / (self._z.size - t) / (oracle.p - oracle.q)
+        self._sharing = replace(self.sums, displacements=(displaced,))
 
     def without_past(self) -> list[Guess]:
         """Return the likely hypotheses without the earlier rounds."""
@@ -106,6 +120,8 @@ class _Setting:
             if self._targets:
                 spikes = on_targets(self._targets)
                 yield from family(self._prior + _TOLD, spikes=spikes, quick=spikes, alone=False, unshifted=True)
+                if self._sharing is not None:
+                    yield from family(self._prior + _TOLD, spikes=spikes, quick=spikes, alone=False, sums=self._sharing)
 
         return likely(guesses(), _MOST)
 
@@ -149,10 +165,11 @@ class _Setting:
         quick: Sequence[Spikes],
         alone: bool = True,
         unshifted: bool = False,
+        sums: Sums | None = None,
     ) -> Iterator[Guess]:
         return attacks(
             guesses,
-            self.sums,
+            sums or self.sums,
             prior=prior,
             laws=laws,
             coarse=coarse,

@@ -1,0 +1,201 @@
+"""Given seeds: the ticket's seed is written down first, is the only one for its round, and is in the report."""
+
+import base64
+import contextlib
+import sqlite3
+
+import numpy as np
+import pytest
+from tests.client.conftest import Collector
+
+from ldprecover.protocols import GivenSeedsOLH
+from ldprecover.tickets import ticket_draw
+from ldprecover.wire import unpack
+from ldprecover_attacker import MGA, MLA, Campaign, Several
+from ldprecover_client import (
+    AccessError,
+    AlreadyReportedError,
+    ArgumentError,
+    EpsilonSpentError,
+    InconsistentRoundError,
+    Ledger,
+    Population,
+    RefusedError,
+    SecondSeedError,
+    UnansweredError,
+)
+from ldprecover_client.seeds import tickets_of, with_tickets
+
+ORACLE = GivenSeedsOLH(0.5, 4, 3, 64)
+
+
+def ticket(place: int, name: int = 0) -> str:
+    """Return a ticket that picks the seed at a place of the list, one of several by its name."""
+    mac = (place << 58 | name).to_bytes(8, "little") + bytes(8)
+    id, text = (base64.urlsafe_b64encode(part).rstrip(b"=").decode() for part in (name.to_bytes(16, "big"), mac))
+    return f"{id}.{text}"
+
+
+RIGHT, SAME, OTHER = ticket(9), ticket(9, 1), ticket(30)
+SEED = ORACLE.seed_of(ticket_draw(RIGHT))
+
+
+@pytest.fixture
+def given(collector: Collector) -> Collector:
+    collector.add(given_seeds=64, access="ticket")
+    collector.tickets |= {RIGHT, SAME, OTHER}
+    return collector
+
+
+def seeds_sent(collector: Collector) -> list[int]:
+    return [int(unpack(ORACLE, packed)["seed"][0]) for _, packed in collector.sent]
+
+
+def test_a_report_has_the_seed_of_its_ticket(given, reporter):
+    user = reporter(ticket=RIGHT)
+    assert user.report(0).state == "accepted"
+    assert seeds_sent(given) == [SEED]
+    assert user.ledger.seed("r1") == SEED
+    assert user.ledger.seed("r2") is None
+
+
+def test_the_seed_is_on_disk_before_the_value_is_perturbed(given, reporter, monkeypatch, tmp_path):
+    path = tmp_path / "ledger"
+    seen = []
+
+    def perturb(self, items, rng=None):
+        with contextlib.closing(sqlite3.connect(path)) as db:  # another process: what is not committed it does not see
+            seen.append(db.execute("SELECT round_id, seed FROM seeds").fetchall())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(GivenSeedsOLH, "perturb", perturb)
+    with pytest.raises(KeyboardInterrupt):
+        reporter(ticket=RIGHT, ledger=Ledger(path)).report(0)
+    assert seen == [[("r1", SEED)]]
+    monkeypatch.undo()
+    ledger = Ledger(path)
+    assert (ledger.entries(), ledger.spent, ledger.seed("r1")) == ((), 0, SEED)
+    with pytest.raises(SecondSeedError, match="another seed than your first one"):
+        reporter(ticket=OTHER, ledger=ledger).report(0)
+    assert not given.posts
+    assert reporter(ticket=RIGHT, ledger=ledger).report(0).state == "accepted"
+
+
+@pytest.mark.parametrize("fault", [Collector.answer_lost, Collector.request_lost, Collector.busy()])
+def test_a_second_seed_is_refused_whatever_became_of_the_first(given, reporter, fault):
+    given.faults.extend([fault] * 5)
+    ledger = Ledger.in_memory()
+    with pytest.raises(UnansweredError):
+        reporter(ticket=RIGHT, ledger=ledger).report(0)
+    sent = len(given.posts)
+    with pytest.raises(SecondSeedError):
+        reporter(ticket=OTHER, ledger=ledger).report(0)
+    assert len(given.posts) == sent
+    assert reporter(ticket=RIGHT, ledger=ledger).report(0).state == "accepted"
+    assert {*seeds_sent(given)} == {SEED}
+
+
+def test_another_ticket_carries_the_same_bytes_where_it_picks_the_same_seed(given, reporter):
+    given.tickets.remove(RIGHT)
+    ledger = Ledger.in_memory()
+    with pytest.raises(RefusedError) as caught:
+        reporter(ticket=RIGHT, ledger=ledger).report(0)
+    assert "with another ticket that picks the same seed" in caught.value.__notes__[0]
+    with pytest.raises(SecondSeedError):
+        reporter(ticket=OTHER, ledger=ledger).report(0)
+    receipt = reporter(ticket=SAME, ledger=ledger).report(1)
+    assert (receipt.state, receipt.resent) == ("accepted", True)
+    (first, its_bytes), (second, again) = given.sent
+    assert (first, second) == (RIGHT, SAME)
+    assert its_bytes == again
+
+
+def test_after_the_answer_it_is_the_report_that_is_refused_not_its_seed(given, reporter):
+    ledger = Ledger.in_memory()
+    reporter(ticket=RIGHT, ledger=ledger).report(0)
+    with pytest.raises(AlreadyReportedError):
+        reporter(ticket=OTHER, ledger=ledger).report(0)
+
+
+def test_a_pending_report_is_resumed_under_its_ticket(given, reporter):
+    given.faults.extend([given.request_lost] * 5)
+    ledger = Ledger.in_memory()
+    with pytest.raises(UnansweredError):
+        reporter(ticket=RIGHT, ledger=ledger).report(0)
+    assert [receipt.state for receipt in reporter(ledger=ledger).resume()] == ["accepted"]
+    assert {*seeds_sent(given)} == {SEED}
+
+
+def test_without_a_ticket_or_without_room_for_its_epsilon_no_seed_is_held(given, reporter):
+    with pytest.raises(AccessError, match="give one of its tickets"):
+        reporter().report(0)
+    ledger = Ledger.in_memory(max_total_epsilon=0.4)
+    with pytest.raises(EpsilonSpentError):
+        reporter(ticket=RIGHT, ledger=ledger).report(0)
+    assert ledger.seed("r1") is None
+    assert not given.posts
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"given_seeds": 65}, "digest is not that of its parameters"),
+        ({"given_seeds": None}, "digest is not that of its parameters"),
+        ({"given_seeds": 8}, "no round can have these parameters: given_seeds must be from 64 to 4096"),
+        ({"access": "open"}, "takes reports without"),
+    ],
+)
+def test_a_round_whose_seeds_are_not_what_it_says_is_refused(given, reporter, change, reason):
+    given.rounds["r1"] |= change
+    with pytest.raises(InconsistentRoundError, match=reason):
+        reporter(ticket=RIGHT).report(0)
+    assert not given.posts
+
+
+def test_a_ledger_of_the_third_version_is_read_on(tmp_path):
+    """It knew no seeds."""
+    path = tmp_path / "ledger"
+    Ledger(path)
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.executescript("DROP TABLE seeds; PRAGMA user_version = 3;")
+    assert Ledger(path).seed("r1") is None
+
+
+def test_tickets_go_to_the_reports_whose_seeds_they_pick():
+    tickets = [ticket(place, name) for name, place in enumerate((5, 60, 5, 7))]
+    reports = with_tickets(ORACLE, tickets).perturb([0, 1, 2, 3])
+    assert reports["seed"].tolist() == [ORACLE.seed_of(ticket_draw(each)) for each in tickets]
+    order = [3, 2, 0, 1]
+    found = tickets_of(ORACLE, reports[order], tickets)
+    assert [ORACLE.seed_of(ticket_draw(each)) for each in found] == reports["seed"][order].tolist()
+    assert sorted(found) == sorted(tickets)
+    with pytest.raises(ArgumentError, match="do not pick the seeds"):
+        tickets_of(ORACLE, reports, [*tickets[:3], OTHER])
+    with pytest.raises(ArgumentError, match="a ticket must be"):
+        with_tickets(ORACLE, ["nonsense"])
+
+
+@pytest.mark.parametrize("attack", [MGA([1, 3]), MLA(), Several([MGA([1]), MLA(against="raw")])], ids=lambda a: a.name)
+def test_malicious_users_craft_for_the_seeds_they_are_given(given, attack):
+    import httpx
+
+    tickets = [ticket(7 * i % 64, i) for i in range(40)]
+    given.tickets |= set(tickets)
+    options = {"retries": given.AT_ONCE, "transport": httpx.MockTransport(given), "connections": 1}
+    campaign = Campaign(given.URL, "r1", attack, 30, 1, tickets=tickets, **options)
+    assert campaign.run().accepted == 30
+    for its, packed in given.sent:
+        assert unpack(ORACLE, packed)["seed"][0] == ORACLE.seed_of(ticket_draw(its))
+
+
+def test_simulated_users_report_with_tickets(given):
+    import httpx
+
+    tickets = [ticket(7 * i % 64, i) for i in range(20)]
+    given.tickets |= set(tickets)
+    options = {"retries": given.AT_ONCE, "transport": httpx.MockTransport(given), "connections": 1, "progress": None}
+    users = Population(np.arange(1, 5), 20, 1)
+    assert users.report_to(given.URL, "r1", tickets=tickets, **options) == 20
+    assert [its for its, _ in given.sent] == tickets
+    for its, packed in given.sent:
+        assert unpack(ORACLE, packed)["seed"][0] == ORACLE.seed_of(ticket_draw(its))

@@ -1,0 +1,150 @@
+"""Rounds with given seeds: opened with tickets alone, and each ticket's report has the seed that it picks."""
+
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from tests.conftest import PACKED
+from tests.server.conftest import InProcess, ProblemOf
+
+from ldprecover import Estimates, RoundExport, RoundParameters, Tally, wire
+from ldprecover.protocols import GivenSeedsOLH
+from ldprecover.tickets import ticket_draw
+from ldprecover.types import Reports
+
+ORACLE = GivenSeedsOLH(1.0, 6, 4, 64)
+
+
+@pytest.fixture
+def given(in_process: InProcess) -> str:
+    """The id of an open round with given seeds."""
+    return in_process.open_round("olh", items=list("abcdef"), given_seeds=64, access="ticket")
+
+
+def mint(app: InProcess, id: str, count: int) -> list[str]:
+    return app.post(f"/rounds/{id}/tickets", json={"count": count}, headers=app.admin).text.splitlines()
+
+
+def send(app: InProcess, id: str, ticket: str, reports: Reports, *, packed: bool = True) -> httpx.Response:
+    headers = {"Authorization": f"Ticket {ticket}"}
+    if packed:
+        return app.post(f"/rounds/{id}/reports", content=wire.pack(reports), headers=headers | PACKED)
+    return app.post(f"/rounds/{id}/reports", json=wire.to_json(ORACLE, reports), headers=headers)
+
+
+def report(ticket: str, item: int = 0, *, off: int = 0) -> Reports:
+    """Return a report of an item with the seed that a ticket picks, or one `off` it in the list."""
+    draw = (ticket_draw(ticket) + off * (1 << 58)) % (1 << 64)
+    return ORACLE.with_seeds([ORACLE.seed_of(draw)]).perturb([item])
+
+
+def test_a_round_says_how_many_seeds_are_given(in_process: InProcess, given: str) -> None:
+    expected = {"hash_range": 4, "subset_size": None, "given_seeds": 64}
+    parameters = RoundParameters("olh", 1.0, tuple("abcdef"), 4, given_seeds=64)
+    listed = next(round for round in in_process.get("/rounds").json()["rounds"] if round["id"] == given)
+    for found in (
+        in_process.get(f"/rounds/{given}").json(),
+        in_process.get(f"/rounds/{given}/parameters").json(),
+        listed,
+    ):
+        assert {name: found[name] for name in expected} == expected
+        assert found["digest"] == parameters.digest
+    other = in_process.get(f"/rounds/{in_process.open_round('olh')}").json()
+    assert other["given_seeds"] is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"protocol": "olh", "given_seeds": 64}, "access must be 'ticket', not 'open'"),
+        ({"protocol": "olh", "given_seeds": 64, "access": "key"}, "access must be 'ticket', not 'key'"),
+        ({"protocol": "grr", "given_seeds": 64, "access": "ticket"}, "given_seeds belongs to olh; grr has none"),
+        ({"protocol": "olh", "given_seeds": 63, "access": "ticket"}, "an integer of at least 64"),
+        ({"protocol": "olh", "given_seeds": 64.5, "access": "ticket"}, "given_seeds"),
+        (
+            {"protocol": "olh", "given_seeds": 64, "access": "ticket", "domain_size": 200},
+            "given_seeds must be at least",
+        ),
+    ],
+)
+def test_a_round_that_cannot_give_seeds_is_refused(
+    in_process: InProcess, problem_of: ProblemOf, fields: dict[str, Any], reason: str
+) -> None:
+    body = {"epsilon": 1.0, "domain_size": 6} | fields
+    response = in_process.post("/rounds", json=body, headers=in_process.admin)
+    assert response.status_code == 422
+    problem_of(response)
+    assert reason in response.text
+
+
+@pytest.mark.parametrize("packed", [True, False], ids=["packed", "json"])
+def test_a_report_has_the_seed_that_its_ticket_picks(
+    in_process: InProcess, problem_of: ProblemOf, given: str, packed: bool
+) -> None:
+    (ticket,) = mint(in_process, given, 1)
+    stranger = report(ticket)
+    stranger["seed"] += 1  # of no list
+    for wrong, reason in ((report(ticket, off=1), "the ticket picks the seed"), (stranger, "one of the round's 64")):
+        response = send(in_process, given, ticket, wrong, packed=packed)
+        assert (response.status_code, problem_of(response)) == (422, "invalid-report")
+        assert reason in response.json()["detail"]
+        assert response.json()["position"] == 0
+    assert in_process.get(f"/rounds/{given}").json()["n"] == 0
+    right = report(ticket)
+    assert send(in_process, given, ticket, right, packed=packed).json() == {
+        "round": given,
+        "accepted": 1,
+        "duplicate": False,
+    }
+    assert send(in_process, given, ticket, right, packed=packed).json()["duplicate"]
+    another = right.copy()
+    another["bucket"] = (another["bucket"] + 1) % 4
+    assert send(in_process, given, ticket, another, packed=packed).status_code == 409
+    assert in_process.get(f"/rounds/{given}").json()["n"] == 1
+
+
+def test_another_ticket_takes_the_same_bytes_only_where_it_picks_the_same_seed(
+    in_process: InProcess, given: str
+) -> None:
+    first, *others = mint(in_process, given, 400)
+    its = ORACLE.seed_of(ticket_draw(first))
+    same = next(ticket for ticket in others if ORACLE.seed_of(ticket_draw(ticket)) == its)
+    other = next(ticket for ticket in others if ORACLE.seed_of(ticket_draw(ticket)) != its)
+    reports = report(first)
+    assert send(in_process, given, other, reports).status_code == 422
+    assert send(in_process, given, same, reports).status_code == 202
+
+
+def test_a_ticket_that_is_not_the_rounds_is_refused_before_its_seed_is_looked_at(
+    in_process: InProcess, problem_of: ProblemOf, given: str
+) -> None:
+    (foreign,) = mint(in_process, in_process.open_round(access="ticket"), 1)
+    response = send(in_process, given, foreign, report(foreign))
+    assert (response.status_code, problem_of(response)) == (401, "invalid-ticket")
+
+
+def test_what_is_stored_is_estimated_exported_and_recovered_by_the_list(in_process: InProcess, given: str) -> None:
+    held = np.arange(60) % 6
+    tickets = mint(in_process, given, 60)
+    reports = np.concatenate([report(ticket, int(item)) for ticket, item in zip(tickets, held, strict=True)])
+    for ticket, one in zip(tickets, np.split(reports, 60), strict=True):
+        assert send(in_process, given, ticket, one).status_code == 202
+    tally = Tally.of(ORACLE, reports)
+    expected = Estimates.of(ORACLE, tally)
+    found = in_process.get(f"/rounds/{given}/frequencies").json()
+    assert found["counts"] == tally.summary.tolist()
+    assert found["frequencies"] == expected.frequencies.tolist()
+    assert found["standard_errors"] == expected.standard_errors.tolist()
+    export = RoundExport.from_json(in_process.get(f"/rounds/{given}/export").content)
+    assert export.parameters.given_seeds == 64
+    assert export.estimates().frequencies.tolist() == found["frequencies"]
+    for body in ({}, {"targets": ["a"], "malicious_model": "searched"}, {"method": "em"}):
+        answer = in_process.post(f"/rounds/{given}/recover", json=body)
+        assert answer.status_code == 200, answer.text
+        assert sum(answer.json()["recovered"]) == pytest.approx(1)
+    methods = {method["name"]: method for method in in_process.get(f"/rounds/{given}/methods").json()["methods"]}
+    assert methods["em"]["reason"] is None
+    assert "sizes of honest olh reports" in methods["diffstats"]["reason"]
+    alarms = in_process.get(f"/rounds/{given}/alarms").json()["alarms"]
+    assert [alarm["name"] for alarm in alarms] == ["sum-drift", "excess"]
