@@ -150,8 +150,18 @@ def csv_line(values: Sequence[object]) -> str:
 
 def _outcome(row: Sequence[str]) -> Outcome:
     method, mse, fg, malicious_mse, *certainty, seconds, refused, _ = row[_KEY:]
-    numbers = (float(mse), _number(fg), _number(malicious_mse), float(seconds), *map(_number, certainty))
-    return Outcome(method, *numbers, refused=refused or None)
+    coverage, variance, probability = map(_number, certainty)
+    return Outcome(
+        method,
+        float(mse),
+        _number(fg),
+        _number(malicious_mse),
+        float(seconds),
+        coverage,
+        variance,
+        probability,
+        refused or None,
+    )
 
 
 def _number(text: str) -> float | None:
