@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 __all__ = ["app"]
 
 _BESIDE_NAMES = 68  # characters that the other columns of a list take
+_COSTS = (
+    "error: of one estimate; gain: what 1 % crafted reports add to {} items together; bytes: of a report; "
+    "hashes: to count all reports"
+)
 _USERS = 10_000
 
 app = typer.Typer(no_args_is_help=True)
@@ -283,13 +287,13 @@ def _protocols_in_words(protocol: str, own: Mapping[str, int | None]) -> Iterato
 
 def _show_choice(choice: "Choice", d: int, epsilon: float, users: int) -> None:
     title = f"{d:,} items, epsilon {epsilon:g}, {counted(users, 'user')}: the first suits best"
-    head = ("protocol", "error of an estimate", "raised by 1 % crafted", "bytes a report", "hashes to count")
-    table = plain_table(*head, numbers=4, title=title)
+    table = plain_table("protocol", "error", "gain", "bytes", "hashes", numbers=4, title=title)
     for each in choice.candidates:
         error, gain = f"±{100 * each.standard_error:.3g} points", f"{each.gain:.3g} points"
         hashes = f"{each.hash_tests:.2g}" if each.hash_tests else "none"
         table.add_row(plain(each.oracle.protocol), error, gain, str(each.report_size), hashes)
     console().print(table)
+    console().print(_COSTS.format(choice.best.targets))
 
 
 def _labels(

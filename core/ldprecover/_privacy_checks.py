@@ -77,8 +77,8 @@ def check_randomness(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     same = np.array_equal(oracle.perturb(items), oracle.perturb(items))
     assert not same, "perturb without a generator makes the same reports again: it must draw from the operating system"
     items, state = items[:100], int(rng.integers(1 << 32))
-    once, again = (oracle.perturb(items, np.random.default_rng(state)) for _ in range(2))
-    assert np.array_equal(once, again), "perturb must draw from the generator that it is given, and from nothing else"
+    one, other = (oracle.perturb(items, np.random.default_rng(state)) for _ in range(2))
+    assert np.array_equal(one, other), "perturb must draw from the generator that it is given, and from nothing else"
 
 
 def _users(oracle: FrequencyOracle) -> int:

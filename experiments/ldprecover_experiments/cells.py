@@ -150,7 +150,7 @@ def csv_line(values: Sequence[object]) -> str:
 
 def _outcome(row: Sequence[str]) -> Outcome:
     method, mse, fg, malicious_mse, *certainty, seconds, refused, _ = row[_KEY:]
-    coverage, variance, attack_probability = map(_number, certainty)
+    coverage, variance, probability = map(_number, certainty)
     return Outcome(
         method,
         float(mse),
@@ -159,7 +159,7 @@ def _outcome(row: Sequence[str]) -> Outcome:
         float(seconds),
         coverage,
         variance,
-        attack_probability,
+        probability,
         refused or None,
     )
 

@@ -1,6 +1,8 @@
 """The cells of the evaluation: their seeds, what is simulated, and what the methods make of it."""
 
+import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,8 @@ from ldprecover import GRR, OLH, Tally, frequency_oracle, project_simplex, recov
 from ldprecover.metrics import mse
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_client import Population
-from ldprecover_experiments.measures import LABELS, in_process, outcomes
+from ldprecover_experiments.cells import COLUMNS, CellFile, Run
+from ldprecover_experiments.measures import LABELS, Outcome, in_process, outcomes
 from ldprecover_experiments.over_http import can_travel
 from ldprecover_experiments.paper import EXPERIMENTS, cells_of
 from ldprecover_experiments.poisoned_round import HASH_ONLY, Plan, PoisonedRound, draw_round
@@ -129,6 +132,26 @@ def test_without_its_randomised_response_olh_has_only_the_noise_of_the_hash() ->
         errors += [outcome.mse for outcome in found if outcome.method == "genuine"]
     expected = float(np.mean(1 - crowd.frequencies)) / ((oracle.hash_range - 1) * crowd.n)
     assert abs(np.mean(errors) / expected - 1) < 6.5 * np.sqrt(2 / 102 / 40)
+
+
+def test_a_file_of_cells_without_reasons_is_read_and_written_anew(crowd: Crowd, tmp_path: Path) -> None:
+    run, cell, file = Run({"cities": crowd}, 0), Cell("cities", "oue", "none", "none", 0.0), tmp_path / "cells.csv"
+    found = [Outcome("norm-sub", 0.25, None, None, 1.0), Outcome("fiad", 0.5, 1.0, None, 2.0, 0.5, 0.25, 1.0)]
+    CellFile(file).add(run, [(cell, found)])
+    new = file.read_text()
+    place = COLUMNS.index("refused")
+    rows = [row.split(",") for row in new.splitlines()]
+    file.write_text("".join(",".join(row[:place] + row[place + 1 :]) + "\n" for row in rows))
+    assert CellFile(file).of(run, cell) == found
+    assert file.read_text() == new
+
+
+def test_why_a_method_refused_is_in_the_file_of_cells(crowd: Crowd, tmp_path: Path) -> None:
+    run, cell = Run({"cities": crowd}, 0), Cell("cities", "oue", "none", "none", 0.0)
+    refused = Outcome("fiad", math.nan, None, None, 0.0, refused="it needs more, and says so")
+    CellFile(tmp_path / "cells.csv").add(run, [(cell, [refused])])
+    (found,) = CellFile(tmp_path / "cells.csv").of(run, cell) or ()
+    assert (math.isnan(found.mse), found.refused) == (True, "it needs more, and says so")
 
 
 def test_what_can_travel_is_said_of_every_cell() -> None:
