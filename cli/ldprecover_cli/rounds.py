@@ -286,8 +286,8 @@ def _protocols_in_words(protocol: str, own: Mapping[str, int | None]) -> Iterato
 
 
 def _show_choice(choice: "Choice", d: int, epsilon: float, users: int) -> None:
-    title = f"{d:,} items, epsilon {epsilon:g}, {counted(users, 'user')}: the first suits best"
-    table = plain_table("protocol", "error", "gain", "bytes", "hashes", numbers=4, title=title)
+    console().print(f"{d:,} items, epsilon {epsilon:g}, {counted(users, 'user')}: the first suits best")
+    table = plain_table("protocol", "error", "gain", "bytes", "hashes", numbers=4)
     for each in choice.candidates:
         error, gain = f"±{100 * each.standard_error:.3g} points", f"{each.gain:.3g} points"
         hashes = f"{each.hash_tests:.2g}" if each.hash_tests else "none"
