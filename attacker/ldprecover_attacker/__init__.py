@@ -1,8 +1,9 @@
 """Poisoning attacks on frequency estimation under local differential privacy: what malicious users report.
 
-Every attack is one contract: `Attack.reports(oracle, m, rng)`, and what to expect of them, `support`,
-`support_sum` and `gain`; a `Campaign` posts them to a round through the door that genuine users use.
-The attacks need numpy alone; a campaign needs the client, and loads it when it is first used.
+Every attack is one contract: `Attack.reports(oracle, m, rng)`, and what to expect of them,
+`support`, `support_sum` and `gain`; a `Campaign` posts them to a round through the door that
+genuine users use. The attacks need numpy alone; a campaign needs the client, and loads it when it
+is first used.
 """
 
 from importlib import import_module

@@ -26,14 +26,16 @@ class AA(ModelledAttack):
     - "diffuse": P proportional to independent weights from U(0, 1) on all d items;
     - "peaked": such weights on `size` random items (1 to d, default 10), zero elsewhere. The MSE of
       8.78e-2 that the paper prints for poisoned GRR frequencies (VI-D) needs such a P: it is
-      beta^2/(p-q)^2 (sum P^2 - 1/d)/d, so sum P^2 = 0.15, where a diffuse P has about 4/(3d) = 0.013.
+      beta^2/(p-q)^2 (sum P^2 - 1/d)/d, so sum P^2 = 0.15, where a diffuse P has about
+      4/(3d) = 0.013.
 
     Crafted, a report is made for the one item its user drew. For GRR and OLH that is the sampled
     report; an OUE report gets the ones of an honest report's size in place of a single one.
 
-    S is that of MGA for sampled reports; crafted, 1 for GRR, (L - qd)/(p-q) for OUE with L = floor(p + (d-1)q),
-    and (1-q)/(p-q) for OLH. The gain on any items is beta(sum_T (pi(t) - q)/(p-q) - f_T), with pi = P under
-    GRR and sampled OUE, P + (1-P)q under OLH and P + (1-P)(L-1)/(d-1) under crafted OUE.
+    S is that of MGA for sampled reports; crafted, 1 for GRR, (L - qd)/(p-q) for OUE with
+    L = floor(p + (d-1)q), and (1-q)/(p-q) for OLH. The gain on any items is beta(sum_T
+    (pi(t) - q)/(p-q) - f_T), with pi = P under GRR and sampled OUE, P + (1-P)q under OLH and
+    P + (1-P)(L-1)/(d-1) under crafted OUE.
 
     Raises ParameterError for another kind, a size outside its range, or a size with "diffuse".
     """

@@ -20,8 +20,8 @@ class APA(MGAA):
 
     - GRR: every report supports one item, so this is MGA;
     - OUE: the r' targets and k - r' random others; k of the r' where k is smaller;
-    - OLH: of `search` random seeds of the user's own, the seed and bucket of size nearest to k (as a
-      rule there are many of size k), among these the one that holds most targets of the subset.
+    - OLH: of `search` random seeds of the user's own, the seed and bucket of size nearest to k (as
+      a rule there are many of size k), among these the one that holds most targets of the subset.
 
     S is that of honest reports, 1: exactly for GRR and OUE, and for OLH as far as the search finds
     every size. The gain is about MGA-A's.

@@ -16,9 +16,10 @@ __all__ = ["APA2"]
 class APA2(TargetedAttack):
     """Supports each target by a coin of its own, in reports that are otherwise honest ones.
 
-    No two targets are then supported together more often than two independent items of that rate, and
-    no report stands out by its size. `rate` is the probability of a coin, above 0 and below 1; the fair
-    coin of the default pays because honest reports support an item they do not hold with q < 1/2.
+    No two targets are then supported together more often than two independent items of that rate,
+    and no report stands out by its size. `rate` is the probability of a coin, above 0 and below 1;
+    the fair coin of the default pays because honest reports support an item they do not hold with
+    q < 1/2.
 
     - OUE: k ones, drawn as an honest report's number of them; h of the r targets, drawn from
       Binomial(r, rate) (as near to it as k ones and d - r others allow); k - h random others.
@@ -26,8 +27,8 @@ class APA2(TargetedAttack):
       number of targets nearest to such an h to the bucket, the smaller of two as near.
     - GRR: ParameterError, since a report supports one item and tosses no coins.
 
-    S is 1 for OUE, whose reports have honest sizes, and r(rate - q)/(p-q) for OLH, whose other items
-    are honest. The gain is beta (r(rate - q)/(p-q) - f_T), or what the search finds of it.
+    S is 1 for OUE, whose reports have honest sizes, and r(rate - q)/(p-q) for OLH, whose other
+    items are honest. The gain is beta (r(rate - q)/(p-q) - f_T), or what the search finds of it.
     """
 
     name = "apa2"

@@ -43,8 +43,9 @@ class Attack(ABC):
     """What m malicious users send: a protocol, m and a seeded generator in, m reports out.
 
     An attack is a value: the same attack, oracle, m and generator state give the same reports. What
-    an attacker draws once and keeps secret (Manip's H, AA's distribution) is drawn anew by each call,
-    before anything else: a generator in the same state gives `support` the secret that `reports` had.
+    an attacker draws once and keeps secret (Manip's H, AA's distribution) is drawn anew by each
+    call, before anything else: a generator in the same state gives `support` the secret that
+    `reports` had.
     """
 
     name: ClassVar[str]
@@ -52,8 +53,9 @@ class Attack(ABC):
     def reports(self, oracle: FrequencyOracle, m: int, rng: np.random.Generator) -> Reports:
         """Return m malicious reports: rows of `oracle.report_dtype`, which are their packed bytes.
 
-        Raises ParameterError when m is negative or the attack does not fit the oracle's domain, and ContractError,
-        which names the attack, where it raises anything else or what it made are no m reports of the protocol.
+        Raises ParameterError when m is negative or the attack does not fit the oracle's domain, and
+        ContractError, which names the attack, where it raises anything else or what it made are no
+        m reports of the protocol.
         """
         _check_number(m, least=0)
         made = self._asked(lambda: self.plan(oracle, rng).send(int(m), rng))
@@ -65,9 +67,9 @@ class Attack(ABC):
     def support(self, oracle: FrequencyOracle, rng: np.random.Generator | None = None, *, m: int = 1) -> FloatArray:
         """Return pi: pi(v) is the expected fraction of malicious reports that support v, for each of d items.
 
-        Given the attacker's secrets, which `rng` draws as it does for `reports` (None: some others), and
-        exact, for OLH under an ideal hash. The number of users m matters to an exhaustive search for
-        seeds alone, whose good seeds run out.
+        Given the attacker's secrets, which `rng` draws as it does for `reports` (None: some
+        others), and exact, for OLH under an ideal hash. The number of users m matters to an
+        exhaustive search for seeds alone, whose good seeds run out.
 
         Raises as `reports` does.
         """
@@ -105,12 +107,12 @@ class Attack(ABC):
     ) -> float:
         """Return G, how far the attack is expected to raise the estimates of the targets together.
 
-        G = beta (sum_T (pi(t) - q)/(p - q) - f_T), where f are the true frequencies of the genuine users,
-        beta = m/(n + m) is the malicious share, and T are item indices: the attack's own unless given
-        (Cao et al., USENIX Security 2021). `rng` and `m` as for `support`.
+        G = beta (sum_T (pi(t) - q)/(p - q) - f_T), where f are the true frequencies of the genuine
+        users, beta = m/(n + m) is the malicious share, and T are item indices: the attack's own
+        unless given (Cao et al., USENIX Security 2021). `rng` and `m` as for `support`.
 
-        Raises ParameterError when the attack has no targets and none are given, and for targets, frequencies
-        or a beta that do not fit.
+        Raises ParameterError when the attack has no targets and none are given, and for targets,
+        frequencies or a beta that do not fit.
         """
         d = oracle.domain_size
         chosen = self.target_indices(d) if targets is None else np.unique(np.asarray(targets, dtype=np.int64))
@@ -133,7 +135,8 @@ class Attack(ABC):
         """Return the attack as it stands in a round with these item labels.
 
         Labels become indices and defaults that depend on the domain become numbers, so the result
-        says exactly what will be sent. Raises ParameterError when the attack does not fit the round.
+        says exactly what will be sent. Raises ParameterError when the attack does not fit the
+        round.
         """
 
     @abstractmethod

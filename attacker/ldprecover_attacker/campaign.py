@@ -39,13 +39,14 @@ class CampaignResult:
 class Campaign:
     """m malicious users who send one attack's reports to a round.
 
-    `round_id` is an id, a name or "current"; the attack's targets may be labels of the round. The same
-    seed and attack send the same reports to rounds of the same parameters. The remaining fields are
-    those of `ldprecover_client.submit_reports`: with a report key in place of many submissions, or with
-    `batch_size` 1 one report a request, as anyone may send them to an open round.
+    `round_id` is an id, a name or "current"; the attack's targets may be labels of the round. The
+    same seed and attack send the same reports to rounds of the same parameters. The remaining
+    fields are those of `ldprecover_client.submit_reports`: with a report key in place of many
+    submissions, or with `batch_size` 1 one report a request, as anyone may send them to an open
+    round.
 
-    `tickets` are those the attacker holds, one for each malicious user: each sends its one report. Where seeds are
-    given, a report is crafted for the seed of its ticket.
+    `tickets` are those the attacker holds, one for each malicious user: each sends its one report.
+    Where seeds are given, a report is crafted for the seed of its ticket.
 
     Raises ParameterError for a negative m or seed, or fewer tickets than m.
     """
@@ -75,8 +76,9 @@ class Campaign:
     def run(self, progress: Progress | Literal["bar"] | None = None) -> CampaignResult:
         """Fetch the round's parameters, make the m reports, post them.
 
-        `progress` is called with reports accepted and m; "bar" shows a bar on a terminal's standard error. Raises
-        ParameterError when the attack does not fit the round, and what `submit_reports` raises.
+        `progress` is called with reports accepted and m; "bar" shows a bar on a terminal's standard
+        error. Raises ParameterError when the attack does not fit the round, and what
+        `submit_reports` raises.
         """
         with Client(
             self.url, key=self.key, timeout=self.timeout, retries=self.retries, transport=self.transport

@@ -17,9 +17,10 @@ __all__ = ["InputPoisoning", "honest_plan"]
 class InputPoisoning(Attack):
     """The items of another attack, perturbed honestly (paper, VII-B: MGA-IPA is InputPoisoning(MGA(...))).
 
-    pi(v) = q + P(v)(p - q), so E f~_Y(v) = P(v), S = 1 and the gain on targets is beta(P(T) - f_T), at
-    most beta(1 - f_T). No report can be told from an honest one. Of the inner attack its distribution of
-    items matters alone: its report model plays no part, nor how it chooses subsets or sizes.
+    pi(v) = q + P(v)(p - q), so E f~_Y(v) = P(v), S = 1 and the gain on targets is beta(P(T) - f_T),
+    at most beta(1 - f_T). No report can be told from an honest one. Of the inner attack its
+    distribution of items matters alone: its report model plays no part, nor how it chooses subsets
+    or sizes.
 
     Raises ParameterError for an attack that draws no items.
     """

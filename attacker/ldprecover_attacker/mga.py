@@ -18,18 +18,20 @@ __all__ = ["MGA"]
 class MGA(TargetedAttack, ModelledAttack):
     """Raises the estimates of r target items as far as reports can (Cao et al., USENIX Security 2021).
 
-    Sampled (paper, VI-A): P is 1/r on each target. Crafted (Cao et al.): every report supports as many
-    targets as one report of its protocol can, and about as many items as an honest report does:
+    Sampled (paper, VI-A): P is 1/r on each target. Crafted (Cao et al.): every report supports as
+    many targets as one report of its protocol can, and about as many items as an honest report
+    does:
 
     - GRR: one target, drawn uniformly (the same law as sampled);
-    - OUE: all r targets, and other items drawn afresh for each report up to L = floor(p + (d-1)q) ones;
-    - OLH: the best of `search` random seeds of each user's own, and the bucket that holds most targets;
-      search="exhaustive" scans the seeds of the hash until every user has a perfect one
+    - OUE: all r targets, and other items drawn afresh for each report up to L = floor(p + (d-1)q)
+      ones;
+    - OLH: the best of `search` random seeds of each user's own, and the bucket that holds most
+      targets; search="exhaustive" scans the seeds of the hash until every user has a perfect one
       (`ldprecover.protocols.seed_search` says what that costs).
 
-    S is 1 for GRR, (max(L, r) - qd)/(p-q) for crafted OUE, (h - rq)/(p-q) for crafted OLH, where h is
-    the mean number of targets a report supports; sampled, (1 - qd)/(p-q) for OUE and (1-q)/(p-q) for OLH.
-    The gain is beta ((h - rq)/(p-q) - f_T).
+    S is 1 for GRR, (max(L, r) - qd)/(p-q) for crafted OUE, (h - rq)/(p-q) for crafted OLH, where h
+    is the mean number of targets a report supports; sampled, (1 - qd)/(p-q) for OUE and (1-q)/(p-q)
+    for OLH. The gain is beta ((h - rq)/(p-q) - f_T).
     """
 
     name = "mga"

@@ -18,8 +18,8 @@ __all__ = ["MGAA"]
 class MGAA(SubsetAttack):
     """MGA by subsets: each user promotes r' random targets of the r (Cao et al., 2021; MDPA, CCS 2025).
 
-    Each user has a fresh random subset of `each` = r' targets (default: half of them), so that larger
-    sets of targets are in no more reports than chance puts there:
+    Each user has a fresh random subset of `each` = r' targets (default: half of them), so that
+    larger sets of targets are in no more reports than chance puts there:
 
     - GRR: one target of the subset, so the law of MGA;
     - OUE: the r' targets, and others, drawn from all other items, up to L = floor(p + (d-1)q) ones;

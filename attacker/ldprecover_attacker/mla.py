@@ -22,22 +22,22 @@ AGAINST = ("projected", "raw")
 class MLA(ItemAttack):
     """Makes the squared error of all estimates as large as reports can: all users send one and the same report.
 
-    The expected loss sum_v (E f~_Z(v) - f(v))^2 = beta^2 sum_v ((pi(v) - q)/(p-q) - f(v))^2 is convex in
-    pi, so a single report is best; derived here, after the aim that LDP-Purifier (DASFAA 2024) names.
-    `against` says what the server does with its estimates, which decides the report:
+    The expected loss sum_v (E f~_Z(v) - f(v))^2 = beta^2 sum_v ((pi(v) - q)/(p-q) - f(v))^2 is
+    convex in pi, so a single report is best; derived here, after the aim that LDP-Purifier (DASFAA
+    2024) names. `against` says what the server does with its estimates, which decides the report:
 
     - "raw", they are used as they are: one that supports as many items as possible;
     - "projected", the default: they are shifted to sum to one, which erases what all items have in
       common, so one that supports half of the items, a secret random half.
 
-    - GRR: one item, `item` (index or label), a secret random one unless given; the least frequent item
-      loses most. MSE beta^2 [(1-q)^2 + (d-1)q^2]/(d(p-q)^2) and less than that from f; S = 1.
+    - GRR: one item, `item` (index or label), a secret random one unless given; the least frequent
+      item loses most. MSE beta^2 [(1-q)^2 + (d-1)q^2]/(d(p-q)^2) and less than that from f; S = 1.
     - OUE: all ones, or floor(d/2) of them; S = d(1-q)/(p-q), or (floor(d/2) - qd)/(p-q).
-    - OLH: one seed, the best of `search` random ones, and its fullest bucket, or the bucket of nearest
-      to d/2 items. S = (k - d/g)/(p-q) if the bucket holds k.
+    - OLH: one seed, the best of `search` random ones, and its fullest bucket, or the bucket of
+      nearest to d/2 items. S = (k - d/g)/(p-q) if the bucket holds k.
 
-    Where seeds are given, users cannot send one and the same report: each takes the bucket of its seed that holds
-    most items, or most of a secret random half.
+    Where seeds are given, users cannot send one and the same report: each takes the bucket of its
+    seed that holds most items, or most of a secret random half.
 
     `support` is 0 or 1 for each item, by the report that was drawn, but for given seeds.
 

@@ -16,7 +16,8 @@ __all__ = ["RIA"]
 class RIA(TargetedAttack):
     """Claims a random target and follows the protocol (Cao et al., USENIX Security 2021).
 
-    The law of InputPoisoning(MGA(targets)): S = 1 and the gain is beta(1 - f_T), for every protocol.
+    The law of InputPoisoning(MGA(targets)): S = 1 and the gain is beta(1 - f_T), for every
+    protocol.
     """
 
     name = "ria"

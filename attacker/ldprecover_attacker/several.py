@@ -20,9 +20,10 @@ class Several(Attack):
     """Malicious users assigned at random to attackers (paper, VII-C).
 
     Each attacker draws its own secrets, so Several([AA()] * 5) is the paper's five attackers with
-    five distributions; together they are one attacker with the mean of their distributions: pi, S and
-    gain are the means of theirs. An attack that is named several times has as many shares of the users.
-    `shares` are the attackers' shares of the users, up to a factor; without them all are equal.
+    five distributions; together they are one attacker with the mean of their distributions: pi, S
+    and gain are the means of theirs. An attack that is named several times has as many shares of
+    the users. `shares` are the attackers' shares of the users, up to a factor; without them all are
+    equal.
 
     Raises ParameterError for no attacker, and for shares that are not one positive number for each.
     """

@@ -50,8 +50,9 @@ class TargetedAttack(ItemAttack):
 class SubsetAttack(TargetedAttack):
     """A targeted attack whose users each promote a fresh random subset of `each` targets, r' in the literature.
 
-    No set of more than r' targets is then in many reports, which is what frequent-itemset detection looks
-    for. 1 to r; the default is half the targets, rounded up, and `resolve` writes the number down.
+    No set of more than r' targets is then in many reports, which is what frequent-itemset detection
+    looks for. 1 to r; the default is half the targets, rounded up, and `resolve` writes the number
+    down.
 
     Raises ParameterError for an `each` outside its range.
     """

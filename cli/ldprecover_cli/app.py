@@ -58,8 +58,8 @@ class _Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
         if name == "serve":
-            # Until the server takes signals itself, Ctrl-C ends it at once: raised in the midst of an import or a
-            # finaliser, KeyboardInterrupt can be swallowed.
+            # Until the server takes signals itself, Ctrl-C ends it at once: raised in the midst of
+            # an import or a finaliser, KeyboardInterrupt can be swallowed.
             signal.signal(signal.SIGINT, signal.SIG_DFL)
         return name, _serve_command() if name == "serve" else command, rest
 

@@ -69,8 +69,8 @@ class Round:
 
     Raises InconsistentRoundError where p, q or digest are not those of the parameters: the server
     then counts by other rules than the ones a user would perturb by. `access` says who may submit,
-    `read_access` who may read the results, `retention` how long reports are kept once counted, `series`
-    which rounds it is compared with, None for none.
+    `read_access` who may read the results, `retention` how long reports are kept once counted,
+    `series` which rounds it is compared with, None for none.
     """
 
     id: str
@@ -103,7 +103,8 @@ class RoundSummary:
 
     p and q are None where the server has not loaded the plugin of the round's protocol.
 
-    `own` has every parameter that is some protocols' own by its name, None for one that is not the round's.
+    `own` has every parameter that is some protocols' own by its name, None for one that is not the
+    round's.
     """
 
     id: str
@@ -172,7 +173,8 @@ JOB_STATES = ("queued", "running", "done", "failed", "cancelled")
 class JobStatus:
     """What a server says of a recovery it works out on its own; `progress` is from 0 to 1.
 
-    `result` is the recovery, of a job that is done; `problem` why there is none, of one that failed.
+    `result` is the recovery, of a job that is done; `problem` why there is none, of one that
+    failed.
     """
 
     id: str

@@ -155,7 +155,8 @@ class _Sender:
             try:
                 return self._client.submit(self._round_id, pack(batch), key, compress=self._compress, ticket=ticket)
             except UnansweredError as error:
-                # All wait for one key's rate; while others of them get through, this one's turn will come.
+                # All wait for one key's rate; while others of them get through, this one's turn
+                # will come.
                 if error.status != 429 or len(self.stored) == before:
                     raise
 

@@ -46,7 +46,8 @@ class Dataset:
     """How many users hold each item.
 
     `items` are 2 to 100,000 distinct labels, none blank or with a control character, `counts`
-    integers of 0 or more in the same order, not all zero; `source` says where they are from. Raises DatasetError.
+    integers of 0 or more in the same order, not all zero; `source` says where they are from. Raises
+    DatasetError.
     """
 
     name: str

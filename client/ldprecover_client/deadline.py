@@ -78,8 +78,9 @@ class _Stream(httpcore.NetworkStream):
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         for start in range(0, len(buffer), _PIECE):
             if start and self._has_answer():
-                # A server that refuses a body reads no more of it. The HTTP library takes this error for a reason
-                # to read the answer; what is still written would bring a reset, and the answer would be lost.
+                # A server that refuses a body reads no more of it. The HTTP library takes this
+                # error for a reason to read the answer; what is still written would bring a reset,
+                # and the answer would be lost.
                 raise httpcore.WriteError("the server answered before it had the whole body")
             piece = buffer[start : start + _PIECE]
             try:
@@ -90,7 +91,8 @@ class _Stream(httpcore.NetworkStream):
                 raise
 
     def _has_answer(self) -> bool:
-        # Under TLS there may be something to read other than the answer, such as a session's ticket.
+        # Under TLS there may be something to read other than the answer, such as a session's
+        # ticket.
         return self.get_extra_info("ssl_object") is None and bool(self.get_extra_info("is_readable"))
 
     def close(self) -> None:

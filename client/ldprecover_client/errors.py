@@ -112,10 +112,10 @@ class JournalError(ClientError):
 class RefusedError(ClientError):
     """The server refused a request with a problem (RFC 9457).
 
-    `status` is the HTTP status, `type` and `title` the kind of problem, `detail` its reason in words
-    or None, `position` the index of the first bad report or None, `fields` each field of the request
-    that does not fit the interface, with the reason. `in_doubt` says that an earlier try of the same
-    call was not answered for good, so that it may have been taken all the same.
+    `status` is the HTTP status, `type` and `title` the kind of problem, `detail` its reason in
+    words or None, `position` the index of the first bad report or None, `fields` each field of the
+    request that does not fit the interface, with the reason. `in_doubt` says that an earlier try of
+    the same call was not answered for good, so that it may have been taken all the same.
     """
 
     in_doubt = False
@@ -169,8 +169,8 @@ class UnansweredError(ClientError):
     """No answer that settles the request, after every retry: it may or may not have arrived.
 
     Sending the same bytes again under the same key is safe. `status` is that of the last answer
-    (408, 429 or 5xx), None if none came; `retry_after` the seconds the server asked to wait, or None.
-    `in_doubt` is False where no try can have arrived, since there was never a connection.
+    (408, 429 or 5xx), None if none came; `retry_after` the seconds the server asked to wait, or
+    None. `in_doubt` is False where no try can have arrived, since there was never a connection.
     """
 
     def __init__(

@@ -40,8 +40,9 @@ MAX_ANSWER_BYTES = 64 << 20
 """Answers past this size are refused: far more than 100,000 items with long labels take."""
 
 _MAX_CONNECTIONS = 100
-# For each request that begins or ends, httpcore's pool goes through all connections, and for each idle one through all
-# of them again: a hundred users over a hundred connections cost twice the processor time that they cost over twenty.
+# For each request that begins or ends, httpcore's pool goes through all connections, and for each
+# idle one through all of them again: a hundred users over a hundred connections cost twice the
+# processor time that they cost over twenty.
 _MAX_ASYNC_CONNECTIONS = 20
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 
@@ -180,7 +181,8 @@ class _Caller:
         if not is_passing(answer.status) or not (call.repeatable or never_taken(answer.status)):
             return None
         problem = problem_in(answer)
-        # An analysis that failed or took all of its time would do so again. Without a problem a proxy says it.
+        # An analysis that failed or took all of its time would do so again. Without a problem a
+        # proxy says it.
         in_vain = call.is_analysis and may_have_cost_all(answer.status)
         if in_vain and problem is not None:
             return None
@@ -241,17 +243,18 @@ class _Body:
 class Client(_Caller):
     """Calls a server of reports. A context manager; it may be shared between threads.
 
-    `key` is an access key, for the calls that need one; `deadline` the seconds that a request may take
-    in all, however its answer trickles in; `timeout` the seconds to wait for each step
-    of a request; `analysis_timeout` takes the place of both for `recover`, `alarms` and `suspects`, whose
-    answer comes when the server has worked it out: by default a server gives the caller with a key 600
-    seconds to wait for the turn and 600 for the work, and the one without a tenth. `transport` is an httpx
-    transport to use instead of the network; `sleep`, `clock` and `rng` are the waiting, time and randomness
-    of retries.
+    `key` is an access key, for the calls that need one; `deadline` the seconds that a request may
+    take in all, however its answer trickles in; `timeout` the seconds to wait for each step of a
+    request; `analysis_timeout` takes the place of both for `recover`, `alarms` and `suspects`,
+    whose answer comes when the server has worked it out: by default a server gives the caller with
+    a key 600 seconds to wait for the turn and 600 for the work, and the one without a tenth.
+    `transport` is an httpx transport to use instead of the network; `sleep`, `clock` and `rng` are
+    the waiting, time and randomness of retries.
 
     Every call raises RefusedError for a problem the server states, UnansweredError after the last
-    retry, InvalidAnswerError or InconsistentRoundError for an answer that does not fit the interface,
-    and ArgumentError for an argument that cannot be sent. Round references are an id, a name or "current".
+    retry, InvalidAnswerError or InconsistentRoundError for an answer that does not fit the
+    interface, and ArgumentError for an argument that cannot be sent. Round references are an id, a
+    name or "current".
     """
 
     def __init__(
@@ -279,7 +282,8 @@ class Client(_Caller):
         self._deadline = Deadline()
         for carrier in (self._http._transport, *self._http._mounts.values()):
             if isinstance(carrier, httpx.HTTPTransport):
-                # The library has no public way to its connections, and a head that trickles in is seen nowhere else.
+                # The library has no public way to its connections, and a head that trickles in is
+                # seen nowhere else.
                 carrier._pool._network_backend = self._deadline
 
     def __enter__(self) -> Self:

@@ -15,9 +15,9 @@ _LONGEST_PAUSE = 5.0
 class Job:
     """A recovery under way, as `Client.start_recovery` gives it.
 
-    `id` names it at the server, and is empty where the server answered at once. `state` is "queued",
-    "running", "done", "failed" or "cancelled", and `progress` a number from 0 to 1, both as of the
-    last question. Its methods raise what the calls of `Client` raise.
+    `id` names it at the server, and is empty where the server answered at once. `state` is
+    "queued", "running", "done", "failed" or "cancelled", and `progress` a number from 0 to 1, both
+    as of the last question. Its methods raise what the calls of `Client` raise.
     """
 
     def __init__(

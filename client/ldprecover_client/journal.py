@@ -1,9 +1,9 @@
 """The journal of a crowd: which of its submissions were accepted, on disk, so that an interrupted run can go on.
 
-The first line says what is sent and holds a random secret, from which every submission's idempotency
-key is derived; each further line is the first report of a submission that was accepted. It is on the
-disk before anything is sent. Whoever goes on sends what has no line yet, under the same keys: what
-had arrived before the interruption is a duplicate to the server, and counts once.
+The first line says what is sent and holds a random secret, from which every submission's
+idempotency key is derived; each further line is the first report of a submission that was accepted.
+It is on the disk before anything is sent. Whoever goes on sends what has no line yet, under the
+same keys: what had arrived before the interruption is a duplicate to the server, and counts once.
 """
 
 import hashlib
@@ -35,8 +35,8 @@ def runs_folder() -> Path:
 class Journal:
     """What one run has sent. `facts` are what its maker must know to make the same reports again, as JSON.
 
-    A new journal is written once its reports are known, by `begin`. Raises JournalError for a file that
-    cannot be written.
+    A new journal is written once its reports are known, by `begin`. Raises JournalError for a file
+    that cannot be written.
     """
 
     def __init__(self, path: Path, facts: Mapping[str, Any]) -> None:

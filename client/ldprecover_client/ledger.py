@@ -11,11 +11,12 @@ was answered. The user's value is not in it.
 
 A ticket takes the place of the key, so the same bytes under two tickets could count twice. Before a
 try goes out under a ticket it is written down as open, and no longer so once it is certain that the
-server did not take it: it refused the ticket, or was never reached. Only while no try is open may the report
-go to another ticket; what a crash leaves open stays open.
+server did not take it: it refused the ticket, or was never reached. Only while no try is open may
+the report go to another ticket; what a crash leaves open stays open.
 
-Where a round's seeds are given, the seed that the first ticket picks is on disk before the value is perturbed, and is
-the only one for that round: whatever becomes of the report, no ticket that picks another is used.
+Where a round's seeds are given, the seed that the first ticket picks is on disk before the value is
+perturbed, and is the only one for that round: whatever becomes of the report, no ticket that picks
+another is used.
 """
 
 import os
@@ -96,8 +97,8 @@ class Entry:
     """One report in the ledger: where it goes, what travels, and what became of it.
 
     It travels under its `ticket` if it has one, else under its `key`. `open_tries` counts the tries
-    under the ticket of which nobody knows that they were not taken. `round_name` is what people call
-    the round, None for a report from before it was written down.
+    under the ticket of which nobody knows that they were not taken. `round_name` is what people
+    call the round, None for a report from before it was written down.
     """
 
     round_id: str
@@ -126,8 +127,8 @@ class Ledger:
     Several processes and threads may share it: for each round one of them perturbs, the others find
     its report. What it says is on the disk when a call returns. `max_total_epsilon` limits the sum
     of epsilon over all rounds; infinity lifts the limit. Deleting the file forgets what was spent,
-    so do not. Raises LedgerError for a file that cannot be opened, is damaged, is not a ledger, or was
-    made by a newer version, and ArgumentError for a limit that is not above zero.
+    so do not. Raises LedgerError for a file that cannot be opened, is damaged, is not a ledger, or
+    was made by a newer version, and ArgumentError for a limit that is not above zero.
     """
 
     def __init__(
@@ -351,7 +352,8 @@ def _make_private(path: Path) -> None:
         if not stat.S_ISREG(found.st_mode):
             raise LedgerError(f"{path} is not a regular file")
         head = os.read(descriptor, _HEAD)
-        # With a journal beside it the file may be half written: SQLite puts it right, and is asked what it is.
+        # With a journal beside it the file may be half written: SQLite puts it right, and is asked
+        # what it is.
         if head and not _is_ours(head) and not path.with_name(f"{path.name}-journal").exists():
             raise LedgerError(f"{path} is not a ledger")
         if found.st_mode & 0o077:

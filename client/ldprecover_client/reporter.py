@@ -129,7 +129,8 @@ class _Desk:
             seed=seed,
         )
         if not new and entry.state == "pending" and entry.server_url != self.url:
-            # The bytes and their key are for that server alone, whatever this one says its round's id is.
+            # The bytes and their key are for that server alone, whatever this one says its round's
+            # id is.
             raise InconsistentRoundError(f"the report to this round was made for {entry.server_url}")
         if entry.state == "accepted":
             raise AlreadyReportedError("this round has your report; a second would cost epsilon once more")
@@ -255,19 +256,21 @@ class Reporter:
     """Reports one user's value to a round, once, over HTTP.
 
     The round's parameters are fetched and checked; the value is perturbed once, with the operating
-    system's randomness; the report is on disk in the ledger, with its random idempotency key, before
-    it is sent; and whatever happens, also after a crash, the same bytes go out under the same key.
+    system's randomness; the report is on disk in the ledger, with its random idempotency key,
+    before it is sent; and whatever happens, also after a crash, the same bytes go out under the
+    same key.
 
-    `round` is an id, a name, or "current". `ledger` is the user's (default: `Ledger()`, a file in the
-    user's state directory), which also limits the total over rounds; `max_epsilon` limits each round.
-    `key` is a report key and `ticket` a ticket, where the round wants one. The report goes out under another
-    ticket than before only if every try before was refused for its ticket or never reached the server;
-    else it goes out under the ticket it has. Where seeds are given, the first ticket's seed is the round's, and
-    one that picks another raises SecondSeedError. `timeout`, `retries` and `transport` are those of `Client`.
+    `round` is an id, a name, or "current". `ledger` is the user's (default: `Ledger()`, a file in
+    the user's state directory), which also limits the total over rounds; `max_epsilon` limits each
+    round. `key` is a report key and `ticket` a ticket, where the round wants one. The report goes
+    out under another ticket than before only if every try before was refused for its ticket or
+    never reached the server; else it goes out under the ticket it has. Where seeds are given, the
+    first ticket's seed is the round's, and one that picks another raises SecondSeedError.
+    `timeout`, `retries` and `transport` are those of `Client`.
 
     `server` is the server's URL; connections then last for one call, so there is nothing to close.
-    Or it is a `Client` that several reporters share: its key, connections and settings are used, and
-    it stays open. Raises ArgumentError and LedgerError.
+    Or it is a `Client` that several reporters share: its key, connections and settings are used,
+    and it stays open. Raises ArgumentError and LedgerError.
     """
 
     def __init__(

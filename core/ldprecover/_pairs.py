@@ -1,9 +1,10 @@
 """Pairs of reports that share their hash seed, in memory that does not grow with the reports.
 
-Up to four million seeds are held and compared. Of more, the seeds are hashed into four million bins,
-and the pairs in one bin are counted: those that share their seed, and many that do not. Honest seeds
-are uniform, so the law of the number of pairs is known either way. A share b of reports of which each
-c have one seed adds about 1448 b(c - 1) standard deviations in bins, whatever the number of reports.
+Up to four million seeds are held and compared. Of more, the seeds are hashed into four million
+bins, and the pairs in one bin are counted: those that share their seed, and many that do not.
+Honest seeds are uniform, so the law of the number of pairs is known either way. A share b of
+reports of which each c have one seed adds about 1448 b(c - 1) standard deviations in bins, whatever
+the number of reports.
 """
 
 import math

@@ -40,8 +40,9 @@ def check_epsilon(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
 def check_support_probabilities(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     """Reports support the user's item with probability p and others with q, and no event tells more than e^epsilon.
 
-    Of two items' users: which of the two items their reports support, which values the reports have, and which
-    their bytes. There are as many users as it takes to see that p is 3 % off, at most two millions.
+    Of two items' users: which of the two items their reports support, which values the reports
+    have, and which their bytes. There are as many users as it takes to see that p is 3 % off, at
+    most two millions.
     """
     d, n = oracle.domain_size, _users(oracle)
     values: list[tuple[Reports, Reports]] = []
@@ -69,7 +70,8 @@ def check_support_probabilities(oracle: FrequencyOracle, rng: np.random.Generato
 
 def check_randomness(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     """Without a generator reports are other ones each time; with two in the same state they are the same."""
-    # Two reports of one item are the same at most so often as they agree on whether they support it.
+    # Two reports of one item are the same at most so often as they agree on whether they support
+    # it.
     assert oracle.p < 1, "p must be below 1: a report that always supports its user's item is not private"
     agree = oracle.p**2 + (1 - oracle.p) ** 2
     n = math.ceil(math.log(1 / RATE) / -math.log(agree))

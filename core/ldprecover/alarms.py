@@ -1,8 +1,9 @@
 """Alarms: tests of a round for reports that honest users would not have sent.
 
-Each has a null law that holds whatever the honest users' values are, so its false-alarm rate is bounded. An alarm
-says that something is wrong, not what the frequencies are without it; silence proves nothing: malicious
-users who lie about their value alone and perturb it honestly raise none of these.
+Each has a null law that holds whatever the honest users' values are, so its false-alarm rate is
+bounded. An alarm says that something is wrong, not what the frequencies are without it; silence
+proves nothing: malicious users who lie about their value alone and perturb it honestly raise none
+of these.
 """
 
 import math
@@ -37,8 +38,8 @@ _LEAST_EXPECTED = 10.0  # reports in a bin of the chi-squared test
 class Alarm:
     """What a test found: it is raised when the statistic exceeds the threshold.
 
-    `rate` is at least the probability that a round of honest reports raises it: that of `excess` is often
-    far less. `meaning` says what the statistic is.
+    `rate` is at least the probability that a round of honest reports raises it: that of `excess` is
+    often far less. `meaning` says what the statistic is.
     """
 
     name: str
@@ -77,9 +78,10 @@ def raise_alarms(
 ) -> tuple[Alarm, ...]:
     """Run every test that is for this protocol, those that read reports where `reports` are given.
 
-    `canaries` are indices of items that nobody holds: with some there is a test of them, unless the protocol has no
-    law of their joint support. `rate` bounds the false-alarm rate of each; of k tests together it is at most k
-    times that. Raises ParameterError for a rate outside [1e-9, 1/2) or a tally without a report.
+    `canaries` are indices of items that nobody holds: with some there is a test of them, unless the
+    protocol has no law of their joint support. `rate` bounds the false-alarm rate of each; of k
+    tests together it is at most k times that. Raises ParameterError for a rate outside [1e-9, 1/2)
+    or a tally without a report.
     """
     if not LEAST_RATE <= rate < 0.5:
         raise ParameterError(f"rate must be at least {LEAST_RATE:g} and below 0.5, not {rate}")
@@ -109,9 +111,9 @@ def _sum_drift(oracle: FrequencyOracle, tally: Tally, reports: ReportSource | No
 def _excess(oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, rate: float) -> Alarm:
     """The sum of the estimates that stand out from the noise: frequencies cannot sum to more than one.
 
-    After the attack statistic of Li et al. (CCS 2025), who compare it with one. On concentrated data that sum is one,
-    and noise alone takes it above every other time, so the threshold adds what noise does, in rounds simulated from
-    the estimates' projection on the simplex.
+    After the attack statistic of Li et al. (CCS 2025), who compare it with one. On concentrated
+    data that sum is one, and noise alone takes it above every other time, so the threshold adds
+    what noise does, in rounds simulated from the estimates' projection on the simplex.
     """
     n, d = tally.n, oracle.domain_size
     noise = math.sqrt(float(oracle.variance(0.0, n)))
@@ -124,7 +126,8 @@ def _excess(oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None,
 
     honest = project_simplex(estimates)
     rng = np.random.default_rng(n)  # the same answer to the same round
-    # Reports, not normal noise: counts of few reports are skewed, and would raise the alarm in half of all rounds.
+    # Reports, not normal noise: counts of few reports are skewed, and would raise the alarm in half
+    # of all rounds.
     rounds = (oracle.population_tally(honest / honest.sum(), n, rng) for _ in range(_SIMULATED))
     simulated = np.array([statistic(oracle.estimate(its.counts(oracle), n)) for its in rounds])
     deviation = float(simulated.std(ddof=1))

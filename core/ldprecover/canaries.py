@@ -1,8 +1,9 @@
 """Canary items: items that nobody holds, which so measure what all items have in common.
 
-Honest reports support a canary as they support any item that their user does not hold, so the exact law of its
-count is known. Reports that support fewer or more items than honest ones shift the estimates of all items, the
-canaries' with them. Canaries are public, and can be poisoned too: they are evidence of a shift, not the truth.
+Honest reports support a canary as they support any item that their user does not hold, so the exact
+law of its count is known. Reports that support fewer or more items than honest ones shift the
+estimates of all items, the canaries' with them. Canaries are public, and can be poisoned too: they
+are evidence of a shift, not the truth.
 """
 
 import math
@@ -28,8 +29,9 @@ MAX_CANARIES = 100
 class CanaryShift:
     """The mean estimate of the canaries, 0 for honest reports, and what honest reports let it be.
 
-    `standard_deviation` is its exact one under honest reports. `supported` is how often the canaries were supported
-    in all, of which `first` + i times has the probability `law[i]`; other numbers have none to speak of.
+    `standard_deviation` is its exact one under honest reports. `supported` is how often the
+    canaries were supported in all, of which `first` + i times has the probability `law[i]`; other
+    numbers have none to speak of.
     """
 
     mean: float
@@ -49,8 +51,8 @@ class CanaryShift:
 def canary_indices(canaries: Iterable[int], d: int) -> tuple[int, ...]:
     """Return canaries sorted and once each.
 
-    Raises ParameterError for one that is no index of the d items, for more than 100, and where fewer than two other
-    items are left.
+    Raises ParameterError for one that is no index of the d items, for more than 100, and where
+    fewer than two other items are left.
     """
     indices = target_indices(canaries, d, ("canary", "canaries"))
     if len(indices) > MAX_CANARIES:
@@ -63,7 +65,8 @@ def canary_indices(canaries: Iterable[int], d: int) -> tuple[int, ...]:
 def canary_labels(items: Sequence[str], wanted: int | Sequence[str] | None) -> tuple[str, ...]:
     """Return the labels of the canaries to add to items: those wanted, or so many of "canary 1", "canary 2", ….
 
-    Of these, labels that are items already are passed over, so that equal items have equal canaries.
+    Of these, labels that are items already are passed over, so that equal items have equal
+    canaries.
     """
     if wanted is None:
         return ()
@@ -77,9 +80,9 @@ def canary_labels(items: Sequence[str], wanted: int | Sequence[str] | None) -> t
 def canary_shift(oracle: FrequencyOracle, tally: Tally, canaries: Iterable[int]) -> CanaryShift:
     """Return how far the canaries' estimates were shifted together, and its exact law under honest reports.
 
-    Each report supports J of the canaries, with the law of `FrequencyOracle.others_law`, so the sum of n such J has
-    mean nKq, and the mean estimate sum_K f~/K is (sum C/(nK) - q)/(p - q). Raises ParameterError without a canary or
-    a report, and where the protocol does not know that law.
+    Each report supports J of the canaries, with the law of `FrequencyOracle.others_law`, so the sum
+    of n such J has mean nKq, and the mean estimate sum_K f~/K is (sum C/(nK) - q)/(p - q). Raises
+    ParameterError without a canary or a report, and where the protocol does not know that law.
     """
     indices = np.array(canary_indices(canaries, oracle.domain_size), np.int64)
     if not indices.size:

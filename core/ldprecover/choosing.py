@@ -19,11 +19,12 @@ _FREE = 1e10  # hash tests that are counted in seconds
 class Candidate:
     """A protocol for a round, and what it would cost. Lower is better in all of it.
 
-    `standard_error` is that of one estimate, at a frequency of 1/d. `gain` is what malicious users who craft for
-    the `targets` = min(10, d/2) items that suit them best add to these estimates together, in units of their share
-    beta: sum_T (pi(t) - q)/(p - q). `report_size` is in bytes, `hash_tests` are the items hashed to count all
-    reports. `score` is above 0 by log(variance) + log(gain)/4 + log(report_size)/20 + log(1 + hash_tests/10^10)/20,
-    each over the least of all candidates; reports count as 8 bytes at least.
+    `standard_error` is that of one estimate, at a frequency of 1/d. `gain` is what malicious users
+    who craft for the `targets` = min(10, d/2) items that suit them best add to these estimates
+    together, in units of their share beta: sum_T (pi(t) - q)/(p - q). `report_size` is in bytes,
+    `hash_tests` are the items hashed to count all reports. `score` is above 0 by
+    log(variance) + log(gain)/4 + log(report_size)/20 + log(1 + hash_tests/10^10)/20, each over the
+    least of all candidates; reports count as 8 bytes at least.
     """
 
     oracle: FrequencyOracle
@@ -57,7 +58,8 @@ def choose(d: int, epsilon: float, n: int, protocols: Iterable[str] | None = Non
 
     Of two that are as good the one that was there first.
 
-    Each has its own parameter at its default. Raises ParameterError for a parameter outside its range or no protocol.
+    Each has its own parameter at its default. Raises ParameterError for a parameter outside its
+    range or no protocol.
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise ParameterError("n, the number of users, must be an integer of at least 1")
@@ -92,8 +94,9 @@ def _candidate(oracle: FrequencyOracle, n: int) -> Candidate:
 def _gain(oracle: FrequencyOracle, r: int) -> float:
     """Return the sum over the r targets that suit an attacker best of (pi - q)/(p - q).
 
-    Where crafted reports support as many of any r targets, these are any. Where it hangs on which they are, as with
-    Hadamard response, or is not known, there are targets of which a report supports as many as it may.
+    Where crafted reports support as many of any r targets, these are any. Where it hangs on which
+    they are, as with Hadamard response, or is not known, there are targets of which a report
+    supports as many as it may.
     """
     try:
         hits = oracle.expected_hits(r)[0]

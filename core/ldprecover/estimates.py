@@ -38,9 +38,9 @@ class Estimates:
     ) -> tuple[FloatArray, FloatArray]:
         """Return (low, high), the normal interval of each item at this two-sided confidence.
 
-        It is for the frequencies among the `users` who reported, whose error is the protocol's noise alone, or in
-        the `population` that these are a random sample of: then their sampling adds f(1 - f)/n to the variance,
-        at the estimate clipped into [0, 1].
+        It is for the frequencies among the `users` who reported, whose error is the protocol's
+        noise alone, or in the `population` that these are a random sample of: then their sampling
+        adds f(1 - f)/n to the variance, at the estimate clipped into [0, 1].
         """
         if not 0 < confidence < 1:
             raise ParameterError("confidence must be between 0 and 1")

@@ -44,10 +44,12 @@ _UNKNOWN = (1 << 64) - 1
 class RoundExport:
     """Id, name, parameters and tally of a round. The `counts` in the file are the tally's summary.
 
-    `quarantined` are the numbers of reports that were set aside, of those that came: for their size, and for their
-    seed, None where seeds are not judged yet. They are in no count; None for a round that sets none aside.
+    `quarantined` are the numbers of reports that were set aside, of those that came: for their
+    size, and for their seed, None where seeds are not judged yet. They are in no count; None for a
+    round that sets none aside.
 
-    Raises ParameterError where the tally is over other items, or UTF-8 cannot write the id or the name.
+    Raises ParameterError where the tally is over other items, or UTF-8 cannot write the id or the
+    name.
     """
 
     round: str
@@ -70,8 +72,9 @@ class RoundExport:
     def checksum(self) -> str:
         """SHA-256 in hex over all the rest of the file, in a form any language can write.
 
-        The parameters' digest in ASCII, n as u8, the counts as i8, then id and name, each as a u4 length and
-        its UTF-8 bytes; of a round that quarantines then the two numbers as u8, 2^64 - 1 for None; little-endian.
+        The parameters' digest in ASCII, n as u8, the counts as i8, then id and name, each as a u4
+        length and its UTF-8 bytes; of a round that quarantines then the two numbers as u8, 2^64 - 1
+        for None; little-endian.
         """
         sha = hashlib.sha256(self.parameters.digest.encode("ascii"))
         sha.update(struct.pack("<Q", self.tally.n) + self.tally.to_bytes())
@@ -157,8 +160,8 @@ class RoundExport:
     ) -> Recovery:
         """Return the recovery that the server answers with, of a method that reads no reports there.
 
-        `targets` are indices; `history` are rounds over the same items that are known to be clean. Raises
-        ParameterError.
+        `targets` are indices; `history` are rounds over the same items that are known to be clean.
+        Raises ParameterError.
         """
         for round in history:
             if round.parameters.items != self.parameters.items:

@@ -1,8 +1,8 @@
 """Items that rose since earlier rounds by more than their noise: whom to suspect as targets (paper, V-D).
 
-LDPRecover* needs the targets. Where earlier rounds asked honest users for the same items, a target shows as
-an outlier: its estimate has risen by many standard errors of the difference. A true trend rises too: what
-follows is evidence, to be looked at before it is used.
+LDPRecover* needs the targets. Where earlier rounds asked honest users for the same items, a target
+shows as an outlier: its estimate has risen by many standard errors of the difference. A true trend
+rises too: what follows is evidence, to be looked at before it is used.
 """
 
 from collections.abc import Sequence
@@ -26,9 +26,9 @@ DEFAULT_RATE = 0.05
 class Suspects:
     """Which items rose, and by how much. Vectors are of the d items.
 
-    `before` are the frequencies of the earlier rounds pooled, `now` those of the round, `z` the rise in
-    standard errors of the difference, `p_values` the one-sided probabilities of such a rise by noise
-    alone. `items` are the suspected ones, the largest z first: those whose rise the
+    `before` are the frequencies of the earlier rounds pooled, `now` those of the round, `z` the
+    rise in standard errors of the difference, `p_values` the one-sided probabilities of such a rise
+    by noise alone. `items` are the suspected ones, the largest z first: those whose rise the
     Benjamini-Hochberg rule takes for real, at a false-discovery rate of `rate`.
     """
 
@@ -50,15 +50,17 @@ def suspects(
 ) -> Suspects:
     """Return the items whose frequency rose since the earlier rounds by more than LDP noise explains.
 
-    Earlier rounds over the same items, in any protocol and at any epsilon, are pooled with weights inverse to
-    their noise, the variance of Lemma 2 at frequency 0, which is the same for every item. Differences are
-    standardised with Lemma 2's variance at the estimates of all rounds pooled, so z has mean 0 and variance 1 for
-    an item that did not change. Its tail is that of a gamma law as skewed as binomial counts are: those of few
-    reports are far from normal. `drift`, in units of frequency, is the standard deviation that an item's true
-    frequency is allowed to change by; 0 suspects every real trend. `rate` bounds the expected share of false
-    suspicions (Benjamini and Hochberg 1995).
+    Earlier rounds over the same items, in any protocol and at any epsilon, are pooled with weights
+    inverse to their noise, the variance of Lemma 2 at frequency 0, which is the same for every
+    item. Differences are standardised with Lemma 2's variance at the estimates of all rounds
+    pooled, so z has mean 0 and variance 1 for an item that did not change. Its tail is that of a
+    gamma law as skewed as binomial counts are: those of few reports are far from normal. `drift`,
+    in units of frequency, is the standard deviation that an item's true frequency is allowed to
+    change by; 0 suspects every real trend. `rate` bounds the expected share of false suspicions
+    (Benjamini and Hochberg 1995).
 
-    Raises ParameterError without an earlier round or report, or for rounds of another number of items.
+    Raises ParameterError without an earlier round or report, or for rounds of another number of
+    items.
     """
     if not earlier:
         raise ParameterError("suspects need an earlier round over the same items")

@@ -70,9 +70,10 @@ def binomial_threshold(n: int, p: float, rate: float) -> int:
 def sum_law(law: FloatArray, n: int) -> tuple[int, FloatArray]:
     """Return the law of the sum of n independent numbers that are j with probability law[j].
 
-    As a first value and the probabilities from it on: all values, or those within 20 standard deviations of the mean
-    and as many numbers again for few. By the n-th power of the characteristic function of the centred number, which is
-    1 + u with u known to all digits, so that the probabilities are right within 1e-12.
+    As a first value and the probabilities from it on: all values, or those within 20 standard
+    deviations of the mean and as many numbers again for few. By the n-th power of the
+    characteristic function of the centred number, which is 1 + u with u known to all digits, so
+    that the probabilities are right within 1e-12.
     """
     j = np.arange(law.size)
     mean = float(law @ j)

@@ -20,14 +20,14 @@ __all__ = ["RoundParameters", "digest_of"]
 class RoundParameters:
     """Protocol, epsilon, item labels and, for a protocol that has them, its own integer parameters, of one round.
 
-    `items` are 2 to 100,000 distinct labels, none blank or with a control character; item i is the i-th.
-    `parameter` is OLH's hash range; `own` has it by its name. It is stored, so that neither side recomputes it; None
-    takes the protocol's default when the round is opened. `given_seeds` is the
-    number of public seeds that tickets pick from, None where users draw what they need.
+    `items` are 2 to 100,000 distinct labels, none blank or with a control character; item i is the
+    i-th. `parameter` is OLH's hash range; `own` has it by its name. It is stored, so that neither
+    side recomputes it; None takes the protocol's default when the round is opened. `given_seeds` is
+    the number of public seeds that tickets pick from, None where users draw what they need.
 
-    `canaries` are indices of items that nobody holds, at most 100, in ascending order; at least two other items are
-    left. With `quarantine` the round sets aside reports that no honest user sends: see `ldprecover.quarantine`.
-    Raises ParameterError.
+    `canaries` are indices of items that nobody holds, at most 100, in ascending order; at least two
+    other items are left. With `quarantine` the round sets aside reports that no honest user sends:
+    see `ldprecover.quarantine`. Raises ParameterError.
     """
 
     protocol: str
@@ -116,11 +116,11 @@ def digest_of(
 ) -> str:
     """Return SHA-256 in hex over the parameters of a round, in a form any language can write.
 
-    Protocol name in ASCII, a zero byte, epsilon as an IEEE double, hash range or subset size (0 for none)
-    and number of items as u4, then each label as a u4 length and its UTF-8 bytes; little-endian. Of a round with
-    canaries then `canaries` in ASCII, a zero byte, their number and each index as u4; of one that quarantines
-    `quarantine` in ASCII and a zero byte; of one with given seeds `given_seeds` in ASCII, a zero byte and their
-    number as u4.
+    Protocol name in ASCII, a zero byte, epsilon as an IEEE double, hash range or subset size (0 for
+    none) and number of items as u4, then each label as a u4 length and its UTF-8 bytes;
+    little-endian. Of a round with canaries then `canaries` in ASCII, a zero byte, their number and
+    each index as u4; of one that quarantines `quarantine` in ASCII and a zero byte; of one with
+    given seeds `given_seeds` in ASCII, a zero byte and their number as u4.
     """
     sha = hashlib.sha256(protocol.encode("ascii") + b"\0")
     sha.update(struct.pack("<dII", epsilon, parameter or 0, len(items)))

@@ -3,9 +3,9 @@
     [project.entry-points."ldprecover.protocols"]
     mine = "my_package:Mine"
 
-An entry of "ldprecover.protocols" names a FrequencyOracle, one of "ldprecover.methods" a Method, and one of
-"ldprecover.attacks" an Attack; the entry is called as the object calls itself. Nothing is imported until `load` is
-called, and `ldprecover_attacker.plugins.load` loads attacks too.
+An entry of "ldprecover.protocols" names a FrequencyOracle, one of "ldprecover.methods" a Method,
+and one of "ldprecover.attacks" an Attack; the entry is called as the object calls itself. Nothing
+is imported until `load` is called, and `ldprecover_attacker.plugins.load` loads attacks too.
 """
 
 import re
@@ -52,9 +52,9 @@ _NOT_FREE = {
 class Registry:
     """A table that plugins of a group are entered in.
 
-    `check` returns the name by which a plugin's object calls itself, and raises ParameterError, or what the object
-    raises, where it does not keep its contract. `reserved` are the names that mean something else where a plugin's
-    may stand, and what they mean.
+    `check` returns the name by which a plugin's object calls itself, and raises ParameterError, or
+    what the object raises, where it does not keep its contract. `reserved` are the names that mean
+    something else where a plugin's may stand, and what they mean.
     """
 
     group: str
@@ -82,10 +82,11 @@ def load(
 ) -> None:
     """Load the plugins of these names, or all that are installed, and enter them in the tables.
 
-    A name stands for the plugins of every group that are called so: protocols and methods, unless `registries` are
-    given. What is loaded already is left as it is. Raises PluginError, which names the plugin and its
-    distribution, for one that is not installed, cannot be imported, does not keep its contract, or whose name is
-    taken or reserved. Where `failed` is given, it is called with that error instead, and the others are loaded.
+    A name stands for the plugins of every group that are called so: protocols and methods, unless
+    `registries` are given. What is loaded already is left as it is. Raises PluginError, which names
+    the plugin and its distribution, for one that is not installed, cannot be imported, does not
+    keep its contract, or whose name is taken or reserved. Where `failed` is given, it is called
+    with that error instead, and the others are loaded.
     """
     chosen = REGISTRIES if registries is None else tuple(registries)
     wanted = None if names is None else set(names)

@@ -1,7 +1,7 @@
 """Reports that no honest user sends, which a round may set aside: of impossible sizes, and of seeds that recur.
 
-Both rules have a stated probability of hitting honest reports: below 10^-9 for a report by its size, and for a
-whole round by its seeds.
+Both rules have a stated probability of hitting honest reports: below 10^-9 for a report by its
+size, and for a whole round by its seeds.
 """
 
 import secrets
@@ -76,8 +76,9 @@ def judges_seeds(oracle: FrequencyOracle) -> bool:
 def impossible_sizes(oracle: FrequencyOracle) -> BoolArray:
     """Return, for k = 0..d, whether a report that supports k items is impossible.
 
-    An honest report is of any of the impossible sizes together with a probability below 10^-9, whatever item its
-    user holds: they are the least probable ones. Raises ParameterError where the protocol has no law of sizes.
+    An honest report is of any of the impossible sizes together with a probability below 10^-9,
+    whatever item its user holds: they are the least probable ones. Raises ParameterError where the
+    protocol has no law of sizes.
     """
     law = oracle.support_size_law()
     order = np.argsort(law, kind="stable")
@@ -118,9 +119,10 @@ def of_seeds(oracle: FrequencyOracle, reports: Reports, seeds: UInt32Array) -> B
 class SeedScreen:
     """Finds the seeds that n reports have too often, in two passes over the same reports, block by block.
 
-    `count` takes each block of the first pass, and `compare` each of the second, in any order. Memory is 64 MiB at
-    the most, and 4 bytes for each report under a seed that recurs. The first pass throws seeds into bins by a hash
-    with a random key, so that nobody can fill bins with seeds of others; the second counts exactly.
+    `count` takes each block of the first pass, and `compare` each of the second, in any order.
+    Memory is 64 MiB at the most, and 4 bytes for each report under a seed that recurs. The first
+    pass throws seeds into bins by a hash with a random key, so that nobody can fill bins with seeds
+    of others; the second counts exactly.
     """
 
     def __init__(self, n: int) -> None:

@@ -58,8 +58,8 @@ def flip_threshold(epsilon: float) -> int:
 def hold_threshold(epsilon: float, d: int, k: int) -> int:
     """Return the largest t with t(d-k)/((2^64 - t)k) <= e^epsilon.
 
-    Subset selection reports a set of k of d items that holds the user's when a word is below t: probability t/2^64,
-    just under p = k e^epsilon/(k e^epsilon + d - k).
+    Subset selection reports a set of k of d items that holds the user's when a word is below t:
+    probability t/2^64, just under p = k e^epsilon/(k e^epsilon + d - k).
     """
     with localcontext() as context:
         context.prec = _DIGITS

@@ -1,13 +1,15 @@
 """Tallies drawn at once: the support counts of many simulated malicious users, without making their reports.
 
-Recovery from counts needs the tally alone, and a tally has a law of its own that takes O(d) draws where its
-reports take O(n) or O(nd): see `FrequencyOracle.honest_tally`. A protocol without such a law draws the reports.
+Recovery from counts needs the tally alone, and a tally has a law of its own that takes O(d) draws
+where its reports take O(n) or O(nd): see `FrequencyOracle.honest_tally`. A protocol without such a
+law draws the reports.
 
-The draws are exact, for OLH under an ideal hash: under one, the buckets of different items are independent and
-uniform. A report of a user who holds x is a (function H, bucket a) where a depends on H(x) and on coins alone, so
-for every v other than x the event H(v) = a has probability 1/g whatever a is, and these events are independent
-of each other and of H(x) = a, which has probability p. A report's support is therefore independent item by item, as
-an OUE report's is, with q = 1/g. (xxHash32 with a random seed stands for that hash on the wire.)
+The draws are exact, for OLH under an ideal hash: under one, the buckets of different items are
+independent and uniform. A report of a user who holds x is a (function H, bucket a) where a depends
+on H(x) and on coins alone, so for every v other than x the event H(v) = a has probability 1/g
+whatever a is, and these events are independent of each other and of H(x) = a, which has probability
+p. A report's support is therefore independent item by item, as an OUE report's is, with q = 1/g.
+(xxHash32 with a random seed stands for that hash on the wire.)
 
 The doubles p and q are used as they are; perturbing real reports rounds its thresholds to 2^-64.
 """
@@ -27,12 +29,12 @@ __all__ = ["input_poisoning_tally", "one_hot_tally", "sampled_tally"]
 def one_hot_tally(oracle: FrequencyOracle, weights: ArrayLike, m: int, rng: np.random.Generator) -> Tally:
     """Return a tally of m malicious reports that each support the one item drawn from the distribution `weights`.
 
-    The paper's model of an attack (V-C): multinomial. For GRR and OUE it is the law of encoded, unperturbed
-    items. For OLH no reports have it, since one that supports an item supports each other with probability
-    1/g: it exists at the level of counts alone.
+    The paper's model of an attack (V-C): multinomial. For GRR and OUE it is the law of encoded,
+    unperturbed items. For OLH no reports have it, since one that supports an item supports each
+    other with probability 1/g: it exists at the level of counts alone.
 
-    Raises ParameterError unless the weights are not negative and sum to one, and for a protocol whose tallies
-    are not counts.
+    Raises ParameterError unless the weights are not negative and sum to one, and for a protocol
+    whose tallies are not counts.
     """
     return oracle.tally_of_counts(_draw(oracle, weights, m, rng), m)
 

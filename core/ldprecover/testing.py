@@ -7,7 +7,8 @@
 
 Each check is an assertion. Where a protocol raises ParameterError with its name, it need not pass.
 Reports are drawn from a seeded generator. Where chance decides, the tolerance is a bound
-(Bernstein, Hoeffding) or a quantile that a correct protocol passes but once in 10^9, for each number that is compared.
+(Bernstein, Hoeffding) or a quantile that a correct protocol passes but once in 10^9, for each
+number that is compared.
 """
 
 import json
@@ -274,8 +275,8 @@ def _check_moments(oracle: FrequencyOracle, tallies: list[Tally], mean: FloatArr
     counts = np.array([tally.counts(oracle) for tally in tallies], dtype=np.float64)
     error = counts.mean(axis=0) - mean
     assert (np.abs(error) <= [bernstein_of(v * _TALLIES) / _TALLIES for v in variance]).all()
-    # The fourth central moment of a sum of independent bits is at most 3 v^2 + v. Once in 10^9 a normal mean is 6.1
-    # deviations off; half as much again is for the skewness of squares.
+    # The fourth central moment of a sum of independent bits is at most 3 v^2 + v. Once in 10^9 a
+    # normal mean is 6.1 deviations off; half as much again is for the skewness of squares.
     deviation = np.sqrt((2 * variance**2 + variance) / _TALLIES)
     assert (np.abs(((counts - mean) ** 2).mean(axis=0) - variance) <= 1.5 * 6.1 * deviation).all()
 

@@ -121,11 +121,12 @@ class WorstChange:
 def worst_change(oracle: FrequencyOracle, beta: float, items: int, share: float | None = None) -> WorstChange:
     """Return the most that a share beta of malicious reports, 0 to 1, can do to the sum over `items` of the d items.
 
-    A bin, a range or the first k are such sums. Genuine users hold a `share` of these items, any where it is None.
-    With f their share, r items, and t of them supported by a report, the expected sum becomes
-    (1 - beta) f + beta (t - rq)/(p - q) (paper, Equation 1 and Lemma 1): the extremes are the most and the fewest of
-    the items that any report supports, r and 0 where sizes are free. Whether a report of that kind can be found
-    is another matter: under OLH it takes a search for its seed, so these are bounds there. Noise comes on top.
+    A bin, a range or the first k are such sums. Genuine users hold a `share` of these items, any
+    where it is None. With f their share, r items, and t of them supported by a report, the expected
+    sum becomes (1 - beta) f + beta (t - rq)/(p - q) (paper, Equation 1 and Lemma 1): the extremes
+    are the most and the fewest of the items that any report supports, r and 0 where sizes are free.
+    Whether a report of that kind can be found is another matter: under OLH it takes a search for
+    its seed, so these are bounds there. Noise comes on top.
 
     Raises ParameterError.
     """
@@ -164,7 +165,8 @@ def _law(oracle: FrequencyOracle, total: int, groups: list[tuple[FloatArray | in
     gap = oracle.p - oracle.q
     mean = sum(count * (pi - oracle.q) for count, pi in groups) / (total * gap)
     # A report's term is Bernoulli(pi), shifted and divided by p - q: its second and third absolute
-    # central moments are pi(1-pi) and pi(1-pi)(pi^2 + (1-pi)^2) over powers of p - q, which cancel in the bounds.
+    # central moments are pi(1-pi) and pi(1-pi)(pi^2 + (1-pi)^2) over powers of p - q, which cancel
+    # in the bounds.
     second = sum(count * pi * (1 - pi) for count, pi in groups)
     third = sum(count * pi * (1 - pi) * (pi**2 + (1 - pi) ** 2) for count, pi in groups)
     random = second > 0

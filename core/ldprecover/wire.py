@@ -39,8 +39,8 @@ def pack(reports: Reports) -> bytes:
 def unpack(oracle: FrequencyOracle, data: bytes | bytearray | memoryview) -> Reports:
     """Return the reports in packed bytes, checked.
 
-    Raises ReportError where there is no report, for a length other than of whole reports, or for a report
-    outside its range.
+    Raises ReportError where there is no report, for a length other than of whole reports, or for a
+    report outside its range.
     """
     size = oracle.report_size
     if not len(data):

@@ -22,8 +22,8 @@ _OPTIONS = r"(?:-(diffuse|peaked))?(?:-x(\d+))?(?: (\{.*\}))?"
 class AttackSpec:
     """An attack by name, with the kind of AA, the number of attackers, and its other options.
 
-    The option `targets` is the number of targets, drawn anew in each trial (10 when absent), or their labels;
-    `sets` deals them in turn to so many attackers, each of whom raises its own alone.
+    The option `targets` is the number of targets, drawn anew in each trial (10 when absent), or
+    their labels; `sets` deals them in turn to so many attackers, each of whom raises its own alone.
     """
 
     name: str
@@ -61,8 +61,9 @@ class AttackSpec:
     def make(self, model: str, targets: tuple[int, ...] | None) -> Attack:
         """Return the attack with these targets, its reports in this model.
 
-        Of the models that have no reports of their own, "one-hot" is made as "sampled". Raises ParameterError
-        for options that do not belong to the attack, and a model that it does not have.
+        Of the models that have no reports of their own, "one-hot" is made as "sampled". Raises
+        ParameterError for options that do not belong to the attack, and a model that it does not
+        have.
         """
         sets = self.options.get("sets", 1)
         if sets != 1:
@@ -89,7 +90,8 @@ class AttackSpec:
 class Mix:
     """Attacks among whom the malicious users are shared out: each its share, its text and its report model.
 
-    All that have targets raise the same ones, those of the first. Its text is JSON after the word mix.
+    All that have targets raise the same ones, those of the first. Its text is JSON after the word
+    mix.
     """
 
     parts: tuple[tuple[float, AttackSpec, str], ...]

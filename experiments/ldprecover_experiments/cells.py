@@ -50,8 +50,8 @@ class Run:
 class CellFile:
     """The file of a folder, read when opened. What a broken-off write left of a cell is dropped.
 
-    Cells of other runs stay in the file and are not touched. Raises ParameterError for a file that is
-    no file of cells.
+    Cells of other runs stay in the file and are not touched. Raises ParameterError for a file that
+    is no file of cells.
     """
 
     def __init__(self, file: Path) -> None:

@@ -25,15 +25,18 @@ def dataset_of(source: Any, column: str | None = None, *, name: str | None = Non
 
     `source` is the name of a data set in NAMES, a file, or values in memory, one a user.
 
-    - A CSV file: as `load_dataset` takes it. A Parquet file (.parquet, .pq): `column` is the one to count, or its
-      columns `item` and `count` are taken as they are.
-    - A frame of pandas or polars or an Arrow table with the columns `item` and `count`, taken as they are.
-    - A Series of pandas or polars, an Arrow array, a numpy array, or anything else with `__arrow_c_stream__`,
-      `__arrow_c_array__` or `to_numpy`; a frame or an Arrow table of them with `column`.
+    - A CSV file: as `load_dataset` takes it. A Parquet file (.parquet, .pq): `column` is the one to
+      count, or its columns `item` and `count` are taken as they are.
+    - A frame of pandas or polars or an Arrow table with the columns `item` and `count`, taken as
+      they are.
+    - A Series of pandas or polars, an Arrow array, a numpy array, or anything else with
+      `__arrow_c_stream__`, `__arrow_c_array__` or `to_numpy`; a frame or an Arrow table of them
+      with `column`.
 
-    Values become labels as text, bytes as UTF-8, whole floats without their ".0". The items are ordered by how many
-    hold them, ties by label; missing and blank values are left out, and the source says how many. `name` is what
-    results call data in memory: by default the column's own name, or "data".
+    Values become labels as text, bytes as UTF-8, whole floats without their ".0". The items are
+    ordered by how many hold them, ties by label; missing and blank values are left out, and the
+    source says how many. `name` is what results call data in memory: by default the column's own
+    name, or "data".
 
     Raises DatasetError.
     """

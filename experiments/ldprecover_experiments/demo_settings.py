@@ -10,8 +10,9 @@ __all__ = ["DemoSettings"]
 class DemoSettings:
     """The paper's setting by default (VI-A), with cities that may be shipped in place of its own.
 
-    `users` is n, at least 1; `beta` the malicious share m/(n+m), 0 to 0.9; `targets` the number r of
-    targets of a targeted attack; `eta` what recovery assumes of m/n. Everything is checked when it is played.
+    `users` is n, at least 1; `beta` the malicious share m/(n+m), 0 to 0.9; `targets` the number r
+    of targets of a targeted attack; `eta` what recovery assumes of m/n. Everything is checked when
+    it is played.
     """
 
     dataset: str = "cities"

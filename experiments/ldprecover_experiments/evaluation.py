@@ -1,7 +1,7 @@
 """The evaluation of un-mixing: data sets, protocols and attacks in every combination, then one factor at a time.
 
-A cell is as in the paper's setting (epsilon 0.5, beta 0.05, 10 targets) but for the one factor that is varied. Its
-poisoned round is drawn once, and every method recovers from the same.
+A cell is as in the paper's setting (epsilon 0.5, beta 0.05, 10 targets) but for the one factor that
+is varied. Its poisoned round is drawn once, and every method recovers from the same.
 """
 
 import json
@@ -83,7 +83,8 @@ ATTACKS: dict[str, Any] = {
 }
 """Name in the tables to the attack and the model of a cell with r targets, None where a protocol has no such attack.
 
-AA10 weighs 10 random items, AAd all, MUL5 is five attackers of the kind AA10, IPA lies alone, MGAx crafts its reports.
+AA10 weighs 10 random items, AAd all, MUL5 is five attackers of the kind AA10, IPA lies alone, MGAx
+crafts its reports.
 """
 
 BASE = ("none", "Manip", "MGA", "AA10", "AAd", "MUL5", "IPA", "MGAx", "APA", "APA2")
@@ -191,7 +192,8 @@ def _is_made(cell: Cell, crowd: Crowd) -> bool:
 def cost(cells: Collection[Cell], crowds: Mapping[str, Crowd], specs: Sequence[MethodSpec], jobs: int) -> str:
     """Return in a sentence what it takes: cells, reports that are really made, and about how long.
 
-    The times are of one core of 2020: to make a report and read it once, to search a seed, to un-mix counts.
+    The times are of one core of 2020: to make a report and read it once, to search a seed, to
+    un-mix counts.
     """
     readers = sum(spec.reads_reports for spec in specs)
     unmixed = sum(spec.method == "unmix" for spec in specs)

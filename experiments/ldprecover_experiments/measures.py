@@ -49,10 +49,10 @@ LABELS = {
 }
 """Name of each method of the paper's evaluation -> what tables and figures call it.
 
-`genuine` is f~_X~, raw; `scaled` the projection of (1 + eta) f~_Z; `oracle` subtracts the true malicious
-frequencies with the true eta and projects, which leaves the projection of f~_X~; `ldprecover-star-exact` counts
-the items outside T as d - r. `detection` drops all reports in T; `uniform` answers 1/d; `k-means-raw` is the mean
-estimate of the larger cluster of subsets.
+`genuine` is f~_X~, raw; `scaled` the projection of (1 + eta) f~_Z; `oracle` subtracts the true
+malicious frequencies with the true eta and projects, which leaves the projection of f~_X~;
+`ldprecover-star-exact` counts the items outside T as d - r. `detection` drops all reports in T;
+`uniform` answers 1/d; `k-means-raw` is the mean estimate of the larger cluster of subsets.
 """
 
 
@@ -60,10 +60,10 @@ estimate of the larger cluster of subsets.
 class Outcome:
     """One method's error on one round.
 
-    `mse` is NaN where the method refuses the round or fails, and `refused` says why; `fg` is None without targets,
-    `malicious_mse` None where no f~_Y was assumed. Of a method that says how sure it is: `coverage` is the share of
-    the items whose 95 % interval holds the truth, `variance` the mean over the items of its squared standard
-    deviations, `attack_probability` its own.
+    `mse` is NaN where the method refuses the round or fails, and `refused` says why; `fg` is None
+    without targets, `malicious_mse` None where no f~_Y was assumed. Of a method that says how sure
+    it is: `coverage` is the share of the items whose 95 % interval holds the truth, `variance` the
+    mean over the items of its squared standard deviations, `attack_probability` its own.
     """
 
     method: str
@@ -81,9 +81,10 @@ class Outcome:
 class MethodSpec:
     """A method of METHODS and what it is told of the attack.
 
-    `eta` None is the cell's, "true" the round's own m/n. With `targets` it is told the items that are attacked, and
-    with `support` the true share of the malicious reports that supports each item: the malicious model custom.
-    `reads` False keeps the reports from it, and `history` gives it an earlier clean round.
+    `eta` None is the cell's, "true" the round's own m/n. With `targets` it is told the items that
+    are attacked, and with `support` the true share of the malicious reports that supports each
+    item: the malicious model custom. `reads` False keeps the reports from it, and `history` gives
+    it an earlier clean round.
     """
 
     name: str

@@ -28,9 +28,9 @@ def open_round(server: Client, parameters: RoundParameters, name: str | None = N
 def can_travel(cell: Cell) -> bool:
     """Whether reports of the cell exist that a server takes, and whose recovery needs no second look at them.
 
-    Of some protocols, as OLH, reports that support exactly one item exist as counts alone. OLH without its
-    randomised response is not a protocol of a server, and random subsets of users are drawn where the
-    reports were made.
+    Of some protocols, as OLH, reports that support exactly one item exist as counts alone. OLH
+    without its randomised response is not a protocol of a server, and random subsets of users are
+    drawn where the reports were made.
     """
     if cell.protocol == HASH_ONLY or cell.xi:
         return False

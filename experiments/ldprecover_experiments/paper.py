@@ -83,7 +83,8 @@ _TABLE = (
         "recovery of unpoisoned frequencies",
         (
             Kind("none", "none", (*PROTOCOLS, HASH_ONLY), 0.0),
-            # A share beta more users, all honest: N = n/(1 - beta), as if the attack had been switched off.
+            # A share beta more users, all honest: N = n/(1 - beta), as if the attack had been
+            # switched off.
             Kind("honest", "input", (*PROTOCOLS, HASH_ONLY)),
         ),
     ),

@@ -1,7 +1,7 @@
 """One poisoned round as its simulator sees it: both tallies apart, and the truth.
 
-Its counts are drawn where their law is known; reports are really made where they are crafted, where a method reads
-them, and where they travel.
+Its counts are drawn where their law is known; reports are really made where they are crafted, where
+a method reads them, and where they travel.
 """
 
 from dataclasses import dataclass, replace
@@ -44,9 +44,10 @@ class _HashOnly(OLH):
 class PoisonedRound:
     """A round of n genuine and m malicious users.
 
-    `truth` are the frequencies f_X of the genuine users; `targets` the items that the attack raises, None for one
-    without any; `reports` all reports, packed, the genuine ones first, where they were made and kept; `earlier` the
-    tally of a clean round before this one, where one was drawn.
+    `truth` are the frequencies f_X of the genuine users; `targets` the items that the attack
+    raises, None for one without any; `reports` all reports, packed, the genuine ones first, where
+    they were made and kept; `earlier` the tally of a clean round before this one, where one was
+    drawn.
     """
 
     oracle: FrequencyOracle
@@ -105,7 +106,8 @@ class PoisonedRound:
     def support(self) -> Vector:
         """pi, the share of the malicious reports that support each item.
 
-        Where nobody is malicious, that of reports of one item each, or of as many as every report has.
+        Where nobody is malicious, that of reports of one item each, or of as many as every report
+        has.
         """
         if self.malicious.n:
             return self.malicious.counts(self.oracle) / self.malicious.n
@@ -175,8 +177,9 @@ def draw_round(
 ) -> PoisonedRound:
     """Simulate one cell; with `reports`, and where the cell draws random subsets of them, every report is made.
 
-    With `drift` there is an earlier round of as many users, none of them malicious, whose frequencies were these times
-    exp(drift normal), item by item, and a factor. What else is drawn does not depend on it.
+    With `drift` there is an earlier round of as many users, none of them malicious, whose
+    frequencies were these times exp(drift normal), item by item, and a factor. What else is drawn
+    does not depend on it.
     """
     plan = Plan(cell, crowd, seed)
     kept = None

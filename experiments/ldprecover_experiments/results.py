@@ -96,7 +96,8 @@ class Results:
     def table(self, *, gains: bool = False) -> Table:
         """Return the mean errors, or frequency gains, of every method: a row for each setting.
 
-        A parameter that is the same wherever there is an attack has no column; without targets there are no gains.
+        A parameter that is the same wherever there is an attack has no column; without targets
+        there are no gains.
         """
         varied = self.varied
         rows = []

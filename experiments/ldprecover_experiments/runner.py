@@ -26,8 +26,9 @@ _TASK = 10
 class Work:
     """What is done with a cell: whose users, from which seed, and which methods are measured.
 
-    Without `methods` they are those of the paper's evaluation. With `floors` what no method can do better than is
-    measured as well. `drift` is that since the earlier round, for methods that are given one.
+    Without `methods` they are those of the paper's evaluation. With `floors` what no method can do
+    better than is measured as well. `drift` is that since the earlier round, for methods that are
+    given one.
     """
 
     crowds: Mapping[str, Crowd]
@@ -66,15 +67,16 @@ def run_cells(
 ) -> Generator[Done, None, None]:
     """Yield the cells with their outcomes, some at a time, in any order; with one job in this process.
 
-    Ctrl-C is for this process; its workers, which never see it, end when the iterator is closed. `finishing` is
-    called when that has to wait for cells under way.
+    Ctrl-C is for this process; its workers, which never see it, end when the iterator is closed.
+    `finishing` is called when that has to wait for cells under way.
     """
     tasks = tasks_of(cells, 1 if work.reads_reports else _TASK)
     if jobs == 1:
         for task in tasks:
             yield [(cell, work.run(cell)) for cell in task]
         return
-    # A spawned worker has no thread of this process's. It does not take Ctrl-C from its first moment on.
+    # A spawned worker has no thread of this process's. It does not take Ctrl-C from its first
+    # moment on.
     pool = ProcessPoolExecutor(jobs, get_context("spawn"), _begin, (work, loaded()))
     waiting: set[Future[Done]] = set()
     try:

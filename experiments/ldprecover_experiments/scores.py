@@ -1,7 +1,8 @@
 """Scores of recovery methods over many cells: how many times smaller an error is, and what it says of itself.
 
-The squared error is averaged over the trials of a setting first, then ratios of these means are taken, then
-their geometric mean over settings: a single lucky trial, or a single data set with large errors, decides nothing.
+The squared error is averaged over the trials of a setting first, then ratios of these means are
+taken, then their geometric mean over settings: a single lucky trial, or a single data set with
+large errors, decides nothing.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

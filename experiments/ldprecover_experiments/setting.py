@@ -78,8 +78,9 @@ class Crowd:
 def load_crowd(source: Any, column: str | None = None, users: int | None = None, *, targets: int = TARGETS) -> Crowd:
     """Return the users of a data set: the paper's number for a stand-in, otherwise as many as the data have.
 
-    `source` and `column` are what `dataset_of` takes. Another number of users deals them out in the data's
-    proportions. Raises DatasetError, and ParameterError for data with too few items for so many targets.
+    `source` and `column` are what `dataset_of` takes. Another number of users deals them out in the
+    data's proportions. Raises DatasetError, and ParameterError for data with too few items for so
+    many targets.
     """
     dataset = dataset_of(source, column)
     n = users or PAPER_USERS.get(dataset.name) or int(dataset.counts.sum())
@@ -106,10 +107,10 @@ def crowds_of(sources: Iterable[Any], column: str | None = None, users: int | No
 class Cell:
     """One trial of one attack on one protocol and data set, and what recovery assumes of it.
 
-    `attack` is "none", "honest" or the text of an AttackSpec. `model` is how a malicious report is made:
-    "one-hot" supports exactly its item (the paper's), "sampled" is its item encoded and not perturbed, "crafted"
-    is the attack's own report, "input" is perturbed honestly. `xi` is the share of users in a subset, 0
-    where there are no subsets.
+    `attack` is "none", "honest" or the text of an AttackSpec. `model` is how a malicious report is
+    made: "one-hot" supports exactly its item (the paper's), "sampled" is its item encoded and not
+    perturbed, "crafted" is the attack's own report, "input" is perturbed honestly. `xi` is the
+    share of users in a subset, 0 where there are no subsets.
     """
 
     data: str

@@ -47,10 +47,10 @@ MAX_CELLS = 1_000_000
 class Study:
     """Every attack on every protocol and data set, with every value of the parameters, and every method on each.
 
-    `data` are sources that `dataset_of` takes. `attacks` are pairs of an attack and its report model, None for no
-    attack. `users` None is the paper's number for its stand-ins, for other data as many as they have. `name` is a
-    plain file name. Nothing is given twice, and all together is at most a million cells.
-    Raises ParameterError, and DatasetError.
+    `data` are sources that `dataset_of` takes. `attacks` are pairs of an attack and its report
+    model, None for no attack. `users` None is the paper's number for its stand-ins, for other data
+    as many as they have. `name` is a plain file name. Nothing is given twice, and all together is
+    at most a million cells. Raises ParameterError, and DatasetError.
     """
 
     name: str

@@ -1,8 +1,9 @@
 """The search for what no alarm sees: mixes of the catalogue's attacks, tuned for gain against the alarms of a round.
 
-A mix is an attack on targets, of some share of the malicious users, among uniform reports and honest lies; with the
-number of targets in a report, the coins' rate and the width of the search for seeds. Candidates come in generations of
-one size, drawn from a seed and from the best so far, so that the same command finds the same whatever the processes.
+A mix is an attack on targets, of some share of the malicious users, among uniform reports and
+honest lies; with the number of targets in a report, the coins' rate and the width of the search for
+seeds. Candidates come in generations of one size, drawn from a seed and from the best so far, so
+that the same command finds the same whatever the processes.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Data sets that are formulas: populations of other shapes than the shipped ones, the same on every machine.
 
-A conclusion that holds on one city's data may be that city's. These are wide and narrow, steep and flat, with
-many modes and with items that nobody holds.
+A conclusion that holds on one city's data may be that city's. These are wide and narrow, steep and
+flat, with many modes and with items that nobody holds.
 """
 
 from collections.abc import Callable
@@ -17,8 +17,9 @@ __all__ = ["WORLDS", "world"]
 def ipums_like() -> Dataset:
     """Return the 102 largest US cities raised to the power at which the sum of f squared is 0.064.
 
-    The paper's IPUMS has 102 items and 389,894 users. Its Table I has an error of 5.3e-4 where the answer is
-    uniform, whose error is (sum f^2 - 1/d)/d: hence 0.064. The cities as they are have 0.032.
+    The paper's IPUMS has 102 items and 389,894 users. Its Table I has an error of 5.3e-4 where the
+    answer is uniform, whose error is (sum f^2 - 1/d)/d: hence 0.064. The cities as they are have
+    0.032.
     """
     cities = load_dataset("cities")
     shares = _powered(cities.counts.astype(np.float64), 0.064)
@@ -28,9 +29,9 @@ def ipums_like() -> Dataset:
 def fire_like() -> Dataset:
     """Return 80 busy items and a tail of 410, raised to the power at which the sum of f squared is 0.0198.
 
-    The paper's Fire has 490 items and 667,574 users; 0.0198 follows from its Table I as for `ipums_like`. The busy
-    items are the mid-quantiles exp(-0.45 ln(1/u - 1)/1.702) of a logistic law near the lognormal of sd 0.45, and each
-    item of the tail has 0.98 of the one before.
+    The paper's Fire has 490 items and 667,574 users; 0.0198 follows from its Table I as for
+    `ipums_like`. The busy items are the mid-quantiles exp(-0.45 ln(1/u - 1)/1.702) of a logistic
+    law near the lognormal of sd 0.45, and each item of the tail has 0.98 of the one before.
     """
     u = (np.arange(80)[::-1] + 0.5) / 80
     busy = np.exp(-0.45 * np.log(1 / u - 1) / 1.702)  # a normal quantile is near a logistic one over 1.702

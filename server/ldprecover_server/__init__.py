@@ -1,7 +1,7 @@
 """The server: takes reports over HTTP into a database, serves frequencies and recoveries.
 
-`Application` is loaded when it is first used: its messages are made from the protocols that are there by then, those
-of plugins among them.
+`Application` is loaded when it is first used: its messages are made from the protocols that are
+there by then, those of plugins among them.
 """
 
 from importlib import import_module

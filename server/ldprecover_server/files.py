@@ -16,8 +16,8 @@ _OF_A_CHILD = 2  # the pipes to and from it
 def most_connections(wanted: int, children: int) -> int:
     """Return how many of the connections wanted there may be, in a server process with so many child processes.
 
-    The soft limit on open files is raised as far as that takes and the hard one allows. Raises OSError where too few
-    are left.
+    The soft limit on open files is raised as far as that takes and the hard one allows. Raises
+    OSError where too few are left.
     """
     others = _OTHERS + _OF_A_CHILD * children
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -108,13 +108,13 @@ class _Batch:
 class Ingest:
     """Stores submissions in groups: one writer a process, one group at a time.
 
-    There is no timer: while one group commits, the next gathers, at most `group_bytes` of it, and at most
-    `group_cells` items to hash, so that none is counted for long. A
-    submission is answered when the transaction that holds it is on disk. At most `max_waiting`
-    submissions wait, each at most `waiting_seconds`; then it is answered that its outcome is not
-    known, and dropped if no group has it yet. A commit that fails for want of the database is tried
-    again for as long. The event loop and the writer meet once a group, not once a submission: every
-    meeting costs a change of thread. While anyone waits the writer takes group after group by itself.
+    There is no timer: while one group commits, the next gathers, at most `group_bytes` of it, and
+    at most `group_cells` items to hash, so that none is counted for long. A submission is answered
+    when the transaction that holds it is on disk. At most `max_waiting` submissions wait, each at
+    most `waiting_seconds`; then it is answered that its outcome is not known, and dropped if no
+    group has it yet. A commit that fails for want of the database is tried again for as long. The
+    event loop and the writer meet once a group, not once a submission: every meeting costs a change
+    of thread. While anyone waits the writer takes group after group by itself.
     """
 
     def __init__(
@@ -268,7 +268,8 @@ class Ingest:
             _log.warning("a group of %d submissions was not stored: %s", len(group), error)
             return error
         except Exception:  # noqa: BLE001
-            # The writer must outlive a fault in one group: its submissions are answered, the next go on.
+            # The writer must outlive a fault in one group: its submissions are answered, the next
+            # go on.
             _log.exception("a group of %d submissions failed", len(group))
             return StoreUnavailableError("the server failed to store the submission")
         self._count(batches, outcomes)

@@ -17,9 +17,9 @@ T = TypeVar("T")
 class Lane:
     """At most `threads` calls of one kind at a time, and at most `waiting` that wait for their turn.
 
-    So one kind of call cannot keep another kind waiting. When a caller is cancelled, its call is not made if it waits
-    still; one that has begun keeps its place until it ends, so that callers who come and go cannot have more
-    under way. For use in one event loop.
+    So one kind of call cannot keep another kind waiting. When a caller is cancelled, its call is
+    not made if it waits still; one that has begun keeps its place until it ends, so that callers
+    who come and go cannot have more under way. For use in one event loop.
     """
 
     def __init__(self, threads: int, waiting: int = sys.maxsize) -> None:

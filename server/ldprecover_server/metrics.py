@@ -174,8 +174,8 @@ class Metrics:
 class Requests:
     """Requests by method, route and status, in plain numbers until they are published.
 
-    A metric that processes share costs about a microsecond a change, and a request changes three: more than all
-    else that is done around it. `count` is for one thread, `publish` for any.
+    A metric that processes share costs about a microsecond a change, and a request changes three:
+    more than all else that is done around it. `count` is for one thread, `publish` for any.
     """
 
     def __init__(self, total: Counter, seconds: Histogram) -> None:

@@ -29,14 +29,15 @@ from ldprecover_server.store import Store
 
 __all__ = ["serve", "worker"]
 
-# A worker that gives no sign of life for so long is killed and replaced. It gives none while it starts, and on a busy
-# machine that takes longer than uvicorn's 5 seconds: none would ever come up.
+# A worker that gives no sign of life for so long is killed and replaced. It gives none while it
+# starts, and on a busy machine that takes longer than uvicorn's 5 seconds: none would ever come up.
 _WORKER_SECONDS = 30
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # of <malloc.h>
 
-# New connections that one turn of the event loop takes. uvloop takes one of each listening socket: behind a thousand
-# strangers who come again and again, whoever comes next would wait for a thousand turns.
+# New connections that one turn of the event loop takes. uvloop takes one of each listening socket:
+# behind a thousand strangers who come again and again, whoever comes next would wait for a thousand
+# turns.
 _ACCEPTED = 16
 _UNSENT_BYTES = 1 << 16  # of a connection that the system takes beside what is on its way
 
@@ -44,7 +45,8 @@ _UNSENT_BYTES = 1 << 16  # of a connection that the system takes beside what is 
 def serve(settings: Settings) -> None:
     """Serve until SIGINT or SIGTERM, then commit and answer what is under way.
 
-    Raises ConfigurationError when the settings cannot work, OSError where the system allows too few open files.
+    Raises ConfigurationError when the settings cannot work, OSError where the system allows too few
+    open files.
     """
     try:
         plugins.load(settings.plugins)
@@ -88,7 +90,8 @@ def serve(settings: Settings) -> None:
                 _Supervisor(config, sockets=[listener]).run()
             return
         server = _Server(config)
-        # From the first line on: uvicorn takes signals only once its loop runs, and raises them again at the end.
+        # From the first line on: uvicorn takes signals only once its loop runs, and raises them
+        # again at the end.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, server.handle_exit)
         server.run(sockets=[listener, *(listener.dup() for _ in range(_ACCEPTED - 1))])
@@ -97,8 +100,9 @@ def serve(settings: Settings) -> None:
 def _give_back_memory() -> None:
     """Have glibc give blocks of a megabyte and more back to the system when they are freed.
 
-    It would keep as many as it ever had to give at one time, for each thread: large answers and bodies would seem to
-    be held long after they are gone. Other C libraries have no such call, and no such habit.
+    It would keep as many as it ever had to give at one time, for each thread: large answers and
+    bodies would seem to be held long after they are gone. Other C libraries have no such call, and
+    no such habit.
     """
     with contextlib.suppress(AttributeError, OSError):
         mallopt = ctypes.CDLL(None).mallopt
@@ -125,7 +129,8 @@ def _claimed(settings: Settings) -> Store:
 
 def _application(settings: Settings, store: Store) -> ASGIApp:
     """Return the application over a store that has its place; its lifespan closes the store."""
-    # Not before plugins are loaded: what the application takes and answers is made from the protocols there are.
+    # Not before plugins are loaded: what the application takes and answers is made from the
+    # protocols there are.
     from ldprecover_server.app import Application
 
     _give_back_memory()
@@ -133,8 +138,8 @@ def _application(settings: Settings, store: Store) -> ASGIApp:
     store.prepare()
     kernels.warm_up()
     app = Application(settings, store)
-    # What start-up made lives as long as the process: full collections need not walk it, which would stop
-    # every request for tens of milliseconds each time.
+    # What start-up made lives as long as the process: full collections need not walk it, which
+    # would stop every request for tens of milliseconds each time.
     gc.collect()
     gc.freeze()
     return app
@@ -161,7 +166,8 @@ class _Supervisor(Multiprocess):
         super().handle_term()
 
     def terminate_all(self) -> None:
-        # The workers close their ends: with this one nobody listens any more, and new clients are turned away.
+        # The workers close their ends: with this one nobody listens any more, and new clients are
+        # turned away.
         for listener in self.sockets:
             listener.close()
         super().terminate_all()
@@ -190,8 +196,8 @@ def _listen(host: str, port: int) -> socket.socket:
             f"cannot listen on {host} port {port}: {reason}; try --port 0, which takes a free one{there}"
         ) from error
 
-    # Connections inherit it. Else writing megabytes of each answer that nobody reads into the system's memory keeps
-    # the server busy for seconds.
+    # Connections inherit it. Else writing megabytes of each answer that nobody reads into the
+    # system's memory keeps the server busy for seconds.
     if hasattr(socket, "TCP_NOTSENT_LOWAT"):
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
     return listener

@@ -52,7 +52,8 @@ def _origin(value: str) -> str:
 class Settings(BaseSettings):
     """What an operator may set.
 
-    Raises ConfigurationError where a variable of the environment is not one of these, but has a name much like one.
+    Raises ConfigurationError where a variable of the environment is not one of these, but has a
+    name much like one.
     """
 
     model_config = SettingsConfigDict(env_prefix=_PREFIX, extra="forbid", frozen=True)

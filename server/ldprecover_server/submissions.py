@@ -62,8 +62,8 @@ class Submissions:
     ) -> tuple[int, bool]:
         """Store checked, packed reports durably; return how many, and whether they had been stored before.
 
-        Raises TooManyReportsError, ReportKeyNeededError, RateLimitedError, WrongTriesError, ReportError, and what
-        `Ingest.submit` raises.
+        Raises TooManyReportsError, ReportKeyNeededError, RateLimitedError, WrongTriesError,
+        ReportError, and what `Ingest.submit` raises.
         """
         reports = len(packed) // round.oracle.report_size
         if reports > 1 or sender.key is not None:

@@ -71,7 +71,8 @@ def olh_buckets(seeds: UInt32Array, items: UInt32Array, g: int) -> UInt32Array:
 def walsh_hadamard(values: Int64Array) -> Int64Array:
     """Return t(u) = sum_y (-1)^popcount(u & y) values(y), for u from 0 to K - 1, of K = 2^b integers, in O(K b).
 
-    Exact for values of at least 0 whose sum is below 2^63. Raises ValueError unless K is a power of two.
+    Exact for values of at least 0 whose sum is below 2^63. Raises ValueError unless K is a power of
+    two.
     """
     if values.ndim != 1 or values.size.bit_count() != 1:
         raise ValueError(f"values must be a vector of 2^b numbers, not of shape {values.shape}")
@@ -88,7 +89,8 @@ def walsh_hadamard_floats(values: FloatArray) -> FloatArray:
 def backend() -> str:
     """Return what counts: "numpy" or "numba".
 
-    Raises ParameterError when LDPRECOVER_KERNELS names neither, or numba where it cannot be imported.
+    Raises ParameterError when LDPRECOVER_KERNELS names neither, or numba where it cannot be
+    imported.
     """
     return "numpy" if _counting() is numpy_ else "numba"
 

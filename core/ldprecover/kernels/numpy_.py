@@ -33,7 +33,8 @@ def grr_counts(items: UInt32Array, d: int) -> Int64Array:
     """Return how often each item 0..d-1 occurs; an item outside raises IndexError."""
     counts = np.zeros(d, dtype=np.int64)
     for start in range(0, len(items), _CHUNK):
-        # Where all operands have the table's type, np.add.at takes two thirds of np.bincount's time.
+        # Where all operands have the table's type, np.add.at takes two thirds of np.bincount's
+        # time.
         np.add.at(counts, items[start : start + _CHUNK].astype(np.intp), np.int64(1))
     return counts
 
@@ -245,8 +246,8 @@ class _LineCounter:
 def walsh_hadamard(values: Int64Array) -> Int64Array:
     """Return the Walsh-Hadamard transform of 2^b numbers from 0, exactly.
 
-    The matrix is the Kronecker product of three of about 2^(b/3) rows each. numpy multiplies by those in floats,
-    three times as fast as it adds and subtracts integers in b passes.
+    The matrix is the Kronecker product of three of about 2^(b/3) rows each. numpy multiplies by
+    those in floats, three times as fast as it adds and subtracts integers in b passes.
     """
     if int(values.sum()) >= _EXACT:  # no sum on the way is larger: below it all of them are floats without rounding
         high = walsh_hadamard(values >> _HALF)

@@ -62,9 +62,10 @@ def frequency_oracle(
 ) -> FrequencyOracle:
     """Return the oracle named `protocol`.
 
-    `parameter` is the protocol's own integer parameter, for olh the hash range; None takes its default, ceil(e^eps +
-    1). `given_seeds` is the number of public seeds that tickets pick from; with None users draw their own. Raises
-    ParameterError for an unknown protocol, a parameter outside its range, or given seeds where there are none.
+    `parameter` is the protocol's own integer parameter, for olh the hash range; None takes its
+    default, ceil(e^eps + 1). `given_seeds` is the number of public seeds that tickets pick from;
+    with None users draw their own. Raises ParameterError for an unknown protocol, a parameter
+    outside its range, or given seeds where there are none.
     """
     kind = _kind(protocol)
     given = () if given_seeds is None else (given_seeds,)
@@ -91,8 +92,8 @@ def own_parameters() -> dict[str, tuple[OwnParameter, ...]]:
 def own_parameter(protocol: str, given: Mapping[str, int | None]) -> tuple[int | None, int | None]:
     """Return the protocol's own parameter and the number of given seeds, of those given by name.
 
-    Either is None where it is not given, or None. Raises ParameterError for an unknown protocol, and for a parameter
-    that is another's.
+    Either is None where it is not given, or None. Raises ParameterError for an unknown protocol,
+    and for a parameter that is another's.
     """
     own = _kind(protocol).parameter
     for name, value in given.items():

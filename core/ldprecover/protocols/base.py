@@ -26,11 +26,13 @@ _CHUNK = 1 << 22  # (report, item) pairs of the reports that are drawn at once
 class FrequencyOracle(CraftedReports):
     """A pure LDP protocol for frequencies (Wang et al., USENIX Security 2017).
 
-    Everything after counting needs only `p`, `q` and the support counts: p = P(v in S(z)) for a user
-    who holds v, q = the same for a user who does not. Where `traits.pure` is false, q is the same for all items but
-    only on average, and the protocol has its own way from counts to estimates.
+    Everything after counting needs only `p`, `q` and the support counts: p = P(v in S(z)) for a
+    user who holds v, q = the same for a user who does not. Where `traits.pure` is false, q is the
+    same for all items but only on average, and the protocol has its own way from counts to
+    estimates.
 
-    Counts are read off a summary of the reports that adds. For most protocols the summary is the counts.
+    Counts are read off a summary of the reports that adds. For most protocols the summary is the
+    counts.
     """
 
     @property
@@ -115,8 +117,8 @@ class FrequencyOracle(CraftedReports):
     def support_size_law(self) -> FloatArray:
         """Return P(k) for k = 0..d: the law of the number of items that an honest report supports.
 
-        Whatever its user's item is; under an ideal hash where the protocol hashes. Raises ParameterError where
-        it depends on the item, or is not known.
+        Whatever its user's item is; under an ideal hash where the protocol hashes. Raises
+        ParameterError where it depends on the item, or is not known.
         """
         if self.fixed_size is not None:
             law = np.zeros(self.domain_size + 1)
@@ -186,7 +188,8 @@ class FrequencyOracle(CraftedReports):
     def honest_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
         """Return a tally of honest reports, drawn from its exact law, where true_counts[v] users hold item v.
 
-        Raises ParameterError unless there is a whole number of users, at least 0, for each of the d items.
+        Raises ParameterError unless there is a whole number of users, at least 0, for each of the d
+        items.
         """
         return self._tally(self.perturb, self._true_counts(true_counts), rng)
 

@@ -32,8 +32,8 @@ _SLIGHT = 1e-9
 class CraftedReports(LocalRandomiser):
     """Reports that malicious users make of nothing but their wishes, and what such reports support on average.
 
-    pi(v) is the expected share of the malicious reports that support item v: under an ideal hash, for a protocol
-    that hashes.
+    pi(v) is the expected share of the malicious reports that support item v: under an ideal hash,
+    for a protocol that hashes.
     """
 
     crafted_model: ClassVar[str | None] = None
@@ -63,8 +63,8 @@ class CraftedReports(LocalRandomiser):
     def displacements(self) -> tuple[float, ...]:
         """Return by how much less than q malicious reports may support an item that they are not for.
 
-        Each value is one that a recovery considers; none where they support it as honest reports do. Raises
-        ParameterError where it is not known.
+        Each value is one that a recovery considers; none where they support it as honest reports
+        do. Raises ParameterError where it is not known.
         """
         displaced = self.q - self.encoded_others() / (self.domain_size - 1)
         return (displaced,) if displaced > _SLIGHT * self.q else ()
@@ -76,11 +76,14 @@ class CraftedReports(LocalRandomiser):
 
         `aim` says what the report is to be beside that, in as far as the protocol leaves a choice:
 
-        - "most": as many wanted items as a report can support; beside them, the size of an honest one;
-        - "balanced": the most wanted items less one for each item that the size is off an honest one's;
+        - "most": as many wanted items as a report can support; beside them, the size of an honest
+          one;
+        - "balanced": the most wanted items less one for each item that the size is off an honest
+          one's;
         - "honest": of a size drawn as honest reports have them, in the first place.
 
-        `search` is of protocols whose users search for a seed; "exhaustive" belongs to the aim "most".
+        `search` is of protocols whose users search for a seed; "exhaustive" belongs to the aim
+        "most".
         """
         raise self._lacks("crafted reports")
 
@@ -89,7 +92,8 @@ class CraftedReports(LocalRandomiser):
     ) -> tuple[float, float]:
         """Return how many of its r wanted items, and of the others, a report of `craft` supports on average.
 
-        The items of a kind are alike. `m` is the number of reports: good seeds of an exhaustive search run out.
+        The items of a kind are alike. `m` is the number of reports: good seeds of an exhaustive
+        search run out.
         """
         raise self._lacks("a law of crafted reports")
 
@@ -98,8 +102,8 @@ class CraftedReports(LocalRandomiser):
     ) -> FloatArray:
         """Return pi, for each of d items the expected share of m reports of `craft` that support it.
 
-        `included` is w(v) = P(v in W) of a report's wanted items W, which are one item drawn by these
-        weights (r = 1) or a uniformly random set of r of the items where w is positive.
+        `included` is w(v) = P(v in W) of a report's wanted items W, which are one item drawn by
+        these weights (r = 1) or a uniformly random set of r of the items where w is positive.
         """
         return _alike(included, r, *self.expected_hits(r, aim=aim, search=search, m=m))
 

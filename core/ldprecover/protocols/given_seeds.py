@@ -35,14 +35,16 @@ _NEGLIGIBLE = 1e-12  # sizes less likely than this are left out of an expectatio
 class GivenSeedsOLH(OLH):
     """Optimised local hashing with M given seeds: a report's seed is one of a public list, picked by its ticket.
 
-    Who may choose no seed cannot search for one. Given the seed a report is drawn as OLH's is, so it satisfies
-    epsilon-LDP whatever the list, and whoever picks from it. Without a ticket a seed is drawn evenly from the list.
+    Who may choose no seed cannot search for one. Given the seed a report is drawn as OLH's is, so
+    it satisfies epsilon-LDP whatever the list, and whoever picks from it. Without a ticket a seed
+    is drawn evenly from the list.
 
-    Items v and w are in one bucket under a share coll(v, w) of the list, which is not 1/g but known. A user of item w
-    supports v with probability q + (p - q) K(v, w), where K(v, w) = (g coll(v, w) - 1)/(g - 1). The estimate is
-    K^-1 (C/n - q)/(p - q): unbiased, for this list and no other. Near f = 0 its variance is OLH's times the diagonal
-    of K^-1, which is about 1/(1 - d/(M(g-1))) (Marchenko and Pastur), so M(g-1) is at least 2d. Laws here are exact
-    for the list, not under an ideal hash.
+    Items v and w are in one bucket under a share coll(v, w) of the list, which is not 1/g but
+    known. A user of item w supports v with probability q + (p - q) K(v, w), where K(v, w) = (g
+    coll(v, w) - 1)/(g - 1). The estimate is K^-1 (C/n - q)/(p - q): unbiased, for this list and no
+    other. Near f = 0 its variance is OLH's times the diagonal of K^-1, which is about
+    1/(1 - d/(M(g-1))) (Marchenko and Pastur), so M(g-1) is at least 2d. Laws here are exact for the
+    list, not under an ideal hash.
 
     Raises ParameterError for M outside 64 to 4,096, for M(g-1) < 2d, and for d^2 M g above 2^32.
     """
@@ -108,8 +110,9 @@ class GivenSeedsOLH(OLH):
     def variance(self, frequencies: ArrayLike, n: int) -> FloatArray:
         """Return Var f~(v) at true frequencies f of the d items, from n honest reports: exact.
 
-        Where they sum to less than one, the rest is of items outside; where to more, they are scaled to one. Of a
-        single number it is Lemma 2's variance times the greatest entry of K^-1's diagonal.
+        Where they sum to less than one, the rest is of items outside; where to more, they are
+        scaled to one. Of a single number it is Lemma 2's variance times the greatest entry of
+        K^-1's diagonal.
         """
         f, its = np.asarray(frequencies, dtype=np.float64), self._collisions
         if f.ndim == 0:
@@ -220,7 +223,8 @@ class GivenSeedsOLH(OLH):
     ) -> Reports:
         """Return the given seeds, and of each the bucket that holds a wished number of targets, or nearest to it.
 
-        The number is from Binomial(r, rate); the smaller of two as near, and a random one of several buckets.
+        The number is from Binomial(r, rate); the smaller of two as near, and a random one of
+        several buckets.
         """
         places = self._pick(m, rng)
         wishes = rng.binomial(targets.size, rate, size=m)

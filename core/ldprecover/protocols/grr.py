@@ -95,9 +95,9 @@ class GRR(FrequencyOracle):
     def honest_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
         """Return a tally of honest reports, drawn from its exact law in O(d).
 
-        A user reports its own item with probability p - q and a uniform one of all d items otherwise,
-        which is p on its own and q = (1 - p + q)/d on each other. The count of the first kind is binomial for
-        each item, the rest of the reports are multinomial over all of them.
+        A user reports its own item with probability p - q and a uniform one of all d items
+        otherwise, which is p on its own and q = (1 - p + q)/d on each other. The count of the first
+        kind is binomial for each item, the rest of the reports are multinomial over all of them.
         """
         held, d = self._true_counts(true_counts), self.domain_size
         n = int(held.sum())

@@ -1,8 +1,8 @@
 """Harmony: the mean of numbers in [-1, 1], as frequencies of two items (Nguyen et al., 2016; paper, VII-A).
 
-A user's number becomes -1 or 1 at random, so that its mean stays what it was, and is then perturbed by
-GRR over these two items. So a round for numbers is a GRR round over ITEMS: its reports, store and
-recovery are those of every round, and its mean is the difference of its two frequencies.
+A user's number becomes -1 or 1 at random, so that its mean stays what it was, and is then perturbed
+by GRR over these two items. So a round for numbers is a GRR round over ITEMS: its reports, store
+and recovery are those of every round, and its mean is the difference of its two frequencies.
 """
 
 import math
@@ -33,8 +33,8 @@ def is_for_numbers(parameters: RoundParameters) -> bool:
 def round_numbers(numbers: ArrayLike, rng: np.random.Generator | None = None) -> Int64Array:
     """Return for each number x in [-1, 1] the index of 1 with probability (1 + x)/2, else that of -1.
 
-    The result is an item for GRR to perturb; by itself it protects nothing. `rng` None draws from the
-    operating system. Raises ParameterError unless it is a vector of numbers in [-1, 1].
+    The result is an item for GRR to perturb; by itself it protects nothing. `rng` None draws from
+    the operating system. Raises ParameterError unless it is a vector of numbers in [-1, 1].
     """
     try:
         values = np.asarray(numbers, dtype=np.float64)
@@ -50,8 +50,8 @@ def round_numbers(numbers: ArrayLike, rng: np.random.Generator | None = None) ->
 class Mean:
     """The unbiased mean of n users' numbers, never clipped, and its standard error.
 
-    The error is that of rounding and perturbing: sqrt((c^2 - mean^2)/n) with c = 1/(p - q), a little
-    too large unless all numbers are equal, since they are not known one by one.
+    The error is that of rounding and perturbing: sqrt((c^2 - mean^2)/n) with c = 1/(p - q), a
+    little too large unless all numbers are equal, since they are not known one by one.
     """
 
     value: float

@@ -30,15 +30,16 @@ _IMPROBABLE = 1e-9
 class HR(FrequencyOracle):
     """Hadamard response, in its form for epsilon up to about 1 (Acharya, Sun and Zhang, AISTATS 2019).
 
-    The Hadamard matrix has K = 2^ceil(log2(d+1)) columns and the entry (-1)^popcount(i & y) in row i and column y. A
-    report is a column: with probability p = e^eps/(1+e^eps) one of the K/2 that have +1 in row v + 1 of the user's item
-    v, else one of the K/2 others, uniformly. It supports the items in whose rows it has +1. Two rows agree in half of
-    the columns, so q = 1/2.
+    The Hadamard matrix has K = 2^ceil(log2(d+1)) columns and the entry (-1)^popcount(i & y) in row
+    i and column y. A report is a column: with probability p = e^eps/(1+e^eps) one of the K/2 that
+    have +1 in row v + 1 of the user's item v, else one of the K/2 others, uniformly. It supports
+    the items in whose rows it has +1. Two rows agree in half of the columns, so q = 1/2.
 
-    The summary is the histogram of the columns. One fast Walsh-Hadamard transform of it gives the counts:
-    C(v) = (n + sum_y h(y) (-1)^popcount((v+1) & y))/2.
+    The summary is the histogram of the columns. One fast Walsh-Hadamard transform of it gives the
+    counts: C(v) = (n + sum_y h(y) (-1)^popcount((v+1) & y))/2.
 
-    Column 0 is +1 in every row: it supports every item. An honest report is that one with probability 2p/K.
+    Column 0 is +1 in every row: it supports every item. An honest report is that one with
+    probability 2p/K.
     """
 
     protocol = "hr"
@@ -89,7 +90,8 @@ class HR(FrequencyOracle):
     def _columns_of(self, held: Int64Array, odd: BoolArray, words: UInt64Array) -> UInt32Array:
         """Return uniformly random columns with -1 in the item's row where `odd`, else +1.
 
-        A random column of the other kind has its bit changed that is the row's lowest: that pairs the two kinds.
+        A random column of the other kind has its bit changed that is the row's lowest: that pairs
+        the two kinds.
         """
         rows = (held + 1).astype(np.uint32)
         columns = (words & np.uint64(self.summary_size - 1)).astype("<u4")
@@ -158,8 +160,8 @@ class HR(FrequencyOracle):
     def others_law(self, items: Int64Array) -> FloatArray:
         """As the contract has it, where no other item's row is a sum modulo 2 of the rows of these.
 
-        Then the entry in the user's row tells nothing of theirs, and the columns are as good as uniformly random.
-        Raises ParameterError where one is.
+        Then the entry in the user's row tells nothing of theirs, and the columns are as good as
+        uniformly random. Raises ParameterError where one is.
         """
         span = _sums(_basis(items + 1))
         if not np.isin(span[span <= self.domain_size], items + 1).all():
@@ -183,8 +185,8 @@ class HR(FrequencyOracle):
     def population_tally(self, weights: FloatArray, n: int, rng: np.random.Generator) -> Tally:
         """Return a tally of n honest reports, drawn from its exact law in O(K log K), however many they are.
 
-        Of an item drawn from the weights a report is column y with probability (2/K)(1 - p + (2p-1) F(y)), where F(y)
-        is the weight of the items that the column supports.
+        Of an item drawn from the weights a report is column y with probability (2/K)(1 - p + (2p-1)
+        F(y)), where F(y) is the weight of the items that the column supports.
         """
         rows = np.zeros(self.summary_size)
         rows[1 : self.domain_size + 1] = weights
@@ -216,9 +218,9 @@ class HR(FrequencyOracle):
     ) -> Reports:
         """Return columns, but 0, that support most of the wanted items, drawn evenly: all of them where one does.
 
-        They are the solutions y of popcount((v+1) & y) = 0 modulo 2 for the wanted items v, linear equations over
-        GF(2): nothing is searched. Where 0 is the only one, the best of the other columns. Whatever the aim: they
-        are columns as honest ones are, and of such sizes.
+        They are the solutions y of popcount((v+1) & y) = 0 modulo 2 for the wanted items v, linear
+        equations over GF(2): nothing is searched. Where 0 is the only one, the best of the other
+        columns. Whatever the aim: they are columns as honest ones are, and of such sizes.
         """
         found = np.empty(len(wanted), "<u4")
         if not found.size:

@@ -234,7 +234,8 @@ class OLH(FrequencyOracle):
     ) -> Reports:
         """Return random buckets, and of each user's own seeds one that hashes a wished number of targets there.
 
-        The number is from Binomial(r, rate); the seed with the nearest to it, the smaller of two as near.
+        The number is from Binomial(r, rate); the seed with the nearest to it, the smaller of two as
+        near.
         """
         wishes = rng.binomial(targets.size, rate, size=m)
         buckets = rng.integers(self.hash_range, size=m, dtype=np.uint32)

@@ -21,8 +21,8 @@ _LIKELY = 1e-18  # numbers of ones less likely than this are left out of an expe
 class PaddedReports(FrequencyOracle):
     """A protocol whose packed reports are bit vectors, any of them or all of `fixed_size` ones.
 
-    Its own are bits that are independent given the user's item, or `fixed_size` of them. What malicious users
-    make of such reports is the same for every one of these protocols.
+    Its own are bits that are independent given the user's item, or `fixed_size` of them. What
+    malicious users make of such reports is the same for every one of these protocols.
     """
 
     crafted_model = "padded"
@@ -44,8 +44,9 @@ class PaddedReports(FrequencyOracle):
     ) -> Reports:
         """Return the wanted items and a uniformly random set of others, drawn afresh for each report.
 
-        Up to L = floor(p + (d-1)q) ones, or the honest number where that is the aim or the protocol fixes it.
-        Where the ones are fewer than the wanted items they are a random subset of those; with L, never.
+        Up to L = floor(p + (d-1)q) ones, or the honest number where that is the aim or the protocol
+        fixes it. Where the ones are fewer than the wanted items they are a random subset of those;
+        with L, never.
         """
         m, r = wanted.shape
         sizes = self._honest_sizes(m, rng) if aim == "honest" else np.full(m, self._ones(r))
@@ -136,8 +137,8 @@ def _lowest_keys(
 ) -> UInt8Array:
     """Return packed rows whose ones are the places of the `sizes[i]` lowest of d keys.
 
-    Keys are random from [0, 1), so that their lowest are a uniformly random set; `change(keys, users)`
-    may move some of those users' keys, in place, so that they come first or last.
+    Keys are random from [0, 1), so that their lowest are a uniformly random set; `change(keys,
+    users)` may move some of those users' keys, in place, so that they come first or last.
     """
     rows = np.empty((len(sizes), -(-d // 8)), dtype=np.uint8)
     step = max(1, _CELLS // d)

@@ -12,10 +12,11 @@ class Traits:
     """What holds of every report of a protocol, whatever its parameters.
 
     - `one_item`: it supports exactly one item.
-    - `independent_bits`: which items it supports is independent item by item, given the item its user
-      holds; for a protocol that hashes, under an ideal hash.
+    - `independent_bits`: which items it supports is independent item by item, given the item its
+      user holds; for a protocol that hashes, under an ideal hash.
     - `seeded`: it carries a hash seed of 32 uniform bits that its user draws.
-    - `pure`: each of p and q is one number for all items, so that an item's count alone gives its estimate.
+    - `pure`: each of p and q is one number for all items, so that an item's count alone gives its
+      estimate.
     - `extremal`: it is e^epsilon times as likely under an item that it supports as under any other
       (an extremal mechanism: Kairouz et al., NIPS 2014); given its seed, where it has one.
     """
@@ -41,8 +42,8 @@ class OwnParameter:
 class Column:
     """An array of the JSON form: one value a report.
 
-    Integers are from 0 to `limit` - 1. Strings are of `limit` characters 0 or 1, `ones` of them 1 where that is
-    given. `noun` is what one value is called; `reason` says what a bad one is told.
+    Integers are from 0 to `limit` - 1. Strings are of `limit` characters 0 or 1, `ones` of them 1
+    where that is given. `noun` is what one value is called; `reason` says what a bad one is told.
     """
 
     name: str
@@ -83,8 +84,8 @@ class Column:
 class ReportForms:
     """The forms of a protocol's reports in words and by example, for whoever writes a client.
 
-    `json` and `packed` are a sentence each, `values` the JSON schema of one value of each column, `example` a
-    JSON body.
+    `json` and `packed` are a sentence each, `values` the JSON schema of one value of each column,
+    `example` a JSON body.
     """
 
     json: str

@@ -54,7 +54,8 @@ class LocalRandomiser(ABC):
     their packed bytes. A report supports some of the items, S(z).
 
     A protocol may have one integer parameter of its own: `parameter` names it, a field of the same
-    name holds it, `parameter_range` are its least and greatest values, `parameter_meaning` is one line on it.
+    name holds it, `parameter_range` are its least and greatest values, `parameter_meaning` is one
+    line on it.
 
     Raises ParameterError when a parameter is outside its range.
     """
@@ -119,7 +120,8 @@ class LocalRandomiser(ABC):
     def likelihood_ratio(self) -> float | None:
         """P(z | v)/P(z | w) for an item v that z supports and an item w that it does not.
 
-        One number for all reports and items: e^eps of an extremal protocol, else None unless the protocol says it.
+        One number for all reports and items: e^eps of an extremal protocol, else None unless the
+        protocol says it.
         """
         return math.exp(self.epsilon) if self.traits.extremal else None
 
@@ -165,7 +167,8 @@ class LocalRandomiser(ABC):
     def check_submission(self, reports: Reports) -> None:
         """Raise ReportError for checked reports that honest users send together less than once in 10^9.
 
-        They are of one submission. What is that improbable is the protocol's own; most have nothing.
+        They are of one submission. What is that improbable is the protocol's own; most have
+        nothing.
         """
         return
 
@@ -206,7 +209,8 @@ class LocalRandomiser(ABC):
     def with_seeds(self, seeds: ArrayLike) -> Self:
         """Return the protocol as users have it to whom these seeds were given: each report takes the next of them.
 
-        Raises ParameterError for a protocol without given seeds, and ReportError for a seed that is not one of them.
+        Raises ParameterError for a protocol without given seeds, and ReportError for a seed that is
+        not one of them.
         """
         raise self._lacks("given seeds")
 
@@ -223,7 +227,8 @@ class LocalRandomiser(ABC):
     def from_columns(self, values: Sequence[list[Any]]) -> Reports:
         """Return the reports in columns of equal length, at least one of them, the values each of their column's kind.
 
-        Integers are in their column's range, strings are checked here: raises ReportError for the first bad one.
+        Integers are in their column's range, strings are checked here: raises ReportError for the
+        first bad one.
         """
 
     def _items(self, items: ArrayLike) -> Int64Array:

@@ -1,12 +1,13 @@
 """What a search for hash seeds finds, exactly, under an ideal hash.
 
-A user hashes the d items under `budget` random seeds. A bucket of a seed is a cell (h, o): it holds h
-of the r items the user wants, and o of the d - r others. The user takes a best cell, by an order that
-it has of them. Under an ideal hash each item falls into one of g buckets independently and uniformly,
-so the cells of one seed's g buckets are pairs of Poisson(r/g) and Poisson((d-r)/g) variables, each kind
-conditioned on its sum. With w(h, o) the Poisson probabilities of the cells from the k-th best down,
-P(the best of a seed is no better than the k-th) is the coefficient of x^r y^(d-r) in W(x, y)^g, over
-that of the law of all cells; and of the best of `budget` independent seeds, its power `budget`.
+A user hashes the d items under `budget` random seeds. A bucket of a seed is a cell (h, o): it holds
+h of the r items the user wants, and o of the d - r others. The user takes a best cell, by an order
+that it has of them. Under an ideal hash each item falls into one of g buckets independently and
+uniformly, so the cells of one seed's g buckets are pairs of Poisson(r/g) and Poisson((d-r)/g)
+variables, each kind conditioned on its sum. With w(h, o) the Poisson probabilities of the cells
+from the k-th best down, P(the best of a seed is no better than the k-th) is the coefficient of x^r
+y^(d-r) in W(x, y)^g, over that of the law of all cells; and of the best of `budget` independent
+seeds, its power `budget`.
 """
 
 import math
@@ -46,7 +47,8 @@ def exhaustive_hits(r: int, g: int, m: int) -> float:
 def sized_law(r: int, d: int, g: int, budget: int, size: int, exact: bool) -> tuple[float, float]:
     """Return E h and E o of the cell that is worth most, by `ldprecover.protocols.size_search.worth`.
 
-    Some dozen transforms of r·d values, 10 ms at d = 490; few seeds, or an unlikely size, take more.
+    Some dozen transforms of r·d values, 10 ms at d = 490; few seeds, or an unlikely size, take
+    more.
     """
     h, o = np.meshgrid(np.arange(1, r + 1), np.arange(d - r + 1), indexing="ij")
     order = np.argsort(-worth(h, h + o, size, exact=exact), axis=None)

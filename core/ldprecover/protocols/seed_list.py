@@ -1,12 +1,13 @@
 """The public list of hash seeds that tickets pick from, and what sharing it does to estimates.
 
-The list of M seeds begins every longer one: seed i is xxHash32 of i, as four little-endian bytes, with the
-seed 0. That is a bijection of 32 bits, so the seeds differ, and nobody can have chosen them to favour an item.
+The list of M seeds begins every longer one: seed i is xxHash32 of i, as four little-endian bytes,
+with the seed 0. That is a bijection of 32 bits, so the seeds differ, and nobody can have chosen
+them to favour an item.
 
-Two items that share a bucket under many seeds of the list are supported together more often than chance has it.
-Over M seeds the share of those under which v and w do, coll(v, w), is known, so the estimate takes it into account:
-K f = (C/n - q)/(p - q) with K(v, w) = (g coll(v, w) - 1)/(g - 1), whose diagonal is 1, and whose other entries tend
-to 0 with 1/sqrt(M(g-1)).
+Two items that share a bucket under many seeds of the list are supported together more often than
+chance has it. Over M seeds the share of those under which v and w do, coll(v, w), is known, so the
+estimate takes it into account: K f = (C/n - q)/(p - q) with K(v, w) = (g coll(v, w) - 1)/(g - 1),
+whose diagonal is 1, and whose other entries tend to 0 with 1/sqrt(M(g-1)).
 """
 
 from collections.abc import Iterator

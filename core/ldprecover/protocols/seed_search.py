@@ -30,8 +30,8 @@ _STRIDE = 0x9E3779B1  # odd, so that its multiples visit every seed once, spread
 def most_hits(seeds: UInt32Array, wanted: UInt32Array, g: int) -> UInt32Array:
     """Return how many of its row's items each seed has in its fullest bucket.
 
-    `seeds` is (m, s), `wanted` (m, r) or (1, r); the result is (m, s), in the smallest unsigned type.
-    Costs s·m·r hashes and s·m·r·min(g, r) byte comparisons.
+    `seeds` is (m, s), `wanted` (m, r) or (1, r); the result is (m, s), in the smallest unsigned
+    type. Costs s·m·r hashes and s·m·r·min(g, r) byte comparisons.
     """
     r = wanted.shape[1]
     small = np.min_scalar_type(g - 1)
@@ -71,7 +71,8 @@ def seeds_near(
 ) -> UInt32Array:
     """Return for each of m users, of `budget` random seeds of its own, the one nearest to its wish.
 
-    The wish is how many of the r items the seed hashes to the user's bucket; the smaller of two as near.
+    The wish is how many of the r items the seed hashes to the user's bucket; the smaller of two as
+    near.
     """
     found = np.empty(len(wishes), dtype=np.uint32)
     for users, seeds in tried_seeds(len(wishes), budget, rng):
@@ -108,10 +109,10 @@ def exhaustive_seeds(
     """Return the m seeds, all distinct, that hash most of the r items to one bucket.
 
     As a rule they are perfect: one seed in g^(r-1) is, so scanning ends after about m g^(r-1) seeds
-    (20,520 users, 10 targets, g = 3: 4·10^8 seeds, seconds). Where `limit` seeds are expected to hold
-    fewer than m perfect ones, all of them are scanned (2^32: minutes) and the best m are taken. The
-    scan begins at a random seed and jumps evenly over the whole range. Seeds are shared only where
-    fewer than m were as good as expected.
+    (20,520 users, 10 targets, g = 3: 4·10^8 seeds, seconds). Where `limit` seeds are expected to
+    hold fewer than m perfect ones, all of them are scanned (2^32: minutes) and the best m are
+    taken. The scan begins at a random seed and jumps evenly over the whole range. Seeds are shared
+    only where fewer than m were as good as expected.
     """
     if m == 0:
         return np.empty(0, dtype=np.uint32)
@@ -155,8 +156,8 @@ def _perfect(seeds: UInt32Array, items: UInt32Array, g: int) -> UInt32Array:
 def _aim(r: int, g: int, m: int, limit: int) -> int:
     """Return the largest k such that `limit` seeds are expected to hold m with k of r items in one bucket.
 
-    The share of such seeds is g P(Bin(r, 1/g) >= k): exact for k > r/2, where two buckets cannot both
-    hold k, and above the share otherwise.
+    The share of such seeds is g P(Bin(r, 1/g) >= k): exact for k > r/2, where two buckets cannot
+    both hold k, and above the share otherwise.
     """
     share = 0.0
     for k in range(r, 1, -1):

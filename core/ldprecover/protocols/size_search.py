@@ -38,10 +38,10 @@ def sized_seeds(
 ) -> tuple[UInt32Array, UInt32Array]:
     """Return for each user a seed, of `budget` random ones of its own, and its bucket that is worth most.
 
-    `wanted` is (m, r), `aims` (m,): the bucket sizes wished for, among all d items. A bucket holds at
-    least one wanted item. Buckets are measured from the most hits down, and a user is done when no
-    bucket of fewer hits could be worth more: some dozen of them, so that the d items are hashed under
-    those seeds alone.
+    `wanted` is (m, r), `aims` (m,): the bucket sizes wished for, among all d items. A bucket holds
+    at least one wanted item. Buckets are measured from the most hits down, and a user is done when
+    no bucket of fewer hits could be worth more: some dozen of them, so that the d items are hashed
+    under those seeds alone.
     """
     m = len(wanted)
     seeds, buckets = np.empty(m, dtype=np.uint32), np.empty(m, dtype=np.uint32)

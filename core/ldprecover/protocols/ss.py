@@ -31,9 +31,10 @@ def default_subset_size(epsilon: float, domain_size: int) -> int:
 class SS(UnaryEncoding):
     """Subset selection (Ye and Barg, IEEE Trans. Information Theory 2018; Wang et al., 2016, arXiv:1607.08025).
 
-    The report is k of the d items: with probability p = k e^eps/(k e^eps + d - k) the user's and a uniformly random
-    set of k - 1 others, else a uniformly random set of k others. It supports the items it has, so that
-    q = (k(k-1) e^eps + (d-k)k)/((d-1)(k e^eps + d - k)). With k = 1 it is GRR.
+    The report is k of the d items: with probability p = k e^eps/(k e^eps + d - k) the user's and a
+    uniformly random set of k - 1 others, else a uniformly random set of k others. It supports the
+    items it has, so that q = (k(k-1) e^eps + (d-k)k)/((d-1)(k e^eps + d - k)). With k = 1 it is
+    GRR.
 
     It travels as the bits of OUE do, k of them one.
     """
@@ -102,8 +103,8 @@ class SS(UnaryEncoding):
     def honest_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
         """Return a tally of honest reports, drawn from its exact law in O(d k) at the most.
 
-        With probability w a report is the user's item and k - 1 others at random, else any k of the d items at random;
-        it holds the item with probability p where w = (p - k/d)/(1 - k/d).
+        With probability w a report is the user's item and k - 1 others at random, else any k of the
+        d items at random; it holds the item with probability p where w = (p - k/d)/(1 - k/d).
         """
         share = self.subset_size / self.domain_size
         held = self._true_counts(true_counts)
@@ -113,9 +114,9 @@ class SS(UnaryEncoding):
     def population_tally(self, weights: FloatArray, n: int, rng: np.random.Generator) -> Tally:
         """Return a tally of n honest reports of users whose items are drawn from the weights.
 
-        With up to 100 items from its exact law. With more in O(d + sqrt(nk)): that every report has k items is then
-        kept in the sum of all reports alone. The counts have their exact means and sum; their variances are too
-        small by a factor of about 1 - 1/d.
+        With up to 100 items from its exact law. With more in O(d + sqrt(nk)): that every report has
+        k items is then kept in the sum of all reports alone. The counts have their exact means and
+        sum; their variances are too small by a factor of about 1 - 1/d.
         """
         if self.domain_size <= _FEW_ITEMS:
             return super().population_tally(weights, n, rng)
@@ -139,8 +140,9 @@ class SS(UnaryEncoding):
     def _random_sets(self, own: Int64Array, free: int, rng: np.random.Generator) -> Tally:
         """Return the tally of own[v] reports of v and k - 1 others at random, and of `free` reports of any k items.
 
-        The items are gone through in order. A report with j items still to choose among l others ahead chooses the
-        next with probability j/l; reports that agree in j, and in whether an item of their own is ahead, are alike.
+        The items are gone through in order. A report with j items still to choose among l others
+        ahead chooses the next with probability j/l; reports that agree in j, and in whether an item
+        of their own is ahead, are alike.
         """
         k, d = self.subset_size, self.domain_size
         left = np.arange(k + 1)
@@ -169,8 +171,8 @@ class SS(UnaryEncoding):
     def _subsets(self, held: Int64Array, holds: BoolArray, words: Words) -> UInt8Array:
         """Return packed rows of k ones: at the item where `holds` says so, and at uniformly random others.
 
-        Those with the lowest of random keys. Where the last of them and the next have equal keys the row is drawn
-        again, which leaves every set as likely as any other, exactly.
+        Those with the lowest of random keys. Where the last of them and the next have equal keys
+        the row is drawn again, which leaves every set as likely as any other, exactly.
         """
         d = self.domain_size
         rows = np.empty((held.size, self.row_bytes), dtype=np.uint8)
@@ -203,8 +205,9 @@ class SS(UnaryEncoding):
 def _marked(cells: Int64Array, marks: int, rng: np.random.Generator) -> Int64Array:
     """Return how many of each item's cells are marked when so many of all cells are, drawn without replacement.
 
-    Each cell is marked with one probability; then as many at random are unmarked, or marked, as there are too many
-    or too few. `multivariate_hypergeometric` does the same for fewer than 10^9 cells.
+    Each cell is marked with one probability; then as many at random are unmarked, or marked, as
+    there are too many or too few. `multivariate_hypergeometric` does the same for fewer than 10^9
+    cells.
     """
     total = int(cells.sum())
     if not marks:

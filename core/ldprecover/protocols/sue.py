@@ -19,11 +19,12 @@ __all__ = ["SUE"]
 class SUE(UnaryEncoding):
     """Symmetric unary encoding (Wang et al., USENIX Security 2017; basic RAPPOR, Erlingsson et al., CCS 2014).
 
-    The report is d independent bits: one for the user's item and zero for the others, each turned over
-    with probability q = 1/(e^(eps/2) + 1). So p = 1 - q. It supports the items whose bits are one.
+    The report is d independent bits: one for the user's item and zero for the others, each turned
+    over with probability q = 1/(e^(eps/2) + 1). So p = 1 - q. It supports the items whose bits are
+    one.
 
-    Two bits tell two items apart, so each spends half of epsilon: the variance at f = 0 is 1.06 times that of
-    OUE at epsilon 1, 1.27 times at 2 and 2.4 times at 4.
+    Two bits tell two items apart, so each spends half of epsilon: the variance at f = 0 is 1.06
+    times that of OUE at epsilon 1, 1.27 times at 2 and 2.4 times at 4.
     """
 
     protocol = "sue"
@@ -42,7 +43,8 @@ class SUE(UnaryEncoding):
     def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
         held = self._items(items)
         words = words_from(rng)
-        # The smallest t with ((2^64 - t)/t)^2 <= e^eps: half a double is a double, so nothing is rounded before.
+        # The smallest t with ((2^64 - t)/t)^2 <= e^eps: half a double is a double, so nothing is
+        # rounded before.
         turned = flip_threshold(self.epsilon / 2)
         rows = kernels.unary_rows(held.size, self.domain_size, turned, words)
         kept = words(held.size) >= np.uint64(turned)

@@ -30,8 +30,8 @@ UNARY_FORMS = ReportForms(
 class UnaryEncoding(PaddedReports):
     """A protocol whose report is d bits; it supports the items whose bits are one.
 
-    Packed, item i is bit i%8 of byte i//8 (bit 0 the least significant); padding bits are zero. How bits
-    are drawn is each protocol's own.
+    Packed, item i is bit i%8 of byte i//8 (bit 0 the least significant); padding bits are zero. How
+    bits are drawn is each protocol's own.
     """
 
     forms = UNARY_FORMS
@@ -119,7 +119,8 @@ class UnaryEncoding(PaddedReports):
     def honest_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
         """Return a tally of honest reports, drawn from its exact law.
 
-        In O(d) where the bits are independent: C(v) = Bin(n_v, p) + Bin(n - n_v, q), independent over the items.
+        In O(d) where the bits are independent: C(v) = Bin(n_v, p) + Bin(n - n_v, q), independent
+        over the items.
         """
         if not self.traits.independent_bits:
             return super().honest_tally(true_counts, rng)

@@ -84,13 +84,14 @@ def recover(
     """Return what `method` recovers from poisoned, unbiased and unclipped frequencies of the d items.
 
     `eta`, `targets`, `malicious_model` and `support` are assumptions about the attack, explained at
-    `Knowledge`; one that is given and not used is checked all the same, and a note says so. `n` is the number
-    of reports, `reports` the reports themselves, packed: an array, a function that returns an
-    iterator over arrays and is called for each pass, or a ReportSource of the same oracle, which can have them
-    measured in other processes. `history` are earlier rounds over the same items, each its oracle and its tally,
-    that are known to be clean. `options` are the method's own. `canaries` are the items that nobody holds.
-    What is needed, promised and paid is in METHODS. Raises ParameterError, with the reason, for
-    what a method cannot do, and ContractError, which names the method, where it raises or returns what it may not.
+    `Knowledge`; one that is given and not used is checked all the same, and a note says so. `n` is
+    the number of reports, `reports` the reports themselves, packed: an array, a function that
+    returns an iterator over arrays and is called for each pass, or a ReportSource of the same
+    oracle, which can have them measured in other processes. `history` are earlier rounds over the
+    same items, each its oracle and its tally, that are known to be clean. `options` are the
+    method's own. `canaries` are the items that nobody holds. What is needed, promised and paid is
+    in METHODS. Raises ParameterError, with the reason, for what a method cannot do, and
+    ContractError, which names the method, where it raises or returns what it may not.
     """
     if not isinstance(method, str) or method not in METHODS:
         raise ParameterError(f"method must be one of {', '.join(METHODS)}, not {method!r}")

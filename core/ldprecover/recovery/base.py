@@ -34,12 +34,13 @@ class Knowledge:
     `poisoned` are the unbiased, unclipped frequencies f~_Z of the d items. `eta`, from 0 to 10, is
     the assumed ratio m/n of malicious to genuine users, or "auto". `targets` are the items known to
     be attacked, as indices: kept sorted and once each, never all d of them. `malicious_model` names
-    one of MALICIOUS_MODELS; `support` is the pi of the model custom: pi(v) is the share of malicious
-    reports that support v. `n` is the number of reports behind the frequencies, `reports` the
-    reports. `history` are the tallies of earlier rounds over the same items, with their oracles, whose reports are
-    taken to be honest. `options` are of the method alone, by name. `canaries` are the items that nobody holds, as
-    indices: evidence of what malicious reports did to all items alike. Everything is checked, whether or not a
-    method uses it; what it does not use of `assumed` a note of the recovery names.
+    one of MALICIOUS_MODELS; `support` is the pi of the model custom: pi(v) is the share of
+    malicious reports that support v. `n` is the number of reports behind the frequencies, `reports`
+    the reports. `history` are the tallies of earlier rounds over the same items, with their
+    oracles, whose reports are taken to be honest. `options` are of the method alone, by name.
+    `canaries` are the items that nobody holds, as indices: evidence of what malicious reports did
+    to all items alike. Everything is checked, whether or not a method uses it; what it does not use
+    of `assumed` a note of the recovery names.
 
     Raises ParameterError.
     """
@@ -122,12 +123,12 @@ class Recovery:
     """What a recovery method made of poisoned frequencies. Vectors are of the d items.
 
     `eta` and `targets` are what the method used: 0 and none where it uses neither. `malicious_sum`
-    is S = (1 - qd)/(p - q). `malicious` is the assumed f~_Y, `genuine` the estimate
-    (1 + eta) f~_Z - eta f~_Y before refining, `recovered` the result. A method that drops reports
-    has as `malicious` what the dropped ones estimate, as `genuine` what the kept ones do, and as
-    `eta` their ratio: by the paper's Equation 1 the same relation. `notes` are sentences in
-    which the method says what it assumed and what came of it. `conclusions` are what it says of its errors and of
-    the attack, where it says anything.
+    is S = (1 - qd)/(p - q). `malicious` is the assumed f~_Y, `genuine` the estimate (1 + eta)
+    f~_Z - eta f~_Y before refining, `recovered` the result. A method that drops reports has as
+    `malicious` what the dropped ones estimate, as `genuine` what the kept ones do, and as `eta`
+    their ratio: by the paper's Equation 1 the same relation. `notes` are sentences in which the
+    method says what it assumed and what came of it. `conclusions` are what it says of its errors
+    and of the attack, where it says anything.
     """
 
     method: str
@@ -196,12 +197,12 @@ def _no_reason(_: FrequencyOracle) -> str | None:
 class Method:
     """A recovery method: its name, one line on it, what it takes and gives, and itself.
 
-    `uses` are the fields of Knowledge that change its result where they are given, `needs` those
-    of NEEDS it cannot do without, `better_with` those it can do without and uses where they are there.
-    `gives` says what `recovered` is: a `distribution` (not negative, sums to one), `sum-one` (sums to
-    one, may be negative) or `frequencies` (neither promised).
-    `long` says that it takes more than milliseconds on a few thousand items. `cost` is one line.
-    `unfit` returns why the method cannot work under a protocol, or None.
+    `uses` are the fields of Knowledge that change its result where they are given, `needs` those of
+    NEEDS it cannot do without, `better_with` those it can do without and uses where they are there.
+    `gives` says what `recovered` is: a `distribution` (not negative, sums to one), `sum-one` (sums
+    to one, may be negative) or `frequencies` (neither promised). `long` says that it takes more
+    than milliseconds on a few thousand items. `cost` is one line. `unfit` returns why the method
+    cannot work under a protocol, or None.
     """
 
     name: str

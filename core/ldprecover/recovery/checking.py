@@ -17,9 +17,9 @@ _ROUNDING = 1e-6  # by which a sum may miss one, in multiples of the sum of the 
 def recovered_by(method: Method, knowledge: Knowledge) -> Recovery:
     """Return what a method makes of a round.
 
-    Raises what the method raises of this package's errors, MemoryError, and what reading the reports raises;
-    ContractError, which names the method and its distribution, where it raises anything else, or returns what
-    is no recovery of the d items that keeps what the method `gives`.
+    Raises what the method raises of this package's errors, MemoryError, and what reading the
+    reports raises; ContractError, which names the method and its distribution, where it raises
+    anything else, or returns what is no recovery of the d items that keeps what the method `gives`.
     """
     who = named("method", method.name)
     try:

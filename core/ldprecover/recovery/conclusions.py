@@ -22,12 +22,13 @@ class Dropped:
 class Conclusions:
     """What a method says of its result and of the attack; what it cannot say is None, or empty.
 
-    Vectors are of the d items: `standard_deviations` of the recovered frequencies, and `lower` and `upper`, the
-    ends of intervals that hold the frequency of 95 % of the items. `attack_probability` is the probability
-    that there was an attack, `beta` the share of malicious reports among all, and `beta_low` and `beta_high` the ends
-    of its 95 % interval. `suspects` are items that reports were made to raise, each with the probability of that,
-    the most probable first. `dropped` are the reports that were left out. `history_weight` is the probability that the
-    earlier rounds are a guide to this one, None where there were none.
+    Vectors are of the d items: `standard_deviations` of the recovered frequencies, and `lower` and
+    `upper`, the ends of intervals that hold the frequency of 95 % of the items.
+    `attack_probability` is the probability that there was an attack, `beta` the share of malicious
+    reports among all, and `beta_low` and `beta_high` the ends of its 95 % interval. `suspects` are
+    items that reports were made to raise, each with the probability of that, the most probable
+    first. `dropped` are the reports that were left out. `history_weight` is the probability that
+    the earlier rounds are a guide to this one, None where there were none.
     """
 
     standard_deviations: FloatArray | None = None

@@ -29,14 +29,14 @@ def _recover(knowledge: Knowledge) -> Recovery:
     """Return the estimate from what Diffstats keeps (Li et al., CCS 2025).
 
     Candidates are the sizes whose shares differ most from theory; among the reports of such sizes
-    the six most supported items; and every combination of these. Removed are the reports of those sizes
-    that support an item of the combination. Of all removals that leave the sizes as honest reports
-    have them, by chi-squared, the smallest is taken.
+    the six most supported items; and every combination of these. Removed are the reports of those
+    sizes that support an item of the combination. Of all removals that leave the sizes as honest
+    reports have them, by chi-squared, the smallest is taken.
 
     Theory here is the exact law, and a removal is expected to take the honest reports along that
-    support one of the items too. Nothing is dropped where the sizes of all reports pass the test, nor where no
-    removal does: the reports then deviate in a way that this method does not see through, and what it took
-    would be honest for the most part.
+    support one of the items too. Nothing is dropped where the sizes of all reports pass the test,
+    nor where no removal does: the reports then deviate in a way that this method does not see
+    through, and what it took would be honest for the most part.
     """
     oracle, source = knowledge.oracle, knowledge.reports
     assert source is not None  # the contract asks for them
@@ -125,8 +125,8 @@ def _supports_by_size(oracle: FrequencyOracle, reports: Reports, *, sizes: Int64
 def _patterns(oracle: FrequencyOracle, reports: Reports, *, sizes: Int64Array, items_of: Int64Array) -> Int64Array:
     """Return how many reports of each size support exactly each combination of some items, a bit mask.
 
-    Row i of `items_of` has the items looked at among reports of the sizes 0..i: element (i, s, mask) of the
-    result counts those of sizes[s].
+    Row i of `items_of` has the items looked at among reports of the sizes 0..i: element (i, s,
+    mask) of the result counts those of sizes[s].
     """
     row = np.full(oracle.domain_size + 1, -1)
     row[sizes] = np.arange(sizes.size)

@@ -37,12 +37,12 @@ class Group:
 def abnormal_itemsets(source: ReportSource, items: Int64Array, *, least: int, rate: float) -> list[Group]:
     """Return the groups of the items that hold abnormal sets, and these. Two passes for each, and one.
 
-    A group of 3 to 12 items is found whose pairs are supported together too often, and all its sets of
-    at least `least` items are tested, or the whole group where it has fewer, larger sets first: abnormal are
-    those that more reports support, and no abnormal set found before takes, than
-    `FrequencyOracle.joint_support_threshold` leaves to honest ones. Then the next group, among the reports
-    left. Mining all sets of all items is exponential; a group of malicious reports large enough to move
-    estimates shows in the pairs of the items it raises.
+    A group of 3 to 12 items is found whose pairs are supported together too often, and all its sets
+    of at least `least` items are tested, or the whole group where it has fewer, larger sets first:
+    abnormal are those that more reports support, and no abnormal set found before takes, than
+    `FrequencyOracle.joint_support_threshold` leaves to honest ones. Then the next group, among the
+    reports left. Mining all sets of all items is exponential; a group of malicious reports large
+    enough to move estimates shows in the pairs of the items it raises.
     """
     found: list[Group] = []
     for _ in range(_ROUNDS):
@@ -136,7 +136,8 @@ def _linked(pairs: Int64Array) -> Int64Array:
     linked = excess >= _PAIR
     if not linked.any():
         return np.empty(0, np.int64)
-    # The strongest pair, and those linked to either of the two; the most strongly linked of these stay.
+    # The strongest pair, and those linked to either of the two; the most strongly linked of these
+    # stay.
     first, second = np.unravel_index(int(excess.argmax()), excess.shape)
     strength = np.where(linked[first] | linked[second], excess[first] + excess[second], -np.inf)
     strength[[first, second]] = np.inf

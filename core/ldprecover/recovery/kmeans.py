@@ -35,7 +35,8 @@ class _Clusters(NamedTuple):
 def two_means(points: FloatArray) -> BoolArray:
     """Return which of the points (rows) are in the second of two clusters (Lloyd's algorithm).
 
-    It starts from the two points farthest apart, so that it depends on no chance; the first point is in the first.
+    It starts from the two points farthest apart, so that it depends on no chance; the first point
+    is in the first.
     """
     centred = points - points.mean(axis=0)
     squares = (centred**2).sum(axis=1)
@@ -83,8 +84,8 @@ def _subset_counts(
 ) -> Int64Array:
     """Return for each subset the support counts of its reports, and in the last column how many they are.
 
-    Report i is in subset s where the i-th number of the generator [seed, s] is below the rate: the same
-    whatever block the report is in.
+    Report i is in subset s where the i-th number of the generator [seed, s] is below the rate: the
+    same whatever block the report is in.
     """
     counts = np.empty((subsets, oracle.domain_size + 1), np.int64)
     for s in range(subsets):

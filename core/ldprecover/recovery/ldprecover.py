@@ -35,9 +35,10 @@ def subtract(
         scaled = (1 + eta) * poisoned
         genuine = scaled - eta * malicious  # f~_X~ = (1 + eta) f~_Z - eta f~_Y
     recovered = project_simplex(genuine)
-    # Without targets it is so for GRR always, and for OUE and OLH (but over tiny domains, where S > 0)
-    # unless the attack leaves the positive estimates a sum below 1/(1 + eta): D0 is projected to
-    # zero either way, and on D1 the two vectors differ by a constant. It is compared, not inferred.
+    # Without targets it is so for GRR always, and for OUE and OLH (but over tiny domains, where
+    # S > 0) unless the attack leaves the positive estimates a sum below 1/(1 + eta): D0 is
+    # projected to zero either way, and on D1 the two vectors differ by a constant. It is compared,
+    # not inferred.
     if np.abs(recovered - project_simplex(scaled)).max() <= _SAME:
         notes.append(
             "The result equals the projection of (1 + eta) times the poisoned frequencies on the simplex: "

@@ -20,10 +20,11 @@ _MAX_BITS = 1 << 32  # support bits held, half a gigabyte
 def counts_likelihood(oracle: FrequencyOracle, poisoned: FloatArray) -> FloatArray:
     """Return the distribution f under which the counts are most likely, given s(v) = q + (p-q) f(v).
 
-    GRR: the counts are one multinomial draw, f maximises sum_v c(v) log s(v) exactly. Other protocols: the
-    counts of two items are taken as independent, f maximises sum_v c(v) log s(v) + (1 - c(v)) log(1 - s(v)),
-    where c(v) is the share of reports that support v. Either is a sum of concave functions of one item each,
-    so one multiplier makes f sum to one: found by halving, O(d) a step.
+    GRR: the counts are one multinomial draw, f maximises sum_v c(v) log s(v) exactly. Other
+    protocols: the counts of two items are taken as independent, f maximises sum_v c(v) log
+    s(v) + (1 - c(v)) log(1 - s(v)), where c(v) is the share of reports that support v. Either is a
+    sum of concave functions of one item each, so one multiplier makes f sum to one: found by
+    halving, O(d) a step.
     """
     p, q = oracle.p, oracle.q
     share = np.clip(q + (p - q) * poisoned, 0.0, 1.0)
@@ -63,12 +64,11 @@ def expectation_maximisation(
 ) -> tuple[FloatArray, int]:
     """Return the distribution f that makes the reports most likely, and the steps it took.
 
-    `start` is a distribution without zeros. A report is e^eps times as likely under an item it supports as
-    under one it does not, so that a step is
-    f(v) <- f(v) mean_z (1 + (e^eps - 1) 1[v in S(z)])/(1 + (e^eps - 1) f(S(z))).
-    It stops when no item moves by more than `tolerance`. The first pass over the reports packs their
-    supports, d bits each, and these are held; each step is a pass over them. Raises ParameterError
-    where there are no reports, or more than 2^32 bits.
+    `start` is a distribution without zeros. A report is e^eps times as likely under an item it
+    supports as under one it does not, so that a step is f(v) <- f(v) mean_z (1 + (e^eps - 1) 1[v in
+    S(z)])/(1 + (e^eps - 1) f(S(z))). It stops when no item moves by more than `tolerance`. The
+    first pass over the reports packs their supports, d bits each, and these are held; each step is
+    a pass over them. Raises ParameterError where there are no reports, or more than 2^32 bits.
     """
     lift = _lift(source.oracle)
     packed = source.total_indexed(_packed_supports)

@@ -1,11 +1,12 @@
 """Models of the malicious frequencies f~_Y: what an attacker's reports would be estimated as.
 
 If a share pi(v) of the malicious reports supports item v, f~_Y(v) is (pi(v) - q)/(p - q) in
-expectation for a pure protocol, and sums to (k - qd)/(p - q), where k = sum pi is the mean number of items a report
-supports. `paper` and `exact` assume k = 1, so that the sum is S = (1 - qd)/(p - q) (paper, V-C):
-GRR reports always support one item; OUE and OLH reports crafted to support many do not, and no OLH
-report can be made to over a large domain. `padded` and `searched` are the crafted reports of Cao et
-al. (USENIX Security 2021), of the protocols that name them as their `crafted_model`.
+expectation for a pure protocol, and sums to (k - qd)/(p - q), where k = sum pi is the mean number
+of items a report supports. `paper` and `exact` assume k = 1, so that the sum is
+S = (1 - qd)/(p - q) (paper, V-C): GRR reports always support one item; OUE and OLH reports crafted
+to support many do not, and no OLH report can be made to over a large domain. `padded` and
+`searched` are the crafted reports of Cao et al. (USENIX Security 2021), of the protocols that name
+them as their `crafted_model`.
 """
 
 import math
@@ -70,8 +71,8 @@ def exact_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> FloatAr
 def padded_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> FloatArray:
     """Return f~_Y of bit vectors with ones on all targets and on random others, L = floor(p + (d-1)q) ones in all.
 
-    pi is 1 on T and (L - r)/(d - r) elsewhere, or 0 where r >= L. Raises ParameterError for a protocol whose
-    crafted reports are others.
+    pi is 1 on T and (L - r)/(d - r) elsewhere, or 0 where r >= L. Raises ParameterError for a
+    protocol whose crafted reports are others.
     """
     _check_model(oracle, "padded", "no bits to pad")
     d, r = oracle.domain_size, len(targets)
@@ -82,9 +83,10 @@ def padded_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> FloatA
 def searched_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> FloatArray:
     """Return f~_Y of hashed reports with the best of 1,000 random seeds: the one with most targets in one bucket.
 
-    pi is c/r on T, c the mean number of targets in that bucket, and 1/g elsewhere. Where seeds are given there is
-    none to search for: pi is exact, of the bucket of each seed that holds most targets. Raises ParameterError for a
-    protocol whose crafted reports are others, and for more than 200 targets.
+    pi is c/r on T, c the mean number of targets in that bucket, and 1/g elsewhere. Where seeds are
+    given there is none to search for: pi is exact, of the bucket of each seed that holds most
+    targets. Raises ParameterError for a protocol whose crafted reports are others, and for more
+    than 200 targets.
     """
     _check_model(oracle, "searched", "no seeds to search")
     r = len(targets)
@@ -98,8 +100,8 @@ def searched_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> Floa
 def solved_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> FloatArray:
     """Return f~_Y of columns of a Hadamard matrix that support all targets, or most where none supports all.
 
-    Drawn evenly, and never column 0: pi is exact for every item. Raises ParameterError for a protocol whose
-    crafted reports are others.
+    Drawn evenly, and never column 0: pi is exact for every item. Raises ParameterError for a
+    protocol whose crafted reports are others.
     """
     _check_model(oracle, "solved", "no equations to solve")
     included = np.zeros(oracle.domain_size)

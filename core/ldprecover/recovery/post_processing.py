@@ -56,7 +56,8 @@ def _norm_mul(x: _Estimates) -> FloatArray:
 def _norm_cut(x: _Estimates) -> FloatArray:
     """Keep the largest estimates until their sum reaches 1, set the others to zero.
 
-    Where the positive ones sum to less than 1 all of them stay. Equal estimates stay or go together.
+    Where the positive ones sum to less than 1 all of them stay. Equal estimates stay or go
+    together.
     """
     ranked = np.sort(np.maximum(x.values, 0))[::-1]
     with np.errstate(over="ignore"):
@@ -68,7 +69,8 @@ def _norm_cut(x: _Estimates) -> FloatArray:
 def _base_cut(x: _Estimates) -> FloatArray:
     """Set to zero what is below T = Phi^-1(1 - alpha/d) sigma_0: what noise alone would reach alpha times.
 
-    T is not below 0: where noise alone would reach it half the times, it takes the negative ones alone.
+    T is not below 0: where noise alone would reach it half the times, it takes the negative ones
+    alone.
     """
     share = min(x.options["alpha"] / x.values.size, 0.5)
     threshold = NormalDist().inv_cdf(1 - share) * x.noise

@@ -1,7 +1,8 @@
 """The reports of a round, for the methods that look at each: read block by block, in passes that give sums.
 
 A pass asks one function for a summary of each block of reports and adds the summaries. The function
-can be pickled, so the blocks may be measured in other processes; nothing held grows with the reports.
+can be pickled, so the blocks may be measured in other processes; nothing held grows with the
+reports.
 """
 
 import os
@@ -30,11 +31,12 @@ class ReportSource:
     """Packed reports of one oracle: an array of them, or a function that returns arrays of them in turn.
 
     The function is called once for each pass over the reports and must yield the same reports in
-    the same order each time; few blocks of them are held at once. It is not called before a method needs it.
+    the same order each time; few blocks of them are held at once. It is not called before a method
+    needs it.
 
-    `executor` measures the blocks, in this thread where it is None: threads or processes, which receive each
-    block pickled. After each block `progress` is called with the number of passes done before this one
-    and the number of reports read in this one.
+    `executor` measures the blocks, in this thread where it is None: threads or processes, which
+    receive each block pickled. After each block `progress` is called with the number of passes done
+    before this one and the number of reports read in this one.
     """
 
     def __init__(
@@ -68,13 +70,14 @@ class ReportSource:
     def total(self, measure: Callable[[FrequencyOracle, Reports], T], *, over: Sequence[np.ndarray] | None = None) -> T:
         """Return the sum of `measure(oracle, block)` over all blocks: one pass over the reports.
 
-        Blocks are cut at the same reports whatever arrays these came in, and the summaries are added in the
-        order of the blocks, so that also sums of floats repeat to the bit, with any executor. What
-        `measure` returns must be new each time: it is added to in place where it can be. Without a report it is the
-        measure of an empty block. For an executor of processes it must be picklable.
+        Blocks are cut at the same reports whatever arrays these came in, and the summaries are
+        added in the order of the blocks, so that also sums of floats repeat to the bit, with any
+        executor. What `measure` returns must be new each time: it is added to in place where it can
+        be. Without a report it is the measure of an empty block. For an executor of processes it
+        must be picklable.
 
-        `over` are arrays to measure in place of the reports: what an earlier pass made of each block.
-        Raises ParameterError or ReportError for bytes that are not reports.
+        `over` are arrays to measure in place of the reports: what an earlier pass made of each
+        block. Raises ParameterError or ReportError for bytes that are not reports.
         """
         return self._sum(measure, over, indexed=False)
 
@@ -175,7 +178,8 @@ class ReportSource:
 
 def combinations(bits: BoolArray) -> Int64Array:
     """Return each row of up to 24 bits as one number: bit i is column i."""
-    # Floats, for numpy multiplies matrices of integers slowly: in single precision, exact below 2^24.
+    # Floats, for numpy multiplies matrices of integers slowly: in single precision, exact below
+    # 2^24.
     powers = np.exp2(np.arange(bits.shape[1], dtype=np.float32))
     return np.asarray((bits.astype(np.float32) @ powers).astype(np.int64))
 

@@ -30,12 +30,12 @@ class MaliciousShare:
 def estimate_share(oracle: FrequencyOracle, poisoned: FloatArray, n: int, malicious_sum: float) -> MaliciousShare:
     """Return beta = (1 - sum f~_Z)/(1 - S), where malicious reports alone would sum to S.
 
-    Honest reports sum to 1 in expectation, so that E sum f~_Z = 1 + beta(S - 1) exactly. Without an attack
-    its standard error is sqrt(Var|S(z)|)/((p-q) sqrt(n) |1-S|), for independent bits with
+    Honest reports sum to 1 in expectation, so that E sum f~_Z = 1 + beta(S - 1) exactly. Without an
+    attack its standard error is sqrt(Var|S(z)|)/((p-q) sqrt(n) |1-S|), for independent bits with
     Var|S(z)| = p(1-p) + (d-1)q(1-q).
 
-    Raises ParameterError where the sum says nothing: reports all of one size, as GRR's, S = 1, or so near 1
-    that noise hides a tenth of all reports.
+    Raises ParameterError where the sum says nothing: reports all of one size, as GRR's, S = 1, or
+    so near 1 that noise hides a tenth of all reports.
     """
     gap = abs(1 - malicious_sum)
     if oracle.fixed_size is not None or gap < 1e-9 * oracle.domain_size:

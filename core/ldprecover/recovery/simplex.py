@@ -39,9 +39,10 @@ def project_simplex(x: ArrayLike) -> FloatArray:
 def noise_exceeds_signal(x: FloatArray, variance: float) -> bool:
     """Return whether 1/d for every item is expected to be nearer to the mean of x than its projection is.
 
-    Each entry of x has normal noise of this variance. Both expected squared errors are estimated without bias by
-    Stein's formula (1981), |x - g(x)|^2 + 2 variance div g(x) - d variance: the divergence of the projection is the
-    number of its positive entries less one, that of a constant is 0.
+    Each entry of x has normal noise of this variance. Both expected squared errors are estimated
+    without bias by Stein's formula (1981), |x - g(x)|^2 + 2 variance div g(x) - d variance: the
+    divergence of the projection is the number of its positive entries less one, that of a constant
+    is 0.
     """
     projected = project_simplex(x)
     if np.abs(x).max() > _HUGE:

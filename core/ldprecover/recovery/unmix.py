@@ -1,7 +1,8 @@
 """Un-mixing as a method: told nothing of the attack, it tells what it added from what users hold, as far as it shows.
 
-What it cannot tell: malicious users who lie about their item and then follow the protocol; which items the surplus
-of an attack is on, where reports support others as honest ones do; a spike as large as a popular item.
+What it cannot tell: malicious users who lie about their item and then follow the protocol; which
+items the surplus of an attack is on, where reports support others as honest ones do; a spike as
+large as a popular item.
 """
 
 import math
@@ -42,7 +43,8 @@ _ROUNDING = 1e-9
 class _Pooled:
     """One estimate of earlier rounds, weighted by their precision, and how far these are from it.
 
-    `disagreement` is a normal quantile: of chi-squared of the rounds against the pooled estimate; 0 for one round.
+    `disagreement` is a normal quantile: of chi-squared of the rounds against the pooled estimate; 0
+    for one round.
     """
 
     oracle: FrequencyOracle

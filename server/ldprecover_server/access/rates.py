@@ -19,9 +19,9 @@ _FIRST_WAIT, _LONGEST_WAIT = 1.0, 86_400.0  # seconds
 class ReportRates:
     """Token buckets by key: each holds `burst` reports, and `rate` more come in each second.
 
-    A submission takes as many tokens as it has reports, or is refused and takes none. One that is larger
-    than the burst is taken when the bucket is full, and the next waits until it is paid for: over
-    time no key brings more than `rate`. For use in one event loop.
+    A submission takes as many tokens as it has reports, or is refused and takes none. One that is
+    larger than the burst is taken when the bucket is full, and the next waits until it is paid for:
+    over time no key brings more than `rate`. For use in one event loop.
 
     Of a bucket only the moment is kept at which it will be full again, so it costs one number a key
     that was ever used, and nothing has to be refilled.
@@ -51,10 +51,10 @@ class ReportRates:
 class WrongTries:
     """How often stored submissions' keys have come with other bytes.
 
-    A closed round still tells a submission's retry from other bytes under its key, so whoever knows the key, or the
-    ticket, could find a report by trying. After five wrong tries each costs a wait, of one second and then of
-    twice the last one, up to a day, in which the key is not taken with any bytes. At most `most` keys
-    are remembered, the last ones. For use in one event loop.
+    A closed round still tells a submission's retry from other bytes under its key, so whoever knows
+    the key, or the ticket, could find a report by trying. After five wrong tries each costs a wait,
+    of one second and then of twice the last one, up to a day, in which the key is not taken with
+    any bytes. At most `most` keys are remembered, the last ones. For use in one event loop.
     """
 
     def __init__(self, most: int = 100_000, *, clock: Callable[[], float] = time.monotonic) -> None:

@@ -1,11 +1,12 @@
 """Tickets: each admits one report to one round, and can be checked without having been stored.
 
 A ticket is `id.mac`: 128 random bits, and the first 128 bits of their HMAC-SHA256 under the round's
-key, both in base64url. The round's key is derived from the server's secret and the round's id (HKDF,
-RFC 5869), so that a ticket is worth nothing in another round, or on another server.
+key, both in base64url. The round's key is derived from the server's secret and the round's id
+(HKDF, RFC 5869), so that a ticket is worth nothing in another round, or on another server.
 
-Where a round's seeds are given, the MAC picks one too (`ldprecover.tickets`): its bits are as good as random to
-whoever has no key, so neither a user nor who hands out tickets can choose a ticket for its seed without making many.
+Where a round's seeds are given, the MAC picks one too (`ldprecover.tickets`): its bits are as good
+as random to whoever has no key, so neither a user nor who hands out tickets can choose a ticket for
+its seed without making many.
 """
 
 import base64

@@ -1,7 +1,8 @@
 """What a child process runs, by its path.
 
-`ldprecover_server` itself imports the whole server, with its web framework and its database. A child has a package of
-that name with nothing in it but the way to its modules, so that it begins in a tenth of a second and in little memory.
+`ldprecover_server` itself imports the whole server, with its web framework and its database. A
+child has a package of that name with nothing in it but the way to its modules, so that it begins in
+a tenth of a second and in little memory.
 """
 
 import sys

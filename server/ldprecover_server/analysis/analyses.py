@@ -67,8 +67,8 @@ class Caller(Protocol):
 class Analyses:
     """Recoveries, alarms and suspects of the rounds of a server.
 
-    What takes milliseconds is done in a few threads; what reads every report, and what takes longer, in child
-    processes, once for all who ask the same of an unchanged round.
+    What takes milliseconds is done in a few threads; what reads every report, and what takes
+    longer, in child processes, once for all who ask the same of an unchanged round.
     """
 
     def __init__(self, rounds: Rounds, results: Results, store: Store, children: Children, answers: Answers) -> None:
@@ -109,13 +109,14 @@ class Analyses:
     ) -> tuple[KnownRound, RecoverAnswer]:
         """Recover a round's frequencies; see `ldprecover.recover`.
 
-        `history` names closed rounds over the same items, which the caller may read and knows to be clean.
-        A method that can do without the reports and uses them where they are there reads them where all are
-        kept.
+        `history` names closed rounds over the same items, which the caller may read and knows to be
+        clean. A method that can do without the reports and uses them where they are there reads
+        them where all are kept.
 
-        Raises RoundNotFoundError, UnauthorizedError and ForbiddenError, also for the history; NoReportsError,
-        ParameterError for what does not fit, ContractError for a method that fails, ReportsGoneError for one that
-        needs reports which are not kept, and what `Children.run` raises.
+        Raises RoundNotFoundError, UnauthorizedError and ForbiddenError, also for the history;
+        NoReportsError, ParameterError for what does not fit, ContractError for a method that fails,
+        ReportsGoneError for one that needs reports which are not kept, and what `Children.run`
+        raises.
         """
         chosen = METHODS.get(method)
 
@@ -159,7 +160,8 @@ class Analyses:
                 canaries=round.parameters.canaries,
             )
 
-        # A plugin's method may take as long as it likes, or end its process: that is never this one.
+        # A plugin's method may take as long as it likes, or end its process: that is never this
+        # one.
         plugin = distribution_of("ldprecover.methods", method) is not None
         long = reads or plugin or (chosen is not None and chosen.long)
         if not long and round.oracle.domain_size <= _SMALL:

@@ -43,7 +43,8 @@ class _Run:
 class Answers:
     """Packed answers by what was asked, at most `max_bytes` of them, those used last; for one event loop.
 
-    A key must name all that the answer depends on, so that no answer is ever out of date. Failures are not kept.
+    A key must name all that the answer depends on, so that no answer is ever out of date. Failures
+    are not kept.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -55,8 +56,8 @@ class Answers:
     async def get(self, key: bytes, work: Work, *, keyed: bool, on_progress: OnProgress | None = None) -> bytes:
         """Return the answer that is kept, or that others wait for, or else what `work` gives; raise what it raises.
 
-        When the last who waits is cancelled, the work is. A caller with a key does not wait for work that was begun for
-        callers without one, who have less time.
+        When the last who waits is cancelled, the work is. A caller with a key does not wait for
+        work that was begun for callers without one, who have less time.
         """
         if (found := self._kept.get(key)) is not None:
             self._kept.move_to_end(key)

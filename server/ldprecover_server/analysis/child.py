@@ -1,7 +1,7 @@
 """A child process: answers one question after another, within limits, and ends when the server is gone.
 
-It knows neither database nor keys. What it reads of a round the server sends it; it keeps that in a temporary file
-without a name, which is gone with the process, however that ends.
+It knows neither database nor keys. What it reads of a round the server sends it; it keeps that in a
+temporary file without a name, which is gone with the process, however that ends.
 """
 
 import contextlib
@@ -144,8 +144,8 @@ class _Kept:
     def tell_passes(self, passes: int, reports: int) -> None:
         """Tell the server that so many passes are done, and so many reports of the next.
 
-        Not every pass reads the reports anew, and how many a method makes is not known beforehand: each brings it
-        nearer to the end.
+        Not every pass reads the reports anew, and how many a method makes is not known beforehand:
+        each brings it nearer to the end.
         """
         self._tell(FETCHED + (1 - FETCHED) * (1 - 1 / (1 + passes + reports / self._n)))
 

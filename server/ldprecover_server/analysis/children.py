@@ -43,9 +43,10 @@ class _Run:
 class Children:
     """A fixed number of child processes and a queue before them; for one event loop.
 
-    `seconds` is how long an analysis may take for a caller without a key, `key_seconds` for one with a key; each also
-    waits at most as long for its turn. `memory_bytes` is what an analysis may take above what a child holds at
-    rest, `disk_bytes` how many bytes of reports it may lay down in a temporary file.
+    `seconds` is how long an analysis may take for a caller without a key, `key_seconds` for one
+    with a key; each also waits at most as long for its turn. `memory_bytes` is what an analysis may
+    take above what a child holds at rest, `disk_bytes` how many bytes of reports it may lay down in
+    a temporary file.
     """
 
     def __init__(
@@ -105,8 +106,9 @@ class Children:
     async def run(self, prepare: Prepare, *, keyed: bool = False, on_progress: OnProgress = _ignore) -> bytes:
         """Return the packed answer to a question. Cancelling this kills the process that works on it.
 
-        The question is prepared when its turn has come. Raises AnalysesBusyError when too many wait,
-        AnalysisTimeoutError, AnalysisTooLargeError, AnalysisFailedError, ParameterError, and what `prepare` raises.
+        The question is prepared when its turn has come. Raises AnalysesBusyError when too many
+        wait, AnalysisTimeoutError, AnalysisTooLargeError, AnalysisFailedError, ParameterError, and
+        what `prepare` raises.
         """
         self._check_running()
         seconds = self._seconds[keyed]

@@ -32,8 +32,8 @@ JobWork = Callable[[OnProgress], Coroutine[Any, Any, bytes]]
 class Job:
     """A job as its caller sees it.
 
-    `progress` grows from 0 to 1. `result` is what the work of a job that is `done` returned, `error` what stopped one
-    that `failed`: the refusal that a caller who waits would have had.
+    `progress` grows from 0 to 1. `result` is what the work of a job that is `done` returned,
+    `error` what stopped one that `failed`: the refusal that a caller who waits would have had.
     """
 
     id: str
@@ -59,13 +59,15 @@ class _Own:
 class Jobs:
     """Starts jobs in this process, and knows those of every process on the same database; for one event loop.
 
-    A job is `queued` until its work says how far it is, then `running`; it ends `done`, `failed` or `cancelled`. The
-    process that works on it writes once a second how far it is, and sees then that another process cancelled it
-    or deleted its round; a job whose process died reads as failed ten seconds later. A job that has ended is
-    kept for an hour after it was asked for, unless many come after it.
+    A job is `queued` until its work says how far it is, then `running`; it ends `done`, `failed` or
+    `cancelled`. The process that works on it writes once a second how far it is, and sees then that
+    another process cancelled it or deleted its round; a job whose process died reads as failed ten
+    seconds later. A job that has ended is kept for an hour after it was asked for, unless many come
+    after it.
 
-    `waiting` bounds the jobs under way in this process, those of callers without a key by half of it. Who may ask for
-    a round's jobs is for the caller of these methods to check, as is that the round is there.
+    `waiting` bounds the jobs under way in this process, those of callers without a key by half of
+    it. Who may ask for a round's jobs is for the caller of these methods to check, as is that the
+    round is there.
     """
 
     def __init__(

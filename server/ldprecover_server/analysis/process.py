@@ -29,8 +29,8 @@ _PIECE = 1 << 20  # bytes of reports in one message
 
 _INHERITED = ("HOME", "LANG", "LD_LIBRARY_PATH", "PATH", "PYTHONHOME", "PYTHONPATH", "TMPDIR")
 
-# One thread a child. numpy counts to the same bits as numba, whose import would take a second of each new child and
-# four times its memory; most of an analysis is not counting.
+# One thread a child. numpy counts to the same bits as numba, whose import would take a second of
+# each new child and four times its memory; most of an analysis is not counting.
 _SET = {
     "LDPRECOVER_KERNELS": "numpy",
     "MKL_NUM_THREADS": "1",
@@ -80,8 +80,8 @@ class ChildProcess:
     ) -> bytes:
         """Return the packed answer, sending the packed reports in `pieces` if they are needed.
 
-        Raises ParameterError; and AnalysisTooLargeError, AnalysisFailedError and what `pieces` raises, after which
-        the process is over.
+        Raises ParameterError; and AnalysisTooLargeError, AnalysisFailedError and what `pieces`
+        raises, after which the process is over.
         """
         ready, self._over = not self._over, True
         if not ready:
@@ -117,7 +117,8 @@ class ChildProcess:
                 raise EOFError(f"a message of an unknown kind, {kind!r}")
 
     def _send(self, pieces: Iterable[bytes], whole: int, on_progress: Callable[[float], None]) -> None:
-        # The pipe holds 64 KiB, and the child reads no faster than it writes: no more than a piece waits here.
+        # The pipe holds 64 KiB, and the child reads no faster than it writes: no more than a piece
+        # waits here.
         sent, told = 0, -math.inf
         for piece in pieces:
             view = memoryview(piece)

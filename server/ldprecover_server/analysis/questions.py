@@ -54,7 +54,8 @@ class AlarmsAnswer:
 class RecoverQuestion:
     """What `ldprecover.recover` makes of a tally; `earlier` rounds, where they are given, tell the targets.
 
-    `history` are rounds that are known to be clean. `reads` says whether the reports are there to be read.
+    `history` are rounds that are known to be clean. `reads` says whether the reports are there to
+    be read.
     """
 
     kind: ClassVar[str] = "recover"

@@ -11,8 +11,8 @@ __all__ = ["Turns"]
 class Turns:
     """`places` that are taken and given back, and a queue of at most `waiting` callers; for one event loop.
 
-    Callers without a key have all places but one, where there is more than one, and half the queue, so that they keep
-    no key holder waiting for longer than one of their own turns.
+    Callers without a key have all places but one, where there is more than one, and half the queue,
+    so that they keep no key holder waiting for longer than one of their own turns.
     """
 
     def __init__(self, places: int, waiting: int) -> None:

@@ -37,10 +37,11 @@ def column(numbers: np.ndarray) -> list[Any]:
 class Unread:
     """ASGI middleware: bounds what large answers hold of memory until they are read, and for how long.
 
-    An answer of more than 32 KiB goes out in pieces, and counts in whole until its end. When all of them
-    would hold more than `max_bytes`, the one that is read slowest is cut off, and the next in turn, until there is
-    room. One that is not read whole within `seconds` is cut off too. Only a server that gives a way to cut a connection
-    off (`ABORT` in the scope's extensions) can be held to this.
+    An answer of more than 32 KiB goes out in pieces, and counts in whole until its end. When all of
+    them would hold more than `max_bytes`, the one that is read slowest is cut off, and the next in
+    turn, until there is room. One that is not read whole within `seconds` is cut off too. Only a
+    server that gives a way to cut a connection off (`ABORT` in the scope's extensions) can be held
+    to this.
     """
 
     def __init__(self, app: ASGIApp, max_bytes: int, seconds: float) -> None:

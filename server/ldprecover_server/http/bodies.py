@@ -50,8 +50,8 @@ class Bodies:
     Bodies of more than 64 KiB hold three quarters of it at the most, and bodies without a key seven eighths, so that
     small submissions and callers with a key find room. A body that needs room that is not there takes it from
     the one of the anonymous that has been on its way for longest, and at least `patience` seconds: that one is answered
-    408. So nobody keeps others out by sending slowly. A body that does not arrive within `seconds`, or of an
-    anonymous caller within `anonymous_seconds`, is answered 408 too.
+    408. So nobody keeps others out by sending slowly. A body that does not arrive within `seconds`,
+    or of an anonymous caller within `anonymous_seconds`, is answered 408 too.
     """
 
     def __init__(
@@ -137,8 +137,8 @@ class Body:
     async def read(self, limit: Limit, types: tuple[str, ...] = (JSON,)) -> bytes | bytearray:
         """Return the whole body, decompressed; it is held until `release`.
 
-        Raises BodyTooLargeError, UnsupportedMediaTypeError, UnsupportedTransferEncodingError, MalformedBodyError,
-        BodyTimeoutError or QueueFullError.
+        Raises BodyTooLargeError, UnsupportedMediaTypeError, UnsupportedTransferEncodingError,
+        MalformedBodyError, BodyTimeoutError or QueueFullError.
         """
         self.limit = limit
         is_zipped = self._check_headers(types)
@@ -250,8 +250,9 @@ class Body:
 class CloseUnread:
     """ASGI middleware: an answer that leaves something of a body unread says that the connection closes.
 
-    What is left would be taken for the next request. That ends also what is sent with a request that has no use
-    for a body. The connection sees to it that the answer is not lost (`connection`).
+    What is left would be taken for the next request. That ends also what is sent with a request
+    that has no use for a body. The connection sees to it that the answer is not lost
+    (`connection`).
     """
 
     def __init__(self, app: ASGIApp) -> None:

@@ -41,12 +41,13 @@ class Connection(HttpToolsProtocol):
     """uvicorn's HTTP protocol, of which four things are changed.
 
     - Its parser is ours, which bounds what is taken at once (`parsing`).
-    - Its transport joins what one turn of the event loop writes. uvicorn writes the head of an answer and its body
-      apart, and sending is the dearest step of a small answer.
+    - Its transport joins what one turn of the event loop writes. uvicorn writes the head of an
+      answer and its body apart, and sending is the dearest step of a small answer.
     - It belongs to a crowd, which bounds how many connections there are.
     - What is not HTTP is answered with a problem.
 
-    The methods that override uvicorn's own each say why. They rest on its insides, so its version is bounded above.
+    The methods that override uvicorn's own each say why. They rest on its insides, so its version
+    is bounded above.
     """
 
     def __init__(
@@ -194,8 +195,9 @@ class Connection(HttpToolsProtocol):
 class _Transport:
     """A transport that keeps writes until the end of the loop's turn, and ends in order.
 
-    A connection that is closed while its client still sends is reset, and the client loses the answer with it. So the
-    answer is followed by the end of what is written, and what still comes is dropped for a few seconds.
+    A connection that is closed while its client still sends is reset, and the client loses the
+    answer with it. So the answer is followed by the end of what is written, and what still comes is
+    dropped for a few seconds.
     """
 
     def __init__(self, transport: asyncio.Transport, connection: Connection) -> None:

@@ -14,8 +14,8 @@ __all__ = ["Cors"]
 class Cors(CORSMiddleware):
     """Starlette's middleware with what this interface takes and gives; a refusal is a problem, like all others.
 
-    No cookie is ever looked at, so credentials of the browser's own are not allowed: a page that has
-    a key or a ticket sends it in Authorization.
+    No cookie is ever looked at, so credentials of the browser's own are not allowed: a page that
+    has a key or a ticket sends it in Authorization.
     """
 
     def __init__(self, app: ASGIApp, origins: tuple[str, ...]) -> None:

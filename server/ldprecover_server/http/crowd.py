@@ -31,8 +31,9 @@ class Member(Protocol):
 class Crowd:
     """At most `most` connections. One more takes the place of the one that has progressed least.
 
-    That is the one whose last progress, a whole head, a piece or the end of a body, is longest ago, among those that
-    wait for their client. A bare limit would itself be a denial: whoever fills it would keep all others out.
+    That is the one whose last progress, a whole head, a piece or the end of a body, is longest ago,
+    among those that wait for their client. A bare limit would itself be a denial: whoever fills it
+    would keep all others out.
     """
 
     def __init__(self, most: int, metrics: Metrics | None = None) -> None:

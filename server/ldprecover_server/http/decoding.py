@@ -136,8 +136,9 @@ def _in_words(what: str) -> str:
 class ReportDecoder:
     """Decodes the JSON of one round's reports into packed bytes.
 
-    The types of the columns decide, so nothing is built that the protocol does not know, and decoding ends at the
-    first fault. Only then it is looked for again, column by column, which report is the first bad one.
+    The types of the columns decide, so nothing is built that the protocol does not know, and
+    decoding ends at the first fault. Only then it is looked for again, column by column, which
+    report is the first bad one.
     """
 
     def __init__(self, oracle: FrequencyOracle) -> None:
@@ -156,7 +157,8 @@ class ReportDecoder:
             raise self._fault(body, str(error)) from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ReportError(_no_json(error, body)) from None
-        # Nothing has quotes but the names and the values that are text, which have no quotes in them.
+        # Nothing has quotes but the names and the values that are text, which have no quotes in
+        # them.
         texts = sum(len(values) for values, column in zip(columns, self._columns, strict=True) if column.kind is str)
         if body.count(b'"') != 2 * (len(columns) + texts):
             raise ReportError(f"{' or '.join(self._names)} is given twice")

@@ -140,7 +140,8 @@ def _submission(what: str) -> dict[str, Any]:
         "anyone, and more with a report key, whose rate may be limited.",
         "operationId": "submit_reports",
         "parameters": [_KEY],
-        # Without a key, one report a submission; with a report key more; with a ticket the one it admits.
+        # Without a key, one report a submission; with a report key more; with a ticket the one it
+        # admits.
         "security": [{}, {KEY: []}, {"Ticket": []}],
         "requestBody": {
             "required": True,

@@ -47,13 +47,16 @@ class Handler(Protocol):
 class Parser:
     """A parser of requests with httptools' interface, for uvicorn's HttpToolsProtocol to use as its own.
 
-    - A head may have HEAD_BYTES and MAX_HEADERS headers. Data is parsed in pieces, so that a long one is refused
-      while it arrives. Trailers are dropped. What a chunked body takes beside its own bytes, sizes and extensions
-      of chunks and trailers, may be HEAD_BYTES and eight times as long as they: httptools gathers an endless trailer.
-    - An offer to change to another protocol (Upgrade: h2c, as some clients make with every first request) is passed
-      over: httptools takes what follows such a head for the other protocol's, so the request is parsed again
-      without the offer, and only then passed on. CONNECT, which cannot be passed over, ends the connection.
-    - Of requests that come before earlier ones are answered MAX_WAITING are taken, and `overrun` says that more came.
+    - A head may have HEAD_BYTES and MAX_HEADERS headers. Data is parsed in pieces, so that a long
+      one is refused while it arrives. Trailers are dropped. What a chunked body takes beside its
+      own bytes, sizes and extensions of chunks and trailers, may be HEAD_BYTES and eight times as
+      long as they: httptools gathers an endless trailer.
+    - An offer to change to another protocol (Upgrade: h2c, as some clients make with every first
+      request) is passed over: httptools takes what follows such a head for the other protocol's, so
+      the request is parsed again without the offer, and only then passed on. CONNECT, which cannot
+      be passed over, ends the connection.
+    - Of requests that come before earlier ones are answered MAX_WAITING are taken, and `overrun`
+      says that more came.
     """
 
     def __init__(self, handler: Handler) -> None:
@@ -106,7 +109,8 @@ class Parser:
             self._sent += len(piece)
             if self._sent > HEAD_BYTES + _SPENT * self._body_bytes:
                 raise RefusedError(HeadTooLargeError(f"beside its bytes a body may take at most {HEAD_BYTES} others"))
-        # What of a piece belongs to a head that began in it is not known: it counts from the next piece on.
+        # What of a piece belongs to a head that began in it is not known: it counts from the next
+        # piece on.
         self._head_bytes = self._head_bytes + len(piece) if was_in_head and self.in_head else 0
         if self._head_bytes > HEAD_BYTES:
             raise RefusedError(HeadTooLargeError(f"request line and headers may be at most {HEAD_BYTES} bytes"))

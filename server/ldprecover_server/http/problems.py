@@ -73,7 +73,8 @@ def install(app: FastAPI) -> None:
         return refuse(errors.NotFoundError(where))  # files that cannot be read are not there either
 
     async def on_failure(request: Request, error: Exception) -> Response:
-        # The framework raises the error again for the log, and the connection is cut after this answer.
+        # The framework raises the error again for the log, and the connection is cut after this
+        # answer.
         return refuse(errors.InternalError(), {"Connection": "close"})
 
     async def on_gone(request: Request, error: Exception) -> Response:

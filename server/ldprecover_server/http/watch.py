@@ -26,8 +26,9 @@ class Watch:
     """ASGI middleware: names each request in its answer and in the log, counts it and takes its time.
 
     The id is the client's where X-Request-ID holds 8 to 64 letters, digits, dots, underscores and
-    hyphens, else random. What answers says in the scope which route took the request (`route`), with
-    which problem it was refused (`problem`), and of a submission which round it was for (`round_seq`).
+    hyphens, else random. What answers says in the scope which route took the request (`route`),
+    with which problem it was refused (`problem`), and of a submission which round it was for
+    (`round_seq`).
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, refusals: Refusals) -> None:
@@ -56,8 +57,8 @@ class Watch:
         try:
             await self._app(scope, receive, send_named)
         except asyncio.CancelledError:
-            # The grace time after SIGTERM is over, and uvicorn would answer 500, or log at length each answer that is
-            # not read: thousands of them would keep the server from ending.
+            # The grace time after SIGTERM is over, and uvicorn would answer 500, or log at length
+            # each answer that is not read: thousands of them would keep the server from ending.
             if code:
                 await _cut_off(scope, receive)
                 return

@@ -1,9 +1,10 @@
 """The usual commit in one statement, on either database; whatever stands in its way undoes it whole.
 
-Both do what `Commit` does in its longer way: the round is open, no key is known, and the process's tally is as it
-left it; then keys, segment and tally are written. As it left it: with as many reports, and under the token that the
-process drew. Another that has its number by mistake, or after a failover that lost what was committed last, takes the
-row in the longer way and leaves its own token there: so equal numbers of reports are not taken for equal counts.
+Both do what `Commit` does in its longer way: the round is open, no key is known, and the process's
+tally is as it left it; then keys, segment and tally are written. As it left it: with as many
+reports, and under the token that the process drew. Another that has its number by mistake, or after
+a failover that lost what was committed last, takes the row in the longer way and leaves its own
+token there: so equal numbers of reports are not taken for equal counts.
 """
 
 from collections.abc import Mapping
@@ -16,8 +17,9 @@ __all__ = ["DIVISION_BY_ZERO", "POSTGRES", "SQLITE", "SQLITE_MADE", "AtOnce"]
 class AtOnce:
     """What a batch would store in the usual case: an open round, and keys that no one has used.
 
-    The tally of `process` is written over `n_before` reports that the process with this `token` wrote, and nothing is
-    stored where it has another number, or another wrote it. `generation` is that of the database's connections.
+    The tally of `process` is written over `n_before` reports that the process with this `token`
+    wrote, and nothing is stored where it has another number, or another wrote it. `generation` is
+    that of the database's connections.
     """
 
     round: int
@@ -33,8 +35,9 @@ class AtOnce:
     counts: bytes
 
 
-# The usual commit is one statement, which begins and ends its transaction itself: so all of it is one step without the
-# interpreter's lock. Whatever stands in its way aborts it whole. Made for a connection when it first commits so.
+# The usual commit is one statement, which begins and ends its transaction itself: so all of it is
+# one step without the interpreter's lock. Whatever stands in its way aborts it whole. Made for a
+# connection when it first commits so.
 SQLITE_MADE = (
     """
 CREATE TEMP VIEW IF NOT EXISTS at_once (
@@ -58,10 +61,10 @@ END
 )
 SQLITE = "INSERT INTO at_once VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
-# The usual commit in one statement, sent once and committed by itself: for 16 keys 0.85 ms, against 1.9 for one after
-# the other. FOR SHARE holds a closing server back. The LIMIT makes each key a look into the index, however small
-# the table was when the plan was made. Should another process take a key or the tally at this very moment, the
-# division fails and undoes all of it.
+# The usual commit in one statement, sent once and committed by itself: for 16 keys 0.85 ms, against
+# 1.9 for one after the other. FOR SHARE holds a closing server back. The LIMIT makes each key a
+# look into the index, however small the table was when the plan was made. Should another process
+# take a key or the tally at this very moment, the division fails and undoes all of it.
 POSTGRES = """
 WITH open AS MATERIALIZED (SELECT retention FROM rounds WHERE seq = %(round)s AND state = 'open' FOR SHARE),
 fresh AS MATERIALIZED (

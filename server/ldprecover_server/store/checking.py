@@ -42,8 +42,8 @@ class Checking(Rounds):
     def check(self) -> list[Finding]:
         """Return what does not agree, round by round; nothing for a database that is whole.
 
-        Every report that is kept is counted anew, so it takes about as long as counting them took. Raises
-        StoreUnavailableError.
+        Every report that is kept is counted anew, so it takes about as long as counting them took.
+        Raises StoreUnavailableError.
         """
         with self.database.read() as connection:
             seqs = connection.scalars(sa.select(rounds.c.seq).order_by(rounds.c.seq)).all()

@@ -1,9 +1,10 @@
 """A SQLite file's write-ahead log is written back by a thread beside the writer, not inside a commit.
 
-A commit is on disk once it is in the log. Pages go from there to the file when the log has grown by PAGES, by a
-connection of the thread's own, while commits go on. It never quite catches up with a writer that does not pause; so a
-log of MOST_PAGES is written back by the writer itself (`wal_autocheckpoint`), which finds little left to do, and then
-begins the log anew. Whoever dies anywhere leaves a log that the next connection reads.
+A commit is on disk once it is in the log. Pages go from there to the file when the log has grown by
+PAGES, by a connection of the thread's own, while commits go on. It never quite catches up with a
+writer that does not pause; so a log of MOST_PAGES is written back by the writer itself
+(`wal_autocheckpoint`), which finds little left to do, and then begins the log anew. Whoever dies
+anywhere leaves a log that the next connection reads.
 """
 
 import logging

@@ -36,7 +36,8 @@ class Submitted(Protocol):
 class Sealed:
     """What a batch adds to its round: packed reports in no order, and their tally.
 
-    `aside` are the packed reports that are set aside for their size, `aside_n` of them, in neither of the two.
+    `aside` are the packed reports that are set aside for their size, `aside_n` of them, in neither
+    of the two.
     """
 
     data: bytes
@@ -66,7 +67,8 @@ class Commit:
     def __init__(self, database: Database) -> None:
         self._database = database
         insert = upsert(database.dialect)
-        # FOR SHARE holds a closing server back until this commit; SQLite's BEGIN IMMEDIATE already does.
+        # FOR SHARE holds a closing server back until this commit; SQLite's BEGIN IMMEDIATE already
+        # does.
         state = sa.select(rounds.c.state, rounds.c.retention)
         self._state = state.where(rounds.c.seq == sa.bindparam("seq")).with_for_update(read=True)
         self._insert_segment = sa.insert(segments)
@@ -90,9 +92,9 @@ class Commit:
         duplicates. Rounds and keys are taken in sorted order, so that writers in several
         processes cannot deadlock.
         """
-        # What this process wrote last stands in the database unless number or token say otherwise: only what was
-        # certainly committed is remembered, by this process under this number and on these connections. So the row is
-        # mostly added to without being read.
+        # What this process wrote last stands in the database unless number or token say otherwise:
+        # only what was certainly committed is remembered, by this process under this number and on
+        # these connections. So the row is mostly added to without being read.
         written, self._written = self._written, {}
         process, generation = self._database.process, self._database.generation
         if len(batches) == 1 and self._writer == (process, generation):

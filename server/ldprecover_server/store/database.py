@@ -162,7 +162,8 @@ class Database(ABC):
     def _tell(self, cause: str) -> None:
         """Log what a library says of the database; callers are not told, for it may name hosts, users and paths.
 
-        The same cause again within a second is left out: strangers must not be able to fill the log.
+        The same cause again within a second is left out: strangers must not be able to fill the
+        log.
         """
         before, when = self._told
         if cause != before or time.monotonic() > when + 1:

@@ -1,8 +1,9 @@
 """What is deleted, in pieces: rounds, and segments past their retention.
 
-A deleted round is marked gone in one small transaction: it is in no answer any more, its name is free, and no commit
-adds to it. Its rows, which may be millions, then go in pieces of a transaction each, now and by housekeeping, until
-none is left; whoever dies on the way leaves the rest to the next. Several processes take turns.
+A deleted round is marked gone in one small transaction: it is in no answer any more, its name is
+free, and no commit adds to it. Its rows, which may be millions, then go in pieces of a transaction
+each, now and by housekeeping, until none is left; whoever dies on the way leaves the rest to the
+next. Several processes take turns.
 """
 
 import time
@@ -59,7 +60,8 @@ def for_seconds(seconds: float, unless: GoOn = lambda: False) -> GoOn:
 def in_pieces(piece: Piece, go_on: GoOn) -> Progress:
     """Run `piece` with a number of rows until it finds none, while there is time; return how many it found.
 
-    The number follows the time that a piece takes, and after each the database is left to others for as long.
+    The number follows the time that a piece takes, and after each the database is left to others
+    for as long.
     """
     limit, rows = _FIRST, 0
     while go_on():
@@ -138,7 +140,8 @@ class Deletion(Room):
             bounded = sa.select(rounds.c.seq, rounds.c.retention)
             found = connection.execute(bounded.where(rounds.c.retention > 0, rounds.c.state != "gone")).all()
         for round in found:
-            # A segment's reports came during its hour: none is deleted before its time, none kept an hour longer.
+            # A segment's reports came during its hour: none is deleted before its time, none kept
+            # an hour longer.
             for table in (segments, quarantine):
                 progress = in_pieces(self._purge_segments(round.seq, table, now - round.retention), go_on)
                 rows, done = rows + progress.rows, done and progress.done
@@ -171,7 +174,8 @@ class Deletion(Room):
         return piece
 
     def _delete_keys(self, seq: int) -> Piece:
-        # In order, and not from the first one each time: what is deleted stays in Postgres' index for a while.
+        # In order, and not from the first one each time: what is deleted stays in Postgres' index
+        # for a while.
         after = b""
 
         def piece(limit: int) -> int:

@@ -41,10 +41,11 @@ class StoredJob:
 class StoredJobs:
     """The table of jobs. Methods are safe to call from several threads.
 
-    Only the process that works on a job writes its progress and its end, and anyone cancels it; who comes first is
-    right. Clocks of several machines must agree to within seconds.
+    Only the process that works on a job writes its progress and its end, and anyone cancels it; who
+    comes first is right. Clocks of several machines must agree to within seconds.
 
-    A transaction locks the round first, and then jobs in the order of their ids, so that no two can deadlock.
+    A transaction locks the round first, and then jobs in the order of their ids, so that no two can
+    deadlock.
     """
 
     def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
@@ -54,8 +55,8 @@ class StoredJobs:
     def add(self, id: str, seq: int, *, keyed: bool) -> None:
         """Add a job of a round, in the place of the oldest that has ended if there are many.
 
-        Jobs of callers with a key make room for no caller without one. Raises RoundNotFoundError, and
-        AnalysesBusyError where no job can make room.
+        Jobs of callers with a key make room for no caller without one. Raises RoundNotFoundError,
+        and AnalysesBusyError where no job can make room.
         """
         now = self._now()
         row = {"id": id, "round": seq, "keyed": keyed, "state": "queued", "progress": 0.0, "created": now, "beat": now}

@@ -1,10 +1,11 @@
 """Closed rounds are mixed: what a database keeps beside its columns no longer links a key to a report.
 
-A commit writes keys and a segment together, and it shows: on Postgres by the transaction in each row's version
-(`xmin`) and by the rows' places in their tables, and everywhere by the order of segments. So once a round is closed, in
-pieces of a transaction each: segments of the same hour are drawn at random, joined, shuffled as one, and written anew;
-and on Postgres, whose tables are heaps, keys are written anew in the order of the keys. How far that has come stands in
-the round, so that whoever comes next goes on there. Retries, answers and readers notice nothing. A segment that is as
+A commit writes keys and a segment together, and it shows: on Postgres by the transaction in each
+row's version (`xmin`) and by the rows' places in their tables, and everywhere by the order of
+segments. So once a round is closed, in pieces of a transaction each: segments of the same hour are
+drawn at random, joined, shuffled as one, and written anew; and on Postgres, whose tables are heaps,
+keys are written anew in the order of the keys. How far that has come stands in the round, so that
+whoever comes next goes on there. Retries, answers and readers notice nothing. A segment that is as
 large as a piece is left as it is: its reports were shuffled among as many.
 """
 
@@ -37,7 +38,8 @@ class Mixing(Rounds, Deletion):
     def mix(self, go_on: GoOn = lambda: True) -> Progress:
         """Mix the rounds that are closed, while there is time. Raises ServiceError.
 
-        How long a report is its protocol knows: rounds whose protocol is not loaded wait until it is.
+        How long a report is its protocol knows: rounds whose protocol is not loaded wait until it
+        is.
         """
         with self.database.read() as connection:
             mine = sa.and_(_TO_MIX, rounds.c.protocol.in_(PROTOCOLS))
@@ -119,7 +121,8 @@ class Mixing(Rounds, Deletion):
         """Write the reports of these segments anew, as one, in one transaction: none is lost, none comes twice."""
         with self.database.write() as connection:
             self.database.take_turn(connection)
-            # Later than any there was: SQLite would give the last one's again, once that is deleted.
+            # Later than any there was: SQLite would give the last one's again, once that is
+            # deleted.
             id = max(self.database.next_segment(connection), upto + 1)
             theirs = sa.delete(segments).where(segments.c.round == seq, segments.c.id.in_(ids))
             old = connection.execute(theirs.returning(segments.c.n, segments.c.hour, segments.c.data)).all()

@@ -14,8 +14,9 @@ __all__ = ["open_database"]
 def open_database(url: str, *, pool_size: int = 10, answer_seconds: float | None = None) -> Database:
     """Return the database at a URL, sqlite:///FILE or postgresql+psycopg://...; it connects when first used.
 
-    A Postgres that leaves a statement without an answer for `answer_seconds` counts as one that does not answer.
-    Raises ConfigurationError for what is not a URL, and for another kind of database.
+    A Postgres that leaves a statement without an answer for `answer_seconds` counts as one that
+    does not answer. Raises ConfigurationError for what is not a URL, and for another kind of
+    database.
     """
     try:
         parsed = sa.make_url(url)

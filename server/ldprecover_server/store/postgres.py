@@ -30,15 +30,16 @@ _IDLE_SECONDS = 1.0  # a round trip on every use would be a sixth of a commit
 _USED = "ldprecover_used"
 _OPTIONS = "-c synchronous_commit=on -c statement_timeout=60s -c lock_timeout=30s -c timezone=UTC"
 
-# The session is of no more use: it ends, or its server takes no writes, as after a switchover (25006, and 0A000 for a
-# transaction that asks for writing on a standby).
+# The session is of no more use: it ends, or its server takes no writes, as after a switchover
+# (25006, and 0A000 for a transaction that asks for writing on a standby).
 _LOST = frozenset({"25006", "0A000", "57P01", "57P02", "57P03"})
 
 _SLICE = "SELECT substr(data, %(start)s, %(step)s) FROM segments WHERE id = %(id)s"
 
 _KNOWN_KEYS = "SELECT key, digest FROM keys WHERE round = %(round)s AND key = ANY(%(keys)b::bytea[])"
 
-# Two binary arrays, not three parameters a key: for 40 keys 0.24 ms, against 0.57 by VALUES and 0.94 by COPY.
+# Two binary arrays, not three parameters a key: for 40 keys 0.24 ms, against 0.57 by VALUES and
+# 0.94 by COPY.
 _INSERT_KEYS = (
     "INSERT INTO keys (round, key, digest) SELECT %(round)s, k, d FROM unnest(%(keys)b::bytea[], %(digests)b::bytea[]) "
     "AS wanted (k, d) ON CONFLICT DO NOTHING RETURNING key"
@@ -51,8 +52,8 @@ class Postgres(Database):
     Every commit is on disk when it returns: synchronous_commit is on.
 
     A process holds a session's advisory lock on its number, so that two do not contend for the same
-    tally rows. Only speed hangs on that: a row is always locked before it is added to, or found as this
-    process left it. The lock goes with its connection, and `keep_claim` takes it again.
+    tally rows. Only speed hangs on that: a row is always locked before it is added to, or found as
+    this process left it. The lock goes with its connection, and `keep_claim` takes it again.
     """
 
     rows_tell_order = True

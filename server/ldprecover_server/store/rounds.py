@@ -179,7 +179,8 @@ class Rounds(Room):
                 row = sa.select(
                     rounds.c.seq, sa.literal(self.database.process), sa.literal(reason), sa.literal(n, sa.BigInteger)
                 )
-                # Held until this has ended, so that the round cannot go between the look and the row.
+                # Held until this has ended, so that the round cannot go between the look and the
+                # row.
                 there = row.where(rounds.c.seq == seq, _LIVE).with_for_update(read=True, key_share=True)
                 connection.execute(
                     added.from_select(["round", "process", "reason", "n"], there).on_conflict_do_update(

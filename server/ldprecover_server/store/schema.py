@@ -1,8 +1,9 @@
 """The tables, for SQLite and Postgres alike.
 
-No column here links a person to a report: submission keys hold neither time nor position nor segment, and
-a segment holds reports of a whole commit, shuffled, with the hour. What the databases keep beside the
-columns (row versions, places in files) does link the two until the round is closed and mixed: see `mixing`.
+No column here links a person to a report: submission keys hold neither time nor position nor
+segment, and a segment holds reports of a whole commit, shuffled, with the hour. What the databases
+keep beside the columns (row versions, places in files) does link the two until the round is closed
+and mixed: see `mixing`.
 """
 
 import sqlalchemy as sa
@@ -56,7 +57,8 @@ rounds = sa.Table(
     sa.Column("mixed", sa.Boolean, nullable=False, server_default=sa.false()),  # once closed: see `mixing`
     sa.Column("mixed_key", sa.LargeBinary(16)),  # keys up to this one are mixed
     sa.Column("mixed_segment", sa.BigInteger),  # segments up to this one are not mixed, later ones are
-    # False while reports may have to be set aside by their seeds, which is known once it is closed: see `screening`.
+    # False while reports may have to be set aside by their seeds, which is known once it is closed:
+    # see `screening`.
     sa.Column("screened", sa.Boolean, nullable=False, server_default=sa.true()),
     sa.Column("recurring", sa.LargeBinary),  # <u4, the seeds that come too often, once they are known until all is done
     sa.Column("screened_segment", sa.BigInteger),  # segments up to this one have no report left under such a seed
@@ -86,8 +88,8 @@ segments = sa.Table(
     sa.Index("ix_segments_round_id", "round", "id"),
 )
 
-# Reports that are set aside: accepted, and counted nowhere else. They are not mixed: honest ones are hardly ever among
-# them.
+# Reports that are set aside: accepted, and counted nowhere else. They are not mixed: honest ones
+# are hardly ever among them.
 quarantine = sa.Table(
     "quarantine",
     metadata,

@@ -1,10 +1,11 @@
 """Closed rounds are screened: reports under hash seeds that come too often are set aside.
 
-How often is too often hangs on the number of reports, which is known once a round is closed; nothing is added to it
-then. Two passes over its segments find the seeds, and one small transaction writes them down. Then the segments are
-gone through in order, in pieces of a transaction each, which moves reports with such a seed into the quarantine, takes
-their support out of the tally and notes how far it has come: so each is moved exactly once, whatever breaks off, and
-whoever comes next goes on there. A round is mixed only afterwards.
+How often is too often hangs on the number of reports, which is known once a round is closed;
+nothing is added to it then. Two passes over its segments find the seeds, and one small transaction
+writes them down. Then the segments are gone through in order, in pieces of a transaction each,
+which moves reports with such a seed into the quarantine, takes their support out of the tally and
+notes how far it has come: so each is moved exactly once, whatever breaks off, and whoever comes
+next goes on there. A round is mixed only afterwards.
 """
 
 from collections.abc import Iterator
@@ -77,7 +78,8 @@ class Screening(Rounds):
     def screen(self, go_on: GoOn = lambda: True) -> Progress:
         """Screen the rounds that are closed, while there is time; return how many reports were set aside.
 
-        What a report is its protocol knows: rounds whose protocol is not loaded wait until it is. Raises ServiceError.
+        What a report is its protocol knows: rounds whose protocol is not loaded wait until it is.
+        Raises ServiceError.
         """
         with self.database.read() as connection:
             mine = sa.and_(_TO_SCREEN, rounds.c.protocol.in_(PROTOCOLS))

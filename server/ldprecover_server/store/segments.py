@@ -54,8 +54,9 @@ class _Moment:
 class StoredReports:
     """The reports that a round had at one moment, as far as they are kept: `n` of them.
 
-    Iterating yields them packed, whole, in pieces of up to PIECE_BYTES, and holds no more. They come in the same order
-    each time, all of one time in one transaction: whoever reads should not dawdle.
+    Iterating yields them packed, whole, in pieces of up to PIECE_BYTES, and holds no more. They
+    come in the same order each time, all of one time in one transaction: whoever reads should not
+    dawdle.
     """
 
     def __init__(self, database: Database, seq: int, moment: _Moment, kept: int) -> None:
@@ -68,8 +69,8 @@ class StoredReports:
     def __iter__(self) -> Iterator[bytes]:
         """Yield the pieces.
 
-        Raises ReportsGoneError when reports have been deleted or purged since that moment. Reports that have been mixed
-        are the same in another order: they are read if none was before.
+        Raises ReportsGoneError when reports have been deleted or purged since that moment. Reports
+        that have been mixed are the same in another order: they are read if none was before.
         """
         with self._database.read() as connection:
             moment = self._find(_Moment.now(connection, self._seq))

@@ -36,8 +36,9 @@ _PRAGMAS = (
 
 _MAGIC = b"SQLite format 3\0"
 
-# All keys in one step of a statement whose text never changes. In a step the interpreter's lock is free, and after
-# each the writer has to win it back from the event loop: with a step a key that was most of a commit's time.
+# All keys in one step of a statement whose text never changes. In a step the interpreter's lock is
+# free, and after each the writer has to win it back from the event loop: with a step a key that was
+# most of a commit's time.
 _KNOWN = """
 WITH RECURSIVE each (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM each WHERE i + 1 < ?2)
 SELECT key, digest FROM each JOIN keys ON round = ?1 AND key = substr(?3, 16 * i + 1, 16)
@@ -53,8 +54,9 @@ SELECT ?1, substr(?3, 16 * i + 1, 16), substr(?4, 16 * i + 1, 16) FROM each
 class SQLite(Database):
     """WAL with synchronous=FULL; writes begin IMMEDIATE, so that what they read still holds when they write.
 
-    A lock file beside the database keeps a second server away. The file is made for its owner alone, once: if
-    it is removed or replaced while it is open, nothing more is read or written, and none is made in its place.
+    A lock file beside the database keeps a second server away. The file is made for its owner
+    alone, once: if it is removed or replaced while it is open, nothing more is read or written, and
+    none is made in its place.
     """
 
     def __init__(self, url: sa.URL) -> None:
@@ -64,7 +66,8 @@ class SQLite(Database):
         self.path = Path(str(url.database)).absolute()
         if not self.path.parent.is_dir():
             raise ConfigurationError(f"the folder of the database does not exist: {self.path.parent}")
-        # Nearly every connection is given back with its transaction ended: the pool need not end it again.
+        # Nearly every connection is given back with its transaction ended: the pool need not end it
+        # again.
         self.engine = sa.create_engine(
             url, pool_reset_on_return=None, hide_parameters=True, connect_args={"timeout": _BUSY_MS / 1000}
         )
@@ -211,8 +214,8 @@ class SQLite(Database):
                 yield piece
 
     def forget(self) -> bool:
-        # The write-ahead log still has the pages as they were before secure_delete overwrote them. Whoever reads keeps
-        # them there; commits wait meanwhile, so it is left for later soon.
+        # The write-ahead log still has the pages as they were before secure_delete overwrote them.
+        # Whoever reads keeps them there; commits wait meanwhile, so it is left for later soon.
         with self.translated_errors(), self.engine.connect() as connection:
             raw = _raw(connection)
             try:
@@ -264,6 +267,7 @@ def _on_begin(connection: sa.Connection) -> None:
 
 
 def _on_checkin(connection: Any, record: Any) -> None:
-    # A COMMIT that fails may leave its transaction open, and whoever gets the connection next could not begin.
+    # A COMMIT that fails may leave its transaction open, and whoever gets the connection next could
+    # not begin.
     if connection is not None and connection.in_transaction:
         connection.rollback()

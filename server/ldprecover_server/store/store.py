@@ -42,7 +42,8 @@ class Store(Screening, Mixing, Checking, Segments, Keys):
     def prepare(self, *, migrate: bool = True) -> None:
         """See that the schema is this version's; a SQLite file is migrated on the way, unless told otherwise.
 
-        Raises ConfigurationError for a database that cannot serve, or that `migrate` has to move on first.
+        Raises ConfigurationError for a database that cannot serve, or that `migrate` has to move on
+        first.
         """
         try:
             if migrate and self.database.dialect == "sqlite":

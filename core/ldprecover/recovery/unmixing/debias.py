@@ -23,9 +23,10 @@ _UNKNOWN = 20  # times the median standard deviation, of an item that cannot be
 class SetShare:
     """How honest reports fare that are kept by the number of items of a set T they support, of t items.
 
-    `none` and `holder` are the probabilities of being kept for a user who holds none of the items, r0, and one of
-    them, r1; `item` is that of being kept and supporting a given item of the set for its own user, A1, `other` for the
-    user of another item of the set, A2, and `outsider` for the user of none, A0.
+    `none` and `holder` are the probabilities of being kept for a user who holds none of the items,
+    r0, and one of them, r1; `item` is that of being kept and supporting a given item of the set for
+    its own user, A1, `other` for the user of another item of the set, A2, and `outsider` for the
+    user of none, A0.
     """
 
     none: float
@@ -59,8 +60,8 @@ class SetShare:
 class Rest:
     """Estimates from the kept reports, and their standard deviations.
 
-    They are not to be trusted where the dropped sets have so much mass that they are the users' own. `honest_kept` is
-    the probability that an honest report is kept.
+    They are not to be trusted where the dropped sets have so much mass that they are the users'
+    own. `honest_kept` is the probability that an honest report is kept.
     """
 
     z: FloatArray
@@ -84,10 +85,11 @@ def unbiased(
 ) -> Rest:
     """Return unbiased estimates from the support counts of the n reports kept.
 
-    `sizes` are the sizes kept, `sets` disjoint sets of items of whose reports some were dropped. The mass of a set is
-    itself estimated, and clipped into [0, 1]: where it is next to none, that raises its items by up to a third of
-    a standard deviation, and lowers their squared error. Of an item in a set so little can be left that it is not
-    estimated: it is 1/d then, with a large standard deviation.
+    `sizes` are the sizes kept, `sets` disjoint sets of items of whose reports some were dropped.
+    The mass of a set is itself estimated, and clipped into [0, 1]: where it is next to none, that
+    raises its items by up to a third of a standard deviation, and lowers their squared error. Of an
+    item in a set so little can be left that it is not estimated: it is 1/d then, with a large
+    standard deviation.
     """
     p, q = kept_rates(oracle, sizes)
     rates = counts / n

@@ -1,7 +1,7 @@
 """Densities at the estimates: sums of independent parts, made as products of transforms, with the noise of each item.
 
-Items whose noise is the same share an inverse transform. Where they are few and the products many, each is summed at
-these items alone instead.
+Items whose noise is the same share an inverse transform. Where they are few and the products many,
+each is summed at these items alone instead.
 """
 
 from collections.abc import Iterator, Sequence

@@ -28,10 +28,11 @@ class Excess:
 def excess_bins(observed: Int64Array, laws: FloatArray, share: float) -> Excess:
     """Return the bins that hold more than the mixture of one or two laws that fits the others best.
 
-    `observed` are the numbers of reports in the bins, `laws` is (1, bins) or (2, bins): the probability of
-    each bin. The mixture is fitted by least squares, each bin divided by the standard deviation that it has under
-    the laws, with no negative part. A bin is too full where it is six standard deviations above the fit, and a
-    `share` of it is above. The fullest is taken out, the others are fitted anew, until none is too full.
+    `observed` are the numbers of reports in the bins, `laws` is (1, bins) or (2, bins): the
+    probability of each bin. The mixture is fitted by least squares, each bin divided by the
+    standard deviation that it has under the laws, with no negative part. A bin is too full where it
+    is six standard deviations above the fit, and a `share` of it is above. The fullest is taken
+    out, the others are fitted anew, until none is too full.
     """
     weights = 1 / np.sqrt(np.maximum(observed.sum() * laws.sum(axis=0), 1))
     bins = np.zeros(observed.size, np.bool_)

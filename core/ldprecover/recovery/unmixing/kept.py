@@ -38,7 +38,8 @@ class DroppedSet:
 class Kept:
     """The reports that are kept: of the sizes k where `sizes[k]` is set, and in no dropped bin of a set.
 
-    `sizes` is of the domain's d + 1 sizes; None where no report is of another size. Sets are disjoint.
+    `sizes` is of the domain's d + 1 sizes; None where no report is of another size. Sets are
+    disjoint.
     """
 
     sizes: BoolArray | None = None
@@ -99,8 +100,8 @@ def hits_by_item(
 ) -> Int64Array:
     """Return, for each set and k, how many kept reports that support k items of the set support each item.
 
-    Row i of `sets` says which of the m items are in set i, at most 24. The result is (sets, 25, m + 1); its last
-    column is of all these reports.
+    Row i of `sets` says which of the m items are in set i, at most 24. The result is (sets, 25,
+    m + 1); its last column is of all these reports.
     """
     reports = reports[kept.of(oracle, reports)]
     # Single precision is exact up to 2^24 reports, and a block has 2^21 at most.

@@ -16,10 +16,10 @@ __all__ = ["Measured", "measured_of_counts"]
 class Measured:
     """Unbiased frequencies of the d items from `n` reports that were kept, and what screening them found.
 
-    `z` are the frequencies, `sd` the standard deviations of their noise given who holds what, `suspects` the items
-    that reports seem made to raise, `shared` those of them that dropped reports supported together, `dropped` the
-    reports that were left out, `honest_kept` the probability that an honest report was not, `notes` sentences on
-    all this.
+    `z` are the frequencies, `sd` the standard deviations of their noise given who holds what,
+    `suspects` the items that reports seem made to raise, `shared` those of them that dropped
+    reports supported together, `dropped` the reports that were left out, `honest_kept` the
+    probability that an honest report was not, `notes` sentences on all this.
     """
 
     z: FloatArray

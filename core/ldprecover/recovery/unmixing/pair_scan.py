@@ -1,6 +1,7 @@
 """The set of items whose pairs are supported together too often, or too seldom, as a whole.
 
-Malicious reports that share a set of items lift all its pairs a little, where no single pair need stand out.
+Malicious reports that share a set of items lift all its pairs a little, where no single pair need
+stand out.
 """
 
 import math
@@ -20,9 +21,10 @@ _NO_SCORE = -1.0  # of a set whose pairs are not above zero
 def pair_scores(pairs: Int64Array, p: float, q: float) -> FloatArray:
     """Return how far each pair is from what honest reports have, in standard deviations, less the median pair.
 
-    `pairs` is (m + 1, m + 1): how many of n reports support both of two items, n in the last row and column. For
-    bits that are independent given their user's item, the covariance of two items is -(p-q)^2 f_i f_j. The median is
-    taken off, for reports of unlike sizes move all pairs alike. The diagonal is zero.
+    `pairs` is (m + 1, m + 1): how many of n reports support both of two items, n in the last row
+    and column. For bits that are independent given their user's item, the covariance of two items
+    is -(p-q)^2 f_i f_j. The median is taken off, for reports of unlike sizes move all pairs alike.
+    The diagonal is zero.
     """
     n = float(pairs[-1, -1])
     m = len(pairs) - 1
@@ -42,10 +44,11 @@ def pair_scores(pairs: Int64Array, p: float, q: float) -> FloatArray:
 def best_set(scores: FloatArray) -> tuple[Int64Array, float]:
     """Return the set of 3 to 24 items, at most half of them, whose pairs' sum stands out most, and its score.
 
-    `scores` is symmetric, with a zero diagonal. A set of t of the m items whose pairs sum to s standard deviations
-    scores s^2/2 - ln C(m, t): what it gains, less what there is to choose from; -1 where s is not positive. Not all
-    sets are looked at: those grown greedily from each item, and the tops of the first two eigenvectors, improved until
-    no exchange of items for those with larger row sums changes them. No items, and -1, where there are none to choose.
+    `scores` is symmetric, with a zero diagonal. A set of t of the m items whose pairs sum to s
+    standard deviations scores s^2/2 - ln C(m, t): what it gains, less what there is to choose from;
+    -1 where s is not positive. Not all sets are looked at: those grown greedily from each item, and
+    the tops of the first two eigenvectors, improved until no exchange of items for those with
+    larger row sums changes them. No items, and -1, where there are none to choose.
     """
     m = len(scores)
     most = min(_MOST, m // 2)

@@ -66,8 +66,9 @@ class PastModel:
     def moments(self, guess: Guess) -> Moments:
         """Return what one of its hypotheses gives each item.
 
-        z - a mu + c - s = a (f - mu) + noise =: n is normal, of variance tau^2 = sd^2 + a^2 W. Its mean and variance
-        given z follow from the density g of z and its derivatives: E n = -tau^2 g'/g (Tweedie).
+        z - a mu + c - s = a (f - mu) + noise =: n is normal, of variance tau^2 = sd^2 + a^2 W. Its
+        mean and variance given z follow from the density g of z and its derivatives: E n = -tau^2
+        g'/g (Tweedie).
         """
         drift, relation = guess.law, guess.relation
         assert isinstance(drift, Drift)

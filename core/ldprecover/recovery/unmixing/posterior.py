@@ -19,10 +19,10 @@ _TINY = 1e-18
 class Unmixed:
     """What un-mixing makes of a round of d items.
 
-    `frequencies` are a distribution, `sd` their standard deviations. `p_attack` is the probability that there was an
-    attack, `p_history` that earlier rounds are a guide to this one. `beta` is the share of malicious reports: its mean,
-    and the ends of its 95 % interval. `spikes` are the probabilities that reports were made to raise an item
-    and not all others too.
+    `frequencies` are a distribution, `sd` their standard deviations. `p_attack` is the probability
+    that there was an attack, `p_history` that earlier rounds are a guide to this one. `beta` is the
+    share of malicious reports: its mean, and the ends of its 95 % interval. `spikes` are the
+    probabilities that reports were made to raise an item and not all others too.
     """
 
     frequencies: FloatArray
@@ -38,8 +38,9 @@ def averaged(
 ) -> Unmixed:
     """Return the average over the hypotheses by their weights.
 
-    `unidentified` says that the protocol does not tell which items the surplus of an attack is on: that does not show
-    in what each hypothesis says, and is added to the variances in proportion to the probability of an attack.
+    `unidentified` says that the protocol does not tell which items the surplus of an attack is on:
+    that does not show in what each hypothesis says, and is added to the variances in proportion to
+    the probability of an attack.
     """
     moments = []
     for done, guess in enumerate(guesses, 1):
@@ -73,8 +74,9 @@ def averaged(
 def onto_simplex(mean: FloatArray, variance: FloatArray) -> FloatArray:
     """Return max(0, mean + lambda variance) for the lambda with which it sums to one.
 
-    That is the mean given the sum, to first order: items that are certain do not move, those hidden behind a spike take
-    what is left. Where all variances are equal it is the projection on the simplex.
+    That is the mean given the sum, to first order: items that are certain do not move, those hidden
+    behind a spike take what is left. Where all variances are equal it is the projection on the
+    simplex.
     """
 
     def at(multiplier: float) -> FloatArray:

@@ -1,7 +1,7 @@
 """How a share of malicious reports shows in the sums of the estimates: z = a f - c + s, for each item.
 
-a is the share of honest reports, c what each item loses by reports that support it less often than honest ones,
-and s the spikes of those that support it on purpose, of total rho.
+a is the share of honest reports, c what each item loses by reports that support it less often than
+honest ones, and s the spikes of those that support it on purpose, of total rho.
 """
 
 import math
@@ -33,9 +33,10 @@ class Relation:
 class Sums:
     """What the protocol lets the sum of the estimates tell of an attack.
 
-    `total` is the sum, `error` its standard error. `displacements` are those of the protocol, divided by p - q: b
-    times one is a shift. None means that nothing is shifted. `encoded` is what the estimates of unperturbed reports
-    sum to, `encoded_displacement` the displacement of these. `fixed` says that the estimates of all reports sum to one.
+    `total` is the sum, `error` its standard error. `displacements` are those of the protocol,
+    divided by p - q: b times one is a shift. None means that nothing is shifted. `encoded` is what
+    the estimates of unperturbed reports sum to, `encoded_displacement` the displacement of these.
+    `fixed` says that the estimates of all reports sum to one.
     """
 
     total: float

@@ -1,7 +1,7 @@
 """Screens: drop the reports that honest users would not have sent, and estimate from the rest without bias.
 
-Nothing is known of an attack. What is known is what honest reports are like, whatever their users hold: how many items
-they support, how often two items together, and how many of any set.
+Nothing is known of an attack. What is known is what honest reports are like, whatever their users
+hold: how many items they support, how often two items together, and how many of any set.
 """
 
 from dataclasses import dataclass, replace
@@ -57,9 +57,10 @@ class _Sizes:
 def screen(source: ReportSource) -> Measured:
     """Return unbiased estimates from the reports that pass the screens, and what these found.
 
-    In turn: reports of sizes that honest ones hardly ever have; sets of items that too many reports share, up to three;
-    where there is no such set, sizes that are too frequent. Three passes over clean reports, at most 15;
-    memory does not grow with them. Where `unfit` has a reason, all reports are kept.
+    In turn: reports of sizes that honest ones hardly ever have; sets of items that too many reports
+    share, up to three; where there is no such set, sizes that are too frequent. Three passes over
+    clean reports, at most 15; memory does not grow with them. Where `unfit` has a reason, all
+    reports are kept.
 
     Raises ParameterError where there is no report, or none is left.
     """

@@ -34,9 +34,10 @@ def attacks(
 ) -> Iterator[Guess]:
     """Yield the hypotheses of a family of attacks: `laws` of the frequencies with `spikes`.
 
-    Where attacks shift the estimates, the shift is searched up to `largest`, in steps down to `finest`, by the best
-    hypothesis with the `coarse` laws and `quick` spikes; a shift `alone`, without spikes, may be one. `unshifted`
-    adds small shares of malicious reports that shift nothing.
+    Where attacks shift the estimates, the shift is searched up to `largest`, in steps down to
+    `finest`, by the best hypothesis with the `coarse` laws and `quick` spikes; a shift `alone`,
+    without spikes, may be one. `unshifted` adds small shares of malicious reports that shift
+    nothing.
     """
 
     def choices(relations: Iterable[Relation], kinds: Sequence[Spikes]) -> list[Choice]:
@@ -64,8 +65,8 @@ def attacks(
 def best_shifts(value: Callable[[float], float], largest: float, finest: float) -> dict[float, float]:
     """Return the shift of the largest value and its neighbours in the last step, with the logarithms of their weights.
 
-    The weights, 1, 2 and 1, are those of the trapezoidal rule over the shifts between, four in all. Values more than
-    six nats below the best, and shifts below 0, are left out.
+    The weights, 1, 2 and 1, are those of the trapezoidal rule over the shifts between, four in all.
+    Values more than six nats below the best, and shifts below 0, are left out.
     """
     step = largest / (_SHIFTS - 1)
     seen = {i * step: value(i * step) for i in range(_SHIFTS)}

@@ -1,8 +1,9 @@
 """Sets of items that malicious reports share: found by their pairs, and dropped where their number gives them away.
 
-In a round a set is looked for among the pairs of the most supported items. How many of its items the kept reports
-support is compared with what honest ones do: where some numbers are far too frequent, such reports are dropped,
-and the next round looks at the rest. Several attackers are found one after the other.
+In a round a set is looked for among the pairs of the most supported items. How many of its items
+the kept reports support is compared with what honest ones do: where some numbers are far too
+frequent, such reports are dropped, and the next round looks at the rest. Several attackers are
+found one after the other.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """Shapes: the laws that the frequencies of a round's items may follow, each of mean 1/d.
 
-They are generic, the same for all data. A shape may have a share of items that nobody holds, and a net: some items
-whose frequency may be anything.
+They are generic, the same for all data. A shape may have a share of items that nobody holds, and a
+net: some items whose frequency may be anything.
 """
 
 import math
@@ -24,7 +24,8 @@ _HALVINGS = 60
 class Shape:
     """A law of a frequency: a density between rising nodes, a share `zero` of 0, and a net.
 
-    `weights` are those of the nodes and sum to 1 - zero. `net` items of the d are expected to be uniform on [0, 1].
+    `weights` are those of the nodes and sum to 1 - zero. `net` items of the d are expected to be
+    uniform on [0, 1].
     """
 
     nodes: FloatArray
@@ -42,8 +43,9 @@ class Shape:
     def masses(self, a: float, grid: Grid, powers: int) -> FloatArray:
         """Return the masses of a f on the points of the grid, times f^j, for each j below `powers`: a row each.
 
-        Between two nodes lies the mean of their weights, evenly: bare nodes would be further apart than the
-        noise, and estimates would jump from one to the next. A mass between two points is split between them.
+        Between two nodes lies the mean of their weights, evenly: bare nodes would be further apart
+        than the noise, and estimates would jump from one to the next. A mass between two points is
+        split between them.
         """
         f, g = self._spread(grid.step)
         g *= 1 - self.net / self.d

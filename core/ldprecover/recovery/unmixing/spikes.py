@@ -21,7 +21,8 @@ _DENSE, _SPARSE = math.log(2 / 3), math.log(1 / 3)
 class Spikes:
     """About `k` items have a spike: sizes exponential, or `narrow`, nearly equal.
 
-    Each item has one with probability k/d; where `on_targets`, the targets have one each, and no other item.
+    Each item has one with probability k/d; where `on_targets`, the targets have one each, and no
+    other item.
     """
 
     k: int

@@ -49,15 +49,16 @@ def unmix(
 ) -> Unmixed:
     """Return what the d estimates z, with noise of deviations sd, say of genuine users' frequencies and of an attack.
 
-    Each estimate is a f - c + s + e: f by one law for all items, or near what it was in the `history`; c a
-    shift, s spikes on some items, or on the `targets`; e the noise. `shared` says that the targets are items
-    which too many reports were seen to share: such reports support the others less, whatever the protocol.
-    Laws, shifts and spikes are averaged over by how likely they make the estimates, and the frequencies by the
-    condition that they sum to one. Below 16 items z is projected on the simplex instead. `attack` False takes
-    all reports as honest. `progress` is called with the share of the work that is done.
+    Each estimate is a f - c + s + e: f by one law for all items, or near what it was in the
+    `history`; c a shift, s spikes on some items, or on the `targets`; e the noise. `shared` says
+    that the targets are items which too many reports were seen to share: such reports support the
+    others less, whatever the protocol. Laws, shifts and spikes are averaged over by how likely they
+    make the estimates, and the frequencies by the condition that they sum to one. Below 16 items z
+    is projected on the simplex instead. `attack` False takes all reports as honest. `progress` is
+    called with the share of the work that is done.
 
-    Cost: some thousand densities of d items, each made by a Fourier transform. Raises ParameterError for a protocol
-    that does not say what its malicious reports support.
+    Cost: some thousand densities of d items, each made by a Fourier transform. Raises
+    ParameterError for a protocol that does not say what its malicious reports support.
     """
     d = z.size
     if d < LEAST_ITEMS:

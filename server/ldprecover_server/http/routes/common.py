@@ -57,8 +57,8 @@ _UNCOUNTED_BYTES = 1 << 10
 class Decoded:
     """What callers without a key ask in large bodies, from its decoding to its answer: at most `most` bytes of text.
 
-    As Python's objects it takes up to some twenty times as much memory, and an analysis may wait for minutes with it.
-    For use in one event loop.
+    As Python's objects it takes up to some twenty times as much memory, and an analysis may wait
+    for minutes with it. For use in one event loop.
     """
 
     def __init__(self, most: int = _DECODED_BYTES) -> None:

@@ -26,8 +26,8 @@ router = APIRouter(include_in_schema=False)
 class _Asset(Response):
     """A file that is held in memory, once for all who read it, and goes out in pieces of 32 KiB.
 
-    Read from the disk for each of them, it would take an open file and a thread from the server for as long as it
-    pleases who reads.
+    Read from the disk for each of them, it would take an open file and a thread from the server for
+    as long as it pleases who reads.
     """
 
     def __init__(self, path: Path) -> None:

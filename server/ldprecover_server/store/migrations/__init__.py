@@ -20,11 +20,13 @@ _LOCK = 0x4C44506  # our advisory lock among those of the whole database
 def migrate(database: Database) -> list[str]:
     """Bring a database to this version's schema; return the revisions it went through.
 
-    Raises ConfigurationError for a database that a newer version has moved on, StoreUnavailableError.
+    Raises ConfigurationError for a database that a newer version has moved on,
+    StoreUnavailableError.
     """
     with database.write() as connection:
         if database.dialect == "postgresql":
-            # However long the statements of a migration take; what keeps them waiting is bound as ever.
+            # However long the statements of a migration take; what keeps them waiting is bound as
+            # ever.
             connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
             # Two that migrate at once: the second waits, and finds nothing left to do.
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
