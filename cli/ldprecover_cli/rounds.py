@@ -250,8 +250,8 @@ def _chosen(d: int, epsilon: float, users: int, *, json: bool) -> str:
 
     choice = choose(d, epsilon, users)
     if not json:
-        title = f"{d:,} items, epsilon {epsilon:g}, {counted(users, 'user')}: the first suits best"
-        table = plain_table("protocol", "error", "gain", "bytes", "hashes", numbers=4, title=title)
+        console().print(f"{d:,} items, epsilon {epsilon:g}, {counted(users, 'user')}: the first suits best")
+        table = plain_table("protocol", "error", "gain", "bytes", "hashes", numbers=4)
         for each in choice.candidates:
             error, gain = f"±{100 * each.standard_error:.3g} points", f"{each.gain:.3g} points"
             hashes = f"{each.hash_tests:.2g}" if each.hash_tests else "none"
