@@ -150,7 +150,8 @@ def test_why_a_method_refused_is_in_the_file_of_cells(crowd: Crowd, tmp_path: Pa
     run, cell = Run({"cities": crowd}, 0), Cell("cities", "oue", "none", "none", 0.0)
     refused = Outcome("fiad", math.nan, None, None, 0.0, refused="it needs more, and says so")
     CellFile(tmp_path / "cells.csv").add(run, [(cell, [refused])])
-    (found,) = CellFile(tmp_path / "cells.csv").of(run, cell) or ()
+    (found,) = CellFile(tmp_path / "cells.csv").of(run, cell) or [None]
+    assert found is not None
     assert (math.isnan(found.mse), found.refused) == (True, "it needs more, and says so")
 
 
