@@ -69,6 +69,10 @@ class _Commands(TyperGroup):
         except KeyboardInterrupt as stopped:
             note(with_notes("Interrupted.", stopped))
             raise typer.Exit(130) from None
+        except SystemExit as stopped:  # by SIGTERM or SIGHUP
+            if said := with_notes("", stopped):
+                note(f"Ended.{said}")
+            raise
 
 
 app = typer.Typer(cls=_Commands, no_args_is_help=True, context_settings={"help_option_names": _HELP})

@@ -23,6 +23,7 @@ from ldprecover_cli.options import (
 )
 from ldprecover_cli.output import console, counted, joined, plain, print_json
 from ldprecover_cli.runs import Resume, RunSeed, Wait, drawn_seed, going_on, interrupted, new_journal, persistence
+from ldprecover_cli.signals import ended_by_signals
 
 if TYPE_CHECKING:
     from ldprecover_client import Journal, Round, RoundStatus
@@ -63,7 +64,7 @@ def simulate(
 
     given = {"users": users, "dataset": dataset, "column": column, "seed": seed}
     if resume:
-        journal = interrupted("simulate", round, given)
+        journal = interrupted("simulate", round, url, given)
         url, round = _place(journal, url)
     elif users is None:
         raise UsageError("say how many genuine users report, with --users; or --resume an interrupted run")
@@ -73,7 +74,11 @@ def simulate(
         own = {"dataset": _from_any_folder(dataset), "seed": drawn_seed() if seed is None else seed}
         journal = new_journal("simulate", given | own)
     options, retries = journal.facts["options"], persistence(wait)
-    with connected(url, key, scope="report", round=round, retries=retries) as client, going_on(journal, "simulate"):
+    with (
+        ended_by_signals(),
+        connected(url, key, scope="report", round=round, retries=retries) as client,
+        going_on(journal, "simulate"),
+    ):
         found = client.parameters(round)
         _check_access(found)
         journal.facts |= {"url": client.url, "round": found.id, "name": found.name}
@@ -155,7 +160,7 @@ def attack(
     if resume:
         if attackers != 1:
             given["attackers"] = attackers
-        journal = interrupted("attack", round, given)
+        journal = interrupted("attack", round, url, given)
         url, round = _place(journal, url)
     elif (users is None) is (beta is None):
         raise UsageError(
@@ -165,7 +170,11 @@ def attack(
         plan |= {"attackers": attackers}
         journal = new_journal("attack", {"name": name, "seed": drawn_seed() if seed is None else seed, "plan": plan})
     options, retries = journal.facts["options"], persistence(wait)
-    with connected(url, key, scope="report", round=round, retries=retries) as client, going_on(journal, "attack"):
+    with (
+        ended_by_signals(),
+        connected(url, key, scope="report", round=round, retries=retries) as client,
+        going_on(journal, "attack"),
+    ):
         status = client.round(round)
         _check_access(status)
         if not resume:

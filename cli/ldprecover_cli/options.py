@@ -12,9 +12,11 @@ from ldprecover_cli import completion
 from ldprecover_cli.failures import CommandError, UsageError, close_to
 
 if TYPE_CHECKING:
+    from ldprecover.theory import Choice
     from ldprecover_client import Client, Retries
 
 __all__ = [
+    "AUTO",
     "DEFAULT_URL",
     "AttackName",
     "Column",
@@ -34,6 +36,7 @@ __all__ = [
     "Seed",
     "SupportFile",
     "Url",
+    "choice_of",
     "connected",
     "eta_of",
     "method_options",
@@ -43,6 +46,8 @@ __all__ = [
     "support_of",
 ]
 
+AUTO = "auto"
+"""In place of a protocol: the one that suits the round."""
 DEFAULT_URL = "http://127.0.0.1:8000"
 
 AttackName = str
@@ -128,6 +133,13 @@ History = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of all that is random here.")]
+
+
+def choice_of(d: int, epsilon: float, users: int) -> "Choice":
+    """Return the protocol that suits a round of d items best, and why. Raises ParameterError."""
+    from ldprecover.theory import choose
+
+    return choose(d, epsilon, users)
 
 
 def eta_of(text: str) -> float | str:

@@ -1,6 +1,8 @@
 """`round`: open, list, show, close and delete rounds."""
 
 import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -8,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ldprecover_cli import completion
-from ldprecover_cli.failures import CommandError, UsageError
+from ldprecover_cli.failures import CommandError, UsageError, explain
 from ldprecover_cli.options import (
+    AUTO,
     DEFAULT_URL,
     Column,
     DatasetName,
@@ -18,18 +21,19 @@ from ldprecover_cli.options import (
     Protocol,
     RoundArgument,
     Url,
+    choice_of,
     connected,
     own_parameters_of,
 )
 from ldprecover_cli.output import console, counted, joined, plain, plain_table, print_json
 
 if TYPE_CHECKING:
+    from ldprecover.theory import Choice
     from ldprecover_client import Client, RoundStatus, RoundSummary
 
 __all__ = ["app"]
 
 _BESIDE_NAMES = 68  # characters that the other columns of a list take
-_AUTO = "auto"
 _COSTS = (
     "error: of one estimate; gain: what 1 % crafted reports add to {} items together; bytes: of a report; "
     "hashes: to count all reports"
@@ -136,15 +140,21 @@ def open_round(
     if canaries is not None and canary:
         raise UsageError("give canaries by --canaries or by --canary, not by both")
     own = {"hash_range": hash_range, "subset_size": subset_size, "given_seeds": given_seeds}
+    _check_given_once(parameter, **own)
     own |= own_parameters_of(parameter)
-    if protocol == _AUTO:
-        if any(value is not None for value in own.values()):
-            raise UsageError("a parameter of a protocol's own, as --hash-range, needs its name: --protocol")
+    if protocol == AUTO:
+        for own_name, value in own.items():
+            if value is not None:
+                raise UsageError(f"{own_name} belongs to one protocol: name it with --protocol, in place of auto")
         d = (len(labels) if labels is not None else domain_size or 0) + (len(canary) if canary else canaries or 0)
-        protocol = _chosen(d, epsilon, _USERS if users is None else users, json=json)
+        expected = _USERS if users is None else users
+        choice = choice_of(d, epsilon, expected)
+        if not json:
+            _show_choice(choice, d, epsilon, expected)
+        protocol = choice.best.oracle.protocol
     elif users is not None:
         raise UsageError("--users belongs to --protocol auto")
-    with connected(url, key) as client:
+    with connected(url, key) as client, _protocols_in_words(protocol, own):
         opened = client.open_round(
             name=name,
             protocol=protocol,
@@ -244,21 +254,46 @@ def delete_round(
         console().print(f"Deleted {plain(status.name)} and its {counted(status.n, 'report')}.")
 
 
-def _chosen(d: int, epsilon: float, users: int, *, json: bool) -> str:
-    """Return the protocol that suits a round best, and say why."""
-    from ldprecover.theory import choose
+def _check_given_once(parameter: list[str] | None, **options: int | None) -> None:
+    """Raise UsageError for a parameter that is given by its own option and by --parameter."""
+    for name in own_parameters_of(parameter):
+        if options.get(name) is not None:
+            raise UsageError(f"give {name} by --{name.replace('_', '-')} or by --parameter, not by both")
 
-    choice = choose(d, epsilon, users)
-    if not json:
-        console().print(f"{d:,} items, epsilon {epsilon:g}, {counted(users, 'user')}: the first suits best")
-        table = plain_table("protocol", "error", "gain", "bytes", "hashes", numbers=4)
-        for each in choice.candidates:
-            error, gain = f"±{100 * each.standard_error:.3g} points", f"{each.gain:.3g} points"
-            hashes = f"{each.hash_tests:.2g}" if each.hash_tests else "none"
-            table.add_row(plain(each.oracle.protocol), error, gain, str(each.report_size), hashes)
-        console().print(table)
-        console().print(_COSTS.format(choice.best.targets))
-    return choice.best.oracle.protocol
+
+@contextmanager
+def _protocols_in_words(protocol: str, own: Mapping[str, int | None]) -> Iterator[None]:
+    """Say what to do where a server refuses a protocol, or a parameter that no protocol has there."""
+    from ldprecover.protocols import PROTOCOLS
+    from ldprecover_client import RefusedError
+
+    try:
+        yield
+    except RefusedError as error:
+        refused = dict(error.fields)
+        if "protocol" in refused:
+            said = explain(error)
+            raise UsageError(
+                f"{said[0] if said else error}; a plugin's is there once LDPRECOVER_PLUGINS names it where the server "
+                "is started"
+            ) from error
+        for name in own:
+            if own[name] is not None and "not known" in refused.get(name, ""):
+                kind = PROTOCOLS.get(protocol)
+                has = "" if kind is None else f"; {protocol} has {kind.parameter or 'none'}"
+                raise UsageError(f"--parameter {name}: no protocol of the server has such a parameter{has}") from error
+        raise
+
+
+def _show_choice(choice: "Choice", d: int, epsilon: float, users: int) -> None:
+    console().print(f"{d:,} items, epsilon {epsilon:g}, {counted(users, 'user')}: the first suits best")
+    table = plain_table("protocol", "error", "gain", "bytes", "hashes", numbers=4)
+    for each in choice.candidates:
+        error, gain = f"±{100 * each.standard_error:.3g} points", f"{each.gain:.3g} points"
+        hashes = f"{each.hash_tests:.2g}" if each.hash_tests else "none"
+        table.add_row(plain(each.oracle.protocol), error, gain, str(each.report_size), hashes)
+    console().print(table)
+    console().print(_COSTS.format(choice.best.targets))
 
 
 def _labels(

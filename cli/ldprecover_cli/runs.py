@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ldprecover_cli.failures import UsageError
+from ldprecover_cli.failures import CommandError, UsageError
 from ldprecover_cli.options import quick_retries
 from ldprecover_cli.output import note
 
@@ -60,8 +60,10 @@ def new_journal(command: str, options: Mapping[str, Any]) -> "Journal":
     return Journal(runs_folder() / f"{command}-{secrets.token_hex(8)}.jsonl", facts)
 
 
-def interrupted(command: str, round: str, given: Mapping[str, Any]) -> "Journal":
+def interrupted(command: str, round: str, url: str, given: Mapping[str, Any]) -> "Journal":
     """Return the journal of the run that was interrupted last, of this round unless it is "current".
+
+    Runs on the server with this URL come before others.
 
     Raises UsageError where there is none, and where an option would change what is sent.
     """
@@ -71,7 +73,7 @@ def interrupted(command: str, round: str, given: Mapping[str, Any]) -> "Journal"
     if changing:
         raise UsageError(f"--resume goes on with a run as it was begun: leave out {', '.join(changing)}")
     files = sorted(runs_folder().glob(f"{command}-*.jsonl"), key=lambda path: path.stat().st_mtime, reverse=True)
-    for journal in map(Journal.open, files):
+    for journal in sorted(map(Journal.open, files), key=lambda journal: journal.facts["url"] != url.rstrip("/")):
         if round in ("current", journal.facts["round"], journal.facts["name"]):
             return journal
     where = "" if round == "current" else f" in round {round}"
@@ -80,16 +82,26 @@ def interrupted(command: str, round: str, given: Mapping[str, Any]) -> "Journal"
 
 @contextmanager
 def going_on(journal: "Journal", command: str) -> Iterator[None]:
-    """Remove the journal once everything is sent, or can never be; else note on the error how to go on."""
+    """Remove the journal once everything is sent, or can never be; else note on the error how to go on.
+
+    Raises CommandError where the server has not the round of a run that goes on.
+    """
     from ldprecover_client import RefusedError
 
+    goes_on = journal.path.exists()
     try:
         yield
     except BaseException as error:
+        if goes_on and isinstance(error, RefusedError) and error.slug == "round-not-found":
+            raise CommandError(
+                f"the interrupted run reports to the round {journal.facts['name']} of {journal.facts['url']}, and this "
+                f"server has no such round: --url names the one that has; removing {journal.path} drops the run"
+            ) from error
         if isinstance(error, RefusedError) and _is_for_good(error, journal):
             journal.remove()
         elif journal.path.exists():
-            error.add_note(f"`ldprecover {command} --resume` sends the rest")
+            drops = f", and removing {journal.path} drops the run" if goes_on else ""
+            error.add_note(f"`ldprecover {command} --resume` sends the rest{drops}")
         raise
     journal.remove()
 

@@ -16,6 +16,7 @@ from typing import TextIO
 import numpy as np
 from numpy.typing import NDArray
 
+from ldprecover.items import label_fault
 from ldprecover.protocols import MAX_DOMAIN_SIZE
 from ldprecover_client.errors import DatasetError
 
@@ -44,8 +45,8 @@ _COUNT = re.compile(r"[0-9]{1,18}")
 class Dataset:
     """How many users hold each item.
 
-    `items` are 2 to 100,000 distinct non-empty labels, `counts` integers of 0 or more in the same
-    order, not all zero; `source` says where they are from. Raises DatasetError.
+    `items` are 2 to 100,000 distinct labels, none blank or with a control character, `counts`
+    integers of 0 or more in the same order, not all zero; `source` says where they are from. Raises DatasetError.
     """
 
     name: str
@@ -59,8 +60,11 @@ class Dataset:
             raise DatasetError(f"{self.name}: there must be one count for each item")
         if not 2 <= len(self.items) <= MAX_DOMAIN_SIZE:
             raise DatasetError(f"{self.name}: a data set has from 2 to {MAX_DOMAIN_SIZE} items, not {len(self.items)}")
-        if not all(self.items) or len(set(self.items)) != len(self.items):
-            raise DatasetError(f"{self.name}: items must be distinct and not empty")
+        for i, label in enumerate(self.items):
+            if (fault := label_fault(label)) is not None:
+                raise DatasetError(f"{self.name}: item {i} {fault}")
+        if len(set(self.items)) != len(self.items):
+            raise DatasetError(f"{self.name}: items must be distinct")
         if (counts < 0).any() or not counts.any():
             raise DatasetError(f"{self.name}: counts must be 0 or more, and not all 0")
         counts.flags.writeable = False
@@ -155,6 +159,8 @@ def _read_counts(name: str, rows: Iterator[list[str]]) -> tuple[tuple[str, ...],
         item, count = row[item_at].strip(), row[count_at].strip()
         if not item:
             raise DatasetError(f"{name}, row {number}: the item is blank")
+        if (fault := label_fault(item)) is not None:
+            raise DatasetError(f"{name}, row {number}: the item {fault}")
         if item in found:
             raise DatasetError(f"{name}, row {number}: the item {item!r} was there before")
         if not _COUNT.fullmatch(count):

@@ -184,6 +184,8 @@ class _Caller:
         in_vain = call.is_analysis and may_have_cost_all(answer.status)
         if in_vain and problem is not None:
             return None
+        # An operator has to start the server anew: no retry is as patient as that.
+        in_vain = in_vain or (problem is not None and problem.slug == "plugin-not-loaded")
         if not never_taken(answer.status):
             backoff.in_doubt = True
         asked = retry_after_seconds(answer.headers.get("retry-after"), answer.headers.get("date"))

@@ -1,13 +1,33 @@
 """From the items that somebody names, by index or label, to indices."""
 
 import operator
+import unicodedata
 from collections.abc import Iterable, Sequence
 
 from ldprecover.errors import ParameterError
 
-__all__ = ["find_items", "items_in_words", "target_indices"]
+__all__ = ["find_items", "items_in_words", "label_fault", "target_indices"]
 
 _SHOWN = 80  # characters of a label that a message repeats
+
+
+def label_fault(label: str) -> str | None:
+    """Return why a text is no label of an item, as a sentence goes on after the item; None where it is one.
+
+    A label can be written in UTF-8, has no control character, and something in it can be seen.
+    """
+    if not label:
+        return "is empty"
+    if label.isprintable() and not label.isspace():
+        return None
+    kinds = [unicodedata.category(character) for character in label]
+    if "Cs" in kinds:
+        return "holds half a surrogate pair, which UTF-8 cannot write"
+    if "Cc" in kinds:
+        return f"holds a control character, U+{ord(label[kinds.index('Cc')]):04X}"
+    if all(kind[0] == "Z" or kind == "Cf" for kind in kinds):
+        return "is blank: it has nothing but white space and characters without width"
+    return None
 
 
 def target_indices(targets: Iterable[int], d: int, what: tuple[str, str] = ("target", "targets")) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from ldprecover.canaries import canary_indices
 from ldprecover.errors import ParameterError
+from ldprecover.items import label_fault
 from ldprecover.protocols import FrequencyOracle, frequency_oracle, own_parameter
 from ldprecover.quarantine import unfit
 
@@ -19,10 +20,10 @@ __all__ = ["RoundParameters", "digest_of"]
 class RoundParameters:
     """Protocol, epsilon, item labels and, for a protocol that has them, its own integer parameters, of one round.
 
-    `items` are 2 to 100,000 distinct non-empty labels; item i is the i-th. `parameter` is OLH's hash range;
-    `own` has it by its name. It is stored, so that neither side recomputes it; None takes the protocol's
-    default when the round is opened. `given_seeds` is the number of public seeds that tickets pick from, None where
-    users draw what they need.
+    `items` are 2 to 100,000 distinct labels, none blank or with a control character; item i is the i-th.
+    `parameter` is OLH's hash range; `own` has it by its name. It is stored, so that neither side recomputes it; None
+    takes the protocol's default when the round is opened. `given_seeds` is the
+    number of public seeds that tickets pick from, None where users draw what they need.
 
     `canaries` are indices of items that nobody holds, at most 100, in ascending order; at least two other items are
     left. With `quarantine` the round sets aside reports that no honest user sends: see `ldprecover.quarantine`.
@@ -42,10 +43,8 @@ class RoundParameters:
         for i, label in enumerate(self.items):
             if not isinstance(label, str) or not label:
                 raise ParameterError(f"every item must be a non-empty string; item {i} is not")
-            try:
-                label.encode()
-            except UnicodeEncodeError:
-                raise ParameterError(f"item {i} holds half a surrogate pair, which UTF-8 cannot write") from None
+            if (fault := label_fault(label)) is not None:
+                raise ParameterError(f"item {i} {fault}")
         if len(set(self.items)) != len(self.items):
             raise ParameterError("items must be distinct")
         oracle = self.oracle

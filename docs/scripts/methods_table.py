@@ -30,8 +30,8 @@ ATTACKS: dict[str, dict[str, Any] | None] = {
     "APA, r' = 4": {"name": "apa", "each": 4},
     "MGA, input poisoning": {"name": "mga", "input_poisoning": True},
 }
-LEFT_OUT = ("conditional-probability", "em", "unmix")
-"""The first is for a single target, the second takes minutes, the third has an evaluation of its own."""
+LEFT_OUT = ("conditional-probability", "em")
+"""The first is for a single target, the second takes minutes."""
 
 ON_ONE_ITEM = ("none", "MGA, crafted", "MGA, input poisoning")
 """The others send the same GRR reports as crafted MGA."""
@@ -43,10 +43,14 @@ TOLD = (
 )
 
 _PADDED, _INDEPENDENT = ("oue", "sue", "ss"), ("oue", "olh", "sue")
+COUNTS = MethodSpec("`unmix`, counts alone", "unmix", reads=False)
+_UNMIXED = ("grr", *_INDEPENDENT, "ss")
 CHOICES = (
-    ("nothing; somebody may raise items", "MGA, crafted", dict.fromkeys(PROTOCOLS, "`normalization`")),
-    ("nothing; the reports are kept", "MGA, crafted", dict.fromkeys((*_INDEPENDENT, "ss"), "`fiad`")),
-    ("the same, of attackers who vary their targets", "MGA-A, r' = 4", dict.fromkeys(_INDEPENDENT, "`diffstats`")),
+    ("nothing; counts alone are kept", "MGA, crafted", dict.fromkeys(_UNMIXED, COUNTS.name)),
+    ("nothing; the reports are kept", "MGA, crafted", dict.fromkeys(_UNMIXED, "`unmix`")),
+    ("the same, of attackers who vary their targets", "MGA-A, r' = 4", dict.fromkeys((*_INDEPENDENT, "ss"), "`unmix`")),
+    ("the same, of attackers who hide", "APA, r' = 4", dict.fromkeys((*_INDEPENDENT, "ss"), "`unmix`")),
+    ("the same, of attackers who lie honestly", "MGA, input poisoning", dict.fromkeys(_UNMIXED, "`unmix`")),
     ("all targets", "MGA, crafted", dict.fromkeys(PROTOCOLS, TOLD[0].name)),
     (
         "all targets; the reports are kept",
@@ -58,6 +62,9 @@ CHOICES = (
 )
 """What is known -> the attack to compare under, and the method to ask for by protocol."""
 
+BESIDE = {"ldprecover": TOLD, "unmix": (COUNTS,)}
+"""Ways of asking for a method that have rows of their own."""
+
 DEFAULT = Setting(trials=5)
 
 
@@ -66,7 +73,7 @@ def methods(setting: Setting, protocol: str) -> list[MethodSpec]:
     found = []
     for name, method in METHODS.items():
         if name not in LEFT_OUT and method.unfit(setting.oracle(protocol)) is None:
-            found += [MethodSpec(f"`{name}`", name), *(TOLD if name == "ldprecover" else ())]
+            found += [MethodSpec(f"`{name}`", name), *BESIDE.get(name, ())]
     return found
 
 

@@ -27,11 +27,12 @@ def dataset_of(source: Any, column: str | None = None, *, name: str | None = Non
 
     - A CSV file: as `load_dataset` takes it. A Parquet file (.parquet, .pq): `column` is the one to count, or its
       columns `item` and `count` are taken as they are.
+    - A frame of pandas or polars or an Arrow table with the columns `item` and `count`, taken as they are.
     - A Series of pandas or polars, an Arrow array, a numpy array, or anything else with `__arrow_c_stream__`,
       `__arrow_c_array__` or `to_numpy`; a frame or an Arrow table of them with `column`.
 
-    Values become labels as text, whole floats without their ".0". The items are ordered by how many hold them,
-    ties by label; missing and blank values are left out, and the source says how many. `name` is what
+    Values become labels as text, bytes as UTF-8, whole floats without their ".0". The items are ordered by how many
+    hold them, ties by label; missing and blank values are left out, and the source says how many. `name` is what
     results call data in memory: by default the column's own name, or "data".
 
     Raises DatasetError.
@@ -44,6 +45,11 @@ def dataset_of(source: Any, column: str | None = None, *, name: str | None = Non
         path = Path(source)
         return _of_parquet(path, column) if path.suffix in _PARQUET else load_dataset(source, column)
     called = str(name or column or getattr(source, "name", None) or "data")
+    if callable(getattr(type(source), "collect", None)):
+        raise DatasetError(f"{called}: a {type(source).__name__} holds no values yet; collect it first")
+    if column is None and {"item", "count"} <= set(_names(source)):
+        items, counts = (np.asarray(source[each].to_numpy()).tolist() for each in ("item", "count"))
+        return _as_they_are(called, items, counts, "values in memory")
     return _counted(called, _values(called, _column(source, column)), "values in memory")
 
 
@@ -66,16 +72,28 @@ def _of_parquet(path: Path, column: str | None) -> Dataset:
         raise DatasetError(f"{path} is not a Parquet file: {error}") from None
     if column is not None:
         return _counted(path.name, table[column].to_pylist(), f"column {column} of the file {path.name}")
-    counts = table["count"].to_pylist()
+    items, counts = table["item"].to_pylist(), table["count"].to_pylist()
+    return _as_they_are(path.name, items, counts, f"the file {path.name}")
+
+
+def _as_they_are(name: str, items: list[Any], counts: list[Any], source: str) -> Dataset:
     if not all(isinstance(count, int) for count in counts):
-        raise DatasetError(f"{path.name}: counts must be integers")
-    return Dataset(path.name, tuple(map(_label, table["item"].to_pylist())), np.array(counts), f"the file {path.name}")
+        raise DatasetError(f"{name}: counts must be integers")
+    return Dataset(name, tuple(_label(item) for item in items), np.array(counts, dtype=np.int64), source)
+
+
+def _names(source: Any) -> Iterable[str]:
+    """Return the names of a table's columns; nothing for what is no table."""
+    names: Iterable[str] = getattr(source, "column_names", getattr(source, "columns", ()))
+    return names
 
 
 def _column(source: Any, column: str | None) -> Any:
     if column is None:
         if hasattr(source, "columns"):  # a frame or a table
-            raise DatasetError("a table of several columns needs the name of the column to count")
+            raise DatasetError(
+                "a table of several columns needs the name of the column to count, or the columns item and count"
+            )
         return source
     try:
         return source[column]
@@ -133,4 +151,9 @@ def _label(value: Any) -> str:
         return ""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
+    if isinstance(value, bytes):
+        try:
+            return value.decode().strip()
+        except UnicodeDecodeError:
+            raise DatasetError("values that are bytes must be text in UTF-8") from None
     return str(value).strip()

@@ -1,5 +1,6 @@
 """A real server for one experiment: a process of its own, a database that goes with it."""
 
+import fcntl
 import os
 import re
 import secrets
@@ -24,6 +25,7 @@ __all__ = ["LocalServer", "local_server"]
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _START_SECONDS = 120.0
 _STOP_SECONDS = 10.0
+_PREFIX = "ldprecover-demo-"
 
 
 @dataclass(frozen=True)
@@ -46,15 +48,18 @@ def local_server() -> Iterator[LocalServer]:
     It loads the protocols and methods that this process has of plugins.
 
     When the block ends, however it ends, by SIGINT, SIGTERM and SIGHUP too, the process and the
-    folder are gone. Raises ExperimentError when the server does not start.
+    folder are gone. Where this process is killed, its server ends by itself, and the next one to
+    start removes its folder. Raises ExperimentError when the server does not start.
     """
     key = secrets.token_urlsafe(24)
     folder: Path | None = None
+    handle: int | None = None
     process: subprocess.Popen[bytes] | None = None
     try:
         # Between the making of a process or folder and its being known here nothing may interrupt.
         with _held_back():
-            folder = Path(tempfile.mkdtemp(prefix="ldprecover-demo-"))
+            _remove_left()
+            folder, handle = _own_folder()
             process = _start(folder, key)
         yield LocalServer(_wait_for_url(process, folder), key, process)
     finally:
@@ -63,6 +68,42 @@ def local_server() -> Iterator[LocalServer]:
                 _stop(process)
             if folder is not None:
                 shutil.rmtree(folder)
+            if handle is not None:
+                os.close(handle)
+
+
+def _remove_left() -> None:
+    """Remove the folders of those who were killed."""
+    for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        if (handle := _locked(left)) is not None:
+            shutil.rmtree(left, ignore_errors=True)
+            os.close(handle)
+
+
+def _own_folder() -> tuple[Path, int]:
+    """Return a new folder and what holds its lock."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        if (handle := _locked(folder)) is not None:
+            if folder.exists():  # else another who starts has taken it for one that was left
+                return folder, handle
+            os.close(handle)
+
+
+def _locked(folder: Path) -> int | None:
+    """Lock a folder of this user's that nobody who lives has locked; the lock ends with what is returned."""
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(handle).st_uid == os.geteuid():
+            return handle
+    except OSError:
+        pass
+    os.close(handle)
+    return None
 
 
 def _start(folder: Path, key: str) -> subprocess.Popen[bytes]:
@@ -73,10 +114,10 @@ def _start(folder: Path, key: str) -> subprocess.Popen[bytes]:
     command = ["serve", "--host", "127.0.0.1", "--port", "0", "--database-url", "sqlite:///demo.db"]
     with (folder / "log").open("wb") as log:
         return subprocess.Popen(  # noqa: S603  our own command, with nothing of a stranger's in it
-            [sys.executable, "-m", "ldprecover_cli", *command],
+            [sys.executable, "-m", "ldprecover_experiments.tied", *command],
             cwd=folder,
             env=environment | {"LDPRECOVER_ADMIN_KEY": key, "LDPRECOVER_PLUGINS": plugins},
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,  # which ends with this process
             stdout=subprocess.PIPE,
             stderr=log,
             start_new_session=True,  # Ctrl-C is for the demo, which then ends its server
@@ -90,8 +131,9 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-    if process.stdout is not None:
-        process.stdout.close()
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            stream.close()
 
 
 def _wait_for_url(process: subprocess.Popen[bytes], folder: Path) -> str:

@@ -9,10 +9,11 @@ attacks = ["mga", {name = "apa", each = 4}, {name = "aa", kind = "peaked", model
 methods = ["norm-sub", "ldprecover", {method = "ldprecover", targets = true, name = "told"}]
 """
 
+import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import product
@@ -31,12 +32,15 @@ from ldprecover_experiments.results import Results
 from ldprecover_experiments.runner import Work, run_cells
 from ldprecover_experiments.setting import BETA, EPSILON, ETA, TARGETS, Cell, Crowd, load_crowd, malicious_users
 
-__all__ = ["Study"]
+__all__ = ["MAX_CELLS", "Study"]
 
 _ATTACK_KEYS = (
     *("name", "model", "targets", "kind", "size", "each", "rate", "search", "item", "against", "attackers"),
 )
 _DATA_KEYS = ("file", "column")
+
+MAX_CELLS = 1_000_000
+"""Of a study: some hours of the fastest."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,8 @@ class Study:
     """Every attack on every protocol and data set, with every value of the parameters, and every method on each.
 
     `data` are sources that `dataset_of` takes. `attacks` are pairs of an attack and its report model, None for no
-    attack. `users` None is the paper's number for its stand-ins, for other data as many as they have.
+    attack. `users` None is the paper's number for its stand-ins, for other data as many as they have. `name` is a
+    plain file name. Nothing is given twice, and all together is at most a million cells.
     Raises ParameterError, and DatasetError.
     """
 
@@ -100,13 +105,14 @@ class Study:
             study["data"] = [source for source, _ in sources]
             study["columns"] = {i: column for i, (_, column) in enumerate(sources) if column is not None}
         return cls(
-            str(given.get("name", "study")),
+            given.get("name", "study"),
             [_method(one) for one in _several(given["methods"], "methods", (str, dict))],
             [_attack(one) for one in _several(given["attacks"], "attacks", (str, dict))],
             **study,
         )
 
     def __post_init__(self) -> None:
+        _check_name(self.name)
         for name, least in (("users", 1), ("trials", 1), ("seed", 0)):
             value = getattr(self, name)
             if value is None and name == "users":
@@ -119,6 +125,13 @@ class Study:
                 raise ParameterError(f"a method cannot be called {name!r}: that is the estimate it is compared with")
             if names.count(name) > 1:
                 raise ParameterError(f"two methods are called {name!r}: give one another name")
+        for key in ("protocols", "epsilon", "beta", "eta"):
+            _check_once(key, getattr(self, key))
+        _check_once("attacks", [f"{spec or 'none'}, {model}" for spec, model in self.attacks])
+        if self._number > MAX_CELLS:
+            raise ParameterError(
+                f"a study has at most {MAX_CELLS:,} cells, not {self._number:,}: give fewer trials, or fewer values"
+            )
         for protocol, epsilon in product(self.protocols, self.epsilon):
             oracle = frequency_oracle(protocol, epsilon, 2)
             for eta in self.eta:
@@ -139,22 +152,31 @@ class Study:
             found[crowd.name] = crowd
         return found
 
+    @property
+    def _number(self) -> int:
+        """How many cells there are, counted before any is made."""
+        attacks = sum(len(self.beta) if spec else 1 for spec, _ in self.attacks)
+        values = (self.data, self.protocols, self.epsilon, self.eta)
+        return attacks * math.prod(map(len, values)) * self.trials
+
     @cached_property
     def cells(self) -> list[Cell]:
         """Every cell once, the trials of a setting together. Raises ParameterError for what does not go together."""
+        return [replace(cell, trial=trial) for cell in self._settings for trial in range(self.trials)]
+
+    @cached_property
+    def _settings(self) -> list[Cell]:
+        """The first trial of every setting. Raises ParameterError for what does not go together."""
         every = []
         for data, protocol, (spec, model) in product(self.crowds, self.protocols, self.attacks):
             for beta, epsilon, eta in product(self.beta if spec else (0.0,), self.epsilon, self.eta):
                 attack = "none" if spec is None else str(spec)
-                cells = [
-                    Cell(data, protocol, attack, model, float(beta), float(epsilon), float(eta), trial=trial)
-                    for trial in range(self.trials)
-                ]
-                plan = Plan(cells[0], self.crowds[data], self.seed)
+                cell = Cell(data, protocol, attack, model, float(beta), float(epsilon), float(eta))
+                plan = Plan(cell, self.crowds[data], self.seed)
                 if model == "crafted" or self.work.reads_reports:
                     plan.malicious_reports(1)  # raises for a model without reports
-                every += cells
-        return list(dict.fromkeys(every))
+                every.append(cell)
+        return every
 
     @property
     def work(self) -> Work:
@@ -169,13 +191,13 @@ class Study:
     @property
     def cost(self) -> str:
         """One sentence on what it takes: cells, recoveries and reports that are really made."""
-        reports = 0
-        for cell in self.cells:
+        reports, reads = 0, self.work.reads_reports
+        for cell in self._settings:
             n = self.crowds[cell.data].n
-            crafted = malicious_users(n, cell.beta) if cell.model == "crafted" or self.work.reads_reports else 0
-            reports += crafted + (n if self.work.reads_reports else 0)
+            crafted = malicious_users(n, cell.beta) if cell.model == "crafted" or reads else 0
+            reports += (crafted + (n if reads else 0)) * self.trials
         return (
-            f"{self.name}: {len(self.cells):,} cells, {len(self.cells) * len(self.methods):,} recoveries, "
+            f"{self.name}: {self._number:,} cells, {self._number * len(self.methods):,} recoveries, "
             f"{reports:,} reports to make; all other counts are drawn from their law."
         )
 
@@ -187,6 +209,20 @@ class Study:
             found.update(some)
             progress(len(found), len(cells))
         return Results(self.name, {cell: found[cell] for cell in cells})
+
+
+def _check_name(name: Any) -> None:
+    plain = isinstance(name, str) and name.isprintable() and not name.isspace() and not set(name) & set("/\\")
+    if not plain or name in ("", ".", ".."):
+        raise ParameterError(f"name must be a plain file name, without a folder, not {name!r:.40}")
+
+
+def _check_once(key: str, values: Sequence[Any]) -> None:
+    seen = set()
+    for value in values:
+        if value in seen:
+            raise ParameterError(f"{key} has {value} twice")
+        seen.add(value)
 
 
 @contextmanager

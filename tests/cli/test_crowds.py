@@ -200,18 +200,20 @@ def test_json_comes_without_bars_even_on_a_terminal(on_server: Any, lunch: Any, 
     assert json.loads(out)["accepted"] == 50
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
 @pytest.mark.parametrize("command", [("simulate",), ("attack", "manip")], ids=" ".join)
-def test_ctrl_c_in_the_midst_of_them_says_how_many_were_accepted(
-    on_server: Any, lunch: Any, server: Any, watched: Any, command: Any
+def test_a_signal_in_the_midst_of_them_says_how_many_were_accepted(
+    on_server: Any, lunch: Any, server: Any, watched: Any, command: Any, number: signal.Signals
 ) -> None:
     crowd = watched(*command, "--users", "6000000", "--round", lunch["name"])
     assert crowd.watch(until="0000/6000000")
-    crowd.process.send_signal(signal.SIGINT)
-    assert crowd.ended() == (130, "")
+    crowd.process.send_signal(number)
+    assert crowd.ended() == (128 + number, "")
     accepted = server.frequencies(lunch["id"])["n"]
     assert 0 < accepted < 6_000_000
     rest = f"`ldprecover {command[0]} --resume` sends the rest"
-    assert crowd.shown.endswith(f"Interrupted. ({accepted} of 6000000 reports were accepted; {rest})\r\n")
+    ended = "Interrupted" if number == signal.SIGINT else "Ended"
+    assert crowd.shown.endswith(f"{ended}. ({accepted} of 6000000 reports were accepted; {rest})\r\n")
     assert "Traceback" not in crowd.shown
 
 

@@ -122,3 +122,48 @@ def test_only_runs_of_the_round_that_is_named_go_on(run: Any, mortal: ServerProc
     other = run("simulate", "--resume", "--round", "another")
     assert other.code == 2
     assert "in round another is left" in other.error
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+def test_a_run_of_another_server_is_kept_and_said_to_be(
+    run: Any,
+    mortal: ServerProcess,
+    start_server: StartServer,
+    at_first_progress: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: Any,
+) -> None:
+    round_ = mortal.open_round()
+    at_first_progress(mortal.kill)
+    run(*command, "--users", str(N), "--round", round_["name"])
+    (journal,) = (tmp_path / "state" / "ldprecover" / "runs").iterdir()
+    unanswered = run(command[0], "--resume")
+    assert unanswered.code == 1
+    assert f"removing {journal} drops the run" in unanswered.error
+    mortal.start()
+    other = start_server()
+    monkeypatch.setenv("LDPRECOVER_URL", other.url)
+    elsewhere = run(command[0], "--resume")
+    assert elsewhere.code == 1
+    assert elsewhere.error == (
+        f"the interrupted run reports to the round {round_['name']} of {mortal.url}, and this server has no such "
+        f"round: --url names the one that has; removing {journal} drops the run"
+    )
+    assert run(command[0], "--resume", "--url", mortal.url).code == 0
+    assert mortal.frequencies(round_["id"])["n"] == N
+
+
+def test_of_several_runs_that_of_the_server_named_goes_on(
+    run: Any, mortal: ServerProcess, start_server: StartServer, at_first_progress: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = start_server()
+    other.keep_port()
+    rounds = {}
+    for server in (mortal, other):
+        rounds[server.url] = server.open_round()
+        at_first_progress(server.kill)
+        run("simulate", "--users", str(N), "--round", rounds[server.url]["name"], "--url", server.url)
+        server.start()
+    assert run("simulate", "--resume", "--url", mortal.url + "/", "--json").json["round"] == rounds[mortal.url]["id"]
+    assert run("simulate", "--resume", "--url", other.url, "--json").json["round"] == rounds[other.url]["id"]

@@ -161,7 +161,9 @@ def test_a_column_of_a_shipped_data_set_is_refused():
     [
         (("a", "b"), [1], "one count for each item"),
         (("a", "a"), [1, 2], "distinct"),
-        (("a", ""), [1, 2], "not empty"),
+        (("a", ""), [1, 2], "item 1 is empty"),
+        (("a", "\u200b"), [1, 2], "item 1 is blank"),
+        (("a\0", "b"), [1, 2], "item 0 holds a control character"),
         (("a", "b"), [1, -2], "0 or more"),
     ],
 )

@@ -100,6 +100,15 @@ def test_a_server_that_cannot_now_is_asked_again(collector, submit, status):
     assert collector.sent == [(KEY, PACKED)] * 3
 
 
+def test_a_server_that_lacks_the_plugin_of_the_round_is_not_asked_again(collector, submit, time):
+    collector.add()
+    collector.faults.append(lambda request: collector.problem(503, "plugin-not-loaded"))
+    with pytest.raises(UnansweredError, match=r"answered 503 to .*, once") as caught:
+        submit()
+    assert caught.value.status == 503
+    assert time.sleeps == []
+
+
 def test_waits_double_with_jitter(collector, submit, time):
     collector.add()
     collector.faults.extend([collector.request_lost] * 4)

@@ -53,6 +53,7 @@ def test_honest_rounds_raise_each_alarm_at_no_more_than_its_rate(protocol: str, 
         ("grr", 1.0, 1000, 3_000),
         ("grr", 0.5, 102, 102),
         ("oue", 3.0, 102, 50),
+        ("ss", 1.0, 102, 50),
     ],
 )
 def test_honest_rounds_of_few_reports_an_item_raise_no_excess(

@@ -150,8 +150,9 @@ def test_why_a_method_refused_is_in_the_file_of_cells(crowd: Crowd, tmp_path: Pa
     run, cell = Run({"cities": crowd}, 0), Cell("cities", "oue", "none", "none", 0.0)
     refused = Outcome("fiad", math.nan, None, None, 0.0, refused="it needs more, and says so")
     CellFile(tmp_path / "cells.csv").add(run, [(cell, [refused])])
-    (found,) = CellFile(tmp_path / "cells.csv").of(run, cell) or [None]
-    assert found is not None
+    outcomes = CellFile(tmp_path / "cells.csv").of(run, cell)
+    assert outcomes is not None
+    (found,) = outcomes
     assert (math.isnan(found.mse), found.refused) == (True, "it needs more, and says so")
 
 

@@ -20,7 +20,7 @@ def test_a_frame_has_a_row_for_each_item_by_its_label(comparison: Comparison) ->
     frame = comparison.to_frame()
     assert list(frame.index) == ["cat", "do$g", "<i>newt"]
     assert list(frame.columns) == ["true", *ESTIMATES]
-    assert frame.loc["<i>newt", "recovered_targets"] == pytest.approx(0.14)
+    assert frame.loc["<i>newt", "recovered_targets"] == pytest.approx(0.15)
 
 
 def test_the_table_has_error_and_gain_and_is_escaped(comparison: Comparison) -> None:
@@ -42,7 +42,7 @@ def test_the_picture_marks_the_targets(comparison: Comparison) -> None:
     figure.canvas.draw()
     (panel,) = figure.axes
     assert [label.get_text() for label in panel.get_xticklabels()] == ["cat", r"do\$g", "> <i>newt"]
-    assert len(panel.patches) == 3 * 6
+    assert len(panel.patches) == 3 * 7
 
 
 @pytest.mark.parametrize(("call", "package"), [("to_frame", "pandas"), ("plot", "matplotlib")])

@@ -124,6 +124,40 @@ def test_a_csv_file_and_a_shipped_data_set_are_what_the_client_makes_of_them(tmp
     assert dataset_of(cities) is cities
 
 
+@pytest.mark.parametrize("make", [pd.DataFrame, pa.table], ids=["pandas", "arrow"])
+def test_a_table_of_items_and_counts_is_taken_as_it_is(make: Callable[[Any], Any]) -> None:
+    table = make({"note": ["", "x"], "item": ["newt", "cat"], "count": [1, 3]})
+    found = dataset_of(table, name="pets")
+    assert (found.name, found.items, found.counts.tolist()) == ("pets", ("newt", "cat"), [1, 3])
+    assert dataset_of(table, "item").counts.tolist() == [1, 1]
+    with pytest.raises(DatasetError, match="counts must be integers"):
+        dataset_of(make({"item": ["newt", "cat"], "count": [0.5, 3]}))
+
+
+def test_bytes_are_read_as_text() -> None:
+    assert dataset_of(np.array([b"a", "é".encode(), b"a"])).items == ("a", "é")
+    with pytest.raises(DatasetError, match="must be text in UTF-8"):
+        dataset_of(np.array([b"a", b"\xff"]))
+
+
+def test_a_lazy_frame_is_to_be_collected() -> None:
+    class LazyFrame:
+        """As polars has it: no column is there before all are."""
+
+        @property
+        def columns(self) -> list[str]:
+            raise AssertionError("polars warns that this is slow")
+
+        def __getitem__(self, column: str) -> None:
+            raise TypeError("'LazyFrame' object is not subscriptable (aside from slicing)")
+
+        def collect(self) -> None: ...
+
+    for column in (None, "pet"):
+        with pytest.raises(DatasetError, match="a LazyFrame holds no values yet; collect it first"):
+            dataset_of(LazyFrame(), column)
+
+
 @pytest.mark.parametrize(
     ("source", "said"),
     [

@@ -154,6 +154,15 @@ def test_other_methods_are_other_rows_of_a_file_of_cells(study: Callable[[str], 
         ("trials = 1.5", "trials must be an integer of at least 1"),
         ("seed = -1", "seed must be an integer of at least 0"),
         ('data = ["cities", "cities"]', "two data sets are called cities"),
+        ('protocols = ["ss", "ss"]', "protocols has ss twice"),
+        ("epsilon = [1, 0.5, 1.0]", "epsilon has 1.0 twice"),
+        ("beta = [0.1, 0.1]", "beta has 0.1 twice"),
+        ('attacks = ["none", "mga", {name = "mga"}]', "attacks has mga, crafted twice"),
+        ("trials = 1000000000", "a study has at most 1,000,000 cells, not 3,000,000,000: give fewer trials"),
+        ('name = "../../x"', "name must be a plain file name, without a folder, not '../../x'"),
+        ('name = ""', "name must be a plain file name"),
+        ('name = ".."', "name must be a plain file name"),
+        ("name = 5", "name must be a plain file name"),
         ("data = [{column = 'pet'}]", "data must name its file"),
         ("[", "is not a TOML file"),
     ],
@@ -169,6 +178,14 @@ def test_what_makes_no_sense_is_refused_in_words_with_the_file_s_name(
     with pytest.raises(ParameterError) as refused:
         study("\n".join([*rest, text])).cells  # noqa: B018  what the data decide shows with them
     assert said in str(refused.value)
+
+
+def test_what_a_study_costs_is_said_before_its_cells_are_made(
+    study: Callable[[str], Study], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = study('attacks = ["none", "mga"]\nmethods = "ldprecover"\nusers = 1000\ntrials = 100000\n')
+    monkeypatch.setattr(Study, "cells", None)
+    assert found.cost.startswith("mine: 600,000 cells, 600,000 recoveries, 15,900,000 reports to make")
 
 
 def test_a_file_that_is_not_there_is_refused_in_words(tmp_path: Path, study: Callable[[str], Study]) -> None:

@@ -141,10 +141,16 @@ def json_bodies(oracle: FrequencyOracle) -> st.SearchStrategy[bytes]:
     return mutated(whole) | almost | mutated(almost)
 
 
+def named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("a field is given twice")
+    return dict(pairs)
+
+
 def reports_of(oracle: FrequencyOracle, body: bytes) -> bytes | None:
     """Return the packed reports that a JSON body holds, decoded one by one; None if it holds anything else."""
     try:
-        decoded = json.loads(body.decode("utf-8"), parse_constant=refuse)
+        decoded = json.loads(body.decode("utf-8"), parse_constant=refuse, object_pairs_hook=named_once)
     except (ValueError, RecursionError):
         return None
     names = {"seeds", "buckets"} if oracle.protocol == "olh" else {"reports"}

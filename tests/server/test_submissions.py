@@ -233,14 +233,11 @@ def test_a_refused_submission_does_not_use_up_its_key(server: ServerProcess, pro
     assert answer.json() == {"round": id, "accepted": 1, "duplicate": False}
 
 
-def test_of_a_field_given_twice_the_last_counts(server: ServerProcess) -> None:
-    """JSON leaves it open (RFC 8259, section 4); the answer says how many reports were taken."""
+def test_a_field_given_twice_is_refused(server: ServerProcess, problem_of: ProblemOf) -> None:
+    """JSON leaves open which counts (RFC 8259, section 4)."""
     id = server.open_round()["id"]
-    answer = server.http.post(
-        f"/rounds/{id}/reports", content='{"reports":[1],"reports":[2,3]}', headers=JSON | server.admin
-    )
-    assert answer.json()["accepted"] == 2
-    assert server.frequencies(id)["counts"] == [0, 0, 1, 1]
+    problem = refused(server, id, JSON | server.admin, '{"reports":[1],"reports":[2,3]}', problem_of)
+    assert "reports is given twice" in problem["detail"]
 
 
 MEDIA = {

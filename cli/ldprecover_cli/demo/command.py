@@ -2,6 +2,7 @@
 
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,6 +11,7 @@ import typer
 from ldprecover_cli import completion
 from ldprecover_cli.failures import UsageError
 from ldprecover_cli.options import (
+    AUTO,
     DEFAULT_URL,
     AttackName,
     Column,
@@ -19,6 +21,7 @@ from ldprecover_cli.options import (
     Protocol,
     Seed,
     Url,
+    choice_of,
     connected,
 )
 from ldprecover_cli.output import console, note, print_json
@@ -52,7 +55,7 @@ def demo(
     protocol: Annotated[
         Protocol,
         typer.Option(
-            help="How users perturb their values.",
+            help="How users perturb their values: grr, oue, olh, sue, ss, hr, one of a plugin, or auto.",
             envvar="LDPRECOVER_DEMO_PROTOCOL",
             autocompletion=completion.protocols,
         ),
@@ -110,6 +113,8 @@ def demo(
     Example: ldprecover demo --part analyst --url http://127.0.0.1:8000
     """
     settings = DemoSettings(dataset, column, protocol, epsilon, users, beta, attack, model, targets, eta, seed)
+    if protocol == AUTO:
+        settings = _chosen(settings)
     if part is None:
         _check_no_server_is_named(ctx)
         _play_all(settings, json=json, keep=keep)
@@ -117,6 +122,16 @@ def demo(
         raise UsageError("--keep is for a server of the demo's own: a part has none")
     else:
         _play_part(part, settings, url, _key(key, key_file), json=json)
+
+
+def _chosen(settings: DemoSettings) -> DemoSettings:
+    """Return the settings with the protocol that suits them best, and say why."""
+    from ldprecover_experiments.data import dataset_of
+
+    d = len(dataset_of(settings.dataset, settings.column).items)
+    choice = choice_of(d, settings.epsilon, settings.users)
+    note(choice.why)
+    return replace(settings, protocol=choice.best.oracle.protocol)
 
 
 def _check_no_server_is_named(ctx: typer.Context) -> None:

@@ -5,11 +5,13 @@ of an attack is on, where reports support others as honest ones do; a spike as l
 """
 
 import math
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ldprecover.errors import ParameterError
+from ldprecover.laws import chi_squared_normal
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.base import Knowledge, Method, Recovery
 from ldprecover.recovery.conclusions import Conclusions
@@ -31,17 +33,56 @@ __all__ = ["METHOD"]
 
 _NORMAL = 1.959964  # standard deviations either side of a normal law's mean that hold 95 %
 _SUSPECT = 0.5
+_ROUNDED = 1.1
+_DISAGREE = 4.75  # normal quantile, of one in 1e6 sets of earlier rounds that differ by noise alone
 _ROUNDING = 1e-9
 
 
-def pooled_past(rounds: tuple[tuple[FrequencyOracle, Tally], ...]) -> Past:
-    """Return what earlier, clean rounds say of the frequencies: one estimate of each, weighted by its precision."""
-    total = precision = np.zeros(())
-    for oracle, tally in rounds:
-        measured = measured_of_counts(oracle, oracle.estimate(tally.counts(oracle), tally.n), tally.n)
-        total = total + measured.z / measured.sd**2
-        precision = precision + 1 / measured.sd**2
-    return past_of(rounds[0][0], total / precision, 1 / np.sqrt(precision))
+@dataclass(frozen=True, eq=False)
+class _Pooled:
+    """One estimate of earlier rounds, weighted by their precision, and how far these are from it.
+
+    `disagreement` is a normal quantile: of chi-squared of the rounds against the pooled estimate; 0 for one round.
+    """
+
+    oracle: FrequencyOracle
+    z: FloatArray
+    sd: FloatArray
+    disagreement: float
+
+    @classmethod
+    def of(cls, rounds: tuple[tuple[FrequencyOracle, Tally], ...]) -> "_Pooled":
+        found = [
+            measured_of_counts(oracle, oracle.estimate(tally.counts(oracle), tally.n), tally.n)
+            for oracle, tally in rounds
+        ]
+        precision = sum((1 / each.sd**2 for each in found), np.zeros(()))
+        z = sum((each.z / each.sd**2 for each in found), np.zeros(())) / precision
+        disagreement = 0.0
+        if len(found) > 1:
+            score = sum(float((((each.z - z) / each.sd) ** 2).sum()) for each in found)
+            freedom = (len(found) - 1) * z.size
+            # Deviations are rounded to steps of a tenth.
+            disagreement = chi_squared_normal(score, freedom) if score > _ROUNDED * freedom else 0.0
+        return cls(rounds[0][0], z, 1 / np.sqrt(precision), disagreement)
+
+    def past(self) -> Past:
+        """Return what these rounds say of the frequencies, none of them taken to be attacked."""
+        return past_of(self.oracle, self.z, self.sd)
+
+    def doubts(self) -> Iterator[str]:
+        """Yield sentences on what speaks against these rounds being clean; none is a proof, nor is silence."""
+        attacked = unmix(self.oracle, self.z, self.sd).p_attack
+        if attacked > _SUSPECT:
+            yield (
+                f"The earlier rounds themselves look attacked, with probability {attacked:.2f}: if they were, the "
+                "attack is carried on. Recover them first, and leave them out in doubt."
+            )
+        if self.disagreement > _DISAGREE:
+            yield (
+                "The earlier rounds differ from each other by more than their noise: frequencies drift, or one of the "
+                "rounds was attacked."
+            )
 
 
 def _measured(knowledge: Knowledge) -> Measured:
@@ -72,7 +113,8 @@ def _counted(knowledge: Knowledge) -> int:
 def _recover(knowledge: Knowledge) -> Recovery:
     measured, oracle = _measured(knowledge), knowledge.oracle
     small = oracle.domain_size < LEAST_ITEMS
-    past = pooled_past(knowledge.history) if knowledge.history and not small else None
+    pooled = _Pooled.of(knowledge.history) if knowledge.history and not small else None
+    past = None if pooled is None else pooled.past()
     found = unmix(
         oracle,
         measured.z,
@@ -93,7 +135,7 @@ def _recover(knowledge: Knowledge) -> Recovery:
         malicious=_malicious(knowledge.poisoned, found.frequencies, eta),
         genuine=found.frequencies.copy() if eta else measured.z.copy(),
         recovered=found.frequencies,
-        notes=(*measured.notes, *_notes(concluded, small=small)),
+        notes=(*measured.notes, *_notes(concluded, small=small), *(pooled.doubts() if pooled is not None else ())),
         conclusions=concluded,
     )
 

@@ -1,6 +1,7 @@
 """From the bytes of a JSON body to what it says: typed, and only as far as the first fault."""
 
 import functools
+import json
 import re
 import typing
 from collections.abc import Callable, Hashable, Sequence
@@ -28,6 +29,7 @@ _KINDS = {
     "array": "an array",
     "object": "an object",
 }
+_ESCAPES = 12  # bytes of both halves of a surrogate pair
 _SHOWN = 60  # characters of a name that a caller has chosen
 
 
@@ -35,14 +37,25 @@ def decode(type: type[T], body: bytes | bytearray) -> T:
     """Return the request that a body says. Raises InvalidRequestError for the first thing that does not fit."""
     try:
         decoder: msgspec.json.Decoder[T] = _decoder(cast(Hashable, type))
-        return decoder.decode(body)
+        decoded = decoder.decode(body)
+        json.loads(body, object_pairs_hook=_once)
+        return decoded
     except msgspec.ValidationError as error:
         refusal = _misfit(type, str(error))
         if refusal.field is not None and str(error).endswith("[...]`"):
             refusal = InvalidRequestError(refusal.reason, _named(type, refusal.field, body))
         raise refusal from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidRequestError(_no_json(error)) from None
+        raise InvalidRequestError(_no_json(error, body)) from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    """Refuse an object that has a field twice, of which msgspec takes the last and others the first."""
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            raise InvalidRequestError("the field is given twice", name[:_SHOWN])
+        seen.add(name)
 
 
 @functools.cache
@@ -50,11 +63,14 @@ def _decoder(type: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(type)
 
 
-def _no_json(error: Exception) -> str:
+def _no_json(error: Exception, body: bytes | bytearray) -> str:
     if isinstance(error, UnicodeDecodeError):
         return "the body is not UTF-8"
     if isinstance(error, RecursionError):
         return "the body is nested too deeply"
+    # Of one at the end of the body msgspec says only that more should come.
+    if "surrogate" in str(error) or re.search(rb"\\u[dD][89a-fA-F]", body[-_ESCAPES:]):
+        return "the body has half a surrogate pair, which is no character: \\ud83d needs its other half, as \\ude00"
     return f"the body is not JSON: {str(error).removeprefix('JSON is malformed: ')}"
 
 
@@ -134,11 +150,16 @@ class ReportDecoder:
         """Return the reports, packed. Raises ReportError for the first bad one."""
         try:
             decoded = self._decoder.decode(body)
-            reports = wire.from_columns(self._oracle, [getattr(decoded, name) for name in self._names])
+            columns = [getattr(decoded, name) for name in self._names]
+            reports = wire.from_columns(self._oracle, columns)
         except msgspec.ValidationError as error:
             raise self._fault(body, str(error)) from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise ReportError(_no_json(error)) from None
+            raise ReportError(_no_json(error, body)) from None
+        # Nothing has quotes but the names and the values that are text, which have no quotes in them.
+        texts = sum(len(values) for values, column in zip(columns, self._columns, strict=True) if column.kind is str)
+        if body.count(b'"') != 2 * (len(columns) + texts):
+            raise ReportError(f"{' or '.join(self._names)} is given twice")
         self._oracle.check_submission(reports)
         return wire.pack(reports)
 

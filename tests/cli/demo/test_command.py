@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -13,7 +14,8 @@ from typing import Any
 import httpx
 import pytest
 
-from ldprecover.protocols import PROTOCOLS
+from ldprecover.protocols import PROTOCOLS, frequency_oracle
+from ldprecover.recovery import METHODS
 from ldprecover_experiments import ExperimentError, local_server
 from ldprecover_experiments.comparison import ESTIMATES
 
@@ -98,7 +100,8 @@ def test_json_is_all_that_is_on_standard_output(start_demo: StartDemo, temporary
     assert len(set(written["targets"])) == 4
     for figures in (written["mse"], written["fg"]):
         assert list(figures) == list(ESTIMATES)
-        assert all(isinstance(value, float) for value in figures.values())
+        unfit = {"unmixed"} if METHODS["unmix"].unfit(frequency_oracle(protocol, 0.5, 102)) else set()
+        assert {name for name, value in figures.items() if not isinstance(value, float)} == unfit
     assert written["mse"]["projected"] < written["mse"]["poisoned"]
     _assert_nothing_is_left(temporary)
 
@@ -123,6 +126,14 @@ def test_bad_options_are_one_line(run: Any, temporary: Path, options: tuple[str,
     assert result.code == 2
     assert word in result.error
     _assert_nothing_is_left(temporary)
+
+
+def test_a_protocol_may_be_chosen(run: Any, temporary: Path) -> None:
+    played = run("demo", "--protocol", "auto", "--users", "2000", "--json")
+    assert played.code == 0, played.err
+    protocol = played.json["settings"]["protocol"]
+    assert protocol in PROTOCOLS
+    assert f"{protocol}: one standard error is" in played.err
 
 
 def _wait_for_folder(process: subprocess.Popen[str], temporary: Path) -> None:
@@ -193,6 +204,25 @@ def test_a_kept_server_answers_until_ctrl_c(start_demo: StartDemo, temporary: Pa
     out, _ = process.communicate()
     assert process.returncode == 0
     assert json.loads(out)["settings"]["users"] == 1000
+    _assert_nothing_is_left(temporary)
+
+
+def test_the_server_of_a_killed_demo_ends_and_the_next_demo_removes_its_folder(
+    start_demo: StartDemo, temporary: Path
+) -> None:
+    process = start_demo("--users", "1000", "--json", "--keep")
+    _wait_for_line(process, "The server stays")
+    left = [os.pidfd_open(pid) for pid in _processes_of(temporary) if pid != process.pid]
+    process.kill()
+    waiting = set(left)
+    while waiting:  # each becomes readable when its process ends
+        waiting -= set(select.select(waiting, [], [])[0])
+    for each in left:
+        os.close(each)
+    (folder,) = temporary.iterdir()
+    with local_server.local_server(), local_server.local_server():
+        assert len(list(temporary.iterdir())) == 2  # those of living ones stay
+        assert not folder.exists()
     _assert_nothing_is_left(temporary)
 
 

@@ -27,6 +27,11 @@ def test_a_request_is_what_its_body_says() -> None:
         (b"[]", "body", "must be an object, not an array"),
         (b'{"count": 1', None, "the body is not JSON: "),
         (b'{"\xff": 1}', None, "the body is not"),
+        (b'{"count": 1, "count": 2}', "count", "the field is given twice"),
+        (b'{"count": 1, "c\\u006funt": 1}', "count", "the field is given twice"),
+        (b'{"\\ud800": 1}', None, "the body has half a surrogate pair"),
+        (b'{"\\ud800 and much more of it": 1}', None, "the body has half a surrogate pair"),
+        (b'{"\\udc00 and much more of it": 1}', None, "the body has half a surrogate pair"),
     ],
 )
 def test_the_first_fault_of_a_body_is_named(body: bytes, field: str | None, said: str) -> None:
@@ -67,6 +72,27 @@ def test_the_first_bad_report_is_named_whichever_fault_is_found_first(
     with pytest.raises(ReportError) as refused:
         ReportDecoder(oracle)(body)
     assert refused.value.position == position
+
+
+def test_of_values_by_name_none_is_given_twice() -> None:
+    with pytest.raises(InvalidRequestError, match="given twice") as refused:
+        decode(RecoverRequest, b'{"options": {"least": 3, "least": 2}}')
+    assert refused.value.field == "least"
+
+
+@pytest.mark.parametrize(
+    ("oracle", "body"),
+    [
+        (GRR, b'{"reports": [1], "reports": [2]}'),
+        (GRR, b'{"reports": [1], "repor\\u0074s": [1]}'),
+        (OUE, b'{"reports": [], "reports": ["0101"]}'),
+        (OUE, b'{"reports": ["0101", "0101"], "reports": ["0101"]}'),
+        (OLH, b'{"seeds": [1], "buckets": [2], "seeds": [5]}'),
+    ],
+)
+def test_a_column_of_reports_is_given_once(oracle: FrequencyOracle, body: bytes) -> None:
+    with pytest.raises(ReportError, match="is given twice"):
+        ReportDecoder(oracle)(body)
 
 
 @pytest.mark.parametrize(

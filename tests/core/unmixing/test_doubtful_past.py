@@ -1,0 +1,44 @@
+"""Earlier rounds that are not as clean as they were said to be: what is noticed, and that no clean one is doubted."""
+
+import numpy as np
+import pytest
+
+from ldprecover import GRR, OUE, FrequencyOracle, Tally, recover
+
+D, N = 60, 40_000
+SHARES = 0.93 ** np.arange(D) / (0.93 ** np.arange(D)).sum()
+
+
+def round_of(oracle: FrequencyOracle, seed: int, malicious: int = 0, shares: np.ndarray = SHARES) -> Tally:
+    """A round of N users, and malicious ones for items 30, 40 and 50 by crafted reports."""
+    rng = np.random.default_rng(seed)
+    tally = oracle.honest_tally(rng.multinomial(N, shares), rng)
+    if malicious:
+        tally += Tally.of(oracle, oracle.craft(np.tile([30, 40, 50], (malicious, 1)), rng))
+    return tally
+
+
+def notes(oracle: FrequencyOracle, *history: Tally) -> str:
+    now = round_of(oracle, 9)
+    estimates = oracle.estimate(now.counts(oracle), now.n)
+    found = recover(oracle, estimates, method="unmix", n=now.n, history=[(oracle, each) for each in history])
+    return " ".join(found.notes)
+
+
+@pytest.mark.parametrize("oracle", [GRR(2.0, D), OUE(1.0, D)], ids=lambda o: o.protocol)
+def test_a_past_that_was_attacked_is_doubted(oracle: FrequencyOracle) -> None:
+    assert "themselves look attacked" in notes(oracle, round_of(oracle, 1, malicious=N // 15))
+
+
+@pytest.mark.parametrize("oracle", [GRR(2.0, D), OUE(1.0, D)], ids=lambda o: o.protocol)
+def test_rounds_that_differ_by_more_than_noise_are_said_to(oracle: FrequencyOracle) -> None:
+    moved = np.roll(SHARES, 3)
+    assert "differ from each other" in notes(oracle, round_of(oracle, 1), round_of(oracle, 2, shares=moved))
+
+
+@pytest.mark.parametrize("oracle", [GRR(2.0, D), OUE(1.0, D)], ids=lambda o: o.protocol)
+def test_a_clean_past_is_not_doubted(oracle: FrequencyOracle) -> None:
+    """The disagreement of two clean rounds is noise's once in a million; the sampling of users adds next to nothing."""
+    said = notes(oracle, round_of(oracle, 1), round_of(oracle, 2))
+    assert "look attacked" not in said
+    assert "differ from each other" not in said
