@@ -98,7 +98,7 @@ def test_what_gives_the_reports_may_raise_anything() -> None:
         yield
 
     with pytest.raises(OSError, match="the disk is gone"):
-        recover(OUE(1.0, 4), F, method="diffstats", reports=gone)
+        recover(OUE(1.0, 8), [0.125] * 8, method="diffstats", reports=gone)
 
 
 def test_a_method_that_cannot_say_whether_it_fits_is_refused_with_the_reason() -> None:
