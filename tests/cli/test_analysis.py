@@ -46,6 +46,7 @@ def test_stats_count_what_came_of_submissions(on_server: Any, server: Any) -> No
         "round": round_["id"],
         "reports": 10,
         "duplicates": 1,
+        "quarantined": None,
         "refusals": {},
     }
     shown = " ".join(on_server("stats", round_["name"]).out.split())

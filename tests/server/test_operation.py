@@ -182,7 +182,12 @@ def test_stats_say_what_came_of_a_rounds_submissions(start_in_process: StartInPr
     for _ in range(2):
         submit(app, round, b"\x09\0\0\0", "b")
     submit(app, round, ONE, "a")
-    expected = {"reports": 2, "duplicates": 1, "refusals": {"idempotency-key-reused": 1, "invalid-report": 2}}
+    expected = {
+        "reports": 2,
+        "duplicates": 1,
+        "quarantined": None,
+        "refusals": {"idempotency-key-reused": 1, "invalid-report": 2},
+    }
     assert app.get(f"/rounds/{round}/stats").json() == {"round": round, **expected}
     submit(app, round, ONE, "a")
     assert app.get(f"/rounds/{round}/stats").json()["refusals"]["idempotency-key-reused"] == 2

@@ -16,7 +16,7 @@ from tests.conftest import PACKED, ServerProcess, StartServer
 from tests.server.conftest import InProcess, ProblemOf, StartInProcess
 
 from ldprecover import LDPRecoverError
-from ldprecover.errors import ParameterError, ReportError
+from ldprecover.errors import ContractError, ParameterError, ReportError
 from ldprecover_server import errors
 from ldprecover_server.http.problems import refuse, type_of
 
@@ -49,7 +49,11 @@ def test_every_refusal_that_can_be_raised_has_a_problem_of_its_own() -> None:
 
 def test_what_the_mathematics_refuses_is_a_problem_too() -> None:
     found = {cls: type(errors.refusal_of(cls("for this reason"))).slug for cls in LDPRecoverError.__subclasses__()}
-    assert found == {ParameterError: "invalid-parameter", ReportError: "invalid-report"}
+    assert found == {
+        ContractError: "analysis-failed",
+        ParameterError: "invalid-parameter",
+        ReportError: "invalid-report",
+    }
     assert json.loads(bytes(refuse(ReportError("bad", 3)).body)) == {
         "type": "/docs/errors#invalid-report",
         "title": "A report is malformed",

@@ -316,7 +316,7 @@ def test_key_rows_have_no_hidden_number_that_tells_their_order(store: Store) -> 
 
 
 def test_rounds_are_found_as_opened_after_the_database_is_opened_again(open_store: OpenStore, fresh: str) -> None:
-    parameters = RoundParameters("olh", 0.1 + 0.2, ("Łódź", "\U0001f600", "a\0b"), 7)
+    parameters = RoundParameters("olh", 0.1 + 0.2, ("Łódź", "\U0001f600", "a  b"), 7)
     before = open_store(fresh)
     opened = before.open_round("R1", "one", parameters)
     before.close()
