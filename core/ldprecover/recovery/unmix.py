@@ -123,6 +123,7 @@ def _recover(knowledge: Knowledge) -> Recovery:
         measured.sd,
         targets=knowledge.targets or measured.suspects,
         shared=not knowledge.targets,
+        canaries=knowledge.canaries,
         history=past,
     )
     concluded = _conclusions(knowledge, measured, found, past, small=small)

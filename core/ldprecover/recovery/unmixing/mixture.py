@@ -17,16 +17,24 @@ _ROWS = 4  # transforms of one hypothesis
 
 
 class Mixture:
-    """The estimates z with noise sd on a grid; `targets` are the items that spikes on targets are on."""
+    """The estimates z with noise sd on a grid; `targets` are the items that spikes on targets are on.
 
-    def __init__(self, z: FloatArray, sd: FloatArray, grid: Grid, targets: Sequence[int]) -> None:
+    `canaries` are the items that nobody holds: their frequency is 0, and all else is as with other items. So they
+    tell the shift, unless they are themselves raised.
+    """
+
+    def __init__(
+        self, z: FloatArray, sd: FloatArray, grid: Grid, targets: Sequence[int], canaries: Sequence[int] = ()
+    ) -> None:
         self._z, self._grid, self._d = z, grid, z.size
         self._floor = FLOOR / float(np.median(sd))
-        inside = np.zeros(z.size, np.bool_)
+        inside, empty = np.zeros(z.size, np.bool_), np.zeros(z.size, np.bool_)
         inside[list(targets)] = True
-        self._inside = inside
-        self._all = tuple(groups(sd, grid, [np.ones(z.size, np.bool_)]))
-        self._split = tuple(groups(sd, grid, [inside, ~inside])) if targets else ()
+        empty[list(canaries)] = True
+        self._inside, self._empty = inside, empty
+        self._all = tuple(groups(sd, grid, [~empty, empty]))
+        apart = [inside & ~empty, ~inside & ~empty, inside & empty, ~inside & empty]
+        self._split = tuple(groups(sd, grid, apart)) if targets else ()
 
     def guesses(self, laws: Sequence[Shape], choices: Sequence[Choice], prior: float) -> Iterator[Guess]:
         """Yield a hypothesis for each shape with each choice of relation and spikes."""
@@ -46,10 +54,14 @@ class Mixture:
         self, places: Sequence[Place], honest: ComplexArray, transforms: ComplexArray, on_targets: bool
     ) -> FloatArray:
         total = np.zeros(len(transforms))
-        both = honest * transforms
+        both, nobody = honest * transforms, np.ones_like(honest)
         for place in places:
-            apart = on_targets and not self._inside[place.group.items[0]]
-            m = place.densities(honest if apart else both)
+            first = place.group.items[0]
+            apart = on_targets and not self._inside[first]
+            if self._empty[first]:
+                m = place.densities(nobody if apart else transforms)
+            else:
+                m = place.densities(honest if apart else both)
             np.maximum(m, 0.0, out=m)
             m += self._floor
             total += np.log(m, out=m).sum(axis=1)
@@ -62,12 +74,15 @@ class Mixture:
         honest = np.fft.rfft(shape.masses(relation.a, self._grid, 3), axis=1)
         spikes = guess.spikes.transform(relation.rho, d, self._grid)
         rows = np.concatenate([honest * spikes, honest])
+        nobody = np.zeros_like(honest)
+        nobody[0] = 1.0  # all mass at frequency 0
+        of_nobody = np.concatenate([nobody * spikes, nobody])
         x = self._z + relation.c
         m = np.empty((3, d))
         without = np.empty(d)
         for place in self._places(guess.spikes, x):
             items = place.group.items
-            found = place.densities(rows)
+            found = place.densities(of_nobody if self._empty[items[0]] else rows)
             apart = guess.spikes.on_targets and not self._inside[items[0]]
             m[:, items] = found[3:] if apart else found[:3]
             without[items] = found[3]
@@ -79,6 +94,7 @@ class Mixture:
         share = self._shares(guess)
         limit = np.where(x < 0, 0.0, np.where(share > 0, 1 / d, np.clip(x / relation.a, 0.0, 1.0)))
         mean[faint] = limit[faint]
+        mean[self._empty] = square[self._empty] = 0.0
         np.clip(mean, 0.0, 1.0, out=mean)
         square[faint] = mean[faint] ** 2
         np.clip(square, mean**2, 1.0, out=square)

@@ -43,6 +43,7 @@ def unmix(
     *,
     targets: Sequence[int] = (),
     shared: bool = False,
+    canaries: Sequence[int] = (),
     history: Past | None = None,
     attack: bool = True,
     progress: Callable[[float], None] | None = None,
@@ -52,7 +53,8 @@ def unmix(
     Each estimate is a f - c + s + e: f by one law for all items, or near what it was in the
     `history`; c a shift, s spikes on some items, or on the `targets`; e the noise. `shared` says
     that the targets are items which too many reports were seen to share: such reports support the
-    others less, whatever the protocol. Laws, shifts and spikes are averaged over by how likely they
+    others less, whatever the protocol. `canaries` are items that nobody holds: they tell the shift,
+    unless they are raised. Laws, shifts and spikes are averaged over by how likely they
     make the estimates, and the frequencies by the condition that they sum to one. Below 16 items z
     is projected on the simplex instead. `attack` False takes all reports as honest. `progress` is
     called with the share of the work that is done.
@@ -63,7 +65,7 @@ def unmix(
     d = z.size
     if d < LEAST_ITEMS:
         return Unmixed(project_simplex(z), sd * math.sqrt(1 - 1 / d), 0.0, 0.0, (0.0, 0.0, 0.0), np.zeros(d))
-    setting = _Setting(oracle, z, sd, tuple(targets), attack)
+    setting = _Setting(oracle, z, sd, tuple(targets), attack, tuple(canaries))
     if shared and targets:
         setting.share(oracle, len(targets))
     found = setting.without_past()
@@ -82,11 +84,18 @@ class _Setting:
     """A round: its estimates, what their sum tells, and how far they may be shifted."""
 
     def __init__(
-        self, oracle: FrequencyOracle, z: FloatArray, sd: FloatArray, targets: tuple[int, ...], attack: bool
+        self,
+        oracle: FrequencyOracle,
+        z: FloatArray,
+        sd: FloatArray,
+        targets: tuple[int, ...],
+        attack: bool,
+        canaries: tuple[int, ...],
     ) -> None:
         self.sums = Sums.of(oracle, z, sd)
         self._sharing: Sums | None = None
         self._z, self._sd, self._targets, self._attack = z, sd, targets, attack
+        self._canaries = canaries
         middle = float(np.median(sd))
         self._largest = max(0.0, -float(np.quantile(z, _LOW))) + 2 * middle
         self._finest = middle / (2 * math.sqrt(z.size))
@@ -105,7 +114,7 @@ class _Setting:
     def without_past(self) -> list[Guess]:
         """Return the likely hypotheses without the earlier rounds."""
         grid = grid_over(float(self._z.min()), self._top, float(self._sd.min()), float(self._sd.max()))
-        model = Mixture(self._z, self._sd, grid, self._targets)
+        model = Mixture(self._z, self._sd, grid, self._targets, self._canaries)
         family = partial(self._family, model.guesses, laws=self._shapes(ATTACKED), coarse=self._shapes(COARSE))
 
         def guesses() -> Iterator[Guess]:

@@ -1,0 +1,43 @@
+"""Items that nobody holds as evidence in un-mixing: they tell the shift, and poisoned ones do not mislead it."""
+
+import numpy as np
+import pytest
+
+from ldprecover import GRR, FrequencyOracle, Tally, recover
+from ldprecover.recovery import Recovery
+
+D, N, CANARIES = 60, 20_000, tuple(range(50, 60))
+SHARES = np.append(np.full(50, 1 / 50), np.zeros(10))
+"""Nobody else has frequency 0, so that nothing but the canaries tells the shift from a flat law."""
+
+
+def recovered(oracle: FrequencyOracle, wanted: np.ndarray, seed: int, canaries: tuple[int, ...]) -> Recovery:
+    """Of N users, and a fifth as many malicious ones whose reports are for the wanted items in turn."""
+    rng = np.random.default_rng(seed)
+    tally = oracle.honest_tally(rng.multinomial(N, SHARES), rng)
+    tally += Tally.of(oracle, oracle.encode(np.resize(wanted, N // 5), rng))
+    estimates = oracle.estimate(tally.counts(oracle), tally.n)
+    return recover(oracle, estimates, method="unmix", n=tally.n, canaries=canaries)
+
+
+def error(found: Recovery) -> float:
+    return float(((found.recovered - SHARES) ** 2).sum())
+
+
+def test_canaries_have_no_frequency_and_improve_the_others() -> None:
+    """An attack on 30 of the 50 items that users hold looks like a law with many rare items."""
+    oracle, wanted = GRR(2.0, D), np.arange(30)
+    with_them = [recovered(oracle, wanted, seed, CANARIES) for seed in range(5)]
+    without = [recovered(oracle, wanted, seed, ()) for seed in range(5)]
+    assert all(found.recovered[list(CANARIES)].max() < 1e-6 for found in with_them)
+    assert all(found.recovered.sum() == pytest.approx(1) for found in with_them)
+    assert np.mean([error(found) for found in with_them]) < np.mean([error(found) for found in without])
+
+
+def test_poisoned_canaries_are_taken_for_poisoned() -> None:
+    """The attack is on canaries and on others alike: they have no frequency all the same, and are suspects."""
+    found = recovered(GRR(2.0, D), np.array([3, 7, 52, 55]), 1, CANARIES)
+    assert found.recovered[list(CANARIES)].max() < 1e-6
+    assert found.conclusions is not None
+    assert {item for item, _ in found.conclusions.suspects} >= {52, 55}
+    assert (found.recovered >= 0).all()
