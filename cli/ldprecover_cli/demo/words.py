@@ -52,7 +52,9 @@ def _unmixed(figures: Comparison, error: dict[str, float]) -> str:
         f"{_than(error['unmixed'], error['projected'])} projection alone"
     )
     fg = figures.fg
-    return f"{said}." if fg is None else f"{said}: all targets together come out {_over(fg['unmixed'])}."
+    if fg is None:
+        return f"{said}."
+    return f"{said}: all targets together come out {_over(fg['unmixed'])} their genuine estimate."
 
 
 def _with_targets(figures: Comparison, error: dict[str, float]) -> str:
