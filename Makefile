@@ -3,6 +3,7 @@
 # make install   everything that tests, checks and `ldprecover reproduce` need as well
 # make test      the tests; with STRANGERS=all every attack of strangers, an hour of them
 # make check     format, lint, types, security
+# make docs      the documentation as a site, in docs/_build; a broken link or a notebook that fails is an error
 # make coverage  the tests, and which lines of the packages they run; no fewer than COVERAGE percent
 # make pythons   the fast tests on every Python that is supported and installed
 # make fuzz      the properties of the tests on new inputs, for FUZZ_SECONDS (600)
@@ -18,7 +19,7 @@ TESTS ?= tests
 COMMAND := $(VENV)/.command
 STAMP := $(VENV)/.installed
 
-.PHONY: ldprecover install demo test check coverage pythons fuzz audit bench docs-tables lock clean
+.PHONY: ldprecover install demo test check docs coverage pythons fuzz audit bench docs-tables lock clean
 
 ldprecover: $(COMMAND)
 
@@ -62,6 +63,11 @@ check: install
 	$(BIN)/mypy
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive core client attacker experiments server cli
 	$(BIN)/python -m pip check --disable-pip-version-check
+	$(MAKE) --no-print-directory docs
+
+# Without a network as well, and what is built needs none either.
+docs: install
+	$(BIN)/python -m sphinx -q --fail-on-warning --keep-going --builder html docs docs/_build
 
 COVERAGE ?= 90
 

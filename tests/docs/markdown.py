@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-__all__ = ["PAGES", "ROOT", "Block", "Page"]
+__all__ = ["COMMANDS", "PAGES", "ROOT", "Block", "Page"]
 
 ROOT = Path(__file__).parents[2]
 
@@ -37,7 +37,7 @@ class Page:
 
     @cached_property
     def blocks(self) -> list[Block]:
-        found = _FENCE.finditer(self.text)
+        found = [fence for fence in _FENCE.finditer(self.text) if not fence[1].startswith("{")]  # Sphinx's own
         return [Block(m[1], m[2], self.text.count("\n", 0, m.start()) + 1) for m in found]
 
     @cached_property
@@ -64,4 +64,14 @@ class Page:
         return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in self.headings}
 
 
-PAGES = [Page(ROOT / "README.md"), *(Page(path) for path in sorted((ROOT / "docs").glob("*.md")))]
+COMMANDS = ROOT / "docs" / "reference" / "commands.md"  # made with the site
+
+PAGES = [
+    Page(ROOT / "README.md"),
+    *(
+        Page(path)
+        for folder in (".", "how-to", "explanation", "reference")
+        for path in sorted((ROOT / "docs" / folder).glob("*.md"))
+        if path != COMMANDS
+    ),
+]

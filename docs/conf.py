@@ -1,0 +1,68 @@
+"""How Sphinx makes a site of these pages: `make docs`."""
+
+import subprocess
+import sys
+from importlib.metadata import version as version_of
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.addnodes import pending_xref
+from sphinx.application import Sphinx
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+
+project = "LDPRecover"
+author = "the LDPRecover authors"
+project_copyright = author
+version = release = version_of("ldprecover")
+
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+exclude_patterns = ["_build", "scripts"]
+myst_heading_anchors = 4  # by which the pages link to each other's headings in the repository as well
+
+nb_execution_mode = "force"  # a notebook that fails fails the build
+nb_execution_raise_on_error = True
+nb_execution_timeout = 120
+nb_merge_streams = True
+
+autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+default_role = "code"  # docstrings write code in single backticks
+
+html_theme = "furo"
+html_title = project
+html_copy_source = False
+html_show_sourcelink = False
+
+
+def write_commands(app: Sphinx) -> None:
+    """Write the page of all commands and options, which Typer makes from the commands themselves."""
+    command = [sys.executable, "-m", "typer", "ldprecover_cli.app", "utils", "docs", "--name", "ldprecover"]
+    made = subprocess.run(command, capture_output=True, text=True, check=True)
+    (HERE / "reference" / "commands.md").write_text(made.stdout)
+
+
+def name_what_is_no_page(app: Sphinx, doctree: nodes.document) -> None:
+    """Turn links to files of the repository that are no pages of the site into their names.
+
+    A link to a file that does not exist stays: it is a warning, and the build fails.
+    """
+    for link in [link for link in doctree.findall(pending_xref) if link["reftype"] == "myst"]:
+        target = Path(str(link["reftarget"]))
+        path = (target if target.is_absolute() else HERE / target).resolve()
+        files = [path, path.with_name(path.name + ".md")]
+        if not path.is_relative_to(HERE) and any(map(Path.exists, files)):
+            link.replace_self(link.children)
+
+
+def keep_bars(app: Sphinx, what: str, name: str, object: object, options: object, lines: list[str]) -> None:
+    """Keep the bars of |a|, which is no substitution."""
+    lines[:] = [line.replace("|", "\\|") for line in lines]
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("builder-inited", write_commands)
+    app.connect("autodoc-process-docstring", keep_bars)
+    app.connect("doctree-read", name_what_is_no_page)
