@@ -50,8 +50,7 @@ def name_what_is_no_page(app: Sphinx, doctree: nodes.document) -> None:
     A link to a file that does not exist stays: it is a warning, and the build fails.
     """
     for link in [link for link in doctree.findall(pending_xref) if link["reftype"] == "myst"]:
-        target = Path(str(link["reftarget"]))
-        path = (target if target.is_absolute() else HERE / target).resolve()
+        path = (Path(doctree["source"]).parent / link["reftarget"]).resolve()
         files = [path, path.with_name(path.name + ".md")]
         if not path.is_relative_to(HERE) and any(map(Path.exists, files)):
             link.replace_self(link.children)
