@@ -143,15 +143,8 @@ def open_round(
     _check_given_once(parameter, **own)
     own |= own_parameters_of(parameter)
     if protocol == AUTO:
-        for own_name, value in own.items():
-            if value is not None:
-                raise UsageError(f"{own_name} belongs to one protocol: name it with --protocol, in place of auto")
         d = (len(labels) if labels is not None else domain_size or 0) + (len(canary) if canary else canaries or 0)
-        expected = _USERS if users is None else users
-        choice = choice_of(d, epsilon, expected)
-        if not json:
-            _show_choice(choice, d, epsilon, expected)
-        protocol = choice.best.oracle.protocol
+        protocol = _chosen(d, epsilon, users, own, silent=json)
     elif users is not None:
         raise UsageError("--users belongs to --protocol auto")
     with connected(url, key) as client, _protocols_in_words(protocol, own):
@@ -170,6 +163,18 @@ def open_round(
             quarantine=quarantine or None,
         )
     _show(opened, json=json)
+
+
+def _chosen(d: int, epsilon: float, users: int | None, own: Mapping[str, int | None], *, silent: bool) -> str:
+    """Return the protocol that `--protocol auto` chooses for d items, and say why unless silent."""
+    for name, value in own.items():
+        if value is not None:
+            raise UsageError(f"{name} belongs to one protocol: name it with --protocol, in place of auto")
+    expected = _USERS if users is None else users
+    choice = choice_of(d, epsilon, expected)
+    if not silent:
+        _show_choice(choice, d, epsilon, expected)
+    return choice.best.oracle.protocol
 
 
 @app.command("list")

@@ -57,93 +57,120 @@ def numbers(means: Means) -> str:
 
 def findings(means: Means) -> str:
     """Return what the paper says in words, beside what the cells say."""
-    cells = [
-        (data, protocol, attack, model)
-        for data in ("cities", "fire")
-        for attack, model, protocols in ATTACKS
-        for protocol in protocols
+    c = _Cells(means)
+    accurate = (
+        f"lower MSE than poisoned in {c.fewer('ldprecover', 'poisoned', c.all)} cells; lower than Norm-Sub in "
+        f"{c.fewer('ldprecover', 'norm-sub', c.all)}"
+    )
+    star = f"in {c.fewer('ldprecover-star', 'ldprecover', c.mga)} cells"
+    gains = f"FG {c.gains('ldprecover')}; Norm-Sub {c.gains('norm-sub')}"
+    rows = [
+        ("LDPRecover recovers accurate frequencies from all attacks", accurate, "`mse`"),
+        ("it does so by subtracting malicious frequencies", _subtracted(c), "`mse`"),
+        ("LDPRecover\\* is better than LDPRecover against MGA", star, "`mse`"),
+        ("LDPRecover brings FG almost to 0", gains, "`fg`"),
+        ("LDPRecover\\* brings FG below 0", f"FG {c.gains('ldprecover-star')}", "`fg`"),
+        ("both outperform Detection in all cases", _detection(c), "`mse`"),
+        ("unpoisoned, recovery helps GRR and hurts OUE and OLH", _unpoisoned(means), "`table1`"),
+        ("η close to the truth (.053) is best", _best_eta(means), "`sweep-eta`"),
+        ("LDPRecover\\* stays stable over ε", _over_epsilon(means), "`sweep-epsilon`"),
+        ("(not in the paper) OUE, one-hot reports", _one_hot(means), "`sweep-beta`"),
     ]
-    mga = [cell for cell in cells if cell[2] == "mga"]
-    grr = [cell for cell in cells if protocols.PROTOCOLS[cell[1]].traits.one_item]
+    return table(("the paper says", "we measure", "rerun"), rows)
 
-    def of(method: str, cell: tuple[str, str, str, str], what: str = "mse") -> float:
+
+_Cell = tuple[str, str, str, str]
+"""Data, protocol, attack and malicious model."""
+
+_DATA = ("cities", "fire")
+
+
+class _Cells:
+    """The cells of the comparison, and what the methods reach in them."""
+
+    def __init__(self, means: Means) -> None:
+        self._means = means
+        self.all: list[_Cell] = [
+            (data, protocol, attack, model)
+            for data in _DATA
+            for attack, model, protocols in ATTACKS
+            for protocol in protocols
+        ]
+        self.mga = [cell for cell in self.all if cell[2] == "mga"]
+
+    def of(self, method: str, cell: _Cell, what: str = "mse") -> float:
         data, protocol, attack, model = cell
-        return means(method, protocol, attack, model, data=data, number=what)
+        return self._means(method, protocol, attack, model, data=data, number=what)
 
-    def fewer(one: str, other: str, among: Sequence[tuple[str, str, str, str]]) -> str:
-        return f"{sum(of(one, cell) < of(other, cell) for cell in among)} of {len(among)}"
+    def fewer(self, one: str, other: str, among: Sequence[_Cell]) -> str:
+        return f"{sum(self.of(one, cell) < self.of(other, cell) for cell in among)} of {len(among)}"
 
-    def gains(method: str) -> str:
-        found = [of(method, cell, "fg") for cell in mga]
+    def gains(self, method: str) -> str:
+        found = [self.of(method, cell, "fg") for cell in self.mga]
         return f"{gain(min(found))} to {gain(max(found))}"
 
-    same = sum(of("ldprecover", cell) == of("scaled", cell) for cell in cells)
-    same_grr = sum(of("ldprecover", cell) == of("scaled", cell) for cell in grr)
-    clean = {
-        (data, protocol): (
-            means("poisoned", protocol, "none", "none", data=data, beta=0.0),
-            means("ldprecover", protocol, "none", "none", data=data, beta=0.0),
+
+def _subtracted(c: _Cells) -> str:
+    grr = [cell for cell in c.all if protocols.PROTOCOLS[cell[1]].traits.one_item]
+    same, same_grr = (sum(c.of("ldprecover", cell) == c.of("scaled", cell) for cell in cells) for cells in (c.all, grr))
+    return (
+        f"the MSE of Π((1+η)f̃), which subtracts none, is the same to four digits in {same} of {len(c.all)} cells, "
+        f"for GRR in {same_grr} of {len(grr)}"
+    )
+
+
+def _detection(c: _Cells) -> str:
+    def on(data: str) -> str:
+        cell = (data, "grr", "mga", "one-hot")
+        raw, projected, poisoned, recovered, star = (
+            number(c.of(method, cell))
+            for method in ("detection", "detection-projected", "poisoned", "ldprecover", "ldprecover-star")
         )
-        for data in ("cities", "fire")
-        for protocol in PROTOCOLS
-    }
-    better = ", ".join(f"{p.upper()} on {d}" for (d, p), (before, after) in clean.items() if after < before)
-    worse = ", ".join(f"{p.upper()} on {d}" for (d, p), (before, after) in clean.items() if after >= before)
+        beside = f"poisoned {poisoned}, LDPRecover {recovered}, LDPRecover\\* {star}"
+        return f"{data} {raw} raw, {projected} projected ({beside})"
+
+    return "; ".join(map(on, _DATA))
+
+
+def _unpoisoned(means: Means) -> str:
+    better, worse = [], []
+    for data in _DATA:
+        for protocol in PROTOCOLS:
+            before, after = (
+                means(method, protocol, "none", "none", data=data, beta=0.0) for method in ("poisoned", "ldprecover")
+            )
+            (better if after < before else worse).append(f"{protocol.upper()} on {data}")
+    return f"helps {', '.join(better)}; hurts {', '.join(worse)}"
+
+
+def _best_eta(means: Means) -> str:
     etas = [
         [means(method, protocol, attack, eta=eta) for eta in EXPERIMENTS["sweep-eta"].values]
         for attack in ("aa-peaked", "aa-diffuse")
         for protocol in PROTOCOLS
         for method in ("ldprecover", "ldprecover-star")
     ]
-    at_least = sum(errors.index(min(errors)) == 0 for errors in etas)
-    near_true = sum(errors.index(min(errors)) == 1 for errors in etas)
-    spread = [
-        max(errors) / min(errors)
-        for attack in ("aa-peaked", "aa-diffuse")
-        for protocol in PROTOCOLS
-        for errors in [
-            [means("ldprecover-star", protocol, attack, epsilon=e) for e in EXPERIMENTS["sweep-epsilon"].values]
-        ]
-    ]
-    detection = "; ".join(
-        f"{data} {number(of('detection', cell))} raw, {number(of('detection-projected', cell))} projected (poisoned "
-        f"{number(of('poisoned', cell))}, LDPRecover {number(of('ldprecover', cell))}, LDPRecover\\* "
-        f"{number(of('ldprecover-star', cell))})"
-        for data in ("cities", "fire")
-        for cell in [(data, "grr", "mga", "one-hot")]
+    at_least, near_true = (sum(errors.index(min(errors)) == i for errors in etas) for i in (0, 1))
+    return f"of {len(etas)} rows the lowest MSE is at the least η, .01, in {at_least}, at .05 in {near_true}"
+
+
+def _over_epsilon(means: Means) -> str:
+    spread = []
+    for attack in ("aa-peaked", "aa-diffuse"):
+        for protocol in PROTOCOLS:
+            epsilons = EXPERIMENTS["sweep-epsilon"].values
+            errors = [means("ldprecover-star", protocol, attack, epsilon=epsilon) for epsilon in epsilons]
+            spread.append(max(errors) / min(errors))
+    return f"greatest over least MSE from ε = .1 to 1.6: {min(spread):.0f} to {max(spread):.0f} times"
+
+
+def _one_hot(means: Means) -> str:
+    poisoned, recovered, norm_sub = (
+        number(means(method, "oue", "aa-diffuse", beta=0.025)) for method in ("poisoned", "ldprecover", "norm-sub")
     )
     f = load_dataset("cities").frequencies
     point = float((1 - 2 * f.max() + (f**2).sum()) / f.size)
-    worst = (
-        f"AA diffuse at β = .025: poisoned {number(means('poisoned', 'oue', 'aa-diffuse', beta=0.025))}, LDPRecover "
-        f"{number(means('ldprecover', 'oue', 'aa-diffuse', beta=0.025))}, Norm-Sub "
-        f"{number(means('norm-sub', 'oue', 'aa-diffuse', beta=0.025))}; one city alone given the frequency "
-        f"1: {number(point)}"
+    return (
+        f"AA diffuse at β = .025: poisoned {poisoned}, LDPRecover {recovered}, Norm-Sub {norm_sub}; one city alone "
+        f"given the frequency 1: {number(point)}"
     )
-    accurate = (
-        f"lower MSE than poisoned in {fewer('ldprecover', 'poisoned', cells)} cells; lower than Norm-Sub in "
-        f"{fewer('ldprecover', 'norm-sub', cells)}"
-    )
-    subtracts = (
-        f"the MSE of Π((1+η)f̃), which subtracts none, is the same to four digits in {same} of {len(cells)} cells, "
-        f"for GRR in {same_grr} of {len(grr)}"
-    )
-    best = f"of {len(etas)} rows the lowest MSE is at the least η, .01, in {at_least}, at .05 in {near_true}"
-    stable = f"greatest over least MSE from ε = .1 to 1.6: {min(spread):.0f} to {max(spread):.0f} times"
-    rows = [
-        ("LDPRecover recovers accurate frequencies from all attacks", accurate, "`mse`"),
-        ("it does so by subtracting malicious frequencies", subtracts, "`mse`"),
-        (
-            "LDPRecover\\* is better than LDPRecover against MGA",
-            f"in {fewer('ldprecover-star', 'ldprecover', mga)} cells",
-            "`mse`",
-        ),
-        ("LDPRecover brings FG almost to 0", f"FG {gains('ldprecover')}; Norm-Sub {gains('norm-sub')}", "`fg`"),
-        ("LDPRecover\\* brings FG below 0", f"FG {gains('ldprecover-star')}", "`fg`"),
-        ("both outperform Detection in all cases", detection, "`mse`"),
-        ("unpoisoned, recovery helps GRR and hurts OUE and OLH", f"helps {better}; hurts {worse}", "`table1`"),
-        ("η close to the truth (.053) is best", best, "`sweep-eta`"),
-        ("LDPRecover\\* stays stable over ε", stable, "`sweep-epsilon`"),
-        ("(not in the paper) OUE, one-hot reports", worst, "`sweep-beta`"),
-    ]
-    return table(("the paper says", "we measure", "rerun"), rows)

@@ -6,7 +6,7 @@ from ldprecover.quarantine import Quarantined
 from ldprecover_server.access.access import Access
 from ldprecover_server.refusals import Refusals
 from ldprecover_server.rounds import KnownRound, Rounds
-from ldprecover_server.store import Store
+from ldprecover_server.store import Store, StoredRound
 
 __all__ = ["Results"]
 
@@ -25,10 +25,14 @@ class Results:
 
         Raises RoundNotFoundError, UnauthorizedError or ForbiddenError.
         """
-        round = self._rounds.find(identifier)
+        return self.look_up(identifier, key)[1]
+
+    def look_up(self, identifier: str, key: str | None) -> tuple[StoredRound, KnownRound]:
+        """Return the same, with its state. Raises as `readable` does."""
+        stored, round = self._rounds.get(identifier)
         if round.read_access == "key":
             self._access.require(key, "analyst")
-        return round
+        return stored, round
 
     def tally(self, identifier: str, key: str | None = None) -> tuple[KnownRound, Tally]:
         """Return a round and the tally of every report answered before now.

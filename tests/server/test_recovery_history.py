@@ -95,6 +95,14 @@ def test_a_method_that_takes_no_history_says_so(in_process: InProcess) -> None:
     answer = recovered(in_process, round, method="norm-sub", history=["unused"])
     assert answer["conclusions"] is None
     assert any("does not use history" in note for note in answer["notes"])
+    assert not any("history" in note for note in recovered(in_process, round, method="norm-sub")["notes"])
+
+
+def test_history_is_not_looked_at_for_a_method_that_does_not_use_it(in_process: InProcess) -> None:
+    round = round_of(in_process, reports_of(2), closed=False)
+    for method in ("norm-sub", "k-means"):  # at once, and in a child
+        answer = recovered(in_process, round, method=method, history=["nowhere"])
+        assert any("does not use history" in note for note in answer["notes"]), method
 
 
 def test_fifty_long_names_fit_into_a_request(in_process: InProcess) -> None:

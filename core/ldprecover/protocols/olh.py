@@ -1,6 +1,7 @@
 """Optimised local hashing: a report is a hash seed and a bucket."""
 
 import math
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,6 +30,7 @@ MAX_HASH_RANGE = 65_536
 
 _NEGLIGIBLE = 1e-12  # sizes less likely than this are left out of an expectation
 _REPORT = np.dtype([("seed", "<u4"), ("bucket", "<u2")])
+_pack_one = struct.Struct("<IH").pack
 
 
 def default_hash_range(epsilon: float) -> int:
@@ -151,8 +153,8 @@ class OLH(FrequencyOracle):
 
     def from_columns(self, values: Sequence[list[Any]]) -> Reports:
         seeds, buckets = values
-        if len(seeds) == 1:  # as users send them: without the three arrays that the columns of many are joined by
-            return np.array([(seeds[0], buckets[0])], dtype=_REPORT)
+        if len(seeds) == 1:  # as users send them: without the arrays that the columns of many are joined by
+            return np.frombuffer(_pack_one(seeds[0], buckets[0]), dtype=_REPORT)
         return self.reports(np.array(seeds, dtype=np.uint32), np.array(buckets, dtype=np.uint16))
 
     def joint_support(self, z: int) -> float:

@@ -94,10 +94,12 @@ class UnaryEncoding(PaddedReports):
             position = next(i for i, row in enumerate(rows) if not column.takes(row))
             raise ReportError(column.reason, position=position)
         digits = np.frombuffer(text.encode("ascii"), dtype=np.uint8).reshape(len(rows), d) - ord("0")
-        bad = np.asarray((digits > 1).any(axis=1))
-        if column.ones is not None:
-            bad = bad | (np.count_nonzero(digits, axis=1) != column.ones)
-        self._raise_first(bad, column.reason)
+        # The greatest of all digits is found in a fraction of the time of a row's each.
+        if column.ones is not None or digits.max() > 1:
+            bad = np.asarray((digits > 1).any(axis=1))
+            if column.ones is not None:
+                bad = bad | (np.count_nonzero(digits, axis=1) != column.ones)
+            self._raise_first(bad, column.reason)
         return np.packbits(digits, axis=1, bitorder="little")
 
     def crafted_log_likelihood(self, reports: Reports, target: int) -> FloatArray:

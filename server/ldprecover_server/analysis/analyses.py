@@ -3,6 +3,7 @@
 import hashlib
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -30,7 +31,7 @@ from ldprecover_server.results import Results
 from ldprecover_server.rounds import KnownRound, Rounds
 from ldprecover_server.store import Store, StoredRound
 
-__all__ = ["INFER", "MAX_HISTORY", "Analyses", "Caller", "Targets"]
+__all__ = ["INFER", "MAX_HISTORY", "Analyses", "Caller", "Targets", "Wanted"]
 
 INFER = "infer"
 """The targets that the earlier rounds of the series give."""
@@ -64,6 +65,50 @@ class Caller(Protocol):
         """Call a function in a thread. Raises BusyError, and what it raises."""
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """What a caller asks of a recovery, as `ldprecover.recover` takes it.
+
+    `history` names closed rounds over the same items, which the caller may read and knows to be
+    clean; where the method does not use them they are not looked at.
+    """
+
+    method: str
+    eta: float | str
+    targets: Targets
+    malicious_model: str
+    support: Sequence[float] | None
+    options: Mapping[str, object]
+    history: Sequence[str]
+
+    @property
+    def chosen(self) -> Method | None:
+        """The method; None where there is none of that name, as the recovery will say."""
+        return METHODS.get(self.method)
+
+    @property
+    def uses_history(self) -> bool:
+        return self.chosen is not None and "history" in self.chosen.uses
+
+    def named(self, known: "_Known") -> list[object]:
+        """Return what an answer depends on beside the round's own reports."""
+        rounds = [_named(known.earlier), _named(known.clean), bool(self.history)]
+        given = [self.method, self.eta, known.targets, self.malicious_model, self.support, sorted(self.options.items())]
+        return [*given, *rounds]
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What the store says of a recovery: the targets by index, or the rounds that tell them, and the clean ones."""
+
+    round: KnownRound
+    tally: Tally
+    targets: tuple[int, ...]
+    earlier: list[StoredRound] | None
+    clean: list[StoredRound]
+    reads: bool
+
+
 class Analyses:
     """Recoveries, alarms and suspects of the rounds of a server.
 
@@ -94,101 +139,86 @@ class Analyses:
         return await caller.run(look)
 
     async def recover(
-        self,
-        identifier: str,
-        *,
-        method: str = "ldprecover",
-        eta: float | str,
-        targets: Targets = (),
-        malicious_model: str = "paper",
-        support: Sequence[float] | None = None,
-        options: Mapping[str, object] | None = None,
-        history: Sequence[str] = (),
-        caller: Caller,
-        on_progress: OnProgress | None = None,
+        self, identifier: str, wanted: Wanted, caller: Caller, on_progress: OnProgress | None = None
     ) -> tuple[KnownRound, RecoverAnswer]:
-        """Recover a round's frequencies; see `ldprecover.recover`.
+        """Recover a round's frequencies.
 
-        `history` names closed rounds over the same items, which the caller may read and knows to be
-        clean. A method that can do without the reports and uses them where they are there reads
-        them where all are kept.
+        A method that can do without the reports and uses them where they are there reads them where
+        all are kept.
 
-        Raises RoundNotFoundError, UnauthorizedError and ForbiddenError, also for the history;
-        NoReportsError, ParameterError for what does not fit, ContractError for a method that fails,
-        ReportsGoneError for one that needs reports which are not kept, and what `Children.run`
-        raises.
+        Raises RoundNotFoundError, UnauthorizedError and ForbiddenError, also for the history of a
+        method that uses it; NoReportsError, ParameterError for what does not fit, ContractError for
+        a method that fails, ReportsGoneError for one that needs reports which are not kept, and
+        what `Children.run` raises.
         """
-        chosen = METHODS.get(method)
-
-        def look() -> tuple[KnownRound, Tally, tuple[int, ...], list[StoredRound] | None, list[StoredRound], bool]:
-            round = self._results.readable(identifier, caller.key)
-            tally, complete = self._evidence(round)
-            indices: tuple[int, ...] = ()
-            earlier = None
-            if targets == INFER:
-                earlier = self._earlier(round, caller.key)
-                if not tally.n:
-                    raise NoReportsError("the round has no reports to compare")
-            else:
-                indices = tuple(find_items(targets, round.parameters.items))
-            if not tally.n:
-                raise NoReportsError("the round has no reports to recover from")
-            reads = (
-                chosen is not None and chosen.refusal(round.oracle, _EVERYTHING) is None and _reads(chosen, complete)
-            )
-            if reads and not complete:
-                raise _gone(method)
-            return round, tally, indices, earlier, self._clean(round, history, caller.key), reads
-
-        round, tally, indices, earlier, clean, reads = await caller.run(look)
-
-        def asked(tally: Tally) -> RecoverQuestion:
-            shares = None if support is None else tuple(support)
-            before = None if earlier is None else self._pooled(round, earlier)
-            return RecoverQuestion(
-                oracle=round.oracle,
-                tally=tally,
-                method=method,
-                eta=eta,
-                targets=indices,
-                malicious_model=malicious_model,
-                support=shares,
-                options=dict(options or {}),
-                earlier=before,
-                history=self._pooled(round, clean),
-                reads=reads,
-                canaries=round.parameters.canaries,
-            )
-
+        known = await caller.run(self._look_up, identifier, wanted, caller.key)
+        round = known.round
         # A plugin's method may take as long as it likes, or end its process: that is never this
         # one.
-        plugin = distribution_of("ldprecover.methods", method) is not None
-        long = reads or plugin or (chosen is not None and chosen.long)
+        plugin = distribution_of("ldprecover.methods", wanted.method) is not None
+        long = known.reads or plugin or (wanted.chosen is not None and wanted.chosen.long)
         if not long and round.oracle.domain_size <= _SMALL:
             try:
-                return round, await caller.run(lambda: asked(tally).answer(None))
+                return round, await caller.run(lambda: self._asked(wanted, known, known.tally).answer(None))
             except ContractError:
                 _log.exception("a recovery failed")
                 raise
-
-        def prepare() -> tuple[RecoverQuestion, Iterable[bytes] | None]:
-            if not reads:
-                return asked(tally), None
-            now, complete, pieces = self._snapshot(round)
-            if not complete:
-                raise _gone(method)
-            return asked(now), pieces
-
-        given = sorted((options or {}).items())
-        wanted = [method, eta, indices, malicious_model, support, given, _named(earlier), _named(clean)]
-        name = partial(_name, "recover", round, tally, [reads, *wanted])
+        name = partial(_name, "recover", round, known.tally, [known.reads, *wanted.named(known)])
+        prepare = partial(self._prepared, wanted, known)
         try:
             return round, unpack_recovery(await self._answer(name, prepare, caller, on_progress))
         except AnalysisFailedError as error:
-            who = named("method", method)
+            who = named("method", wanted.method)
             if not plugin or who in str(error):
                 raise
             raise AnalysisFailedError(f"{who}: {error}") from error
+
+    def _look_up(self, identifier: str, wanted: Wanted, key: str | None) -> _Known:
+        """Return what a recovery begins with. Raises what `recover` does before anything is recovered."""
+        round = self._results.readable(identifier, key)
+        tally, complete = self._evidence(round)
+        indices: tuple[int, ...] = ()
+        earlier = None
+        if wanted.targets == INFER:
+            earlier = self._earlier(round, key)
+            if not tally.n:
+                raise NoReportsError("the round has no reports to compare")
+        else:
+            indices = tuple(find_items(wanted.targets, round.parameters.items))
+        if not tally.n:
+            raise NoReportsError("the round has no reports to recover from")
+        method = wanted.chosen
+        reads = method is not None and method.refusal(round.oracle, _EVERYTHING) is None and _reads(method, complete)
+        if reads and not complete:
+            raise _gone(wanted.method)
+        clean = self._clean(round, wanted.history, key) if wanted.uses_history else []
+        return _Known(round, tally, indices, earlier, clean, reads)
+
+    def _asked(self, wanted: Wanted, known: _Known, tally: Tally) -> RecoverQuestion:
+        round = known.round
+        return RecoverQuestion(
+            oracle=round.oracle,
+            tally=tally,
+            method=wanted.method,
+            eta=wanted.eta,
+            targets=known.targets,
+            malicious_model=wanted.malicious_model,
+            support=None if wanted.support is None else tuple(wanted.support),
+            options=dict(wanted.options),
+            earlier=None if known.earlier is None else self._pooled(round, known.earlier),
+            history=self._pooled(round, known.clean),
+            history_unused=bool(wanted.history) and not wanted.uses_history,
+            reads=known.reads,
+            canaries=round.parameters.canaries,
+        )
+
+    def _prepared(self, wanted: Wanted, known: _Known) -> tuple[RecoverQuestion, Iterable[bytes] | None]:
+        if not known.reads:
+            return self._asked(wanted, known, known.tally), None
+        now, complete, pieces = self._snapshot(known.round)
+        if not complete:
+            raise _gone(wanted.method)
+        return self._asked(wanted, known, now), pieces
 
     async def alarms(
         self, identifier: str, rate: float, caller: Caller, on_progress: OnProgress | None = None
@@ -277,8 +307,7 @@ class Analyses:
             raise ParameterError(f"history must name at most {MAX_HISTORY} rounds, not {len(history)}")
         found: dict[int, StoredRound] = {}
         for identifier in history:
-            readable = self._results.readable(identifier, key)
-            stored, known = self._rounds.get(readable.id)
+            stored, known = self._results.look_up(identifier, key)
             if known.seq == round.seq:
                 raise ParameterError("history: a round cannot be its own history")
             if stored.state != "closed":

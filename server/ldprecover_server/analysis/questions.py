@@ -54,8 +54,8 @@ class AlarmsAnswer:
 class RecoverQuestion:
     """What `ldprecover.recover` makes of a tally; `earlier` rounds, where they are given, tell the targets.
 
-    `history` are rounds that are known to be clean. `reads` says whether the reports are there to
-    be read.
+    `history` are rounds that are known to be clean; `history_unused` says that some were named to no
+    use, and are not here. `reads` says whether the reports are there to be read.
     """
 
     kind: ClassVar[str] = "recover"
@@ -71,6 +71,7 @@ class RecoverQuestion:
     history: tuple[tuple[FrequencyOracle, Tally], ...]
     reads: bool
     canaries: tuple[int, ...] = ()
+    history_unused: bool = False
 
     def answer(self, reports: ReportSource | None) -> RecoverAnswer:
         """Recover. Raises ParameterError for what does not fit."""
@@ -100,6 +101,8 @@ class RecoverQuestion:
             if not nobody:
                 raise
             raise ParameterError(f"{error}; {NOBODY}") from error
+        if self.history_unused:
+            recovery = replace(recovery, notes=(*recovery.notes, f"{self.method} does not use history."))
         if nobody:
             assumed = ", and eta is 0" if calm else ""
             recovery = replace(recovery, notes=(*recovery.notes, f"Targets were inferred: {NOBODY}{assumed}."))

@@ -29,6 +29,7 @@ _KINDS = {
     "array": "an array",
     "object": "an object",
 }
+_APART = 1024  # bytes from one quote to the next from which on finding them is faster than counting
 _ESCAPES = 12  # bytes of both halves of a surrogate pair
 _SHOWN = 60  # characters of a name that a caller has chosen
 
@@ -145,13 +146,13 @@ class ReportDecoder:
         self._oracle = oracle
         self._columns = oracle.columns
         self._names = tuple(column.name for column in self._columns)
+        self._texts = sum(column.kind is str for column in self._columns)
         self._decoder = msgspec.json.Decoder(_form(self._columns, _quickly))
 
     def __call__(self, body: bytes | bytearray) -> bytes:
         """Return the reports, packed. Raises ReportError for the first bad one."""
         try:
-            decoded = self._decoder.decode(body)
-            columns = [getattr(decoded, name) for name in self._names]
+            columns = msgspec.structs.astuple(self._decoder.decode(body))
             reports = wire.from_columns(self._oracle, columns)
         except msgspec.ValidationError as error:
             raise self._fault(body, str(error)) from None
@@ -159,8 +160,7 @@ class ReportDecoder:
             raise ReportError(_no_json(error, body)) from None
         # Nothing has quotes but the names and the values that are text, which have no quotes in
         # them.
-        texts = sum(len(values) for values, column in zip(columns, self._columns, strict=True) if column.kind is str)
-        if body.count(b'"') != 2 * (len(columns) + texts):
+        if _has_more_quotes(body, 2 * (len(columns) + self._texts * len(columns[0]))):
             raise ReportError(f"{' or '.join(self._names)} is given twice")
         self._oracle.check_submission(reports)
         return wire.pack(reports)
@@ -197,6 +197,16 @@ class ReportDecoder:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             at = re.search(rf"`\$\.{column.name}\[(\d+)\]`$", str(error))
             return (int(at[1]) if at else None), None
+
+
+def _has_more_quotes(body: bytes | bytearray, known: int) -> bool:
+    """Tell whether a body has more quotes than the ones known to be there."""
+    if len(body) < known * _APART:
+        return body.count(b'"') > known
+    at = 0
+    for _ in range(known):  # far apart, each is found in a fraction of the time that counting looks at every byte
+        at = body.find(b'"', at) + 1
+    return body.find(b'"', at) >= 0
 
 
 def _quickly(column: Column) -> Any:

@@ -95,6 +95,21 @@ def test_a_column_of_reports_is_given_once(oracle: FrequencyOracle, body: bytes)
         ReportDecoder(oracle)(body)
 
 
+@pytest.mark.parametrize("bits", [4, 5000], ids=["narrow", "wide"])
+def test_a_column_of_text_is_given_once_however_long_its_values_are(bits: int) -> None:
+    decoder = ReportDecoder(frequency_oracle("oue", 1.0, bits))
+    value = b'"' + b"01" * (bits // 2) + b'"'
+    once = b'"reports": [%s, %s]' % (value, value)
+    assert len(decoder(b"{%s}" % once)) == 2 * -(-bits // 8)
+    for twice in (
+        b"{%s, %s}" % (once, once),
+        b'{"reports": [], %s}' % once,
+        b'{%s, "repor\\u0074s": [%s]}' % (once, value),
+    ):
+        with pytest.raises(ReportError, match="is given twice"):
+            decoder(twice)
+
+
 @pytest.mark.parametrize(
     ("oracle", "body", "packed"),
     [

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from ldprecover import Estimates, Tally
 from ldprecover.protocols.harmony import Mean, is_for_numbers
 from ldprecover.quarantine import Quarantined
-from ldprecover_server.analysis.analyses import MAX_HISTORY
+from ldprecover_server.analysis.analyses import MAX_HISTORY, Wanted
 from ldprecover_server.analysis.analyses import Caller as Asker
 from ldprecover_server.analysis.children import OnProgress
 from ldprecover_server.analysis.questions import RecoverAnswer
@@ -159,18 +159,16 @@ async def _recovered(
     rooms: Rooms, round: KnownRound, wanted: RecoverRequest, caller: Asker, tell: OnProgress | None
 ) -> bytes:
     """Return the JSON of a recovery, made in a thread."""
-    known, answer = await rooms.analyses.recover(
-        round.id,
+    asked = Wanted(
         method=wanted.method,
         eta=wanted.eta,
         targets=wanted.targets,
         malicious_model=wanted.malicious_model,
         support=wanted.support,
-        options=wanted.options,
+        options=wanted.options or {},
         history=wanted.history,
-        caller=caller,
-        on_progress=tell,
     )
+    known, answer = await rooms.analyses.recover(round.id, asked, caller, tell)
     return await caller.run(_written, known, wanted, answer)
 
 
