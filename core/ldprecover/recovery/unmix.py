@@ -125,6 +125,7 @@ def _recover(knowledge: Knowledge) -> Recovery:
         shared=not knowledge.targets,
         canaries=knowledge.canaries,
         history=past,
+        progress=knowledge.progress,
     )
     concluded = _conclusions(knowledge, measured, found, past, small=small)
     beta = concluded.beta or 0.0

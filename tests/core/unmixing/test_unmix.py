@@ -146,3 +146,26 @@ def test_the_number_of_reports_is_taken_from_reports_that_are_not_screened() -> 
     f_z = oracle.estimate(oracle.support_counts(reports), 400)
     told = recover(oracle, f_z, method="unmix", n=400).recovered
     assert recover(oracle, f_z, method="unmix", reports=reports).recovered.tolist() == told.tolist()
+
+
+@pytest.mark.parametrize("case", [GOLDEN[3], GOLDEN[4]], ids=lambda case: case["name"])
+def test_progress_grows_up_to_one_and_changes_nothing(case: dict[str, Any]) -> None:
+    fields: dict[str, Any] = {}
+    if "history" in case:
+        fields["history"] = Past(np.array(case["history"]), np.full(16, 1e-5))
+    heard: list[float] = []
+    oracle = ORACLES[case["protocol"]]
+    found = unmixed(oracle, case["counts"], case["n"], **fields, progress=heard.append)
+    assert heard == sorted(heard)
+    assert 0 < heard[0] < 0.01
+    assert heard[-1] == pytest.approx(1)
+    looked_at = heard.index(next(share for share in heard if share > 0.8))
+    assert looked_at > 100  # hypotheses, before the likely ones are averaged
+    plain = unmixed(oracle, case["counts"], case["n"], **fields)
+    assert found.frequencies.tolist() == plain.frequencies.tolist()
+
+
+def test_recover_tells_progress_of_un_mixing() -> None:
+    heard: list[float] = []
+    recover(OUE(1, 20), np.full(20, 0.05), method="unmix", n=1000, progress=heard.append)
+    assert heard[-1] == pytest.approx(1)
