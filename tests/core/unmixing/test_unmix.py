@@ -169,3 +169,23 @@ def test_recover_tells_progress_of_un_mixing() -> None:
     heard: list[float] = []
     recover(OUE(1, 20), np.full(20, 0.05), method="unmix", n=1000, progress=heard.append)
     assert heard[-1] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_half_of_the_attacked_items_named_is_not_worse_than_none(seed: int) -> None:
+    """The others would be taken for popular items, if none but the named ones might be attacked."""
+    oracle, rng = GRR(0.5, 100), np.random.default_rng(seed)
+    f = np.arange(1.0, 101) ** -1.2
+    counts = rng.multinomial(390_000, f / f.sum())
+    weights = np.zeros(100)
+    weights[rng.choice(100, 10, replace=False)] = rng.dirichlet(np.ones(10))
+    support = oracle.honest_tally(counts, rng).counts(oracle) + rng.multinomial(20_526, weights)
+    targets = np.argsort(weights)[-5:].tolist()
+    truth, n = counts / counts.sum(), int(support.sum())
+
+    def error(frequencies: Any) -> float:
+        return float(((frequencies - truth) ** 2).mean())
+
+    told = error(unmixed(oracle, support, n, targets=targets).frequencies)
+    assert told < error(project_simplex(oracle.estimate(support, n))) / 2
+    assert told < 1.5 * error(unmixed(oracle, support, n).frequencies)

@@ -68,7 +68,9 @@ def unmix(
     if d < LEAST_ITEMS:
         return Unmixed(project_simplex(z), sd * math.sqrt(1 - 1 / d), 0.0, 0.0, (0.0, 0.0, 0.0), np.zeros(d))
     tell = progress or _nobody
-    setting = _Setting(oracle, z, sd, tuple(targets), attack, tuple(canaries), lambda share: tell(_SEARCH * share))
+    setting = _Setting(
+        oracle, z, sd, tuple(targets), shared, attack, tuple(canaries), lambda share: tell(_SEARCH * share)
+    )
     if shared and targets:
         setting.share(oracle, len(targets))
     found = setting.without_past()
@@ -100,6 +102,7 @@ class _Setting:
         z: FloatArray,
         sd: FloatArray,
         targets: tuple[int, ...],
+        seen: bool,
         attack: bool,
         canaries: tuple[int, ...],
         progress: Callable[[float], None],
@@ -115,6 +118,8 @@ class _Setting:
         self._top = max(float(z.max()), 0.0) + self._largest
         # What is equal on all items is a shift, where shifts are searched.
         self._spikes = on_some(z.size, uniform=not self.sums.displacements)
+        # Where nothing is shifted, which items the surplus is on is not told: it would go to popular ones.
+        self._all_known = seen or not self.sums.displacements
         self._prior = _ATTACK + (_SEARCHED if self.sums.displacements else 0.0)
 
     def share(self, oracle: FrequencyOracle, t: int) -> None:
@@ -141,7 +146,7 @@ class _Setting:
                 everything = [(encoded, spikes) for spikes in on_some(self._z.size, uniform=True)]
                 yield from model.guesses(self._shapes(ATTACKED), everything, prior)
             if self._targets:
-                spikes = on_targets(self._targets)
+                spikes = on_targets(self._targets, self._z.size, all_known=self._all_known)
                 yield from family(self._prior + _TOLD, spikes=spikes, quick=spikes, alone=False, unshifted=True)
                 if self._sharing is not None:
                     yield from family(self._prior + _TOLD, spikes=spikes, quick=spikes, alone=False, sums=self._sharing)
