@@ -1,13 +1,14 @@
 """`simulate` and `attack`: many genuine users, and many malicious ones."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ldprecover_cli import completion
-from ldprecover_cli.failures import UsageError, check_items
+from ldprecover_cli.failures import CommandError, UsageError, check_items
 from ldprecover_cli.options import (
     DEFAULT_URL,
     AttackName,
@@ -27,6 +28,7 @@ from ldprecover_cli.signals import ended_by_signals
 from ldprecover_cli.tickets import Tickets, enough_tickets, remembered, tickets_again, tickets_in
 
 if TYPE_CHECKING:
+    from ldprecover import RoundParameters
     from ldprecover_client import Journal, Round, RoundStatus
 
 __all__ = ["add_to"]
@@ -85,6 +87,7 @@ def simulate(
     options, retries = journal.facts["options"], persistence(wait)
     with (
         ended_by_signals(),
+        _used_tickets_named(held),
         connected(url, key, scope="report", round=round, retries=retries) as client,
         going_on(journal, "simulate"),
     ):
@@ -195,13 +198,14 @@ def attack(
     options, retries = journal.facts["options"], persistence(wait)
     with (
         ended_by_signals(),
+        _used_tickets_named(held),
         connected(url, key, scope="report", round=round, retries=retries) as client,
         going_on(journal, "attack"),
     ):
         status = client.round(round)
         _check_access(status, held)
         if not resume:
-            options["targets"] = _targets(name, target, targets, status.parameters.items, options["seed"])
+            options["targets"] = _targets(name, target, targets, status.parameters, options["seed"])
             if item is not None:
                 check_items([item], status.parameters.items)
             options["users"] = users if users is not None else _share(beta or 0.0, status)
@@ -244,19 +248,23 @@ def _show_attack(journal: "Journal", accepted: int, *, json: bool) -> None:
 
 
 def _targets(
-    name: str, target: list[str] | None, targets: int | None, labels: Sequence[str], seed: int
+    name: str, target: list[str] | None, targets: int | None, parameters: "RoundParameters", seed: int
 ) -> list[str] | None:
-    """Return the labels that an attack raises, None for one without targets. Raises UsageError."""
+    """Return the labels that an attack raises, None for one without targets: none is drawn that is a canary.
+
+    Raises UsageError.
+    """
     from ldprecover_attacker import attack_options
     from ldprecover_experiments.setting import draw_targets
 
     if target and targets is not None:
         raise UsageError("give either --target or --targets")
     if target:
-        check_items(target, labels)
+        check_items(target, parameters.items)
         return target
     if targets is not None:
-        return [labels[i] for i in draw_targets(len(labels), targets, seed)]
+        held = [label for i, label in enumerate(parameters.items) if i not in parameters.canaries]
+        return [held[i] for i in draw_targets(len(held), targets, seed)]
     if attack_options(name).get("targets"):
         raise UsageError(f"{name} needs targets: name them with --target, or say how many with --targets")
     return None
@@ -296,3 +304,18 @@ def _check_access(round_: "Round", tickets: tuple[str, ...] | None) -> None:
         )
     if round_.access != "ticket" and tickets is not None:
         raise UsageError(f"{round_.name} takes no tickets: leave out --tickets")
+
+
+@contextmanager
+def _used_tickets_named(tickets: tuple[str, ...] | None) -> Iterator[None]:
+    """Have the error of a key that came before say that it is a ticket."""
+    from ldprecover_client import RefusedError
+
+    try:
+        yield
+    except RefusedError as error:
+        if tickets is None or error.slug != "idempotency-key-reused":
+            raise
+        raise CommandError(
+            "a ticket of the file has admitted another report: give tickets that nobody has used"
+        ) from error

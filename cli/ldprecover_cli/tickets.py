@@ -56,8 +56,10 @@ def tickets_in(file: Path) -> tuple[str, ...]:
 
     try:
         lines = file.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file} cannot be read: {error}") from error
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file} must be a text file") from error
     seen: set[str] = set()
     for line, text in enumerate(lines, 1):
         if not TICKET.fullmatch(text):

@@ -128,6 +128,16 @@ def test_a_share_counts_on_the_reports_already_there_and_targets_are_the_seed_s(
     assert frequencies["n"] == 2000
 
 
+def test_no_canary_is_drawn_as_a_target(on_server: Any, server: Any) -> None:
+    round_ = server.open_round(items=["a", "b", "c"], canaries=["d", "e", "f", "g"])
+    arguments = ("attack", "mga", "--targets", "2", "--users", "3", "--round", round_["name"], "--json")
+    for seed in range(6):
+        assert set(on_server(*arguments, "--seed", str(seed)).json["targets"]) < {"a", "b", "c"}
+    result = on_server(*arguments[:3], "3", *arguments[4:])
+    assert result.code == 2
+    assert "from 1 to 2" in result.error
+
+
 @pytest.mark.parametrize("beta", ["0", "0.05"])
 def test_a_share_that_is_nobody_is_refused_in_words(on_server: Any, cities: Any, server: Any, beta: str) -> None:
     on_server("report", "Reno, NV", "--round", cities["name"])
@@ -207,7 +217,8 @@ def test_users_with_tickets_report_and_so_do_attackers_with_theirs(on_server: An
     # A ticket admits one report: another under it is refused, and the first stays.
     again = on_server("simulate", *at, "--tickets", "users.txt")
     assert again.code == 1
-    assert "other" in again.error
+    assert "a ticket of the file has admitted another report" in again.error
+    assert "--resume" not in again.error
     assert server.frequencies(members["id"])["n"] == 65
 
 
