@@ -21,7 +21,7 @@ def sentences(concluded: Mapping[str, Any]) -> Iterator[str]:
     if (probability := concluded.get("attack_probability")) is not None:
         share = ""
         if concluded.get("beta") is not None:
-            share = f"; share of malicious reports {_percent(concluded['beta'])}"
+            share = f"; share of malicious reports that shows {_percent(concluded['beta'])}"
             if concluded.get("beta_low") is not None and concluded.get("beta_high") is not None:
                 share += f" ({_percent(concluded['beta_low'])} to {_percent(concluded['beta_high'])})"
         yield f"Probability of an attack: {probability:.2f}{share}."

@@ -1,13 +1,14 @@
 """`simulate` and `attack`: many genuine users, and many malicious ones."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ldprecover_cli import completion
-from ldprecover_cli.failures import UsageError, check_items
+from ldprecover_cli.failures import CommandError, UsageError, check_items
 from ldprecover_cli.options import (
     DEFAULT_URL,
     AttackName,
@@ -24,8 +25,10 @@ from ldprecover_cli.options import (
 from ldprecover_cli.output import console, counted, joined, plain, print_json
 from ldprecover_cli.runs import Resume, RunSeed, Wait, drawn_seed, going_on, interrupted, new_journal, persistence
 from ldprecover_cli.signals import ended_by_signals
+from ldprecover_cli.tickets import Tickets, enough_tickets, remembered, tickets_again, tickets_in
 
 if TYPE_CHECKING:
+    from ldprecover import RoundParameters
     from ldprecover_client import Journal, Round, RoundStatus
 
 __all__ = ["add_to"]
@@ -44,6 +47,7 @@ def simulate(
     users: Annotated[int | None, typer.Option(min=1, help="Number of genuine users, n.")] = None,
     dataset: DatasetName = None,
     column: Column = None,
+    tickets: Tickets = None,
     seed: RunSeed = None,
     wait: Wait = False,
     resume: Resume = False,
@@ -58,29 +62,37 @@ def simulate(
 
     Example: ldprecover simulate --round cities --dataset cities --users 100000
 
+    Example: ldprecover simulate --round members --tickets tickets.txt
+
     Example: ldprecover simulate --resume --wait
     """
     from ldprecover_client import Population, load_dataset
 
-    given = {"users": users, "dataset": dataset, "column": column, "seed": seed}
+    given: dict[str, Any] = {"users": users, "dataset": dataset, "column": column, "tickets": tickets, "seed": seed}
     if resume:
         journal = interrupted("simulate", round, url, given)
         url, round = _place(journal, url)
-    elif users is None:
+        held = tickets_again(journal.facts["options"].get("tickets"))
+    elif users is None and tickets is None:
         raise UsageError("say how many genuine users report, with --users; or --resume an interrupted run")
     elif column is not None and dataset is None:
         raise UsageError("--column belongs to --dataset")
     else:
-        own = {"dataset": _from_any_folder(dataset), "seed": drawn_seed() if seed is None else seed}
+        held = None if tickets is None else tickets_in(tickets)
+        n = len(held or ()) if users is None else users
+        enough_tickets(held, n)
+        own = {"users": n, "dataset": _from_any_folder(dataset), "tickets": remembered(tickets, held)}
+        own |= {"seed": drawn_seed() if seed is None else seed}
         journal = new_journal("simulate", given | own)
     options, retries = journal.facts["options"], persistence(wait)
     with (
         ended_by_signals(),
+        _used_tickets_named(held),
         connected(url, key, scope="report", round=round, retries=retries) as client,
         going_on(journal, "simulate"),
     ):
         found = client.parameters(round)
-        _check_access(found)
+        _check_access(found, held)
         journal.facts |= {"url": client.url, "round": found.id, "name": found.name}
         n, seed = options["users"], options["seed"]
         if options["dataset"] is not None:
@@ -88,7 +100,13 @@ def simulate(
         else:
             population = Population([1] * (len(found.parameters.items) - len(found.parameters.canaries)), n, seed)
         accepted = population.report_to(
-            url, found.id, key=key, progress=None if json else "bar", journal=journal, retries=retries
+            url,
+            found.id,
+            key=key,
+            tickets=held,
+            progress=None if json else "bar",
+            journal=journal,
+            retries=retries,
         )
     if json:
         counts = population.counts.tolist()
@@ -135,6 +153,7 @@ def attack(
     attackers: Annotated[
         int, typer.Option(help="Attackers that share the malicious users, each with its own plan.")
     ] = 1,
+    tickets: Tickets = None,
     seed: RunSeed = None,
     wait: Wait = False,
     resume: Resume = False,
@@ -150,6 +169,8 @@ def attack(
     Example: ldprecover attack mga --beta 0.05 --target "Denver, CO" --target "Reno, NV"
 
     Example: ldprecover attack manip --users 5000 --input-poisoning
+
+    Example: ldprecover attack mga --round members --targets 3 --tickets stolen.txt
     """
     from ldprecover_attacker import Campaign, attack_options, make_attack
 
@@ -160,32 +181,47 @@ def attack(
     if resume:
         if attackers != 1:
             given["attackers"] = attackers
-        journal = interrupted("attack", round, url, given)
+        journal = interrupted("attack", round, url, given | {"tickets": tickets})
         url, round = _place(journal, url)
-    elif (users is None) is (beta is None):
+        held = tickets_again(journal.facts["options"].get("tickets"))
+    elif (users is None) is (beta is None) and (tickets is None or users is not None):
         raise UsageError(
             "say how many malicious users there are, with --users or with --beta; or --resume an interrupted run"
         )
     else:
         plan |= {"attackers": attackers}
-        journal = new_journal("attack", {"name": name, "seed": drawn_seed() if seed is None else seed, "plan": plan})
+        held = None if tickets is None else tickets_in(tickets)
+        if users is None and beta is None:
+            users = len(held or ())
+        own = {"seed": drawn_seed() if seed is None else seed, "tickets": remembered(tickets, held)}
+        journal = new_journal("attack", {"name": name, "plan": plan} | own)
     options, retries = journal.facts["options"], persistence(wait)
     with (
         ended_by_signals(),
+        _used_tickets_named(held),
         connected(url, key, scope="report", round=round, retries=retries) as client,
         going_on(journal, "attack"),
     ):
         status = client.round(round)
-        _check_access(status)
+        _check_access(status, held)
         if not resume:
-            options["targets"] = _targets(name, target, targets, status.parameters.items, options["seed"])
+            options["targets"] = _targets(name, target, targets, status.parameters, options["seed"])
             if item is not None:
                 check_items([item], status.parameters.items)
             options["users"] = users if users is not None else _share(beta or 0.0, status)
+            enough_tickets(held, options["users"])
             journal.facts |= {"url": client.url, "round": status.id, "name": status.name, "n": status.n}
         attack = make_attack(options["name"], targets=options["targets"], **options["plan"])
         campaign = Campaign(
-            url, status.id, attack, options["users"], options["seed"], key=key, retries=retries, journal=journal
+            url,
+            status.id,
+            attack,
+            options["users"],
+            options["seed"],
+            key=key,
+            tickets=held,
+            retries=retries,
+            journal=journal,
         )
         sent = campaign.run(progress=None if json else "bar")
     _show_attack(journal, sent.accepted, json=json)
@@ -212,19 +248,23 @@ def _show_attack(journal: "Journal", accepted: int, *, json: bool) -> None:
 
 
 def _targets(
-    name: str, target: list[str] | None, targets: int | None, labels: Sequence[str], seed: int
+    name: str, target: list[str] | None, targets: int | None, parameters: "RoundParameters", seed: int
 ) -> list[str] | None:
-    """Return the labels that an attack raises, None for one without targets. Raises UsageError."""
+    """Return the labels that an attack raises, None for one without targets: none is drawn that is a canary.
+
+    Raises UsageError.
+    """
     from ldprecover_attacker import attack_options
     from ldprecover_experiments.setting import draw_targets
 
     if target and targets is not None:
         raise UsageError("give either --target or --targets")
     if target:
-        check_items(target, labels)
+        check_items(target, parameters.items)
         return target
     if targets is not None:
-        return [labels[i] for i in draw_targets(len(labels), targets, seed)]
+        held = [label for i, label in enumerate(parameters.items) if i not in parameters.canaries]
+        return [held[i] for i in draw_targets(len(held), targets, seed)]
     if attack_options(name).get("targets"):
         raise UsageError(f"{name} needs targets: name them with --target, or say how many with --targets")
     return None
@@ -255,10 +295,27 @@ def _from_any_folder(dataset: str | None) -> str | None:
     return dataset if dataset is None or dataset in DATASETS else str(Path(dataset).absolute())
 
 
-def _check_access(round_: "Round") -> None:
-    """Raise UsageError for a round that takes tickets: these users have none."""
-    if round_.access == "ticket":
+def _check_access(round_: "Round", tickets: tuple[str, ...] | None) -> None:
+    """Raise UsageError for a round of tickets without any, and for tickets that a round does not take."""
+    if round_.access == "ticket" and tickets is None:
         raise UsageError(
-            f"{round_.name} takes reports with tickets alone, and simulated users have none: open a round with "
-            "--access open or --access key"
+            f"{round_.name} takes reports with tickets alone: `ldprecover ticket mint {round_.name} --count N > FILE` "
+            "makes some, and --tickets FILE sends one report under each"
         )
+    if round_.access != "ticket" and tickets is not None:
+        raise UsageError(f"{round_.name} takes no tickets: leave out --tickets")
+
+
+@contextmanager
+def _used_tickets_named(tickets: tuple[str, ...] | None) -> Iterator[None]:
+    """Have the error of a key that came before say that it is a ticket."""
+    from ldprecover_client import RefusedError
+
+    try:
+        yield
+    except RefusedError as error:
+        if tickets is None or error.slug != "idempotency-key-reused":
+            raise
+        raise CommandError(
+            "a ticket of the file has admitted another report: give tickets that nobody has used"
+        ) from error

@@ -182,8 +182,10 @@ def support_of(file: Path | None) -> list[float] | None:
         return None
     try:
         lines = file.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file} cannot be read: {error}") from error
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file} must be a text file") from error
     numbers = []
     for line, text in enumerate(lines, 1):
         number = _number(text)
@@ -226,9 +228,10 @@ def connected(
     *,
     scope: Scope = "admin",
     round: str | None = None,
+    others: Sequence[str] = (),
     retries: "Retries | None" = None,
 ) -> Iterator["Client"]:
-    """Yield a client of the server, for calls about `round` that may need a key of a scope.
+    """Yield a client of the server, for calls about `round`, and perhaps others, that may need a key of a scope.
 
     Raises CommandError, in words, where the server answers with a problem of the key, or of the round's name.
     """
@@ -241,9 +244,10 @@ def connected(
             if error.slug == "unauthorized":
                 raise CommandError(_about_keys(key, scope)) from error
             if error.slug == "round-not-found" and round is not None:
-                near = close_to(round, [known.name for known in client.rounds()])
+                missing = next((other for other in others if repr(other) in (error.detail or "")), round)
+                near = close_to(missing, [known.name for known in client.rounds()])
                 raise CommandError(
-                    f"no round is called {round!r}: {near or '`ldprecover round list` shows the rounds there are'}"
+                    f"no round is called {missing!r}: {near or '`ldprecover round list` shows the rounds there are'}"
                 ) from error
             raise
         except InvalidAnswerError as error:

@@ -126,7 +126,7 @@ def recover(
     if job is not None and background:
         raise UsageError("give either --background or --job")
     options, shares = method_options(option), support_of(support)
-    with connected(url, key, scope="analyst", round=round) as client:
+    with connected(url, key, scope="analyst", round=round, others=history or ()) as client:
         if target:
             check_items(target, client.parameters(round).parameters.items)
         fields: dict[str, Any] = {

@@ -84,7 +84,7 @@ def test_every_conclusion_has_its_sentence() -> None:
         "history_weight": 0.5,
     }
     assert list(sentences(concluded)) == [
-        "Probability of an attack: 0.99; share of malicious reports 5.0 % (4.0 % to 6.0 %).",
+        "Probability of an attack: 0.99; share of malicious reports that shows 5.0 % (4.0 % to 6.0 %).",
         "Raised by reports, with probability: " + ", ".join(f"x{i} (0.90)" for i in range(10)) + " and 2 more.",
         "Left out by the screen sizes: 1 report, of sizes next to impossible.",
         "Probability that the earlier rounds are a guide to this one: 0.50.",

@@ -128,6 +128,16 @@ def test_a_share_counts_on_the_reports_already_there_and_targets_are_the_seed_s(
     assert frequencies["n"] == 2000
 
 
+def test_no_canary_is_drawn_as_a_target(on_server: Any, server: Any) -> None:
+    round_ = server.open_round(items=["a", "b", "c"], canaries=["d", "e", "f", "g"])
+    arguments = ("attack", "mga", "--targets", "2", "--users", "3", "--round", round_["name"], "--json")
+    for seed in range(6):
+        assert set(on_server(*arguments, "--seed", str(seed)).json["targets"]) < {"a", "b", "c"}
+    result = on_server(*arguments[:3], "3", *arguments[4:])
+    assert result.code == 2
+    assert "from 1 to 2" in result.error
+
+
 @pytest.mark.parametrize("beta", ["0", "0.05"])
 def test_a_share_that_is_nobody_is_refused_in_words(on_server: Any, cities: Any, server: Any, beta: str) -> None:
     on_server("report", "Reno, NV", "--round", cities["name"])
@@ -170,11 +180,97 @@ def test_an_attack_that_makes_no_sense_is_refused(
 
 
 @pytest.mark.parametrize("command", [("simulate",), ("attack", "manip")], ids=" ".join)
-def test_a_round_of_tickets_takes_no_simulated_users(on_server: Any, server: Any, command: Any) -> None:
+def test_a_round_of_tickets_takes_no_users_without(on_server: Any, server: Any, command: Any) -> None:
     round_ = server.open_round(access="ticket")
     result = on_server(*command, "--users", "3", "--round", round_["name"])
     assert result.code == 2
-    assert "tickets alone, and simulated users have none" in result.error
+    assert f"`ldprecover ticket mint {round_['name']} --count N > FILE` makes some" in result.error
+    assert "--tickets FILE" in result.error
+
+
+@pytest.fixture(params=["grr", "olh with given seeds"])
+def members(request: Any, server: Any) -> Any:
+    given = {"access": "ticket", "domain_size": 6}
+    if request.param == "grr":
+        return server.open_round("grr", 1.0, **given)
+    return server.open_round("olh", 1.0, given_seeds=64, **given)
+
+
+def minted(on_server: Any, round_: Any, file: str, count: int) -> list[str]:
+    tickets = on_server("ticket", "mint", round_["name"], "--count", str(count)).out
+    Path(file).write_text(tickets)
+    return list(tickets.split())
+
+
+def test_users_with_tickets_report_and_so_do_attackers_with_theirs(on_server: Any, server: Any, members: Any) -> None:
+    minted(on_server, members, "users.txt", 60)
+    minted(on_server, members, "stolen.txt", 5)
+    at = ("--round", members["name"])
+    answer = on_server("simulate", *at, "--tickets", "users.txt", "--json").json
+    assert answer["accepted"] == 60
+    answer = on_server("attack", "mga", "--target", "4", *at, "--tickets", "stolen.txt", "--json").json
+    assert answer["accepted"] == 5
+    assert answer["beta"] == pytest.approx(5 / 65)
+    frequencies = server.frequencies(members["id"])
+    assert frequencies["n"] == 65
+    assert frequencies["counts"][4] >= 5
+    # A ticket admits one report: another under it is refused, and the first stays.
+    again = on_server("simulate", *at, "--tickets", "users.txt")
+    assert again.code == 1
+    assert "a ticket of the file has admitted another report" in again.error
+    assert "--resume" not in again.error
+    assert server.frequencies(members["id"])["n"] == 65
+
+
+def test_fewer_users_leave_the_last_tickets_unused(on_server: Any, server: Any, members: Any) -> None:
+    tickets = minted(on_server, members, "some.txt", 30)
+    at = ("--round", members["name"])
+    assert on_server("simulate", *at, "--tickets", "some.txt", "--users", "19").code == 0
+    Path("rest.txt").write_text("\n".join(tickets[19:]))
+    assert on_server("attack", "mga", "--target", "1", *at, "--tickets", "rest.txt", "--beta", "0.05").code == 0
+    assert server.frequencies(members["id"])["n"] == 20
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "word"),
+    [
+        ("{0}\n{1}\n", ("--users", "3"), "3 users need as many tickets, and there are 2"),
+        ("{0}\nticket\n", (), "line 2 of t.txt must be a ticket"),
+        ("{0}\n{1}\n{0}\n", (), "line 3 of t.txt is a ticket that an earlier line has"),
+        ("", (), "t.txt holds no ticket"),
+        (None, (), "t.txt cannot be read"),
+    ],
+)
+@pytest.mark.parametrize("command", [("simulate",), ("attack", "manip")], ids=" ".join)
+def test_a_file_that_has_not_a_ticket_for_each_is_refused(
+    on_server: Any, server: Any, command: Any, content: str | None, options: tuple[str, ...], word: str
+) -> None:
+    round_ = server.open_round(access="ticket")
+    tickets = minted(on_server, round_, "two.txt", 2)
+    if content is not None:
+        Path("t.txt").write_text(content.format(*tickets))
+    result = on_server(*command, *options, "--tickets", "t.txt", "--round", round_["name"])
+    assert result.code == 2
+    assert word in result.error
+    assert server.frequencies(round_["id"])["n"] == 0
+
+
+def test_a_share_beyond_the_tickets_is_refused(on_server: Any, server: Any, members: Any) -> None:
+    minted(on_server, members, "users.txt", 20)
+    minted(on_server, members, "one.txt", 1)
+    at = ("--round", members["name"])
+    on_server("simulate", *at, "--tickets", "users.txt")
+    result = on_server("attack", "manip", *at, "--tickets", "one.txt", "--beta", "0.2")
+    assert result.code == 2
+    assert "5 users need as many tickets, and there are 1" in result.error
+
+
+def test_a_round_without_tickets_takes_none(on_server: Any, server: Any, lunch: Any) -> None:
+    other = server.open_round(access="ticket")
+    minted(on_server, other, "t.txt", 2)
+    result = on_server("simulate", "--round", lunch["name"], "--tickets", "t.txt")
+    assert result.code == 2
+    assert "takes no tickets: leave out --tickets" in result.error
 
 
 def test_a_closed_round_takes_nothing(on_server: Any, cities: Any) -> None:

@@ -156,3 +156,10 @@ def test_what_cannot_be_recovered_so_is_refused(
     result = on_server("recover", "--round", poisoned["name"], *options)
     assert result.code == code
     assert word in result.error
+
+
+def test_an_earlier_round_that_there_is_not_is_the_one_that_is_named(on_server: Any, server: Any) -> None:
+    now = server.open_round("grr", 1.0, domain_size=16)
+    on_server("simulate", "--users", "20", "--round", now["name"])
+    result = on_server("recover", "--method", "unmix", "--round", now["name"], "--history", "nonsense")
+    assert "no round is called 'nonsense'" in result.error

@@ -78,6 +78,36 @@ def test_a_run_that_a_killed_server_ended_is_gone_on_with(
     assert f"no interrupted run of `ldprecover {command[0]}`" in again.error
 
 
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+def test_a_run_under_tickets_goes_on_under_the_same(
+    run: Any,
+    mortal: ServerProcess,
+    at_first_progress: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: Any,
+) -> None:
+    round_ = mortal.open_round(protocol="olh", access="ticket", given_seeds=64, domain_size=6)
+    tickets = run("ticket", "mint", round_["name"], "--count", "400").out
+    file = tmp_path / "t.txt"
+    file.write_text(tickets)
+    at_first_progress(mortal.kill)
+    result = run(*command, "--tickets", "t.txt", "--round", round_["name"])
+    assert f"`ldprecover {command[0]} --resume` sends the rest" in result.error
+    assert tickets.split()[0] not in next((tmp_path / "state" / "ldprecover" / "runs").iterdir()).read_text()
+    mortal.start()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    file.write_text("\n".join(tickets.split()[::-1]))
+    changed = run(command[0], "--resume")
+    assert changed.code == 2
+    assert "no longer holds the tickets that the interrupted run was begun with" in changed.error
+    assert "leave out --tickets" in run(command[0], "--resume", "--tickets", str(file)).error
+    file.write_text(tickets)
+    assert run(command[0], "--resume", "--json").json["accepted"] == 400
+    assert mortal.frequencies(round_["id"])["n"] == 400
+
+
 def test_a_killed_program_goes_on_from_another_folder(
     run: Any, mortal: ServerProcess, watched: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,6 +80,7 @@ def recover(
     options: Mapping[str, object] | None = None,
     history: Iterable[tuple[FrequencyOracle, Tally]] = (),
     canaries: Iterable[int] = (),
+    progress: Callable[[float], None] | None = None,
 ) -> Recovery:
     """Return what `method` recovers from poisoned, unbiased and unclipped frequencies of the d items.
 
@@ -89,7 +90,8 @@ def recover(
     returns an iterator over arrays and is called for each pass, or a ReportSource of the same
     oracle, which can have them measured in other processes. `history` are earlier rounds over the
     same items, each its oracle and its tally, that are known to be clean. `options` are the
-    method's own. `canaries` are the items that nobody holds. What is needed, promised and paid is
+    method's own. `canaries` are the items that nobody holds. `progress` is called with the share that
+    is done of what a long method does once it has read the reports. What is needed, promised and paid is
     in METHODS. Raises ParameterError, with the reason, for what a method cannot do, and
     ContractError, which names the method, where it raises or returns what it may not.
     """
@@ -108,6 +110,7 @@ def recover(
         options=chosen.checked({} if options is None else options),
         history=history,  # type: ignore[arg-type]  # it checks what it is given
         canaries=tuple(canaries),
+        progress=progress,
     )
     refusal = chosen.refusal(oracle, knowledge.gives)
     if refusal is not None:

@@ -39,8 +39,9 @@ class Knowledge:
     the reports. `history` are the tallies of earlier rounds over the same items, with their
     oracles, whose reports are taken to be honest. `options` are of the method alone, by name.
     `canaries` are the items that nobody holds, as indices: evidence of what malicious reports did
-    to all items alike. Everything is checked, whether or not a method uses it; what it does not use
-    of `assumed` a note of the recovery names.
+    to all items alike. `progress` is nothing that is known: a method that takes long calls it with
+    the share that is done of what it does once it has read the reports. Everything is checked,
+    whether or not a method uses it; what it does not use of `assumed` a note of the recovery names.
 
     Raises ParameterError.
     """
@@ -56,6 +57,7 @@ class Knowledge:
     options: Mapping[str, float] = field(default_factory=dict)
     history: tuple[tuple[FrequencyOracle, Tally], ...] = ()
     canaries: tuple[int, ...] = ()
+    progress: Callable[[float], None] | None = None
 
     def __post_init__(self) -> None:
         d = self.oracle.domain_size

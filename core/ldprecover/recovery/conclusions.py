@@ -25,7 +25,7 @@ class Conclusions:
     Vectors are of the d items: `standard_deviations` of the recovered frequencies, and `lower` and
     `upper`, the ends of intervals that hold the frequency of 95 % of the items.
     `attack_probability` is the probability that there was an attack, `beta` the share of malicious
-    reports among all, and `beta_low` and `beta_high` the ends of its 95 % interval. `suspects` are
+    reports among all, as far as it shows, and `beta_low` and `beta_high` the ends of its 95 % interval. `suspects` are
     items that reports were made to raise, each with the probability of that, the most probable
     first. `dropped` are the reports that were left out. `history_weight` is the probability that
     the earlier rounds are a guide to this one, None where there were none.

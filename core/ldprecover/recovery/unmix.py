@@ -125,6 +125,7 @@ def _recover(knowledge: Knowledge) -> Recovery:
         shared=not knowledge.targets,
         canaries=knowledge.canaries,
         history=past,
+        progress=knowledge.progress,
     )
     concluded = _conclusions(knowledge, measured, found, past, small=small)
     beta = concluded.beta or 0.0
@@ -190,19 +191,14 @@ def _shares(measured: Measured, gone: int, of_kept: tuple[float, float, float]) 
 def _notes(concluded: Conclusions, *, small: bool) -> tuple[str, ...]:
     if small:
         return (f"Fewer than {LEAST_ITEMS} items tell too little of each other: these are the estimates, projected.",)
-    notes = [
-        f"Reports that {each.screen} tell were left out: {each.reports}, {each.what}." for each in concluded.dropped
-    ]
-    assert concluded.attack_probability is not None
-    notes.append(f"The probability that reports were made to mislead is {concluded.attack_probability:.2f}.")
-    if concluded.attack_probability > _SUSPECT:
-        low, high = concluded.beta_low, concluded.beta_high
+    notes = []
+    if (concluded.attack_probability or 0.0) > _SUSPECT:
         notes.append(
-            f"The share of malicious reports that fits best is {concluded.beta:.3f}, and {low:.3f} to {high:.3f} fit."
+            "The share of malicious reports is what shows of it: reports that honest users could as well have sent, "
+            "and lies told honestly, are not in it."
         )
     if concluded.history_weight is not None:
-        weight = f"with probability {concluded.history_weight:.2f}"
-        notes.append(f"The earlier rounds, which are taken to be clean, are a guide to this one {weight}.")
+        notes.append("The earlier rounds are taken to be clean.")
     return tuple(notes)
 
 

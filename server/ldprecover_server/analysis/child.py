@@ -42,6 +42,7 @@ NICE = 10
 """By how much a child gives way to the server when both want the processor."""
 
 _PIECE = 1 << 20  # bytes read of the file at a time
+_NEARLY = 0.99  # progress before the answer is there
 _SPARE_SECONDS = 5  # of processor time beyond the deadline, after which the system ends what the server did not
 
 
@@ -97,7 +98,7 @@ def _answer(question: Question, limits: Limits, inbox: "queue.Queue[tuple[bytes,
     with contextlib.closing(_Kept(question, limits, inbox, sink)) as kept:
         try:
             source = ReportSource(question.oracle, kept.arrays, progress=kept.tell_passes)
-            answer = pack(question.answer(source if question.reads else None))
+            answer = pack(question.answer(source if question.reads else None, kept.tell_share))
         except ParameterError as error:
             reply = frames.REFUSED, str(error)
         except MemoryError:
@@ -128,6 +129,7 @@ class _Kept:
         self._bytes = 0
         self._n = question.tally.n
         self._progress = 0.0
+        self._after_reading: float | None = None
         self._told = -math.inf
 
     def arrays(self) -> Iterator[Reports]:
@@ -148,6 +150,12 @@ class _Kept:
         each brings it nearer to the end.
         """
         self._tell(FETCHED + (1 - FETCHED) * (1 - 1 / (1 + passes + reports / self._n)))
+
+    def tell_share(self, share: float) -> None:
+        """Tell the server that this share is done of what comes after the reports are read."""
+        if self._after_reading is None:
+            self._after_reading = self._progress
+        self._tell(self._after_reading + (_NEARLY - self._after_reading) * share)
 
     def _fetch(self) -> None:
         self._file = tempfile.TemporaryFile(prefix="ldprecover-")  # noqa: SIM115  closed by `close`

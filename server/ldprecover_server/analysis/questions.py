@@ -1,6 +1,6 @@
 """What can be asked of a round, each question with its answer: the same in the server and in a child process."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
@@ -27,6 +27,8 @@ __all__ = [
     "unpack_recovery",
     "unpack_suspects",
 ]
+
+Progress = Callable[[float], None]
 
 NOBODY = "no item rose beyond noise, so no targets were taken"
 
@@ -73,8 +75,11 @@ class RecoverQuestion:
     canaries: tuple[int, ...] = ()
     history_unused: bool = False
 
-    def answer(self, reports: ReportSource | None) -> RecoverAnswer:
-        """Recover. Raises ParameterError for what does not fit."""
+    def answer(self, reports: ReportSource | None, progress: Progress | None = None) -> RecoverAnswer:
+        """Recover. Raises ParameterError for what does not fit.
+
+        `progress` is called with the share that is done of what comes after the reports are read.
+        """
         targets, nobody = self.targets, False
         if self.earlier is not None:
             targets = suspects(self.oracle, self.tally, self.earlier).items
@@ -96,6 +101,7 @@ class RecoverQuestion:
                 options=self.options,
                 history=self.history,
                 canaries=self.canaries,
+                progress=progress,
             )
         except ParameterError as error:
             if not nobody:
@@ -120,7 +126,7 @@ class AlarmsQuestion:
     reads: bool
     canaries: tuple[int, ...] = ()
 
-    def answer(self, reports: ReportSource | None) -> AlarmsAnswer:
+    def answer(self, reports: ReportSource | None, progress: Progress | None = None) -> AlarmsAnswer:
         """Run the tests. Raises ParameterError."""
         alarms = raise_alarms(self.oracle, self.tally, reports, rate=self.rate, canaries=self.canaries)
         return AlarmsAnswer(self.tally.n, self.reads, alarms)
@@ -138,7 +144,7 @@ class SuspectsQuestion:
     rate: float
     drift: float
 
-    def answer(self, reports: ReportSource | None) -> Suspects:
+    def answer(self, reports: ReportSource | None, progress: Progress | None = None) -> Suspects:
         """Compare. Raises ParameterError."""
         return suspects(self.oracle, self.tally, self.earlier, rate=self.rate, drift=self.drift)
 

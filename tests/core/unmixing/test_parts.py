@@ -16,7 +16,7 @@ from ldprecover.recovery.unmixing.posterior import onto_simplex
 from ldprecover.recovery.unmixing.relations import Relation, Sums
 from ldprecover.recovery.unmixing.search import best_shifts
 from ldprecover.recovery.unmixing.shapes import ATTACKED, COARSE, HONEST, Shape, lognormal, power_law, shapes
-from ldprecover.recovery.unmixing.spikes import NONE, Spikes
+from ldprecover.recovery.unmixing.spikes import NONE, Spikes, on_targets
 
 
 @pytest.mark.parametrize(
@@ -199,3 +199,28 @@ def test_noise_finer_than_the_grid_is_widened_to_a_step(protocol: str) -> None:
     )
     assert np.isfinite(grid.damping(float(measured.sd.min()))).all()
     assert grid.damping(1e-300)[-1] < 0.01
+
+
+@pytest.mark.parametrize(("t", "d", "kinds"), [(3, 40, 6), (1, 16, 6), (8, 40, 6), (9, 40, 4), (21, 40, 2)])
+def test_targets_that_may_not_be_all_leave_spikes_for_others(t: int, d: int, kinds: int) -> None:
+    found = on_targets(range(t), d, all_known=False)
+    assert len(found) == kinds
+    assert sum(math.exp(each.log_prior) for each in found) == pytest.approx(1)
+    for each in found:
+        assert t * each.share(d) + (d - t) * each.share_of_others(d) == pytest.approx(each.k)
+    (first, second) = on_targets(range(t), d, all_known=True)
+    assert first.others == second.others == 0
+    assert first.share_of_others(d) == 0
+    assert math.exp(first.log_prior) + math.exp(second.log_prior) == pytest.approx(1)
+
+
+def test_what_others_get_is_that_of_their_share() -> None:
+    """The derivative of a transform at 0 is -i times the mean."""
+    grid = grid_over(-0.1, 1.0, 0.01, 0.01)
+    spikes = Spikes(12, True, 0.0, True, 9)
+    for transform, mean in (
+        (spikes.transform(0.6, 30, grid), 0.6 / 12),
+        (spikes.transform_of_others(0.6, 30, grid), 0.6 / 12 * 9 / 27),
+    ):
+        assert transform[0] == pytest.approx(1)
+        assert -transform[1].imag / grid.omega[1] == pytest.approx(mean, rel=0.01)

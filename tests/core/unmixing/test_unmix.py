@@ -146,3 +146,46 @@ def test_the_number_of_reports_is_taken_from_reports_that_are_not_screened() -> 
     f_z = oracle.estimate(oracle.support_counts(reports), 400)
     told = recover(oracle, f_z, method="unmix", n=400).recovered
     assert recover(oracle, f_z, method="unmix", reports=reports).recovered.tolist() == told.tolist()
+
+
+@pytest.mark.parametrize("case", [GOLDEN[3], GOLDEN[4]], ids=lambda case: case["name"])
+def test_progress_grows_up_to_one_and_changes_nothing(case: dict[str, Any]) -> None:
+    fields: dict[str, Any] = {}
+    if "history" in case:
+        fields["history"] = Past(np.array(case["history"]), np.full(16, 1e-5))
+    heard: list[float] = []
+    oracle = ORACLES[case["protocol"]]
+    found = unmixed(oracle, case["counts"], case["n"], **fields, progress=heard.append)
+    assert heard == sorted(heard)
+    assert 0 < heard[0] < 0.01
+    assert heard[-1] == pytest.approx(1)
+    looked_at = heard.index(next(share for share in heard if share > 0.8))
+    assert looked_at > 100  # hypotheses, before the likely ones are averaged
+    plain = unmixed(oracle, case["counts"], case["n"], **fields)
+    assert found.frequencies.tolist() == plain.frequencies.tolist()
+
+
+def test_recover_tells_progress_of_un_mixing() -> None:
+    heard: list[float] = []
+    recover(OUE(1, 20), np.full(20, 0.05), method="unmix", n=1000, progress=heard.append)
+    assert heard[-1] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_half_of_the_attacked_items_named_is_not_worse_than_none(seed: int) -> None:
+    """The others would be taken for popular items, if none but the named ones might be attacked."""
+    oracle, rng = GRR(0.5, 100), np.random.default_rng(seed)
+    f = np.arange(1.0, 101) ** -1.2
+    counts = rng.multinomial(390_000, f / f.sum())
+    weights = np.zeros(100)
+    weights[rng.choice(100, 10, replace=False)] = rng.dirichlet(np.ones(10))
+    support = oracle.honest_tally(counts, rng).counts(oracle) + rng.multinomial(20_526, weights)
+    targets = np.argsort(weights)[-5:].tolist()
+    truth, n = counts / counts.sum(), int(support.sum())
+
+    def error(frequencies: Any) -> float:
+        return float(((frequencies - truth) ** 2).mean())
+
+    told = error(unmixed(oracle, support, n, targets=targets).frequencies)
+    assert told < error(project_simplex(oracle.estimate(support, n))) / 2
+    assert told < 1.5 * error(unmixed(oracle, support, n).frequencies)

@@ -2,9 +2,12 @@
 
 import asyncio
 import os
+import queue
 import resource
 import signal
+import struct
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +29,7 @@ from ldprecover import Estimates, ParameterError, Tally, frequency_oracle, recov
 from ldprecover.alarms import raise_alarms
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import ReportSource
+from ldprecover_server.analysis import child, frames
 from ldprecover_server.analysis.child import FETCHED
 from ldprecover_server.analysis.questions import AlarmsQuestion, unpack_alarms, unpack_recovery
 from ldprecover_server.errors import (
@@ -216,6 +220,34 @@ def test_progress_grows_from_nothing_and_stays_below_one(begun: Begun) -> None:
         assert begun.heard[-1] < 1
 
     in_loop(test)
+
+
+def test_un_mixing_counts_tells_its_progress(begun: Begun) -> None:
+    question = recovery("unmix", reads=False)
+
+    async def test() -> None:
+        async with running_children(count=1) as children:
+            await children.run(lambda: (question, None), on_progress=begun)
+        assert begun.heard[0] == 0.0
+        assert len(begun.heard) > 1  # the first word is not put off
+        assert begun.heard == sorted(set(begun.heard))
+        assert begun.heard[-1] < 1
+
+    in_loop(test)
+
+
+def test_what_follows_the_reading_takes_progress_on_from_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "BETWEEN", 0.0)
+    sink = BytesIO()
+    kept = child._Kept(recovery("unmix"), child.Limits(60, 1 << 30, 1 << 30), queue.Queue(), sink)
+    kept.tell_passes(2, 0)
+    for share in (0.0, 0.5, 1.0):
+        kept.tell_share(share)
+    sink.seek(0)
+    heard = [struct.unpack("<d", frames.read(sink)[1])[0] for _ in range(3)]
+    read = FETCHED + (1 - FETCHED) * 2 / 3
+    assert heard == pytest.approx([read, (read + 0.99) / 2, 0.99])
+    assert not sink.read()
 
 
 def test_a_child_knows_no_secret_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ __all__ = [
     "pairs_kept",
     "set_laws",
     "sized_tally",
+    "triples_kept",
 ]
 
 MOST_ITEMS = 24
@@ -93,6 +94,23 @@ def lost(oracle: FrequencyOracle, reports: Reports, *, kept: Kept, rule: Kept) -
 def pairs_kept(oracle: FrequencyOracle, reports: Reports, *, kept: Kept, items: Int64Array) -> Int64Array:
     """Return `pair_counts` of the kept reports."""
     return pair_counts(oracle, reports[kept.of(oracle, reports)], items)
+
+
+def triples_kept(oracle: FrequencyOracle, reports: Reports, *, kept: Kept, items: Int64Array) -> Int64Array:
+    """Return how many of the kept reports support three of the m items, in rising order; place m is of all reports.
+
+    Of other orders the result, (m + 1, m + 1, m + 1), has zeros.
+    """
+    reports = reports[kept.of(oracle, reports)]
+    # Single precision is exact up to 2^24 reports, and a block has 2^21 at most.
+    bits = np.ones((len(reports), items.size + 1), np.float32)
+    bits[:, :-1] = oracle.supported(reports, items)
+    counts = np.zeros((items.size + 1,) * 3, np.int64)
+    for i in range(items.size):
+        others = bits[bits[:, i] > 0, i + 1 :]
+        counts[i, i + 1 :, i + 1 :] = others.T @ others
+    counts[-1, -1, -1] = len(reports)
+    return counts
 
 
 def hits_by_item(

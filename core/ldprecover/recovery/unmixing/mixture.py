@@ -40,28 +40,34 @@ class Mixture:
         """Yield a hypothesis for each shape with each choice of relation and spikes."""
         for chosen in same_shares(choices):
             (relation, first) = chosen[0]
-            transforms = np.array([spikes.transform(relation.rho, self._d, self._grid) for relation, spikes in chosen])
+            transforms, others = self._transforms(chosen)
             split = self._split if first.on_targets else self._all
             places = [group.at(self._z + relation.c, len(chosen) * len(laws)) for group in split]
             priors = np.array([relation.log_weight + spikes.log_prior for relation, spikes in chosen]) + prior
             for shape in laws:
                 honest = np.fft.rfft(shape.masses(relation.a, self._grid, 1), axis=1)
-                scores = self._log_likelihood(places, honest, transforms, first.on_targets) + (priors + shape.log_prior)
+                scores = self._log_likelihood(places, honest, transforms, others) + (priors + shape.log_prior)
                 for choice, score in zip(chosen, scores.tolist(), strict=True):
                     yield Guess(self, shape, *choice, score)
 
+    def _transforms(self, chosen: Sequence[Choice]) -> tuple[ComplexArray, ComplexArray]:
+        """Return what the targets get, and what the others get: a row for each choice, one for all where they agree."""
+        on_targets, d, grid = chosen[0][1].on_targets, self._d, self._grid
+        transforms = np.array([spikes.transform(relation.rho, d, grid) for relation, spikes in chosen])
+        if not on_targets:
+            return transforms, transforms
+        if not any(spikes.others for _, spikes in chosen):
+            return transforms, np.ones_like(transforms[:1])
+        return transforms, np.array([spikes.transform_of_others(relation.rho, d, grid) for relation, spikes in chosen])
+
     def _log_likelihood(
-        self, places: Sequence[Place], honest: ComplexArray, transforms: ComplexArray, on_targets: bool
+        self, places: Sequence[Place], honest: ComplexArray, transforms: ComplexArray, others: ComplexArray
     ) -> FloatArray:
         total = np.zeros(len(transforms))
-        both, nobody = honest * transforms, np.ones_like(honest)
         for place in places:
             first = place.group.items[0]
-            apart = on_targets and not self._inside[first]
-            if self._empty[first]:
-                m = place.densities(nobody if apart else transforms)
-            else:
-                m = place.densities(honest if apart else both)
+            spikes = transforms if self._inside[first] else others
+            m = place.densities(spikes if self._empty[first] else honest * spikes)
             np.maximum(m, 0.0, out=m)
             m += self._floor
             total += np.log(m, out=m).sum(axis=1)
@@ -72,19 +78,18 @@ class Mixture:
         shape, relation, d = guess.law, guess.relation, self._d
         assert isinstance(shape, Shape)
         honest = np.fft.rfft(shape.masses(relation.a, self._grid, 3), axis=1)
-        spikes = guess.spikes.transform(relation.rho, d, self._grid)
-        rows = np.concatenate([honest * spikes, honest])
         nobody = np.zeros_like(honest)
         nobody[0] = 1.0  # all mass at frequency 0
-        of_nobody = np.concatenate([nobody * spikes, nobody])
+        targets, others = self._transforms([(relation, guess.spikes)])
         x = self._z + relation.c
         m = np.empty((3, d))
         without = np.empty(d)
         for place in self._places(guess.spikes, x):
             items = place.group.items
-            found = place.densities(of_nobody if self._empty[items[0]] else rows)
-            apart = guess.spikes.on_targets and not self._inside[items[0]]
-            m[:, items] = found[3:] if apart else found[:3]
+            held = nobody if self._empty[items[0]] else honest
+            spikes = targets if self._inside[items[0]] else others
+            found = place.densities(np.concatenate([held * spikes, held[:1]]))
+            m[:, items] = found[:3]
             without[items] = found[3]
         np.maximum(m, 0.0, out=m)
         faint = m[0] < FAINT * self._floor
@@ -114,6 +119,5 @@ class Mixture:
     def _shares(self, guess: Guess) -> FloatArray:
         if guess.relation.rho == 0:
             return np.zeros(self._d)
-        share = guess.spikes.share(self._d)
         inside: BoolArray = self._inside
-        return np.where(inside, share, 0.0) if guess.spikes.on_targets else np.full(self._d, share)
+        return np.where(inside, guess.spikes.share(self._d), guess.spikes.share_of_others(self._d))

@@ -33,20 +33,17 @@ class Unmixed:
     spikes: FloatArray
 
 
-def averaged(
-    guesses: Sequence[Guess], *, unidentified: bool, progress: Callable[[float], None] | None = None
-) -> Unmixed:
+def averaged(guesses: Sequence[Guess], *, unidentified: bool, progress: Callable[[float], None]) -> Unmixed:
     """Return the average over the hypotheses by their weights.
 
     `unidentified` says that the protocol does not tell which items the surplus of an attack is on:
     that does not show in what each hypothesis says, and is added to the variances in proportion to
-    the probability of an attack.
+    the probability of an attack. `progress` is called with the share of the hypotheses that is averaged.
     """
     moments = []
     for done, guess in enumerate(guesses, 1):
         moments.append(guess.moments())
-        if progress is not None:
-            progress(done / len(guesses))
+        progress(done / len(guesses))
     log_weights = np.array([each.log_weight for each in moments])
     weights = np.exp(log_weights - log_weights.max())
     weights /= weights.sum()

@@ -58,8 +58,8 @@ def screen(source: ReportSource) -> Measured:
     """Return unbiased estimates from the reports that pass the screens, and what these found.
 
     In turn: reports of sizes that honest ones hardly ever have; sets of items that too many reports
-    share, up to three; where there is no such set, sizes that are too frequent. Three passes over
-    clean reports, at most 15; memory does not grow with them. Where `unfit` has a reason, all
+    share, up to three; where there is no such set, sizes that are too frequent. Five passes over
+    clean reports, at most 23; memory does not grow with them. Where `unfit` has a reason, all
     reports are kept.
 
     Raises ParameterError where there is no report, or none is left.

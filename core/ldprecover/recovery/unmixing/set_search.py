@@ -1,9 +1,9 @@
 """Sets of items that malicious reports share: found by their pairs, and dropped where their number gives them away.
 
-In a round a set is looked for among the pairs of the most supported items. How many of its items
-the kept reports support is compared with what honest ones do: where some numbers are far too
-frequent, such reports are dropped, and the next round looks at the rest. Several attackers are
-found one after the other.
+In a round a set is looked for among the pairs of the most supported items, and where there is none
+among their triples. How many of its items the kept reports support is compared with what honest ones
+do: where some numbers are far too frequent, such reports are dropped, and the next round looks at
+the rest. Several attackers are found one after the other.
 """
 
 from dataclasses import dataclass
@@ -13,20 +13,34 @@ import numpy as np
 
 from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.unmixing.excess import excess_bins
-from ldprecover.recovery.unmixing.kept import MOST_ITEMS, DroppedSet, Kept, hits_by_item, lost, pairs_kept, set_laws
+from ldprecover.recovery.unmixing.kept import (
+    MOST_ITEMS,
+    DroppedSet,
+    Kept,
+    hits_by_item,
+    lost,
+    pairs_kept,
+    set_laws,
+    triples_kept,
+)
 from ldprecover.recovery.unmixing.pair_scan import best_set, pair_scores
+from ldprecover.recovery.unmixing.triple_scan import best_set_of_triples, triple_scores
 from ldprecover.tally import Tally
 from ldprecover.types import BoolArray, FloatArray, Int64Array
 
 __all__ = ["SharedSets", "shared_sets"]
 
 _ITEMS = 64  # that are looked at: an attack on others has not raised them
+_TRIPLED = 32  # the same, where triples are looked at
 _ROUNDS = 3
 _SHARE = 0.03  # of a bin that must be above the honest fit
 _TOO_FULL = 12.0  # standard deviations by which the dropped bins must be above it
 _RAISED = 5.0  # standard deviations by which reports in these bins must support another item of the set more often
 _SUSPICIOUS = 8.0  # score of a set that is suspicious though no report is dropped: one honest round in 2,000 has one
 _HONEST = 0.5  # probability of the dropped bins, for a user who holds none of the set, that is too much to lose
+
+
+_Scored = tuple[Int64Array, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +67,7 @@ class _Tested:
 
 
 def shared_sets(source: ReportSource, kept: Kept, tally: Tally) -> SharedSets:
-    """Return what is kept of the reports already kept, whose tally is given. Two to four passes a round."""
+    """Return what is kept of the reports already kept, whose tally is given. Four to seven passes a round."""
     oracle, d = source.oracle, source.oracle.domain_size
     seen = np.zeros(d, np.bool_)
     suspects: list[int] = []
@@ -61,12 +75,10 @@ def shared_sets(source: ReportSource, kept: Kept, tally: Tally) -> SharedSets:
     for _ in range(_ROUNDS):
         order = np.argsort(-tally.counts(oracle), kind="stable")
         items = order[~seen[order]][:_ITEMS]
-        scores = pair_scores(source.total(partial(pairs_kept, kept=kept, items=items)), oracle.p, oracle.q)
-        sets = [(found, score) for found, score in map(best_set, (scores, -scores)) if score > -1]
-        tests = _tested(source, kept, items, [_mask(found, items.size) for found, _ in sets])
-        best = max(tests, key=lambda test: test.score, default=None)
-        if best is None or best.score == 0:
-            found, score = max(sets, key=lambda pair: pair[1], default=(items[:0], 0.0))
+        pairs = _of_pairs(source, kept, items)
+        best = _best(source, kept, items, pairs) or _best(source, kept, items, _of_triples(source, kept, items))
+        if best is None:
+            found, score = max(pairs, key=lambda pair: pair[1], default=(items[:0], 0.0))
             if score > _SUSPICIOUS:
                 suspects += items[found].tolist()
             break
@@ -77,6 +89,25 @@ def shared_sets(source: ReportSource, kept: Kept, tally: Tally) -> SharedSets:
         suspects += items[best.members].tolist()
         dropped.append(taken.n)
     return SharedSets(kept, tally, tuple(sorted(suspects)), tuple(dropped))
+
+
+def _of_pairs(source: ReportSource, kept: Kept, items: Int64Array) -> list[_Scored]:
+    """Return the sets whose pairs are supported too often, and too seldom: places among the items, and scores."""
+    scores = pair_scores(source.total(partial(pairs_kept, kept=kept, items=items)), source.oracle.p, source.oracle.q)
+    return [(found, score) for found, score in map(best_set, (scores, -scores)) if score > -1]
+
+
+def _of_triples(source: ReportSource, kept: Kept, items: Int64Array) -> list[_Scored]:
+    """Return the same by triples, of fewer items: there are many more of them."""
+    counted = source.total(partial(triples_kept, kept=kept, items=items[:_TRIPLED]))
+    scores = triple_scores(counted, source.oracle.p, source.oracle.q)
+    return [(found, score) for found, score in map(best_set_of_triples, (scores, -scores)) if score > -1]
+
+
+def _best(source: ReportSource, kept: Kept, items: Int64Array, sets: list[_Scored]) -> _Tested | None:
+    """Return the test of the set whose reports give themselves away most; None where none do."""
+    tests = _tested(source, kept, items, [_mask(found, items.size) for found, _ in sets])
+    return max((test for test in tests if test.score), key=lambda test: test.score, default=None)
 
 
 def _tested(source: ReportSource, kept: Kept, items: Int64Array, sets: list[BoolArray]) -> list[_Tested]:

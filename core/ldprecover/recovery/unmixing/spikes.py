@@ -14,6 +14,7 @@ __all__ = ["NONE", "Spikes", "on_some", "on_targets"]
 _EXPONENTIAL = (5, 10, 20, 40, 80, 160, 320)
 _NARROW = (*range(3, 13), 14, 16, 18, 20, 23, 26, 30, 35, 40, 80, 160, 320)
 _SHAPE = 300  # of the gamma law of narrow spikes
+_ALL = 0.9  # probability that the items that are named as targets are all that are attacked
 _DENSE, _SPARSE = math.log(2 / 3), math.log(1 / 3)
 
 
@@ -21,25 +22,36 @@ _DENSE, _SPARSE = math.log(2 / 3), math.log(1 / 3)
 class Spikes:
     """About `k` items have a spike: sizes exponential, or `narrow`, nearly equal.
 
-    Each item has one with probability k/d; where `on_targets`, the targets have one each, and no
-    other item.
+    Each item has one with probability k/d; where `on_targets`, the targets have one each, and as
+    many `others` of the k as are not targets are anywhere.
     """
 
     k: int
     narrow: bool
     log_prior: float
     on_targets: bool = False
+    others: int = 0
 
     def share(self, d: int) -> float:
         """Return the probability that an item has a spike, a target where they are on targets."""
         return 1.0 if self.on_targets else self.k / d
 
+    def share_of_others(self, d: int) -> float:
+        """Return the probability that an item has a spike that is no target; where none is, that of any."""
+        return self.others / (d - self.k + self.others) if self.on_targets else self.share(d)
+
     def transform(self, rho: float, d: int, grid: Grid) -> ComplexArray:
         """Return the Fourier transform of the law of what an item gets, where all get `rho` in total."""
-        if rho == 0:
+        return self._of_share(self.share(d), rho, grid)
+
+    def transform_of_others(self, rho: float, d: int, grid: Grid) -> ComplexArray:
+        """Return the same for an item that is no target."""
+        return self._of_share(self.share_of_others(d), rho, grid)
+
+    def _of_share(self, share: float, rho: float, grid: Grid) -> ComplexArray:
+        if rho == 0 or share == 0:
             return np.ones(grid.omega.size, np.complex128)
         mu = rho / self.k
-        share = self.share(d)
         sizes = _narrow(mu, grid) if self.narrow else _exponential(mu, grid)
         return np.asarray((1 - share) + share * sizes, np.complex128)
 
@@ -86,9 +98,17 @@ def on_some(d: int, *, uniform: bool) -> tuple[Spikes, ...]:
     return tuple(each for each in found if uniform or not (each.narrow and each.k == d))
 
 
-def on_targets(targets: Sequence[int]) -> tuple[Spikes, ...]:
-    """Return what an attack may add to its targets."""
-    return tuple(Spikes(len(targets), narrow, -math.log(2), True) for narrow in (False, True))
+def on_targets(targets: Sequence[int], d: int, *, all_known: bool) -> tuple[Spikes, ...]:
+    """Return what an attack may add to its targets; where these may not be all, to some other items too."""
+    t = len(targets)
+    more = () if all_known else tuple(k for k in (max(t, 3), 4 * t) if k <= d - t)
+    alone = math.log(_ALL if more else 1) - math.log(2)
+    beside = math.log(1 - _ALL) - math.log(2 * max(len(more), 1))
+    return tuple(
+        Spikes(t + others, narrow, beside if others else alone, True, others)
+        for others in (0, *more)
+        for narrow in (False, True)
+    )
 
 
 def _priced(kinds: list[tuple[int, bool]], log_prior: float) -> list[Spikes]:

@@ -1,7 +1,7 @@
 """Un-mixing: empirical Bayes on the simplex, told nothing about the attack."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -33,6 +33,7 @@ _PAST = math.log(0.9)
 _MOST, _MOST_PAST = 150, 60  # hypotheses
 _LOW = 0.15  # the quantile of the estimates that bounds their shift
 _QUICK = 10  # spikes
+_SEARCH, _USUAL = 0.8, 2000  # the share of the work that the search for hypotheses is, and how many there are, roughly
 _HALF = 0.5  # of the targets, that reports which the screens keep may support
 
 
@@ -57,7 +58,8 @@ def unmix(
     unless they are raised. Laws, shifts and spikes are averaged over by how likely they
     make the estimates, and the frequencies by the condition that they sum to one. Below 16 items z
     is projected on the simplex instead. `attack` False takes all reports as honest. `progress` is
-    called with the share of the work that is done.
+    called with the share of the work that is done, roughly: how many hypotheses there are to look at
+    is not known beforehand.
 
     Cost: some thousand densities of d items, each made by a Fourier transform. Raises
     ParameterError for a protocol that does not say what its malicious reports support.
@@ -65,13 +67,24 @@ def unmix(
     d = z.size
     if d < LEAST_ITEMS:
         return Unmixed(project_simplex(z), sd * math.sqrt(1 - 1 / d), 0.0, 0.0, (0.0, 0.0, 0.0), np.zeros(d))
-    setting = _Setting(oracle, z, sd, tuple(targets), attack, tuple(canaries))
+    tell = progress or _nobody
+    setting = _Setting(
+        oracle, z, sd, tuple(targets), shared, attack, tuple(canaries), lambda share: tell(_SEARCH * share)
+    )
     if shared and targets:
         setting.share(oracle, len(targets))
     found = setting.without_past()
     if history is not None:
         found += setting.with_past(history)
-    return averaged(found, unidentified=not setting.sums.displacements, progress=progress)
+    return averaged(
+        found,
+        unidentified=not setting.sums.displacements,
+        progress=lambda share: tell(_SEARCH + (1 - _SEARCH) * share),
+    )
+
+
+def _nobody(share: float) -> None:
+    """Tell nobody."""
 
 
 def past_of(oracle: FrequencyOracle, z: FloatArray, sd: FloatArray) -> Past:
@@ -89,19 +102,24 @@ class _Setting:
         z: FloatArray,
         sd: FloatArray,
         targets: tuple[int, ...],
+        seen: bool,
         attack: bool,
         canaries: tuple[int, ...],
+        progress: Callable[[float], None],
     ) -> None:
         self.sums = Sums.of(oracle, z, sd)
         self._sharing: Sums | None = None
         self._z, self._sd, self._targets, self._attack = z, sd, targets, attack
         self._canaries = canaries
+        self._tell, self._looked_at = progress, 0
         middle = float(np.median(sd))
         self._largest = max(0.0, -float(np.quantile(z, _LOW))) + 2 * middle
         self._finest = middle / (2 * math.sqrt(z.size))
         self._top = max(float(z.max()), 0.0) + self._largest
         # What is equal on all items is a shift, where shifts are searched.
         self._spikes = on_some(z.size, uniform=not self.sums.displacements)
+        # Where nothing is shifted, which items the surplus is on is not told: it would go to popular ones.
+        self._all_known = seen or not self.sums.displacements
         self._prior = _ATTACK + (_SEARCHED if self.sums.displacements else 0.0)
 
     def share(self, oracle: FrequencyOracle, t: int) -> None:
@@ -128,12 +146,12 @@ class _Setting:
                 everything = [(encoded, spikes) for spikes in on_some(self._z.size, uniform=True)]
                 yield from model.guesses(self._shapes(ATTACKED), everything, prior)
             if self._targets:
-                spikes = on_targets(self._targets)
+                spikes = on_targets(self._targets, self._z.size, all_known=self._all_known)
                 yield from family(self._prior + _TOLD, spikes=spikes, quick=spikes, alone=False, unshifted=True)
                 if self._sharing is not None:
                     yield from family(self._prior + _TOLD, spikes=spikes, quick=spikes, alone=False, sums=self._sharing)
 
-        return likely(guesses(), _MOST)
+        return likely(self._counted(guesses()), _MOST)
 
     def with_past(self, past: Past) -> list[Guess]:
         """Return the likely hypotheses with the earlier rounds."""
@@ -155,7 +173,14 @@ class _Setting:
                     unshifted=True,
                 )
 
-        return likely(guesses(), _MOST_PAST)
+        return likely(self._counted(guesses()), _MOST_PAST)
+
+    def _counted(self, guesses: Iterable[Guess]) -> Iterator[Guess]:
+        """Yield the hypotheses, and tell of each: it brings the end nearer, wherever that is."""
+        for guess in guesses:
+            self._looked_at += 1
+            self._tell(self._looked_at / (self._looked_at + _USUAL))
+            yield guess
 
     def _shapes(self, kind: str) -> tuple[Shape, ...]:
         return shapes(kind, self._z.size)
