@@ -93,7 +93,11 @@ class Passing:
     def _url(self, scope: Scope) -> httpx.URL:
         path = self._base.raw_path.rstrip(b"/") + scope.get("raw_path", scope["path"].encode()).split(b"?")[0]
         query = scope["query_string"]
-        return self._base.copy_with(raw_path=path + (b"?" + query if query else b""))
+        wanted = path + (b"?" + query if query else b"")
+        url = self._base.copy_with(raw_path=wanted)
+        if url.raw_path != wanted:  # dots in it, which lead elsewhere
+            raise httpx.InvalidURL("the path is not in its plain form")
+        return url
 
     async def _send_page(self, answer: httpx.Response, method: str, send: Send) -> None:
         html = bytearray()
