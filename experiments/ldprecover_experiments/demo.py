@@ -31,17 +31,17 @@ def unseen(title: str) -> AbstractContextManager[Callable[[int, int], None]]:
 class Demo:
     """A demo that is ready to be played: all of its settings have been checked, and no server was needed.
 
-    Raises DatasetError and ParameterError.
+    `dataset` is what the settings name, where it has been read already. Raises DatasetError and ParameterError.
     """
 
-    def __init__(self, settings: DemoSettings) -> None:
+    def __init__(self, settings: DemoSettings, dataset: Dataset | None = None) -> None:
         if settings.users < 1:
             raise ParameterError(f"the number of genuine users must be at least 1, not {settings.users}")
         if settings.seed < 0:
             raise ParameterError(f"the seed must be at least 0, not {settings.seed}")
         self.settings = settings
         self.malicious_users = settings.malicious_users
-        self.dataset: Dataset = dataset_of(settings.dataset, settings.column)
+        self.dataset = dataset_of(settings.dataset, settings.column) if dataset is None else dataset
         items = self.dataset.items
         self.population = Population.of(self.dataset, settings.users, settings.seed)
         self.parameters = RoundParameters(settings.protocol, settings.epsilon, items)

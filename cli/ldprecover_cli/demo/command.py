@@ -1,7 +1,7 @@
 """`demo`: the command."""
 
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -92,6 +92,14 @@ def demo(
     seed: Seed = 0,
     json: Json = False,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the server running until Ctrl-C.")] = False,
+    page: Annotated[
+        bool,
+        typer.Option(
+            "--page", help="Serve the page with a form that runs drills on a server of its own, or on the one at --url."
+        ),
+    ] = False,
+    host: Annotated[str, typer.Option(help="Address that --page listens on.", metavar="ADDRESS")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port that --page listens on; 0 takes a free one.", max=65535, min=0)] = 0,
     part: Annotated[
         Part | None,
         typer.Option(help="Play one part alone, on the server at --url: open a round, report, or compare at the end."),
@@ -110,11 +118,21 @@ def demo(
 
     Example: ldprecover demo --dataset fire --attack manip --json
 
+    Example: ldprecover demo --page
+
     Example: ldprecover demo --part analyst --url http://127.0.0.1:8000
     """
     settings = DemoSettings(dataset, column, protocol, epsilon, users, beta, attack, model, targets, eta, seed)
     if protocol == AUTO:
         settings = _chosen(settings)
+    if page:
+        if part is not None or json or keep:
+            raise UsageError("--page stands without --part, --json and --keep")
+        _serve_page(settings, url if _given(ctx, "url") else None, _key(key, key_file), host, port)
+        return
+    for option in ("host", "port"):
+        if _given(ctx, option):
+            raise UsageError(f"--{option} belongs to --page")
     if part is None:
         _check_no_server_is_named(ctx)
         _play_all(settings, json=json, keep=keep)
@@ -136,10 +154,31 @@ def _chosen(settings: DemoSettings) -> DemoSettings:
 
 def _check_no_server_is_named(ctx: typer.Context) -> None:
     for option, name in (("url", "--url"), ("key", "--key"), ("key_file", "--key-file")):
-        # From the environment it may be there for the other commands.
-        source = ctx.get_parameter_source(option)
-        if source is not None and source.name == "COMMANDLINE":
-            raise UsageError(f"{name} belongs to --part: without it the demo plays on a server of its own")
+        if _given(ctx, option):
+            raise UsageError(f"{name} belongs to --part or --page: without them the demo plays on a server of its own")
+
+
+def _given(ctx: typer.Context, option: str) -> bool:
+    """Return whether an option was given here: from the environment it may be there for the other commands."""
+    source = ctx.get_parameter_source(option)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _serve_page(settings: DemoSettings, url: str | None, key: str | None, host: str, port: int) -> None:
+    from ldprecover_experiments.drill import drill_server
+    from ldprecover_experiments.local_server import local_server
+
+    with ended_by_signals(), ExitStack() as open_:
+        if url is None:
+            server = open_.enter_context(local_server())
+            url, key = server.url, server.key
+            note(f"A server of the drill's own runs at {url}; its admin key is {key}")
+        elif key is None:
+            raise UsageError("a drill opens a round at --url: give an admin key of the server with --key or --key-file")
+        drill = open_.enter_context(drill_server(url, key, settings, host=host, port=port))
+        note(f"Open {drill.address} in a browser; the drill runs until Ctrl-C.")
+        with suppress(KeyboardInterrupt):
+            drill.run()
 
 
 def _play_part(part: Part, settings: DemoSettings, url: str, key: str | None, *, json: bool) -> None:
@@ -170,7 +209,7 @@ def _play_all(settings: DemoSettings, *, json: bool, keep: bool) -> None:
             print_json(found.as_json())
         else:
             draw(found, console())
-            note(f"Took {time.monotonic() - started:.1f} s.")
+            note(f"Took {time.monotonic() - started:.1f} s. `ldprecover demo --page` shows it in a browser.")
         if keep:
             note(f"The server stays at {server.url} until Ctrl-C; its admin key is {server.key}")
             with suppress(KeyboardInterrupt):

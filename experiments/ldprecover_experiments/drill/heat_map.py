@@ -1,0 +1,120 @@
+"""Every attack of the catalogue against every method: how much better than the projection alone it is."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import isnan, nan
+from statistics import fmean
+from typing import Any
+
+from ldprecover import ParameterError, frequency_oracle
+from ldprecover_client import Dataset
+from ldprecover_experiments.drill.play import MAX_BYTES
+from ldprecover_experiments.drill.runs import Run
+from ldprecover_experiments.evaluation import ATTACKS, methods
+from ldprecover_experiments.measures import MethodSpec, Outcome
+from ldprecover_experiments.runner import Work
+from ldprecover_experiments.setting import Cell, Crowd, load_crowd, malicious_users
+
+__all__ = ["MAX_MAP_USERS", "MAX_TRIALS", "HeatMap"]
+
+MAX_MAP_USERS, MAX_TRIALS = 200_000, 10
+
+_BASIS = "norm-sub"
+"""The projection alone, with which every method is compared."""
+_FLOOR = "genuine"
+
+
+@dataclass(frozen=True, eq=False)
+class HeatMap:
+    """The attacks of the evaluation's catalogue on one data set and protocol, simulated without a server.
+
+    `users` are the genuine ones, dealt out in the data's proportions. Without `reports` counts are
+    drawn, and methods that need the reports are left out; with them every report is made. Each
+    attack is played `trials` times; squared errors are averaged first. Raises ParameterError.
+    """
+
+    dataset: Dataset
+    protocol: str
+    epsilon: float
+    users: int
+    beta: float
+    targets: int
+    eta: float
+    seed: int
+    trials: int
+    reports: bool
+
+    def __post_init__(self) -> None:
+        d = len(self.dataset.items)
+        oracle = frequency_oracle(self.protocol, self.epsilon, d)
+        everybody = self.users + malicious_users(self.users, self.beta)
+        if not 2 * self.targets < d:  # one of the attacks has twice as many
+            raise ParameterError(f"targets must be fewer than half of the {d} items, not {self.targets}")
+        if not 0 <= self.eta <= 10:
+            raise ParameterError(f"eta must be from 0 to 10, not {self.eta:g}")
+        if self.reports and everybody * oracle.report_dtype.itemsize > MAX_BYTES:
+            raise ParameterError(f"users: their reports would take more than {MAX_BYTES >> 20:,} MiB; take fewer")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All of them, as JSON."""
+        given = {name: value for name, value in vars(self).items() if name != "dataset"}
+        return {"dataset": self.dataset.name, **given, "malicious_users": malicious_users(self.users, self.beta)}
+
+    @property
+    def methods(self) -> list[MethodSpec]:
+        """The methods that are compared, the projection alone among them."""
+        known = [spec for spec in methods() if spec.eta is None and not spec.history]
+        return [spec for spec in known if self.reports or not spec.reads_reports]
+
+    def cells(self) -> Iterator[tuple[str, Cell]]:
+        """Yield each attack that the protocol has by its name, with its first cell."""
+        oracle = frequency_oracle(self.protocol, self.epsilon, len(self.dataset.items))
+        for name, make in ATTACKS.items():
+            made = make(oracle, self.targets)
+            if made is not None:
+                text, model = made
+                beta = 0.0 if name == "none" else self.beta
+                yield name, Cell(self.dataset.name, self.protocol, text, model, beta, self.epsilon, self.eta)
+
+    def made(self, run: Run) -> dict[str, Any]:
+        """Return the map as JSON, a row an attack. Raises CancelledError."""
+        specs, cells = self.methods, list(self.cells())
+        crowd = load_crowd(self.dataset, users=self.users, targets=self.targets)
+        rows = []
+        with run.stage("attacks are played") as progress:
+            for done, (name, cell) in enumerate(cells):
+                found = []
+                for trial in range(self.trials):
+                    progress(done * self.trials + trial, len(cells) * self.trials)
+                    found.append(self._outcomes(replace(cell, trial=trial), crowd, specs))
+                rows.append({"attack": name, "played": cell.label, "cells": _cells(found)})
+            progress(len(cells) * self.trials, len(cells) * self.trials)
+        columns = list(dict.fromkeys(name for row in rows for name in row["cells"]))
+        return {"basis": _BASIS, "methods": columns, "rows": rows}
+
+    def _outcomes(self, cell: Cell, crowd: Crowd, specs: Sequence[MethodSpec]) -> list[Outcome]:
+        try:
+            return Work({crowd.name: crowd}, self.seed, specs).run(cell)
+        except ParameterError as error:  # the protocol has no such reports
+            reason = " ".join(str(error).split())
+            return [Outcome(spec.name, nan, None, None, 0.0, refused=reason) for spec in specs]
+
+
+def _cells(trials: Sequence[Sequence[Outcome]]) -> dict[str, dict[str, Any]]:
+    """Return, of each method, its mean error, how many times smaller than the basis', and why it refused."""
+    by_method: dict[str, list[Outcome]] = {}
+    for outcome in (one for found in trials for one in found if one.method != _FLOOR):
+        by_method.setdefault(outcome.method, []).append(outcome)
+    mse = {name: fmean(one.mse for one in found) for name, found in by_method.items()}  # NaN where one is
+    basis = mse.get(_BASIS, nan)
+    cells = {}
+    for name, found in by_method.items():
+        error, refused = mse[name], next((one.refused for one in found if one.refused), None)
+        times = basis / error if error > 0 and basis > 0 else nan
+        cells[name] = {"mse": _known(error), "times": _known(times), "refused": refused}
+    return cells
+
+
+def _known(number: float) -> float | None:
+    return None if isnan(number) else number

@@ -1,0 +1,126 @@
+"""The score of a drill: each estimate of its round beside the truth, before and after the attack and each recovery."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+from ldprecover import project_simplex
+from ldprecover.metrics import frequency_gain, mse
+from ldprecover_experiments.poisoned_round import Targets, Vector
+
+__all__ = ["PROJECTION", "Recovered", "Row", "Score"]
+
+PROJECTION = "projection alone"
+"""The poisoned estimate projected on the simplex, which is Norm-Sub: what every method is compared with."""
+
+_ALIKE = 0.005  # relative difference below which two errors are called the same
+
+
+@dataclass(frozen=True, eq=False)
+class Recovered:
+    """What a method made of the round: an estimate and its notes, or why it refused."""
+
+    estimate: Vector | None
+    notes: tuple[str, ...] = ()
+    refused: str | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One estimate's figures.
+
+    `mse` is against the truth; `fg` the gain of the targets over the genuine estimate, None without
+    targets; `times` the mean squared error of the projection alone over its own: above 1 it is
+    better. `says` is that in words.
+    """
+
+    name: str
+    mse: float | None
+    fg: float | None
+    times: float | None
+    says: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Score:
+    """What came of a drill over d items.
+
+    `true` are the frequencies f_X of the genuine users, which the drill kept to itself; `genuine`
+    the estimate before the attack and `poisoned` the one after it; `recovered` each method's
+    answer by name; `targets` the indices that the attack raised, None for an attack without any.
+    """
+
+    items: tuple[str, ...]
+    targets: Targets | None
+    true: Vector
+    genuine: Vector
+    poisoned: Vector
+    recovered: Mapping[str, Recovered]
+    malicious: int
+    """Number of malicious users."""
+
+    @cached_property
+    def projected(self) -> Vector:
+        """The projection of the poisoned estimate on the simplex."""
+        return project_simplex(self.poisoned)
+
+    def rows(self) -> Sequence[Row]:
+        """Return the figures: the two estimates, the projection alone, then each method."""
+        floor, before = mse(self.genuine, self.true), mse(self.poisoned, self.true)
+        attack = "Nobody attacked." if not self.malicious else f"The attack made the error {_ratio(before, floor)}."
+        own = "Before the attack: what privacy alone costs."
+        rows = [
+            Row("genuine", floor, self._gain(self.genuine), None, own),
+            Row("poisoned", before, self._gain(self.poisoned), None, attack),
+            self._row(PROJECTION, Recovered(self.projected)),
+        ]
+        return [*rows, *(self._row(name, each) for name, each in self.recovered.items())]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the figures, and the columns of all items that they are made of."""
+        columns = {"true": self.true, "genuine": self.genuine, "poisoned": self.poisoned, PROJECTION: self.projected}
+        columns |= {name: each.estimate for name, each in self.recovered.items() if each.estimate is not None}
+        return {
+            "rows": [asdict(row) for row in self.rows()],
+            "items": list(self.items),
+            "targets": None if self.targets is None else list(self.targets),
+            "columns": {name: column.tolist() for name, column in columns.items()},
+        }
+
+    def _gain(self, estimate: Vector) -> float | None:
+        return None if self.targets is None else frequency_gain(estimate, self.genuine, self.targets)
+
+    def _row(self, name: str, found: Recovered) -> Row:
+        if found.estimate is None:
+            return Row(name, None, None, None, f"It refuses: {found.refused}")
+        before, beside, after = (mse(f, self.true) for f in (self.poisoned, self.projected, found.estimate))
+        times = None if name == PROJECTION or not after else beside / after
+        says = _left(before, after)
+        if name != PROJECTION:
+            says += f" {_beside(beside, after)}"
+        return Row(name, after, self._gain(found.estimate), times, says, found.notes)
+
+
+def _left(before: float, after: float) -> str:
+    if after > before:
+        return f"It makes the poisoned estimate worse: its error is {_ratio(after, before)}."
+    share = 100 * after / before if before else 0.0
+    return f"It leaves {share:.3g} % of the poisoned error."
+
+
+def _beside(projection: float, after: float) -> str:
+    if abs(after - projection) <= _ALIKE * projection:
+        return "That is what projection alone does: it does not help here."
+    if after > projection:
+        return f"Projection alone does better: its error is {_ratio(projection, after)}."
+    return f"Its error is {_ratio(after, projection)} than that of projection alone."
+
+
+def _ratio(error: float, other: float) -> str:
+    """Return how many times one error is another, in words."""
+    if not error or not other:
+        return "larger" if error > other else "smaller" if error < other else "the same"
+    larger = error >= other
+    return f"{max(error, other) / min(error, other):.3g} times {'larger' if larger else 'smaller'}"

@@ -1,0 +1,77 @@
+"""A drill on a port of its own, in this process."""
+
+import errno
+import secrets
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ipaddress import ip_address
+
+import uvicorn
+
+from ldprecover_client.http import server_url
+from ldprecover_experiments.demo_settings import DemoSettings
+from ldprecover_experiments.drill.app import DrillApplication
+from ldprecover_experiments.drill.offer import Offer
+from ldprecover_experiments.errors import ExperimentError
+
+__all__ = ["DrillServer", "drill_server"]
+
+_STOP_SECONDS = 5
+
+
+class DrillServer:
+    """A drill that listens, and serves once `run` is called. `address` holds its token."""
+
+    def __init__(self, listener: socket.socket, application: DrillApplication, token: str) -> None:
+        host, port = listener.getsockname()[:2]
+        if ip_address(host).is_unspecified:  # it listens everywhere, but the guard lets in names of this machine alone
+            host = "::1" if ":" in host else "127.0.0.1"
+        self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        self.address = f"{self.url}/#/drill?token={token}"
+        self._listener = listener
+        config = uvicorn.Config(
+            application,
+            ws="none",
+            log_config=None,
+            access_log=False,
+            log_level="warning",
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=_STOP_SECONDS,
+        )
+        self._server = uvicorn.Server(config)
+
+    def run(self) -> None:
+        """Serve until SIGINT, SIGTERM or SIGHUP; the signal then takes its course."""
+        before = signal.signal(signal.SIGHUP, self._server.handle_exit)
+        try:
+            self._server.run(sockets=[self._listener])
+        finally:
+            signal.signal(signal.SIGHUP, before)
+
+
+@contextmanager
+def drill_server(url: str, key: str, settings: DemoSettings, *, host: str, port: int) -> Iterator[DrillServer]:
+    """Yield a drill in front of the server at `url`, whose admin key this is; `settings` fill its form.
+
+    Port 0 is a free one. Raises ExperimentError where it cannot listen, DatasetError for a data set
+    that cannot be read, and ArgumentError for a URL that is none.
+    """
+    offer = Offer(settings)
+    offer.as_json()  # what cannot be read is said now
+    token = secrets.token_urlsafe(32)
+    application = DrillApplication(server_url(url), key, token, offer)
+    with _listen(host, port) as listener:
+        yield DrillServer(listener, application, token)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        hint = "; --port 0 takes a free one" if error.errno == errno.EADDRINUSE else ""
+        reason = str(error.strerror or error).partition(" (while")[0]
+        raise ExperimentError(f"the drill cannot listen on {host} port {port}: {reason}{hint}") from error

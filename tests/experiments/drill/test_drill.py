@@ -1,0 +1,123 @@
+"""A drill from its form to its score, on a real server."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.conftest import ServerProcess
+from tests.experiments.drill.conftest import RunningDrill, StartDrill
+
+from ldprecover_client import Population, load_dataset
+from ldprecover_experiments.demo import Demo, unseen
+from ldprecover_experiments.demo_settings import DemoSettings
+from ldprecover_experiments.drill.runs import Run
+
+GRR = {"protocol": "grr", "users": 2000, "targets": 3, "methods": ["ldprecover"], "seed": 7}
+
+
+def test_a_drill_scores_what_the_demo_of_the_same_settings_does(drill: RunningDrill, server: ServerProcess) -> None:
+    begun = drill.http.post("/drill/run", json={**GRR, "methods": ["ldprecover", "unmix"]})
+    assert (begun.status_code, begun.json()["kind"]) == (202, "round")
+    shown = drill.ended()
+    assert (shown["state"], shown["error"]) == ("done", None)
+    round_ = server.http.get(f"/rounds/{shown['round']}").json()
+    assert (round_["state"], round_["n"], round_["name"][:6]) == ("closed", 2105, "drill-")
+    rows = {row["name"]: row for row in shown["result"]["rows"]}
+    demo = Demo(DemoSettings(protocol="grr", users=2000, targets=3, seed=7)).on(
+        server.url, server.admin_key, unseen, name=f"{shown['round']}-demo"
+    )
+    fg = demo.fg
+    assert fg is not None
+    names = {
+        "genuine": "genuine",
+        "poisoned": "poisoned",
+        "projection alone": "projected",
+        "ldprecover": "recovered",
+        "unmix": "unmixed",
+        "ldprecover, told the targets": "recovered_targets",
+    }
+    assert rows.keys() == names.keys() | {"unmix, told the targets"}
+    for name, of_the_demo in names.items():
+        assert rows[name]["mse"] == pytest.approx(demo.mse[of_the_demo])
+        assert rows[name]["fg"] == pytest.approx(fg[of_the_demo], abs=1e-12)
+    truth = Population.of(load_dataset("cities"), 2000, 7).frequencies
+    assert shown["result"]["columns"]["true"] == pytest.approx(truth)
+    assert np.asarray(shown["result"]["targets"]).tolist() == list(demo.targets or ())
+
+
+def test_a_method_that_is_not_for_the_round_is_refused_and_the_others_stand(drill: RunningDrill) -> None:
+    drill.http.post("/drill/run", json={**GRR, "methods": ["diffstats", "norm-cut"], "attack": "manip"})
+    rows = {row["name"]: row for row in drill.ended()["result"]["rows"]}
+    assert rows["diffstats"]["says"].startswith("It refuses: ")
+    assert rows["diffstats"]["mse"] is None
+    assert rows["norm-cut"]["mse"] > 0
+
+
+def test_a_map_is_made_without_the_server(start_drill: StartDrill) -> None:
+    drill = start_drill("http://127.0.0.1:9")
+    begun = drill.http.post("/drill/run", json={"kind": "map", "protocol": "grr", "users": 300})
+    assert (begun.status_code, begun.json()["settings"]["users"]) == (202, 300)
+    shown = drill.ended()
+    assert (shown["state"], shown["round"]) == ("done", None)
+    assert len(shown["result"]["rows"]) == shown["total"]
+
+
+def test_one_drill_at_a_time_and_what_was_cancelled_leaves_no_round(
+    drill: RunningDrill, server: ServerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cancelled once its first reports are in: the progress of the genuine users is what the run shows."""
+    rounds = {each["name"] for each in server.http.get("/rounds").json()["rounds"]}
+    say, second = Run.say, []
+
+    def cancel_when_reported(self: Run, **known: Any) -> None:
+        say(self, **known)
+        if known.get("done", 0) > 0 and self.as_json()["stage"] == "genuine users report":
+            second.append(drill.http.post("/drill/run", json=GRR))
+            assert drill.http.delete("/drill/run").json()["state"] == "cancelling"
+
+    monkeypatch.setattr(Run, "say", cancel_when_reported)
+    drill.http.post("/drill/run", json={**GRR, "users": 30_000})
+    shown = drill.ended()
+    assert (shown["state"], shown["result"], shown["total"]) == ("cancelled", None, 30_000)
+    assert (second[0].status_code, second[0].json()["title"]) == (409, "Conflict")
+    assert {each["name"] for each in server.http.get("/rounds").json()["rounds"]} <= rounds
+    assert server.http.get(f"/rounds/{shown['round']}").status_code == 404
+
+
+def test_a_drill_whose_key_may_not_open_rounds_fails_in_words(start_drill: StartDrill, server: ServerProcess) -> None:
+    drill = start_drill(server.url, "a-key-that-opens-nothing")
+    assert drill.http.get("/drill/run").json() == {"state": "idle"}
+    assert drill.http.delete("/drill/run").json() == {"state": "idle"}
+    drill.http.post("/drill/run", json=GRR)
+    shown = drill.ended()
+    assert (shown["state"], shown["round"]) == ("failed", None)
+    assert "key" in shown["error"]
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status"),
+    [
+        (b"{}", {"Content-Type": "text/plain"}, 415),
+        (b"{}", {}, 415),
+        (b"{", {"Content-Type": "application/json"}, 400),
+        (b"[" * 50_000, {"Content-Type": "application/json"}, 400),
+        (b'{"users": NaN}', {"Content-Type": "application/json"}, 422),
+        (b'{"users": 0}', {"Content-Type": "application/json; charset=utf-8"}, 422),
+        (b" " * 70_000, {"Content-Type": "application/json"}, 413),
+    ],
+)
+def test_a_form_that_cannot_be_read_is_a_problem(
+    drill: RunningDrill, body: bytes, headers: dict[str, str], status: int
+) -> None:
+    answer = drill.http.post("/drill/run", content=body, headers=headers)
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
+
+
+def test_the_drills_own_paths_are_never_the_servers(drill: RunningDrill) -> None:
+    for method, path, status in (
+        *(("GET", "/drill/nothing", 404), ("PUT", "/drill/run", 405), ("GET", "/drill/run/", 404)),
+        *(("GET", "/drill/static/nothing.js", 404), ("GET", "/drill/static/..%2Fapp.py", 404)),
+    ):
+        answer = drill.http.request(method, path)
+        assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json"), path
+        assert "x-request-id" not in answer.headers

@@ -1,0 +1,70 @@
+"""The heat map: each attack against each method, beside what the experiments themselves say."""
+
+from dataclasses import replace
+
+import pytest
+
+from ldprecover.protocols import PROTOCOLS
+from ldprecover_client import load_dataset
+from ldprecover_experiments.drill.heat_map import HeatMap
+from ldprecover_experiments.drill.runs import CancelledError, Run
+from ldprecover_experiments.evaluation import ATTACKS
+from ldprecover_experiments.runner import Work
+from ldprecover_experiments.setting import load_crowd
+
+MAP = HeatMap(load_dataset("cities"), "grr", 1.0, 2000, 0.05, 3, 0.2, 1, 1, False)
+
+
+def test_a_cell_is_what_the_experiments_measure(run: Run) -> None:
+    made = replace(MAP, trials=2).made(run)
+    assert made["basis"] == "norm-sub"
+    assert [row["attack"] for row in made["rows"]] == [name for name, _ in MAP.cells()]
+    crowd = load_crowd(MAP.dataset, users=2000)
+    cells = dict(MAP.cells())
+    for name in ("none", "Manip", "MGA", "IPA"):
+        (row,) = (each for each in made["rows"] if each["attack"] == name)
+        outcomes = [
+            {o.method: o.mse for o in Work({"cities": crowd}, 1, MAP.methods).run(replace(cells[name], trial=trial))}
+            for trial in (0, 1)
+        ]
+        for method, cell in row["cells"].items():
+            mean = sum(found[method] for found in outcomes) / 2
+            basis = sum(found["norm-sub"] for found in outcomes) / 2
+            assert cell["mse"] == pytest.approx(mean)
+            assert cell["times"] == pytest.approx(basis / mean)
+        assert row["cells"]["norm-sub"]["times"] == pytest.approx(1.0)
+        assert {"poisoned", "ldprecover", "ldprecover*", "unmix counts"} <= row["cells"].keys()
+
+
+@pytest.mark.parametrize("protocol", list(PROTOCOLS))
+def test_every_protocol_has_a_map(run: Run, protocol: str) -> None:
+    made = replace(MAP, protocol=protocol, users=300).made(run)
+    assert {row["attack"] for row in made["rows"]} <= ATTACKS.keys()
+    assert {"none", "Manip", "MGA"} <= {row["attack"] for row in made["rows"]}
+    assert run.as_json()["done"] == run.as_json()["total"] == len(made["rows"])
+    for row in made["rows"]:
+        for cell in row["cells"].values():
+            assert (cell["refused"] is not None) or (cell["mse"] is not None and cell["mse"] >= 0)
+
+
+def test_methods_that_read_reports_are_there_where_reports_are_made(run: Run) -> None:
+    counts = {spec.name for spec in MAP.methods}
+    reports = {spec.name for spec in replace(MAP, reports=True).methods}
+    assert counts < reports
+    assert {"unmix", "detection-all", "fiad"} <= reports - counts
+    made = replace(MAP, reports=True, users=300).made(run)
+    (row,) = (each for each in made["rows"] if each["attack"] == "MGA")
+    assert row["cells"]["unmix"]["mse"] is not None
+
+
+def test_it_can_be_cancelled_between_attacks(run: Run) -> None:
+    run.cancel()
+    with pytest.raises(CancelledError):
+        MAP.made(run)
+
+
+def test_its_settings_are_plain() -> None:
+    settings = MAP.settings
+    assert settings.pop("dataset") == "cities"
+    assert settings.pop("malicious_users") == 105
+    assert vars(HeatMap(MAP.dataset, **settings)) == vars(MAP)

@@ -1,0 +1,138 @@
+"""What a drill's form can ask for, and what is refused before anything is sent."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ldprecover import LDPRecoverError
+from ldprecover.protocols import PROTOCOLS
+from ldprecover.recovery import METHODS
+from ldprecover_attacker import ATTACKS
+from ldprecover_experiments import DemoSettings
+from ldprecover_experiments.data import NAMES
+from ldprecover_experiments.drill.heat_map import MAX_MAP_USERS
+from ldprecover_experiments.drill.offer import Offer
+from ldprecover_experiments.drill.play import MAX_USERS
+
+SMALL = Offer(DemoSettings(users=1000, targets=3))
+
+
+def test_the_choices_are_those_of_the_tables() -> None:
+    choices = SMALL.as_json()
+    assert [each["name"] for each in choices["protocols"]] == list(PROTOCOLS)
+    assert [each["name"] for each in choices["attacks"]] == sorted(ATTACKS)
+    assert {each["name"] for each in choices["methods"]} == METHODS.keys() - {"norm-sub"}
+    assert [each["name"] for each in choices["datasets"]] == list(NAMES)
+    assert choices["defaults"]["users"] == 1000
+    assert choices["limits"] == {"users": MAX_USERS, "map_users": MAX_MAP_USERS, "trials": 10}
+
+
+def test_every_choice_can_be_asked_for() -> None:
+    choices = SMALL.as_json()
+    for protocol in choices["protocols"]:
+        for attack in choices["attacks"]:
+            asked = {"protocol": protocol["name"], "attack": attack["name"]}
+            if attack["name"] == "apa2" and protocol["name"] in ("grr", "ss", "hr"):
+                continue  # it has no such reports
+            assert (SMALL.round(asked).demo.targets is not None) == attack["targeted"]
+    for each in choices["datasets"]:
+        assert len(SMALL.round({"dataset": each["name"]}).demo.parameters.items) == each["items"]
+
+
+def test_methods_are_told_the_targets_where_they_use_them() -> None:
+    def named(**asked: Any) -> list[str]:
+        return [
+            each.name for each in SMALL.round({"methods": ["norm-cut", "ldprecover", "detection-all"], **asked}).told
+        ]
+
+    told = ["ldprecover", "ldprecover, told the targets", "norm-cut", "detection-all, told the targets"]
+    assert named() == told
+    assert named(told=False) == ["ldprecover", "norm-cut", "detection-all"]
+    assert named(attack="manip") == ["ldprecover", "norm-cut", "detection-all"]
+
+
+def test_a_file_of_one_s_own_is_offered_where_the_command_named_it(tmp_path: Path) -> None:
+    file = tmp_path / "pets.csv"
+    file.write_text("owner,pet\n" + "1,cat\n" * 5 + "2,dog\n" * 3 + "3,newt\n")
+    offer = Offer(DemoSettings(dataset=str(file), column="pet", users=100, targets=1))
+    choices = offer.as_json()
+    assert choices["datasets"][-1] == {"name": "pets.csv", "items": 3, "source": "column pet of the file pets.csv"}
+    assert choices["defaults"]["dataset"] == "pets.csv"
+    assert str(tmp_path) not in str(choices)
+    played = offer.round({"dataset": "pets.csv"})
+    assert played.demo.parameters.items == ("cat", "dog", "newt")
+    assert str(tmp_path) not in str(played.settings)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ([], "must be a JSON object"),
+        ("round", "must be a JSON object"),
+        ({"userz": 3}, "there is no field 'userz'"),
+        ({"column": "pet"}, "there is no field 'column'"),
+        ({"dataset": "/etc/passwd"}, "dataset must be one of"),
+        ({"dataset": "pets.csv"}, "dataset must be one of"),
+        ({"dataset": ["cities"]}, "dataset must be one of"),
+        ({"protocol": "rappor"}, "protocol must be one of"),
+        ({"epsilon": "1"}, "epsilon must be a number"),
+        ({"epsilon": True}, "epsilon must be a number"),
+        ({"epsilon": 11}, "epsilon"),
+        ({"epsilon": float("nan")}, "epsilon must be a number"),
+        ({"users": 0}, "users must be an integer from 1 to 1,000,000, not 0"),
+        ({"users": 10.5}, "users must be an integer"),
+        ({"users": MAX_USERS, "beta": 0.1}, "malicious ones included"),
+        ({"users": 10**6, "beta": 0.0, "dataset": "zipf", "protocol": "oue", "epsilon": 1}, None),
+        ({"users": 10**6, "beta": 0.0, "dataset": "emoji", "protocol": "oue"}, None),
+        ({"beta": 0.95}, "beta must be from 0 to 0.9"),
+        ({"attack": "bribe"}, "attack must be one of"),
+        ({"model": "one-hot"}, "model must be one of"),
+        ({"targets": 102}, "targets"),
+        ({"eta": -1}, "eta"),
+        ({"seed": -1}, "seed must be an integer from 0"),
+        ({"methods": "unmix"}, "methods must be a list"),
+        ({"methods": ["norm-sub"]}, "methods must be a list of some of"),
+        ({"methods": [["unmix"]]}, "methods must be a list"),
+        ({"told": 1}, "told must be true or false"),
+        ({"attack": "apa2", "protocol": "grr"}, "apa2"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_played_is_refused_with_its_field(asked: Any, words: str | None) -> None:
+    if words is None:
+        assert SMALL.round(asked).settings["users"] == asked["users"]
+        return
+    with pytest.raises(LDPRecoverError) as refused:
+        SMALL.round(asked)
+    assert words in str(refused.value)
+
+
+def test_reports_that_would_fill_the_memory_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "wide.csv"
+    file.write_text("item,count\n" + "".join(f"i{i},1\n" for i in range(10_000)))
+    offer = Offer(DemoSettings(dataset=str(file), users=1000))
+    with pytest.raises(LDPRecoverError, match="would take 1,192 MiB, and a drill makes at most 256"):
+        offer.round({"users": MAX_USERS, "beta": 0, "protocol": "oue"})
+    with pytest.raises(LDPRecoverError, match="more than 256 MiB"):
+        offer.map({"users": MAX_MAP_USERS, "beta": 0.5, "protocol": "oue", "reports": True})
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"users": MAX_MAP_USERS + 1}, "users must be an integer from 1 to 200,000"),
+        ({"trials": 11}, "trials must be an integer from 1 to 10"),
+        ({"targets": 51}, "targets must be fewer than half of the 102 items"),
+        ({"attack": "mga"}, "there is no field 'attack'"),
+        ({"reports": "yes"}, "reports must be true or false"),
+        ({"eta": 11}, "eta must be from 0 to 10"),
+        ({"beta": 1}, "beta must be from 0 to 0.9"),
+        ({"epsilon": 0}, "epsilon"),
+    ],
+    ids=str,
+)
+def test_a_map_that_cannot_be_made_is_refused_with_its_field(asked: Any, words: str) -> None:
+    with pytest.raises(LDPRecoverError) as refused:
+        SMALL.map(asked)
+    assert words in str(refused.value)

@@ -1,0 +1,145 @@
+"""The drill in a real browser: from its form to its score, its map, and what a visitor without the token sees."""
+
+import csv
+import re
+from collections.abc import Callable, Iterator
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+from tests.conftest import ServerProcess
+from tests.experiments.drill.conftest import DRILL_TOKEN, RunningDrill, running_drill
+from tests.page.conftest import WIDTHS, Visitor, serious
+
+NewVisitor = Callable[..., Visitor]
+ADDRESS = f"#/drill?token={DRILL_TOKEN}"
+STATIC = {
+    path.name: path.read_text(encoding="utf-8")
+    for path in (files("ldprecover_experiments") / "drill" / "static").iterdir()
+    if isinstance(path, Path)
+}
+
+
+@pytest.fixture(scope="module")
+def drill(server: ServerProcess) -> Iterator[RunningDrill]:
+    """A drill in front of the server that all tests share."""
+    with running_drill(server.url, server.admin_key, protocol="grr") as drill:
+        yield drill
+
+
+def test_a_drill_is_run_from_its_form_to_its_score(
+    drill: RunningDrill, new_visitor: NewVisitor, screenshots: Path, tmp_path: Path
+) -> None:
+    visitor = new_visitor(drill.url, accept_downloads=True)
+    shown = visitor.open(ADDRESS)
+    shown.get_by_role("button", name="Run the drill").wait_for()
+    assert DRILL_TOKEN not in shown.url
+    assert not any(DRILL_TOKEN in url.partition("#")[0] for url in visitor.requests)
+    assert shown.locator("nav a[aria-current=page]").inner_text() == "Drill"
+    shown.get_by_role("combobox", name="Attack", exact=True).select_option("mga")
+    shown.get_by_role("spinbutton", name="Targets", exact=True).fill("5")
+    shown.get_by_text("Methods that recover").click()
+    shown.get_by_label("rsn:").check()
+    assert serious(shown) == []
+    for name, width in WIDTHS.items():
+        shown.set_viewport_size({"width": width, "height": 900})
+        shown.screenshot(path=screenshots / f"drill-form-{name}.png", full_page=True)
+    shown.get_by_role("button", name="Run the drill").click()
+    shown.get_by_role("heading", name="Score").wait_for(timeout=60_000)
+    state = drill.http.get("/drill/run").json()
+    said = shown.get_by_role("region", name="What came of it").inner_text()
+    for row in state["result"]["rows"][1:]:
+        assert f"{row['name']}: {row['says']}" in said
+    rows = shown.locator("figure").first.locator("tbody tr")
+    names = ["genuine", "poisoned", "projection alone", "ldprecover", "ldprecover, told the targets", "rsn"]
+    assert [text for text in rows.locator("td:first-child").all_inner_texts() if text in names] == names
+    with shown.expect_download() as kept:
+        shown.get_by_role("button", name="Truth as CSV").click()
+    kept.value.save_as(tmp_path / "truth.csv")
+    with (tmp_path / "truth.csv").open(encoding="utf-8", newline="") as file:
+        truth = list(csv.DictReader(file))
+    assert [row["label"] for row in truth] == state["result"]["items"]
+    assert [float(row["frequency"]) for row in truth] == state["result"]["columns"]["true"]
+    for scheme in ("light", "dark"):
+        shown.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        for name, width in WIDTHS.items():
+            shown.set_viewport_size({"width": width, "height": 900})
+            overflow = shown.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+            assert overflow <= 0, f"the page is wider than {width}"
+            shown.screenshot(path=screenshots / f"drill-score-{name}-{scheme}.png", full_page=True)
+        assert serious(shown) == []
+    shown.reload()
+    shown.get_by_role("heading", name="Score").wait_for()  # the tab has kept the token
+
+
+def test_a_map_of_all_attacks_is_drawn(drill: RunningDrill, new_visitor: NewVisitor, screenshots: Path) -> None:
+    visitor = new_visitor(drill.url)
+    shown = visitor.open(f"#/drill?what=map&token={DRILL_TOKEN}")
+    shown.get_by_role("spinbutton", name="Genuine users").fill("500")
+    shown.get_by_role("button", name="Draw the map").click()
+    shown.get_by_role("heading", name="All attacks", exact=True).wait_for(timeout=60_000)
+    state = drill.http.get("/drill/run").json()
+    assert state["settings"]["users"] == 500
+    shown.get_by_text("Times better than the projection alone: the numbers").click()
+    found = shown.locator("figure tbody tr td:first-child").all_inner_texts()
+    assert found == [row["attack"] for row in state["result"]["rows"]]
+    for scheme in ("light", "dark"):
+        shown.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        assert serious(shown) == []
+        for name, width in WIDTHS.items():
+            shown.set_viewport_size({"width": width, "height": 900})
+            shown.screenshot(path=screenshots / f"drill-map-{name}-{scheme}.png", full_page=True)
+
+
+def test_a_drill_is_cancelled_by_its_button(drill: RunningDrill, new_visitor: NewVisitor) -> None:
+    shown = new_visitor(drill.url).open(ADDRESS)
+    shown.get_by_role("button", name="All attacks").click()
+    shown.get_by_role("spinbutton", name="Genuine users").fill("20000")
+    shown.get_by_label("Trials of each attack").fill("10")
+    shown.get_by_role("button", name="Draw the map").press("Enter")
+    shown.get_by_role("button", name="Cancel").press("Enter")
+    shown.get_by_text("The drill was cancelled").wait_for(timeout=60_000)
+    assert drill.ended()["state"] == "cancelled"
+
+
+def test_what_cannot_be_played_is_said_in_words(drill: RunningDrill, new_visitor: NewVisitor) -> None:
+    visitor = new_visitor(drill.url)
+    visitor.expects = {422}
+    shown = visitor.open(ADDRESS)
+    shown.get_by_role("combobox", name="Attack", exact=True).select_option("apa2")
+    shown.get_by_role("button", name="Run the drill").click()
+    said = shown.locator("main [role=alert]")
+    said.wait_for()
+    assert "apa2" in said.inner_text() or "grr" in said.inner_text()
+
+
+@pytest.mark.parametrize("address", ["#/drill", "#/drill?token=another"])
+def test_without_the_token_the_page_says_where_it_is(
+    drill: RunningDrill, new_visitor: NewVisitor, address: str
+) -> None:
+    visitor = new_visitor(drill.url)
+    visitor.expects = {403}
+    shown = visitor.open(address)
+    said = shown.locator("main [role=alert]")
+    said.wait_for()
+    assert "lacks the drill's token" in said.inner_text()
+    assert shown.get_by_role("button", name="Run the drill").count() == 0
+
+
+def test_the_page_of_a_plain_server_knows_nothing_of_drills(visitor: Visitor) -> None:
+    shown = visitor.open("#/rounds")
+    shown.get_by_role("heading", name="Rounds", exact=True).wait_for()
+    assert shown.locator("nav").get_by_text("Drill").count() == 0
+    assert not any("drill" in url for url in visitor.requests)
+
+
+def test_the_drills_scripts_keep_the_pages_rules(server: ServerProcess) -> None:
+    """What they import is there, and nothing but the page's own module fetches, nor is any text taken for HTML."""
+    for name, text in STATIC.items():
+        for found in re.findall(r"""(?:from|import)\s*\(?\s*"([^"]+)"\)?""", text):
+            if found.startswith("./"):
+                assert found[2:] in STATIC, (name, found)
+            else:
+                assert server.http.get(found).status_code == 200, (name, found)
+        assert not re.search(r"\bfetch\(|XMLHttpRequest|EventSource|WebSocket", text), name
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", text), name
