@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 import sqlalchemy as sa
+from tests.forked import ForkedServer
 from tools.postgres import Cluster
 
 ADMIN_KEY = "an-admin-key-for-tests"
@@ -41,24 +42,14 @@ class ServerProcess:
             "kernels": os.environ.get("LDPRECOVER_KERNELS"),
             **settings,
         }
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[str] | ForkedServer | None = None
         self._open = contextlib.ExitStack()
 
     def start(self) -> None:
         """Start on the database and wait for the lines that say where it listens."""
         settings = {f"LDPRECOVER_{name.upper()}": str(value) for name, value in self._settings.items() if value}
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("LDPRECOVER_")}
-        with self.log.open("a") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", self.first + _SERVE],
-                cwd=self.folder,
-                env=inherited | settings,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                start_new_session=True,
-            )
+        self._process = self._begun(inherited | settings)
         assert self._process.stdout is not None
         self._open.enter_context(self._process.stdout)
         self.lines = []
@@ -71,6 +62,24 @@ class ServerProcess:
         self.url = next(word for word in self.lines[0].split() if word.startswith("http://"))
         # It listens before it prints: connections wait for it, nothing has to be polled.
         self.http = self._open.enter_context(httpx.Client(base_url=self.url, timeout=60, trust_env=False))
+
+    def _begun(self, environment: dict[str, str]) -> subprocess.Popen[str] | ForkedServer:
+        """Return its process: an interpreter of its own where something comes before the server's modules."""
+        starts_workers = "workers" in self._settings  # which know where they come from by their parent's command
+        measured = "COVERAGE_PROCESS_CONFIG" in environment
+        if not (self.first or self._settings.get("plugins") or starts_workers or measured):
+            return ForkedServer(self.folder, environment, self.log)
+        with self.log.open("a") as log:
+            return subprocess.Popen(
+                [sys.executable, "-c", self.first + _SERVE],
+                cwd=self.folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                start_new_session=True,
+            )
 
     @property
     def pid(self) -> int:
@@ -214,7 +223,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, new_database: NewDatabase) 
 def start_server(tmp_path_factory: pytest.TempPathFactory, new_database: NewDatabase) -> Iterator[StartServer]:
     """Start servers of this test's own, with settings by name; all are gone when it ends.
 
-    They count with numpy, to the same bits, and are there a second sooner.
+    They count with numpy, to the same bits, and need not import numba.
     """
     with contextlib.ExitStack() as stack:
 
