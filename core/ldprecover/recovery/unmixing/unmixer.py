@@ -158,7 +158,7 @@ class _Setting:
         return likely(guesses(), _MOST_PAST)
 
     def _shapes(self, kind: str) -> tuple[Shape, ...]:
-        return shapes(kind, self._z.size)
+        return shapes(kind, self._z.size - len(self._canaries))
 
     @property
     def _honest(self) -> Choice:
