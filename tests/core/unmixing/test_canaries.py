@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ldprecover import GRR, FrequencyOracle, Tally, recover
+from ldprecover import GRR, OUE, FrequencyOracle, Tally, recover
 from ldprecover.recovery import Recovery
 
 D, N, CANARIES = 60, 20_000, tuple(range(50, 60))
@@ -41,3 +41,18 @@ def test_poisoned_canaries_are_taken_for_poisoned() -> None:
     assert found.conclusions is not None
     assert {item for item, _ in found.conclusions.suspects} >= {52, 55}
     assert (found.recovered >= 0).all()
+
+
+@pytest.mark.parametrize(("oracle", "n"), [(GRR(1.0, 60), 20_000), (OUE(1.0, 60), 3_000)])
+def test_the_others_share_all_frequency_where_canaries_are_many(oracle: FrequencyOracle, n: int) -> None:
+    """Half of the items are canaries, and nobody attacks: the mean of the others is twice that of all."""
+    shares = np.append(np.full(30, 1 / 30), np.zeros(30))
+    errors = np.zeros(2)
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        tally = oracle.honest_tally(rng.multinomial(n, shares), rng)
+        estimates = oracle.estimate(tally.counts(oracle), tally.n)
+        for i, canaries in enumerate(((), range(30, 60))):
+            found = recover(oracle, estimates, method="unmix", n=n, canaries=canaries)
+            errors[i] += float(((found.recovered - shares)[:30] ** 2).sum())
+    assert errors[1] < errors[0]

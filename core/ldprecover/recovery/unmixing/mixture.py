@@ -108,7 +108,8 @@ class Mixture:
         spike[share == 0] = 0.0
         if share.min() == 1:  # what is on every item points to none
             spike[:] = 0.0
-        prior = d * max(shape.second_moment() - 1 / d**2, 1e-12)
+        held = d - int(self._empty.sum())
+        prior = held * max(shape.second_moment() - 1 / held**2, 1e-12)
         return Moments.of(mean, square, spike, guess.score, prior)
 
     def _places(self, spikes: Spikes, x: FloatArray) -> Iterator[Place]:

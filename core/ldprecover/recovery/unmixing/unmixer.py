@@ -183,7 +183,7 @@ class _Setting:
             yield guess
 
     def _shapes(self, kind: str) -> tuple[Shape, ...]:
-        return shapes(kind, self._z.size)
+        return shapes(kind, self._z.size - len(self._canaries))
 
     @property
     def _honest(self) -> Choice:
