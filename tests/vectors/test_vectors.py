@@ -19,9 +19,8 @@ from ldprecover import (
     recover,
     wire,
 )
-from ldprecover.protocols import HR
+from ldprecover.protocols import GRR, HR, MAX_HASH_RANGE, OLH, OUE, SS, SUE
 from ldprecover.protocols.seed_list import seed_list
-from ldprecover.sampling import flip_threshold, hold_threshold, keep_threshold
 from ldprecover.tickets import ticket_draw
 
 HERE = Path(__file__).parent
@@ -98,15 +97,16 @@ def test_refused_wire_forms(case: dict[str, Any]) -> None:
 
 def test_thresholds() -> None:
     for case in cases("thresholds.json"):
-        if "values" in case:
-            assert keep_threshold(case["epsilon"], case["values"]) == int(case["keep_below"]), case
-        elif "subset_size" in case:
-            found = hold_threshold(case["epsilon"], case["domain_size"], case["subset_size"])
-            assert found == int(case["hold_below"]), case
-        elif "turn_below" in case:
-            assert flip_threshold(case["epsilon"] / 2) == int(case["turn_below"]), case
+        epsilon, values, d = case["epsilon"], case.get("values"), case.get("domain_size", 4)
+        if "subset_size" in case:
+            oracles: list[FrequencyOracle] = [SS(epsilon, d, case["subset_size"])]
+        elif values is not None:
+            oracles = [GRR(epsilon, values), *([HR(epsilon, d)] if values == 2 else [])]
+            oracles += [OLH(epsilon, d, values)] if values <= MAX_HASH_RANGE else []
         else:
-            assert flip_threshold(case["epsilon"]) == int(case["flip_below"]), case
+            oracles = [SUE(epsilon, d) if "turn_below" in case else OUE(epsilon, d)]
+        stated = {name: int(value) for name, value in case.items() if name.endswith("_below")}
+        assert [oracle.thresholds for oracle in oracles] == [stated] * len(oracles), case
 
 
 def test_columns() -> None:
