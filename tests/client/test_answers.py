@@ -31,7 +31,6 @@ from ldprecover_client.answers import (
     read_version,
 )
 
-
 KEEP = OLH(0.5, 3, 3).thresholds["keep_below"]
 
 

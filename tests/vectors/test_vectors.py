@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,6 +21,7 @@ from ldprecover import (
     wire,
 )
 from ldprecover.protocols import GRR, HR, MAX_HASH_RANGE, OLH, OUE, SS, SUE
+from ldprecover.protocols.harmony import round_numbers
 from ldprecover.protocols.seed_list import seed_list
 from ldprecover.tickets import ticket_draw
 
@@ -107,6 +109,38 @@ def test_thresholds() -> None:
             oracles = [SUE(epsilon, d) if "turn_below" in case else OUE(epsilon, d)]
         stated = {name: int(value) for name, value in case.items() if name.endswith("_below")}
         assert [oracle.thresholds for oracle in oracles] == [stated] * len(oracles), case
+
+
+def words_of(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """Have the operating system draw a case's words; return what says how many are left."""
+    left = bytearray(b"".join(int(word).to_bytes(8, "little") for word in case["words"]))
+
+    def urandom(n: int) -> bytes:
+        assert len(left) >= n, case
+        drawn = bytes(left[:n])
+        del left[:n]
+        return drawn
+
+    monkeypatch.setattr("ldprecover.sampling.os.urandom", urandom)
+    return lambda: len(left) // 8
+
+
+def test_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    for case in cases("reports.json"):
+        oracle = frequency_oracle(
+            case["protocol"], case["epsilon"], case["domain_size"], own(case), case.get("given_seeds")
+        )
+        holder = oracle.with_seeds([case["seed"]]) if "seed" in case else oracle
+        words_left = words_of(case, monkeypatch)
+        assert wire.pack(holder.perturb([case["item"]])).hex() == case["packed"], case
+        assert words_left() == 0, case
+
+
+def test_rounded_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    for case in cases("reports.json", "numbers"):
+        words_left = words_of(case, monkeypatch)
+        assert round_numbers([case["number"]]).tolist() == [case["item"]], case
+        assert words_left() == 0
 
 
 def test_columns() -> None:
