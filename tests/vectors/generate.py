@@ -356,7 +356,7 @@ def reports() -> dict[str, Any]:
     return {
         "about": (
             "The packed report, in hexadecimal, that these uniform 64-bit words make of an item, all of them and no "
-            "more; words are decimal strings. numbers: the item of a round for numbers that a number becomes before it is "
+            "more; words are decimal strings. numbers: what a number becomes in a round for numbers, before it is "
             "perturbed. In which order words are taken, README.md says."
         ),
         "cases": cases,
