@@ -12,16 +12,16 @@ const errorsModule = (() => {
 //     │   ├── UnknownProtocolError    this client does not know the round's protocol
 //     │   ├── AccessError             the round wants a key or a ticket, or takes no ticket
 //     │   └── AlreadyReportedError    the ledger already holds the round's one report
-//     ├── LimitError                  your own privacy limits say no; nothing was perturbed or sent
+//     ├── LimitError                  your own privacy limits say no; nothing was sent
 //     │   ├── EpsilonTooHighError     the round's epsilon is above your limit for one round
 //     │   ├── EpsilonSpentError       all rounds together would be above your total
-//     │   └── SecondSeedError         your ticket picks another seed than your first one of the round
-//     ├── LedgerError                 this device: the ledger cannot be read, trusted or written
+//     │   └── SecondSeedError         your ticket picks another seed than your first one
+//     ├── LedgerError                 this device: the ledger cannot be read or written
 //     ├── RefusedError                the server understood and said no; it names its reason
 //     ├── ServerError                 the server, or something that answers in its place
 //     │   ├── InvalidAnswerError      an answer that does not fit the interface
 //     │   └── InconsistentRoundError  parameters of a round that contradict each other
-//     └── UnansweredError             the network, or a server that is down or too busy: try again later
+//     └── UnansweredError             the network, or a server that is down: try again later
 //
 // Messages never hold a user's value: they may end up in logs, and a value must not leave its user.
 
@@ -91,8 +91,9 @@ class RefusedError extends ClientError {
   static errorName = "RefusedError";
 
   /**
-   * A problem (RFC 9457): HTTP status, title, detail or null, type, index of the bad report or null.
-   * `inDoubt` says that an earlier try was not answered for good, so that it may have been taken.
+   * A problem (RFC 9457): HTTP status, title, detail or null, type, index of the bad report or
+   * null. `inDoubt` says that an earlier try was not answered for good, so that it may have been
+   * taken.
    */
   constructor({ status, title, detail = null, type = "about:blank", position = null }) {
     const where = position === null ? "" : ` (report ${position})`;
@@ -125,7 +126,8 @@ class UnansweredError extends ClientError {
 
   /**
    * `status` is that of the last answer (408, 429 or 5xx), null if none came; `retryAfter` the
-   * seconds the server asked to wait, or null. Sending the same bytes again under the same key is safe.
+   * seconds the server asked to wait, or null. Sending the same bytes again under the same key is
+   * safe.
    */
   constructor(message, status = null, retryAfter = null) {
     super(message);
@@ -159,7 +161,7 @@ const MAX_TOTAL_EPSILON = 4;
 
 const NAME = "ldprecover-ledger";
 const FORM = 1;
-const DIGITS = 30; // after the point, of epsilons that are added: a double from 0.01 to 10 has fewer
+const DIGITS = 30; // after the point, of epsilons that are added: no double from 0.01 on has more
 
 class Ledger {
   #store;
@@ -202,10 +204,13 @@ class Ledger {
     return this.#transact(async (book, save) => {
       const found = book.reports[round.id];
       if (!found) this.#checkTotal(book, round.epsilon);
-      if (seed !== null && (!found || found.state === "pending")) await holdSeed(book, round.id, seed, save);
+      if (seed !== null && (!found || found.state === "pending"))
+        await holdSeed(book, round.id, seed, save);
       if (found) {
         if (found.digest === round.digest) return { entry: found, isNew: false };
-        throw new InconsistentRoundError("the round had other parameters when it was first reported to");
+        throw new InconsistentRoundError(
+          "the round had other parameters when it was first reported to",
+        );
       }
       const entry = {
         roundId: round.id,
@@ -227,8 +232,8 @@ class Ledger {
   }
 
   /**
-   * Write down that a try under a ticket goes out; return the entry as it must go out: under another
-   * ticket than before only if no try is open.
+   * Write down that a try under a ticket goes out; return the entry as it must go out: under
+   * another ticket than before only if no try is open.
    */
   beginTry(roundId, ticket) {
     return this.#change(roundId, (entry) => {
@@ -253,7 +258,8 @@ class Ledger {
   #change(roundId, change) {
     return this.#transact(async (book, save) => {
       const entry = book.reports[roundId];
-      if (!entry) throw new LedgerError("the ledger has lost a report: it was changed by something else");
+      if (!entry)
+        throw new LedgerError("the ledger has lost a report: it was changed by something else");
       if (entry.state === "pending") {
         change(entry);
         await save();
@@ -266,7 +272,8 @@ class Ledger {
     const sum = total(book) + decimal(epsilon);
     if (this.#limit !== Infinity && sum > decimal(this.#limit)) {
       throw new EpsilonSpentError(
-        `epsilon ${epsilon} would take the total of this ledger to ${Number(sum) / 10 ** DIGITS}, above its limit of ${this.#limit}`,
+        `epsilon ${epsilon} would take the total of this ledger to ${Number(sum) / 10 ** DIGITS}, ` +
+          `above its limit of ${this.#limit}`,
       );
     }
   }
@@ -308,8 +315,8 @@ async function holdSeed(book, roundId, seed, save) {
     await save();
   } else if (held !== seed) {
     throw new SecondSeedError(
-      "this ticket picks another seed than your first one for this round, and a value under two seeds tells more " +
-        "of it: report with the first ticket, or one that picks the same seed",
+      "this ticket picks another seed than your first one for this round, and a value under two " +
+        "seeds tells more of it: report with the first ticket, or one that picks the same seed",
     );
   }
 }
@@ -338,7 +345,10 @@ function total(book) {
   return Object.values(book.reports).reduce((sum, entry) => sum + decimal(entry.epsilon), 0n);
 }
 
-/** Return a number as it was written, in units of 10^-30: forty times 0.1 is 4, and not a little more. */
+/**
+ * Return a number as it was written, in units of 10^-30: forty times 0.1 is 4, and not a little
+ * more.
+ */
 function decimal(value) {
   const [digits, power = "0"] = String(value).split("e");
   const [whole, fraction = ""] = digits.split(".");
@@ -350,17 +360,22 @@ return { MAX_TOTAL_EPSILON, Ledger };
 })();
 
 const retriesModule = (() => {
-// When to send again, and when to give up: exponential back-off with full jitter, Retry-After honoured.
+// When to send again, and when to give up: exponential back-off with full jitter, Retry-After
+// honoured.
 const { ArgumentError } = errorsModule;
 
 const PERMANENT = new Set([501, 505]);
 
 /** Tell whether an answer says "not now": 408, 429 or 5xx, but what a server can never do. */
 function isPassing(status) {
-  return status === 408 || status === 429 || (status >= 500 && status < 600 && !PERMANENT.has(status));
+  return (
+    status === 408 || status === 429 || (status >= 500 && status < 600 && !PERMANENT.has(status))
+  );
 }
 
-/** Tell whether a passing answer says that nothing was done: 408, too slowly sent, or 429, too many. */
+/**
+ * Tell whether a passing answer says that nothing was done: 408, too slowly sent, or 429, too many.
+ */
 function neverTaken(status) {
   return status === 408 || status === 429;
 }
@@ -370,7 +385,8 @@ function retryAfter(headers, now = Date.now()) {
   const value = headers.get("retry-after")?.trim();
   if (!value) return null;
   if (/^[0-9]+$/.test(value)) return Number(value);
-  // A date counts from the answer's own, where a page may see that, so that the clock need not be right.
+  // A date counts from the answer's own, where a page may see that, so that the clock need not be
+  // right.
   const seconds = (Date.parse(value) - (Date.parse(headers.get("date") ?? "") || now)) / 1000;
   return Number.isNaN(seconds) ? null : Math.max(0, seconds);
 }
@@ -390,14 +406,19 @@ class Retries {
     clock = () => performance.now() / 1000,
     draw = Math.random,
   } = {}) {
-    if (!(Number.isInteger(attempts) && attempts >= 1)) throw new ArgumentError("attempts must be at least 1");
+    if (!(Number.isInteger(attempts) && attempts >= 1))
+      throw new ArgumentError("attempts must be at least 1");
     for (const [name, seconds] of Object.entries({ base, longest, total })) {
-      if (!(seconds >= 0 && seconds < Infinity)) throw new ArgumentError(`${name} must be a number of seconds, 0 or more`);
+      if (!(seconds >= 0 && seconds < Infinity))
+        throw new ArgumentError(`${name} must be a number of seconds, 0 or more`);
     }
     Object.assign(this, { attempts, base, longest, total, sleep, clock, draw });
   }
 
-  /** Return the retries of one request: asked after each failure, whether to send again once the wait is over. */
+  /**
+   * Return the retries of one request: asked after each failure, whether to send again once the
+   * wait is over.
+   */
   begin() {
     const start = this.clock();
     let failures = 0;
@@ -420,7 +441,9 @@ const hashingModule = (() => {
 
 const [PRIME2, PRIME3, PRIME4, PRIME5] = [0x85ebca77, 0xc2b2ae3d, 0x27d4eb2f, 0x165667b1];
 
-/** Return xxHash32 of an item as four little-endian bytes; seed, item and hash are 32-bit unsigned. */
+/**
+ * Return xxHash32 of an item as four little-endian bytes; seed, item and hash are 32-bit unsigned.
+ */
 function hashItem(seed, item) {
   // Of four bytes the hash is one round and the final avalanche.
   let h = (seed + PRIME5 + 4 + Math.imul(item, PRIME3)) | 0;
@@ -430,14 +453,23 @@ function hashItem(seed, item) {
   return (h ^ (h >>> 16)) >>> 0;
 }
 
-/** Return (hash * g) >> 32, the bucket of an item under a seed; the product is below 2^48, so a double holds it. */
+/**
+ * Return (hash * g) >> 32, the bucket of an item under a seed; the product is below 2^48, so a
+ * double holds it.
+ */
 function bucketOf(seed, item, g) {
   return Math.floor((hashItem(seed, item) * g) / 2 ** 32);
 }
 
-/** Return the seed that a ticket `id.mac` picks of the first m of the list: place x m >> 64, x the MAC's first 64 bits. */
+/**
+ * Return the seed that a ticket `id.mac` picks of the first m of the list: place x m >> 64, x the
+ * MAC's first 64 bits.
+ */
 function seedOfTicket(ticket, m) {
-  const mac = ticket.slice(ticket.indexOf(".") + 1).replace(/-/g, "+").replace(/_/g, "/");
+  const mac = ticket
+    .slice(ticket.indexOf(".") + 1)
+    .replace(/-/g, "+")
+    .replace(/_/g, "/");
   const bytes = Uint8Array.from(atob(mac), (character) => character.charCodeAt(0));
   const draw = new DataView(bytes.buffer).getBigUint64(0, true);
   return hashItem(0, Number((draw * BigInt(m)) >> 64n));
@@ -490,7 +522,10 @@ function flipThreshold(epsilon) {
   return (WORDS * ONE + sum - 1n) / sum;
 }
 
-/** Return the largest t with t(d-k)/((2^64-t)k) <= e^epsilon: below it a set of k of d items holds the user's. */
+/**
+ * Return the largest t with t(d-k)/((2^64-t)k) <= e^epsilon: below it a set of k of d items holds
+ * the user's.
+ */
 function holdThreshold(epsilon, d, k) {
   const e = BigInt(k) * expBelow(epsilon);
   return (WORDS * e) / (e + BigInt(d - k) * ONE);
@@ -546,10 +581,11 @@ return { systemCrypto, wordsFrom, below };
 const protocolsModule = (() => {
 // The frequency oracles: their probabilities, their thresholds, and how an item becomes a report.
 //
-// Each takes the parameters of a round: epsilon, the number of items d, the protocol's own parameter
-// and, to perturb, the thresholds. `perturb` takes also an item's index, a source of words and, where
-// seeds are given, the ticket's seed; it returns the packed report. Words are taken in the order that
-// tests/vectors/README.md says, so that the same words make the same report in every language.
+// Each takes the parameters of a round: epsilon, the number of items d, the protocol's own
+// parameter and, to perturb, the thresholds. `perturb` takes also an item's index, a source of
+// words and, where seeds are given, the ticket's seed; it returns the packed report. Words are
+// taken in the order that tests/vectors/README.md says, so that the same words make the same report
+// in every language.
 const { bucketOf } = hashingModule;
 const { flipThreshold, holdThreshold, keepThreshold } = thresholdsModule;
 const { below } = wordsModule;
@@ -653,7 +689,10 @@ const hr = {
 /** The protocols by the name that a round states. */
 const PROTOCOLS = new Map(Object.entries({ grr, oue, olh, sue, ss, hr }));
 
-/** Return the item of a round for numbers, GRR over "-1" and "1", that x becomes: 1 with probability (1+x)/2. */
+/**
+ * Return the item of a round for numbers, GRR over "-1" and "1", that x becomes: 1 with probability
+ * (1+x)/2.
+ */
 function roundNumber(x, words) {
   const [word] = words(1);
   return Number(word >> 11n) * 2 ** -53 < (1 + x) / 2 ? 1 : 0;
@@ -671,7 +710,9 @@ function isOdd(bits) {
   return odd;
 }
 
-/** Set item's bit of a packed row, which is bit i % 8 of byte i / 8, to one or zero; return the row. */
+/**
+ * Set item's bit of a packed row, which is bit i % 8 of byte i / 8, to one or zero; return the row.
+ */
 function setBit(row, item, one) {
   row[item >> 3] = (row[item >> 3] & ~(1 << (item & 7))) | (Number(one) << (item & 7));
   return row;
@@ -722,7 +763,7 @@ function rowOf(ones, d) {
   const view = new DataView(new ArrayBuffer(8 * ones.length));
   ones.forEach((bits, lane) => view.setBigUint64(8 * lane, bits, true));
   const row = new Uint8Array(view.buffer, 0, Math.ceil(d / 8));
-  if (d % 8) row[row.length - 1] &= (1 << d % 8) - 1;
+  if (d % 8) row[row.length - 1] &= (1 << (d % 8)) - 1;
   return row.slice();
 }
 
@@ -735,7 +776,9 @@ function rowOf(ones, d) {
 function otherItems(d, item, count, words) {
   for (;;) {
     const drawn = words(Math.ceil(d / 2));
-    const keys = Uint32Array.from({ length: d }, (_, i) => Number((drawn[i >> 1] >> (i & 1 ? 32n : 0n)) & 0xffffffffn));
+    const keys = Uint32Array.from({ length: d }, (_, i) =>
+      Number((drawn[i >> 1] >> (i & 1 ? 32n : 0n)) & 0xffffffffn),
+    );
     keys[item] = 0xffffffff;
     const ordered = keys.slice().sort();
     const isTie = count > 0 && count < d - 1 && ordered[count - 1] === ordered[count];
@@ -775,7 +818,10 @@ function plain(text) {
   return text.length > 300 ? `${shown}\u2026` : shown;
 }
 
-/** Return a field of an answer that must be text, a finite number, or a safe integer of at least `least`. */
+/**
+ * Return a field of an answer that must be text, a finite number, or a safe integer of at least
+ * `least`.
+ */
 const field = {
   text(body, name) {
     if (typeof body[name] === "string" && body[name]) return body[name];
@@ -791,11 +837,15 @@ const field = {
   },
 };
 
-/** Return the round that GET /rounds/{id}/parameters states. Throws ServerError and UnknownProtocolError. */
+/**
+ * Return the round that GET /rounds/{id}/parameters states. Throws ServerError and
+ * UnknownProtocolError.
+ */
 async function readRound(body, crypto) {
   const name = field.text(body, "protocol");
   const protocol = PROTOCOLS.get(name);
-  if (!protocol) throw new UnknownProtocolError(`protocol '${plain(name)}' is not known to this client`);
+  if (!protocol)
+    throw new UnknownProtocolError(`protocol '${plain(name)}' is not known to this client`);
   const items = labels(body);
   const round = {
     id: field.text(body, "id"),
@@ -811,8 +861,10 @@ async function readRound(body, crypto) {
     access: field.text({ access: "open", ...body }, "access"),
     digest: field.text(body, "digest"),
   };
-  if (!isReference(round.id)) throw new InvalidAnswerError("id must be letters, digits and . _ ~ -");
-  if (typeof round.quarantine !== "boolean") throw new InvalidAnswerError("quarantine must be true or false");
+  if (!isReference(round.id))
+    throw new InvalidAnswerError("id must be letters, digits and . _ ~ -");
+  if (typeof round.quarantine !== "boolean")
+    throw new InvalidAnswerError("quarantine must be true or false");
   checkRanges(round, protocol);
   round.thresholds = protocol.thresholds(round);
   checkChances(body, round, protocol);
@@ -824,12 +876,13 @@ async function readRound(body, crypto) {
 
 /** Return SHA-256 in hex over what matters of a round: parameters.json in tests/vectors pins it. */
 async function digestOf(round, crypto) {
-  const parts = [text(round.protocol + "\0"), number("setFloat64", round.epsilon), u4(round.own ?? 0, round.d)];
+  const parts = [text(`${round.protocol}\0`), f8(round.epsilon), u4(round.own ?? 0, round.d)];
   for (const label of round.items) {
     const utf8 = text(label);
     parts.push(u4(utf8.length), utf8);
   }
-  if (round.canaries.length) parts.push(text("canaries\0"), u4(round.canaries.length, ...round.canaries));
+  if (round.canaries.length)
+    parts.push(text("canaries\0"), u4(round.canaries.length, ...round.canaries));
   if (round.quarantine) parts.push(text("quarantine\0"));
   if (round.givenSeeds !== null) parts.push(text("given_seeds\0"), u4(round.givenSeeds));
   const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
@@ -851,16 +904,19 @@ function labels(body) {
   if (!Array.isArray(items) || !items.every((label) => typeof label === "string")) {
     throw new InvalidAnswerError("items must be an array of strings");
   }
-  if (items.length < 2 || items.length > MAX_ITEMS) inconsistent(`${items.length} items, not 2 to ${MAX_ITEMS}`);
+  if (items.length < 2 || items.length > MAX_ITEMS)
+    inconsistent(`${items.length} items, not 2 to ${MAX_ITEMS}`);
   if (new Set(items).size !== items.length) inconsistent("items that are not distinct");
   // A lone surrogate would be hashed as another character.
-  if (items.some((label) => !label || /\p{Cs}/u.test(label))) inconsistent("an item that is no text");
+  if (items.some((label) => !label || /\p{Cs}/u.test(label)))
+    inconsistent("an item that is no text");
   return items;
 }
 
 function ownParameter(body, protocol, name) {
   for (const other of OWN) {
-    if (other !== protocol.own && body[other] != null) inconsistent(`a ${other}, which ${name} has not`);
+    if (other !== protocol.own && body[other] != null)
+      inconsistent(`a ${other}, which ${name} has not`);
   }
   // A client never computes it: both sides take what the round states.
   return protocol.own ? field.integer(body, protocol.own, 0) : null;
@@ -868,7 +924,10 @@ function ownParameter(body, protocol, name) {
 
 function canaries(body, d) {
   const found = body.canaries ?? [];
-  if (!Array.isArray(found) || !found.every((item) => Number.isInteger(item) && item >= 0 && item < d)) {
+  if (
+    !Array.isArray(found) ||
+    !found.every((item) => Number.isInteger(item) && item >= 0 && item < d)
+  ) {
     throw new InvalidAnswerError("canaries must be an array of item indices");
   }
   return found;
@@ -885,7 +944,9 @@ function checkRanges({ protocol: name, epsilon, d, own, givenSeeds: m, access },
   const [low, high] = protocol.seeds;
   if (m < low || m > high) inconsistent(`${m} given seeds, not ${low} to ${high}`);
   if (access !== "ticket") {
-    throw new InconsistentRoundError("the round gives seeds, which tickets pick, and takes reports without");
+    throw new InconsistentRoundError(
+      "the round gives seeds, which tickets pick, and takes reports without",
+    );
   }
 }
 
@@ -904,7 +965,9 @@ function checkChances(body, round, protocol) {
   for (const [name, threshold] of Object.entries(round.thresholds)) {
     // There is one that keeps epsilon and differs from p or q by no more than rounding.
     if (name in stated && stated[name] !== String(threshold)) {
-      throw new InconsistentRoundError(`the round states another threshold ${name} than ${threshold}`);
+      throw new InconsistentRoundError(
+        `the round states another threshold ${name} than ${threshold}`,
+      );
     }
   }
 }
@@ -917,9 +980,9 @@ function text(characters) {
   return new TextEncoder().encode(characters);
 }
 
-function number(setter, value) {
+function f8(value) {
   const view = new DataView(new ArrayBuffer(8));
-  view[setter](0, value, true);
+  view.setFloat64(0, value, true);
   return new Uint8Array(view.buffer);
 }
 
@@ -951,21 +1014,30 @@ function serverUrl(url) {
   } catch {
     throw new ArgumentError("the server's URL cannot be read");
   }
-  if (!/^https?:$/.test(parsed.protocol)) throw new ArgumentError("the server's URL must begin with http:// or https://");
+  if (!/^https?:$/.test(parsed.protocol))
+    throw new ArgumentError("the server's URL must begin with http:// or https://");
   if (parsed.username || parsed.password) {
-    throw new ArgumentError("the server's URL must hold no user or password: it is written down with each report");
+    throw new ArgumentError(
+      "the server's URL must hold no user or password: it is written down with each report",
+    );
   }
-  if (parsed.search || parsed.hash) throw new ArgumentError("the server's URL must have no query and no fragment");
+  if (parsed.search || parsed.hash)
+    throw new ArgumentError("the server's URL must have no query and no fragment");
   return parsed.href.replace(/\/+$/, "");
 }
 
 /** Return a ticket. Throws ArgumentError for what cannot be one. */
 function checkedTicket(ticket) {
   if (typeof ticket === "string" && TICKET.test(ticket)) return ticket;
-  throw new ArgumentError("a ticket must be 22 characters, a dot, and 22 more, from A-Z a-z 0-9 _ -");
+  throw new ArgumentError(
+    "a ticket must be 22 characters, a dot, and 22 more, from A-Z a-z 0-9 _ -",
+  );
 }
 
-/** The calls that a reporter makes of one server; `timeout` is the seconds that a whole request may take. */
+/**
+ * The calls that a reporter makes of one server; `timeout` is the seconds that a whole request may
+ * take.
+ */
 class Calls {
   constructor(url, { key = null, timeout, retries, fetch }) {
     Object.assign(this, { url, key, timeout, retries, fetch });
@@ -973,7 +1045,8 @@ class Calls {
 
   /** Return what GET /rounds/{id}/parameters answers. */
   parameters(reference) {
-    if (!isReference(reference)) throw new ArgumentError('a round must be named by its id, its name or "current"');
+    if (!isReference(reference))
+      throw new ArgumentError('a round must be named by its id, its name or "current"');
     return this.#call("GET", `/rounds/${reference}/parameters`, 200, {});
   }
 
@@ -1007,9 +1080,14 @@ class Calls {
       const asked = answer.headers ? retryAfter(answer.headers) : null;
       // An operator has to start the server anew: no retry is as patient as that.
       if (problem?.slug === "plugin-not-loaded" || !(await again(asked))) {
-        const what = answer.status === undefined ? "does not answer" : `answered ${answer.status} to`;
+        const what =
+          answer.status === undefined ? "does not answer" : `answered ${answer.status} to`;
         const why = problem?.message ?? answer.reason ?? "no reason given";
-        throw new UnansweredError(`${this.url} ${what} (${call}): ${why}`, answer.status ?? null, asked);
+        throw new UnansweredError(
+          `${this.url} ${what} (${call}): ${why}`,
+          answer.status ?? null,
+          asked,
+        );
       }
     }
   }
@@ -1024,19 +1102,26 @@ class Calls {
         headers: { Accept: "application/json, application/problem+json", ...headers },
         body,
         signal: end.signal,
-        // Neither reports nor keys go where the user did not send them; nothing ties reports together.
+        // Neither reports nor keys go where the user did not send them; nothing ties reports
+        // together.
         redirect: "manual",
         credentials: "omit",
         referrerPolicy: "no-referrer",
       });
       const { status, type } = response;
       if (type === "opaqueredirect" || (status >= 300 && status < 400 && status !== 304)) {
-        throw new InvalidAnswerError(`${method} ${path}: the server redirects; give the URL it redirects to`);
+        throw new InvalidAnswerError(
+          `${method} ${path}: the server redirects; give the URL it redirects to`,
+        );
       }
       return { status, headers: response.headers, text: await textOf(response) };
     } catch (error) {
       if (error instanceof InvalidAnswerError) throw error;
-      return { reason: end.signal.aborted ? `no whole answer in ${this.timeout} seconds` : String(error?.message) };
+      return {
+        reason: end.signal.aborted
+          ? `no whole answer in ${this.timeout} seconds`
+          : String(error?.message),
+      };
     } finally {
       clearTimeout(timer);
     }
@@ -1045,7 +1130,9 @@ class Calls {
   #warnIfReadable(secret) {
     const { protocol, hostname, host } = new URL(this.url);
     if (protocol === "http:" && !LOCAL.test(hostname)) {
-      console.warn(`the ${secret} goes to ${host} over plain http, where it can be read on the way: use https`);
+      console.warn(
+        `the ${secret} goes to ${host} over plain http, where it can be read on the way: use https`,
+      );
     }
   }
 }
@@ -1083,7 +1170,8 @@ function problemIn(answer) {
   const kind = (answer.headers.get("content-type") ?? "").split(";")[0].trim().toLowerCase();
   const body = kind === "application/problem+json" ? objectIn(answer) : null;
   if (!body) return null;
-  const text = (name) => (typeof body[name] === "string" && body[name] ? plain(body[name]) : undefined);
+  const text = (name) =>
+    typeof body[name] === "string" && body[name] ? plain(body[name]) : undefined;
   return new RefusedError({
     status: answer.status,
     title: text("title") ?? `the server refused (${answer.status})`,
@@ -1161,7 +1249,9 @@ function localStore() {
   };
 }
 
-/** Keep the ledger in memory: for tests and demonstrations, since the next page may report again. */
+/**
+ * Keep the ledger in memory: for tests and demonstrations, since the next page may report again.
+ */
 function memoryStore() {
   const texts = new Map();
   return {
@@ -1171,7 +1261,10 @@ function memoryStore() {
   };
 }
 
-/** Return a lock of this process: calls run one after another, those of one name and all others alike. */
+/**
+ * Return a lock of this process: calls run one after another, those of one name and all others
+ * alike.
+ */
 function queue() {
   let last = Promise.resolve();
   return (name, act) => {
@@ -1183,7 +1276,8 @@ function queue() {
 
 function webLock(name, act) {
   const locks = globalThis.navigator?.locks;
-  if (!locks) throw new LedgerError("this browser has no Web Locks, so that two pages could report at once");
+  if (!locks)
+    throw new LedgerError("this browser has no Web Locks, so that two pages could report at once");
   return locks.request(name, act);
 }
 
@@ -1219,7 +1313,8 @@ const NUMBER = /^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i;
 const REFUSED = "the report will never be counted, and its epsilon stays spent";
 const PENDING = "the report is written down, and the same one goes out when you report again";
 const KEEPS_TICKET =
-  "an earlier try under this ticket had no answer and may have been counted, so the report goes out under no other";
+  "an earlier try under this ticket had no answer and may have been counted, " +
+  "so the report goes out under no other";
 
 /**
  * Reports one user's value to a round, once.
@@ -1235,16 +1330,34 @@ class Reporter {
   #settings;
 
   constructor(server, round = "current", options = {}) {
-    const { ledger, maxEpsilon = MAX_EPSILON, key = null, ticket = null, timeout = 30, retries = new Retries() } = options;
+    const {
+      ledger,
+      maxEpsilon = MAX_EPSILON,
+      key = null,
+      ticket = null,
+      timeout = 30,
+      retries = new Retries(),
+    } = options;
     if (!(maxEpsilon > 0)) throw new ArgumentError("maxEpsilon must be above 0");
     if (!(timeout > 0)) throw new ArgumentError("timeout must be above 0");
     if (key !== null && !/^[!-~]([ -~]*[!-~])?$/.test(key)) {
       throw new ArgumentError("a key must be printable ASCII without spaces around it");
     }
-    if (!ledger && !globalThis.indexedDB) throw new ArgumentError("give a ledger: there is no browser here to keep one");
+    if (!ledger && !globalThis.indexedDB)
+      throw new ArgumentError("give a ledger: there is no browser here to keep one");
     this.#ledger = ledger ?? new Ledger(browserStore());
-    this.#options = { url: serverUrl(server), round, maxEpsilon, ticket: ticket === null ? null : checkedTicket(ticket), key };
-    this.#settings = { timeout, retries, fetch: options.fetch ?? ((...request) => globalThis.fetch(...request)) };
+    this.#options = {
+      url: serverUrl(server),
+      round,
+      maxEpsilon,
+      ticket: ticket === null ? null : checkedTicket(ticket),
+      key,
+    };
+    this.#settings = {
+      timeout,
+      retries,
+      fetch: options.fetch ?? ((...request) => globalThis.fetch(...request)),
+    };
   }
 
   /** The user's ledger. */
@@ -1259,18 +1372,23 @@ class Reporter {
   }
 
   /**
-   * Report a value: an item's label (always a string) or its index (always a number); in a round for
-   * numbers, GRR over the items "-1" and "1", the number itself. Return a receipt.
+   * Report a value: an item's label (always a string) or its index (always a number); in a round
+   * for numbers, GRR over the items "-1" and "1", the number itself. Return a receipt.
    *
    * If the round's report was made before and not answered, that one is sent again. Throws, having
-   * perturbed nothing, CallerError, LimitError, LedgerError and InconsistentRoundError; RefusedError,
-   * UnansweredError and InvalidAnswerError with a `note` of what became of the report.
+   * perturbed nothing, CallerError, LimitError, LedgerError and InconsistentRoundError;
+   * RefusedError, UnansweredError and InvalidAnswerError with a `note` of what became of the
+   * report.
    */
   async report(value) {
     const crypto = await systemCrypto();
     const round = await this.round();
     const { entry, isNew } = await this.#enter(round, value, crypto);
-    const { receipt, error } = await this.#deliver(entry, this.#options.ticket ?? entry.ticket, !isNew);
+    const { receipt, error } = await this.#deliver(
+      entry,
+      this.#options.ticket ?? entry.ticket,
+      !isNew,
+    );
     if (error) throw error;
     return receipt;
   }
@@ -1279,7 +1397,8 @@ class Reporter {
   async resume() {
     const receipts = [];
     for (const entry of await this.#ledger.entries()) {
-      if (entry.state === "pending") receipts.push((await this.#deliver(entry, entry.ticket, true)).receipt);
+      if (entry.state === "pending")
+        receipts.push((await this.#deliver(entry, entry.ticket, true)).receipt);
     }
     return receipts;
   }
@@ -1292,14 +1411,19 @@ class Reporter {
   async #enter(round, value, crypto) {
     const { maxEpsilon, ticket, url } = this.#options;
     if (round.epsilon > maxEpsilon) {
-      throw new EpsilonTooHighError(`the round asks for epsilon ${round.epsilon}, above your limit of ${maxEpsilon}`);
+      throw new EpsilonTooHighError(
+        `the round asks for epsilon ${round.epsilon}, above your limit of ${maxEpsilon}`,
+      );
     }
     const words = wordsFrom(crypto);
     const item = itemOf(round, value, words);
     if (round.canaries.includes(item)) {
-      throw new UnknownItemError("the value is a canary of the round, an item that nobody holds; nothing is sent");
+      throw new UnknownItemError(
+        "the value is a canary of the round, an item that nobody holds; nothing is sent",
+      );
     }
-    const seed = round.givenSeeds !== null && ticket !== null ? seedOfTicket(ticket, round.givenSeeds) : null;
+    const seed =
+      round.givenSeeds !== null && ticket !== null ? seedOfTicket(ticket, round.givenSeeds) : null;
     const { entry, isNew } = await this.#ledger.claim({
       round,
       serverUrl: url,
@@ -1317,10 +1441,14 @@ class Reporter {
       throw new InconsistentRoundError(`the report to this round was made for ${entry.serverUrl}`);
     }
     if (entry.state === "accepted") {
-      throw new AlreadyReportedError("this round has your report; a second would cost epsilon once more");
+      throw new AlreadyReportedError(
+        "this round has your report; a second would cost epsilon once more",
+      );
     }
     if (entry.state === "refused") {
-      throw new AlreadyReportedError(`the server refused your report to this round for good: ${entry.reason}`);
+      throw new AlreadyReportedError(
+        `the server refused your report to this round for good: ${entry.reason}`,
+      );
     }
     this.#checkAccess(round, ticket ?? entry.ticket);
     return { entry, isNew };
@@ -1328,13 +1456,21 @@ class Reporter {
 
   #checkAccess({ access }, ticket) {
     if (access === "ticket") {
-      if (ticket === null) throw new AccessError("this round takes reports with tickets alone: give one of its tickets", "ticket");
+      if (ticket === null)
+        throw new AccessError(
+          "this round takes reports with tickets alone: give one of its tickets",
+          "ticket",
+        );
     } else if (access === "key") {
       if (this.#options.key === null || this.#options.ticket !== null) {
-        throw new AccessError("this round takes reports with a report key alone: give a report key, and no ticket", "key");
+        throw new AccessError(
+          "this round takes reports with a report key alone: give a report key, and no ticket",
+          "key",
+        );
       }
     } else if (access === "open") {
-      if (this.#options.ticket !== null) throw new AccessError("this round takes no tickets: report without one", null);
+      if (this.#options.ticket !== null)
+        throw new AccessError("this round takes no tickets: report without one", null);
     } else {
       throw new AccessError(`this version knows no rounds of access '${plain(access)}'`, null);
     }
@@ -1342,30 +1478,57 @@ class Reporter {
 
   async #deliver(entry, ticket, resent) {
     const sent = ticket === null ? entry : await this.#ledger.beginTry(entry.roundId, ticket);
-    const receipt = { roundId: sent.roundId, roundName: sent.roundName, epsilon: sent.epsilon, state: "pending", resent };
+    const receipt = {
+      roundId: sent.roundId,
+      roundName: sent.roundName,
+      epsilon: sent.epsilon,
+      state: "pending",
+      resent,
+    };
     try {
       const packed = Uint8Array.from(sent.packed.match(/../g), (digits) => parseInt(digits, 16));
-      const answer = await this.#calls(sent.serverUrl).submit(sent.roundId, packed, sent.key, sent.ticket);
-      if (answer.accepted !== 1 || field.text(answer, "round") !== sent.roundId || typeof answer.duplicate !== "boolean") {
-        throw new InvalidAnswerError("the server answers for other reports than the one it was sent");
+      const answer = await this.#calls(sent.serverUrl).submit(
+        sent.roundId,
+        packed,
+        sent.key,
+        sent.ticket,
+      );
+      if (
+        answer.accepted !== 1 ||
+        field.text(answer, "round") !== sent.roundId ||
+        typeof answer.duplicate !== "boolean"
+      ) {
+        throw new InvalidAnswerError(
+          "the server answers for other reports than the one it was sent",
+        );
       }
       await this.#ledger.settle(sent.roundId, "accepted");
-      return { receipt: { ...receipt, state: "accepted", duplicate: answer.duplicate, reason: null } };
+      return {
+        receipt: { ...receipt, state: "accepted", duplicate: answer.duplicate, reason: null },
+      };
     } catch (error) {
-      if (!(error instanceof ServerError || error instanceof RefusedError || error instanceof UnansweredError)) throw error;
+      if (!(
+        error instanceof ServerError ||
+        error instanceof RefusedError ||
+        error instanceof UnansweredError
+      ))
+        throw error;
       const state = await this.#failed(sent, error);
       return { receipt: { ...receipt, state, duplicate: false, reason: error.message }, error };
     }
   }
 
-  /** Settle what the server will never take, leave all else pending; note on the error which it is. */
+  /**
+   * Settle what the server will never take, leave all else pending; note on the error which it is.
+   */
   async #failed(entry, error) {
     error.note = PENDING;
     if (!(error instanceof RefusedError)) return "pending";
     if (entry.ticket !== null && OF_TICKETS.includes(error.slug)) {
       if (!error.inDoubt) await this.#ledger.endTry(entry.roundId);
       const isBound = error.inDoubt || entry.openTries > 1; // the first is this one
-      const same = (await this.#ledger.seed(entry.roundId)) === null ? "" : " that picks the same seed";
+      const same =
+        (await this.#ledger.seed(entry.roundId)) === null ? "" : " that picks the same seed";
       error.note = isBound ? KEEPS_TICKET : `${PENDING} with another ticket${same}`;
     } else if (isFinal(error)) {
       await this.#ledger.settle(entry.roundId, "refused", error.message);
@@ -1398,7 +1561,9 @@ function itemOf(round, value, words) {
     throw new UnknownItemError(`the value is not one of the round's ${items.length} items`);
   }
   if (Number.isInteger(value) && value >= 0 && value < items.length) return value;
-  throw new UnknownItemError(`a value is an item's label, a string, or its index, an integer from 0 to ${items.length - 1}`);
+  throw new UnknownItemError(
+    `a value is an item's label, a string, or its index, an integer from 0 to ${items.length - 1}`,
+  );
 }
 
 return { MAX_EPSILON, Reporter };

@@ -1,4 +1,6 @@
-/** A client for browsers and Node: perturbs one user's value, writes the report down, and posts it. */
+/**
+ * A client for browsers and Node: perturbs one user's value, writes the report down, and posts it.
+ */
 
 /** The default limit of epsilon for one round. */
 export const MAX_EPSILON: 2;
@@ -37,9 +39,14 @@ export interface Entry {
   readonly openTries: number;
 }
 
-/** What this user has reported, written down before it is sent, and what that has cost in epsilon. */
+/**
+ * What this user has reported, written down before it is sent, and what that has cost in epsilon.
+ */
 export class Ledger {
-  /** `maxTotalEpsilon` limits the sum of epsilon over all rounds; Infinity lifts it. Throws ArgumentError. */
+  /**
+   * `maxTotalEpsilon` limits the sum of epsilon over all rounds; Infinity lifts it. Throws
+   * ArgumentError.
+   */
   constructor(store: Store, options?: { maxTotalEpsilon?: number });
   /** Every report. */
   entries(): Promise<readonly Entry[]>;
@@ -49,7 +56,10 @@ export class Ledger {
   seed(roundId: string): Promise<number | null>;
 }
 
-/** At most `attempts` sends, `longest` seconds between two, `total` seconds in all. Throws ArgumentError. */
+/**
+ * At most `attempts` sends, `longest` seconds between two, `total` seconds in all. Throws
+ * ArgumentError.
+ */
 export class Retries {
   constructor(options?: {
     attempts?: number;

@@ -65,9 +65,12 @@ async function locked(path, act) {
       await (await open(path, "wx", 0o600)).close();
       break;
     } catch (error) {
-      if (error.code !== "EEXIST") throw new LedgerError(`${path} cannot be made: ${error.message}`);
+      if (error.code !== "EEXIST")
+        throw new LedgerError(`${path} cannot be made: ${error.message}`);
       if (look === PATIENCE) {
-        throw new LedgerError(`another process holds the ledger; if none does, one was killed: delete ${path}`);
+        throw new LedgerError(
+          `another process holds the ledger; if none does, one was killed: delete ${path}`,
+        );
       }
       await new Promise((wake) => setTimeout(wake, WAIT));
     }

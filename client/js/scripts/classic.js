@@ -12,7 +12,11 @@ const IMPORT = /^(import|export) \{([^}]*)\} from "\.\/([^"]+)";\n/gm;
 const DECLARED = /^export (?:async function|function|class|const) (\w+)/gm;
 
 function names(list) {
-  return list.split(",").map((name) => name.trim()).filter(Boolean).join(", ");
+  return list
+    .split(",")
+    .map((name) => name.trim())
+    .filter(Boolean)
+    .join(", ");
 }
 
 function variable(path) {
@@ -30,7 +34,10 @@ function wrapped(path) {
   const { text, folder } = read(path);
   const exported = [...text.matchAll(DECLARED)].map(([, name]) => name);
   const body = text
-    .replace(IMPORT, (_, kind, list, from) => `const { ${names(list)} } = ${variable(folder + from)}Module;\n`)
+    .replace(
+      IMPORT,
+      (_, kind, list, from) => `const { ${names(list)} } = ${variable(folder + from)}Module;\n`,
+    )
     .replace(/^export /gm, "");
   return `const ${variable(path)}Module = (() => {\n${body}\nreturn { ${exported.join(", ")} };\n})();\n`;
 }
@@ -45,10 +52,14 @@ export function classic() {
   visit(ENTRY);
   const modules = paths.filter((path) => path !== ENTRY).map(wrapped);
   const faces = [...read(ENTRY).text.matchAll(IMPORT)];
-  const taken = faces.map(([, , list, from]) => `const { ${names(list)} } = ${variable(from)}Module;\n`);
+  const taken = faces.map(
+    ([, , list, from]) => `const { ${names(list)} } = ${variable(from)}Module;\n`,
+  );
   const all = faces.map(([, , list]) => names(list)).join(", ");
   const head = "// Made by scripts/classic.js of the modules in src/: change those.\n";
-  return `${head}globalThis.LDPRecover = (() => {\n"use strict";\n\n${modules.join("\n")}\n${taken.join("")}return Object.freeze({ ${all} });\n})();\n`;
+  const inside = `"use strict";\n\n${modules.join("\n")}\n${taken.join("")}`;
+  return `${head}globalThis.LDPRecover = (() => {\n${inside}return Object.freeze({ ${all} });\n})();\n`;
 }
 
-if (process.argv[1] && import.meta.url === new URL(`file://${process.argv[1]}`).href) writeFileSync(FILE, classic());
+if (process.argv[1] && import.meta.url === new URL(`file://${process.argv[1]}`).href)
+  writeFileSync(FILE, classic());

@@ -16,21 +16,30 @@ export function serverUrl(url) {
   } catch {
     throw new ArgumentError("the server's URL cannot be read");
   }
-  if (!/^https?:$/.test(parsed.protocol)) throw new ArgumentError("the server's URL must begin with http:// or https://");
+  if (!/^https?:$/.test(parsed.protocol))
+    throw new ArgumentError("the server's URL must begin with http:// or https://");
   if (parsed.username || parsed.password) {
-    throw new ArgumentError("the server's URL must hold no user or password: it is written down with each report");
+    throw new ArgumentError(
+      "the server's URL must hold no user or password: it is written down with each report",
+    );
   }
-  if (parsed.search || parsed.hash) throw new ArgumentError("the server's URL must have no query and no fragment");
+  if (parsed.search || parsed.hash)
+    throw new ArgumentError("the server's URL must have no query and no fragment");
   return parsed.href.replace(/\/+$/, "");
 }
 
 /** Return a ticket. Throws ArgumentError for what cannot be one. */
 export function checkedTicket(ticket) {
   if (typeof ticket === "string" && TICKET.test(ticket)) return ticket;
-  throw new ArgumentError("a ticket must be 22 characters, a dot, and 22 more, from A-Z a-z 0-9 _ -");
+  throw new ArgumentError(
+    "a ticket must be 22 characters, a dot, and 22 more, from A-Z a-z 0-9 _ -",
+  );
 }
 
-/** The calls that a reporter makes of one server; `timeout` is the seconds that a whole request may take. */
+/**
+ * The calls that a reporter makes of one server; `timeout` is the seconds that a whole request may
+ * take.
+ */
 export class Calls {
   constructor(url, { key = null, timeout, retries, fetch }) {
     Object.assign(this, { url, key, timeout, retries, fetch });
@@ -38,7 +47,8 @@ export class Calls {
 
   /** Return what GET /rounds/{id}/parameters answers. */
   parameters(reference) {
-    if (!isReference(reference)) throw new ArgumentError('a round must be named by its id, its name or "current"');
+    if (!isReference(reference))
+      throw new ArgumentError('a round must be named by its id, its name or "current"');
     return this.#call("GET", `/rounds/${reference}/parameters`, 200, {});
   }
 
@@ -72,9 +82,14 @@ export class Calls {
       const asked = answer.headers ? retryAfter(answer.headers) : null;
       // An operator has to start the server anew: no retry is as patient as that.
       if (problem?.slug === "plugin-not-loaded" || !(await again(asked))) {
-        const what = answer.status === undefined ? "does not answer" : `answered ${answer.status} to`;
+        const what =
+          answer.status === undefined ? "does not answer" : `answered ${answer.status} to`;
         const why = problem?.message ?? answer.reason ?? "no reason given";
-        throw new UnansweredError(`${this.url} ${what} (${call}): ${why}`, answer.status ?? null, asked);
+        throw new UnansweredError(
+          `${this.url} ${what} (${call}): ${why}`,
+          answer.status ?? null,
+          asked,
+        );
       }
     }
   }
@@ -89,19 +104,26 @@ export class Calls {
         headers: { Accept: "application/json, application/problem+json", ...headers },
         body,
         signal: end.signal,
-        // Neither reports nor keys go where the user did not send them; nothing ties reports together.
+        // Neither reports nor keys go where the user did not send them; nothing ties reports
+        // together.
         redirect: "manual",
         credentials: "omit",
         referrerPolicy: "no-referrer",
       });
       const { status, type } = response;
       if (type === "opaqueredirect" || (status >= 300 && status < 400 && status !== 304)) {
-        throw new InvalidAnswerError(`${method} ${path}: the server redirects; give the URL it redirects to`);
+        throw new InvalidAnswerError(
+          `${method} ${path}: the server redirects; give the URL it redirects to`,
+        );
       }
       return { status, headers: response.headers, text: await textOf(response) };
     } catch (error) {
       if (error instanceof InvalidAnswerError) throw error;
-      return { reason: end.signal.aborted ? `no whole answer in ${this.timeout} seconds` : String(error?.message) };
+      return {
+        reason: end.signal.aborted
+          ? `no whole answer in ${this.timeout} seconds`
+          : String(error?.message),
+      };
     } finally {
       clearTimeout(timer);
     }
@@ -110,7 +132,9 @@ export class Calls {
   #warnIfReadable(secret) {
     const { protocol, hostname, host } = new URL(this.url);
     if (protocol === "http:" && !LOCAL.test(hostname)) {
-      console.warn(`the ${secret} goes to ${host} over plain http, where it can be read on the way: use https`);
+      console.warn(
+        `the ${secret} goes to ${host} over plain http, where it can be read on the way: use https`,
+      );
     }
   }
 }
@@ -148,7 +172,8 @@ function problemIn(answer) {
   const kind = (answer.headers.get("content-type") ?? "").split(";")[0].trim().toLowerCase();
   const body = kind === "application/problem+json" ? objectIn(answer) : null;
   if (!body) return null;
-  const text = (name) => (typeof body[name] === "string" && body[name] ? plain(body[name]) : undefined);
+  const text = (name) =>
+    typeof body[name] === "string" && body[name] ? plain(body[name]) : undefined;
   return new RefusedError({
     status: answer.status,
     title: text("title") ?? `the server refused (${answer.status})`,

@@ -7,16 +7,16 @@
 //     │   ├── UnknownProtocolError    this client does not know the round's protocol
 //     │   ├── AccessError             the round wants a key or a ticket, or takes no ticket
 //     │   └── AlreadyReportedError    the ledger already holds the round's one report
-//     ├── LimitError                  your own privacy limits say no; nothing was perturbed or sent
+//     ├── LimitError                  your own privacy limits say no; nothing was sent
 //     │   ├── EpsilonTooHighError     the round's epsilon is above your limit for one round
 //     │   ├── EpsilonSpentError       all rounds together would be above your total
-//     │   └── SecondSeedError         your ticket picks another seed than your first one of the round
-//     ├── LedgerError                 this device: the ledger cannot be read, trusted or written
+//     │   └── SecondSeedError         your ticket picks another seed than your first one
+//     ├── LedgerError                 this device: the ledger cannot be read or written
 //     ├── RefusedError                the server understood and said no; it names its reason
 //     ├── ServerError                 the server, or something that answers in its place
 //     │   ├── InvalidAnswerError      an answer that does not fit the interface
 //     │   └── InconsistentRoundError  parameters of a round that contradict each other
-//     └── UnansweredError             the network, or a server that is down or too busy: try again later
+//     └── UnansweredError             the network, or a server that is down: try again later
 //
 // Messages never hold a user's value: they may end up in logs, and a value must not leave its user.
 
@@ -86,8 +86,9 @@ export class RefusedError extends ClientError {
   static errorName = "RefusedError";
 
   /**
-   * A problem (RFC 9457): HTTP status, title, detail or null, type, index of the bad report or null.
-   * `inDoubt` says that an earlier try was not answered for good, so that it may have been taken.
+   * A problem (RFC 9457): HTTP status, title, detail or null, type, index of the bad report or
+   * null. `inDoubt` says that an earlier try was not answered for good, so that it may have been
+   * taken.
    */
   constructor({ status, title, detail = null, type = "about:blank", position = null }) {
     const where = position === null ? "" : ` (report ${position})`;
@@ -120,7 +121,8 @@ export class UnansweredError extends ClientError {
 
   /**
    * `status` is that of the last answer (408, 429 or 5xx), null if none came; `retryAfter` the
-   * seconds the server asked to wait, or null. Sending the same bytes again under the same key is safe.
+   * seconds the server asked to wait, or null. Sending the same bytes again under the same key is
+   * safe.
    */
   constructor(message, status = null, retryAfter = null) {
     super(message);

@@ -27,7 +27,7 @@ export const MAX_TOTAL_EPSILON = 4;
 
 const NAME = "ldprecover-ledger";
 const FORM = 1;
-const DIGITS = 30; // after the point, of epsilons that are added: a double from 0.01 to 10 has fewer
+const DIGITS = 30; // after the point, of epsilons that are added: no double from 0.01 on has more
 
 export class Ledger {
   #store;
@@ -70,10 +70,13 @@ export class Ledger {
     return this.#transact(async (book, save) => {
       const found = book.reports[round.id];
       if (!found) this.#checkTotal(book, round.epsilon);
-      if (seed !== null && (!found || found.state === "pending")) await holdSeed(book, round.id, seed, save);
+      if (seed !== null && (!found || found.state === "pending"))
+        await holdSeed(book, round.id, seed, save);
       if (found) {
         if (found.digest === round.digest) return { entry: found, isNew: false };
-        throw new InconsistentRoundError("the round had other parameters when it was first reported to");
+        throw new InconsistentRoundError(
+          "the round had other parameters when it was first reported to",
+        );
       }
       const entry = {
         roundId: round.id,
@@ -95,8 +98,8 @@ export class Ledger {
   }
 
   /**
-   * Write down that a try under a ticket goes out; return the entry as it must go out: under another
-   * ticket than before only if no try is open.
+   * Write down that a try under a ticket goes out; return the entry as it must go out: under
+   * another ticket than before only if no try is open.
    */
   beginTry(roundId, ticket) {
     return this.#change(roundId, (entry) => {
@@ -121,7 +124,8 @@ export class Ledger {
   #change(roundId, change) {
     return this.#transact(async (book, save) => {
       const entry = book.reports[roundId];
-      if (!entry) throw new LedgerError("the ledger has lost a report: it was changed by something else");
+      if (!entry)
+        throw new LedgerError("the ledger has lost a report: it was changed by something else");
       if (entry.state === "pending") {
         change(entry);
         await save();
@@ -134,7 +138,8 @@ export class Ledger {
     const sum = total(book) + decimal(epsilon);
     if (this.#limit !== Infinity && sum > decimal(this.#limit)) {
       throw new EpsilonSpentError(
-        `epsilon ${epsilon} would take the total of this ledger to ${Number(sum) / 10 ** DIGITS}, above its limit of ${this.#limit}`,
+        `epsilon ${epsilon} would take the total of this ledger to ${Number(sum) / 10 ** DIGITS}, ` +
+          `above its limit of ${this.#limit}`,
       );
     }
   }
@@ -176,8 +181,8 @@ async function holdSeed(book, roundId, seed, save) {
     await save();
   } else if (held !== seed) {
     throw new SecondSeedError(
-      "this ticket picks another seed than your first one for this round, and a value under two seeds tells more " +
-        "of it: report with the first ticket, or one that picks the same seed",
+      "this ticket picks another seed than your first one for this round, and a value under two " +
+        "seeds tells more of it: report with the first ticket, or one that picks the same seed",
     );
   }
 }
@@ -206,7 +211,10 @@ function total(book) {
   return Object.values(book.reports).reduce((sum, entry) => sum + decimal(entry.epsilon), 0n);
 }
 
-/** Return a number as it was written, in units of 10^-30: forty times 0.1 is 4, and not a little more. */
+/**
+ * Return a number as it was written, in units of 10^-30: forty times 0.1 is 4, and not a little
+ * more.
+ */
 function decimal(value) {
   const [digits, power = "0"] = String(value).split("e");
   const [whole, fraction = ""] = digits.split(".");

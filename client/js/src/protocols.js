@@ -1,9 +1,10 @@
 // The frequency oracles: their probabilities, their thresholds, and how an item becomes a report.
 //
-// Each takes the parameters of a round: epsilon, the number of items d, the protocol's own parameter
-// and, to perturb, the thresholds. `perturb` takes also an item's index, a source of words and, where
-// seeds are given, the ticket's seed; it returns the packed report. Words are taken in the order that
-// tests/vectors/README.md says, so that the same words make the same report in every language.
+// Each takes the parameters of a round: epsilon, the number of items d, the protocol's own
+// parameter and, to perturb, the thresholds. `perturb` takes also an item's index, a source of
+// words and, where seeds are given, the ticket's seed; it returns the packed report. Words are
+// taken in the order that tests/vectors/README.md says, so that the same words make the same report
+// in every language.
 import { bucketOf } from "./hashing.js";
 import { flipThreshold, holdThreshold, keepThreshold } from "./thresholds.js";
 import { below } from "./words.js";
@@ -107,7 +108,10 @@ const hr = {
 /** The protocols by the name that a round states. */
 export const PROTOCOLS = new Map(Object.entries({ grr, oue, olh, sue, ss, hr }));
 
-/** Return the item of a round for numbers, GRR over "-1" and "1", that x becomes: 1 with probability (1+x)/2. */
+/**
+ * Return the item of a round for numbers, GRR over "-1" and "1", that x becomes: 1 with probability
+ * (1+x)/2.
+ */
 export function roundNumber(x, words) {
   const [word] = words(1);
   return Number(word >> 11n) * 2 ** -53 < (1 + x) / 2 ? 1 : 0;
@@ -125,7 +129,9 @@ function isOdd(bits) {
   return odd;
 }
 
-/** Set item's bit of a packed row, which is bit i % 8 of byte i / 8, to one or zero; return the row. */
+/**
+ * Set item's bit of a packed row, which is bit i % 8 of byte i / 8, to one or zero; return the row.
+ */
 function setBit(row, item, one) {
   row[item >> 3] = (row[item >> 3] & ~(1 << (item & 7))) | (Number(one) << (item & 7));
   return row;
@@ -176,7 +182,7 @@ function rowOf(ones, d) {
   const view = new DataView(new ArrayBuffer(8 * ones.length));
   ones.forEach((bits, lane) => view.setBigUint64(8 * lane, bits, true));
   const row = new Uint8Array(view.buffer, 0, Math.ceil(d / 8));
-  if (d % 8) row[row.length - 1] &= (1 << d % 8) - 1;
+  if (d % 8) row[row.length - 1] &= (1 << (d % 8)) - 1;
   return row.slice();
 }
 
@@ -189,7 +195,9 @@ function rowOf(ones, d) {
 function otherItems(d, item, count, words) {
   for (;;) {
     const drawn = words(Math.ceil(d / 2));
-    const keys = Uint32Array.from({ length: d }, (_, i) => Number((drawn[i >> 1] >> (i & 1 ? 32n : 0n)) & 0xffffffffn));
+    const keys = Uint32Array.from({ length: d }, (_, i) =>
+      Number((drawn[i >> 1] >> (i & 1 ? 32n : 0n)) & 0xffffffffn),
+    );
     keys[item] = 0xffffffff;
     const ordered = keys.slice().sort();
     const isTie = count > 0 && count < d - 1 && ordered[count - 1] === ordered[count];

@@ -30,7 +30,8 @@ const NUMBER = /^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i;
 const REFUSED = "the report will never be counted, and its epsilon stays spent";
 const PENDING = "the report is written down, and the same one goes out when you report again";
 const KEEPS_TICKET =
-  "an earlier try under this ticket had no answer and may have been counted, so the report goes out under no other";
+  "an earlier try under this ticket had no answer and may have been counted, " +
+  "so the report goes out under no other";
 
 /**
  * Reports one user's value to a round, once.
@@ -46,16 +47,34 @@ export class Reporter {
   #settings;
 
   constructor(server, round = "current", options = {}) {
-    const { ledger, maxEpsilon = MAX_EPSILON, key = null, ticket = null, timeout = 30, retries = new Retries() } = options;
+    const {
+      ledger,
+      maxEpsilon = MAX_EPSILON,
+      key = null,
+      ticket = null,
+      timeout = 30,
+      retries = new Retries(),
+    } = options;
     if (!(maxEpsilon > 0)) throw new ArgumentError("maxEpsilon must be above 0");
     if (!(timeout > 0)) throw new ArgumentError("timeout must be above 0");
     if (key !== null && !/^[!-~]([ -~]*[!-~])?$/.test(key)) {
       throw new ArgumentError("a key must be printable ASCII without spaces around it");
     }
-    if (!ledger && !globalThis.indexedDB) throw new ArgumentError("give a ledger: there is no browser here to keep one");
+    if (!ledger && !globalThis.indexedDB)
+      throw new ArgumentError("give a ledger: there is no browser here to keep one");
     this.#ledger = ledger ?? new Ledger(browserStore());
-    this.#options = { url: serverUrl(server), round, maxEpsilon, ticket: ticket === null ? null : checkedTicket(ticket), key };
-    this.#settings = { timeout, retries, fetch: options.fetch ?? ((...request) => globalThis.fetch(...request)) };
+    this.#options = {
+      url: serverUrl(server),
+      round,
+      maxEpsilon,
+      ticket: ticket === null ? null : checkedTicket(ticket),
+      key,
+    };
+    this.#settings = {
+      timeout,
+      retries,
+      fetch: options.fetch ?? ((...request) => globalThis.fetch(...request)),
+    };
   }
 
   /** The user's ledger. */
@@ -70,18 +89,23 @@ export class Reporter {
   }
 
   /**
-   * Report a value: an item's label (always a string) or its index (always a number); in a round for
-   * numbers, GRR over the items "-1" and "1", the number itself. Return a receipt.
+   * Report a value: an item's label (always a string) or its index (always a number); in a round
+   * for numbers, GRR over the items "-1" and "1", the number itself. Return a receipt.
    *
    * If the round's report was made before and not answered, that one is sent again. Throws, having
-   * perturbed nothing, CallerError, LimitError, LedgerError and InconsistentRoundError; RefusedError,
-   * UnansweredError and InvalidAnswerError with a `note` of what became of the report.
+   * perturbed nothing, CallerError, LimitError, LedgerError and InconsistentRoundError;
+   * RefusedError, UnansweredError and InvalidAnswerError with a `note` of what became of the
+   * report.
    */
   async report(value) {
     const crypto = await systemCrypto();
     const round = await this.round();
     const { entry, isNew } = await this.#enter(round, value, crypto);
-    const { receipt, error } = await this.#deliver(entry, this.#options.ticket ?? entry.ticket, !isNew);
+    const { receipt, error } = await this.#deliver(
+      entry,
+      this.#options.ticket ?? entry.ticket,
+      !isNew,
+    );
     if (error) throw error;
     return receipt;
   }
@@ -90,7 +114,8 @@ export class Reporter {
   async resume() {
     const receipts = [];
     for (const entry of await this.#ledger.entries()) {
-      if (entry.state === "pending") receipts.push((await this.#deliver(entry, entry.ticket, true)).receipt);
+      if (entry.state === "pending")
+        receipts.push((await this.#deliver(entry, entry.ticket, true)).receipt);
     }
     return receipts;
   }
@@ -103,14 +128,19 @@ export class Reporter {
   async #enter(round, value, crypto) {
     const { maxEpsilon, ticket, url } = this.#options;
     if (round.epsilon > maxEpsilon) {
-      throw new EpsilonTooHighError(`the round asks for epsilon ${round.epsilon}, above your limit of ${maxEpsilon}`);
+      throw new EpsilonTooHighError(
+        `the round asks for epsilon ${round.epsilon}, above your limit of ${maxEpsilon}`,
+      );
     }
     const words = wordsFrom(crypto);
     const item = itemOf(round, value, words);
     if (round.canaries.includes(item)) {
-      throw new UnknownItemError("the value is a canary of the round, an item that nobody holds; nothing is sent");
+      throw new UnknownItemError(
+        "the value is a canary of the round, an item that nobody holds; nothing is sent",
+      );
     }
-    const seed = round.givenSeeds !== null && ticket !== null ? seedOfTicket(ticket, round.givenSeeds) : null;
+    const seed =
+      round.givenSeeds !== null && ticket !== null ? seedOfTicket(ticket, round.givenSeeds) : null;
     const { entry, isNew } = await this.#ledger.claim({
       round,
       serverUrl: url,
@@ -128,10 +158,14 @@ export class Reporter {
       throw new InconsistentRoundError(`the report to this round was made for ${entry.serverUrl}`);
     }
     if (entry.state === "accepted") {
-      throw new AlreadyReportedError("this round has your report; a second would cost epsilon once more");
+      throw new AlreadyReportedError(
+        "this round has your report; a second would cost epsilon once more",
+      );
     }
     if (entry.state === "refused") {
-      throw new AlreadyReportedError(`the server refused your report to this round for good: ${entry.reason}`);
+      throw new AlreadyReportedError(
+        `the server refused your report to this round for good: ${entry.reason}`,
+      );
     }
     this.#checkAccess(round, ticket ?? entry.ticket);
     return { entry, isNew };
@@ -139,13 +173,21 @@ export class Reporter {
 
   #checkAccess({ access }, ticket) {
     if (access === "ticket") {
-      if (ticket === null) throw new AccessError("this round takes reports with tickets alone: give one of its tickets", "ticket");
+      if (ticket === null)
+        throw new AccessError(
+          "this round takes reports with tickets alone: give one of its tickets",
+          "ticket",
+        );
     } else if (access === "key") {
       if (this.#options.key === null || this.#options.ticket !== null) {
-        throw new AccessError("this round takes reports with a report key alone: give a report key, and no ticket", "key");
+        throw new AccessError(
+          "this round takes reports with a report key alone: give a report key, and no ticket",
+          "key",
+        );
       }
     } else if (access === "open") {
-      if (this.#options.ticket !== null) throw new AccessError("this round takes no tickets: report without one", null);
+      if (this.#options.ticket !== null)
+        throw new AccessError("this round takes no tickets: report without one", null);
     } else {
       throw new AccessError(`this version knows no rounds of access '${plain(access)}'`, null);
     }
@@ -153,30 +195,57 @@ export class Reporter {
 
   async #deliver(entry, ticket, resent) {
     const sent = ticket === null ? entry : await this.#ledger.beginTry(entry.roundId, ticket);
-    const receipt = { roundId: sent.roundId, roundName: sent.roundName, epsilon: sent.epsilon, state: "pending", resent };
+    const receipt = {
+      roundId: sent.roundId,
+      roundName: sent.roundName,
+      epsilon: sent.epsilon,
+      state: "pending",
+      resent,
+    };
     try {
       const packed = Uint8Array.from(sent.packed.match(/../g), (digits) => parseInt(digits, 16));
-      const answer = await this.#calls(sent.serverUrl).submit(sent.roundId, packed, sent.key, sent.ticket);
-      if (answer.accepted !== 1 || field.text(answer, "round") !== sent.roundId || typeof answer.duplicate !== "boolean") {
-        throw new InvalidAnswerError("the server answers for other reports than the one it was sent");
+      const answer = await this.#calls(sent.serverUrl).submit(
+        sent.roundId,
+        packed,
+        sent.key,
+        sent.ticket,
+      );
+      if (
+        answer.accepted !== 1 ||
+        field.text(answer, "round") !== sent.roundId ||
+        typeof answer.duplicate !== "boolean"
+      ) {
+        throw new InvalidAnswerError(
+          "the server answers for other reports than the one it was sent",
+        );
       }
       await this.#ledger.settle(sent.roundId, "accepted");
-      return { receipt: { ...receipt, state: "accepted", duplicate: answer.duplicate, reason: null } };
+      return {
+        receipt: { ...receipt, state: "accepted", duplicate: answer.duplicate, reason: null },
+      };
     } catch (error) {
-      if (!(error instanceof ServerError || error instanceof RefusedError || error instanceof UnansweredError)) throw error;
+      if (!(
+        error instanceof ServerError ||
+        error instanceof RefusedError ||
+        error instanceof UnansweredError
+      ))
+        throw error;
       const state = await this.#failed(sent, error);
       return { receipt: { ...receipt, state, duplicate: false, reason: error.message }, error };
     }
   }
 
-  /** Settle what the server will never take, leave all else pending; note on the error which it is. */
+  /**
+   * Settle what the server will never take, leave all else pending; note on the error which it is.
+   */
   async #failed(entry, error) {
     error.note = PENDING;
     if (!(error instanceof RefusedError)) return "pending";
     if (entry.ticket !== null && OF_TICKETS.includes(error.slug)) {
       if (!error.inDoubt) await this.#ledger.endTry(entry.roundId);
       const isBound = error.inDoubt || entry.openTries > 1; // the first is this one
-      const same = (await this.#ledger.seed(entry.roundId)) === null ? "" : " that picks the same seed";
+      const same =
+        (await this.#ledger.seed(entry.roundId)) === null ? "" : " that picks the same seed";
       error.note = isBound ? KEEPS_TICKET : `${PENDING} with another ticket${same}`;
     } else if (isFinal(error)) {
       await this.#ledger.settle(entry.roundId, "refused", error.message);
@@ -209,5 +278,7 @@ function itemOf(round, value, words) {
     throw new UnknownItemError(`the value is not one of the round's ${items.length} items`);
   }
   if (Number.isInteger(value) && value >= 0 && value < items.length) return value;
-  throw new UnknownItemError(`a value is an item's label, a string, or its index, an integer from 0 to ${items.length - 1}`);
+  throw new UnknownItemError(
+    `a value is an item's label, a string, or its index, an integer from 0 to ${items.length - 1}`,
+  );
 }

@@ -1,14 +1,19 @@
-// When to send again, and when to give up: exponential back-off with full jitter, Retry-After honoured.
+// When to send again, and when to give up: exponential back-off with full jitter, Retry-After
+// honoured.
 import { ArgumentError } from "./errors.js";
 
 const PERMANENT = new Set([501, 505]);
 
 /** Tell whether an answer says "not now": 408, 429 or 5xx, but what a server can never do. */
 export function isPassing(status) {
-  return status === 408 || status === 429 || (status >= 500 && status < 600 && !PERMANENT.has(status));
+  return (
+    status === 408 || status === 429 || (status >= 500 && status < 600 && !PERMANENT.has(status))
+  );
 }
 
-/** Tell whether a passing answer says that nothing was done: 408, too slowly sent, or 429, too many. */
+/**
+ * Tell whether a passing answer says that nothing was done: 408, too slowly sent, or 429, too many.
+ */
 export function neverTaken(status) {
   return status === 408 || status === 429;
 }
@@ -18,7 +23,8 @@ export function retryAfter(headers, now = Date.now()) {
   const value = headers.get("retry-after")?.trim();
   if (!value) return null;
   if (/^[0-9]+$/.test(value)) return Number(value);
-  // A date counts from the answer's own, where a page may see that, so that the clock need not be right.
+  // A date counts from the answer's own, where a page may see that, so that the clock need not be
+  // right.
   const seconds = (Date.parse(value) - (Date.parse(headers.get("date") ?? "") || now)) / 1000;
   return Number.isNaN(seconds) ? null : Math.max(0, seconds);
 }
@@ -38,14 +44,19 @@ export class Retries {
     clock = () => performance.now() / 1000,
     draw = Math.random,
   } = {}) {
-    if (!(Number.isInteger(attempts) && attempts >= 1)) throw new ArgumentError("attempts must be at least 1");
+    if (!(Number.isInteger(attempts) && attempts >= 1))
+      throw new ArgumentError("attempts must be at least 1");
     for (const [name, seconds] of Object.entries({ base, longest, total })) {
-      if (!(seconds >= 0 && seconds < Infinity)) throw new ArgumentError(`${name} must be a number of seconds, 0 or more`);
+      if (!(seconds >= 0 && seconds < Infinity))
+        throw new ArgumentError(`${name} must be a number of seconds, 0 or more`);
     }
     Object.assign(this, { attempts, base, longest, total, sleep, clock, draw });
   }
 
-  /** Return the retries of one request: asked after each failure, whether to send again once the wait is over. */
+  /**
+   * Return the retries of one request: asked after each failure, whether to send again once the
+   * wait is over.
+   */
   begin() {
     const start = this.clock();
     let failures = 0;

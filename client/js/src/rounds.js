@@ -21,7 +21,10 @@ export function plain(text) {
   return text.length > 300 ? `${shown}\u2026` : shown;
 }
 
-/** Return a field of an answer that must be text, a finite number, or a safe integer of at least `least`. */
+/**
+ * Return a field of an answer that must be text, a finite number, or a safe integer of at least
+ * `least`.
+ */
 export const field = {
   text(body, name) {
     if (typeof body[name] === "string" && body[name]) return body[name];
@@ -37,11 +40,15 @@ export const field = {
   },
 };
 
-/** Return the round that GET /rounds/{id}/parameters states. Throws ServerError and UnknownProtocolError. */
+/**
+ * Return the round that GET /rounds/{id}/parameters states. Throws ServerError and
+ * UnknownProtocolError.
+ */
 export async function readRound(body, crypto) {
   const name = field.text(body, "protocol");
   const protocol = PROTOCOLS.get(name);
-  if (!protocol) throw new UnknownProtocolError(`protocol '${plain(name)}' is not known to this client`);
+  if (!protocol)
+    throw new UnknownProtocolError(`protocol '${plain(name)}' is not known to this client`);
   const items = labels(body);
   const round = {
     id: field.text(body, "id"),
@@ -57,8 +64,10 @@ export async function readRound(body, crypto) {
     access: field.text({ access: "open", ...body }, "access"),
     digest: field.text(body, "digest"),
   };
-  if (!isReference(round.id)) throw new InvalidAnswerError("id must be letters, digits and . _ ~ -");
-  if (typeof round.quarantine !== "boolean") throw new InvalidAnswerError("quarantine must be true or false");
+  if (!isReference(round.id))
+    throw new InvalidAnswerError("id must be letters, digits and . _ ~ -");
+  if (typeof round.quarantine !== "boolean")
+    throw new InvalidAnswerError("quarantine must be true or false");
   checkRanges(round, protocol);
   round.thresholds = protocol.thresholds(round);
   checkChances(body, round, protocol);
@@ -70,12 +79,13 @@ export async function readRound(body, crypto) {
 
 /** Return SHA-256 in hex over what matters of a round: parameters.json in tests/vectors pins it. */
 export async function digestOf(round, crypto) {
-  const parts = [text(round.protocol + "\0"), number("setFloat64", round.epsilon), u4(round.own ?? 0, round.d)];
+  const parts = [text(`${round.protocol}\0`), f8(round.epsilon), u4(round.own ?? 0, round.d)];
   for (const label of round.items) {
     const utf8 = text(label);
     parts.push(u4(utf8.length), utf8);
   }
-  if (round.canaries.length) parts.push(text("canaries\0"), u4(round.canaries.length, ...round.canaries));
+  if (round.canaries.length)
+    parts.push(text("canaries\0"), u4(round.canaries.length, ...round.canaries));
   if (round.quarantine) parts.push(text("quarantine\0"));
   if (round.givenSeeds !== null) parts.push(text("given_seeds\0"), u4(round.givenSeeds));
   const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
@@ -97,16 +107,19 @@ function labels(body) {
   if (!Array.isArray(items) || !items.every((label) => typeof label === "string")) {
     throw new InvalidAnswerError("items must be an array of strings");
   }
-  if (items.length < 2 || items.length > MAX_ITEMS) inconsistent(`${items.length} items, not 2 to ${MAX_ITEMS}`);
+  if (items.length < 2 || items.length > MAX_ITEMS)
+    inconsistent(`${items.length} items, not 2 to ${MAX_ITEMS}`);
   if (new Set(items).size !== items.length) inconsistent("items that are not distinct");
   // A lone surrogate would be hashed as another character.
-  if (items.some((label) => !label || /\p{Cs}/u.test(label))) inconsistent("an item that is no text");
+  if (items.some((label) => !label || /\p{Cs}/u.test(label)))
+    inconsistent("an item that is no text");
   return items;
 }
 
 function ownParameter(body, protocol, name) {
   for (const other of OWN) {
-    if (other !== protocol.own && body[other] != null) inconsistent(`a ${other}, which ${name} has not`);
+    if (other !== protocol.own && body[other] != null)
+      inconsistent(`a ${other}, which ${name} has not`);
   }
   // A client never computes it: both sides take what the round states.
   return protocol.own ? field.integer(body, protocol.own, 0) : null;
@@ -114,7 +127,10 @@ function ownParameter(body, protocol, name) {
 
 function canaries(body, d) {
   const found = body.canaries ?? [];
-  if (!Array.isArray(found) || !found.every((item) => Number.isInteger(item) && item >= 0 && item < d)) {
+  if (
+    !Array.isArray(found) ||
+    !found.every((item) => Number.isInteger(item) && item >= 0 && item < d)
+  ) {
     throw new InvalidAnswerError("canaries must be an array of item indices");
   }
   return found;
@@ -131,7 +147,9 @@ function checkRanges({ protocol: name, epsilon, d, own, givenSeeds: m, access },
   const [low, high] = protocol.seeds;
   if (m < low || m > high) inconsistent(`${m} given seeds, not ${low} to ${high}`);
   if (access !== "ticket") {
-    throw new InconsistentRoundError("the round gives seeds, which tickets pick, and takes reports without");
+    throw new InconsistentRoundError(
+      "the round gives seeds, which tickets pick, and takes reports without",
+    );
   }
 }
 
@@ -150,7 +168,9 @@ function checkChances(body, round, protocol) {
   for (const [name, threshold] of Object.entries(round.thresholds)) {
     // There is one that keeps epsilon and differs from p or q by no more than rounding.
     if (name in stated && stated[name] !== String(threshold)) {
-      throw new InconsistentRoundError(`the round states another threshold ${name} than ${threshold}`);
+      throw new InconsistentRoundError(
+        `the round states another threshold ${name} than ${threshold}`,
+      );
     }
   }
 }
@@ -163,9 +183,9 @@ function text(characters) {
   return new TextEncoder().encode(characters);
 }
 
-function number(setter, value) {
+function f8(value) {
   const view = new DataView(new ArrayBuffer(8));
-  view[setter](0, value, true);
+  view.setFloat64(0, value, true);
   return new Uint8Array(view.buffer);
 }
 

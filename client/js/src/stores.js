@@ -53,7 +53,9 @@ export function localStore() {
   };
 }
 
-/** Keep the ledger in memory: for tests and demonstrations, since the next page may report again. */
+/**
+ * Keep the ledger in memory: for tests and demonstrations, since the next page may report again.
+ */
 export function memoryStore() {
   const texts = new Map();
   return {
@@ -63,7 +65,10 @@ export function memoryStore() {
   };
 }
 
-/** Return a lock of this process: calls run one after another, those of one name and all others alike. */
+/**
+ * Return a lock of this process: calls run one after another, those of one name and all others
+ * alike.
+ */
 export function queue() {
   let last = Promise.resolve();
   return (name, act) => {
@@ -75,7 +80,8 @@ export function queue() {
 
 function webLock(name, act) {
   const locks = globalThis.navigator?.locks;
-  if (!locks) throw new LedgerError("this browser has no Web Locks, so that two pages could report at once");
+  if (!locks)
+    throw new LedgerError("this browser has no Web Locks, so that two pages could report at once");
   return locks.request(name, act);
 }
 

@@ -41,7 +41,10 @@ export function flipThreshold(epsilon) {
   return (WORDS * ONE + sum - 1n) / sum;
 }
 
-/** Return the largest t with t(d-k)/((2^64-t)k) <= e^epsilon: below it a set of k of d items holds the user's. */
+/**
+ * Return the largest t with t(d-k)/((2^64-t)k) <= e^epsilon: below it a set of k of d items holds
+ * the user's.
+ */
 export function holdThreshold(epsilon, d, k) {
   const e = BigInt(k) * expBelow(epsilon);
   return (WORDS * e) / (e + BigInt(d - k) * ONE);

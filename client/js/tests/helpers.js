@@ -30,7 +30,10 @@ export function given(words) {
   return [take, () => left.length];
 }
 
-/** Return what a server states of a round, right in itself; `fields` change it before the digest is made. */
+/**
+ * Return what a server states of a round, right in itself; `fields` change it before the digest is
+ * made.
+ */
 export async function statedRound(fields = {}) {
   const body = {
     id: "R1",
@@ -46,13 +49,41 @@ export async function statedRound(fields = {}) {
     access: "open",
     ...fields,
   };
-  const { protocol, epsilon, items, hash_range, subset_size, given_seeds: givenSeeds, canaries, quarantine } = body;
-  const round = { protocol, epsilon, items, d: items.length, own: hash_range ?? subset_size, givenSeeds, canaries, quarantine };
+  const {
+    protocol,
+    epsilon,
+    items,
+    hash_range,
+    subset_size,
+    given_seeds: givenSeeds,
+    canaries,
+    quarantine,
+  } = body;
+  const round = {
+    protocol,
+    epsilon,
+    items,
+    d: items.length,
+    own: hash_range ?? subset_size,
+    givenSeeds,
+    canaries,
+    quarantine,
+  };
   const [p, q] = PROTOCOLS.get(protocol).chances(round);
   const thresholds = Object.fromEntries(
-    Object.entries(PROTOCOLS.get(protocol).thresholds(round)).map(([name, value]) => [name, String(value)]),
+    Object.entries(PROTOCOLS.get(protocol).thresholds(round)).map(([name, value]) => [
+      name,
+      String(value),
+    ]),
   );
-  return { ...body, p, q, thresholds, digest: await digestOf(round, await systemCrypto()), ...changesAfter(fields) };
+  return {
+    ...body,
+    p,
+    q,
+    thresholds,
+    digest: await digestOf(round, await systemCrypto()),
+    ...changesAfter(fields),
+  };
 }
 
 function changesAfter(fields) {
@@ -61,7 +92,12 @@ function changesAfter(fields) {
 }
 
 export function problem(status, slug, headers = {}) {
-  const body = { type: `/docs/errors#${slug}`, title: slug.replaceAll("-", " "), status, detail: "because" };
+  const body = {
+    type: `/docs/errors#${slug}`,
+    title: slug.replaceAll("-", " "),
+    status,
+    detail: "because",
+  };
   return new Response(JSON.stringify(body), {
     status,
     headers: { "Content-Type": "application/problem+json", ...headers },
@@ -89,7 +125,11 @@ export class Collector {
   fetch = async (url, request) => {
     const path = url.slice(this.url.length);
     if (path.endsWith("/parameters")) return Response.json(this.round);
-    const post = { url, key: request.headers["Idempotency-Key"], authorization: request.headers.Authorization };
+    const post = {
+      url,
+      key: request.headers["Idempotency-Key"],
+      authorization: request.headers.Authorization,
+    };
     this.posts.push({ ...post, body: hex(request.body) });
     const send = () => this.#take(this.posts.at(-1));
     const fault = this.faults.shift();

@@ -10,17 +10,30 @@ test("what fails to be written down is not sent", async () => {
   const forgetful = { ...memoryStore(), set: () => undefined };
   for (const store of [full, forgetful]) {
     const collector = await Collector.of({});
-    await assert.rejects(collector.reporter({ ledger: new Ledger(store) }).report("a"), LedgerError);
+    await assert.rejects(
+      collector.reporter({ ledger: new Ledger(store) }).report("a"),
+      LedgerError,
+    );
     assert.equal(collector.posts.length, 0);
   }
 });
 
 test("what is kept and is no ledger of this version is left as it is", async () => {
-  for (const text of ["", "{", "null", "[]", '{"form": 2, "reports": {}, "seeds": {}}', '{"form": 1}']) {
+  for (const text of [
+    "",
+    "{",
+    "null",
+    "[]",
+    '{"form": 2, "reports": {}, "seeds": {}}',
+    '{"form": 1}',
+  ]) {
     const store = memoryStore();
     store.set("ldprecover-ledger", text);
     const collector = await Collector.of({});
-    await assert.rejects(collector.reporter({ ledger: new Ledger(store) }).report("a"), LedgerError);
+    await assert.rejects(
+      collector.reporter({ ledger: new Ledger(store) }).report("a"),
+      LedgerError,
+    );
     assert.equal(store.get("ldprecover-ledger"), text);
     assert.equal(collector.posts.length, 0);
   }
@@ -30,12 +43,18 @@ test("a ledger outlives its page", async () => {
   const store = memoryStore();
   const collector = await Collector.of({});
   await collector.reporter({ ledger: new Ledger(store) }).report("a");
-  await assert.rejects(collector.reporter({ ledger: new Ledger(store) }).report("a"), /has your report/);
+  await assert.rejects(
+    collector.reporter({ ledger: new Ledger(store) }).report("a"),
+    /has your report/,
+  );
 });
 
 test("neither the value nor its index is in the ledger", async () => {
   const store = memoryStore();
-  const collector = await Collector.of({ protocol: "oue", items: ["a quite secret label", "b", "c", "d"] });
+  const collector = await Collector.of({
+    protocol: "oue",
+    items: ["a quite secret label", "b", "c", "d"],
+  });
   await collector.reporter({ ledger: new Ledger(store) }).report("a quite secret label");
   const text = store.get("ldprecover-ledger");
   assert.doesNotMatch(text, /secret/);
@@ -68,7 +87,10 @@ test("a seed is written down before the value is perturbed", async () => {
   const stopped = () => {
     throw new RangeError("stopped");
   };
-  await assert.rejects(ledger.claim({ round, serverUrl: "u", key: "k", seed: 7, perturb: stopped }), LedgerError);
+  await assert.rejects(
+    ledger.claim({ round, serverUrl: "u", key: "k", seed: 7, perturb: stopped }),
+    LedgerError,
+  );
   assert.equal(await ledger.seed("R1"), 7);
   assert.deepEqual(await ledger.entries(), []);
 });

@@ -23,9 +23,15 @@ test("a file keeps the ledger for the next process, and only its user can read i
   const path = join(folder, "kept.json");
   const collector = await Collector.of({});
   await collector.reporter({ ledger: new Ledger(fileStore(path)) }).report("a");
-  await assert.rejects(collector.reporter({ ledger: new Ledger(fileStore(path)) }).report("a"), /has your report/);
+  await assert.rejects(
+    collector.reporter({ ledger: new Ledger(fileStore(path)) }).report("a"),
+    /has your report/,
+  );
   assert.equal(statSync(path).mode & 0o777, 0o600);
-  assert.deepEqual(readdirSync(folder).filter((name) => name !== "kept.json"), []);
+  assert.deepEqual(
+    readdirSync(folder).filter((name) => name !== "kept.json"),
+    [],
+  );
 });
 
 test("processes that report at once make one report", async () => {
@@ -50,5 +56,8 @@ test("a file that is no ledger is left as it is", async () => {
 });
 
 test("a folder that is not there is a LedgerError", async () => {
-  await assert.rejects(new Ledger(fileStore(join(folder, "none", "x.json"))).entries(), LedgerError);
+  await assert.rejects(
+    new Ledger(fileStore(join(folder, "none", "x.json"))).entries(),
+    LedgerError,
+  );
 });

@@ -1,8 +1,9 @@
-// Reports as it is told on standard input, and says what became of it: for tests against a real server.
+// Reports as it is told on standard input, and says what became of it: for tests against a real
+// server.
 //
 // {"url": …, "round": …, "values": […], "key": …, "tickets": […], "file": …, "loses": n}: each value
-// has a user of its own, unless they share the ledger in `file`; `loses` answers to submissions never
-// arrive.
+// has a user of its own, unless they share the ledger in `file`; `loses` answers to submissions
+// never arrive.
 import { Ledger, Reporter, Retries, memoryStore } from "../ldprecover.js";
 import { fileStore } from "../node.js";
 
@@ -22,9 +23,18 @@ async function losing(address, request) {
 
 const said = [];
 for (const [i, value] of values.entries()) {
-  const ledger = new Ledger(file === null ? memoryStore() : fileStore(file), { maxTotalEpsilon: Infinity });
+  const ledger = new Ledger(file === null ? memoryStore() : fileStore(file), {
+    maxTotalEpsilon: Infinity,
+  });
   const retries = new Retries({ attempts: 2, base: 0 });
-  const options = { ledger, key, ticket: tickets[i] ?? null, maxEpsilon: 10, retries, fetch: losing };
+  const options = {
+    ledger,
+    key,
+    ticket: tickets[i] ?? null,
+    maxEpsilon: 10,
+    retries,
+    fetch: losing,
+  };
   try {
     said.push(await new Reporter(url, round, options).report(value));
   } catch (error) {

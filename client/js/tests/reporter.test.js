@@ -1,4 +1,5 @@
-// A value is perturbed once, written down before it is sent, and the same report goes out until it is answered.
+// A value is perturbed once, written down before it is sent, and the same report goes out until it
+// is answered.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -37,7 +38,8 @@ test("a report is accepted once, and every further one is refused", async () => 
     duplicate: false,
     reason: null,
   });
-  for (const value of ["b", "a", 2]) await assert.rejects(reporter.report(value), AlreadyReportedError);
+  for (const value of ["b", "a", 2])
+    await assert.rejects(reporter.report(value), AlreadyReportedError);
   assert.equal(collector.posts.length, 1);
   assert.equal(collector.stored.size, 1);
   assert.match(collector.posts[0].key, /^[0-9a-f]{32}$/);
@@ -48,7 +50,10 @@ test("after a lost answer the same bytes go out under the same key, in the call 
   const collector = await Collector.of({ protocol: "olh", hash_range: 4 });
   collector.faults = [answerLost, answerLost, answerLost];
   const ledger = new Ledger(memoryStore());
-  const error = await collector.reporter({ ledger }).report("a").catch((caught) => caught);
+  const error = await collector
+    .reporter({ ledger })
+    .report("a")
+    .catch((caught) => caught);
   assert.ok(error instanceof UnansweredError);
   assert.match(error.note, /written down/);
   const receipt = await collector.reporter({ ledger }).report("d"); // another page; its value is not looked at
@@ -64,7 +69,10 @@ test("the report is written down before it is sent", async () => {
   collector.faults = [
     async (send) => {
       const [entry] = await new Ledger(store).entries();
-      assert.deepEqual([entry.state, entry.packed, entry.key], ["pending", collector.posts[0].body, collector.posts[0].key]);
+      assert.deepEqual(
+        [entry.state, entry.packed, entry.key],
+        ["pending", collector.posts[0].body, collector.posts[0].key],
+      );
       return send();
     },
   ];
@@ -75,7 +83,10 @@ test("the report is written down before it is sent", async () => {
 test("two calls at once make one report", async () => {
   const collector = await Collector.of({ protocol: "oue" });
   const ledger = new Ledger(memoryStore());
-  await Promise.allSettled([collector.reporter({ ledger }).report("a"), collector.reporter({ ledger }).report("b")]);
+  await Promise.allSettled([
+    collector.reporter({ ledger }).report("a"),
+    collector.reporter({ ledger }).report("b"),
+  ]);
   assert.equal(collector.stored.size, 1);
   assert.equal((await ledger.entries()).length, 1);
 });
@@ -87,8 +98,15 @@ test("resume sends what is pending to the server it was made for, and no key to 
   await assert.rejects(collector.reporter({ ledger }).report("a"), UnansweredError);
   const elsewhere = { ledger, url: "https://elsewhere.test", key: "a report key" };
   const receipts = await collector.reporter(elsewhere).resume();
-  assert.deepEqual(receipts.map(({ state, resent }) => [state, resent]), [["accepted", true]]);
-  assert.ok(collector.posts.every(({ url, authorization }) => url.startsWith(collector.url) && !authorization));
+  assert.deepEqual(
+    receipts.map(({ state, resent }) => [state, resent]),
+    [["accepted", true]],
+  );
+  assert.ok(
+    collector.posts.every(
+      ({ url, authorization }) => url.startsWith(collector.url) && !authorization,
+    ),
+  );
   assert.deepEqual(await collector.reporter(elsewhere).resume(), []);
 });
 
@@ -106,7 +124,10 @@ test("a report made for one server is not sent to another that claims its round"
 test("a value that is no item, or a canary, is not sent and not repeated in the message", async () => {
   const collector = await Collector.of({ canaries: [3] });
   for (const value of ["secret", 7, -1, 1.5, true, null, undefined, "d", 3, "1"]) {
-    const error = await collector.reporter().report(value).catch((caught) => caught);
+    const error = await collector
+      .reporter()
+      .report(value)
+      .catch((caught) => caught);
     assert.ok(error instanceof UnknownItemError, String(value));
     assert.doesNotMatch(error.message, /secret/);
   }
@@ -114,7 +135,16 @@ test("a value that is no item, or a canary, is not sent and not repeated in the 
 });
 
 test("in a round for numbers the value is a number from -1 to 1", async () => {
-  for (const [value, isRight] of [[0.3, true], ["-0.5", true], [1, true], [1.01, false], ["x", false], [NaN, false], ["", false], [true, false]]) {
+  for (const [value, isRight] of [
+    [0.3, true],
+    ["-0.5", true],
+    [1, true],
+    [1.01, false],
+    ["x", false],
+    [NaN, false],
+    ["", false],
+    [true, false],
+  ]) {
     const collector = await Collector.of({ items: ["-1", "1"] });
     const reported = collector.reporter().report(value);
     if (isRight) assert.equal((await reported).state, "accepted");
@@ -149,7 +179,11 @@ test("a final refusal is written down, and the report never sent again", async (
 });
 
 test("what another key or URL may mend stays pending", async () => {
-  for (const refusal of [() => problem(401, "unauthorized"), () => problem(404, "not-found"), () => new Response("?", { status: 404 })]) {
+  for (const refusal of [
+    () => problem(401, "unauthorized"),
+    () => problem(404, "not-found"),
+    () => new Response("?", { status: 404 }),
+  ]) {
     const collector = await Collector.of({});
     collector.faults = [refusal];
     const reporter = collector.reporter();
@@ -160,7 +194,13 @@ test("what another key or URL may mend stays pending", async () => {
 });
 
 test("an answer for other reports does not settle this one", async () => {
-  for (const body of [{ round: "R1", accepted: 2, duplicate: false }, { round: "R2", accepted: 1, duplicate: false }, { round: "R1", accepted: 1 }, [], "no"]) {
+  for (const body of [
+    { round: "R1", accepted: 2, duplicate: false },
+    { round: "R2", accepted: 1, duplicate: false },
+    { round: "R1", accepted: 1 },
+    [],
+    "no",
+  ]) {
     const collector = await Collector.of({});
     collector.faults = [() => Response.json(body, { status: 202 })];
     const reporter = collector.reporter();
@@ -171,7 +211,9 @@ test("an answer for other reports does not settle this one", async () => {
 
 test("a redirect is not followed", async () => {
   const collector = await Collector.of({});
-  collector.faults = [() => new Response(null, { status: 307, headers: { Location: "https://elsewhere.test" } })];
+  collector.faults = [
+    () => new Response(null, { status: 307, headers: { Location: "https://elsewhere.test" } }),
+  ];
   await assert.rejects(collector.reporter().report("a"), /redirects/);
 });
 
@@ -195,7 +237,10 @@ test("a report goes over to another ticket only while nothing is in doubt", asyn
   const collector = await Collector.of({ access: "ticket" });
   collector.tickets.add(OTHER);
   const ledger = new Ledger(memoryStore());
-  const error = await collector.reporter({ ledger, ticket: TICKET }).report("a").catch((caught) => caught);
+  const error = await collector
+    .reporter({ ledger, ticket: TICKET })
+    .report("a")
+    .catch((caught) => caught);
   assert.equal(error.slug, "invalid-ticket");
   assert.match(error.note, /another ticket/);
   assert.equal((await collector.reporter({ ledger, ticket: OTHER }).report("a")).state, "accepted");
@@ -222,14 +267,24 @@ test("a refusal after a lost answer keeps the ticket as well", async () => {
 });
 
 test("where seeds are given the ticket's seed is in the report, and the only one of the round", async () => {
-  const collector = await Collector.of({ protocol: "olh", hash_range: 4, given_seeds: 64, access: "ticket" });
+  const collector = await Collector.of({
+    protocol: "olh",
+    hash_range: 4,
+    given_seeds: 64,
+    access: "ticket",
+  });
   collector.tickets.add(OTHER);
   assert.notEqual(seedOfTicket(TICKET, 64), seedOfTicket(OTHER, 64));
   assert.equal(seedOfTicket(TICKET, 64), hashItem(0, 0));
   const ledger = new Ledger(memoryStore());
-  const error = await collector.reporter({ ledger, ticket: TICKET }).report("a").catch((caught) => caught);
+  const error = await collector
+    .reporter({ ledger, ticket: TICKET })
+    .report("a")
+    .catch((caught) => caught);
   assert.match(error.note, /picks the same seed/);
-  const sent = new DataView(Uint8Array.from(collector.posts[0].body.match(/../g), (x) => parseInt(x, 16)).buffer);
+  const sent = new DataView(
+    Uint8Array.from(collector.posts[0].body.match(/../g), (x) => parseInt(x, 16)).buffer,
+  );
   assert.equal(sent.getUint32(0, true), seedOfTicket(TICKET, 64));
   assert.equal(await ledger.seed("R1"), seedOfTicket(TICKET, 64));
   await assert.rejects(collector.reporter({ ledger, ticket: OTHER }).report("a"), SecondSeedError);
@@ -245,10 +300,25 @@ test("the key goes in Authorization", async () => {
 test("what cannot be meant is refused when the reporter is made", () => {
   const ledger = new Ledger(memoryStore());
   const make = (server, options) => () => new Reporter(server, "current", { ledger, ...options });
-  for (const server of ["", "a.test", "ftp://a.test", "https://a:b@a.test", "https://a.test/?x", "https://a.test/#x"]) {
+  for (const server of [
+    "",
+    "a.test",
+    "ftp://a.test",
+    "https://a:b@a.test",
+    "https://a.test/?x",
+    "https://a.test/#x",
+  ]) {
     assert.throws(make(server), ArgumentError);
   }
-  for (const options of [{ maxEpsilon: 0 }, { maxEpsilon: NaN }, { timeout: 0 }, { ticket: "x" }, { key: " k" }, { key: "" }, { key: "é" }]) {
+  for (const options of [
+    { maxEpsilon: 0 },
+    { maxEpsilon: NaN },
+    { timeout: 0 },
+    { ticket: "x" },
+    { key: " k" },
+    { key: "" },
+    { key: "é" },
+  ]) {
     assert.throws(make("https://a.test", options), ArgumentError);
   }
   assert.throws(() => new Reporter("https://a.test"), /give a ledger/); // in Node, where no browser keeps one

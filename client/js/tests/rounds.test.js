@@ -17,7 +17,10 @@ async function read(fields, changes = {}) {
 test("a right round of each protocol is taken", async () => {
   for (const protocol of PROTOCOLS.keys()) {
     const round = await read({ protocol, ...OWN[protocol] });
-    assert.deepEqual([round.protocol, round.d, round.own], [protocol, 4, Object.values(OWN[protocol] ?? { own: null })[0]]);
+    assert.deepEqual(
+      [round.protocol, round.d, round.own],
+      [protocol, 4, Object.values(OWN[protocol] ?? { own: null })[0]],
+    );
   }
   await read({ protocol: "olh", hash_range: 4, given_seeds: 64, access: "ticket" });
   await read({ canaries: [2, 3] });
@@ -53,14 +56,21 @@ test("a round that contradicts itself is refused", async () => {
     [{ thresholds: { keep_below: String(BigInt(thresholds.keep_below) - 1n) } }, /keep_below/],
     [{ thresholds: { keep_below: Number(thresholds.keep_below) } }, /keep_below/],
   ]) {
-    await assert.rejects(read({}, changes), (error) => error instanceof InconsistentRoundError && words.test(error.message), words);
+    await assert.rejects(
+      read({}, changes),
+      (error) => error instanceof InconsistentRoundError && words.test(error.message),
+      words,
+    );
   }
   const olh = { protocol: "olh", hash_range: 4 };
   await assert.rejects(read(olh, { hash_range: 5 }), /states p/);
   await assert.rejects(read(olh, { hash_range: 1 }), InconsistentRoundError);
   await assert.rejects(read({ ...olh, given_seeds: 63, access: "ticket" }), InconsistentRoundError);
   await assert.rejects(read({ ...olh, given_seeds: 64, access: "open" }), /takes reports without/);
-  await assert.rejects(read({ protocol: "ss", subset_size: 2 }, { subset_size: 4 }), InconsistentRoundError);
+  await assert.rejects(
+    read({ protocol: "ss", subset_size: 2 }, { subset_size: 4 }),
+    InconsistentRoundError,
+  );
 });
 
 test("what is missing or of another type is named", async () => {
@@ -86,7 +96,10 @@ test("what is missing or of another type is named", async () => {
     assert.ok(error instanceof InvalidAnswerError, `${name}: ${error}`);
     assert.match(error.message, new RegExp(name));
   }
-  await assert.rejects(read({ protocol: "olh", hash_range: 4 }, { hash_range: null }), InvalidAnswerError);
+  await assert.rejects(
+    read({ protocol: "olh", hash_range: 4 }, { hash_range: null }),
+    InvalidAnswerError,
+  );
 });
 
 test("an unknown protocol is refused by its name, and nothing is sent", async () => {

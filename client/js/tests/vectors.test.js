@@ -24,7 +24,8 @@ test("the seed that a ticket picks", () => {
 test("thresholds, to the last unit", () => {
   for (const { epsilon, values, domain_size, subset_size, ...found } of cases("thresholds.json")) {
     if (values) assert.equal(String(keepThreshold(epsilon, values)), found.keep_below);
-    else if (subset_size) assert.equal(String(holdThreshold(epsilon, domain_size, subset_size)), found.hold_below);
+    else if (subset_size)
+      assert.equal(String(holdThreshold(epsilon, domain_size, subset_size)), found.hold_below);
     else if (found.turn_below) assert.equal(String(flipThreshold(epsilon / 2)), found.turn_below);
     else assert.equal(String(flipThreshold(epsilon)), found.flip_below);
   }
@@ -53,7 +54,12 @@ test("random words make the same report as in every other client, and no more wo
   const seen = new Set();
   for (const fields of cases("reports.json")) {
     const [words, left] = given(fields.words);
-    const packed = PROTOCOLS.get(fields.protocol).perturb(parametersOf(fields), fields.item, words, fields.seed);
+    const packed = PROTOCOLS.get(fields.protocol).perturb(
+      parametersOf(fields),
+      fields.item,
+      words,
+      fields.seed,
+    );
     assert.equal(hex(packed), fields.packed, JSON.stringify(fields));
     assert.equal(left(), 0);
     seen.add(fields.protocol);
