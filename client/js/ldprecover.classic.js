@@ -1295,7 +1295,7 @@ return { browserStore, localStore, memoryStore, queue };
 const reporterModule = (() => {
 // One user's report of one value: perturbed once, written down, sent until it is answered.
 const { Calls, checkedTicket, serverUrl } = callsModule;
-const { AccessError, AlreadyReportedError, ArgumentError, ClientError, EpsilonTooHighError, InconsistentRoundError, InvalidAnswerError, RefusedError, ServerError, UnansweredError, UnknownItemError } = errorsModule;
+const { AccessError, AlreadyReportedError, ArgumentError, EpsilonTooHighError, InconsistentRoundError, InvalidAnswerError, RefusedError, ServerError, UnansweredError, UnknownItemError } = errorsModule;
 const { seedOfTicket } = hashingModule;
 const { Ledger } = ledgerModule;
 const { PROTOCOLS, roundNumber } = protocolsModule;

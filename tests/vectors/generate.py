@@ -247,10 +247,10 @@ def flipped(d: int, below: int, word: Words) -> list[int]:
     left = [[i for i in range(64) if lane[i] == below >> 56] for lane in numbers]  # neither below nor above as yet
     result = [[int(number < below >> 56) for number in lane] for lane in numbers]
     while any(left):
-        for lane, waiting in enumerate(left):
+        for bits_of_lane, waiting in zip(result, left, strict=True):
             if waiting:  # one of each lane in turn; 56 bits more, at the top of a word
-                result[lane][waiting.pop(0)] = int(word() >> 8 < below & (1 << 56) - 1)
-    return [bit for lane in result for bit in lane][:d]
+                bits_of_lane[waiting.pop(0)] = int(word() >> 8 < below & (1 << 56) - 1)
+    return [bit for bits_of_lane in result for bit in bits_of_lane][:d]
 
 
 def subset(d: int, item: int, count: int, word: Words) -> list[int]:
@@ -298,6 +298,7 @@ def drawn(
 def reports() -> dict[str, Any]:
     top = (1 << 64) - 1
     cases = []
+    edges: tuple[tuple[int | str], ...] = (0,), (top,)
     settings: list[tuple[str, float, int, int | None, int, int | None, list[int | str]]] = [
         *(("grr", 1.0, 5, None, item, None, []) for item in (0, 2, 4)),
         ("grr", 0.5, 2, None, 1, None, []),
@@ -318,7 +319,7 @@ def reports() -> dict[str, Any]:
         ("olh", 1.0, 6, 4, 2, listed_seed(9), []),
         ("olh", 1.0, 6, 4, 2, listed_seed(9), [top]),
         *(("ss", 1.0, 9, k, 4, None, []) for k in (1, 3, 8)),
-        *(("ss", 1.0, 9, k, 8, None, [word]) for k in (1, 3, 8) for word in (0, top)),
+        *(("ss", 1.0, 9, k, 8, None, list(edge)) for k in (1, 3, 8) for edge in edges),
         ("ss", 0.5, 4, 2, 0, None, [0, 7 << 32, 7 << 32 | 7]),  # three equal keys: drawn again
         ("ss", 0.5, 2, 1, 1, None, []),
         *(("hr", 1.0, d, None, d - 1, None, []) for d in (2, 3, 4, 40, 100_000)),

@@ -8,7 +8,7 @@ const HERE = new URL("../", import.meta.url);
 const ENTRY = "ldprecover.js";
 const FILE = new URL("ldprecover.classic.js", HERE);
 
-const IMPORT = /^(import|export) \{([^}]*)\} from "\.\/([^"]+)";\n/gm;
+const IMPORT = /^(?:import|export) \{([^}]*)\} from "\.\/([^"]+)";\n/gm;
 const DECLARED = /^export (?:async function|function|class|const) (\w+)/gm;
 
 function names(list) {
@@ -27,7 +27,7 @@ function variable(path) {
 function read(path) {
   const text = readFileSync(new URL(path, HERE), "utf8");
   const folder = path.includes("/") ? path.slice(0, path.lastIndexOf("/") + 1) : "";
-  return { text, imports: [...text.matchAll(IMPORT)].map(([, , , from]) => folder + from), folder };
+  return { text, imports: [...text.matchAll(IMPORT)].map(([, , from]) => folder + from), folder };
 }
 
 function wrapped(path) {
@@ -36,7 +36,7 @@ function wrapped(path) {
   const body = text
     .replace(
       IMPORT,
-      (_, kind, list, from) => `const { ${names(list)} } = ${variable(folder + from)}Module;\n`,
+      (_, list, from) => `const { ${names(list)} } = ${variable(folder + from)}Module;\n`,
     )
     .replace(/^export /gm, "");
   return `const ${variable(path)}Module = (() => {\n${body}\nreturn { ${exported.join(", ")} };\n})();\n`;
@@ -53,9 +53,9 @@ export function classic() {
   const modules = paths.filter((path) => path !== ENTRY).map(wrapped);
   const faces = [...read(ENTRY).text.matchAll(IMPORT)];
   const taken = faces.map(
-    ([, , list, from]) => `const { ${names(list)} } = ${variable(from)}Module;\n`,
+    ([, list, from]) => `const { ${names(list)} } = ${variable(from)}Module;\n`,
   );
-  const all = faces.map(([, , list]) => names(list)).join(", ");
+  const all = faces.map(([, list]) => names(list)).join(", ");
   const head = "// Made by scripts/classic.js of the modules in src/: change those.\n";
   const inside = `"use strict";\n\n${modules.join("\n")}\n${taken.join("")}`;
   return `${head}globalThis.LDPRecover = (() => {\n${inside}return Object.freeze({ ${all} });\n})();\n`;

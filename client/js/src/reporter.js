@@ -4,7 +4,6 @@ import {
   AccessError,
   AlreadyReportedError,
   ArgumentError,
-  ClientError,
   EpsilonTooHighError,
   InconsistentRoundError,
   InvalidAnswerError,
