@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, TypedDict
 
-from ldprecover import ParameterError, RoundExport, RoundParameters
+from ldprecover import FrequencyOracle, ParameterError, RoundExport, RoundParameters
 from ldprecover.protocols import PROTOCOLS, own_parameters
 from ldprecover.quarantine import Quarantined
 from ldprecover_client.errors import InconsistentRoundError, InvalidAnswerError, RefusedError, UnknownProtocolError
@@ -228,7 +228,10 @@ def read_version(answer: Answer) -> dict[str, Any]:
 
 def read_round(answer: Answer) -> Round:
     """Read GET /rounds/{id}/parameters."""
-    return Round(**_immutable(_object(answer)))
+    body = _object(answer)
+    round_ = Round(**_immutable(body))
+    _check_thresholds(body, round_.parameters.oracle)
+    return round_
 
 
 def read_status(answer: Answer) -> RoundStatus:
@@ -431,6 +434,23 @@ def _immutable(body: dict[str, Any]) -> dict[str, Any]:
     except ParameterError as error:
         raise InconsistentRoundError(f"no round can have these parameters: {_plain(str(error))}") from None
     return {"parameters": parameters, "p": _number(body, "p"), "q": _number(body, "q"), **_stated(body)}
+
+
+def _check_thresholds(body: dict[str, Any], oracle: FrequencyOracle) -> None:
+    """Raise InconsistentRoundError where a round states other thresholds than its protocol has.
+
+    Nobody draws by them here; but clients that do would perturb by other rules. A server that does
+    not know of them states none.
+    """
+    stated = body.get("thresholds", {})
+    if not isinstance(stated, dict):
+        raise InvalidAnswerError("thresholds must be an object")
+    for name, right in oracle.thresholds.items():
+        if stated.get(name, str(right)) != str(right):
+            raise InconsistentRoundError(
+                f"the round states another threshold {name} than {right}, which {oracle.protocol} has with its "
+                "parameters"
+            )
 
 
 def _own(body: dict[str, Any]) -> dict[str, int | None]:

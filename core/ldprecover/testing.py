@@ -64,6 +64,7 @@ def check_parameters(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     assert oracle.parameter is None or oracle.own[oracle.parameter] == oracle.parameter_value
     default = oracle.default_parameter(oracle.epsilon, oracle.domain_size)
     assert (default is None) == (oracle.parameter is None)
+    assert all(name.isidentifier() and 0 < word < 1 << 64 for name, word in oracle.thresholds.items())
     json.dumps(oracle.forms.example)
     assert oracle.forms.json.endswith(".")
     assert oracle.forms.packed.endswith(".")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldprecover import RoundParameters
+from ldprecover import OLH, RoundParameters
 from ldprecover.protocols import PROTOCOLS, own_parameters
 from ldprecover.quarantine import Quarantined
 from ldprecover_client import (
@@ -30,6 +30,8 @@ from ldprecover_client.answers import (
     read_tickets,
     read_version,
 )
+
+KEEP = OLH(0.5, 3, 3).thresholds["keep_below"]
 
 
 def answer(body, status=200, content_type="application/json"):
@@ -178,11 +180,20 @@ def test_what_is_no_json_object_is_refused_in_words(content):
         ({"protocol": "oue"}, "hash_range"),
         ({"hash_range": 1}, "hash_range"),
         ({"hash_range": 1 << 40}, "hash_range"),
+        ({"thresholds": {"keep_below": str(KEEP + 1)}}, "another threshold keep_below"),
+        ({"thresholds": {"keep_below": KEEP}}, "another threshold keep_below"),
     ],
 )
 def test_a_round_that_contradicts_itself_is_refused(changes, words):
     with pytest.raises(InconsistentRoundError, match=words):
         read_round(answer(a_round(**changes)))
+
+
+@pytest.mark.parametrize(
+    "stated", [{}, {"keep_below": str(KEEP)}, {"keep_below": str(KEEP), "of_a_later_version": "1"}]
+)
+def test_a_round_may_state_its_thresholds(stated):
+    assert read_round(answer(a_round(thresholds=stated))).parameters.oracle.thresholds == {"keep_below": KEEP}
 
 
 def test_a_round_of_a_protocol_that_is_not_loaded_is_refused_by_its_name():
@@ -198,6 +209,7 @@ def test_a_round_of_a_protocol_that_is_not_loaded_is_refused_by_its_name():
         ({"p": None}, "p must"),
         ({"q": 10**400}, "q must"),
         ({"hash_range": None}, "hash_range"),
+        ({"thresholds": ["1"]}, "thresholds must be an object"),
         ({"hash_range": 3.0}, "hash_range"),
         ({"items": "abc"}, "items"),
         ({"items": ["a", 2]}, "items"),

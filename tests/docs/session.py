@@ -61,6 +61,8 @@ class Session:
             where = f"{self.page.name}, line {block.line}"
             if block.language == "python":
                 self._run_python(block, where)
+            elif block.language == "javascript":
+                self._run_javascript(block, where)
             elif block.language in ("console", "bash"):
                 self._run_console(block, where)
             elif block.language == "json":
@@ -81,8 +83,18 @@ class Session:
 
     def _run_python(self, block: Block, where: str) -> None:
         self._expect_success(where)
-        code = block.text.replace(_ELSEWHERE, self.server.url)
-        ended = self._started([sys.executable, "-c", code])
+        self._run([sys.executable, "-c"], block, where)
+
+    def _run_javascript(self, block: Block, where: str) -> None:
+        self._expect_success(where)
+        modules = self.folder / "node_modules"
+        modules.mkdir(exist_ok=True)
+        if not (modules / "ldprecover").exists():
+            (modules / "ldprecover").symlink_to(ROOT / "client" / "js")
+        self._run(["node", "--input-type=module", "-e"], block, where)
+
+    def _run(self, interpreter: list[str], block: Block, where: str) -> None:
+        ended = self._started([*interpreter, block.text.replace(_ELSEWHERE, self.server.url)])
         assert ended.returncode == 0, f"{where}: {ended.stderr}"
         self._printed = ended.stdout
 
@@ -153,6 +165,7 @@ def matches(shown: Any, got: Any) -> bool:
     return type(shown) is type(got) and bool(shown == got)
 
 
-def has_tools() -> bool:
-    """Tell whether a page's commands can be run here."""
-    return bool(shutil.which("bash") and shutil.which("curl"))
+def has_tools(page: Page | None = None) -> bool:
+    """Tell whether the commands of pages, and a page's own, can be run here."""
+    is_javascript = page is not None and any(block.language == "javascript" for block in page.blocks)
+    return all(map(shutil.which, ["bash", "curl", *(["node"] if is_javascript else [])]))

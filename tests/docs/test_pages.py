@@ -16,7 +16,10 @@ from ldprecover_server import Settings
 
 MORE_PAGES = [
     *(Page(ROOT / name) for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")),
-    *(Page(ROOT / path) for path in ("client/ldprecover_client/data/README.md", "tests/vectors/README.md")),
+    *(
+        Page(ROOT / path)
+        for path in ("client/js/README.md", "client/ldprecover_client/data/README.md", "tests/vectors/README.md")
+    ),
     *map(Page, sorted((ROOT / "docs" / "decisions").glob("*.md"))),
 ]
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

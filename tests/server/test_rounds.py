@@ -330,7 +330,9 @@ def test_the_parameters_are_the_immutable_part_with_a_digest_anyone_can_recomput
     opened = server.open_round(oracle.protocol, oracle.epsilon, items=labels)
     parameters = server.http.get(f"/rounds/{opened['id']}/parameters").json()
     mutable = ("state", "n", "quarantined", "opened_at", "closed_at")
-    assert parameters == {name: value for name, value in opened.items() if name not in mutable}
+    thresholds = {name: str(value) for name, value in oracle.thresholds.items()}
+    immutable = {name: value for name, value in opened.items() if name not in mutable}
+    assert parameters == immutable | {"thresholds": thresholds}
     told = RoundParameters(
         parameters["protocol"], parameters["epsilon"], tuple(parameters["items"]), parameters["hash_range"]
     )

@@ -204,6 +204,167 @@ def thresholds() -> dict[str, Any]:
     }
 
 
+class Words:
+    """Words from a counter: the given ones first, then SHA-256 of the name and a number. Says which were taken."""
+
+    def __init__(self, name: str, first: list[int]) -> None:
+        self._name, self._first = name, first
+        self.taken: list[int] = []
+
+    def __call__(self) -> int:
+        i = len(self.taken)
+        block = hashlib.sha256(f"{self._name} {i}".encode()).digest()[:8]
+        word = self._first[i] if i < len(self._first) else int.from_bytes(block, "little")
+        self.taken.append(word)
+        return word
+
+    def below(self, k: int) -> int:
+        """Return a uniform integer from 0 to k - 1: words from the greatest multiple of k on are left out."""
+        while (word := self()) >= (1 << 64) // k * k:
+            pass
+        return word % k
+
+
+def threshold(protocol: str, epsilon: float, d: int, parameter: int | None) -> int:
+    """Return what a protocol's words are compared with: p or q of 2^64, rounded to the private side."""
+    e = exp(epsilon)
+    if protocol in ("oue", "sue"):
+        return math.ceil((1 << 64) * p_q(protocol, epsilon, d, parameter)[1])
+    values = {"grr": d, "olh": parameter, "hr": 2}.get(protocol)
+    share = p_q(protocol, epsilon, d, parameter)[0] if values is None else e / (e + values - 1)
+    return math.floor((1 << 64) * share)
+
+
+def flipped(d: int, below: int, word: Words) -> list[int]:
+    """Return d bits, each one where a 64-bit number is below the threshold; whole lanes of 64 are drawn."""
+    lanes = -(-d // 64)
+    numbers = [[0] * 64 for _ in range(lanes)]
+    for _ in range(8):  # their leading bits, from the highest; a one in the word stands for a zero
+        for lane in numbers:
+            bits = word()
+            for i in range(64):
+                lane[i] = lane[i] << 1 | (~bits >> i & 1)
+    left = [[i for i in range(64) if lane[i] == below >> 56] for lane in numbers]  # neither below nor above as yet
+    result = [[int(number < below >> 56) for number in lane] for lane in numbers]
+    while any(left):
+        for bits_of_lane, waiting in zip(result, left, strict=True):
+            if waiting:  # one of each lane in turn; 56 bits more, at the top of a word
+                bits_of_lane[waiting.pop(0)] = int(word() >> 8 < below & (1 << 56) - 1)
+    return [bit for bits_of_lane in result for bit in bits_of_lane][:d]
+
+
+def subset(d: int, item: int, count: int, word: Words) -> list[int]:
+    """Return bits of the `count` other items with the lowest keys, two of 32 bits a word, the lower half first."""
+    while True:
+        keys = [half for _ in range(-(-d // 2)) for half in divmod(word(), 1 << 32)[::-1]][:d]
+        others = sorted((key, i) for i, key in enumerate(keys) if i != item)
+        # The item's own key counts as the greatest there is, also where the next one is looked for.
+        following = [key for key, _ in others[count:]] + [0xFFFFFFFF]
+        if count in (0, d - 1) or others[count - 1][0] < following[0]:
+            chosen = {i for _, i in others[:count]}
+            return [int(i in chosen) for i in range(d)]
+
+
+def drawn(
+    protocol: str, epsilon: float, d: int, parameter: int | None, item: int, seed: int | None, word: Words
+) -> bytes:
+    """Return the packed report that words make."""
+    t = threshold(protocol, epsilon, d, parameter)
+    if protocol == "grr":
+        keeps, other = word() < t, (item + 1 + word.below(d - 1)) % d
+        return struct.pack("<I", item if keeps else other)
+    if protocol == "olh":
+        assert parameter is not None
+        seed = word() >> 32 if seed is None else seed
+        bucket = int(xxhash.xxh32_intdigest(struct.pack("<I", item), seed=seed)) * parameter >> 32
+        keeps, other = word() < t, (bucket + 1 + word.below(parameter - 1)) % parameter
+        return struct.pack("<IH", seed, bucket if keeps else other)
+    if protocol == "hr":
+        odd, column = word() >= t, word() % (1 << d.bit_length())
+        if bin(item + 1 & column).count("1") % 2 != odd:
+            column ^= item + 1 & -(item + 1)
+        return struct.pack("<I", column)
+    if protocol == "ss":
+        assert parameter is not None
+        holds = int(word() < t)
+        row = subset(d, item, parameter - holds, word)
+        row[item] = holds
+    else:
+        row = flipped(d, t, word)
+        row[item] = word() & 1 if protocol == "oue" else int(word() >= t)
+    return sum(bit << i for i, bit in enumerate(row)).to_bytes(-(-d // 8), "little")
+
+
+def reports() -> dict[str, Any]:
+    top = (1 << 64) - 1
+    cases = []
+    edges: tuple[tuple[int | str], ...] = (0,), (top,)
+    settings: list[tuple[str, float, int, int | None, int, int | None, list[int | str]]] = [
+        *(("grr", 1.0, 5, None, item, None, []) for item in (0, 2, 4)),
+        ("grr", 0.5, 2, None, 1, None, []),
+        ("grr", 0.5, 100_000, None, 99_999, None, ["t"]),
+        ("grr", 1.0, 5, None, 2, None, ["t-1"]),
+        ("grr", 1.0, 5, None, 2, None, ["t"]),
+        ("grr", 1.0, 4, None, 3, None, [top, top, 4]),  # 2^64 - 1 is the biased tail of thirds
+        *(("oue", 1.0, d, None, d - 1, None, []) for d in (2, 8, 9, 64, 65, 200)),
+        ("oue", 0.5, 20, None, 0, None, ["open"] * 8),
+        ("oue", 10.0, 70, None, 3, None, []),
+        *(("sue", 1.0, d, None, 1, None, []) for d in (2, 9, 130)),
+        ("sue", 2.0, 70, None, 69, None, ["open"] * 16),
+        *(("olh", 1.0, 6, 4, item, None, []) for item in (0, 3, 5)),
+        ("olh", 0.5, 100_000, 65_536, 77_777, None, []),
+        ("olh", 0.5, 9, 2, 8, None, [top, "t-1"]),
+        ("olh", 0.5, 9, 2, 8, None, [top, "t"]),
+        ("olh", 0.5, 9, 4, 1, None, [0, top, top, 5]),
+        ("olh", 1.0, 6, 4, 2, listed_seed(9), []),
+        ("olh", 1.0, 6, 4, 2, listed_seed(9), [top]),
+        *(("ss", 1.0, 9, k, 4, None, []) for k in (1, 3, 8)),
+        *(("ss", 1.0, 9, k, 8, None, list(edge)) for k in (1, 3, 8) for edge in edges),
+        ("ss", 0.5, 4, 2, 0, None, [0, 7 << 32, 7 << 32 | 7]),  # three equal keys: drawn again
+        ("ss", 0.5, 2, 1, 1, None, []),
+        *(("hr", 1.0, d, None, d - 1, None, []) for d in (2, 3, 4, 40, 100_000)),
+        ("hr", 1.0, 4, None, 1, None, ["t-1", 5]),
+        ("hr", 1.0, 4, None, 1, None, ["t", 5]),
+    ]
+    for i, (protocol, epsilon, d, parameter, item, seed, first) in enumerate(settings):
+        t = threshold(protocol, epsilon, d, parameter)
+        lanes = -(-d // 64)
+        # Words that leave all numbers of a lane equal to the threshold so far.
+        still_open = [0 if t >> 63 - i // lanes & 1 else top for i in range(8 * lanes)]
+        named = {"t": t, "t-1": t - 1}
+        given = [still_open[j] if w == "open" else named[w] if isinstance(w, str) else w for j, w in enumerate(first)]
+        words = Words(f"report {i}", given)
+        packed = drawn(protocol, epsilon, d, parameter, item, seed, words)
+        assert words.taken[: len(given)] == given
+        cases.append(
+            {
+                "protocol": protocol,
+                "epsilon": epsilon,
+                "domain_size": d,
+                **own(protocol, parameter),
+                "item": item,
+                **({} if seed is None else {"given_seeds": 64, "seed": seed}),
+                "words": [str(word) for word in words.taken],
+                "packed": packed.hex(),
+            }
+        )
+    numbers = []
+    for i, x in enumerate((-1.0, -0.5, 0.0, 0.3, 1.0, 0.0, 0.0)):
+        word = {5: (1 << 63) - 1, 6: 1 << 63}.get(i, Words(f"number {i}", [])())
+        numbers.append(
+            {"number": x, "words": [str(word)], "item": int(Fraction(word >> 11, 1 << 53) < (1 + Fraction(x)) / 2)}
+        )
+    return {
+        "about": (
+            "The packed report, in hexadecimal, that these uniform 64-bit words make of an item, all of them and no "
+            "more; words are decimal strings. numbers: what a number becomes in a round for numbers, before it is "
+            "perturbed. In which order words are taken, README.md says."
+        ),
+        "cases": cases,
+        "numbers": numbers,
+    }
+
+
 def listed_seed(place: int) -> int:
     return int(xxhash.xxh32_intdigest(struct.pack("<I", place), seed=0))
 
@@ -440,6 +601,7 @@ FILES: dict[str, Callable[[], dict[str, Any]]] = {
     "parameters.json": digests,
     "estimates.json": estimates,
     "recover.json": recoveries,
+    "reports.json": reports,
 }
 
 

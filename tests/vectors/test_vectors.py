@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,9 +20,9 @@ from ldprecover import (
     recover,
     wire,
 )
-from ldprecover.protocols import HR
+from ldprecover.protocols import GRR, HR, MAX_HASH_RANGE, OLH, OUE, SS, SUE
+from ldprecover.protocols.harmony import round_numbers
 from ldprecover.protocols.seed_list import seed_list
-from ldprecover.sampling import flip_threshold, hold_threshold, keep_threshold
 from ldprecover.tickets import ticket_draw
 
 HERE = Path(__file__).parent
@@ -98,15 +99,48 @@ def test_refused_wire_forms(case: dict[str, Any]) -> None:
 
 def test_thresholds() -> None:
     for case in cases("thresholds.json"):
-        if "values" in case:
-            assert keep_threshold(case["epsilon"], case["values"]) == int(case["keep_below"]), case
-        elif "subset_size" in case:
-            found = hold_threshold(case["epsilon"], case["domain_size"], case["subset_size"])
-            assert found == int(case["hold_below"]), case
-        elif "turn_below" in case:
-            assert flip_threshold(case["epsilon"] / 2) == int(case["turn_below"]), case
+        epsilon, values, d = case["epsilon"], case.get("values"), case.get("domain_size", 4)
+        if "subset_size" in case:
+            oracles: list[FrequencyOracle] = [SS(epsilon, d, case["subset_size"])]
+        elif values is not None:
+            oracles = [GRR(epsilon, values), *([HR(epsilon, d)] if values == 2 else [])]
+            oracles += [OLH(epsilon, d, values)] if values <= MAX_HASH_RANGE else []
         else:
-            assert flip_threshold(case["epsilon"]) == int(case["flip_below"]), case
+            oracles = [SUE(epsilon, d) if "turn_below" in case else OUE(epsilon, d)]
+        stated = {name: int(value) for name, value in case.items() if name.endswith("_below")}
+        assert [oracle.thresholds for oracle in oracles] == [stated] * len(oracles), case
+
+
+def words_of(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """Have the operating system draw a case's words; return what says how many are left."""
+    left = bytearray(b"".join(int(word).to_bytes(8, "little") for word in case["words"]))
+
+    def urandom(n: int) -> bytes:
+        assert len(left) >= n, case
+        drawn = bytes(left[:n])
+        del left[:n]
+        return drawn
+
+    monkeypatch.setattr("ldprecover.sampling.os.urandom", urandom)
+    return lambda: len(left) // 8
+
+
+def test_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    for case in cases("reports.json"):
+        oracle = frequency_oracle(
+            case["protocol"], case["epsilon"], case["domain_size"], own(case), case.get("given_seeds")
+        )
+        holder = oracle.with_seeds([case["seed"]]) if "seed" in case else oracle
+        words_left = words_of(case, monkeypatch)
+        assert wire.pack(holder.perturb([case["item"]])).hex() == case["packed"], case
+        assert words_left() == 0, case
+
+
+def test_rounded_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    for case in cases("reports.json", "numbers"):
+        words_left = words_of(case, monkeypatch)
+        assert round_numbers([case["number"]]).tolist() == [case["item"]], case
+        assert words_left() == 0
 
 
 def test_columns() -> None:

@@ -47,6 +47,10 @@ class GRR(FrequencyOracle):
         return 1 / (self.domain_size - 1 + math.exp(self.epsilon))
 
     @property
+    def thresholds(self) -> dict[str, int]:
+        return {"keep_below": keep_threshold(self.epsilon, self.domain_size)}
+
+    @property
     def report_dtype(self) -> np.dtype:
         return np.dtype("<u4")
 
@@ -54,7 +58,7 @@ class GRR(FrequencyOracle):
         held = self._items(items)
         words = words_from(rng)
         d = self.domain_size
-        keep = words(held.size) < np.uint64(keep_threshold(self.epsilon, d))
+        keep = words(held.size) < np.uint64(self.thresholds["keep_below"])
         # A shift by 1..d-1 modulo d is uniform over the items the user does not hold.
         other = (held + 1 + below(d - 1, held.size, words).astype(np.int64)) % d
         return np.where(keep, held, other).astype("<u4")

@@ -63,6 +63,10 @@ class HR(FrequencyOracle):
         return 0.5
 
     @property
+    def thresholds(self) -> dict[str, int]:
+        return {"keep_below": keep_threshold(self.epsilon, 2)}
+
+    @property
     def report_dtype(self) -> np.dtype:
         return np.dtype("<u4")
 
@@ -79,7 +83,7 @@ class HR(FrequencyOracle):
     def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
         held = self._items(items)
         words = words_from(rng)
-        odd = words(held.size) >= np.uint64(keep_threshold(self.epsilon, 2))
+        odd = words(held.size) >= np.uint64(self.thresholds["keep_below"])
         return self._columns_of(held, odd, words(held.size))
 
     def encode(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:

@@ -86,6 +86,10 @@ class OLH(FrequencyOracle):
         return self.domain_size
 
     @property
+    def thresholds(self) -> dict[str, int]:
+        return {"keep_below": keep_threshold(self.epsilon, self.hash_range)}
+
+    @property
     def report_dtype(self) -> np.dtype:
         return _REPORT
 
@@ -93,7 +97,7 @@ class OLH(FrequencyOracle):
         reports = self.encode(items, rng)
         words = words_from(rng)
         g, n = self.hash_range, len(reports)
-        keep = words(n) < np.uint64(keep_threshold(self.epsilon, g))
+        keep = words(n) < np.uint64(self.thresholds["keep_below"])
         own = reports["bucket"].astype(np.uint64)
         other = (own + np.uint64(1) + below(g - 1, n, words)) % np.uint64(g)
         reports["bucket"] = np.where(keep, own, other)

@@ -37,10 +37,14 @@ class OUE(UnaryEncoding):
     def q(self) -> float:
         return 1 / (math.exp(self.epsilon) + 1)
 
+    @property
+    def thresholds(self) -> dict[str, int]:
+        return {"flip_below": flip_threshold(self.epsilon)}
+
     def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
         held = self._items(items)
         words = words_from(rng)
-        rows = kernels.unary_rows(held.size, self.domain_size, flip_threshold(self.epsilon), words)
+        rows = kernels.unary_rows(held.size, self.domain_size, self.thresholds["flip_below"], words)
         coins = words(-(-held.size // 64)).view(np.uint8)
         ones = np.unpackbits(coins, count=held.size, bitorder="little")
         set_bits(rows, held, ones)

@@ -112,6 +112,15 @@ class LocalRandomiser(ABC):
         """Probability that a report supports an item its user does not hold."""
 
     @property
+    def thresholds(self) -> dict[str, int]:
+        """The integers that `perturb` compares uniform 64-bit words with, by name; empty where there are none.
+
+        They are rounded to the private side, so that there is one right value of each. Rounds state
+        them for clients in languages that have no decimals of 60 digits.
+        """
+        return {}
+
+    @property
     def honest_support_size(self) -> float:
         """E|S(z)| = p + (d-1)q of an honest report."""
         return self.p + (self.domain_size - 1) * self.q

@@ -77,10 +77,14 @@ class SS(UnaryEncoding):
     def fixed_size(self) -> int:
         return self.subset_size
 
+    @property
+    def thresholds(self) -> dict[str, int]:
+        return {"hold_below": hold_threshold(self.epsilon, self.domain_size, self.subset_size)}
+
     def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
         held = self._items(items)
         words = words_from(rng)
-        holds = words(held.size) < np.uint64(hold_threshold(self.epsilon, self.domain_size, self.subset_size))
+        holds = words(held.size) < np.uint64(self.thresholds["hold_below"])
         return self._subsets(held, holds, words)
 
     def others_law(self, items: Int64Array) -> FloatArray:

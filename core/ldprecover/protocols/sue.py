@@ -40,12 +40,16 @@ class SUE(UnaryEncoding):
     def q(self) -> float:
         return 1 / (math.exp(self.epsilon / 2) + 1)
 
+    @property
+    def thresholds(self) -> dict[str, int]:
+        # The smallest t with ((2^64 - t)/t)^2 <= e^eps: half a double is a double, so nothing is
+        # rounded before.
+        return {"turn_below": flip_threshold(self.epsilon / 2)}
+
     def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
         held = self._items(items)
         words = words_from(rng)
-        # The smallest t with ((2^64 - t)/t)^2 <= e^eps: half a double is a double, so nothing is
-        # rounded before.
-        turned = flip_threshold(self.epsilon / 2)
+        turned = self.thresholds["turn_below"]
         rows = kernels.unary_rows(held.size, self.domain_size, turned, words)
         kept = words(held.size) >= np.uint64(turned)
         set_bits(rows, held, kept.view(np.uint8))

@@ -209,6 +209,14 @@ class Parameters(_Brief, kw_only=True):
 
     p: float
     q: float
+    thresholds: Annotated[
+        dict[str, str],
+        Meta(
+            description="What a report of the protocol compares uniform 64-bit words with, in decimal digits. It "
+            "follows from the rest, and is not in the digest.",
+            examples=[{"keep_below": "8768971294881393556"}],
+        ),
+    ]
     items: Annotated[tuple[str, ...], Meta(description="Labels; item i is the i-th.")]
 
 

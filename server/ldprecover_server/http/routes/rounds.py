@@ -163,7 +163,10 @@ def _get_parameters(request: Request, identifier: str) -> Response:
     given = {tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")}
     if given & {etag, "*"}:
         return Response(status_code=304, headers=headers)
-    return json(Parameters(**_brief(stored, known), items=known.parameters.items), headers=headers)
+    # In digits: they exceed the integers that a double, and so many a reader of JSON, has.
+    thresholds = {name: str(value) for name, value in known.oracle.thresholds.items()}
+    parameters = Parameters(**_brief(stored, known), thresholds=thresholds, items=known.parameters.items)
+    return json(parameters, headers=headers)
 
 
 @router.post(paths.ROUND + paths.CLOSE, **described(Round, RoundNotFoundError, *_KEYED, *_STORE))

@@ -1,0 +1,62 @@
+// A survey of one question, on any web server:
+//
+//     survey.html?server=https://reports.example.org&round=lunch
+//
+// The server must list the page's origin in LDPRECOVER_CORS_ORIGINS. A ticket may follow: &ticket=….
+import { AlreadyReportedError, Reporter, UnansweredError } from "../ldprecover.js";
+
+const asked = new URLSearchParams(location.search);
+const options = { ticket: asked.get("ticket") };
+const [promise, form, items, status] = ["promise", "form", "items", "status"].map((id) =>
+  document.getElementById(id),
+);
+
+function choice(label, index) {
+  const input = Object.assign(document.createElement("input"), {
+    type: "radio",
+    name: "item",
+    value: index,
+    required: true,
+  });
+  const line = document.createElement("label");
+  line.append(input, label);
+  return line;
+}
+
+function words(error) {
+  if (error instanceof AlreadyReportedError)
+    return "This browser has reported already. A second report would tell more of you.";
+  if (error instanceof UnansweredError)
+    return "No answer yet. Your report is kept here: press again, and the same one is sent.";
+  return [error.message, error.note].filter(Boolean).join(": ");
+}
+
+async function start() {
+  const reporter = new Reporter(
+    asked.get("server") ?? location.origin,
+    asked.get("round") ?? "current",
+    options,
+  );
+  const round = await reporter.round();
+  const times = Math.exp(round.epsilon).toFixed(1);
+  promise.textContent =
+    "Your answer is changed at random on this device before it is sent. Whatever is sent would be " +
+    `at most ${times} times as likely under this answer as under any other.`;
+  const shown = round.items.map(choice).filter((_, index) => !round.canaries.includes(index));
+  items.append(...shown);
+  form.hidden = false;
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    status.textContent = "Reporting.";
+    try {
+      await reporter.report(Number(new FormData(form).get("item")));
+      status.textContent = "Thank you: your report is counted.";
+    } catch (error) {
+      status.textContent = words(error);
+    }
+  });
+}
+
+start().catch((error) => {
+  promise.textContent = words(error);
+});

@@ -1,0 +1,24 @@
+// A client for browsers and Node: perturbs one user's value, writes the report down, and posts it.
+export {
+  AccessError,
+  AlreadyReportedError,
+  ArgumentError,
+  CallerError,
+  ClientError,
+  EpsilonSpentError,
+  EpsilonTooHighError,
+  InconsistentRoundError,
+  InvalidAnswerError,
+  LedgerError,
+  LimitError,
+  RefusedError,
+  SecondSeedError,
+  ServerError,
+  UnansweredError,
+  UnknownItemError,
+  UnknownProtocolError,
+} from "./src/errors.js";
+export { Ledger, MAX_TOTAL_EPSILON } from "./src/ledger.js";
+export { MAX_EPSILON, Reporter } from "./src/reporter.js";
+export { Retries } from "./src/retries.js";
+export { browserStore, localStore, memoryStore } from "./src/stores.js";

@@ -1,0 +1,7 @@
+import type { Store } from "./ldprecover.js";
+
+/**
+ * Keep the ledger in a file that only its user can read, on the disk before a report is sent.
+ * Processes that share it wait for each other by the file `<path>.lock`.
+ */
+export function fileStore(path: string): Store;

@@ -1,0 +1,283 @@
+// One user's report of one value: perturbed once, written down, sent until it is answered.
+import { Calls, checkedTicket, serverUrl } from "./calls.js";
+import {
+  AccessError,
+  AlreadyReportedError,
+  ArgumentError,
+  EpsilonTooHighError,
+  InconsistentRoundError,
+  InvalidAnswerError,
+  RefusedError,
+  ServerError,
+  UnansweredError,
+  UnknownItemError,
+} from "./errors.js";
+import { seedOfTicket } from "./hashing.js";
+import { Ledger } from "./ledger.js";
+import { PROTOCOLS, roundNumber } from "./protocols.js";
+import { Retries } from "./retries.js";
+import { field, hex, plain, readRound } from "./rounds.js";
+import { browserStore } from "./stores.js";
+import { systemCrypto, wordsFrom } from "./words.js";
+
+/** The default limit of epsilon for one round. */
+export const MAX_EPSILON = 2;
+
+const OF_TICKETS = ["invalid-ticket", "idempotency-key-reused"];
+const NUMBER = /^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i;
+
+const REFUSED = "the report will never be counted, and its epsilon stays spent";
+const PENDING = "the report is written down, and the same one goes out when you report again";
+const KEEPS_TICKET =
+  "an earlier try under this ticket had no answer and may have been counted, " +
+  "so the report goes out under no other";
+
+/**
+ * Reports one user's value to a round, once.
+ *
+ * `round` is an id, a name, or "current". `ledger` is the user's: by default in the browser's own
+ * database; elsewhere it must be given. `maxEpsilon` limits each round. `key` is a report key and
+ * `ticket` a ticket, where the round wants one. `timeout` is the seconds that a request may take,
+ * `retries` a `Retries`. Throws ArgumentError.
+ */
+export class Reporter {
+  #ledger;
+  #options;
+  #settings;
+
+  constructor(server, round = "current", options = {}) {
+    const {
+      ledger,
+      maxEpsilon = MAX_EPSILON,
+      key = null,
+      ticket = null,
+      timeout = 30,
+      retries = new Retries(),
+    } = options;
+    if (!(maxEpsilon > 0)) throw new ArgumentError("maxEpsilon must be above 0");
+    if (!(timeout > 0)) throw new ArgumentError("timeout must be above 0");
+    if (key !== null && !/^[!-~]([ -~]*[!-~])?$/.test(key)) {
+      throw new ArgumentError("a key must be printable ASCII without spaces around it");
+    }
+    if (!ledger && !globalThis.indexedDB)
+      throw new ArgumentError("give a ledger: there is no browser here to keep one");
+    this.#ledger = ledger ?? new Ledger(browserStore());
+    this.#options = {
+      url: serverUrl(server),
+      round,
+      maxEpsilon,
+      ticket: ticket === null ? null : checkedTicket(ticket),
+      key,
+    };
+    this.#settings = {
+      timeout,
+      retries,
+      fetch: options.fetch ?? ((...request) => globalThis.fetch(...request)),
+    };
+  }
+
+  /** The user's ledger. */
+  get ledger() {
+    return this.#ledger;
+  }
+
+  /** Return the round as its server states it, checked. */
+  async round() {
+    const body = await this.#calls(this.#options.url).parameters(this.#options.round);
+    return readRound(body, await systemCrypto());
+  }
+
+  /**
+   * Report a value: an item's label (always a string) or its index (always a number); in a round
+   * for numbers, GRR over the items "-1" and "1", the number itself. Return a receipt.
+   *
+   * If the round's report was made before and not answered, that one is sent again. Throws, having
+   * perturbed nothing, CallerError, LimitError, LedgerError and InconsistentRoundError;
+   * RefusedError, UnansweredError and InvalidAnswerError with a `note` of what became of the
+   * report.
+   */
+  async report(value) {
+    const crypto = await systemCrypto();
+    const round = await this.round();
+    const { entry, isNew } = await this.#enter(round, value, crypto);
+    const { receipt, error } = await this.#deliver(
+      entry,
+      this.#options.ticket ?? entry.ticket,
+      !isNew,
+    );
+    if (error) throw error;
+    return receipt;
+  }
+
+  /** Send every pending report again, each to the server it was made for; return their receipts. */
+  async resume() {
+    const receipts = [];
+    for (const entry of await this.#ledger.entries()) {
+      if (entry.state === "pending")
+        receipts.push((await this.#deliver(entry, entry.ticket, true)).receipt);
+    }
+    return receipts;
+  }
+
+  #calls(url) {
+    const { key } = this.#options;
+    return new Calls(url, { ...this.#settings, key: url === this.#options.url ? key : null });
+  }
+
+  async #enter(round, value, crypto) {
+    const { maxEpsilon, ticket, url } = this.#options;
+    if (round.epsilon > maxEpsilon) {
+      throw new EpsilonTooHighError(
+        `the round asks for epsilon ${round.epsilon}, above your limit of ${maxEpsilon}`,
+      );
+    }
+    const words = wordsFrom(crypto);
+    const item = itemOf(round, value, words);
+    if (round.canaries.includes(item)) {
+      throw new UnknownItemError(
+        "the value is a canary of the round, an item that nobody holds; nothing is sent",
+      );
+    }
+    const seed =
+      round.givenSeeds !== null && ticket !== null ? seedOfTicket(ticket, round.givenSeeds) : null;
+    const { entry, isNew } = await this.#ledger.claim({
+      round,
+      serverUrl: url,
+      // 128 random bits: nobody can guess, and so claim, another user's key.
+      key: hex(crypto.getRandomValues(new Uint8Array(16))),
+      ticket,
+      seed,
+      perturb: () => {
+        this.#checkAccess(round, ticket);
+        return hex(PROTOCOLS.get(round.protocol).perturb(round, item, words, seed));
+      },
+    });
+    if (isNew) return { entry, isNew };
+    if (entry.state === "pending" && entry.serverUrl !== url) {
+      throw new InconsistentRoundError(`the report to this round was made for ${entry.serverUrl}`);
+    }
+    if (entry.state === "accepted") {
+      throw new AlreadyReportedError(
+        "this round has your report; a second would cost epsilon once more",
+      );
+    }
+    if (entry.state === "refused") {
+      throw new AlreadyReportedError(
+        `the server refused your report to this round for good: ${entry.reason}`,
+      );
+    }
+    this.#checkAccess(round, ticket ?? entry.ticket);
+    return { entry, isNew };
+  }
+
+  #checkAccess({ access }, ticket) {
+    if (access === "ticket") {
+      if (ticket === null)
+        throw new AccessError(
+          "this round takes reports with tickets alone: give one of its tickets",
+          "ticket",
+        );
+    } else if (access === "key") {
+      if (this.#options.key === null || this.#options.ticket !== null) {
+        throw new AccessError(
+          "this round takes reports with a report key alone: give a report key, and no ticket",
+          "key",
+        );
+      }
+    } else if (access === "open") {
+      if (this.#options.ticket !== null)
+        throw new AccessError("this round takes no tickets: report without one", null);
+    } else {
+      throw new AccessError(`this version knows no rounds of access '${plain(access)}'`, null);
+    }
+  }
+
+  async #deliver(entry, ticket, resent) {
+    const sent = ticket === null ? entry : await this.#ledger.beginTry(entry.roundId, ticket);
+    const receipt = {
+      roundId: sent.roundId,
+      roundName: sent.roundName,
+      epsilon: sent.epsilon,
+      state: "pending",
+      resent,
+    };
+    try {
+      const packed = Uint8Array.from(sent.packed.match(/../g), (digits) => parseInt(digits, 16));
+      const answer = await this.#calls(sent.serverUrl).submit(
+        sent.roundId,
+        packed,
+        sent.key,
+        sent.ticket,
+      );
+      if (
+        answer.accepted !== 1 ||
+        field.text(answer, "round") !== sent.roundId ||
+        typeof answer.duplicate !== "boolean"
+      ) {
+        throw new InvalidAnswerError(
+          "the server answers for other reports than the one it was sent",
+        );
+      }
+      await this.#ledger.settle(sent.roundId, "accepted");
+      return {
+        receipt: { ...receipt, state: "accepted", duplicate: answer.duplicate, reason: null },
+      };
+    } catch (error) {
+      if (!(
+        error instanceof ServerError ||
+        error instanceof RefusedError ||
+        error instanceof UnansweredError
+      ))
+        throw error;
+      const state = await this.#failed(sent, error);
+      return { receipt: { ...receipt, state, duplicate: false, reason: error.message }, error };
+    }
+  }
+
+  /**
+   * Settle what the server will never take, leave all else pending; note on the error which it is.
+   */
+  async #failed(entry, error) {
+    error.note = PENDING;
+    if (!(error instanceof RefusedError)) return "pending";
+    if (entry.ticket !== null && OF_TICKETS.includes(error.slug)) {
+      if (!error.inDoubt) await this.#ledger.endTry(entry.roundId);
+      const isBound = error.inDoubt || entry.openTries > 1; // the first is this one
+      const same =
+        (await this.#ledger.seed(entry.roundId)) === null ? "" : " that picks the same seed";
+      error.note = isBound ? KEEPS_TICKET : `${PENDING} with another ticket${same}`;
+    } else if (isFinal(error)) {
+      await this.#ledger.settle(entry.roundId, "refused", error.message);
+      error.note = REFUSED;
+      return "refused";
+    }
+    return "pending";
+  }
+}
+
+/**
+ * Tell whether the round, by its server's own word, will never take these bytes. A 404 for the path
+ * is not that word, but a wrong URL's; and a key may come for a 401 or 403.
+ */
+function isFinal({ status, slug }) {
+  return [409, 410, 422].includes(status) || (status === 404 && !["", "not-found"].includes(slug));
+}
+
+/** Return the index of a value: a string is always a label, a number always an index. */
+function itemOf(round, value, words) {
+  const { items } = round;
+  if (round.protocol === "grr" && items.length === 2 && items[0] === "-1" && items[1] === "1") {
+    const x = typeof value === "string" && NUMBER.test(value) ? Number(value) : value;
+    if (typeof x === "number" && x >= -1 && x <= 1) return roundNumber(x, words);
+    throw new UnknownItemError("in this round a value is a number from -1 to 1");
+  }
+  if (typeof value === "string") {
+    const item = items.indexOf(value);
+    if (item >= 0) return item;
+    throw new UnknownItemError(`the value is not one of the round's ${items.length} items`);
+  }
+  if (Number.isInteger(value) && value >= 0 && value < items.length) return value;
+  throw new UnknownItemError(
+    `a value is an item's label, a string, or its index, an integer from 0 to ${items.length - 1}`,
+  );
+}

@@ -1,0 +1,196 @@
+// A round's parameters as a server states them: read, and checked by what follows from them.
+//
+// Nothing here trusts the server. What is missing or of another type is an InvalidAnswerError, what
+// contradicts the rest an InconsistentRoundError.
+import { InconsistentRoundError, InvalidAnswerError, UnknownProtocolError } from "./errors.js";
+import { PROTOCOLS } from "./protocols.js";
+
+const TOLERANCE = 1e-9; // of p and q: another language's exp may differ in the last bits
+const MAX_ITEMS = 100_000;
+const REFERENCE = /^[A-Za-z0-9][A-Za-z0-9._~-]{0,127}$/; // what a round may be named by in a path
+const OWN = ["hash_range", "subset_size"];
+
+/** Tell whether a text can name a round in a path. */
+export function isReference(text) {
+  return typeof text === "string" && REFERENCE.test(text);
+}
+
+/** Return a stranger's text fit to be shown: no control characters, not endless. */
+export function plain(text) {
+  const shown = text.slice(0, 300).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, "\ufffd");
+  return text.length > 300 ? `${shown}\u2026` : shown;
+}
+
+/**
+ * Return a field of an answer that must be text, a finite number, or a safe integer of at least
+ * `least`.
+ */
+export const field = {
+  text(body, name) {
+    if (typeof body[name] === "string" && body[name]) return body[name];
+    throw new InvalidAnswerError(`${name} must be text`);
+  },
+  number(body, name) {
+    if (Number.isFinite(body[name])) return body[name];
+    throw new InvalidAnswerError(`${name} must be a finite number`);
+  },
+  integer(body, name, least) {
+    if (Number.isSafeInteger(body[name]) && body[name] >= least) return body[name];
+    throw new InvalidAnswerError(`${name} must be an integer of at least ${least}`);
+  },
+};
+
+/**
+ * Return the round that GET /rounds/{id}/parameters states. Throws ServerError and
+ * UnknownProtocolError.
+ */
+export async function readRound(body, crypto) {
+  const name = field.text(body, "protocol");
+  const protocol = PROTOCOLS.get(name);
+  if (!protocol)
+    throw new UnknownProtocolError(`protocol '${plain(name)}' is not known to this client`);
+  const items = labels(body);
+  const round = {
+    id: field.text(body, "id"),
+    name: field.text(body, "name"),
+    protocol: name,
+    epsilon: field.number(body, "epsilon"),
+    items,
+    d: items.length,
+    own: ownParameter(body, protocol, name),
+    givenSeeds: body.given_seeds == null ? null : field.integer(body, "given_seeds", 0),
+    canaries: canaries(body, items.length),
+    quarantine: body.quarantine ?? false,
+    access: field.text({ access: "open", ...body }, "access"),
+    digest: field.text(body, "digest"),
+  };
+  if (!isReference(round.id))
+    throw new InvalidAnswerError("id must be letters, digits and . _ ~ -");
+  if (typeof round.quarantine !== "boolean")
+    throw new InvalidAnswerError("quarantine must be true or false");
+  checkRanges(round, protocol);
+  round.thresholds = protocol.thresholds(round);
+  checkChances(body, round, protocol);
+  if (round.digest !== (await digestOf(round, crypto))) {
+    throw new InconsistentRoundError("the round's digest is not that of its parameters");
+  }
+  return Object.freeze(round);
+}
+
+/** Return SHA-256 in hex over what matters of a round: parameters.json in tests/vectors pins it. */
+export async function digestOf(round, crypto) {
+  const parts = [text(`${round.protocol}\0`), f8(round.epsilon), u4(round.own ?? 0, round.d)];
+  for (const label of round.items) {
+    const utf8 = text(label);
+    parts.push(u4(utf8.length), utf8);
+  }
+  if (round.canaries.length)
+    parts.push(text("canaries\0"), u4(round.canaries.length, ...round.canaries));
+  if (round.quarantine) parts.push(text("quarantine\0"));
+  if (round.givenSeeds !== null) parts.push(text("given_seeds\0"), u4(round.givenSeeds));
+  const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return hex(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)));
+}
+
+/** Return bytes as hexadecimal digits. */
+export function hex(bytes) {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+function labels(body) {
+  const items = body.items;
+  if (!Array.isArray(items) || !items.every((label) => typeof label === "string")) {
+    throw new InvalidAnswerError("items must be an array of strings");
+  }
+  if (items.length < 2 || items.length > MAX_ITEMS)
+    inconsistent(`${items.length} items, not 2 to ${MAX_ITEMS}`);
+  if (new Set(items).size !== items.length) inconsistent("items that are not distinct");
+  // A lone surrogate would be hashed as another character.
+  if (items.some((label) => !label || /\p{Cs}/u.test(label)))
+    inconsistent("an item that is no text");
+  return items;
+}
+
+function ownParameter(body, protocol, name) {
+  for (const other of OWN) {
+    if (other !== protocol.own && body[other] != null)
+      inconsistent(`a ${other}, which ${name} has not`);
+  }
+  // A client never computes it: both sides take what the round states.
+  return protocol.own ? field.integer(body, protocol.own, 0) : null;
+}
+
+function canaries(body, d) {
+  const found = body.canaries ?? [];
+  if (
+    !Array.isArray(found) ||
+    !found.every((item) => Number.isInteger(item) && item >= 0 && item < d)
+  ) {
+    throw new InvalidAnswerError("canaries must be an array of item indices");
+  }
+  return found;
+}
+
+function checkRanges({ protocol: name, epsilon, d, own, givenSeeds: m, access }, protocol) {
+  if (!(epsilon >= 0.01 && epsilon <= 10)) inconsistent(`epsilon ${epsilon}, not 0.01 to 10`);
+  if (protocol.own) {
+    const [low, high] = protocol.ownRange({ d });
+    if (own < low || own > high) inconsistent(`${protocol.own} ${own}, not ${low} to ${high}`);
+  }
+  if (m === null) return;
+  if (!protocol.seeds) inconsistent(`given seeds, which ${name} has not`);
+  const [low, high] = protocol.seeds;
+  if (m < low || m > high) inconsistent(`${m} given seeds, not ${low} to ${high}`);
+  if (access !== "ticket") {
+    throw new InconsistentRoundError(
+      "the round gives seeds, which tickets pick, and takes reports without",
+    );
+  }
+}
+
+function checkChances(body, round, protocol) {
+  const right = protocol.chances(round);
+  ["p", "q"].forEach((name, i) => {
+    const stated = field.number(body, name);
+    if (!(Math.abs(stated - right[i]) <= TOLERANCE * right[i])) {
+      throw new InconsistentRoundError(
+        `the round states ${name} = ${stated}, but ${round.protocol} with its parameters has ${right[i]}`,
+      );
+    }
+  });
+  const stated = body.thresholds ?? {};
+  if (typeof stated !== "object") throw new InvalidAnswerError("thresholds must be an object");
+  for (const [name, threshold] of Object.entries(round.thresholds)) {
+    // There is one that keeps epsilon and differs from p or q by no more than rounding.
+    if (name in stated && stated[name] !== String(threshold)) {
+      throw new InconsistentRoundError(
+        `the round states another threshold ${name} than ${threshold}`,
+      );
+    }
+  }
+}
+
+function inconsistent(what) {
+  throw new InconsistentRoundError(`no round can have ${what}`);
+}
+
+function text(characters) {
+  return new TextEncoder().encode(characters);
+}
+
+function f8(value) {
+  const view = new DataView(new ArrayBuffer(8));
+  view.setFloat64(0, value, true);
+  return new Uint8Array(view.buffer);
+}
+
+function u4(...values) {
+  const view = new DataView(new ArrayBuffer(4 * values.length));
+  values.forEach((value, i) => view.setUint32(4 * i, value, true));
+  return new Uint8Array(view.buffer);
+}

@@ -1,0 +1,195 @@
+// What is sent again, when, and what is not.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import {
+  ArgumentError,
+  InvalidAnswerError,
+  RefusedError,
+  Retries,
+  UnansweredError,
+} from "../ldprecover.js";
+import { retryAfter } from "../src/retries.js";
+import { Collector, problem } from "./helpers.js";
+
+/** Return retries whose clock is their sleep, and the list of their waits. */
+function counted(options = {}) {
+  const waits = [];
+  let now = 0;
+  const sleep = async (seconds) => {
+    waits.push(seconds);
+    now += seconds;
+  };
+  return [new Retries({ sleep, clock: () => now, draw: () => 0.5, ...options }), waits];
+}
+
+test("waits grow to the longest, and end with the attempts", async () => {
+  const [retries, waits] = counted({ attempts: 6, longest: 3 });
+  const again = retries.begin();
+  while (await again());
+  assert.deepEqual(waits, [0.25, 0.5, 1, 1.5, 1.5]);
+});
+
+test("retries end with their time", async () => {
+  const [retries, waits] = counted({ total: 1 });
+  const again = retries.begin();
+  while (await again());
+  assert.deepEqual(waits, [0.25, 0.5]);
+});
+
+test("Retry-After comes before the jitter, up to the longest wait", async () => {
+  const collector = await Collector.of({});
+  collector.faults = [
+    () => problem(503, "queue-full", { "Retry-After": "4" }),
+    () => problem(429, "rate-limited", { "Retry-After": "900" }),
+  ];
+  const [retries, waits] = counted();
+  assert.equal((await collector.reporter({ retries }).report("a")).state, "accepted");
+  assert.deepEqual(waits, [4.25, 30.5]);
+});
+
+test("Retry-After may be a date, which counts from the answer's own", () => {
+  const headers = (fields) => new Headers(fields);
+  const until = "Wed, 21 Oct 2015 07:28:30 GMT";
+  assert.equal(
+    retryAfter(headers({ "retry-after": until, date: "Wed, 21 Oct 2015 07:28:00 GMT" })),
+    30,
+  );
+  assert.equal(retryAfter(headers({ "retry-after": until }), Date.parse(until) - 5000), 5);
+  assert.equal(retryAfter(headers({ "retry-after": until }), Date.parse(until) + 5000), 0);
+  assert.equal(retryAfter(headers({ "retry-after": "soon" })), null);
+  assert.equal(retryAfter(headers({})), null);
+});
+
+test("what passes is sent again", async () => {
+  for (const status of [408, 429, 500, 502, 503, 504, 507]) {
+    const collector = await Collector.of({});
+    collector.faults = [() => problem(status, "x"), () => new Response("<html>", { status })];
+    assert.equal((await collector.reporter().report("a")).state, "accepted");
+    assert.equal(new Set(collector.posts.map(({ key, body }) => key + body)).size, 1);
+  }
+});
+
+test("what is final is not sent again", async () => {
+  for (const status of [400, 403, 413, 501, 505]) {
+    const collector = await Collector.of({});
+    collector.faults = [() => problem(status, "x")];
+    await assert.rejects(collector.reporter().report("a"), RefusedError);
+    assert.equal(collector.posts.length, 1);
+  }
+});
+
+test("a server without its plugin is not asked again", async () => {
+  const collector = await Collector.of({});
+  collector.faults = [() => problem(503, "plugin-not-loaded")];
+  await assert.rejects(collector.reporter().report("a"), UnansweredError);
+  assert.equal(collector.posts.length, 1);
+});
+
+test("an error says the last status, and what the server asked for", async () => {
+  const collector = await Collector.of({});
+  collector.faults = new Array(3).fill(() => problem(503, "queue-full", { "Retry-After": "7" }));
+  const [retries] = counted({ attempts: 3 });
+  const error = await collector
+    .reporter({ retries })
+    .report("a")
+    .catch((caught) => caught);
+  assert.ok(error instanceof UnansweredError);
+  assert.deepEqual([error.status, error.retryAfter], [503, 7]);
+  assert.match(error.message, /queue full/);
+});
+
+test("an answer that does not come in time is given up", async () => {
+  const collector = await Collector.of({});
+  const never = (url, { signal }) =>
+    new Promise((_, fail) =>
+      signal.addEventListener("abort", () => fail(signal.reason), { once: true }),
+    );
+  const retries = new Retries({ attempts: 1 });
+  await assert.rejects(
+    collector.reporter({ fetch: never, timeout: 0.01, retries }).report("a"),
+    /no whole answer in 0.01 seconds/,
+  );
+});
+
+test("an answer without end is refused", async () => {
+  const collector = await Collector.of({});
+  const piece = new Uint8Array(2 ** 20);
+  const endless = async () =>
+    new Response(new ReadableStream({ pull: (stream) => stream.enqueue(piece) }));
+  await assert.rejects(collector.reporter({ fetch: endless }).round(), /larger than/);
+});
+
+test("what is no server of reports is said to be none", async () => {
+  const collector = await Collector.of({});
+  for (const answer of [
+    new Response("<html>"),
+    new Response("x", { status: 404 }),
+    Response.json([1]),
+  ]) {
+    await assert.rejects(
+      collector.reporter({ fetch: async () => answer }).round(),
+      InvalidAnswerError,
+    );
+  }
+});
+
+test("a stranger's text is shown without control characters, and not without end", async () => {
+  const collector = await Collector.of({});
+  const body = JSON.stringify({ title: `a\u001b[2J${"x".repeat(1000)}`, detail: 7, type: [] });
+  const answer = new Response(body, {
+    status: 400,
+    headers: { "Content-Type": "application/problem+json; charset=utf-8" },
+  });
+  const error = await collector
+    .reporter({ fetch: async () => answer })
+    .round()
+    .catch((caught) => caught);
+  assert.ok(error instanceof RefusedError);
+  assert.ok(error.message.length < 310);
+  assert.doesNotMatch(error.message, /\u001b/);
+  assert.deepEqual([error.type, error.slug], ["about:blank", ""]);
+});
+
+test("nothing that browsers add ties reports together, and no redirect is followed", async () => {
+  const collector = await Collector.of({});
+  const seen = [];
+  const fetch = (url, request) => {
+    seen.push(request);
+    return collector.fetch(url, request);
+  };
+  await collector.reporter({ fetch }).report("a");
+  assert.equal(seen.length, 2);
+  for (const { credentials, redirect, referrerPolicy } of seen) {
+    assert.deepEqual([credentials, redirect, referrerPolicy], ["omit", "manual", "no-referrer"]);
+  }
+});
+
+test("a ticket over plain http to another machine is warned of", async (context) => {
+  const warned = context.mock.method(console, "warn", () => undefined);
+  const ticket = `${"A".repeat(22)}.${"A".repeat(22)}`;
+  for (const [url, times] of [
+    ["http://127.0.0.1:8000", 0],
+    ["http://[::1]:8000", 0],
+    ["https://a.test", 0],
+    ["http://a.test", 1],
+  ]) {
+    const collector = await Collector.of({ access: "ticket" });
+    collector.url = url;
+    collector.tickets.add(ticket);
+    await collector.reporter({ ticket }).report("a");
+    assert.equal(warned.mock.callCount(), times);
+  }
+});
+
+test("retries that cannot be meant are refused", () => {
+  for (const options of [
+    { attempts: 0 },
+    { attempts: 1.5 },
+    { base: -1 },
+    { longest: Infinity },
+    { total: "x" },
+  ]) {
+    assert.throws(() => new Retries(options), ArgumentError);
+  }
+});

@@ -1,0 +1,170 @@
+// What several tests need: vectors, words that are given, and a server in memory.
+import { readFileSync } from "node:fs";
+
+import { Ledger, Reporter, Retries, memoryStore } from "../ldprecover.js";
+import { PROTOCOLS } from "../src/protocols.js";
+import { digestOf, hex } from "../src/rounds.js";
+import { systemCrypto } from "../src/words.js";
+
+const VECTORS = new URL("../../../tests/vectors/", import.meta.url);
+
+/** Return the cases of a vector file. */
+export function cases(name, key = "cases") {
+  return JSON.parse(readFileSync(new URL(name, VECTORS), "utf8"))[key];
+}
+
+/** Return the parameters that `PROTOCOLS` take, of a vector's case. */
+export function parametersOf(fields) {
+  const { protocol, epsilon = 1, domain_size: d, hash_range, subset_size } = fields;
+  const round = { protocol, epsilon, d, own: hash_range ?? subset_size ?? null };
+  return { ...round, thresholds: PROTOCOLS.get(protocol).thresholds(round) };
+}
+
+/** Return a source of given words, and what says how many are left. */
+export function given(words) {
+  const left = words.map(BigInt);
+  const take = (n) => {
+    if (n > left.length) throw new Error("more words are drawn than are given");
+    return BigUint64Array.from(left.splice(0, n));
+  };
+  return [take, () => left.length];
+}
+
+/**
+ * Return what a server states of a round, right in itself; `fields` change it before the digest is
+ * made.
+ */
+export async function statedRound(fields = {}) {
+  const body = {
+    id: "R1",
+    name: "letters",
+    protocol: "grr",
+    epsilon: 1,
+    items: ["a", "b", "c", "d"],
+    hash_range: null,
+    subset_size: null,
+    given_seeds: null,
+    canaries: [],
+    quarantine: false,
+    access: "open",
+    ...fields,
+  };
+  const {
+    protocol,
+    epsilon,
+    items,
+    hash_range,
+    subset_size,
+    given_seeds: givenSeeds,
+    canaries,
+    quarantine,
+  } = body;
+  const round = {
+    protocol,
+    epsilon,
+    items,
+    d: items.length,
+    own: hash_range ?? subset_size,
+    givenSeeds,
+    canaries,
+    quarantine,
+  };
+  const [p, q] = PROTOCOLS.get(protocol).chances(round);
+  const thresholds = Object.fromEntries(
+    Object.entries(PROTOCOLS.get(protocol).thresholds(round)).map(([name, value]) => [
+      name,
+      String(value),
+    ]),
+  );
+  return {
+    ...body,
+    p,
+    q,
+    thresholds,
+    digest: await digestOf(round, await systemCrypto()),
+    ...changesAfter(fields),
+  };
+}
+
+function changesAfter(fields) {
+  const names = ["p", "q", "thresholds", "digest"].filter((name) => name in fields);
+  return Object.fromEntries(names.map((name) => [name, fields[name]]));
+}
+
+export function problem(status, slug, headers = {}) {
+  const body = {
+    type: `/docs/errors#${slug}`,
+    title: slug.replaceAll("-", " "),
+    status,
+    detail: "because",
+  };
+  return new Response(JSON.stringify(body), {
+    status,
+    headers: { "Content-Type": "application/problem+json", ...headers },
+  });
+}
+
+/**
+ * A server in memory that keeps the interface: it counts a key once, and a ticket once. What
+ * `faults` hold befalls the next submissions: each is given `send`, which takes the submission.
+ */
+export class Collector {
+  url = "https://collector.test";
+  round;
+  stored = new Map();
+  tickets = new Set();
+  posts = [];
+  faults = [];
+
+  static async of(fields) {
+    const collector = new Collector();
+    collector.round = await statedRound(fields);
+    return collector;
+  }
+
+  fetch = async (url, request) => {
+    const path = url.slice(this.url.length);
+    if (path.endsWith("/parameters")) return Response.json(this.round);
+    const post = {
+      url,
+      key: request.headers["Idempotency-Key"],
+      authorization: request.headers.Authorization,
+    };
+    this.posts.push({ ...post, body: hex(request.body) });
+    const send = () => this.#take(this.posts.at(-1));
+    const fault = this.faults.shift();
+    return fault ? fault(send) : send();
+  };
+
+  #take({ key, authorization = "", body }) {
+    const ticket = /^Ticket (.*)$/.exec(authorization)?.[1];
+    if (ticket && !this.tickets.has(ticket)) return problem(401, "invalid-ticket");
+    const name = ticket ?? key;
+    const duplicate = this.stored.has(name);
+    if (duplicate && this.stored.get(name) !== body) return problem(409, "idempotency-key-reused");
+    this.stored.set(name, body);
+    return Response.json({ round: this.round.id, accepted: 1, duplicate }, { status: 202 });
+  }
+
+  /** Return a reporter that waits for nothing between its tries. */
+  reporter(options = {}) {
+    const retries = new Retries({ attempts: 3, base: 0, longest: 0 });
+    return new Reporter(options.url ?? this.url, "letters", {
+      ledger: new Ledger(memoryStore()),
+      fetch: this.fetch,
+      retries,
+      ...options,
+    });
+  }
+}
+
+/** A fault: the server takes the request, and its answer never arrives. */
+export const answerLost = (send) => {
+  send();
+  throw new TypeError("connection reset");
+};
+
+/** A fault: the request never arrives. */
+export const requestLost = () => {
+  throw new TypeError("connection refused");
+};

@@ -1,0 +1,111 @@
+// The ledger keeps what it has taken, and refuses what it cannot trust.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { ArgumentError, Ledger, LedgerError, memoryStore } from "../ldprecover.js";
+import { Collector } from "./helpers.js";
+
+test("what fails to be written down is not sent", async () => {
+  const full = { ...memoryStore(), set: () => Promise.reject(new Error("the quota is exceeded")) };
+  const forgetful = { ...memoryStore(), set: () => undefined };
+  for (const store of [full, forgetful]) {
+    const collector = await Collector.of({});
+    await assert.rejects(
+      collector.reporter({ ledger: new Ledger(store) }).report("a"),
+      LedgerError,
+    );
+    assert.equal(collector.posts.length, 0);
+  }
+});
+
+test("what is kept and is no ledger of this version is left as it is", async () => {
+  for (const text of [
+    "",
+    "{",
+    "null",
+    "[]",
+    '{"form": 2, "reports": {}, "seeds": {}}',
+    '{"form": 1}',
+  ]) {
+    const store = memoryStore();
+    store.set("ldprecover-ledger", text);
+    const collector = await Collector.of({});
+    await assert.rejects(
+      collector.reporter({ ledger: new Ledger(store) }).report("a"),
+      LedgerError,
+    );
+    assert.equal(store.get("ldprecover-ledger"), text);
+    assert.equal(collector.posts.length, 0);
+  }
+});
+
+test("a ledger outlives its page", async () => {
+  const store = memoryStore();
+  const collector = await Collector.of({});
+  await collector.reporter({ ledger: new Ledger(store) }).report("a");
+  await assert.rejects(
+    collector.reporter({ ledger: new Ledger(store) }).report("a"),
+    /has your report/,
+  );
+});
+
+test("neither the value nor its index is in the ledger", async () => {
+  const store = memoryStore();
+  const collector = await Collector.of({
+    protocol: "oue",
+    items: ["a quite secret label", "b", "c", "d"],
+  });
+  await collector.reporter({ ledger: new Ledger(store) }).report("a quite secret label");
+  const text = store.get("ldprecover-ledger");
+  assert.doesNotMatch(text, /secret/);
+  assert.deepEqual(Object.keys(JSON.parse(text).reports.R1).sort(), [
+    "digest",
+    "epsilon",
+    "key",
+    "openTries",
+    "packed",
+    "reason",
+    "roundId",
+    "roundName",
+    "serverUrl",
+    "state",
+    "ticket",
+  ]);
+});
+
+test("a round may have any id", async () => {
+  const ledger = new Ledger(memoryStore());
+  for (const id of ["constructor", "toString", "7"]) {
+    const collector = await Collector.of({ id });
+    assert.equal((await collector.reporter({ ledger }).report("a")).state, "accepted");
+  }
+});
+
+test("a seed is written down before the value is perturbed", async () => {
+  const ledger = new Ledger(memoryStore());
+  const round = { id: "R1", name: "letters", digest: "d", epsilon: 1 };
+  const stopped = () => {
+    throw new RangeError("stopped");
+  };
+  await assert.rejects(
+    ledger.claim({ round, serverUrl: "u", key: "k", seed: 7, perturb: stopped }),
+    LedgerError,
+  );
+  assert.equal(await ledger.seed("R1"), 7);
+  assert.deepEqual(await ledger.entries(), []);
+});
+
+test("limits and stores are checked", () => {
+  assert.throws(() => new Ledger(memoryStore(), { maxTotalEpsilon: 0 }), ArgumentError);
+  assert.throws(() => new Ledger({ get: () => null }), ArgumentError);
+  assert.throws(() => new Ledger(), ArgumentError);
+});
+
+test("many small epsilons add up as they are written", async () => {
+  const ledger = new Ledger(memoryStore());
+  for (let i = 0; i < 40; i += 1) {
+    const round = { id: `R${i}`, name: "r", digest: "d", epsilon: 0.1 };
+    await ledger.claim({ round, serverUrl: "u", key: "k", perturb: () => "00" });
+  }
+  assert.equal(await ledger.spent(), 4);
+});

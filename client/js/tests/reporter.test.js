@@ -1,0 +1,325 @@
+// A value is perturbed once, written down before it is sent, and the same report goes out until it
+// is answered.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import {
+  AccessError,
+  AlreadyReportedError,
+  ArgumentError,
+  EpsilonSpentError,
+  EpsilonTooHighError,
+  InconsistentRoundError,
+  InvalidAnswerError,
+  Ledger,
+  RefusedError,
+  Reporter,
+  SecondSeedError,
+  UnansweredError,
+  UnknownItemError,
+  memoryStore,
+} from "../ldprecover.js";
+import { hashItem, seedOfTicket } from "../src/hashing.js";
+import { Collector, answerLost, problem, requestLost } from "./helpers.js";
+
+const TICKET = `${"A".repeat(22)}.${"A".repeat(22)}`;
+const OTHER = `${"B".repeat(22)}.${"z".repeat(22)}`;
+
+test("a report is accepted once, and every further one is refused", async () => {
+  const collector = await Collector.of({});
+  const reporter = collector.reporter();
+  const receipt = await reporter.report("b");
+  assert.deepEqual(receipt, {
+    roundId: "R1",
+    roundName: "letters",
+    epsilon: 1,
+    state: "accepted",
+    resent: false,
+    duplicate: false,
+    reason: null,
+  });
+  for (const value of ["b", "a", 2])
+    await assert.rejects(reporter.report(value), AlreadyReportedError);
+  assert.equal(collector.posts.length, 1);
+  assert.equal(collector.stored.size, 1);
+  assert.match(collector.posts[0].key, /^[0-9a-f]{32}$/);
+  assert.equal(await reporter.ledger.spent(), 1);
+});
+
+test("after a lost answer the same bytes go out under the same key, in the call and in later ones", async () => {
+  const collector = await Collector.of({ protocol: "olh", hash_range: 4 });
+  collector.faults = [answerLost, answerLost, answerLost];
+  const ledger = new Ledger(memoryStore());
+  const error = await collector
+    .reporter({ ledger })
+    .report("a")
+    .catch((caught) => caught);
+  assert.ok(error instanceof UnansweredError);
+  assert.match(error.note, /written down/);
+  const receipt = await collector.reporter({ ledger }).report("d"); // another page; its value is not looked at
+  assert.deepEqual([receipt.state, receipt.resent, receipt.duplicate], ["accepted", true, true]);
+  assert.equal(new Set(collector.posts.map(({ key, body }) => key + body)).size, 1);
+  assert.equal(collector.posts.length, 4);
+  assert.equal(collector.stored.size, 1);
+});
+
+test("the report is written down before it is sent", async () => {
+  const collector = await Collector.of({});
+  const store = memoryStore();
+  collector.faults = [
+    async (send) => {
+      const [entry] = await new Ledger(store).entries();
+      assert.deepEqual(
+        [entry.state, entry.packed, entry.key],
+        ["pending", collector.posts[0].body, collector.posts[0].key],
+      );
+      return send();
+    },
+  ];
+  await collector.reporter({ ledger: new Ledger(store) }).report("a");
+  assert.equal(collector.posts.length, 1);
+});
+
+test("two calls at once make one report", async () => {
+  const collector = await Collector.of({ protocol: "oue" });
+  const ledger = new Ledger(memoryStore());
+  await Promise.allSettled([
+    collector.reporter({ ledger }).report("a"),
+    collector.reporter({ ledger }).report("b"),
+  ]);
+  assert.equal(collector.stored.size, 1);
+  assert.equal((await ledger.entries()).length, 1);
+});
+
+test("resume sends what is pending to the server it was made for, and no key to a stranger", async () => {
+  const collector = await Collector.of({});
+  const ledger = new Ledger(memoryStore());
+  collector.faults = [requestLost, requestLost, requestLost];
+  await assert.rejects(collector.reporter({ ledger }).report("a"), UnansweredError);
+  const elsewhere = { ledger, url: "https://elsewhere.test", key: "a report key" };
+  const receipts = await collector.reporter(elsewhere).resume();
+  assert.deepEqual(
+    receipts.map(({ state, resent }) => [state, resent]),
+    [["accepted", true]],
+  );
+  assert.ok(
+    collector.posts.every(
+      ({ url, authorization }) => url.startsWith(collector.url) && !authorization,
+    ),
+  );
+  assert.deepEqual(await collector.reporter(elsewhere).resume(), []);
+});
+
+test("a report made for one server is not sent to another that claims its round", async () => {
+  const collector = await Collector.of({});
+  const ledger = new Ledger(memoryStore());
+  collector.faults = [requestLost, requestLost, requestLost];
+  await assert.rejects(collector.reporter({ ledger }).report("a"), UnansweredError);
+  const impostor = await Collector.of({});
+  impostor.url = "https://impostor.test";
+  await assert.rejects(impostor.reporter({ ledger }).report("a"), InconsistentRoundError);
+  assert.equal(impostor.posts.length, 0);
+});
+
+test("a value that is no item, or a canary, is not sent and not repeated in the message", async () => {
+  const collector = await Collector.of({ canaries: [3] });
+  for (const value of ["secret", 7, -1, 1.5, true, null, undefined, "d", 3, "1"]) {
+    const error = await collector
+      .reporter()
+      .report(value)
+      .catch((caught) => caught);
+    assert.ok(error instanceof UnknownItemError, String(value));
+    assert.doesNotMatch(error.message, /secret/);
+  }
+  assert.equal(collector.posts.length, 0);
+});
+
+test("in a round for numbers the value is a number from -1 to 1", async () => {
+  for (const [value, isRight] of [
+    [0.3, true],
+    ["-0.5", true],
+    [1, true],
+    [1.01, false],
+    ["x", false],
+    [NaN, false],
+    ["", false],
+    [true, false],
+  ]) {
+    const collector = await Collector.of({ items: ["-1", "1"] });
+    const reported = collector.reporter().report(value);
+    if (isRight) assert.equal((await reported).state, "accepted");
+    else await assert.rejects(reported, UnknownItemError);
+  }
+});
+
+test("the user's limits come before anything is perturbed", async () => {
+  const collector = await Collector.of({ epsilon: 2.5 });
+  await assert.rejects(collector.reporter().report("a"), EpsilonTooHighError);
+  assert.equal((await collector.reporter({ maxEpsilon: 2.5 }).report("a")).state, "accepted");
+  const ledger = new Ledger(memoryStore(), { maxTotalEpsilon: 0.3 });
+  for (const [i, fits] of [true, true, true, false].entries()) {
+    const next = await Collector.of({ id: `R${i}`, epsilon: 0.1 });
+    if (fits) await next.reporter({ ledger }).report("a");
+    else await assert.rejects(next.reporter({ ledger }).report("a"), EpsilonSpentError);
+  }
+  assert.equal(await ledger.spent(), 0.3);
+});
+
+test("a final refusal is written down, and the report never sent again", async () => {
+  const collector = await Collector.of({});
+  collector.faults = [() => problem(409, "round-closed")];
+  const reporter = collector.reporter();
+  const error = await reporter.report("a").catch((caught) => caught);
+  assert.ok(error instanceof RefusedError);
+  assert.deepEqual([error.slug, error.status], ["round-closed", 409]);
+  assert.match(error.note, /never be counted/);
+  await assert.rejects(reporter.report("a"), /refused your report/);
+  assert.deepEqual(await reporter.resume(), []);
+  assert.equal(collector.posts.length, 1);
+});
+
+test("what another key or URL may mend stays pending", async () => {
+  for (const refusal of [
+    () => problem(401, "unauthorized"),
+    () => problem(404, "not-found"),
+    () => new Response("?", { status: 404 }),
+  ]) {
+    const collector = await Collector.of({});
+    collector.faults = [refusal];
+    const reporter = collector.reporter();
+    await assert.rejects(reporter.report("a"));
+    assert.equal((await reporter.report("a")).state, "accepted");
+    assert.equal(new Set(collector.posts.map(({ body }) => body)).size, 1);
+  }
+});
+
+test("an answer for other reports does not settle this one", async () => {
+  for (const body of [
+    { round: "R1", accepted: 2, duplicate: false },
+    { round: "R2", accepted: 1, duplicate: false },
+    { round: "R1", accepted: 1 },
+    [],
+    "no",
+  ]) {
+    const collector = await Collector.of({});
+    collector.faults = [() => Response.json(body, { status: 202 })];
+    const reporter = collector.reporter();
+    await assert.rejects(reporter.report("a"), InvalidAnswerError);
+    assert.equal((await reporter.ledger.entries())[0].state, "pending");
+  }
+});
+
+test("a redirect is not followed", async () => {
+  const collector = await Collector.of({});
+  collector.faults = [
+    () => new Response(null, { status: 307, headers: { Location: "https://elsewhere.test" } }),
+  ];
+  await assert.rejects(collector.reporter().report("a"), /redirects/);
+});
+
+test("a round says with what it takes reports", async () => {
+  const needs = async (fields, options) => {
+    const collector = await Collector.of(fields);
+    const reporter = collector.reporter(options);
+    const error = await reporter.report("a").catch((caught) => caught);
+    assert.equal(collector.posts.length, 0);
+    assert.deepEqual(await reporter.ledger.entries(), []);
+    return error instanceof AccessError ? error.needs : error;
+  };
+  assert.equal(await needs({ access: "ticket" }, {}), "ticket");
+  assert.equal(await needs({ access: "key" }, {}), "key");
+  assert.equal(await needs({ access: "key" }, { key: "k", ticket: TICKET }), "key");
+  assert.equal(await needs({ access: "open" }, { ticket: TICKET }), null);
+  assert.equal(await needs({ access: "riddle" }, {}), null);
+});
+
+test("a report goes over to another ticket only while nothing is in doubt", async () => {
+  const collector = await Collector.of({ access: "ticket" });
+  collector.tickets.add(OTHER);
+  const ledger = new Ledger(memoryStore());
+  const error = await collector
+    .reporter({ ledger, ticket: TICKET })
+    .report("a")
+    .catch((caught) => caught);
+  assert.equal(error.slug, "invalid-ticket");
+  assert.match(error.note, /another ticket/);
+  assert.equal((await collector.reporter({ ledger, ticket: OTHER }).report("a")).state, "accepted");
+  assert.equal(new Set(collector.posts.map(({ body }) => body)).size, 1);
+});
+
+test("a try that nobody answered binds the report to its ticket", async () => {
+  const collector = await Collector.of({ access: "ticket" });
+  collector.tickets.add(TICKET).add(OTHER);
+  collector.faults = [answerLost, requestLost, requestLost];
+  const ledger = new Ledger(memoryStore());
+  await assert.rejects(collector.reporter({ ledger, ticket: TICKET }).report("a"), UnansweredError);
+  assert.equal((await collector.reporter({ ledger, ticket: OTHER }).report("a")).duplicate, true);
+  assert.deepEqual([...collector.stored.keys()], [TICKET]);
+});
+
+test("a refusal after a lost answer keeps the ticket as well", async () => {
+  const collector = await Collector.of({ access: "ticket" });
+  collector.faults = [requestLost, () => problem(401, "invalid-ticket")];
+  const reporter = collector.reporter({ ticket: TICKET });
+  const error = await reporter.report("a").catch((caught) => caught);
+  assert.match(error.note, /under no other/);
+  assert.equal((await reporter.ledger.entries())[0].openTries, 1);
+});
+
+test("where seeds are given the ticket's seed is in the report, and the only one of the round", async () => {
+  const collector = await Collector.of({
+    protocol: "olh",
+    hash_range: 4,
+    given_seeds: 64,
+    access: "ticket",
+  });
+  collector.tickets.add(OTHER);
+  assert.notEqual(seedOfTicket(TICKET, 64), seedOfTicket(OTHER, 64));
+  assert.equal(seedOfTicket(TICKET, 64), hashItem(0, 0));
+  const ledger = new Ledger(memoryStore());
+  const error = await collector
+    .reporter({ ledger, ticket: TICKET })
+    .report("a")
+    .catch((caught) => caught);
+  assert.match(error.note, /picks the same seed/);
+  const sent = new DataView(
+    Uint8Array.from(collector.posts[0].body.match(/../g), (x) => parseInt(x, 16)).buffer,
+  );
+  assert.equal(sent.getUint32(0, true), seedOfTicket(TICKET, 64));
+  assert.equal(await ledger.seed("R1"), seedOfTicket(TICKET, 64));
+  await assert.rejects(collector.reporter({ ledger, ticket: OTHER }).report("a"), SecondSeedError);
+  assert.equal(collector.posts.length, 1);
+});
+
+test("the key goes in Authorization", async () => {
+  const collector = await Collector.of({ access: "key" });
+  await collector.reporter({ key: "a report key" }).report("a");
+  assert.equal(collector.posts[0].authorization, "Bearer a report key");
+});
+
+test("what cannot be meant is refused when the reporter is made", () => {
+  const ledger = new Ledger(memoryStore());
+  const make = (server, options) => () => new Reporter(server, "current", { ledger, ...options });
+  for (const server of [
+    "",
+    "a.test",
+    "ftp://a.test",
+    "https://a:b@a.test",
+    "https://a.test/?x",
+    "https://a.test/#x",
+  ]) {
+    assert.throws(make(server), ArgumentError);
+  }
+  for (const options of [
+    { maxEpsilon: 0 },
+    { maxEpsilon: NaN },
+    { timeout: 0 },
+    { ticket: "x" },
+    { key: " k" },
+    { key: "" },
+    { key: "é" },
+  ]) {
+    assert.throws(make("https://a.test", options), ArgumentError);
+  }
+  assert.throws(() => new Reporter("https://a.test"), /give a ledger/); // in Node, where no browser keeps one
+});

@@ -1,0 +1,113 @@
+// A round is refused that contradicts itself, or that this client does not understand.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { InconsistentRoundError, InvalidAnswerError, UnknownProtocolError } from "../ldprecover.js";
+import { PROTOCOLS } from "../src/protocols.js";
+import { readRound } from "../src/rounds.js";
+import { systemCrypto } from "../src/words.js";
+import { Collector, statedRound } from "./helpers.js";
+
+const OWN = { olh: { hash_range: 4 }, ss: { subset_size: 2 } };
+
+async function read(fields, changes = {}) {
+  return readRound({ ...(await statedRound(fields)), ...changes }, await systemCrypto());
+}
+
+test("a right round of each protocol is taken", async () => {
+  for (const protocol of PROTOCOLS.keys()) {
+    const round = await read({ protocol, ...OWN[protocol] });
+    assert.deepEqual(
+      [round.protocol, round.d, round.own],
+      [protocol, 4, Object.values(OWN[protocol] ?? { own: null })[0]],
+    );
+  }
+  await read({ protocol: "olh", hash_range: 4, given_seeds: 64, access: "ticket" });
+  await read({ canaries: [2, 3] });
+  await read({ protocol: "olh", hash_range: 4, quarantine: true });
+  await read({ items: ["Zürich", "東京", "😀"] });
+});
+
+test("a server that states no thresholds, or more than this client knows, is taken", async () => {
+  await read({}, { thresholds: undefined });
+  await read({}, { thresholds: { of_a_later_version: "1" } });
+});
+
+test("a round that contradicts itself is refused", async () => {
+  const { p, thresholds } = await statedRound();
+  for (const [changes, words] of [
+    [{ p: p * 1.0001 }, /states p/],
+    [{ q: 0.3 }, /states q/],
+    [{ epsilon: 1.1 }, /states p/],
+    [{ epsilon: 0.001 }, /epsilon/],
+    [{ epsilon: 11 }, /epsilon/],
+    [{ digest: "0".repeat(64) }, /digest/],
+    [{ items: ["a", "b", "c", "e"] }, /digest/],
+    [{ items: ["b", "a", "c", "d"] }, /digest/],
+    [{ canaries: [3] }, /digest/],
+    [{ quarantine: true }, /digest/],
+    [{ items: ["a", "a", "c", "d"] }, /distinct/],
+    [{ items: ["a"] }, /1 items/],
+    [{ items: ["a", "b", "c", "\ud800"] }, /no text/],
+    [{ items: ["a", "b", "c", ""] }, /no text/],
+    [{ hash_range: 4 }, /hash_range/],
+    [{ given_seeds: 64 }, /given seeds/],
+    [{ thresholds: { keep_below: String(BigInt(thresholds.keep_below) + 1n) } }, /keep_below/],
+    [{ thresholds: { keep_below: String(BigInt(thresholds.keep_below) - 1n) } }, /keep_below/],
+    [{ thresholds: { keep_below: Number(thresholds.keep_below) } }, /keep_below/],
+  ]) {
+    await assert.rejects(
+      read({}, changes),
+      (error) => error instanceof InconsistentRoundError && words.test(error.message),
+      words,
+    );
+  }
+  const olh = { protocol: "olh", hash_range: 4 };
+  await assert.rejects(read(olh, { hash_range: 5 }), /states p/);
+  await assert.rejects(read(olh, { hash_range: 1 }), InconsistentRoundError);
+  await assert.rejects(read({ ...olh, given_seeds: 63, access: "ticket" }), InconsistentRoundError);
+  await assert.rejects(read({ ...olh, given_seeds: 64, access: "open" }), /takes reports without/);
+  await assert.rejects(
+    read({ protocol: "ss", subset_size: 2 }, { subset_size: 4 }),
+    InconsistentRoundError,
+  );
+});
+
+test("what is missing or of another type is named", async () => {
+  for (const [name, value] of [
+    ["id", "../x"],
+    ["id", ""],
+    ["name", 7],
+    ["protocol", null],
+    ["epsilon", "1"],
+    ["epsilon", null],
+    ["items", "ab"],
+    ["items", [1, 2]],
+    ["p", null],
+    ["q", "0.2"],
+    ["digest", undefined],
+    ["canaries", [4]],
+    ["canaries", 1],
+    ["quarantine", 1],
+    ["access", 1],
+    ["thresholds", "1"],
+  ]) {
+    const error = await read({}, { [name]: value }).catch((caught) => caught);
+    assert.ok(error instanceof InvalidAnswerError, `${name}: ${error}`);
+    assert.match(error.message, new RegExp(name));
+  }
+  await assert.rejects(
+    read({ protocol: "olh", hash_range: 4 }, { hash_range: null }),
+    InvalidAnswerError,
+  );
+});
+
+test("an unknown protocol is refused by its name, and nothing is sent", async () => {
+  const collector = await Collector.of({});
+  collector.round.protocol = "rappor\u0007";
+  await assert.rejects(collector.reporter().report("a"), (error) => {
+    assert.ok(error instanceof UnknownProtocolError);
+    return /protocol 'rappor\ufffd' is not known/.test(error.message);
+  });
+  assert.equal(collector.posts.length, 0);
+});

@@ -1,0 +1,74 @@
+// What every client must compute, as tests/vectors pins it.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { bucketOf, hashItem, seedOfTicket } from "../src/hashing.js";
+import { PROTOCOLS, roundNumber } from "../src/protocols.js";
+import { digestOf, hex } from "../src/rounds.js";
+import { flipThreshold, holdThreshold, keepThreshold } from "../src/thresholds.js";
+import { systemCrypto } from "../src/words.js";
+import { cases, given, parametersOf } from "./helpers.js";
+
+test("hashes and buckets", () => {
+  for (const { seed, item, hash, hash_range, bucket } of cases("hash.json")) {
+    assert.deepEqual([hashItem(seed, item), bucketOf(seed, item, hash_range)], [hash, bucket]);
+  }
+});
+
+test("the seed that a ticket picks", () => {
+  for (const { ticket, given_seeds, seed } of cases("given_seeds.json")) {
+    assert.equal(seedOfTicket(ticket, given_seeds), seed);
+  }
+});
+
+test("thresholds, to the last unit", () => {
+  for (const { epsilon, values, domain_size, subset_size, ...found } of cases("thresholds.json")) {
+    if (values) assert.equal(String(keepThreshold(epsilon, values)), found.keep_below);
+    else if (subset_size)
+      assert.equal(String(holdThreshold(epsilon, domain_size, subset_size)), found.hold_below);
+    else if (found.turn_below) assert.equal(String(flipThreshold(epsilon / 2)), found.turn_below);
+    else assert.equal(String(flipThreshold(epsilon)), found.flip_below);
+  }
+});
+
+test("digests, p and q of parameters", async () => {
+  for (const fields of cases("parameters.json")) {
+    const round = {
+      ...parametersOf({ ...fields, domain_size: fields.items.length }),
+      items: fields.items,
+      canaries: fields.canaries ?? [],
+      quarantine: fields.quarantine ?? false,
+      givenSeeds: fields.given_seeds ?? null,
+    };
+    assert.equal(await digestOf(round, await systemCrypto()), fields.digest);
+    PROTOCOLS.get(fields.protocol)
+      .chances(round)
+      .forEach((chance, i) => {
+        const right = [fields.p, fields.q][i];
+        assert.ok(Math.abs(chance - right) <= 1e-14 * right, fields.digest);
+      });
+  }
+});
+
+test("random words make the same report as in every other client, and no more words are taken", () => {
+  const seen = new Set();
+  for (const fields of cases("reports.json")) {
+    const [words, left] = given(fields.words);
+    const packed = PROTOCOLS.get(fields.protocol).perturb(
+      parametersOf(fields),
+      fields.item,
+      words,
+      fields.seed,
+    );
+    assert.equal(hex(packed), fields.packed, JSON.stringify(fields));
+    assert.equal(left(), 0);
+    seen.add(fields.protocol);
+  }
+  assert.deepEqual(seen, new Set(PROTOCOLS.keys()));
+});
+
+test("a number becomes the same item", () => {
+  for (const { number, words, item } of cases("reports.json", "numbers")) {
+    assert.equal(roundNumber(number, given(words)[0]), item);
+  }
+});

@@ -1,0 +1,68 @@
+"""Node and a browser for the tests of the client for JavaScript."""
+
+import functools
+import json
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CLIENT = Path(__file__).parents[2] / "client" / "js"
+_OLDEST = 18
+
+
+@pytest.fixture(scope="session")
+def node() -> str:
+    """The path of Node; without one that is new enough, its tests are skipped."""
+    path = shutil.which("node")
+    if path is None:
+        pytest.skip("the client for JavaScript needs Node, which is not installed")
+    version = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    found = re.match(r"v(\d+)", version)
+    if found is None or int(found[1]) < _OLDEST:
+        pytest.skip(f"the client for JavaScript needs Node {_OLDEST} or newer, not {version}")
+    return path
+
+
+Told = Callable[..., list[dict[str, Any]]]
+
+
+@pytest.fixture(scope="session")
+def told(node: str) -> Told:
+    """Have the client in Node report as it is told; return what it says of each value."""
+
+    def report(**fields: Any) -> list[dict[str, Any]]:
+        ended = subprocess.run(
+            [node, str(CLIENT / "tests" / "report.js")],
+            input=json.dumps(fields),
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert ended.returncode == 0, ended.stderr
+        said: list[dict[str, Any]] = json.loads(ended.stdout)
+        return said
+
+    return report
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture(scope="session")
+def site() -> Iterator[str]:
+    """The origin of a web server that has the client's files: another one than the service's."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=str(CLIENT))) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()

@@ -1,0 +1,108 @@
+"""The client for JavaScript: its own tests, and its reports on a real server."""
+
+import json
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scipy import stats
+from tests.client_js.conftest import CLIENT, Told
+from tests.conftest import ServerProcess
+
+from ldprecover import RoundParameters, frequency_oracle
+
+ROOT = CLIENT.parents[1]
+OWN_TESTS = sorted((CLIENT / "tests").glob("*.test.js"))
+RATE = 1e-9
+"""Of false alarms, for each number that is compared."""
+
+ROUNDS: list[dict[str, Any]] = [
+    {"protocol": "grr"},
+    {"protocol": "oue"},
+    {"protocol": "olh"},
+    {"protocol": "olh", "hash_range": 300},
+    {"protocol": "sue"},
+    {"protocol": "ss"},
+    {"protocol": "ss", "subset_size": 8},
+    {"protocol": "hr"},
+    {"protocol": "olh", "access": "ticket", "given_seeds": 64},
+    {"protocol": "oue", "access": "ticket", "canaries": 2},
+    {"protocol": "olh", "access": "key", "quarantine": True},
+]
+
+
+@pytest.mark.parametrize("path", OWN_TESTS, ids=lambda path: path.name.partition(".")[0])
+def test_its_own_tests_pass(node: str, path: Path) -> None:
+    ended = subprocess.run([node, str(path)], capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert re.search(r"^\S+ fail 0$", ended.stdout, re.MULTILINE), ended.stdout
+
+
+def test_all_of_its_tests_are_run() -> None:
+    assert len(OWN_TESTS) >= 8
+
+
+@pytest.mark.parametrize("fields", ROUNDS, ids=lambda fields: "-".join(map(str, fields.values())))
+def test_a_real_server_counts_what_it_reports(server: ServerProcess, told: Told, fields: dict[str, Any]) -> None:
+    n, d, item = 30, 12, 9
+    opened = server.open_round(**{"epsilon": 6.0, "domain_size": d, **fields})
+    access: dict[str, Any] = {"key": server.admin_key} if fields.get("access") == "key" else {}
+    if fields.get("access") == "ticket":
+        minted = server.http.post(f"/rounds/{opened['id']}/tickets", json={"count": n}, headers=server.admin)
+        access = {"tickets": minted.text.split()}
+    said = told(url=server.url, round=opened["name"], values=[item] * n, **access)
+    assert [(receipt.get("state"), receipt.get("duplicate")) for receipt in said] == [("accepted", False)] * n, said
+    estimated = server.frequencies(opened["id"])
+    assert estimated["n"] == n
+    oracle = frequency_oracle(opened["protocol"], 6.0, d, opened["hash_range"] or opened["subset_size"])
+    for v, count in enumerate(estimated["counts"][:d]):
+        chance = oracle.p if v == item else oracle.q
+        # Given seeds share buckets by a known law, and not with probability q.
+        if v == item or "given_seeds" not in fields:
+            low, high = stats.binom.ppf([RATE / 2, 1 - RATE / 2], n, chance)
+            assert low <= count <= high, v
+
+
+def test_numbers_are_rounded_and_reported(server: ServerProcess, told: Told) -> None:
+    opened = server.open_round(epsilon=10.0, items=["-1", "1"])
+    said = told(url=server.url, round=opened["id"], values=[1, 1.0, "1", "+1.0"] * 5)
+    assert {receipt.get("state") for receipt in said} == {"accepted"}, said
+    assert server.frequencies(opened["id"])["counts"][1] >= 18  # fewer but once in 10^10
+
+
+def test_a_report_whose_answer_was_lost_is_counted_once(server: ServerProcess, told: Told, tmp_path: Path) -> None:
+    opened = server.open_round("olh")
+    users = {"url": server.url, "round": opened["id"], "file": str(tmp_path / "ledger.json")}
+    (lost,) = told(values=[1], loses=2, **users)
+    assert lost["error"] == "UnansweredError"
+    (later,) = told(values=[2], **users)  # another process
+    assert (later["state"], later["duplicate"], later["resent"]) == ("accepted", True, True)
+    assert [again["error"] for again in told(values=[1, 2], **users)] == ["AlreadyReportedError"] * 2
+    assert server.frequencies(opened["id"])["n"] == 1
+
+
+def test_a_closed_round_refuses_for_good(server: ServerProcess, told: Told, tmp_path: Path) -> None:
+    opened = server.open_round()
+    server.http.post(f"/rounds/{opened['id']}/close", headers=server.admin)
+    users = {"url": server.url, "round": opened["id"], "file": str(tmp_path / "ledger.json")}
+    first, second = told(values=[1, 1], **users)
+    assert (first["error"], first["slug"]) == ("RefusedError", "round-closed")
+    assert second["error"] == "AlreadyReportedError"
+
+
+def test_its_digest_is_that_of_the_server_for_any_labels(server: ServerProcess, told: Told) -> None:
+    labels = ["Zürich", "東京", "😀", "a\u00adb", "İ", "ǅ", "é", "e\u0301"]
+    opened = server.open_round(epsilon=10.0, items=labels)
+    assert opened["digest"] == RoundParameters("grr", 10.0, tuple(labels)).digest
+    said = told(url=server.url, round=opened["id"], values=labels)
+    assert {receipt.get("state") for receipt in said} == {"accepted"}, said
+
+
+def test_its_package_is_of_this_version_and_licence() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    manifest = json.loads((CLIENT / "package.json").read_text())
+    assert (manifest["version"], manifest["license"]) == (project["version"], project["license"])
+    assert (CLIENT / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()

@@ -1,0 +1,228 @@
+"""A survey page in a real browser, on another origin than the server, reports once and refuses after that."""
+
+import contextlib
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.client_js.conftest import CLIENT
+from tests.conftest import ServerProcess, StartServer
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+# Without a sandbox, which root may not have; only pages of our own are opened.
+ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
+
+THANKS = "Thank you: your report is counted."
+REFUSED = "This browser has reported already. A second report would tell more of you."
+UNANSWERED = "No answer yet. Your report is kept here: press again, and the same one is sent."
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """What starts browsers; while its driver lives, tests of other modules could run no event loop."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip("Chromium is not installed; tests/tools.sh says how")
+    with playwright.sync_playwright() as driver:
+        yield driver.chromium
+
+
+@pytest.fixture(scope="module")
+def window(chromium: Any) -> Iterator[Any]:
+    """A browser for all the tests that leave it alive."""
+    with chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS) as window:
+        yield window
+
+
+class Visitor:
+    """Somebody's browser, and all that goes wrong behind its pages: messages of the console, errors of scripts."""
+
+    def __init__(self, context: Any) -> None:
+        self.context = context
+        self.wrong: list[str] = []
+        context.set_default_timeout(15_000)
+        context.on("console", lambda message: self.wrong.append(message.text))
+        context.on("weberror", lambda error: self.wrong.append(str(error.error)))
+
+    def open(self, url: str) -> Any:
+        page = self.context.new_page()
+        page.goto(url)
+        return page
+
+
+@pytest.fixture
+def visitor(window: Any) -> Iterator[Visitor]:
+    with window.new_context(locale="en-GB") as context:
+        yield Visitor(context)
+
+
+def kill(profile: Path) -> None:
+    """Kill the browser of a profile as a phone does that is out of memory: it writes nothing more."""
+    killed = 0
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if f"--user-data-dir={profile}\0".encode() in process.read_bytes():
+                os.kill(int(process.parent.name), signal.SIGKILL)
+                killed += 1
+    assert killed
+    for lock in profile.glob("Singleton*"):
+        lock.unlink()
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory, site: str) -> Iterator[ServerProcess]:
+    """A server that lets pages of the other origin call."""
+    process = ServerProcess(tmp_path_factory.mktemp("service"), kernels="numpy", cors_origins=site)
+    with contextlib.closing(process):
+        process.start()
+        yield process
+
+
+def survey(site: str, service: ServerProcess, round_: str, **more: str) -> str:
+    asked = "".join(f"&{name}={value}" for name, value in more.items())
+    return f"{site}/example/survey.html?server={service.url}&round={round_}{asked}"
+
+
+def press(page: Any, answer: str) -> None:
+    page.get_by_label(answer, exact=True).check()
+    page.get_by_role("button", name="Report").click()
+
+
+def says(page: Any, words: str) -> None:
+    page.get_by_role("status").filter(has_text=words).wait_for()
+
+
+def test_a_survey_reports_once_and_refuses_twice(visitor: Visitor, service: ServerProcess, site: str) -> None:
+    opened = service.open_round(items=["soup", "salad", "<b>pasta</b>"], canaries=1)
+    address = survey(site, service, opened["name"])
+    page = visitor.open(address)
+    page.get_by_role("button", name="Report").wait_for()
+    assert page.get_by_role("radio").count() == 3  # not the canary
+    press(page, "<b>pasta</b>")
+    says(page, THANKS)
+    press(page, "soup")
+    says(page, REFUSED)
+    page.reload()
+    press(page, "<b>pasta</b>")
+    says(page, REFUSED)
+    assert service.frequencies(opened["id"])["n"] == 1
+    assert visitor.wrong == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
+def test_a_browser_that_is_killed_knows_its_report_when_it_comes_back(
+    chromium: Any, service: ServerProcess, site: str, tmp_path: Path
+) -> None:
+    opened = service.open_round("olh", items=["soup", "salad"])
+    for words in (THANKS, REFUSED):
+        context = chromium.launch_persistent_context(str(tmp_path), executable_path=CHROMIUM, args=ARGUMENTS)
+        page = Visitor(context).open(survey(site, service, opened["id"]))
+        press(page, "soup")
+        says(page, words)
+        kill(tmp_path)
+        with contextlib.suppress(Exception):  # whatever its driver makes of that
+            context.close()
+    assert service.frequencies(opened["id"])["n"] == 1
+
+
+def test_a_report_without_an_answer_is_sent_again_as_it_was(
+    visitor: Visitor, service: ServerProcess, site: str
+) -> None:
+    opened = service.open_round("oue", items=["soup", "salad"])
+    bodies: list[tuple[bytes | None, str]] = []
+
+    def lose(route: Any) -> None:
+        bodies.append((route.request.post_data_buffer, route.request.headers["idempotency-key"]))
+        if len(bodies) == 1:
+            route.fetch()  # the server takes it
+            route.abort()
+        else:
+            route.continue_()
+
+    page = visitor.open(survey(site, service, opened["id"]))
+    page.route("**/reports", lose)
+    press(page, "soup")
+    says(page, THANKS)  # by a retry within the call
+    assert len(bodies) == 2
+    assert len(set(bodies)) == 1
+    assert service.frequencies(opened["id"])["n"] == 1
+    assert all("net::ERR_FAILED" in text for text in visitor.wrong)
+
+
+def test_two_pages_at_once_make_one_report(visitor: Visitor, service: ServerProcess, site: str) -> None:
+    opened = service.open_round("hr", items=["soup", "salad"])
+    pages = [visitor.open(survey(site, service, opened["id"])) for _ in range(2)]
+    for page in pages:
+        page.get_by_label("soup").check()
+        page.evaluate("setTimeout(() => document.querySelector('button').click(), 300)")
+    for page in pages:
+        page.wait_for_function(f"{[THANKS, REFUSED]}.includes(document.getElementById('status').textContent)")
+    assert service.frequencies(opened["id"])["n"] == 1
+
+
+def test_a_wrong_ticket_and_a_closed_round_are_said_in_words(
+    visitor: Visitor, service: ServerProcess, site: str
+) -> None:
+    opened = service.open_round("olh", items=["soup", "salad"], access="ticket", given_seeds=64)
+    page = visitor.open(survey(site, service, opened["id"], ticket=f"{22 * 'x'}.{22 * 'x'}"))
+    press(page, "soup")
+    says(page, "with another ticket that picks the same seed")
+    service.http.post(f"/rounds/{opened['id']}/close", headers=service.admin)
+    page = visitor.open(survey(site, service, service.open_round(access="key")["id"]))
+    press(page, "0")
+    says(page, "give a report key")
+
+
+def test_a_page_of_an_origin_that_is_not_listed_reports_nothing(
+    visitor: Visitor, start_server: StartServer, site: str
+) -> None:
+    closed = start_server()
+    opened = closed.open_round()
+    page = visitor.open(survey(site, closed, opened["id"]).replace("/survey.html", "/survey.html#"))
+    page.evaluate(
+        """async ([url, round]) => {
+            const { Ledger, Reporter, Retries, memoryStore } = await import("/ldprecover.js");
+            const options = { ledger: new Ledger(memoryStore()), retries: new Retries({ attempts: 1 }) };
+            window.caught = await new Reporter(url, round, options).report(0).catch((error) => error.name);
+        }""",
+        [closed.url, opened["id"]],
+    )
+    assert page.evaluate("window.caught") == "UnansweredError"
+    assert closed.frequencies(opened["id"])["n"] == 0
+
+
+def test_the_classic_script_and_local_storage_do_in_a_page(visitor: Visitor, service: ServerProcess, site: str) -> None:
+    opened = service.open_round()
+    page = visitor.open(f"{site}/example/survey.css")
+    page.add_script_tag(path=str(CLIENT / "ldprecover.classic.js"))
+    report = """async ([url, round]) => {
+        const { Ledger, Reporter, localStore } = LDPRecover;
+        const reporter = new Reporter(url, round, { ledger: new Ledger(localStore()) });
+        return reporter.report(0).then((receipt) => receipt.state, (error) => error.name);
+    }"""
+    said = [page.evaluate(report, [service.url, opened["id"]]) for _ in range(2)]
+    assert said == ["accepted", "AlreadyReportedError"]
+    assert "ldprecover-ledger" in page.evaluate("Object.keys(localStorage)")
+
+
+def test_a_page_that_came_over_plain_http_from_elsewhere_does_not_report(
+    visitor: Visitor, service: ServerProcess
+) -> None:
+    html = "<!doctype html><script src='/ldprecover.classic.js'></script>"
+    script = (CLIENT / "ldprecover.classic.js").read_text(encoding="utf-8")
+    visitor.context.route("http://survey.test/", lambda route: route.fulfill(body=html, content_type="text/html"))
+    visitor.context.route(
+        "http://survey.test/ldprecover.classic.js",
+        lambda route: route.fulfill(body=script, content_type="text/javascript; charset=utf-8"),
+    )
+    page = visitor.open("http://survey.test/")
+    caught = page.evaluate(
+        "(url) => new LDPRecover.Reporter(url).report(0).catch((error) => `${error.name}: ${error.message}`)",
+        service.url,
+    )
+    assert caught == "ArgumentError: a page that reports must come over https, or from this device"
