@@ -1,15 +1,18 @@
 #!/bin/sh
-# Sees that the tools are there with which the tests read what deploy/ holds. Where one is missing it is installed from
-# Debian, by root and where no service would be started along with it; else the tests that need it are skipped.
+# Sees that the tools are there with which the tests read what deploy/ holds, and the browser and Node that run what is
+# written in JavaScript. Where one is missing it is installed from Debian, by root and where no service would be started
+# along with it; else the tests that need it are skipped.
 set -eu
 
 missing=
+command -v chromium >/dev/null || missing="$missing chromium"
+command -v node >/dev/null || missing="$missing nodejs"
 command -v promtool >/dev/null || missing="$missing prometheus"
 command -v systemd-analyze >/dev/null || missing="$missing systemd"
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" = 0 ] && [ ! -d /run/systemd/system ] && command -v apt-get >/dev/null; then
-    echo "Installing Debian's$missing for the tests of deploy/ ..."
+    echo "Installing Debian's$missing for the tests ..."
     export DEBIAN_FRONTEND=noninteractive
     log=$(mktemp)
     # shellcheck disable=SC2086  # a list of packages

@@ -21,7 +21,7 @@ LAYERS = [
     {"ingest", "access", "rounds", "refusals"},
     {"store"},
     {"settings", "keys", "lanes"},
-    {"errors", "deadlines", "files", "logs", "metrics", "retention", "shuffle"},
+    {"errors", "deadlines", "files", "logs", "metrics", "page", "retention", "shuffle"},
 ]
 """From the top; a room may use those below it, and not those beside it."""
 

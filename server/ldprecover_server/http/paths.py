@@ -15,6 +15,7 @@ __all__ = [
     "METHODS",
     "METRICS",
     "OPENAPI",
+    "PAGE",
     "PARAMETERS",
     "READYZ",
     "RECOVER",
@@ -38,6 +39,7 @@ DOCS: Final = "/docs"
 ERRORS: Final = "/docs/errors"
 OPENAPI: Final = "/openapi.json"
 STATIC: Final = "/static"
+PAGE: Final = "/page"
 
 HEALTHZ: Final = "/healthz"
 READYZ: Final = "/readyz"

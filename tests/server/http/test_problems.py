@@ -188,7 +188,17 @@ def test_a_405_names_all_the_methods_of_the_path(
 
 @pytest.mark.parametrize(
     "path",
-    ["/nothing", "/rounds/a/b", "/static/nothing.js", "/static/%2e%2e/app.py", "/%00", "/%ff", "/x" * 3000],
+    [
+        "/nothing",
+        "/rounds/a/b",
+        "/static/nothing.js",
+        "/static/%2e%2e/app.py",
+        "/page/nothing.js",
+        "/page/%2e%2e/page.py",
+        "/%00",
+        "/%ff",
+        "/x" * 3000,
+    ],
 )
 def test_a_path_that_leads_nowhere_is_a_problem(server: ServerProcess, path: str, problem_of: ProblemOf) -> None:
     response = server.http.get(path)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fastapi import APIRouter, FastAPI, HTTPException, Request
 from fastapi.openapi.docs import get_swagger_ui_html
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from ldprecover_server.errors import every_refusal
@@ -45,11 +45,6 @@ class _Asset(Response):
 
 
 _ASSETS = {path.relative_to(_STATIC).as_posix(): _Asset(path) for path in _STATIC.rglob("*") if path.is_file()}
-
-
-@router.get(paths.ROOT)
-async def root() -> RedirectResponse:
-    return RedirectResponse(paths.DOCS)
 
 
 @router.get(paths.DOCS)

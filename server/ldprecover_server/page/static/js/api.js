@@ -1,0 +1,124 @@
+// The one module that fetches: the public API of the server that this page came from.
+
+const ROOT = new URL(".", document.baseURI);
+
+let key = null; // in memory alone: it is gone with the page
+const keyListeners = new Set();
+
+/** Keep a key until the page is left; null forgets it. */
+export function setKey(value) {
+  key = value || null;
+  for (const listener of keyListeners) listener(key !== null);
+}
+
+export function hasKey() {
+  return key !== null;
+}
+
+/** Call when a key is given or forgotten; until `signal` aborts. */
+export function onKey(listener, signal) {
+  keyListeners.add(listener);
+  signal?.addEventListener("abort", () => keyListeners.delete(listener));
+}
+
+/** A refusal of the server (RFC 9457), or that it cannot be reached (status 0). */
+export class Problem extends Error {
+  constructor(status, body, retryAfter = null) {
+    super(body.title ?? "The server did not answer");
+    this.status = status;
+    this.title = this.message;
+    this.detail = body.detail ?? "";
+    this.slug = (body.type ?? "").split("#")[1] ?? "";
+    this.errors = body.errors ?? [];
+    this.retryAfter = retryAfter;
+  }
+
+  /** What happened, in a sentence or two. */
+  get sentence() {
+    const fields = this.errors.map((each) => `${each.field} ${each.reason}`).join("; ");
+    const why = fields || this.detail;
+    return why ? `${this.title}: ${why}.`.replace(/\.\.$/, ".") : `${this.title}.`;
+  }
+}
+
+/** What an error says to a viewer. */
+export function sentenceOf(error) {
+  return error instanceof Problem ? error.sentence : `This page failed: ${error.message}.`;
+}
+
+/** Tell whether a call ended because nobody waits for it any more. */
+export function isAbort(error) {
+  return error?.name === "AbortError";
+}
+
+/**
+ * Call the API and return `{status, body, headers}`, where `body` is the JSON of the answer or null. `path` is below
+ * the page, as `rounds/ID/stats`. Throws Problem, and AbortError once `signal` has aborted.
+ */
+export async function call(method, path, { body, signal, headers = {}, query } = {}) {
+  const url = new URL(path, ROOT);
+  for (const [name, value] of Object.entries(query ?? {})) if (value !== null && value !== undefined) url.searchParams.set(name, value);
+  const sent = { Accept: "application/json", ...headers };
+  if (key) sent.Authorization = `Bearer ${key}`;
+  if (body !== undefined) sent["Content-Type"] = "application/json";
+  let answer;
+  let text;
+  try {
+    answer = await fetch(url, { method, headers: sent, body: body === undefined ? undefined : JSON.stringify(body), signal, credentials: "omit" });
+    text = await answer.text();
+  } catch (error) {
+    if (isAbort(error)) throw error;
+    throw new Problem(0, { title: "The server cannot be reached", detail: "it may have stopped, or the connection is gone" });
+  }
+  const parsed = /json/.test(answer.headers.get("content-type") ?? "") && text ? JSON.parse(text) : null;
+  if (!answer.ok) throw new Problem(answer.status, parsed ?? { title: `The server answered ${answer.status}` }, answer.headers.get("retry-after"));
+  return { status: answer.status, body: parsed, headers: answer.headers };
+}
+
+export async function get(path, options) {
+  return (await call("GET", path, options)).body;
+}
+
+export async function post(path, body, options) {
+  return (await call("POST", path, { ...options, body })).body;
+}
+
+export async function del(path, options) {
+  await call("DELETE", path, options);
+}
+
+/** The path of a round, or of something below it: `roundPath(id, "recover")`. */
+export function roundPath(id, ...rest) {
+  return ["rounds", encodeURIComponent(id), ...rest].join("/");
+}
+
+/**
+ * Run `work(signal)` at once and again `seconds` after each end, while the page can be seen, until `signal` aborts.
+ * `work` may return the seconds to wait this time. A second is the least.
+ */
+export function poll(work, seconds, signal) {
+  let timer = null;
+  let running = false;
+  let again = false;
+  const run = async () => {
+    if (running || signal.aborted) {
+      again = running;
+      return;
+    }
+    if (document.hidden) return;
+    running = true;
+    clearTimeout(timer);
+    let wait = seconds;
+    try {
+      wait = (await work(signal)) ?? seconds;
+    } finally {
+      running = false;
+      if (!signal.aborted) timer = setTimeout(run, again ? 0 : 1000 * Math.max(1, wait));
+      again = false;
+    }
+  };
+  document.addEventListener("visibilitychange", run, { signal });
+  signal.addEventListener("abort", () => clearTimeout(timer));
+  run();
+  return run;
+}

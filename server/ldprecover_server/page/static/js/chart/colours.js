@@ -1,0 +1,45 @@
+// The colours of app.css, as a canvas wants them.
+
+let known = new Map();
+let probe = null;
+addEventListener("themechange", () => (known = new Map()));
+
+/** The colour that app.css calls `--name`, in this theme, as `rgb(…)`. */
+export function colour(name) {
+  let found = known.get(name);
+  if (found === undefined) {
+    if (probe === null) {
+      probe = document.createElement("span");
+      probe.hidden = true;
+      document.body.append(probe);
+    }
+    probe.style.color = `var(--${name})`;
+    found = getComputedStyle(probe).color;
+    known.set(name, found);
+  }
+  return found;
+}
+
+/** The same, so transparent: 0 is nothing. */
+export function faded(name, alpha) {
+  const [r, g, b] = colour(name).match(/[\d.]+/g);
+  return `rgba(${r}, ${g}, ${b}, ${alpha})`;
+}
+
+/** Draw again when the theme changes, until `signal` aborts. */
+export function onTheme(draw, signal) {
+  addEventListener("themechange", draw, { signal });
+}
+
+/** The font of charts, in CSS pixels. */
+export function font(size = 12) {
+  return `${size * rem()}px system-ui, "Liberation Sans", sans-serif`;
+}
+
+/** How much larger than usual the viewer's text is. */
+export function rem() {
+  return parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
+}
+
+/** The colours of methods that are compared, in this order. */
+export const SERIES = ["recovered", "second", "third", "target", "fourth"];

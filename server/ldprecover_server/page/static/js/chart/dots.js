@@ -1,0 +1,206 @@
+// One row an item: dots with whiskers on a common axis. Any number of items; those in view are drawn.
+
+import { h } from "../dom.js";
+import { number } from "../format.js";
+import { colour, faded, font, onTheme, rem } from "./colours.js";
+
+const ROW = 26;
+const AXIS = 28;
+const HEIGHT = 480;
+const PICTURE_ROWS = 200;
+
+/**
+ * Make the chart in a frame. The function that is returned draws
+ * `{labels, order, series, chosen, onChoose(index), describeItem(index)}`.
+ *
+ * `order` has the indices of the items to show, from the top; a series is `{name, colour, mark, values, low, high}`, its
+ * columns by index, `low` and `high` the ends of whiskers or null; marks are dot, square, diamond, ring and tick.
+ * `chosen` is a set of indices.
+ */
+export function dots(frame, signal) {
+  const canvas = h("canvas");
+  const holder = h("div", {}, canvas);
+  const space = h("div");
+  const scroller = h("div", { class: "rows", tabindex: "0", role: "group", "aria-label": "Items of the chart; scroll for more" }, holder, space);
+  const hint = h("p", { class: "quiet mono" }, "\u00a0");
+  frame.plot.append(scroller, hint);
+  Object.assign(holder.style, { position: "sticky", top: "0", height: "0", overflow: "visible" });
+  canvas.style.display = "block";
+
+  let what = null;
+  let range = [0, 1];
+  let waiting = 0;
+
+  const sizes = () => ({ row: ROW * rem(), axis: AXIS * rem() });
+
+  function draw(next) {
+    if (next) {
+      what = next;
+      range = extent(what);
+      const { row, axis } = sizes();
+      const all = axis + what.order.length * row + 4;
+      scroller.style.height = `${Math.min(HEIGHT * rem(), all) + 2}px`;
+      space.style.height = `${all}px`;
+      frame.setLegend(what.series);
+    }
+    if (!what || signal.aborted) return;
+    cancelAnimationFrame(waiting);
+    waiting = 0;
+    const width = scroller.clientWidth;
+    const height = scroller.clientHeight;
+    fit(canvas, width, height);
+    paint(canvas.getContext("2d"), { what, range, width, height, top: scroller.scrollTop, ...sizes() });
+  }
+  const soon = () => {
+    waiting ||= requestAnimationFrame(() => draw());
+  };
+
+  const indexAt = (event) => {
+    if (!what) return undefined;
+    const { row, axis } = sizes();
+    const y = event.clientY - scroller.getBoundingClientRect().top;
+    return y < axis ? undefined : what.order[Math.floor((y - axis + scroller.scrollTop) / row)];
+  };
+  scroller.addEventListener("scroll", soon, { passive: true, signal });
+  canvas.addEventListener("click", (event) => {
+    const index = indexAt(event);
+    if (index !== undefined) what.onChoose?.(index);
+  });
+  canvas.addEventListener("mousemove", (event) => {
+    const index = indexAt(event);
+    canvas.style.cursor = index === undefined || !what.onChoose ? "default" : "pointer";
+    hint.textContent = index === undefined ? "\u00a0" : what.describeItem(index);
+  });
+  const observer = new ResizeObserver(soon);
+  observer.observe(scroller);
+  signal.addEventListener("abort", () => observer.disconnect());
+  onTheme(() => draw(), signal);
+
+  frame.picture = () => {
+    if (!what) return null;
+    const { row, axis } = sizes();
+    const first = Math.floor(scroller.scrollTop / row);
+    const order = Array.from(what.order).slice(first, first + PICTURE_ROWS);
+    const drawn = document.createElement("canvas");
+    const [width, height] = [Math.max(600, scroller.clientWidth), axis + order.length * row + 4];
+    fit(drawn, width, height, 2);
+    paint(drawn.getContext("2d"), { what: { ...what, order }, range, width, height, top: 0, row, axis });
+    return drawn;
+  };
+  return draw;
+}
+
+function fit(canvas, width, height, scale = devicePixelRatio || 1) {
+  const [wide, high] = [Math.round(width * scale), Math.round(height * scale)];
+  if (canvas.width !== wide || canvas.height !== high) [canvas.width, canvas.height] = [wide, high];
+  [canvas.style.width, canvas.style.height] = [`${width}px`, `${height}px`];
+  canvas.getContext("2d").setTransform(scale, 0, 0, scale, 0, 0);
+}
+
+function extent({ series, order }) {
+  let [least, most] = [0, 0];
+  for (const { values, low, high } of series) {
+    for (const index of order) {
+      const [a, b] = [low ? low[index] : values[index], high ? high[index] : values[index]];
+      if (a < least) least = a;
+      if (b > most) most = b;
+    }
+  }
+  const room = 0.03 * (most - least || 1);
+  return [least - (least < 0 ? room : 0), most + room];
+}
+
+function paint(pen, { what, range, width, height, top, row, axis }) {
+  const text = Math.min(0.34 * width, 190 * rem());
+  const [left, right] = [text + 10, width - 12];
+  const place = (value) => left + ((value - range[0]) / (range[1] - range[0])) * (right - left);
+  pen.clearRect(0, 0, width, height);
+  pen.fillStyle = colour("paper");
+  pen.fillRect(0, 0, width, height);
+  pen.font = font();
+  pen.textBaseline = "middle";
+  const first = Math.max(0, Math.floor(top / row));
+  const last = Math.min(what.order.length, Math.ceil((top + height - axis) / row));
+
+  const ticks = steps(range, Math.max(2, Math.floor((right - left) / (80 * rem()))));
+  pen.lineWidth = 1;
+  for (const tick of ticks) {
+    pen.strokeStyle = colour(tick === 0 ? "quiet" : "line");
+    stroke(pen, place(tick), axis, place(tick), height);
+  }
+  for (let i = first; i < last; i++) {
+    const index = what.order[i];
+    const y = axis + (i + 0.5) * row - top;
+    if (what.chosen.has(index)) {
+      pen.fillStyle = faded("target", 0.18);
+      pen.fillRect(0, y - row / 2, width, row);
+      pen.fillStyle = colour("target");
+      pen.fillRect(0, y - row / 2, 4, row);
+    }
+    pen.fillStyle = colour("ink");
+    pen.textAlign = "right";
+    pen.fillText(shortened(pen, what.labels[index], text), text, y);
+    const gap = Math.min(6 * rem(), row / (what.series.length + 1));
+    what.series.forEach((each, k) => {
+      const at = each.mark === "tick" ? y : y + (k - (what.series.length - 1) / 2) * gap;
+      pen.strokeStyle = pen.fillStyle = colour(each.colour);
+      if (each.low) {
+        pen.lineWidth = 1.5;
+        stroke(pen, place(each.low[index]), at, place(each.high[index]), at);
+      }
+      if (Number.isFinite(each.values[index])) mark(pen, each.mark, place(each.values[index]), at, row);
+    });
+  }
+  pen.fillStyle = colour("paper");
+  pen.fillRect(0, 0, width, axis);
+  pen.fillStyle = colour("quiet");
+  pen.textAlign = "center";
+  for (const tick of ticks) pen.fillText(number(tick), place(tick), axis / 2);
+  pen.strokeStyle = colour("line");
+  stroke(pen, 0, axis - 0.5, width, axis - 0.5);
+}
+
+function stroke(pen, x0, y0, x1, y1) {
+  pen.beginPath();
+  pen.moveTo(x0, y0);
+  pen.lineTo(x1, y1);
+  pen.stroke();
+}
+
+function mark(pen, kind, x, y, row) {
+  const r = 4 * rem();
+  pen.beginPath();
+  if (kind === "square") pen.rect(x - r + 0.5, y - r + 0.5, 2 * r - 1, 2 * r - 1);
+  else if (kind === "diamond") {
+    pen.moveTo(x, y - r - 0.5);
+    pen.lineTo(x + r + 0.5, y);
+    pen.lineTo(x, y + r + 0.5);
+    pen.lineTo(x - r - 0.5, y);
+  } else if (kind === "tick") pen.rect(x - 1.25, y - row / 2 + 3, 2.5, row - 6);
+  else pen.arc(x, y, r, 0, 2 * Math.PI);
+  if (kind === "ring") {
+    pen.lineWidth = 2;
+    pen.stroke();
+  } else pen.fill();
+}
+
+function shortened(pen, label, width) {
+  if (pen.measureText(label).width <= width - 8) return label;
+  let [low, high] = [0, Math.min(label.length, 80)];
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (pen.measureText(`${label.slice(0, middle)}…`).width <= width - 8) low = middle;
+    else high = middle - 1;
+  }
+  return `${label.slice(0, low)}…`;
+}
+
+/** Round numbers within a range, some `most` of them. */
+function steps([from, to], most) {
+  const rough = (to - from) / most;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= rough);
+  const found = [];
+  for (let k = Math.ceil(from / step); k * step <= to; k++) found.push(Number((k * step).toPrecision(12)));
+  return found;
+}

@@ -1,0 +1,112 @@
+// What every chart has: a title, a legend, the same numbers as a table, and both to download.
+
+import { fill, h, svg } from "../dom.js";
+import { colour, font, onTheme } from "./colours.js";
+import { download, downloadCsv } from "./csv.js";
+import { table } from "./table.js";
+
+/**
+ * Make the frame of a chart, a figure. `name` is that of downloaded files; `tableOpen` has the table shown at once.
+ *
+ * Whoever draws puts a canvas into `plot`, says what is to be seen there with `describe`, sets `picture`, which returns
+ * a canvas for the PNG, and calls `setTable`.
+ */
+export function frame({ title, name, signal, tableOpen = false, level = 2 }) {
+  const legend = h("ul", { class: "legend" });
+  const plot = h("div", { class: "chart" });
+  const summary = h("p", { class: "quiet" });
+  const place = h("div", {});
+  const details = h("details", { open: tableOpen }, h("summary", {}, `${title}: the numbers`), place);
+  let columns = [];
+  let rows = [];
+  let marks = [];
+  let shown = null;
+  let stale = true;
+
+  const showTable = () => {
+    if (!details.open || !stale) return;
+    stale = false;
+    const next = table({ columns, rows, caption: title, signal, old: shown });
+    if (next !== shown) fill(place, next.root);
+    shown = next;
+  };
+  details.addEventListener("toggle", showTable);
+
+  const self = {
+    plot,
+    picture: null,
+    root: h("figure", { class: "card" },
+      h("div", { class: "head" },
+        h(`h${level}`, {}, title),
+        h("div", { class: "row" },
+          h("button", { type: "button", class: "small", onclick: () => downloadCsv(name, columns, rows), "aria-label": `CSV: ${title}` }, "CSV"),
+          h("button", { type: "button", class: "small", onclick: () => save(), "aria-label": `PNG: ${title}` }, "PNG"))),
+      legend, plot, summary, details),
+    /** Say in a sentence what the chart shows; those who do not see it have this and the table. */
+    describe(text) {
+      if (summary.textContent !== text) fill(summary, text);
+      for (const canvas of plot.querySelectorAll("canvas")) {
+        canvas.setAttribute("role", "img");
+        canvas.setAttribute("aria-label", `${title}. ${text}`);
+      }
+    },
+    /** Show which mark is what: `[{name, colour, mark}]`, mark one of dot, square, diamond, ring, tick, bar, line, band. */
+    setLegend(entries) {
+      marks = entries;
+      fill(legend, entries.map((each) => h("li", {}, sign(each), each.name)));
+    },
+    /** Set the table's columns `{title, value(row), text(value, row), kind}` and rows; kind is "number" or "text". */
+    setTable(newColumns, newRows) {
+      [columns, rows, stale] = [newColumns, newRows, true];
+      showTable();
+    },
+  };
+
+  async function save() {
+    const drawn = self.picture?.();
+    if (!drawn) return;
+    const scale = drawn.width / (parseFloat(drawn.style.width) || drawn.width);
+    const head = 52 * scale;
+    const whole = document.createElement("canvas");
+    whole.width = drawn.width;
+    whole.height = drawn.height + head;
+    const pen = whole.getContext("2d");
+    pen.fillStyle = colour("paper");
+    pen.fillRect(0, 0, whole.width, whole.height);
+    pen.drawImage(drawn, 0, head);
+    pen.scale(scale, scale);
+    pen.fillStyle = colour("ink");
+    pen.font = `600 ${font(15)}`;
+    pen.fillText(title, 8, 20);
+    pen.font = font(12);
+    let x = 8;
+    for (const each of marks) {
+      pen.fillStyle = colour(each.colour);
+      pen.fillRect(x, 32, 10, 10);
+      pen.fillStyle = colour("ink");
+      pen.fillText(each.name, x + 15, 42);
+      x += 31 + pen.measureText(each.name).width;
+    }
+    whole.toBlob((blob) => download(`${name}.png`, blob), "image/png");
+  }
+
+  onTheme(() => self.setLegend(marks), signal);
+  return self;
+}
+
+const SIGNS = {
+  dot: () => [svg("circle", { cx: 8, cy: 6, r: 4 })],
+  square: () => [svg("rect", { x: 4, y: 2, width: 8, height: 8 })],
+  diamond: () => [svg("path", { d: "M8 1l5 5-5 5-5-5z" })],
+  ring: () => [svg("circle", { cx: 8, cy: 6, r: 3.5, fill: "none", "stroke-width": 2 })],
+  tick: () => [svg("rect", { x: 7, y: 0, width: 2.5, height: 12 })],
+  bar: () => [svg("rect", { x: 0, y: 3, width: 16, height: 6 })],
+  line: () => [svg("rect", { x: 0, y: 5, width: 16, height: 2.5 })],
+  band: () => [svg("rect", { x: 0, y: 1, width: 16, height: 10, "fill-opacity": 0.3 })],
+};
+
+function sign({ colour: name, mark = "line" }) {
+  const drawn = svg("svg", { width: 16, height: 12, "aria-hidden": "true", fill: colour(name), stroke: mark === "ring" ? colour(name) : "none" });
+  drawn.append(...SIGNS[mark]());
+  return drawn;
+}

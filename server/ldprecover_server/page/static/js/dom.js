@@ -1,0 +1,83 @@
+// Elements by hand: whatever is shown goes through here as text, so that a label full of HTML is a label.
+
+const PROPERTIES = new Set(["value", "checked", "disabled", "hidden", "indeterminate", "open", "selected"]);
+
+/**
+ * Make an element. `attributes`: `class`, `on<event>` handlers, properties such as `value`, anything else an attribute;
+ * null, undefined and false are left out. `children`: nodes, texts, numbers, lists of these; null and false are left out.
+ */
+export function h(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  const later = [];
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (value === null || value === undefined) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (PROPERTIES.has(name)) later.push([name, value]);
+    else if (value !== false) element.setAttribute(name, value === true ? "" : String(value));
+  }
+  element.append(...texts(children));
+  // A select's value must be among its options, which are there only now.
+  for (const [name, value] of later) element[name] = value;
+  return element;
+}
+
+/** Make an SVG element, for the marks of legends. */
+export function svg(tag, attributes = {}, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
+  element.append(...children);
+  return element;
+}
+
+/** Put these children in place of all that an element holds. */
+export function fill(element, ...children) {
+  element.replaceChildren(...texts(children));
+  return element;
+}
+
+function texts(children) {
+  return children
+    .flat(Infinity)
+    .filter((child) => child !== null && child !== undefined && child !== false)
+    .map((child) => (child instanceof Node ? child : String(child)));
+}
+
+/** A control with its label: `field("Epsilon", h("input", …))`. */
+export function field(label, control, help = null) {
+  return h("label", { class: "field" }, h("span", {}, label), control, help && h("span", { class: "quiet" }, help));
+}
+
+/** A box that says something: kind is "", "good" or "bad"; a bad one is read out at once. */
+export function notice(kind, ...children) {
+  return h("div", { class: `notice ${kind}`, role: kind === "bad" ? "alert" : null }, ...children);
+}
+
+/** Facts as a list of terms: `facts([["n", "1,000"], …])`; those without a value are left out. */
+export function facts(pairs) {
+  const shown = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "");
+  return h("dl", { class: "facts" }, shown.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+}
+
+/** Tell whoever listens to the page. */
+export function announce(text) {
+  document.getElementById("live").textContent = text;
+}
+
+/** Show a dialog over the page; `build(close)` gives its content. Resolves with what `close` is given, else null. */
+export function dialog(title, build) {
+  return new Promise((resolve) => {
+    let answer = null;
+    const close = (value = null) => {
+      answer = value;
+      box.close();
+    };
+    const id = `dialog-${Math.random().toString(36).slice(2)}`;
+    const box = h("dialog", { "aria-labelledby": id }, h("h2", { id }, title), build(close));
+    box.addEventListener("close", () => {
+      box.remove();
+      resolve(answer);
+    });
+    document.body.append(box);
+    box.showModal();
+  });
+}

@@ -1,0 +1,51 @@
+// Numbers and times as people read them.
+
+const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+const short = new Intl.NumberFormat("en-US", { notation: "compact", maximumSignificantDigits: 3 });
+
+/** 1234567 as 1,234,567; a dash for what is not there. */
+export function count(value) {
+  return value === null || value === undefined ? "–" : whole.format(value);
+}
+
+/** 1234567 as 1.23M. */
+export function compact(value) {
+  return value === null || value === undefined ? "–" : short.format(value);
+}
+
+/** A number with so many significant digits, at most. */
+export function number(value, digits = 3) {
+  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  if (size < 1e-4 || size >= 1e7) return value.toExponential(digits - 1).replace("-", "−").replace("e−", "e-");
+  return String(Number(value.toPrecision(digits))).replace("-", "−");
+}
+
+/** A frequency, with four decimals. */
+export function frequency(value) {
+  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  const text = value.toFixed(4);
+  return (text === "-0.0000" ? "0.0000" : text).replace("-", "−");
+}
+
+/** A change of frequency, with its sign. */
+export function change(value) {
+  const text = frequency(value);
+  return value > 0 && text !== "0.0000" ? `+${text}` : text;
+}
+
+/** A share as per cent. */
+export function percent(value, digits = 1) {
+  return value === null || value === undefined ? "–" : `${(100 * value).toFixed(digits)} %`;
+}
+
+/** A time of the server, ISO 8601, as the viewer's own. */
+export function time(text) {
+  return text ? new Date(text).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" }) : "–";
+}
+
+/** "1 item", "2 items". */
+export function plural(n, one, many = `${one}s`) {
+  return `${count(n)} ${n === 1 ? one : many}`;
+}

@@ -1,0 +1,53 @@
+// What is on every view: navigation, the key, the theme; then the view of the address.
+
+import { hasKey, isAbort, onKey, sentenceOf } from "./api.js";
+import { fill, h, notice } from "./dom.js";
+import { askForKey } from "./key.js";
+import { start } from "./router.js";
+import { VIEWS } from "./views/index.js";
+
+const main = document.getElementById("main");
+
+function showNav(shown) {
+  const links = VIEWS.filter((view) => view.label).map((view) =>
+    h("a", { href: `#/${view.path}`, "aria-current": view === shown ? "page" : null }, view.label),
+  );
+  fill(document.getElementById("nav"), links);
+}
+
+function showFailure(place, error) {
+  if (isAbort(error)) return;
+  fill(place, h("h1", {}, "That did not work"), notice("bad", sentenceOf(error)), h("p", {}, h("a", { href: "#/rounds" }, "All rounds")));
+}
+
+function setUp() {
+  const keyButton = document.getElementById("key");
+  const showKey = () => fill(keyButton, hasKey() ? "Key: in use" : "Key");
+  keyButton.addEventListener("click", askForKey);
+  onKey(showKey);
+  showKey();
+
+  const root = document.documentElement;
+  const themeButton = document.getElementById("theme");
+  const isDark = () => (root.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+  const showTheme = () => fill(themeButton, isDark() ? "Light theme" : "Dark theme");
+  themeButton.addEventListener("click", () => {
+    root.dataset.theme = isDark() ? "light" : "dark";
+    try {
+      localStorage.setItem("ldprecover-theme", root.dataset.theme);
+    } catch {
+      // A browser that keeps nothing has it until the page is left.
+    }
+    showTheme();
+    dispatchEvent(new Event("themechange"));
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    showTheme();
+    dispatchEvent(new Event("themechange"));
+  });
+  showTheme();
+  document.getElementById("skip").addEventListener("click", () => main.focus());
+}
+
+setUp();
+start(main, VIEWS, { nav: showNav, failed: showFailure });

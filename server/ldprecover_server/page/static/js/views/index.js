@@ -1,0 +1,5 @@
+// The views, in the order in which the navigation has them. One without a label is reached by links alone.
+
+export const VIEWS = [
+  { path: "rounds", label: "Rounds", title: "Rounds", load: () => import("./rounds.js") },
+];

@@ -1,0 +1,127 @@
+"""A real browser on a real server: a browser for each module of tests, a context of its own for each test."""
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import pytest
+from tests.conftest import ServerProcess
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request
+
+AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text(encoding="utf-8")
+WIDTHS = {"wide": 1280, "phone": 390}
+
+_CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+_STATUS = re.compile(r"Failed to load resource: the server responded with a status of (\d+)")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator["Browser"]:
+    """The system's Chromium, without a window.
+
+    While its driver lives an event loop seems to run in this thread, so that tests of other modules could run none.
+    """
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if _CHROMIUM is None:
+        pytest.skip("Chromium is not installed; tests/tools.sh says how")
+    with playwright.sync_playwright() as driver:
+        # Without a sandbox, which root may not have; only pages of our own are opened.
+        arguments = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
+        with driver.chromium.launch(executable_path=_CHROMIUM, args=arguments) as browser:
+            yield browser
+
+
+class Visitor:
+    """Someone at a browser: opens pages, and sees to it that nothing goes wrong behind them.
+
+    Any console message, error of a script, or request to another host fails the test when it ends. A browser writes
+    into the console when an answer is an error: give `expects` the statuses that a test asks for, 0 where a server
+    is to be unreachable.
+    """
+
+    def __init__(self, context: "BrowserContext", url: str) -> None:
+        self.context = context
+        self.url = url
+        self.expects: set[int] = set()
+        self.wrong: list[str] = []
+        self.requests: list[str] = []
+        context.on("request", self._on_request)
+        context.on("console", self._on_console)
+        context.on("weberror", lambda error: self.wrong.append(f"error: {error.error}"))
+
+    def open(self, path: str = "#/rounds", **size: int) -> "Page":
+        """Open a view of the page by its address, and return the browser's page."""
+        page = self.context.new_page()
+        if size:
+            page.set_viewport_size({"width": size.get("width", 1280), "height": size.get("height", 900)})
+        page.goto(f"{self.url}/{path}")
+        return page
+
+    def _on_request(self, request: "Request") -> None:
+        self.requests.append(request.url)
+        parts = urlsplit(request.url)
+        if parts.scheme not in ("blob", "data") and parts.netloc != urlsplit(self.url).netloc:
+            self.wrong.append(f"a request left the host: {request.url}")
+
+    def _on_console(self, message: "ConsoleMessage") -> None:
+        found = _STATUS.match(message.text)
+        if found and int(found[1]) in self.expects:
+            return
+        if 0 in self.expects and "net::ERR_" in message.text:
+            return
+        self.wrong.append(f"console {message.type}: {message.text}")
+
+
+@pytest.fixture
+def visitor(browser: "Browser", server: ServerProcess) -> Iterator[Visitor]:
+    """A visitor of the server that all tests share."""
+    with browser.new_context(viewport={"width": 1280, "height": 900}, locale="en-GB") as context:
+        context.set_default_timeout(15_000)
+        found = Visitor(context, server.url)
+        yield found
+        assert found.wrong == []
+
+
+@pytest.fixture
+def new_visitor(browser: "Browser") -> Iterator[Callable[..., Visitor]]:
+    """Make visitors of any server, with options of a browser's context: `new_visitor(url, color_scheme="dark")`."""
+    made: list[Visitor] = []
+
+    def make(url: str, **options: Any) -> Visitor:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, "locale": "en-GB", **options})
+        context.set_default_timeout(15_000)
+        made.append(Visitor(context, url))
+        return made[-1]
+
+    yield make
+    for visitor in made:
+        visitor.context.close()
+    assert [wrong for visitor in made for wrong in visitor.wrong] == []
+
+
+@pytest.fixture(scope="session")
+def screenshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where screenshots go: the folder LDPRECOVER_SCREENSHOTS, else a temporary one."""
+    given = os.environ.get("LDPRECOVER_SCREENSHOTS")
+    folder = Path(given) if given else tmp_path_factory.mktemp("screenshots")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def serious(page: "Page") -> list[str]:
+    """Return what axe-core finds in a page that is serious or critical, a line for each element."""
+    # By its source: a script element would be against the page's own policy.
+    page.evaluate(AXE)
+    found: dict[str, Any] = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{rule['id']}: {node['target']} {node['failureSummary']}"
+        for rule in found["violations"]
+        if rule["impact"] in ("serious", "critical")
+        for node in rule["nodes"]
+    ]

@@ -1,0 +1,94 @@
+"""The page's files: all there, small, held to their own host, and sent again only when they have changed."""
+
+import gzip
+import hashlib
+import re
+from html.parser import HTMLParser
+
+import httpx
+import pytest
+from tests.conftest import ServerProcess
+from tests.page.conftest import Visitor
+
+from ldprecover_server import page
+
+POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+VENDORED = {
+    "vendor/uPlot.iife.min.js": "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f",
+    "vendor/uPlot.min.css": "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04",
+}
+
+
+def test_every_file_of_the_page_has_its_type_its_policy_and_its_tag(server: ServerProcess) -> None:
+    for name, kind in {
+        "": "text/html; charset=utf-8",
+        "page/js/main.js": "text/javascript; charset=utf-8",
+        "page/app.css": "text/css; charset=utf-8",
+        "page/icon.svg": "image/svg+xml",
+    }.items():
+        answer = server.http.get(f"/{name}")
+        assert (answer.status_code, answer.headers["content-type"]) == (200, kind)
+        assert answer.headers["content-security-policy"] == POLICY
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["cache-control"] == "no-cache"
+        again = server.http.get(f"/{name}", headers={"If-None-Match": answer.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
+        assert again.headers["content-security-policy"] == POLICY
+
+
+@pytest.mark.parametrize(
+    ("accepts", "zipped"),
+    [("gzip", True), ("br, gzip;q=0.5", True), ("*", True), ("identity", False), ("gzip;q=0, br", False), ("", False)],
+)
+def test_a_file_is_compressed_for_those_who_take_it(accepts: str, zipped: bool) -> None:
+    file = page.files()["app.css"]
+    status, headers, body = file.answer(accepts)
+    assert (status, headers.get("Content-Encoding")) == (200, "gzip" if zipped else None)
+    assert (gzip.decompress(body) if zipped else body) == file.body
+    assert headers["Vary"] == "Accept-Encoding"
+    assert file.answer("identity" if zipped else "gzip", headers["ETag"])[0] == 200, "another form has another tag"
+
+
+def test_the_pages_own_files_are_150_kilobytes_compressed_at_most() -> None:
+    assert sum(len(file.zipped) for file in page.files().values()) < 150_000
+
+
+@pytest.mark.parametrize("name", VENDORED)
+def test_what_others_wrote_is_as_they_published_it(name: str) -> None:
+    assert hashlib.sha256(page.files()[name].body).hexdigest() == VENDORED[name]
+    assert b"Permission is hereby granted" in page.files()["vendor/uPlot.LICENSE"].body
+
+
+def test_the_html_has_no_script_or_style_of_its_own() -> None:
+    """The policy would not let them run; a browser says so in its console alone."""
+
+    class Reader(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            names = dict(attrs)
+            assert tag != "style"
+            assert tag != "script" or names.get("src")
+            assert not [name for name in names if name == "style" or name.startswith("on")]
+
+    Reader().feed(page.files()[page.INDEX].body.decode())
+
+
+def test_every_module_that_is_imported_is_there() -> None:
+    scripts = {name: file.body.decode() for name, file in page.files().items() if name.startswith("js/")}
+    for name, text in scripts.items():
+        for found in re.findall(r"""(?:from|import)\s*\(?\s*"(\.[^"]+)"\)?""", text):
+            assert str(httpx.URL(f"http://h/{name}").join(found)).removeprefix("http://h/") in scripts, (name, found)
+
+
+def test_nothing_but_api_fetches_and_nothing_writes_html() -> None:
+    for name, file in page.files().items():
+        if name.startswith("js/"):
+            text = file.body.decode()
+            assert name == "js/api.js" or not re.search(r"\bfetch\(|XMLHttpRequest|EventSource|WebSocket", text), name
+            assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", text), name
+
+
+def test_a_view_that_is_not_there_is_said_in_words(visitor: Visitor) -> None:
+    shown = visitor.open("#/nothing")
+    assert "there is no such view" in shown.locator("main [role=alert]").inner_text()
+    shown.get_by_role("link", name="All rounds").click()
+    shown.get_by_role("heading", name="Rounds", exact=True).wait_for()
