@@ -7,7 +7,7 @@ root of the number of users, so users follow from an error in closed form; epsil
 items are searched for.
 """
 
-from ldprecover.planning.curves import Curves, curves
+from ldprecover.planning.curves import Curves
 from ldprecover.planning.measured import PAGE, SETTING, Measured
 from ldprecover.planning.plans import Plan, PlannedRound, plan
 from ldprecover.planning.wish import MAX_TARGETS, MAX_USERS, Unknown, Wish
@@ -23,6 +23,5 @@ __all__ = [
     "PlannedRound",
     "Unknown",
     "Wish",
-    "curves",
     "plan",
 ]

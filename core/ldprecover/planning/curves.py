@@ -1,16 +1,16 @@
 """Errors over epsilon and over users, to be drawn."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ldprecover.errors import ParameterError
-from ldprecover.planning.plans import PlannedRound
 from ldprecover.planning.wish import MAX_USERS, Wish
 from ldprecover.protocols import frequency_oracle
 
-__all__ = ["Curves", "curves"]
+__all__ = ["Curves", "errors_around"]
 
 _POINTS = 41
+_FACTOR = 10  # how far users go either way
 
 
 @dataclass(frozen=True)
@@ -26,22 +26,20 @@ class Curves:
     over_users: dict[str, tuple[float | None, ...]]
 
 
-def curves(wish: Wish, around: PlannedRound, protocols: Sequence[str]) -> Curves:
-    """Return the errors of protocols around a planned round that can be had: its domain, its users, its epsilon."""
-    d, n, epsilon = around.domain_size, around.users, around.epsilon
-    if d is None or n is None or epsilon is None:
-        raise ParameterError("curves are drawn around a round that can be had")
-    spread = [0.1 * 100 ** (i / (_POINTS - 1)) for i in range(_POINTS)]  # from 0.1 to 10
-    users = tuple(min(MAX_USERS, max(1, round(n * 10 * each / 10))) for each in spread)
+def errors_around(wish: Wish, d: int, users: int, epsilon: float, protocols: Iterable[str]) -> Curves:
+    """Return the errors of protocols over d items: of these users for each epsilon, at this epsilon for each number."""
 
     def error(name: str, epsilon: float, n: int) -> float | None:
         return _or_none(lambda: wish.error_of(frequency_oracle(name, epsilon, d), n))
 
+    factors = [_FACTOR ** (2 * i / (_POINTS - 1) - 1) for i in range(_POINTS)]  # from 1/10 to 10
+    numbers = tuple(sorted({min(MAX_USERS, max(1, round(users * each))) for each in factors}))
+    names = list(protocols)
     return Curves(
-        tuple(spread),
-        users,
-        {name: tuple(error(name, each, n) for each in spread) for name in protocols},
-        {name: tuple(error(name, epsilon, each) for each in users) for name in protocols},
+        tuple(factors),
+        numbers,
+        {name: tuple(error(name, each, users) for each in factors) for name in names},
+        {name: tuple(error(name, epsilon, each) for each in numbers) for name in names},
     )
 
 

@@ -9,7 +9,8 @@ from typing import Any
 from ldprecover.choosing import choose
 from ldprecover.errors import ParameterError
 from ldprecover.gains import Gain, gains
-from ldprecover.planning.measured import Measured, measured_of
+from ldprecover.planning.curves import Curves, errors_around
+from ldprecover.planning.measured import PAGE, SETTING, Measured, measured_of
 from ldprecover.planning.solving import setting_of
 from ldprecover.planning.wish import Unknown, Wish
 from ldprecover.protocols import PROTOCOLS, frequency_oracle
@@ -64,10 +65,29 @@ class Plan:
         first = self.rounds[0]
         return first if first.reason is None else None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, curves: Curves | None = None) -> dict[str, Any]:
         """Return the plan as JSON has it."""
         wished = {field.name: getattr(self.wish, field.name) for field in fields(self.wish)}
-        return {"solved": self.wish.solved, "wish": wished, "rounds": [asdict(each) for each in self.rounds]}
+        return {
+            "solved": self.wish.solved,
+            "wish": wished,
+            "protocols": [asdict(each) for each in self.rounds],
+            "measured_in": SETTING,
+            "measured_at": PAGE,
+            "curves": None if curves is None else asdict(curves),
+        }
+
+    def curves(self) -> Curves | None:
+        """Return the errors of all protocols around the best round; None where none can have it."""
+        best = self.best
+        if best is None or best.domain_size is None or best.users is None or best.epsilon is None:
+            return None
+        return errors_around(self.wish, best.domain_size, best.users, best.epsilon, self.protocols)
+
+    @property
+    def protocols(self) -> tuple[str, ...]:
+        """The names of the protocols, in their order."""
+        return tuple(each.protocol for each in self.rounds)
 
 
 def plan(wish: Wish, protocols: Iterable[str] | None = None, *, thorough: bool = False) -> Plan:

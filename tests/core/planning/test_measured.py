@@ -20,7 +20,8 @@ def printed() -> dict[tuple[str, str, str], str]:
     page = Page(ROOT / path)
     assert anchor in page.anchors
     text = page.text.partition("\n### Methods compared\n")[2].partition("\n### ")[0]
-    cells, protocol, columns = {}, "", []
+    cells: dict[tuple[str, str, str], str] = {}
+    protocol, columns = "", list[str]()
     for line in text.splitlines():
         row = [cell.strip() for cell in line.strip("|").split("|")]
         if row[0].lower() in PROTOCOLS:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ldprecover import ParameterError, frequency_oracle
-from ldprecover.planning import Plan, PlannedRound, Wish, curves, plan
+from ldprecover.planning import PlannedRound, Wish, plan
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.theory import choose, worst_change
 
@@ -167,17 +167,18 @@ def test_gains_are_of_the_share_of_malicious_users() -> None:
 def test_a_plan_is_json() -> None:
     found = plan(Wish(domain_size=9, users=100, error=0.2))
     said = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert json.loads(json.dumps(found.to_dict(found.curves())))["curves"]["users"]
     assert said["solved"] == "epsilon"
     assert said["wish"]["error"] == 0.2
-    assert [each["protocol"] for each in said["rounds"]] == [each.protocol for each in found.rounds]
-    assert said["rounds"][0]["measured"][0] == asdict(found.rounds[0].measured[0])
+    assert [each["protocol"] for each in said["protocols"]] == list(found.protocols)
+    assert said["curves"] is None
+    assert said["protocols"][0]["measured"][0] == asdict(found.rounds[0].measured[0])
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_curves_go_through_the_errors_that_plans_have(protocol: str) -> None:
-    wish = Wish(domain_size=30, users=2_000, epsilon=1.0)
-    found = plan(wish, [protocol]).rounds[0]
-    drawn = curves(wish, found, [protocol])
+    drawn = plan(Wish(domain_size=30, users=2_000, epsilon=1.0), [protocol]).curves()
+    assert drawn is not None
     assert (drawn.epsilon[0], drawn.epsilon[-1]) == pytest.approx((0.1, 10))
     assert drawn.users[len(drawn.users) // 2] == 2_000
     for i in (0, 7, -1):
@@ -188,14 +189,12 @@ def test_curves_go_through_the_errors_that_plans_have(protocol: str) -> None:
 
 
 def test_a_protocol_without_a_law_has_no_curve() -> None:
-    wish = Wish(domain_size=30, users=2_000, epsilon=1.0, sum_of=4)
-    found: Plan = plan(wish)
-    assert found.best is not None
-    drawn = curves(wish, found.best, ["grr", "hr"])
+    drawn = plan(Wish(domain_size=30, users=1, epsilon=1.0, sum_of=4), ["grr", "hr"]).curves()
+    assert drawn is not None
+    assert drawn.users == (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
     assert set(drawn.over_users["hr"]) == {None}
     assert None not in drawn.over_users["grr"]
-    with pytest.raises(ParameterError, match="can be had"):
-        curves(wish, found.rounds[-1], ["grr"])
+    assert plan(Wish(domain_size=1_000, users=1, error=1e-9)).curves() is None
 
 
 KNOWN = {"domain_size": 10, "users": 100, "epsilon": 1.0}
