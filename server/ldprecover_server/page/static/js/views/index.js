@@ -2,4 +2,5 @@
 
 export const VIEWS = [
   { path: "rounds", label: "Rounds", title: "Rounds", load: () => import("./rounds.js") },
+  { path: "plan", label: "Planner", title: "Plan a round", load: () => import("./plan.js") },
 ];
