@@ -25,6 +25,7 @@ from ldprecover_cli import (
     results,
     rounds,
     tickets,
+    watching,
 )
 from ldprecover_cli.completion import load_plugins
 from ldprecover_cli.demo import command as demo
@@ -42,7 +43,7 @@ _PANELS = {
     "Begin": ("demo", "serve"),
     "Collect": ("plan", "round", "ticket", "report", "ledger"),
     "Simulate and attack": ("simulate", "attack"),
-    "Analyse": ("frequencies", "recover", "methods", "alarms", "suspects", "stats", "export", "recompute"),
+    "Analyse": ("watch", "frequencies", "recover", "methods", "alarms", "suspects", "stats", "export", "recompute"),
     "Operate": ("key", "migrate", "check", "quarantine"),
     "Research": ("reproduce",),
 }
@@ -302,6 +303,7 @@ planning.add_to(app)
 reports.add_to(app)
 ledgers.add_to(app)
 crowds.add_to(app)
+watching.add_to(app)
 results.add_to(app)
 analysis.add_to(app)
 exports.add_to(app)
