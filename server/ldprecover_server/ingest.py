@@ -3,18 +3,13 @@
 import asyncio
 import collections
 import functools
-import hashlib
 import logging
+import os
 import queue
 import threading
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 
-import numpy as np
-
-from ldprecover import FrequencyOracle, Tally, wire
-from ldprecover.quarantine import split_by_size
+from ldprecover_server.batches import Batch, Submission
 from ldprecover_server.deadlines import Deadlines
 from ldprecover_server.errors import (
     KeyReusedError,
@@ -26,83 +21,14 @@ from ldprecover_server.errors import (
     StoreUnavailableError,
 )
 from ldprecover_server.metrics import Metrics
-from ldprecover_server.shuffle import shuffled
-from ldprecover_server.store import Outcome, Sealed, Store
+from ldprecover_server.store import Outcome, Store
 
-__all__ = ["Ingest", "Submission"]
+__all__ = ["Ingest"]
 
 _log = logging.getLogger(__name__)
 
-_KEY_BYTES = 16
+_MOST_COUNTERS = 8
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds between the tries of one commit
-
-
-class Submission:
-    """One submission on its way: `packed` reports, checked; key and digest taken; the answer awaited.
-
-    Only 16 bytes of SHA-256 of the submission key are kept, and a digest of the packed reports
-    that is salted with the key itself: without the key, neither tells anything of the report. With
-    `quarantine` the round sets reports of impossible sizes aside.
-    """
-
-    __slots__ = ("cells", "digest", "future", "key", "oracle", "packed", "quarantine", "seq")
-
-    def __init__(
-        self,
-        seq: int,
-        oracle: FrequencyOracle,
-        submission_key: str,
-        packed: bytes | bytearray,
-        *,
-        quarantine: bool = False,
-    ) -> None:
-        key = submission_key.encode("ascii")
-        self.seq = seq
-        self.oracle = oracle
-        self.packed = packed
-        self.quarantine = quarantine
-        self.cells = len(packed) // oracle.report_size * oracle.hash_tests
-        self.key = hashlib.sha256(key).digest()[:_KEY_BYTES]
-        digest = hashlib.sha256(key + b"\0")
-        digest.update(packed)
-        self.digest = digest.digest()[:_KEY_BYTES]
-        self.future: asyncio.Future[bool] | None = None
-
-
-@dataclass
-class _Batch:
-    """The submissions of one group for one round, counted before the transaction begins."""
-
-    seq: int
-    submissions: list[Submission] = field(default_factory=list)
-    whole: Sealed | None = None
-    aside: int = 0
-    """Reports that were set aside of what was sealed last."""
-
-    def count(self) -> None:
-        self.whole = self._sealed(self.submissions)
-
-    def seal(self, fresh: Sequence[int]) -> Sealed:
-        assert self.whole is not None
-        all_of_it = len(fresh) == len(self.submissions)
-        sealed = self.whole if all_of_it else self._sealed([self.submissions[i] for i in fresh])
-        self.aside = sealed.aside_n
-        return sealed
-
-    @staticmethod
-    def _sealed(submissions: list[Submission]) -> Sealed:
-        oracle = submissions[0].oracle
-        # Joined as bytes: numpy takes far longer to join many small arrays.
-        packed = (
-            b"".join(submission.packed for submission in submissions) if len(submissions) > 1 else submissions[0].packed
-        )
-        reports = np.frombuffer(packed, dtype=oracle.report_dtype)
-        # Shuffled, so that a stored report's place says nothing of the submission it came in.
-        if submissions[0].quarantine:
-            bad, tally = split_by_size(oracle, reports)
-            aside = reports[bad]
-            return Sealed(wire.pack(shuffled(reports[~bad])), tally, wire.pack(shuffled(aside)), len(aside))
-        return Sealed(wire.pack(shuffled(reports)), Tally.of(oracle, reports))
 
 
 class Ingest:
@@ -115,6 +41,9 @@ class Ingest:
     group has it yet. A commit that fails for want of the database is tried again for as long. The
     event loop and the writer meet once a group, not once a submission: every meeting costs a change
     of thread. While anyone waits the writer takes group after group by itself.
+
+    A submission that takes long to count is counted by threads of its own before it joins those who
+    wait: the writer meanwhile stores what others sent, and counting takes more than one processor.
     """
 
     def __init__(
@@ -138,6 +67,12 @@ class Ingest:
         self._group_cells = group_cells
         self._groups: queue.SimpleQueue[list[Submission] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="ldprecover-writer", daemon=True)
+        self._long: collections.deque[Submission] = collections.deque()
+        self._counts: queue.SimpleQueue[bool] = queue.SimpleQueue()  # one for each of the long, and False at the end
+        self._counters = [
+            threading.Thread(target=self._count_ahead, name="ldprecover-counter", daemon=True)
+            for _ in range(min(max((os.cpu_count() or 1) - 1, 1), _MOST_COUNTERS))
+        ]
         self._loop: asyncio.AbstractEventLoop | None = None
         self._gathering: collections.deque[Submission] = collections.deque()
         self._taking = threading.Lock()  # held to take submissions out; they are put in without it
@@ -148,11 +83,16 @@ class Ingest:
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start the writer; submissions come from `loop` and are answered in it."""
         self._loop = loop
-        self._thread.start()
+        for thread in (self._thread, *self._counters):
+            thread.start()
 
     def stop(self) -> None:
         """Stop the writer once the group it has is stored. Whoever still waits must have been answered."""
         self._stopping.set()
+        for _ in self._counters:
+            self._counts.put(False)
+        for counter in self._counters:
+            counter.join(self._waiting_seconds)
         self._groups.put(None)
         self._thread.join(self._waiting_seconds)
         if self._thread.is_alive():  # nobody waits any more: whoever did has been answered that it is not known
@@ -180,11 +120,12 @@ class Ingest:
         assert self._loop is not None
         self._check_queue()
         submission.future = self._loop.create_future()
-        self._gathering.append(submission)
         self.waiting += 1
-        if not self._committing:
-            self._committing = True
-            self._loop.call_soon(self._hand_over)  # not at once: others may come in this turn of the loop
+        if submission.takes_long:
+            self._long.append(submission)
+            self._counts.put(True)
+        else:
+            self._gather(submission)
         deadline = self._deadlines.add(functools.partial(self._expire, submission))
         try:
             duplicate = await submission.future
@@ -195,6 +136,26 @@ class Ingest:
             self._metrics.duplicates.inc()
         return duplicate
 
+    def _gather(self, submission: Submission) -> None:
+        self._gathering.append(submission)
+        if not self._committing and self._loop is not None:
+            self._committing = True
+            self._loop.call_soon(self._hand_over)  # not at once: others may come in this turn of the loop
+
+    def _count_ahead(self) -> None:
+        assert self._loop is not None
+        while self._counts.get():
+            with self._taking:
+                submission = self._long.popleft() if self._long else None
+            if submission is None or submission.is_over:
+                continue
+            try:
+                with self._metrics.counting_seconds.time():
+                    submission.count()
+            except Exception:  # noqa: BLE001
+                _log.exception("a submission was not counted ahead")  # the writer counts it, or answers for the fault
+            self._loop.call_soon_threadsafe(self._gather, submission)
+
     def _expire(self, submission: Submission) -> None:
         if submission.future is not None and not submission.future.done():
             submission.future.set_exception(
@@ -202,8 +163,9 @@ class Ingest:
             )
         # They wait in the order in which they came: whoever is answered stands first.
         with self._taking:
-            while self._gathering and self._gathering[0].future is not None and self._gathering[0].future.done():
-                self._gathering.popleft()
+            for waiting in (self._gathering, self._long):
+                while waiting and waiting[0].is_over:
+                    waiting.popleft()
 
     def _take(self) -> list[Submission]:
         """Return the next group, of those who have come first and still wait."""
@@ -212,11 +174,11 @@ class Ingest:
         with self._taking:
             while self._gathering and size < self._group_bytes and cells < self._group_cells:
                 submission = self._gathering.popleft()
-                if submission.future is not None and submission.future.done():  # it waits no more
+                if submission.is_over:
                     continue
                 group.append(submission)
                 size += len(submission.packed)
-                cells += submission.cells
+                cells += submission.cells if submission.counted is None else 0
         return group
 
     def _hand_over(self) -> None:
@@ -251,9 +213,9 @@ class Ingest:
                 future.set_exception(_refusal(outcome))
 
     def _commit(self, group: list[Submission]) -> list[Outcome] | ServiceError:
-        by_round: dict[int, _Batch] = {}
+        by_round: dict[int, Batch] = {}
         for submission in group:
-            by_round.setdefault(submission.seq, _Batch(submission.seq)).submissions.append(submission)
+            by_round.setdefault(submission.seq, Batch(submission.seq)).submissions.append(submission)
         batches = list(by_round.values())
         metrics = self._metrics
         try:
@@ -280,7 +242,7 @@ class Ingest:
         }
         return [by_submission[id(submission)] for submission in group]
 
-    def _count(self, batches: list[_Batch], outcomes: list[list[Outcome]]) -> None:
+    def _count(self, batches: list[Batch], outcomes: list[list[Outcome]]) -> None:
         self._metrics.commit_submissions.observe(sum(len(batch.submissions) for batch in batches))
         stored = [
             len(submission.packed) // submission.oracle.report_size
@@ -294,7 +256,7 @@ class Ingest:
             if batch.aside and Outcome.STORED in found:
                 self._metrics.quarantined.labels("size").inc(batch.aside)
 
-    def _commit_surely(self, batches: list[_Batch]) -> list[list[Outcome]]:
+    def _commit_surely(self, batches: list[Batch]) -> list[list[Outcome]]:
         """Commit; when the outcome is unknown run the same transaction again, which finds what was stored."""
         end = time.monotonic() + self._waiting_seconds
         pause = _FIRST_PAUSE

@@ -5,6 +5,7 @@ import numpy as np
 from ldprecover import FrequencyOracle, ReportError, wire
 from ldprecover_server.access.access import Access, Sender
 from ldprecover_server.access.rates import WrongTries
+from ldprecover_server.batches import Submission
 from ldprecover_server.errors import (
     KeyReusedError,
     ReportKeyNeededError,
@@ -12,7 +13,7 @@ from ldprecover_server.errors import (
     StorageFullError,
     TooManyReportsError,
 )
-from ldprecover_server.ingest import Ingest, Submission
+from ldprecover_server.ingest import Ingest
 from ldprecover_server.refusals import DUPLICATE, Refusals
 from ldprecover_server.rounds import KnownRound, Rounds
 from ldprecover_server.settings import Settings

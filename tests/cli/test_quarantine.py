@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ldprecover import OUE, RoundParameters
-from ldprecover_server.ingest import Submission, _Batch
+from ldprecover_server.batches import Batch, Submission
 from ldprecover_server.store import Store
 
 D = 102
@@ -25,7 +25,7 @@ def url(tmp_path: Path) -> str:
         store.prepare()
         parameters = RoundParameters("oue", 0.5, tuple(map(str, range(D))), quarantine=True)
         seq = store.open_round("R1", "cities", parameters).seq
-        batch = _Batch(seq, [Submission(seq, oracle, "a", rows.tobytes(), quarantine=True)])
+        batch = Batch(seq, [Submission(seq, oracle, "a", rows.tobytes(), quarantine=True)])
         batch.count()
         store.commit([batch])
     return url

@@ -13,6 +13,8 @@ import sqlalchemy as sa
 from tests.conftest import ADMIN_KEY, PACKED
 from tests.server.conftest import InProcess, ProblemOf, StartInProcess
 
+from ldprecover import frequency_oracle, wire
+from ldprecover_server.batches import Submission
 from ldprecover_server.errors import StorageFullError, StoreUnavailableError
 
 Post = tuple[str, str, dict[str, Any]]
@@ -264,6 +266,107 @@ def test_a_group_takes_no_more_to_hash_than_it_may(start_in_process: StartInProc
     assert [r.status_code for r in answers] == 12 * [202]
     assert commits.sizes == [1, *(6 * [2])]
     assert app.get(f"/rounds/{id}").json()["n"] == 120
+
+
+LONG = frequency_oracle("olh", 0.5, 100)
+MANY = 30_000  # reports that take long to count
+
+
+def long(app: InProcess, id: str, seed: int, n: int = MANY) -> tuple[Post, np.ndarray]:
+    """Return the request that submits OLH reports of a crowd, and the reports."""
+    rng = np.random.default_rng(seed)
+    reports = LONG.perturb(rng.integers(0, 100, n), rng)
+    return ("POST", f"/rounds/{id}/reports", {"content": wire.pack(reports), "headers": PACKED | app.admin}), reports
+
+
+def test_submissions_counted_ahead_and_in_their_group_add_up_to_all_reports(app: InProcess) -> None:
+    id = app.open_round("olh", 0.5, domain_size=100)
+    sent = [long(app, id, seed, n) for seed, n in enumerate((MANY, 5, MANY, 1, 700))]
+    answers = in_one_group(app, Commits(app), *(request for request, _ in sent))
+    assert [answer.status_code for answer in answers] == 5 * [202]
+    everything = np.concatenate([reports for _, reports in sent])
+    assert counts(app, id) == LONG.support_counts(everything).tolist()
+    stored = b"".join(app.store.tally_and_reports(app.store.round(id).seq, 100)[1])
+    assert sorted(np.frombuffer(stored, LONG.report_dtype).tolist()) == sorted(everything.tolist())
+
+
+def test_what_takes_long_to_count_is_counted_once_however_often_it_comes(app: InProcess) -> None:
+    id = app.open_round("olh", 0.5, domain_size=100)
+    request, reports = long(app, id, 1)
+    request[2]["headers"] = request[2]["headers"] | {"Idempotency-Key": "long"}
+    other, more = long(app, id, 2)
+    app.gather(request)
+    answers = in_one_group(app, Commits(app), request, other)
+    assert [answer.json()["duplicate"] for answer in answers] == [True, False]
+    assert counts(app, id) == LONG.support_counts(np.concatenate([reports, more])).tolist()
+
+
+def test_a_report_is_answered_while_a_submission_is_counted_that_takes_long(
+    app: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id = app.open_round("olh", 0.5, domain_size=100)
+    began, gate = threading.Event(), threading.Event()
+    count = Submission.count
+
+    def held(submission: Submission) -> None:
+        began.set()
+        assert gate.wait(30)
+        count(submission)
+
+    monkeypatch.setattr(Submission, "count", held)
+
+    async def both() -> tuple[int, int]:
+        slow = asyncio.create_task(send(app, long(app, id, 1)[0]))
+        await asyncio.to_thread(began.wait, 30)
+        quick = await send(app, long(app, id, 2, n=1)[0])
+        assert not slow.done()
+        gate.set()
+        return quick.status_code, (await slow).status_code
+
+    assert app.run(both()) == (202, 202)
+    assert app.get(f"/rounds/{id}").json()["n"] == MANY + 1
+
+
+def test_what_nobody_waits_for_any_more_is_not_counted(
+    start_in_process: StartInProcess, problem_of: ProblemOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = start_in_process(request_seconds=1)
+    id = app.open_round("olh", 0.5, domain_size=100)
+    gate = threading.Event()
+    count, counted = Submission.count, []
+
+    def held(submission: Submission) -> None:
+        counted.append(submission)
+        assert gate.wait(30)
+        count(submission)
+
+    monkeypatch.setattr(Submission, "count", held)
+    threads = len(app.ingest._counters)
+    try:
+        answers = app.gather(*(long(app, id, seed)[0] for seed in range(threads + 2)))
+    finally:
+        gate.set()
+    assert {problem_of(answer) for answer in answers} == {"store-unavailable"}
+    monkeypatch.setattr(Submission, "count", count)
+    request, _ = long(app, id, 99)
+    request[2]["headers"] = request[2]["headers"] | {"Idempotency-Key": "long"}
+    while app.gather(request)[0].status_code == 503:  # a busy machine may take longer than the second
+        pass
+    assert len(counted) == threads
+    assert app.get(f"/rounds/{id}").json()["n"] == MANY
+
+
+def test_a_fault_of_counting_ahead_is_the_writers_to_answer(app: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    id = app.open_round("olh", 0.5, domain_size=100)
+    request, reports = long(app, id, 1)
+
+    def fail(submission: Submission) -> None:
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(Submission, "count", fail)
+    (answer,) = app.gather(request)
+    assert answer.status_code == 202
+    assert counts(app, id) == LONG.support_counts(reports).tolist()
 
 
 def test_reports_lie_shuffled_in_their_segment(app: InProcess, id: str) -> None:

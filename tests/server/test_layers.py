@@ -19,6 +19,7 @@ LAYERS = [
     {"analysis", "housekeeping"},
     {"submissions", "results"},
     {"ingest", "access", "rounds", "refusals"},
+    {"batches"},
     {"store"},
     {"settings", "keys", "lanes"},
     {"errors", "deadlines", "files", "logs", "metrics", "page", "retention", "shuffle"},

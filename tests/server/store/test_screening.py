@@ -11,9 +11,9 @@ from tests.server.store.conftest import OpenStore
 from ldprecover import OLH, RoundParameters, Tally
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.quarantine import Quarantined, split_by_size
+from ldprecover_server.batches import Batch, Submission
 from ldprecover_server.errors import ReportsGoneError
 from ldprecover_server.housekeeping import Housekeeping
-from ldprecover_server.ingest import Submission, _Batch
 from ldprecover_server.refusals import Refusals
 from ldprecover_server.store import Outcome, Store
 from ldprecover_server.store.schema import quarantine, rounds, segments, tallies
@@ -52,7 +52,7 @@ def open_round(store: Store, parameters: RoundParameters = PARAMETERS, retention
 
 
 def commit(store: Store, seq: int, numbers: list[int]) -> list[Outcome]:
-    batch = _Batch(seq, [submission(seq, i) for i in numbers])
+    batch = Batch(seq, [submission(seq, i) for i in numbers])
     batch.count()
     return store.commit([batch])[0]
 
