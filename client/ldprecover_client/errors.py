@@ -162,7 +162,7 @@ class InvalidAnswerError(ServerError):
 
 
 class InconsistentRoundError(ServerError):
-    """A round's p, q, hash range or digest do not fit its protocol, epsilon and items."""
+    """A round's p, q, thresholds, hash range or digest do not fit its protocol, epsilon and items."""
 
 
 class UnansweredError(ClientError):

@@ -154,6 +154,21 @@ def test_a_report_without_an_answer_is_sent_again_as_it_was(
     assert all("net::ERR_FAILED" in text for text in visitor.wrong)
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_survey_fits_its_window(
+    window: Any, service: ServerProcess, site: str, tmp_path: Path, width: int, scheme: str
+) -> None:
+    opened = service.open_round(items=["soup", "salad", 30 * "an answer that goes on ", 200 * "x"])
+    with window.new_context(viewport={"width": width, "height": 700}, color_scheme=scheme) as context:
+        page = Visitor(context).open(survey(site, service, opened["id"]))
+        press(page, "soup")
+        says(page, THANKS)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        folder = Path(os.environ.get("LDPRECOVER_SCREENSHOTS") or tmp_path)
+        page.screenshot(path=folder / f"survey-{width}-{scheme}.png", full_page=True)
+
+
 def test_two_pages_at_once_make_one_report(visitor: Visitor, service: ServerProcess, site: str) -> None:
     opened = service.open_round("hr", items=["soup", "salad"])
     pages = [visitor.open(survey(site, service, opened["id"])) for _ in range(2)]

@@ -308,9 +308,11 @@ def reports() -> dict[str, Any]:
         ("grr", 1.0, 4, None, 3, None, [top, top, 4]),  # 2^64 - 1 is the biased tail of thirds
         *(("oue", 1.0, d, None, d - 1, None, []) for d in (2, 8, 9, 64, 65, 200)),
         ("oue", 0.5, 20, None, 0, None, ["open"] * 8),
+        *(("oue", 0.5, 20, None, 5, None, [*["open"] * 8, name]) for name in ("rest", "rest-1")),
         ("oue", 10.0, 70, None, 3, None, []),
         *(("sue", 1.0, d, None, 1, None, []) for d in (2, 9, 130)),
         ("sue", 2.0, 70, None, 69, None, ["open"] * 16),
+        *(("sue", 1.0, 9, None, 8, None, [*[0] * 8, name]) for name in ("t", "t-1")),
         *(("olh", 1.0, 6, 4, item, None, []) for item in (0, 3, 5)),
         ("olh", 0.5, 100_000, 65_536, 77_777, None, []),
         ("olh", 0.5, 9, 2, 8, None, [top, "t-1"]),
@@ -331,7 +333,8 @@ def reports() -> dict[str, Any]:
         lanes = -(-d // 64)
         # Words that leave all numbers of a lane equal to the threshold so far.
         still_open = [0 if t >> 63 - i // lanes & 1 else top for i in range(8 * lanes)]
-        named = {"t": t, "t-1": t - 1}
+        rest = t << 8 & top
+        named = {"t": t, "t-1": t - 1, "rest": rest, "rest-1": rest - 1}
         given = [still_open[j] if w == "open" else named[w] if isinstance(w, str) else w for j, w in enumerate(first)]
         words = Words(f"report {i}", given)
         packed = drawn(protocol, epsilon, d, parameter, item, seed, words)

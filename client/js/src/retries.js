@@ -6,9 +6,7 @@ const PERMANENT = new Set([501, 505]);
 
 /** Tell whether an answer says "not now": 408, 429 or 5xx, but what a server can never do. */
 export function isPassing(status) {
-  return (
-    status === 408 || status === 429 || (status >= 500 && status < 600 && !PERMANENT.has(status))
-  );
+  return status === 408 || status === 429 || (status >= 500 && !PERMANENT.has(status));
 }
 
 /**

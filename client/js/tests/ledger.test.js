@@ -95,6 +95,21 @@ test("a seed is written down before the value is perturbed", async () => {
   assert.deepEqual(await ledger.entries(), []);
 });
 
+test("of calls at once one makes the report, and the others find it", async () => {
+  const ledger = new Ledger(memoryStore());
+  const round = { id: "R1", name: "letters", digest: "d", epsilon: 1 };
+  const claim = (key) => ledger.claim({ round, serverUrl: "u", key, perturb: () => "00" });
+  const claimed = await Promise.all(["a", "b", "c"].map(claim));
+  assert.deepEqual(
+    claimed.map(({ isNew, entry }) => [isNew, entry.key]),
+    [
+      [true, "a"],
+      [false, "a"],
+      [false, "a"],
+    ],
+  );
+});
+
 test("limits and stores are checked", () => {
   assert.throws(() => new Ledger(memoryStore(), { maxTotalEpsilon: 0 }), ArgumentError);
   assert.throws(() => new Ledger({ get: () => null }), ArgumentError);

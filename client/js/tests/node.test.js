@@ -1,11 +1,12 @@
 // A ledger in a file.
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
-import { promisify } from "node:util";
 
 import { Ledger, LedgerError } from "../ldprecover.js";
 import { fileStore } from "../node.js";
@@ -34,18 +35,28 @@ test("a file keeps the ledger for the next process, and only its user can read i
   );
 });
 
-test("processes that report at once make one report", async () => {
+test("a process waits for the one that holds the ledger", async () => {
   const path = join(folder, "shared.json");
+  const [ledger, node] = ["ldprecover.js", "node.js"].map((file) => {
+    return JSON.stringify(new URL(`../${file}`, import.meta.url).href);
+  });
   const program = `
-    const { Ledger } = await import(${JSON.stringify(new URL("../ldprecover.js", import.meta.url).href)});
-    const { fileStore } = await import(${JSON.stringify(new URL("../node.js", import.meta.url).href)});
-    const round = { id: "R1", name: "r", digest: "d", epsilon: 1 };
-    const claim = { round, serverUrl: "u", key: String(process.pid), perturb: () => "00" };
-    const { isNew } = await new Ledger(fileStore(${JSON.stringify(path)})).claim(claim);
-    console.log(isNew);`;
-  const run = () => promisify(execFile)(process.execPath, ["--input-type=module", "-e", program]);
-  const said = (await Promise.all([run(), run(), run()])).map(({ stdout }) => stdout.trim());
-  assert.deepEqual(said.sort(), ["false", "false", "true"]);
+    const { Ledger } = await import(${ledger});
+    const { fileStore } = await import(${node});
+    console.log("begun");
+    await new Ledger(fileStore(${JSON.stringify(path)})).spent();
+    console.log("done");`;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", program]);
+  const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+  const said = [];
+  await fileStore(path).lock("ledger", async () => {
+    said.push((await lines.next()).value);
+    // Without a lock it would be done long before.
+    const patience = new Promise((wake) => setTimeout(wake, 300, "waits"));
+    said.push(await Promise.race([patience, once(child, "exit").then(() => "ended")]));
+  });
+  said.push((await lines.next()).value);
+  assert.deepEqual(said, ["begun", "waits", "done"]);
 });
 
 test("a file that is no ledger is left as it is", async () => {

@@ -44,6 +44,7 @@ test("a report is accepted once, and every further one is refused", async () => 
   assert.equal(collector.stored.size, 1);
   assert.match(collector.posts[0].key, /^[0-9a-f]{32}$/);
   assert.equal(await reporter.ledger.spent(), 1);
+  assert.equal((await reporter.ledger.entries())[0].openTries, 0); // which are of tickets
 });
 
 test("after a lost answer the same bytes go out under the same key, in the call and in later ones", async () => {
@@ -83,12 +84,24 @@ test("the report is written down before it is sent", async () => {
 test("two calls at once make one report", async () => {
   const collector = await Collector.of({ protocol: "oue" });
   const ledger = new Ledger(memoryStore());
-  await Promise.allSettled([
-    collector.reporter({ ledger }).report("a"),
-    collector.reporter({ ledger }).report("b"),
-  ]);
+  const values = ["a", "b", "c"];
+  const calls = values.map((value) => collector.reporter({ ledger }).report(value));
+  const said = await Promise.all(calls.map((call) => call.catch((error) => error)));
+  assert.ok(
+    said.every((each) => each.state === "accepted" || each instanceof AlreadyReportedError),
+  );
   assert.equal(collector.stored.size, 1);
   assert.equal((await ledger.entries()).length, 1);
+});
+
+test("a round that changes its parameters after a report is refused", async () => {
+  const collector = await Collector.of({});
+  const ledger = new Ledger(memoryStore());
+  collector.faults = [requestLost, requestLost, requestLost];
+  await assert.rejects(collector.reporter({ ledger }).report("a"), UnansweredError);
+  const changed = await Collector.of({ items: ["d", "c", "b", "a"] });
+  await assert.rejects(changed.reporter({ ledger }).report("a"), /other parameters/);
+  assert.equal(changed.posts.length, 0);
 });
 
 test("resume sends what is pending to the server it was made for, and no key to a stranger", async () => {
@@ -255,6 +268,17 @@ test("a try that nobody answered binds the report to its ticket", async () => {
   await assert.rejects(collector.reporter({ ledger, ticket: TICKET }).report("a"), UnansweredError);
   assert.equal((await collector.reporter({ ledger, ticket: OTHER }).report("a")).duplicate, true);
   assert.deepEqual([...collector.stored.keys()], [TICKET]);
+});
+
+test("a try that nobody answered is remembered through a later refusal", async () => {
+  const collector = await Collector.of({ access: "ticket" });
+  const reporter = collector.reporter({ ticket: TICKET });
+  collector.faults = [requestLost, requestLost, requestLost];
+  await assert.rejects(reporter.report("a"), UnansweredError);
+  const error = await reporter.report("a").catch((caught) => caught);
+  assert.deepEqual([error.slug, error.inDoubt], ["invalid-ticket", false]);
+  assert.match(error.note, /under no other/);
+  assert.equal((await reporter.ledger.entries())[0].openTries, 1);
 });
 
 test("a refusal after a lost answer keeps the ticket as well", async () => {
