@@ -189,3 +189,16 @@ def test_half_of_the_attacked_items_named_is_not_worse_than_none(seed: int) -> N
     told = error(unmixed(oracle, support, n, targets=targets).frequencies)
     assert told < error(project_simplex(oracle.estimate(support, n))) / 2
     assert told < 1.5 * error(unmixed(oracle, support, n).frequencies)
+
+
+def test_an_item_that_nearly_all_users_hold_leaves_little_to_the_others() -> None:
+    """The other 999 items share a hundredth; what projection leaves there is noise. Seeded."""
+    oracle, rng, n = OUE(0.5, 1000), np.random.default_rng(6), 100_000
+    of_projection = of_unmixing = 0.0
+    for _ in range(3):
+        counts = rng.multinomial(n, np.append(0.99, rng.dirichlet(np.ones(999)) * 0.01))
+        support = oracle.honest_tally(counts, rng).counts(oracle)
+        projected = project_simplex(oracle.estimate(support, n))
+        of_projection += float(((projected - counts / n) ** 2).mean())
+        of_unmixing += float(((unmixed(oracle, support, n).frequencies - counts / n) ** 2).mean())
+    assert of_unmixing < of_projection / 5

@@ -132,7 +132,7 @@ def _listed(kind: str, d: int) -> Iterator[Shape]:
             yield power_law(s, 0.95, d)
         for s in (1.0, 2.0, 3.0):  # one item may hold most
             for zero in (0.0, 0.85):
-                for kappa in (0.5, 0.1):
+                for kappa in (0.5, 0.1, 0.02):
                     yield lognormal(s, zero, kappa, d)
     elif kind == ATTACKED:
         for s in (1.0, 1.5, 2.0, 3.0):
