@@ -20,6 +20,9 @@ export function controls(settings, labels, changed) {
     h("div", { class: "row" }, slider, exact, h("label", {}, auto, " estimate it")));
   const modelField = field("Malicious model", model);
   const targets = h("p", {});
+  const clean = h("ul", { class: "legend" });
+  const cleaning = h("details", { hidden: true, open: settings.clean.size > 0 }, h("summary", {}, "Earlier rounds that you know to be clean"), clean,
+    h("p", { class: "quiet" }, "Methods that use a history trust them: one that was attacked too carries its attack on."));
   const sort = h("select", { name: "sort", value: settings.sort }, Object.entries(SORTS).map(([name, text]) => h("option", { value: name }, text)));
   sort.value = settings.sort;
   const top = h("select", { name: "top" }, TOPS.map((name) => h("option", { value: name }, name === "all" ? "all" : `the first ${name}`)));
@@ -111,12 +114,26 @@ export function controls(settings, labels, changed) {
 
   return {
     root: h("section", { class: "card" }, h("h2", {}, "Recovery"),
-      h("div", { class: "controls" }, field("Method", method), etaField, modelField), summary, targets, comparing),
+      h("div", { class: "controls" }, field("Method", method), etaField, modelField), summary, targets, comparing, cleaning),
     shown: h("div", { class: "controls" }, field("Sort by", sort), field("Show", top), field("Find", find)),
     setMethods(found) {
       methods = found;
       show();
     },
     show,
+    /** Offer the closed rounds of the series before this one, as clean ones. */
+    setEarlier(rounds) {
+      cleaning.hidden = rounds.length === 0;
+      fill(clean, rounds.map((round) => {
+        const box = h("input", { type: "checkbox", name: `clean-${round.name}`, checked: settings.clean.has(round.name) });
+        box.addEventListener("change", () => {
+          if (box.checked) settings.clean.add(round.name);
+          else settings.clean.delete(round.name);
+          show();
+          changed("assumptions");
+        });
+        return h("li", {}, h("label", {}, box, ` ${round.name}`));
+      }));
+    },
   };
 }
