@@ -104,7 +104,8 @@ def test_methods_are_shown_side_by_side_and_long_ones_tell_how_far_they_are(
 ) -> None:
     page = visitor.open(f"#/rounds/{attacked['name']}?with=norm-sub")
     page.get_by_role("article").filter(has_text="norm-sub").wait_for()
-    page.get_by_label("unmix", exact=True).check()
+    page.get_by_role("button", name="Ask unmix too").click()
+    assert page.get_by_label("unmix", exact=True).is_checked()
     card = page.get_by_role("article").filter(has=page.get_by_role("heading", name="unmix"))
     card.get_by_text("What it concludes").wait_for()
     assert "β, the share of malicious reports" in card.inner_text()

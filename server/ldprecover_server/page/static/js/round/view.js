@@ -125,7 +125,7 @@ async function live({ main, query, signal }, round) {
       },
       cancel: known.cancel,
     });
-    truth.show(columns(estimates, recovered, null), settings.targets);
+    if (truth.get()) truth.show(columns(estimates, recovered, null), settings.targets);
   }
 
   async function testAlarms(now) {
