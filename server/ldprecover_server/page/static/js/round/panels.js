@@ -12,10 +12,13 @@ const SHOWN = 20;
 export function alarmStrip(testNow) {
   const place = h("div", {});
   const button = h("button", { type: "button", class: "small", onclick: testNow }, "Test now");
+  let shown;
   return {
     root: h("section", { class: "card" }, h("div", { class: "row" }, h("h2", {}, "Alarms"), button), place),
     show(round, found) {
       button.hidden = round.n === 0;
+      if (shown === (found ?? round.n === 0)) return undefined;
+      shown = found ?? round.n === 0;
       if (round.n === 0) return fill(place, h("p", {}, "There is nothing to test without reports."));
       if (!found) return fill(place, h("p", {}, "The reports are being tested."));
       if (found.error) return fill(place, notice("bad", sentenceOf(found.error)));
@@ -32,17 +35,18 @@ export function alarmStrip(testNow) {
   };
 }
 
-/** What each method that is shown says, side by side; `show(names, recoveries, {stale, again, cancel})`. */
+/** What each method that is shown says, side by side; `show(names, recoveries, reports(name), {again,
+ * cancel})`, where `reports` says how many there are now, for methods that are not asked again by themselves, else 0. */
 export function methodNotes() {
   const place = h("div", { class: "cards" });
   const kept = new Map(); // a method's card, so that its buttons keep the focus
   return {
     root: h("section", {}, place),
-    show(names, recoveries, n, { again, cancel }) {
+    show(names, recoveries, reports, { again, cancel }) {
       for (const name of kept.keys()) if (!names.includes(name)) kept.delete(name);
       fill(place, names.map((name) => {
         if (!kept.has(name)) kept.set(name, card(name, again, cancel));
-        kept.get(name).show(recoveries.get(name), n);
+        kept.get(name).show(recoveries.get(name), reports(name));
         return kept.get(name).root;
       }));
     },
@@ -61,7 +65,7 @@ function card(name, again, cancel) {
     show(found, n) {
       running.hidden = found?.progress === null || found?.progress === undefined;
       if (!running.hidden) progress.value = found.progress;
-      const isOld = found?.answer && found.n !== n;
+      const isOld = Boolean(found?.answer) && found.n < n;
       repeat.hidden = !(running.hidden && found && (isOld || !found.answer));
       const key = `${found?.error?.message}|${isOld && n}`;
       if (shown && shown.answer === found?.answer && shown.key === key) return;

@@ -12,7 +12,7 @@ export const SORTS = {
 };
 export const TOPS = ["20", "50", "200", "all"];
 export const MAX_COMPARED = 4;
-const DEFAULTS = { method: "ldprecover", eta: "0.2", model: "paper", sort: "frequency", top: "50", find: "", with: "", targets: "" };
+const DEFAULTS = { method: "ldprecover", eta: "0.2", model: "paper", sort: "frequency", top: "50", find: "", with: "", targets: "", clean: "" };
 
 /** Read the settings from an address. */
 export function read(query, domainSize) {
@@ -24,6 +24,7 @@ export function read(query, domainSize) {
     eta: given("eta") === "auto" ? "auto" : within(Number(given("eta")), 0, 10, 0.2),
     targets: new Set(indices.filter((index) => Number.isInteger(index) && index >= 0 && index < domainSize)),
     model: given("model"),
+    clean: new Set(given("clean").split(",").filter(Boolean)),
     sort: given("sort") in SORTS ? given("sort") : "frequency",
     top: TOPS.includes(given("top")) ? given("top") : "50",
     find: given("find"),
@@ -38,7 +39,7 @@ function within(value, low, high, otherwise) {
 export function write(settings) {
   const texts = {
     method: settings.method, with: settings.compared.join(","), eta: String(settings.eta), model: settings.model,
-    targets: [...settings.targets].sort((a, b) => a - b).join(","), sort: settings.sort, top: settings.top, find: settings.find,
+    targets: [...settings.targets].sort((a, b) => a - b).join(","), clean: [...settings.clean].join(","), sort: settings.sort, top: settings.top, find: settings.find,
   };
   setQuery(Object.fromEntries(Object.entries(texts).map(([name, value]) => [name, value === DEFAULTS[name] ? null : value])));
 }
@@ -52,7 +53,7 @@ export function methodsOf(settings) {
 export function reasonAgainst(method, settings) {
   if (!method.available) return method.reason;
   if (method.needs.includes("targets") && settings.targets.size === 0) return "it needs targets";
-  return method.needs.includes("history") ? "it needs rounds that are known to be clean, which the command names" : null;
+  return method.needs.includes("history") && settings.clean.size === 0 ? "it needs earlier rounds that are known to be clean" : null;
 }
 
 /** What a method is asked, of the settings that it uses. */
@@ -61,5 +62,6 @@ export function question(method, settings) {
   if (method.uses.includes("eta")) asked.eta = settings.eta;
   if (method.uses.includes("targets") && settings.targets.size) asked.targets = [...settings.targets].sort((a, b) => a - b);
   if (method.uses.includes("malicious_model") && asked.targets) asked.malicious_model = settings.model;
+  if (method.uses.includes("history") && settings.clean.size) asked.history = [...settings.clean];
   return asked;
 }

@@ -1,23 +1,22 @@
 // A round, live: its state, alarms, frequencies, what methods make of them, suspects and the series it belongs to.
 
-import { closeRound, deleteRound } from "../actions.js";
 import { isDue, knownAlarms, test } from "../alarms.js";
 import { get, isAbort, onKey, poll, roundPath, sentenceOf } from "../api.js";
-import { announce, facts, fill, h, notice } from "../dom.js";
-import { count, number, plural, time } from "../format.js";
+import { announce, fill, h, notice } from "../dom.js";
 import { askForKey } from "../key.js";
-import { rates } from "../rate.js";
-import { go, link } from "../router.js";
 import { overTime, roundsOf } from "../series.js";
 import { controls } from "./controls.js";
+import { header } from "./header.js";
 import { columns, itemsChart } from "./items.js";
 import { alarmStrip, methodNotes, suspectsPanel } from "./panels.js";
 import { isFast, recoveries } from "./recoveries.js";
 import { methodsOf, question, read, reasonAgainst, write } from "./settings.js";
 import { truthPanel } from "./truth.js";
 
-const SECONDS = 2;
+const SECONDS = 3;
 const STATE_EVERY = 5; // polls of the number of reports for one of the round, which has all labels
+const GONE_SECONDS = 60; // between questions about a round that somebody has deleted
+const COUNTS_SECONDS = 6; // between two readings of all counts while reports come: many may watch
 
 export async function show(context) {
   const { main, id, signal } = context;
@@ -26,7 +25,7 @@ export async function show(context) {
   const begin = async () => {
     try {
       const round = await get(roundPath(id), { signal });
-      if (round.n > 0 || round.read_access === "public") await get(roundPath(round.id, "stats"), { signal });
+      await get(roundPath(round.id, "stats"), { signal }); // whoever may not read it is told so at once
       document.title = `${round.name} – LDPRecover`;
       await live(context, round);
       return true;
@@ -101,6 +100,8 @@ async function live({ main, query, signal }, round) {
     }
   }
 
+  const isLong = (name) => methods.some((each) => each.name === name && !isFast(each));
+
   function suspicion(index) {
     if (suspected.has(index)) return 1e6 + suspected.get(index);
     const answer = known.get(settings.method)?.answer;
@@ -117,14 +118,14 @@ async function live({ main, query, signal }, round) {
     const names = methodsOf(settings);
     const recovered = names.map((name) => ({ name, answer: known.get(name)?.answer })).filter((each) => each.answer);
     items.draw({ estimates, recovered, truth: truth.get(), settings, suspicion });
-    notes.show(names, known, estimates.n, {
+    notes.show(names, known, (name) => (isLong(name) ? estimates.n : 0), {
       again: (name) => {
         known.forget(name);
         askAll("again");
       },
       cancel: known.cancel,
     });
-    truth.show(columns(estimates, recovered, null), settings.targets);
+    if (truth.get()) truth.show(columns(estimates, recovered, null), settings.targets);
   }
 
   async function testAlarms(now) {
@@ -154,6 +155,7 @@ async function live({ main, query, signal }, round) {
       const rounds = await roundsOf(round.series, signal);
       const mine = rounds.findIndex((each) => each.id === round.id);
       const earlier = rounds.slice(0, Math.max(0, mine)).filter((each) => each.state === "closed");
+      panel.setEarlier(earlier);
       if (earlier.length === 0) return suspects.wait("No earlier round of the series is closed and has reports.");
       const found = await get(roundPath(round.id, "suspects"), { signal });
       suspected = new Map(found.suspects.map((each) => [each.item, each.z]));
@@ -168,8 +170,7 @@ async function live({ main, query, signal }, round) {
   async function readCounts() {
     const began = performance.now();
     estimates = await get(roundPath(round.id, "frequencies"), { signal });
-    round.n = estimates.n;
-    if (round.n > 0 && methods.length === 0) {
+    if (estimates.n > 0 && methods.length === 0) {
       methods = (await get(roundPath(round.id, "methods"), { signal })).methods;
       panel.setMethods(methods);
     }
@@ -179,6 +180,8 @@ async function live({ main, query, signal }, round) {
   }
 
   let ticks = 0;
+  let seen = null; // reports, when the server was asked last
+  let readAt = 0;
   let last = null; // {n, state} that suspects and history were worked out for
   poll(async () => {
     try {
@@ -186,7 +189,13 @@ async function live({ main, query, signal }, round) {
       if (ticks++ % STATE_EVERY === 0 && ticks > 1) Object.assign(round, await get(roundPath(round.id), { signal }));
       fill(said);
       let took = 0;
-      if (!estimates || estimates.n !== stats.reports) took = await readCounts();
+      const rests = stats.reports === seen;
+      seen = stats.reports;
+      if (!estimates || (estimates.n !== seen && (rests || performance.now() - readAt > 1000 * COUNTS_SECONDS))) {
+        took = await readCounts();
+        readAt = performance.now();
+      }
+      round.n = seen;
       head.show(round, stats);
       if (estimates.n > 0) {
         const grown = !last || round.state !== last.state || estimates.n >= 1.1 * last.n;
@@ -201,32 +210,7 @@ async function live({ main, query, signal }, round) {
     } catch (error) {
       if (isAbort(error)) return SECONDS;
       fill(said, notice("bad", sentenceOf(error)));
-      return 2 * SECONDS;
+      return error.status === 404 ? GONE_SECONDS : 2 * SECONDS;
     }
   }, SECONDS, signal);
-}
-
-function header(round, signal) {
-  const list = h("div", {});
-  const rate = rates();
-  const close = h("button", { type: "button", onclick: async () => (await closeRound(round)) && show(Object.assign(round, { state: "closed" }), null) }, "Close");
-  const remove = h("button", { type: "button", class: "danger", onclick: async () => (await deleteRound(round)) && !signal.aborted && go(["rounds"]) }, "Delete");
-  let refused = null;
-  const show = (now, stats) => {
-    if (stats) refused = Object.values(stats.refusals).reduce((sum, each) => sum + each, 0);
-    const speed = rate("n", now.n);
-    close.hidden = now.state !== "open";
-    fill(list, facts([
-      ["State", h("span", { class: `badge ${now.state === "open" ? "good" : ""}` }, now.state)],
-      ["Protocol", now.protocol.toUpperCase()], ["ε", number(now.epsilon)], ["Items", count(now.items.length)],
-      ["Reports", h("strong", {}, count(now.n))], ["Reports/s", speed === null ? null : number(speed)],
-      ["Refused submissions", refused ? count(refused) : null],
-      ["Set aside", now.quarantined && plural(now.quarantined.sizes + (now.quarantined.seeds ?? 0), "report")],
-      ["Series", now.series && h("a", { href: link(["series", now.series]) }, now.series)],
-      ["Opened", time(now.opened_at)], ["Closed", now.closed_at && time(now.closed_at)],
-      ["Reports are kept", now.retention === "forever" ? null : now.retention],
-    ]));
-  };
-  show(round, null);
-  return { root: h("header", {}, h("h1", {}, round.name), list, h("div", { class: "controls" }, close, remove)), show };
 }

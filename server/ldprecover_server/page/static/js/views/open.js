@@ -1,5 +1,6 @@
 // A form that opens a round. Its fields are those of the API's own description, so that no protocol is known here.
 
+import { advice } from "../advice.js";
 import { get, hasKey, post, sentenceOf } from "../api.js";
 import { field, fill, h, notice } from "../dom.js";
 import { askForKey } from "../key.js";
@@ -55,7 +56,10 @@ export async function show({ main, query, signal }) {
     said,
     h("p", { class: "quiet" }, "Nothing of this can be changed once the round is open."),
     h("button", { type: "submit", class: "main" }, "Open the round"));
-  fill(main, h("h1", {}, "Open a round"), form);
+  const wanted = () => ({ domain_size: labels(controls.items.value).length || Number(controls.domain_size.value), epsilon: Number(controls.epsilon.value) });
+  const use = (protocol) => (controls.protocol.value = protocol);
+  const advised = "/plan" in document.paths && advice(form, wanted, use, signal);
+  fill(main, h("h1", {}, "Open a round"), form, advised);
 }
 
 function labels(text) {
