@@ -1,5 +1,6 @@
 """Unbiased frequencies of a tally, with what is known of their error."""
 
+import math
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal
@@ -16,17 +17,22 @@ __all__ = ["Estimates"]
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """Unbiased, unclipped frequencies f~ of n reports, and their standard errors (Lemma 2)."""
+    """Unbiased, unclipped frequencies f~ of n reports, and their standard errors (Lemma 2).
+
+    `sum_standard_error` is that of their sum, or a bound on it, when every report is honest, whatever the users' items
+    are; None where the protocol has no such law.
+    """
 
     frequencies: FloatArray
     standard_errors: FloatArray
     n: int
+    sum_standard_error: float | None
 
     @classmethod
     def of(cls, oracle: FrequencyOracle, tally: Tally) -> "Estimates":
         """Estimate from a tally. Raises ParameterError when it holds no report, or is over another domain."""
         frequencies = oracle.estimate(tally.counts(oracle), tally.n)
-        return cls(frequencies, oracle.standard_errors(frequencies, tally.n), tally.n)
+        return cls(frequencies, oracle.standard_errors(frequencies, tally.n), tally.n, _of_sum(oracle, tally.n))
 
     @property
     def sum(self) -> float:
@@ -52,3 +58,10 @@ class Estimates:
             errors = np.sqrt(errors**2 + f * (1 - f) / self.n)
         half = NormalDist().inv_cdf((1 + confidence) / 2) * errors
         return self.frequencies - half, self.frequencies + half
+
+
+def _of_sum(oracle: FrequencyOracle, n: int) -> float | None:
+    try:
+        return math.sqrt(oracle.sum_variance(n))
+    except ParameterError:
+        return None

@@ -1,9 +1,11 @@
 """Frequencies of a tally, their standard errors and intervals."""
 
+import math
+
 import numpy as np
 import pytest
 
-from ldprecover import GRR, Estimates, FrequencyOracle, ParameterError, Tally
+from ldprecover import GRR, Estimates, FrequencyOracle, ParameterError, Tally, frequency_oracle
 
 
 def test_estimates_of_a_tally_are_the_oracles(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
@@ -13,6 +15,14 @@ def test_estimates_of_a_tally_are_the_oracles(oracle: FrequencyOracle, rng: np.r
     np.testing.assert_array_equal(estimates.frequencies, oracle.estimate(tally.counts(oracle), 1000))
     np.testing.assert_array_equal(estimates.standard_errors, oracle.standard_errors(estimates.frequencies, 1000))
     assert estimates.sum == pytest.approx(estimates.frequencies.sum())
+
+
+def test_the_sum_has_its_standard_error_where_its_law_is_known() -> None:
+    for protocol, known in (("oue", True), ("grr", True), ("hr", False)):
+        oracle = frequency_oracle(protocol, 1.0, 16)
+        estimates = Estimates.of(oracle, oracle.population_tally(np.full(16, 1 / 16), 1000, np.random.default_rng(1)))
+        expected = math.sqrt(oracle.sum_variance(1000)) if known else None
+        assert estimates.sum_standard_error == expected
 
 
 def test_grr_frequencies_sum_to_one_whatever_was_sent() -> None:

@@ -56,6 +56,7 @@ def test_frequencies_are_the_estimates_of_the_counts_to_the_bit(
         "frequencies": estimates.frequencies.tolist(),
         "standard_errors": estimates.standard_errors.tolist(),
         "sum": estimates.sum,
+        "sum_standard_error": estimates.sum_standard_error,
         "canaries": [],
         "quarantined": None,
     }
@@ -78,7 +79,7 @@ def test_without_reports_there_are_no_estimates(
     id = server.open_round(oracle.protocol, 1.0, domain_size=11)["id"]
     found = server.frequencies(id)
     assert (found["n"], found["counts"]) == (0, 11 * [0])
-    assert [found[name] for name in ("frequencies", "standard_errors", "sum")] == [None, None, None]
+    assert [found[name] for name in ("frequencies", "standard_errors", "sum", "sum_standard_error")] == 4 * [None]
     assert (found["p"] > found["q"]) is True
     response = server.http.post(f"/rounds/{id}/recover")
     assert (response.status_code, problem_of(response)) == (409, "no-reports")

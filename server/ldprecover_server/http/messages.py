@@ -281,6 +281,10 @@ class Frequencies(Struct, kw_only=True):
     frequencies: list[float] | None
     standard_errors: list[float] | None
     sum: Annotated[float | None, Meta(description="Sum of the frequencies; 1 expected of honest reports.")]
+    sum_standard_error: Annotated[
+        float | None,
+        Meta(description="Of the sum, when all reports are honest; null where the protocol has no law of it."),
+    ]
     canaries: Annotated[tuple[int, ...], Meta(description=_CANARIES)]
     quarantined: _SetAside
     mean: Annotated[

@@ -89,6 +89,7 @@ def _frequencies(round: KnownRound, tally: Tally, aside: Quarantined | None) -> 
         frequencies=column(estimates.frequencies) if estimates else None,
         standard_errors=column(estimates.standard_errors) if estimates else None,
         sum=estimates.sum if estimates else None,
+        sum_standard_error=estimates.sum_standard_error if estimates else None,
         canaries=round.parameters.canaries,
         quarantined=set_aside(aside),
         mean=_mean(round, tally) if is_for_numbers(round.parameters) else UNSET,

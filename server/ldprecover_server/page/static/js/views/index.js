@@ -2,4 +2,6 @@
 
 export const VIEWS = [
   { path: "rounds", label: "Rounds", title: "Rounds", load: () => import("./rounds.js") },
+  { path: "open", title: "Open a round", load: () => import("./open.js") },
+  { path: "series", title: "A series of rounds", load: () => import("./series.js") },
 ];
