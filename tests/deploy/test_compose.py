@@ -51,6 +51,7 @@ def test_every_service_starts_once_what_it_needs_is_there() -> None:
         "users": {"round": done},
         "attacker": {"round": done},
         "analyst": {"users": done, "attacker": done},
+        "drill": {"analyst": done},
     }
 
 
@@ -67,9 +68,11 @@ def test_what_serves_comes_back_and_what_is_done_does_not() -> None:
     assert policies == {name: "no" if name in JOBS else "unless-stopped" for name in SERVICES}
 
 
-def test_only_the_server_is_published_and_only_to_this_machine() -> None:
+def test_only_the_server_and_the_drill_are_published_and_only_to_this_machine() -> None:
+    """The drill lets in those alone who call it by a name of this machine, and by the port that it listens on."""
     assert {name: service["ports"] for name, service in SERVICES.items() if "ports" in service} == {
-        "server": ["127.0.0.1:8000:8000"]
+        "server": ["127.0.0.1:8000:8000"],
+        "drill": ["127.0.0.1:8001:8001"],
     }
 
 
@@ -78,12 +81,13 @@ def test_the_server_runs_two_processes_unless_told_otherwise() -> None:
 
 
 def test_each_part_of_the_demo_holds_its_own_key_and_nothing_of_the_database() -> None:
-    held = {name: mounted(name) for name in ("round", "users", "attacker", "analyst")}
+    held = {name: mounted(name) for name in ("round", "users", "attacker", "analyst", "drill")}
     assert held == {
         "round": {"admin-key"},
         "users": {"report-key"},
         "attacker": {"report-key"},
         "analyst": {"analyst-key"},
+        "drill": {"admin-key"},
     }
     assert {name for name in SERVICES if "database-secret" in mounted(name)} == {
         "secrets",
@@ -126,7 +130,7 @@ def test_no_variable_has_to_be_set_beforehand() -> None:
 
 def test_only_the_server_reaches_both_the_door_and_the_database() -> None:
     networks = {name: set(service.get("networks", ())) for name, service in SERVICES.items()}
-    door = {"round", "users", "attacker", "analyst"}
+    door = {"round", "users", "attacker", "analyst", "drill"}
     assert {name for name in SERVICES if networks[name] == {"door"}} == door
     assert {name for name in SERVICES if networks[name] == {"data"}} == {"postgres", "migrate", "keys"}
     assert {name for name in SERVICES if networks[name] == {"door", "data"}} == {"server"}

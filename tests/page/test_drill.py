@@ -61,7 +61,7 @@ def test_a_drill_is_run_from_its_form_to_its_score(
     assert [row["label"] for row in truth] == state["result"]["items"]
     assert [float(row["frequency"]) for row in truth] == state["result"]["columns"]["true"]
     for scheme in ("light", "dark"):
-        shown.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        shown.emulate_media(color_scheme=scheme)
         for name, width in WIDTHS.items():
             shown.set_viewport_size({"width": width, "height": 900})
             overflow = shown.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
@@ -84,7 +84,7 @@ def test_a_map_of_all_attacks_is_drawn(drill: RunningDrill, new_visitor: NewVisi
     found = shown.locator("figure tbody tr td:first-child").all_inner_texts()
     assert found == [row["attack"] for row in state["result"]["rows"]]
     for scheme in ("light", "dark"):
-        shown.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        shown.emulate_media(color_scheme=scheme)
         assert serious(shown) == []
         for name, width in WIDTHS.items():
             shown.set_viewport_size({"width": width, "height": 900})

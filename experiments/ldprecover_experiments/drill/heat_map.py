@@ -88,7 +88,7 @@ class HeatMap:
                 for trial in range(self.trials):
                     progress(done * self.trials + trial, len(cells) * self.trials)
                     found.append(self._outcomes(replace(cell, trial=trial), crowd, specs))
-                rows.append({"attack": name, "played": cell.label, "cells": _cells(found)})
+                rows.append({"attack": name, "played": cell.label.replace("\\", ""), "cells": _cells(found)})
             progress(len(cells) * self.trials, len(cells) * self.trials)
         columns = list(dict.fromkeys(name for row in rows for name in row["cells"]))
         return {"basis": _BASIS, "methods": columns, "rows": rows}

@@ -7,6 +7,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from ipaddress import ip_address
+from types import FrameType
 
 import uvicorn
 
@@ -45,11 +46,19 @@ class DrillServer:
 
     def run(self) -> None:
         """Serve until SIGINT, SIGTERM or SIGHUP; the signal then takes its course."""
-        before = signal.signal(signal.SIGHUP, self._server.handle_exit)
+        hung_up = []
+
+        def end(number: int, frame: FrameType | None) -> None:
+            hung_up.append(number)
+            self._server.handle_exit(number, frame)
+
+        before = signal.signal(signal.SIGHUP, end)  # the server takes the other two itself, and raises them again
         try:
             self._server.run(sockets=[self._listener])
         finally:
             signal.signal(signal.SIGHUP, before)
+        if hung_up:
+            signal.raise_signal(signal.SIGHUP)
 
 
 @contextmanager

@@ -7,72 +7,17 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from tests.cli.demo.conftest import StartDemo, assert_nothing_is_left, processes_of, wait_for_line
 
 from ldprecover.protocols import PROTOCOLS, frequency_oracle
 from ldprecover.recovery import METHODS
 from ldprecover_experiments import ExperimentError, local_server
 from ldprecover_experiments.comparison import ESTIMATES
-
-StartDemo = Callable[..., subprocess.Popen[str]]
-
-
-@pytest.fixture
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder in which temporary files are made, empty. Its name is in the environment of every process below."""
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    monkeypatch.setenv("TMPDIR", str(folder))
-    monkeypatch.setattr("tempfile.tempdir", str(folder))
-    return folder
-
-
-@pytest.fixture
-def start_demo(temporary: Path) -> Iterator[StartDemo]:
-    """Start `ldprecover demo`; what is left of it is killed."""
-    started: list[subprocess.Popen[str]] = []
-
-    def start(*options: str, **environment: str) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "ldprecover_cli", "demo", *options],
-            env=os.environ | environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
-        process.kill()
-        process.communicate()
-    for pid in _processes_of(temporary):
-        os.kill(pid, signal.SIGKILL)
-
-
-def _processes_of(temporary: Path) -> list[int]:
-    """Return the processes, but this one, that were started with this temporary folder."""
-    found = []
-    for environment in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            marked = f"TMPDIR={temporary}\0".encode() in environment.read_bytes()
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
-            continue  # it ended, or is not ours
-        if marked and int(environment.parent.name) != os.getpid():
-            found.append(int(environment.parent.name))
-    return found
-
-
-def _assert_nothing_is_left(temporary: Path) -> None:
-    assert list(temporary.iterdir()) == []
-    assert _processes_of(temporary) == []
 
 
 def test_the_demo_prints_its_picture_and_leaves_nothing(start_demo: StartDemo, temporary: Path) -> None:
@@ -85,7 +30,7 @@ def test_the_demo_prints_its_picture_and_leaves_nothing(start_demo: StartDemo, t
     for text in ("102 items of cities, olh", "New York, NY", "recovered*", "MSE", "FG", "LDPRecover", "█"):
         assert text in out
     assert "\x1b" not in out + err
-    _assert_nothing_is_left(temporary)
+    assert_nothing_is_left(temporary)
 
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
@@ -103,7 +48,7 @@ def test_json_is_all_that_is_on_standard_output(start_demo: StartDemo, temporary
         unfit = {"unmixed"} if METHODS["unmix"].unfit(frequency_oracle(protocol, 0.5, 102)) else set()
         assert {name for name, value in figures.items() if not isinstance(value, float)} == unfit
     assert written["mse"]["projected"] < written["mse"]["poisoned"]
-    _assert_nothing_is_left(temporary)
+    assert_nothing_is_left(temporary)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +70,7 @@ def test_bad_options_are_one_line(run: Any, temporary: Path, options: tuple[str,
     result = run("demo", "--users", "100", *options)
     assert result.code == 2
     assert word in result.error
-    _assert_nothing_is_left(temporary)
+    assert_nothing_is_left(temporary)
 
 
 def test_a_protocol_may_be_chosen(run: Any, temporary: Path) -> None:
@@ -142,14 +87,6 @@ def _wait_for_folder(process: subprocess.Popen[str], temporary: Path) -> None:
         assert process.poll() is None, process.communicate()
 
 
-def _wait_for_line(process: subprocess.Popen[str], start: str) -> str:
-    assert process.stderr is not None
-    for line in process.stderr:
-        if line.startswith(start):
-            return line
-    raise AssertionError(f"no line begins with {start!r}")
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda n: n.name)
 def test_ended_while_its_server_starts_it_leaves_nothing(
     start_demo: StartDemo, temporary: Path, number: signal.Signals
@@ -160,7 +97,7 @@ def test_ended_while_its_server_starts_it_leaves_nothing(
     out, err = process.communicate()
     assert process.returncode == (130 if number == signal.SIGINT else 128 + number)
     assert (out, err) == ("", "Interrupted.\n" if number == signal.SIGINT else "")
-    _assert_nothing_is_left(temporary)
+    assert_nothing_is_left(temporary)
 
 
 def test_ctrl_c_in_the_midst_of_it_leaves_nothing(watched: Any, temporary: Path) -> None:
@@ -171,7 +108,7 @@ def test_ctrl_c_in_the_midst_of_it_leaves_nothing(watched: Any, temporary: Path)
     assert demo.ended() == (130, "")
     assert demo.shown.endswith("Interrupted.\r\n")
     assert "Traceback" not in demo.shown
-    _assert_nothing_is_left(temporary)
+    assert_nothing_is_left(temporary)
 
 
 def test_json_comes_without_bars_even_on_a_terminal(watched: Any, temporary: Path) -> None:
@@ -179,7 +116,7 @@ def test_json_comes_without_bars_even_on_a_terminal(watched: Any, temporary: Pat
     code, out = demo.ended()
     assert (code, demo.shown) == (0, "")
     assert json.loads(out)["settings"]["users"] == 2000
-    _assert_nothing_is_left(temporary)
+    assert_nothing_is_left(temporary)
 
 
 def test_a_picture_that_nobody_reads_leaves_nothing(start_demo: StartDemo, temporary: Path) -> None:
@@ -189,12 +126,12 @@ def test_a_picture_that_nobody_reads_leaves_nothing(start_demo: StartDemo, tempo
     assert process.wait() == 1
     assert process.stderr is not None
     assert process.stderr.read() == ""
-    _assert_nothing_is_left(temporary)
+    assert_nothing_is_left(temporary)
 
 
 def test_a_kept_server_answers_until_ctrl_c(start_demo: StartDemo, temporary: Path) -> None:
     process = start_demo("--users", "1000", "--json", "--keep")
-    found = re.search(r"(http://\S+) until Ctrl-C; its admin key is (\S+)", _wait_for_line(process, "The server stays"))
+    found = re.search(r"(http://\S+) until Ctrl-C; its admin key is (\S+)", wait_for_line(process, "The server stays"))
     assert found is not None
     url, key = found.groups()
     with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}, trust_env=False) as http:
@@ -204,15 +141,15 @@ def test_a_kept_server_answers_until_ctrl_c(start_demo: StartDemo, temporary: Pa
     out, _ = process.communicate()
     assert process.returncode == 0
     assert json.loads(out)["settings"]["users"] == 1000
-    _assert_nothing_is_left(temporary)
+    assert_nothing_is_left(temporary)
 
 
 def test_the_server_of_a_killed_demo_ends_and_the_next_demo_removes_its_folder(
     start_demo: StartDemo, temporary: Path
 ) -> None:
     process = start_demo("--users", "1000", "--json", "--keep")
-    _wait_for_line(process, "The server stays")
-    left = [os.pidfd_open(pid) for pid in _processes_of(temporary) if pid != process.pid]
+    wait_for_line(process, "The server stays")
+    left = [os.pidfd_open(pid) for pid in processes_of(temporary) if pid != process.pid]
     process.kill()
     waiting = set(left)
     while waiting:  # each becomes readable when its process ends
@@ -223,19 +160,19 @@ def test_the_server_of_a_killed_demo_ends_and_the_next_demo_removes_its_folder(
     with local_server.local_server(), local_server.local_server():
         assert len(list(temporary.iterdir())) == 2  # those of living ones stay
         assert not folder.exists()
-    _assert_nothing_is_left(temporary)
+    assert_nothing_is_left(temporary)
 
 
 def test_a_failure_in_the_midst_of_it_leaves_nothing(temporary: Path) -> None:
     def fail() -> None:
         with local_server.local_server() as server:
             assert httpx.get(f"{server.url}/readyz", trust_env=False).status_code == 200
-            assert _processes_of(temporary)  # the server, and the children it has started for analyses
+            assert processes_of(temporary)  # the server, and the children it has started for analyses
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         fail()
-    _assert_nothing_is_left(temporary)
+    assert_nothing_is_left(temporary)
 
 
 def test_a_server_that_does_not_start_is_one_line_with_its_last_words(
@@ -247,7 +184,7 @@ def test_a_server_that_does_not_start_is_one_line_with_its_last_words(
     monkeypatch.setattr(sys, "executable", str(broken))
     with pytest.raises(ExperimentError, match="out of luck"), local_server.local_server():
         pytest.fail("there is no server")
-    _assert_nothing_is_left(temporary)
+    assert_nothing_is_left(temporary)
 
 
 def test_a_server_that_dies_while_it_is_kept_is_a_failure(temporary: Path) -> None:
@@ -255,7 +192,7 @@ def test_a_server_that_dies_while_it_is_kept_is_a_failure(temporary: Path) -> No
         server.process.kill()
         with pytest.raises(ExperimentError, match="exit code -9"):
             server.wait()
-    _assert_nothing_is_left(temporary)
+    assert_nothing_is_left(temporary)
 
 
 def test_a_signal_held_back_comes_when_the_block_is_done() -> None:

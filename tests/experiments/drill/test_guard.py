@@ -28,13 +28,11 @@ def assert_is_refused(answer: httpx.Response, word: str) -> None:
 
 
 @pytest.mark.parametrize(("method", "path"), CALLS)
-@pytest.mark.parametrize("token", [None, "", "a-token", DRILL_TOKEN[:-1], f"{DRILL_TOKEN} ", "é"])
+@pytest.mark.parametrize("token", [None, "", "a-token", DRILL_TOKEN[:-1], f"{DRILL_TOKEN}, {DRILL_TOKEN}", "é"])
 def test_no_call_of_the_drill_is_answered_without_the_token(
     drill: RunningDrill, method: str, path: str, token: str | None
 ) -> None:
-    given = {} if token is None else {TOKEN: token.encode("latin-1")}
-    if token == f"{DRILL_TOKEN} ":
-        given = {TOKEN: f"{DRILL_TOKEN}, {DRILL_TOKEN}".encode()}
+    given = {} if token is None else {TOKEN.encode(): token.encode("latin-1")}
     with httpx.Client(base_url=drill.url, trust_env=False, timeout=60) as caller:
         assert_is_refused(caller.request(method, path, headers=given), "token")
         assert_is_refused(caller.request(method, f"{path}?token={DRILL_TOKEN}"), "token")

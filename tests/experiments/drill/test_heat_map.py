@@ -2,29 +2,31 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from ldprecover.protocols import PROTOCOLS
-from ldprecover_client import load_dataset
+from ldprecover_client import Dataset
 from ldprecover_experiments.drill.heat_map import HeatMap
 from ldprecover_experiments.drill.runs import CancelledError, Run
 from ldprecover_experiments.evaluation import ATTACKS
 from ldprecover_experiments.runner import Work
 from ldprecover_experiments.setting import load_crowd
 
-MAP = HeatMap(load_dataset("cities"), "grr", 1.0, 2000, 0.05, 3, 0.2, 1, 1, False)
+FEW = Dataset("few", tuple("abcdefghijklm"), np.arange(1, 14) ** 2, "thirteen letters")
+MAP = HeatMap(FEW, "grr", 1.0, 2000, 0.05, 3, 0.2, 1, 1, False)
 
 
 def test_a_cell_is_what_the_experiments_measure(run: Run) -> None:
     made = replace(MAP, trials=2).made(run)
     assert made["basis"] == "norm-sub"
     assert [row["attack"] for row in made["rows"]] == [name for name, _ in MAP.cells()]
-    crowd = load_crowd(MAP.dataset, users=2000)
+    crowd = load_crowd(FEW, users=2000)
     cells = dict(MAP.cells())
     for name in ("none", "Manip", "MGA", "IPA"):
         (row,) = (each for each in made["rows"] if each["attack"] == name)
         outcomes = [
-            {o.method: o.mse for o in Work({"cities": crowd}, 1, MAP.methods).run(replace(cells[name], trial=trial))}
+            {o.method: o.mse for o in Work({"few": crowd}, 1, MAP.methods).run(replace(cells[name], trial=trial))}
             for trial in (0, 1)
         ]
         for method, cell in row["cells"].items():
@@ -65,6 +67,6 @@ def test_it_can_be_cancelled_between_attacks(run: Run) -> None:
 
 def test_its_settings_are_plain() -> None:
     settings = MAP.settings
-    assert settings.pop("dataset") == "cities"
+    assert settings.pop("dataset") == "few"
     assert settings.pop("malicious_users") == 105
-    assert vars(HeatMap(MAP.dataset, **settings)) == vars(MAP)
+    assert vars(HeatMap(FEW, **settings)) == vars(MAP)

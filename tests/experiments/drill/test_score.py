@@ -71,7 +71,8 @@ def test_without_targets_there_is_no_gain_and_without_attackers_no_attack() -> N
 
 
 def test_json_has_every_column_and_nothing_that_json_has_not() -> None:
-    exact = Score(("a", "b"), (0,), *[np.array([0.5, 0.5])] * 3, {"it": Recovered(np.array([0.5, 0.5]))}, 1).as_json()
+    half = np.array([0.5, 0.5])
+    exact = Score(("a", "b"), (0,), half, half, half, {"it": Recovered(half)}, 1).as_json()
     assert json.loads(json.dumps(exact, allow_nan=False))["columns"].keys() == {
         *("true", "genuine", "poisoned", PROJECTION, "it")
     }

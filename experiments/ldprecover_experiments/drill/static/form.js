@@ -82,7 +82,7 @@ function number(title, value, limits) {
 
 function check(title, checked) {
   const control = h("input", { type: "checkbox", checked });
-  return { root: h("label", { class: "drill-check" }, control, " ", title), control, value: () => control.checked };
+  return { root: h("label", { class: "drill-check" }, control, h("span", {}, title)), control, value: () => control.checked };
 }
 
 function labelled(title, control) {

@@ -18,7 +18,7 @@ export function showMap(place, { settings, result }, signal) {
   fill(place,
     h("section", { class: "card", "aria-label": "What was played" },
       h("h2", {}, "All attacks"),
-      h("p", {}, `${count(settings.users)} genuine and ${count(settings.malicious_users)} malicious users over ${settings.dataset} with ${settings.protocol}, ε = ${number(settings.epsilon)}, ${plural(settings.trials, "trial")} of each attack; ${level}.`),
+      h("p", {}, `${count(settings.users)} genuine and ${count(settings.malicious_users)} malicious users over ${settings.dataset} with ${settings.protocol}, ε = ${number(settings.epsilon)}, ${plural(settings.trials, "trial")} of each attack; ${level}.`),
       h("p", {}, "A cell is the mean squared error of the projection alone over the method's: above 1 the method is better, below 1 the projection is. The row “none” shows what a method costs where nobody attacks. A method whose name ends in * or “targets” is told the targets; where an attack has none, the items that rose most.")),
     chart.root);
   draw({
@@ -27,9 +27,8 @@ export function showMap(place, { settings, result }, signal) {
     values: rows.map((row) => methods.map((name) => row.cells[name]?.times ?? null)),
     describe: (i, k) => words(rows[i], methods[k]),
   });
-  const helped = methods.filter((name) => name !== "poisoned").map((name) => [name, rows.filter((row) => row.cells[name]?.times > 1.05).length]);
-  const [most, times] = helped.reduce((a, b) => (b[1] > a[1] ? b : a));
-  chart.describe(`${plural(rows.length, "attack")} against ${plural(methods.length, "method")}. ${most} beats the projection by more than 5 % under ${count(times)} of them.`);
+  const best = methods.map((name) => [name, mean(rows.map((row) => row.cells[name]?.times))]).reduce((a, b) => (b[1] > a[1] ? b : a));
+  chart.describe(`${plural(rows.length, "attack")} against ${plural(methods.length, "method")}. On the geometric mean over the attacks ${NAMES[best[0]] ?? best[0]} is best, at ${number(best[1])} times.`);
   chart.setTable([
     { title: "Attack", value: (row) => row.attack, kind: "text" },
     { title: "Played as", value: (row) => row.played, kind: "text" },
@@ -38,6 +37,12 @@ export function showMap(place, { settings, result }, signal) {
   ], rows);
   const refused = rows.flatMap((row) => methods.filter((name) => row.cells[name]?.refused).map((name) => `${row.attack}, ${NAMES[name] ?? name}: ${row.cells[name].refused}`));
   if (refused.length) place.append(h("details", { class: "card" }, h("summary", {}, `${plural(refused.length, "cell")} without a number`), h("ul", {}, refused.map((each) => h("li", {}, each)))));
+}
+
+/** The geometric mean; nothing where a number is missing. */
+function mean(values) {
+  if (!values.length || values.some((value) => !(value > 0))) return 0;
+  return Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length);
 }
 
 function words(row, name) {

@@ -18,7 +18,7 @@ export function showScore(place, { settings, result, round }, signal) {
   const attack = targets ? `${settings.attack} on ${plural(targets.length, "target")}` : settings.attack;
   const head = h("section", { class: "card", "aria-label": "What came of it" },
     h("h2", {}, "Score"),
-    h("p", {}, `${count(settings.users)} genuine and ${count(settings.malicious_users)} malicious users (${attack}) reported over ${settings.dataset} with ${settings.protocol}, ε = ${number(settings.epsilon)}.`),
+    h("p", {}, `${count(settings.users)} genuine and ${count(settings.malicious_users)} malicious users (${attack}) reported over ${settings.dataset} with ${settings.protocol}, ε = ${number(settings.epsilon)}.`),
     h("ul", {}, rows.filter((row) => row.name !== "genuine").map((row) => h("li", {}, h("strong", {}, row.name), `: ${row.says}`))),
     h("p", {}, "The round: ", h("a", { href: link(["rounds", round]) }, round), ". ",
       h("button", { type: "button", class: "small", onclick: () => keepTruth(items, columns.true, round) }, "Truth as CSV"),
@@ -46,7 +46,6 @@ export function showScore(place, { settings, result, round }, signal) {
     { title: "MSE", value: (row) => row.mse, text: (value) => number(value), kind: "number" },
     ...(targets ? [{ title: "FG", value: (row) => row.fg, text: (value) => number(value), kind: "number" }] : []),
     { title: "Times better than projection", value: (row) => row.times, text: (value) => number(value), kind: "number" },
-    { title: "In words", value: (row) => row.says, kind: "text" },
   ], rows);
   if (gains) {
     drawGains({ rows: scored.map((row) => ({ label: row.name, value: row.fg, text: change(row.fg), colour: colourOf(row) })), log: false });

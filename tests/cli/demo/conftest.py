@@ -1,0 +1,75 @@
+"""Demos as processes of their own, and what is left of them."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+StartDemo = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which temporary files are made, empty. Its name is in the environment of every process below."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    return folder
+
+
+@pytest.fixture
+def start_demo(temporary: Path) -> Iterator[StartDemo]:
+    """Start `ldprecover demo`; what is left of it is killed."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*options: str, **environment: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "ldprecover_cli", "demo", *options],
+            env=os.environ | environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+    for pid in processes_of(temporary):
+        os.kill(pid, signal.SIGKILL)
+
+
+def processes_of(temporary: Path) -> list[int]:
+    """Return the processes, but this one, that were started with this temporary folder."""
+    found = []
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            marked = f"TMPDIR={temporary}\0".encode() in environment.read_bytes()
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue  # it ended, or is not ours
+        if marked and int(environment.parent.name) != os.getpid():
+            found.append(int(environment.parent.name))
+    return found
+
+
+def assert_nothing_is_left(temporary: Path) -> None:
+    """Neither files nor processes."""
+    assert list(temporary.iterdir()) == []
+    assert processes_of(temporary) == []
+
+
+def wait_for_line(process: subprocess.Popen[str], start: str) -> str:
+    """Read standard error up to the line that begins so, and return it."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith(start):
+            return line
+    raise AssertionError(f"no line begins with {start!r}")
