@@ -12,7 +12,14 @@ import pytest
 from tests.conftest import ServerProcess
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request
+    from playwright.sync_api import (
+        Browser,
+        BrowserContext,
+        ConsoleMessage,
+        Locator,
+        Page,
+        Request,
+    )
 
 AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text(encoding="utf-8")
 WIDTHS = {"wide": 1280, "phone": 390}
@@ -112,6 +119,13 @@ def screenshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = Path(given) if given else tmp_path_factory.mktemp("screenshots")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def expect(locator: "Locator") -> Any:
+    """Playwright's own assertions, which wait; its `wait_for_function` would be against the page's policy."""
+    from playwright.sync_api import expect
+
+    return expect(locator)
 
 
 def serious(page: "Page") -> list[str]:

@@ -95,7 +95,7 @@ def test_a_report_shows_the_round_and_what_was_found(offline: Callable[..., Any]
     for method in ("norm-sub", "ldprecover", "unmix"):
         assert shown.get_by_role("heading", name=method, exact=True).count() == 1
     assert "No recovery by detection-all" in text
-    assert "The probability of an attack is" in text
+    assert "Some reports were made to mislead with probability" in text
     assert "2 alarms raised: sum-drift, support-size." in shown.locator(".notice.bad").first.inner_text()
     assert "rose by more than noise explains since 1 earlier round" in text
     shown.get_by_role("img", name="Frequencies").wait_for()

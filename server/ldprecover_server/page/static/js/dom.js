@@ -42,9 +42,13 @@ function texts(children) {
     .map((child) => (child instanceof Node ? child : String(child)));
 }
 
-/** A control with its label: `field("Epsilon", h("input", …))`. */
+let fields = 0;
+
+/** A control with its label, and what helps to fill it in: `field("Epsilon", h("input", …))`. */
 export function field(label, control, help = null) {
-  return h("label", { class: "field" }, h("span", {}, label), control, help && h("span", { class: "quiet" }, help));
+  control.id ||= `field-${++fields}`;
+  if (help) control.setAttribute("aria-describedby", `${control.id}-help`);
+  return h("div", { class: "field" }, h("label", { for: control.id }, label), control, help && h("span", { class: "quiet", id: `${control.id}-help` }, help));
 }
 
 /** A box that says something: kind is "", "good" or "bad"; a bad one is read out at once. */

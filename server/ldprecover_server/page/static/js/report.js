@@ -36,7 +36,7 @@ function show(main) {
     const place = h("div", {});
     main.append(summary(data), place);
     frequencies(place, data, signal);
-    main.append(recovered(data, signal), alarmed(data, signal), suspected(data, signal));
+    main.append(recovered(data), alarmed(data, signal), suspected(data, signal));
   }
   main.append(parameters(data));
 }

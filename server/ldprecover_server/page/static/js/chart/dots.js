@@ -122,7 +122,7 @@ function paint(pen, { what, range, width, height, top, row, axis }) {
   const first = Math.max(0, Math.floor(top / row));
   const last = Math.min(what.order.length, Math.ceil((top + height - axis) / row));
 
-  const ticks = steps(range, Math.max(2, Math.floor((right - left) / (80 * rem()))));
+  const ticks = steps(range, Math.max(3, Math.floor((right - left) / (56 * rem()))));
   pen.lineWidth = 1;
   for (const tick of ticks) {
     pen.strokeStyle = colour(tick === 0 ? "quiet" : "line");

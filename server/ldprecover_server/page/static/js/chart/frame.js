@@ -19,6 +19,7 @@ export function frame({ title, name, signal, tableOpen = false, level = 2 }) {
   const details = h("details", { open: tableOpen }, h("summary", {}, `${title}: the numbers`), place);
   let columns = [];
   let rows = [];
+  let options = {};
   let marks = [];
   let shown = null;
   let stale = true;
@@ -26,7 +27,7 @@ export function frame({ title, name, signal, tableOpen = false, level = 2 }) {
   const showTable = () => {
     if (!details.open || !stale) return;
     stale = false;
-    const next = table({ columns, rows, caption: title, signal, old: shown });
+    const next = table({ columns, rows, caption: title, signal, old: shown, ...options });
     if (next !== shown) fill(place, next.root);
     shown = next;
   };
@@ -55,9 +56,9 @@ export function frame({ title, name, signal, tableOpen = false, level = 2 }) {
       marks = entries;
       fill(legend, entries.map((each) => h("li", {}, sign(each), each.name)));
     },
-    /** Set the table's columns `{title, value(row), text(value, row), kind}` and rows; kind is "number" or "text". */
-    setTable(newColumns, newRows) {
-      [columns, rows, stale] = [newColumns, newRows, true];
+    /** Set the table's columns `{title, value(row), text(value, row), kind}` and rows, and options of `table`. */
+    setTable(newColumns, newRows, newOptions = {}) {
+      [columns, rows, options, stale] = [newColumns, newRows, newOptions, true];
       showTable();
     },
   };

@@ -3,12 +3,13 @@
 import { colour, faded, font, onTheme, rem } from "./colours.js";
 
 const HEIGHT = 260;
+const WHOLE = [1, 2, 5, 10, 20, 50];
 
 /**
  * Make a line chart in a frame; the function that is returned draws
  * `{x, xTitle, yTitle, xText(value), series, logX, logY, yRange, height}`.
  *
- * `x` is a list of ascending numbers; a series is `{name, colour, values, low, high, dash, points, width}`, where `low`
+ * `x` is a list of ascending numbers, whole ones where `xText` names them; a series is `{name, colour, values, low, high, dash, points, width}`, where `low`
  * and `high` are the ends of a band around it, and `values` may be null. It takes colours by their names in app.css.
  */
 export function lines(frame, signal) {
@@ -60,14 +61,14 @@ function prepared({ x, xTitle, yTitle, xText, series, logX = false, logY = false
     if (each.values) line(each, each.values);
   }
   const options = {
-    width, height, series: drawn, bands, legend: { show: false },
+    width, height, padding: [null, 40 * rem(), null, null], series: drawn, bands, legend: { show: false },
     cursor: { drag: { x: true, y: false } },
     scales: {
       x: { time: false, distr: logX ? 3 : 1, range: x.length === 1 ? [x[0] - 1, x[0] + 1] : undefined },
       y: { distr: logY ? 3 : 1, ...(yRange ? { range: yRange } : {}) },
     },
     axes: [
-      { ...axis(xTitle, xText && ((_, ticks) => ticks.map((tick) => (tick === null ? null : xText(tick))))), size: 40 * rem() },
+      { ...axis(xTitle, xText && ((_, ticks) => ticks.map((tick) => (tick === null ? null : xText(tick))))), size: 40 * rem(), ...(xText ? { incrs: WHOLE } : {}) },
       { ...axis(yTitle), size: 64 * rem() },
     ],
   };

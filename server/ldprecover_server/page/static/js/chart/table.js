@@ -8,10 +8,10 @@ const LINE = 32; // CSS pixels at the usual size of text; app.css has the same
 const SPARE = 6; // rows beyond those in view
 
 /**
- * Make a table of columns `{title, value(row), text(value, row), kind, node(row), onSort, sorted}` and rows.
+ * Make a table of columns `{title, value(row), text(value, row), kind, node(row, old)}` and rows.
  *
- * `kind` is "text", "number" or "narrow"; `node` gives an element for the cell in place of a text; `isChosen(row)` marks
- * rows. Given the `old` table of the same columns it is used again, where that is a long one, and keeps its place.
+ * `kind` is "text", "number" or "narrow"; `node(row, old)` gives an element for the cell in place of a text, the old one
+ * changed where there is one; `isChosen(row)` marks rows. Given the `old` table of the same columns it is used again, where that is a long one, and keeps its place.
  */
 export function table({ columns, rows, caption, signal, old = null, isChosen = () => false, height = 420, long = rows.length > SHORT }) {
   if (!long) return { root: shortTable(columns, rows, caption, isChosen), set: null };
@@ -30,18 +30,12 @@ function content(column, row) {
   return column.text ? column.text(value, row) : String(value ?? "–");
 }
 
-function heading(column) {
-  if (!column.onSort) return column.title;
-  const arrow = column.sorted ? ` ${column.sorted === "ascending" ? "▲" : "▼"}` : "";
-  return h("button", { type: "button", onclick: column.onSort }, `${column.title}${arrow}`);
-}
-
 function shortTable(columns, rows, caption, isChosen) {
   const kind = (column) => (column.kind === "number" ? "number" : "label");
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Table: ${caption}` },
     h("table", {},
       h("caption", { class: "hidden" }, caption),
-      h("thead", {}, h("tr", {}, columns.map((column) => h("th", { scope: "col", class: kind(column), "aria-sort": column.sorted }, heading(column))))),
+      h("thead", {}, h("tr", {}, columns.map((column) => h("th", { scope: "col", class: kind(column) }, column.title)))),
       h("tbody", {}, rows.map((row) => h("tr", { class: isChosen(row) ? "chosen" : null }, columns.map((column) => h("td", { class: kind(column) }, content(column, row))))))));
 }
 
@@ -52,35 +46,51 @@ function longTable(columns, rows, caption, signal, isChosen, height) {
   const space = h("div", {});
   const root = h("div", { class: "rows", role: "table", "aria-label": caption, tabindex: "0" }, h("div", { role: "rowgroup" }, head), space, body);
   const cell = (column) => `cell ${column.kind === "number" ? "" : (column.kind ?? "text")}`;
-  let drawn = [];
+  fill(head, columns.map((column) => h("div", { class: cell(column), role: "columnheader" }, column.title)));
+  const drawn = new Map(); // by index
   let first = -1;
+
+  /** Write a row into its element: what is there already stays, so that what has the focus keeps it. */
+  const write = (element, index) => {
+    const row = rows[index];
+    element.classList.toggle("chosen", isChosen(row));
+    columns.forEach((column, k) => {
+      const place = element.children[k];
+      if (column.node) {
+        const [old] = place.children;
+        const made = column.node(row, old);
+        if (made !== old) fill(place, made);
+        return;
+      }
+      const text = content(column, row);
+      if (place.textContent === text) return;
+      place.textContent = text;
+      if (column.kind === "text") place.title = text;
+    });
+  };
 
   const draw = (anew) => {
     const from = Math.max(0, Math.floor(root.scrollTop / line) - SPARE);
     if (!anew && from === first) return;
-    const to = Math.min(rows.length, from + Math.ceil(height / line) + 2 * SPARE);
-    // Rows that stay in view stay the same elements, so that what has the focus keeps it.
-    const kept = new Map(anew ? [] : drawn.map((each) => [each.index, each]));
-    drawn = [];
-    for (let index = from; index < to; index++) {
-      let each = kept.get(index);
-      if (!each) {
-        const row = rows[index];
-        const element = h("div", { class: isChosen(row) ? "line chosen" : "line", role: "row", "aria-rowindex": index + 2 },
-          columns.map((column) => h("div", { class: cell(column), role: "cell", title: column.kind === "text" ? String(column.value(row)) : null }, content(column, row))));
-        element.style.top = `${(index + 1) * line}px`;
-        each = { index, element };
-      }
-      kept.delete(index);
-      drawn.push(each);
-    }
     first = from;
-    const focused = body.contains(document.activeElement) ? document.activeElement.closest(".line")?.getAttribute("aria-rowindex") : null;
-    const control = focused && document.activeElement.tagName.toLowerCase();
-    body.replaceChildren(...drawn.map((each) => each.element));
-    if (focused && document.activeElement === document.body) {
-      const again = drawn.find((each) => String(each.index + 2) === focused);
-      (again?.element.querySelector(control) ?? root).focus({ preventScroll: true });
+    const to = Math.min(rows.length, from + Math.ceil(height / line) + 2 * SPARE);
+    for (const [index, element] of drawn) {
+      if (index < from || index >= to) {
+        element.remove();
+        drawn.delete(index);
+      }
+    }
+    let next = null; // in their order, for those who read the page row by row
+    for (let index = to - 1; index >= from; index--) {
+      let element = drawn.get(index);
+      if (!element) {
+        element = h("div", { class: "line", role: "row", "aria-rowindex": index + 2 }, columns.map((column) => h("div", { class: cell(column), role: "cell" })));
+        element.style.top = `${(index + 1) * line}px`;
+        drawn.set(index, element);
+        body.insertBefore(element, next);
+        write(element, index);
+      } else if (anew) write(element, index);
+      next = element;
     }
   };
 
@@ -89,7 +99,6 @@ function longTable(columns, rows, caption, signal, isChosen, height) {
     titles: titles(columns),
     set(newColumns, newRows, newIsChosen = isChosen) {
       [columns, rows, isChosen] = [newColumns, newRows, newIsChosen];
-      fill(head, columns.map((column) => h("div", { class: cell(column), role: "columnheader", "aria-sort": column.sorted ?? null }, heading(column))));
       root.setAttribute("aria-rowcount", rows.length + 1);
       root.style.height = `${Math.min(height, (rows.length + 1) * line + 18)}px`;
       space.style.height = `${rows.length * line}px`;

@@ -3,6 +3,8 @@
 import { table } from "../chart/table.js";
 import { h, notice } from "../dom.js";
 import { count, frequency, number, percent, plural } from "../format.js";
+import { concluded } from "../round/panels.js";
+import { isProjection } from "../round/simplex.js";
 
 const GIVES = { distribution: "a distribution", "sum-one": "of sum one, perhaps negative", frequencies: "frequencies, of any sum" };
 
@@ -24,27 +26,16 @@ export function summary({ alarms, suspects, recoveries }) {
 }
 
 /** What each method made of the round, in words. */
-export function recovered(data, signal) {
+export function recovered({ recoveries, refused, frequencies }) {
   return h("section", { class: "card" }, h("h2", {}, "Recoveries"),
-    data.recoveries.map((each) => h("div", {},
+    recoveries.map((each) => h("div", {},
       h("h3", {}, each.method),
       h("p", { class: "quiet" }, `${each.summary}${/[.!?]$/.test(each.summary) ? "" : "."} What it gives is ${GIVES[each.gives] ?? each.gives}.`),
-      h("ul", {}, sentences(each).map((said) => h("li", {}, said))))),
-    data.refused.map((each) => notice("", `No recovery by ${each.method}: ${each.reason}.`.replace(/\.\.$/, "."))));
-}
-
-function sentences({ notes, conclusions }) {
-  const said = [];
-  if (conclusions) {
-    const { attack_probability: probability, beta, beta_low: low, beta_high: high, history_weight: weight } = conclusions;
-    if (probability !== null) said.push(`The probability of an attack is ${number(probability, 2)}.`);
-    if (beta !== null) said.push(`Of all reports ${percent(beta)} are malicious${low !== null && high !== null ? `, between ${percent(low)} and ${percent(high)}` : ""}.`);
-    if (conclusions.suspects.length) said.push(`Raised by reports, with probability: ${conclusions.suspects.slice(0, 20).map((each) => `${each.label} (${number(each.probability, 2)})`).join("; ")}${conclusions.suspects.length > 20 ? " and more" : ""}.`);
-    for (const each of conclusions.dropped) said.push(`The screen ${each.screen} left ${plural(each.reports, "report")} out: ${each.what}.`);
-    if (weight !== null) said.push(`The probability that the earlier rounds are a guide to this one is ${number(weight, 2)}.`);
-  }
-  said.push(...notes);
-  return said.length ? said : ["It says nothing more of this result."];
+      each.method !== "norm-sub" && isProjection({ poisoned: frequencies.frequencies, recovered: each.recovered })
+        && notice("", "This does not help beyond plain projection: the result is the projection of what was reported on the simplex, and nothing more."),
+      h("ul", {}, each.notes.map((said) => h("li", {}, said))),
+      each.conclusions && concluded(each.conclusions))),
+    refused.map((each) => notice("", `No recovery by ${each.method}: ${each.reason}.`.replace(/\.\.$/, "."))));
 }
 
 /** The alarms: which are raised, and what each means. */

@@ -1,0 +1,97 @@
+// What methods make of a round: those of the counts asked for at once, the others as jobs that can be cancelled.
+
+import { call, del, get, isAbort, roundPath } from "../api.js";
+
+const FIRST_WAIT = 250; // milliseconds between questions about a job, which grow to the last
+const LAST_WAIT = 2000;
+
+/** Tell whether a method needs no report, so that its answer takes milliseconds. */
+export function isFast(method) {
+  return ![...method.needs, ...method.better_with].includes("reports");
+}
+
+/**
+ * Keep the recoveries of a round: `recoveries(id, changed, signal)`; `changed(name)` is called whenever what is known
+ * of a method is another. Each is `{answer, error, progress, n, asked}`.
+ */
+export function recoveries(id, changed, signal) {
+  const known = new Map();
+  const running = new Map(); // by method: {controller, again}
+
+  /** Ask for a method's recovery. While it is asked for, only the last question that comes meanwhile is kept. */
+  function ask(method, question) {
+    const now = running.get(method.name);
+    if (now) {
+      now.again = question;
+      if (!isFast(method)) now.controller.abort();
+      return;
+    }
+    const controller = new AbortController();
+    const stop = () => controller.abort();
+    signal.addEventListener("abort", stop);
+    const mine = { controller, again: null };
+    running.set(method.name, mine);
+    const work = isFast(method) ? atOnce : asJob;
+    work(method, question, controller.signal)
+      .then((answer) => set(method.name, { answer, error: null, progress: null, n: answer.n, asked: question }))
+      .catch((error) => {
+        if (isAbort(error)) set(method.name, { progress: null });
+        else set(method.name, { answer: null, error, progress: null, asked: question });
+      })
+      .finally(() => {
+        signal.removeEventListener("abort", stop);
+        running.delete(method.name);
+        if (mine.again && !signal.aborted) ask(method, mine.again);
+      });
+  }
+
+  function set(name, change) {
+    known.set(name, { answer: null, error: null, progress: null, n: null, asked: null, ...known.get(name), ...change });
+    if (!signal.aborted) changed(name);
+  }
+
+  async function atOnce(method, question, stop) {
+    return (await call("POST", roundPath(id, "recover"), { body: question, signal: stop })).body;
+  }
+
+  async function asJob(method, question, stop) {
+    set(method.name, { progress: 0, error: null });
+    const { body: begun } = await call("POST", roundPath(id, "recover"), { body: question, headers: { Prefer: "respond-async" }, signal: stop });
+    const path = roundPath(id, "jobs", begun.job);
+    const cancel = () => del(path).catch(() => {}); // it ends by itself where nobody can say so
+    stop.addEventListener("abort", cancel);
+    try {
+      for (let wait = FIRST_WAIT; ; wait = Math.min(LAST_WAIT, 1.5 * wait)) {
+        const job = await get(path, { signal: stop });
+        if (job.state === "done") return job.result;
+        if (job.state === "failed") throw Object.assign(new Error(job.problem.detail ?? job.problem.title), { job });
+        if (job.state === "cancelled") throw new DOMException("cancelled", "AbortError");
+        set(method.name, { progress: job.progress });
+        await pause(wait, stop);
+      }
+    } finally {
+      stop.removeEventListener("abort", cancel);
+    }
+  }
+
+  return {
+    ask,
+    get: (name) => known.get(name) ?? null,
+    cancel: (name) => {
+      const now = running.get(name);
+      if (now) now.again = null;
+      now?.controller.abort();
+    },
+    forget: (name) => known.delete(name),
+  };
+}
+
+function pause(milliseconds, signal) {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, milliseconds);
+    signal.addEventListener("abort", () => {
+      clearTimeout(timer);
+      reject(new DOMException("stopped", "AbortError"));
+    }, { once: true });
+  });
+}

@@ -1,0 +1,67 @@
+// What a viewer has chosen of a round; all of it stands in the address.
+
+import { setQuery } from "../router.js";
+
+export const SORTS = {
+  frequency: "frequency",
+  recovered: "recovered frequency",
+  change: "change by recovery",
+  suspicion: "suspicion",
+  label: "label",
+  index: "order of the round",
+};
+export const TOPS = ["20", "50", "200", "all"];
+export const MAX_COMPARED = 4;
+const DEFAULTS = { method: "ldprecover", eta: "0.2", model: "paper", sort: "frequency", top: "50", find: "", with: "", targets: "", clean: "" };
+
+/** Read the settings from an address. */
+export function read(query, domainSize) {
+  const given = (name) => query.get(name) ?? DEFAULTS[name];
+  const indices = given("targets").split(",").filter(Boolean).map(Number);
+  return {
+    method: given("method"),
+    compared: given("with").split(",").filter(Boolean).slice(0, MAX_COMPARED),
+    eta: given("eta") === "auto" ? "auto" : within(Number(given("eta")), 0, 10, 0.2),
+    targets: new Set(indices.filter((index) => Number.isInteger(index) && index >= 0 && index < domainSize)),
+    model: given("model"),
+    clean: new Set(given("clean").split(",").filter(Boolean)),
+    sort: given("sort") in SORTS ? given("sort") : "frequency",
+    top: TOPS.includes(given("top")) ? given("top") : "50",
+    find: given("find"),
+  };
+}
+
+function within(value, low, high, otherwise) {
+  return Number.isFinite(value) ? Math.min(high, Math.max(low, value)) : otherwise;
+}
+
+/** Write them into the address; what is as usual is left out. */
+export function write(settings) {
+  const texts = {
+    method: settings.method, with: settings.compared.join(","), eta: String(settings.eta), model: settings.model,
+    targets: [...settings.targets].sort((a, b) => a - b).join(","), clean: [...settings.clean].join(","), sort: settings.sort, top: settings.top, find: settings.find,
+  };
+  setQuery(Object.fromEntries(Object.entries(texts).map(([name, value]) => [name, value === DEFAULTS[name] ? null : value])));
+}
+
+/** The methods whose results are shown: the chosen one first. */
+export function methodsOf(settings) {
+  return [settings.method, ...settings.compared.filter((name) => name !== settings.method)];
+}
+
+/** Why a method cannot be asked for with these settings; null where it can. */
+export function reasonAgainst(method, settings) {
+  if (!method.available) return method.reason;
+  if (method.needs.includes("targets") && settings.targets.size === 0) return "it needs targets";
+  return method.needs.includes("history") && settings.clean.size === 0 ? "it needs earlier rounds that are known to be clean" : null;
+}
+
+/** What a method is asked, of the settings that it uses. */
+export function question(method, settings) {
+  const asked = { method: method.name };
+  if (method.uses.includes("eta")) asked.eta = settings.eta;
+  if (method.uses.includes("targets") && settings.targets.size) asked.targets = [...settings.targets].sort((a, b) => a - b);
+  if (method.uses.includes("malicious_model") && asked.targets) asked.malicious_model = settings.model;
+  if (method.uses.includes("history") && settings.clean.size) asked.history = [...settings.clean];
+  return asked;
+}

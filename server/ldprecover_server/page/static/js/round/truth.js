@@ -1,0 +1,106 @@
+// The truth, when the viewer has it: a file that is read here and goes nowhere.
+
+import { field, fill, h, notice } from "../dom.js";
+import { count, frequency, number, plural } from "../format.js";
+
+/**
+ * Read what users truly hold from the text of a file. JSON: `{"label": number}`, `[["label", number], …]`, objects with
+ * `label` and `count` or `frequency`, or `{"items": […], "frequencies" or "counts": […]}`. CSV: a label and a number a line.
+ * Returns the frequencies by item of the round. Throws an Error that says what does not fit.
+ */
+export function readTruth(text, labels) {
+  const pairs = /^\s*[[{]/.test(text) ? fromJson(JSON.parse(text)) : fromCsv(text);
+  const indices = new Map(labels.map((label, index) => [label, index]));
+  const truth = new Float64Array(labels.length);
+  let unknown = 0;
+  let sum = 0;
+  for (const [label, value] of pairs) {
+    if (!Number.isFinite(value) || value < 0) throw new Error(`the number of ${label} must be 0 or more`);
+    const index = indices.get(String(label));
+    if (index === undefined) {
+      unknown += 1;
+      continue;
+    }
+    truth[index] += value;
+    sum += value;
+  }
+  if (unknown === pairs.length) throw new Error("no label of the file is an item of this round");
+  if (sum <= 0) throw new Error("the numbers must not all be zero");
+  return { frequencies: truth.map((value) => value / sum), unknown, given: pairs.length };
+}
+
+function fromJson(parsed) {
+  const values = parsed.frequencies ?? parsed.counts;
+  if (Array.isArray(parsed.items) && Array.isArray(values)) return parsed.items.map((label, i) => [label, Number(values[i])]);
+  if (!Array.isArray(parsed)) return Object.entries(parsed).map(([label, value]) => [label, Number(value)]);
+  return parsed.map((each) => (Array.isArray(each) ? [each[0], Number(each[1])] : [each.label ?? each.item, Number(each.frequency ?? each.count)]));
+}
+
+function fromCsv(text) {
+  const lines = text.replace(/^\ufeff/, "").split(/\r?\n/).filter((line) => line.trim());
+  const pairs = lines.map((line) => {
+    const found = /^(?:"((?:[^"]|"")*)"|(.*?))\s*[,;\t]\s*([^,;\t]*)$/.exec(line);
+    if (!found) throw new Error(`a line must be a label, a comma and a number: ${line.slice(0, 60)}`);
+    return [found[1]?.replaceAll('""', '"') ?? found[2].trim(), found[3].trim() === "" ? NaN : Number(found[3])];
+  });
+  return Number.isFinite(pairs[0]?.[1]) ? pairs : pairs.slice(1); // a first line without a number is a heading
+}
+
+/** Mean squared error of estimates, and what the targets gained beyond the truth. */
+export function score(values, truth, targets) {
+  let squares = 0;
+  for (let i = 0; i < truth.length; i++) squares += (values[i] - truth[i]) ** 2;
+  let gain = 0;
+  for (const index of targets) gain += values[index] - truth[index];
+  return { mse: squares / truth.length, gain };
+}
+
+/** The panel that takes the file, and the scores of what is shown against it. */
+export function truthPanel(labels, changed) {
+  const said = h("div", {});
+  const scores = h("div", {});
+  let truth = null;
+  const input = h("input", { type: "file", accept: ".csv,.json,.txt,text/csv,application/json" });
+  const drop = h("button", { type: "button", class: "small", hidden: true, onclick: () => set(null) }, "Forget it");
+  const set = (found) => {
+    truth = found;
+    drop.hidden = found === null;
+    if (found === null) [input.value, scores.textContent] = ["", ""];
+    fill(said, found && notice("good", `${plural(found.given - found.unknown, "item")} read. `,
+      found.unknown ? `${plural(found.unknown, "label")} of the file ${found.unknown === 1 ? "is no item" : "are no items"} of this round and left out.` : null));
+    changed();
+  };
+  // The same file can be chosen again, once it has been mended.
+  input.addEventListener("click", () => (input.value = ""));
+  input.addEventListener("change", async () => {
+    if (!input.files.length) return;
+    try {
+      set(readTruth(await input.files[0].text(), labels));
+    } catch (error) {
+      set(null);
+      fill(said, notice("bad", `The file could not be read: ${error.message}.`));
+    }
+  });
+  return {
+    root: h("section", { class: "card" }, h("h2", {}, "Beside the truth"),
+      h("p", {}, "If you know what users hold, from a simulation or a census, load it: CSV or JSON of labels and counts or frequencies. The file is read in this browser and sent nowhere."),
+      h("div", { class: "controls" }, field("Truth file", input), drop), said, scores),
+    get: () => truth,
+    /** Show the scores of columns `[{name, values}]`, the poisoned ones first. */
+    show(columns, targets) {
+      if (!truth) return;
+      const found = columns.map((column) => ({ ...column, ...score(column.values, truth.frequencies, targets) }));
+      fill(scores, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Scores against the truth" }, h("table", {},
+        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, ""), h("th", { scope: "col", class: "number" }, "Mean squared error"), h("th", { scope: "col", class: "number" }, "Poisoned error is"),
+          targets.size > 0 && h("th", { scope: "col", class: "number" }, `Gain of ${count(targets.size)} targets`), h("th", { scope: "col" }, "In words"))),
+        h("tbody", {}, found.map((each, i) => h("tr", {}, h("th", { scope: "row" }, each.name), h("td", { class: "number" }, number(each.mse)),
+          h("td", { class: "number" }, i === 0 ? "–" : `${number(found[0].mse / each.mse)} times it`),
+          targets.size > 0 && h("td", { class: "number" }, frequency(each.gain)), h("td", {}, i === 0 ? "as it was reported" : verdict(found[0].mse / each.mse))))))));
+    },
+  };
+}
+
+function verdict(times) {
+  if (times > 1.05) return "nearer to the truth";
+  return times < 0.95 ? "does not help here: farther from the truth" : "does not help here: as far from the truth";
+}

@@ -1,0 +1,48 @@
+"""Rounds with reports, for what the page's tests look at."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from tests.conftest import ServerProcess
+
+from ldprecover import frequency_oracle, wire
+
+MARKUP = "<b>bold</b><img src=x onerror=alert(1)>"
+CITIES = (
+    "Lagos",
+    "Delhi",
+    "São Paulo",
+    "Cairo",
+    "Osaka",
+    "Lima",
+    MARKUP,
+    '=HYPERLINK("x")',
+    *map("town {}".format, range(16)),
+)
+
+
+def shares(d: int) -> np.ndarray:
+    """Zipf's law over d items."""
+    weights = 1 / np.arange(1, d + 1)
+    return weights / weights.sum()
+
+
+def report(
+    server: ServerProcess, opened: dict[str, Any], n: int, fakes: int = 0, targets: Sequence[int] = (), seed: int = 1
+) -> None:
+    """Have n genuine users report, by Zipf's law, and fakes that each send a target in the clear."""
+    rng = np.random.default_rng(seed)
+    oracle = frequency_oracle(opened["protocol"], opened["epsilon"], opened["domain_size"])
+    held = rng.choice(oracle.domain_size, size=n, p=shares(oracle.domain_size))
+    for reports in (oracle.perturb(held, rng), oracle.encode(rng.choice(targets, size=fakes)) if fakes else None):
+        if reports is not None:
+            assert server.submit(opened["id"], wire.pack(reports)).status_code == 202
+
+
+def poisoned(server: ServerProcess, protocol: str = "oue", **fields: Any) -> dict[str, Any]:
+    """A round of 4,000 users and 400 fakes that raise the items 19, 20 and 21."""
+    given: dict[str, Any] = {"items": CITIES, "epsilon": 3.0} | fields
+    opened = server.open_round(protocol, **given)
+    report(server, opened, 4000, 400, (19, 20, 21))
+    return opened

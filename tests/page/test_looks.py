@@ -1,0 +1,114 @@
+"""Every view as visitors see it, wide and narrow, light and dark: pictures of it, and what axe-core finds."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.conftest import ServerProcess
+from tests.page.conftest import WIDTHS, Visitor, serious
+from tests.page.rounds import CITIES, poisoned, report
+
+
+@pytest.fixture(scope="module")
+def views(server: ServerProcess) -> dict[str, tuple[str, str]]:
+    """The address of each view, and a text that is there once it is whole."""
+    for day in ("monday", "tuesday"):
+        clean = server.open_round("oue", name=f"week-{day}", items=CITIES, epsilon=3.0, series="week")
+        report(server, clean, 3000)
+        server.http.post(f"/rounds/{clean['id']}/close", headers=server.admin).raise_for_status()
+    opened = poisoned(server, name="week-wednesday", series="week")
+    return {
+        "rounds": ("#/rounds", "support-size"),
+        "round": (f"#/rounds/{opened['name']}?targets=19,20,21&with=norm-sub,unmix", "What it concludes"),
+        "series": ("#/series/week", "1 of 3 rounds"),
+        "plan": ("#/plan?targets=10", "What recoveries left"),
+        "open": ("#/open", "Nothing of this can be changed"),
+    }
+
+
+VIEWS = ["rounds", "round", "series", "plan", "open"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", VIEWS)
+def test_every_view_is_for_everyone(
+    new_visitor: Callable[..., Visitor],
+    server: ServerProcess,
+    views: dict[str, tuple[str, str]],
+    screenshots: Path,
+    name: str,
+    scheme: str,
+) -> None:
+    path, sign = views[name]
+    visitor = new_visitor(server.url, color_scheme=scheme)
+    page = visitor.open(path)
+    page.get_by_text(sign).first.wait_for()
+    for size, width in WIDTHS.items():
+        page.set_viewport_size({"width": width, "height": 900})
+        page.screenshot(path=screenshots / f"{name}-{scheme}-{size}.png", full_page=True)
+        wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert wide <= 0, "nothing but tables and charts scrolls sideways"
+        assert serious(page) == []
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_every_view_can_be_read_at_twice_the_size(
+    new_visitor: Callable[..., Visitor], server: ServerProcess, views: dict[str, tuple[str, str]], name: str
+) -> None:
+    """As a browser does at 200 %: half as many CSS pixels; and with the viewer's own text twice as large."""
+    path, sign = views[name]
+    visitor = new_visitor(server.url, viewport={"width": 640, "height": 450}, device_scale_factor=2)
+    page = visitor.open(path)
+    page.get_by_text(sign).first.wait_for()
+    for style in ("", "html { font-size: 200% !important; }"):
+        if style:
+            page.set_viewport_size({"width": 1280, "height": 900})
+            page.evaluate(
+                "(text) => { const sheet = new CSSStyleSheet(); sheet.replaceSync(text);"
+                " document.adoptedStyleSheets = [sheet]; dispatchEvent(new Event('themechange')); }",
+                style,
+            )
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+        cut = page.evaluate(
+            "[...document.querySelectorAll('main :is(p, h1, h2, li, button, label, dd)')].filter((each) =>"
+            " each.offsetParent && getComputedStyle(each).overflow === 'hidden' && each.scrollWidth > each.clientWidth)"
+            ".map((each) => each.textContent)"
+        )
+        assert cut == []
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_every_control_is_reached_by_the_keyboard(
+    visitor: Visitor, views: dict[str, tuple[str, str]], name: str
+) -> None:
+    path, sign = views[name]
+    page = visitor.open(path)
+    page.get_by_text(sign).first.wait_for()
+    # Numbers those that are to be reached; the rows of a long table are as many as are in view.
+    controls = page.evaluate(
+        "[...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex=\"0\"]')]"
+        ".filter((each) => !each.disabled && each.checkVisibility() && !each.closest('.rows .line'))"
+        ".map((each, i) => { each.dataset.number = i; return i; })"
+    )
+    reached = set()
+    for _ in range(4 * len(controls) + 60):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.dataset.number ?? null"))
+    assert {str(each) for each in controls} <= reached
+    for key in ("Enter", "Space"):
+        page.get_by_role("button", name="theme").focus()
+        before = page.evaluate("document.documentElement.dataset.theme")
+        page.keyboard.press(key)
+        assert page.evaluate("document.documentElement.dataset.theme") != before
+
+
+def test_a_dialog_keeps_the_focus_and_gives_it_back(visitor: Visitor) -> None:
+    page = visitor.open("#/rounds")
+    page.get_by_role("button", name="Key").focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("dialog").wait_for()
+    assert serious(page) == []
+    assert page.evaluate("document.activeElement.name") == "key"
+    page.keyboard.press("Escape")
+    page.get_by_role("dialog").wait_for(state="detached")
+    assert page.evaluate("document.activeElement.id") == "key"

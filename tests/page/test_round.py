@@ -1,0 +1,276 @@
+"""A round, live: watched while reports come, its targets clicked, eta moved, methods compared, the truth beside it."""
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
+
+import numpy as np
+import pytest
+from tests.conftest import ADMIN_KEY, ServerProcess
+from tests.page.conftest import Visitor, expect
+from tests.page.rounds import CITIES, MARKUP, poisoned, report, shares
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+NUMBERS = "Frequencies"
+
+
+@pytest.fixture(scope="module")
+def attacked(server: ServerProcess) -> dict[str, Any]:
+    """A poisoned round, with clean ones before it in its series."""
+    for _ in range(2):
+        clean = server.open_round("oue", items=CITIES, epsilon=3.0, series="cities")
+        report(server, clean, 3000)
+        server.http.post(f"/rounds/{clean['id']}/close", headers=server.admin).raise_for_status()
+    return poisoned(server, series="cities")
+
+
+def table(page: "Page") -> list[list[str]]:
+    """The rows that are in view of the table of frequencies."""
+    rows = page.get_by_role("table", name=NUMBERS).get_by_role("row")
+    rows.nth(1).wait_for()
+    found = page.evaluate(
+        "[...document.querySelectorAll('.rows[role=table] .line')]"
+        ".map((row) => [...row.children].map((cell) => cell.textContent))"
+    )
+    return [list(map(str, row)) for row in found]
+
+
+def test_a_round_is_watched_while_reports_come(visitor: Visitor, server: ServerProcess) -> None:
+    opened = server.open_round("grr", items=["tea", "coffee", "water"], epsilon=4.0)
+    page = visitor.open(f"#/rounds/{opened['name']}")
+    page.get_by_text("There are no reports yet").wait_for()
+    report(server, opened, 600)
+    page.locator("dd strong", has_text="600").wait_for()
+    page.get_by_role("table", name=NUMBERS).wait_for()
+    report(server, opened, 900, seed=2)
+    page.locator("dd strong", has_text="1,500").wait_for()
+    expect(page.locator("figure .chart + p").first).to_contain_text("1,500 reports")
+    found = server.frequencies(opened["id"])["frequencies"]
+    shown = {row[1]: float(row[2].replace("\u2212", "-")) for row in table(page)[1:]}
+    assert shown == {
+        label: pytest.approx(value, abs=1e-4) for label, value in zip(("tea", "coffee", "water"), found, strict=True)
+    }
+
+
+def test_a_page_that_nobody_sees_asks_nothing(visitor: Visitor, attacked: dict[str, Any]) -> None:
+    page = visitor.open(f"#/rounds/{attacked['name']}")
+    page.get_by_role("table", name=NUMBERS).wait_for()
+    page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
+    page.wait_for_timeout(2500)  # what was under way ends
+    asked = len(visitor.requests)
+    page.wait_for_timeout(2500)
+    assert len(visitor.requests) == asked
+    page.evaluate(
+        "Object.defineProperty(document, 'hidden', {value: false});"
+        "document.dispatchEvent(new Event('visibilitychange'))"
+    )
+    with page.expect_request("**/stats"):
+        pass
+
+
+def test_items_become_targets_by_a_click_in_the_chart_or_a_tick_in_the_table(
+    visitor: Visitor, attacked: dict[str, Any]
+) -> None:
+    page = visitor.open(f"#/rounds/{attacked['name']}?sort=index")
+    page.get_by_role("table", name=NUMBERS).wait_for()
+    chart = page.get_by_role("group", name="Items of the chart")
+    with page.expect_request(
+        lambda request: request.url.endswith("/recover") and '"targets":[1]' in (request.post_data or "")
+    ):
+        chart.locator("canvas").click(position={"x": 300, "y": 28 + 26 * 1.5})
+    assert "targets=1" in page.url
+    box = page.get_by_role("checkbox", name="Target: Delhi")
+    assert box.is_checked()
+    other = page.get_by_role("checkbox", name="Target: São Paulo")
+    other.focus()
+    page.keyboard.press("Space")
+    page.wait_for_url("**targets=1%2C2**")
+    assert other.is_checked()
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Target: São Paulo", "the focus stays"
+    page.get_by_text("LDPRecover*, malicious model paper").wait_for()
+    page.get_by_role("button", name="Clear the targets").click()
+    assert "targets" not in page.url
+    assert not box.is_checked()
+
+
+def test_eta_moves_the_recovery_as_the_server_has_it(
+    visitor: Visitor, server: ServerProcess, attacked: dict[str, Any]
+) -> None:
+    page = visitor.open(f"#/rounds/{attacked['name']}?targets=19,20,21&model=exact&sort=index")
+    page.get_by_text("η = 0.2, 3 targets.").wait_for()
+    slider = page.get_by_role("slider")
+    slider.focus()
+    for _ in range(10):
+        page.keyboard.press("ArrowLeft")
+    page.get_by_text("η = 0.1, 3 targets.").wait_for()
+    assert "eta=0.1&" in f"{page.url}&"
+    wanted = {"eta": 0.1, "targets": [19, 20, 21], "malicious_model": "exact"}
+    recovered = server.http.post(f"/rounds/{attacked['id']}/recover", json=wanted).json()["recovered"]
+    shown = [float(row[4]) for row in table(page)[1:]]
+    assert shown == [pytest.approx(value, abs=1e-4) for value in recovered[: len(shown)]]
+
+
+def test_methods_are_shown_side_by_side_and_long_ones_tell_how_far_they_are(
+    visitor: Visitor, attacked: dict[str, Any]
+) -> None:
+    page = visitor.open(f"#/rounds/{attacked['name']}?with=norm-sub")
+    page.get_by_role("article").filter(has_text="norm-sub").wait_for()
+    page.get_by_label("unmix", exact=True).check()
+    card = page.get_by_role("article").filter(has=page.get_by_role("heading", name="unmix"))
+    card.get_by_text("What it concludes").wait_for()
+    assert "β, the share of malicious reports" in card.inner_text()
+    assert "with=norm-sub%2Cunmix" in page.url
+    assert table(page)[0][4:7] == ["ldprecover", "norm-sub", "unmix"]
+    assert not page.get_by_label("detection-any", exact=True).is_enabled(), "it needs targets"
+
+
+def test_a_long_method_can_be_cancelled(visitor: Visitor, attacked: dict[str, Any]) -> None:
+    asked: list[str] = []
+
+    def hold(route) -> None:
+        """A job that goes on for as long as it is asked about."""
+        asked.append(route.request.method)
+        if route.request.method == "DELETE":
+            route.fulfill(status=204)
+        else:
+            body = {"job": "J", "round": "R", "state": "running", "progress": 0.4, "result": None, "problem": None}
+            route.fulfill(status=202 if route.request.method == "POST" else 200, json=body)
+
+    visitor.context.route("**/jobs/**", hold)
+    visitor.context.route(
+        "**/recover", lambda route: hold(route) if route.request.headers.get("prefer") else route.continue_()
+    )
+    page = visitor.open(f"#/rounds/{attacked['name']}?method=unmix")
+    page.get_by_role("progressbar", name="Progress of unmix").wait_for()
+    expect(page.get_by_role("progressbar")).to_have_js_property("value", 0.4)
+    with page.expect_request(lambda request: request.method == "DELETE"):
+        page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Work it out again").wait_for()
+    assert asked[0] == "POST"
+
+
+def test_where_a_method_does_not_help_the_page_says_so(visitor: Visitor, attacked: dict[str, Any]) -> None:
+    page = visitor.open(f"#/rounds/{attacked['name']}?method=ldprecover&with=norm")
+    page.get_by_role("article").first.wait_for()
+    page.get_by_text("η = 0.2.").wait_for()
+    assert page.get_by_text("This does not help beyond plain projection").count() in (0, 1)
+    page.goto(f"{visitor.url}/#/rounds/{attacked['name']}?eta=0")
+    page.get_by_text("This does not help beyond plain projection").wait_for()
+
+
+def test_the_truth_stays_in_the_browser_and_scores_what_is_shown(
+    visitor: Visitor, server: ServerProcess, attacked: dict[str, Any], tmp_path: Path
+) -> None:
+    truth = shares(24)
+    file = tmp_path / "truth.csv"
+    with file.open("w", newline="") as out:
+        csv.writer(out).writerows(
+            [
+                ("label", "count"),
+                *((label, round(1e6 * share)) for label, share in zip(CITIES, truth, strict=True)),
+                ("nobody", 3),
+            ]
+        )
+    page = visitor.open(f"#/rounds/{attacked['name']}?with=norm-sub&targets=19,20,21&model=exact")
+    page.get_by_text("η = 0.2, 3 targets.").wait_for()
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(f"{request.url} {request.post_data}"))
+    page.get_by_label("Truth file").set_input_files(file)
+    page.get_by_text("24 items read. 1 label of the file is no item").wait_for()
+    rows = page.get_by_role("region", name="Scores against the truth").get_by_role("row").all_inner_texts()
+    assert [row.split("\t")[0] for row in rows[1:]] == ["poisoned, as reported", "ldprecover", "norm-sub"]
+    frequencies = np.array(server.frequencies(attacked["id"])["frequencies"])
+    assert float(rows[1].split("\t")[1]) == pytest.approx(np.mean((frequencies - truth) ** 2), rel=6e-3)
+    assert float(rows[1].split("\t")[3]) == pytest.approx((frequencies - truth)[19:22].sum(), abs=2e-4)
+    assert table(page)[0][-2:] == ["truth", "Change"]
+    page.wait_for_timeout(300)
+    assert not [each for each in sent if "nobody" in each or "count" in each or "300000" in each]
+    other = tmp_path / "other.csv"
+    other.write_text("label,count\nLagos,many\n")
+    page.get_by_label("Truth file").set_input_files(other)
+    assert "could not be read" in page.get_by_role("alert").filter(has_text="file").inner_text()
+
+
+def test_a_label_full_of_html_is_text_and_csv_runs_nothing(
+    visitor: Visitor, attacked: dict[str, Any], tmp_path: Path
+) -> None:
+    page = visitor.open(f"#/rounds/{attacked['name']}?top=all&targets=6,7")
+    page.get_by_role("checkbox", name=f"Target: {MARKUP}").wait_for()
+    assert page.locator("main b, main img").count() == 0
+    with page.expect_download() as found:
+        page.get_by_role("button", name="CSV: Frequencies").click()
+    found.value.save_as(tmp_path / "f.csv")
+    rows = list(csv.reader(io.StringIO((tmp_path / "f.csv").read_text(encoding="utf-8"))))
+    assert rows[0] == ["Target", "Item", "Reported", "± 95 %", "ldprecover", "Change"]
+    assert {row[1] for row in rows[1:]} == (set(CITIES) - {'=HYPERLINK("x")'}) | {'\'=HYPERLINK("x")'}
+    with page.expect_download() as found:
+        page.get_by_role("button", name="PNG: Frequencies").click()
+    found.value.save_as(tmp_path / "f.png")
+    picture = (tmp_path / "f.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert len(picture) > 10_000
+
+
+def test_alarms_say_what_they_mean_and_suspects_become_targets(
+    visitor: Visitor, server: ServerProcess, attacked: dict[str, Any]
+) -> None:
+    page = visitor.open(f"#/rounds/{attacked['name']}")
+    page.get_by_text("raised: honest users would hardly have sent these reports").wait_for()
+    page.get_by_text("chi-squared of how many items each report supports").wait_for()
+    suspects = server.http.get(f"/rounds/{attacked['id']}/suspects").json()["suspects"]
+    assert suspects, "the fakes raise three items by a tenth of all reports"
+    page.get_by_role("button", name="Make them the targets").click()
+    wanted = ",".join(map(str, sorted(each["item"] for each in suspects)))
+    page.wait_for_url(lambda url: parse_qs(url.partition("?")[2]).get("targets") == [wanted])
+    page.get_by_role("table", name=NUMBERS).wait_for()
+    page.get_by_label("Sort by").select_option("suspicion")
+    first = suspects[0]["label"]
+    expect(page.locator(".rows[role=table] .line").nth(1)).to_contain_text(first)
+
+
+def test_a_series_shows_the_sum_in_its_honest_band_and_the_items_that_are_followed(
+    visitor: Visitor, attacked: dict[str, Any]
+) -> None:
+    page = visitor.open("#/series/cities")
+    page.get_by_text("1 of 3 rounds are outside the band").wait_for()
+    page.get_by_label("Follow an item").fill("Delhi")
+    page.get_by_role("button", name="Follow it").click()
+    page.get_by_role("region", name="Table: Chosen items over rounds").get_by_text("Delhi").wait_for()
+    assert "items=1" in page.url
+    page.reload()
+    page.get_by_role("button", name="Leave out Delhi").wait_for()
+
+
+def test_a_round_that_is_read_with_a_key_is_shown_to_who_has_one(visitor: Visitor, server: ServerProcess) -> None:
+    visitor.expects = {401}
+    opened = server.open_round("grr", read_access="key")
+    report(server, opened, 100)
+    page = visitor.open(f"#/rounds/{opened['name']}")
+    page.get_by_role("button", name="Give a key").click()
+    page.get_by_role("dialog").get_by_label("Key").fill(ADMIN_KEY)
+    page.get_by_role("button", name="Use it").click()
+    page.get_by_role("table", name=NUMBERS).wait_for()
+
+
+def test_a_refusal_of_a_recovery_is_said_where_its_result_would_be(visitor: Visitor, attacked: dict[str, Any]) -> None:
+    visitor.expects = {503}
+    problem = {
+        "type": "/docs/errors#analyses-busy",
+        "title": "Too many analyses wait",
+        "status": 503,
+        "detail": "try again soon",
+    }
+    visitor.context.route(
+        "**/recover",
+        lambda route: route.fulfill(status=503, body=json.dumps(problem), content_type="application/problem+json"),
+    )
+    page = visitor.open(f"#/rounds/{attacked['name']}")
+    assert page.get_by_role("article").get_by_role("alert").inner_text() == "Too many analyses wait: try again soon."
+    visitor.context.unroute("**/recover")
+    page.get_by_role("button", name="Work it out again").click()
+    page.get_by_text("η = 0.2.").wait_for()

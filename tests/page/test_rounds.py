@@ -1,0 +1,104 @@
+"""The list of rounds, and what opens, closes and deletes them."""
+
+import re
+
+import pytest
+from tests.conftest import ADMIN_KEY, ServerProcess
+from tests.page.conftest import Visitor
+from tests.page.rounds import poisoned
+
+
+def give_key(page, key: str = ADMIN_KEY) -> None:
+    box = page.get_by_role("dialog", name="Access key")
+    box.get_by_label("Key").fill(key)
+    box.get_by_role("button", name="Use it").click()
+
+
+def test_rounds_are_listed_with_what_their_alarms_say(visitor: Visitor, server: ServerProcess) -> None:
+    opened = poisoned(server, series="weekly")
+    page = visitor.open("#/rounds")
+    row = page.get_by_role("row").filter(has=page.get_by_role("link", name=opened["name"], exact=True))
+    row.get_by_text("support-size").wait_for()
+    cells = row.get_by_role("cell")
+    assert cells.all_inner_texts()[:5] == ["open", "OUE", "3", "24", "4,400"]
+    row.get_by_role("link", name="weekly").click()
+    page.get_by_role("heading", name="Series weekly").wait_for()
+
+
+def test_a_round_is_opened_watched_closed_and_deleted(visitor: Visitor, server: ServerProcess) -> None:
+    visitor.expects = {401, 409}
+    page = visitor.open("#/open")
+    page.get_by_label("Name").fill("made-here")
+    page.get_by_label("Protocol").select_option("oue")
+    page.get_by_label("Items, one label a line").fill("tea\ncoffee\nwater\n")
+    page.get_by_role("button", name="Open the round").click()
+    give_key(page, "a-key-that-nobody-gave-out")
+    refused = page.get_by_role("alert")
+    refused.wait_for()
+    assert "key" in refused.inner_text()
+    page.get_by_role("button", name="Key: in use").click()
+    give_key(page)
+    page.get_by_role("button", name="Open the round").click()
+    page.get_by_role("heading", name="made-here").wait_for()
+    assert "#/rounds/made-here" in page.url
+    page.get_by_text("There are no reports yet").wait_for()
+
+    page.get_by_role("button", name="Close").click()
+    page.get_by_role("button", name="Close the round").click()
+    page.get_by_text("closed", exact=True).wait_for()
+    assert server.http.get("/rounds/made-here").json()["state"] == "closed"
+
+    page.get_by_role("button", name="Delete").click()
+    box = page.get_by_role("dialog")
+    box.get_by_label("To confirm").fill("made-her")
+    box.get_by_role("button", name="Delete round and reports").click()
+    assert "not made-here" in box.get_by_role("alert").inner_text()
+    assert server.http.get("/rounds/made-here").status_code == 200
+    box.get_by_label("To confirm").fill("made-here")
+    box.get_by_role("button", name="Delete round and reports").click()
+    page.get_by_role("heading", name="Rounds", exact=True).wait_for()
+    assert server.http.get("/rounds/made-here").status_code == 404
+
+
+def test_the_form_says_what_the_server_says(visitor: Visitor, server: ServerProcess) -> None:
+    visitor.expects = {409, 422}
+    name = server.open_round()["name"]
+    page = visitor.open("#/open")
+    page.get_by_role("button", name="Key").click()
+    give_key(page)
+    page.get_by_label("Name").fill(name)
+    page.get_by_role("button", name="Open the round").click()
+    page.get_by_text(re.compile("items or domain_size")).wait_for()
+    page.get_by_label("Number of items", exact=True).fill("4")
+    page.get_by_role("button", name="Open the round").click()
+    page.get_by_text(re.compile("name .*taken|taken", re.IGNORECASE)).wait_for()
+
+
+def test_the_key_is_gone_with_the_page(visitor: Visitor) -> None:
+    page = visitor.open("#/rounds")
+    page.get_by_role("button", name="Key").click()
+    give_key(page)
+    page.get_by_role("button", name="Key: in use").wait_for()
+    kept = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])")
+    assert ADMIN_KEY not in kept
+    page.reload()
+    page.get_by_role("button", name="Key", exact=True).wait_for()
+
+
+def test_a_server_that_is_gone_is_said_in_words(visitor: Visitor) -> None:
+    visitor.expects = {0}
+    page = visitor.open("#/rounds")
+    page.get_by_role("heading", name="Rounds", exact=True).wait_for()
+    visitor.context.route("**/rounds?**", lambda route: route.abort())
+    page.get_by_text("The server cannot be reached").wait_for()
+    visitor.context.unroute("**/rounds?**")
+    page.get_by_text("The server cannot be reached").wait_for(state="hidden")
+
+
+@pytest.mark.parametrize("path", ["#/rounds/nothing", "#/rounds/a%2Fb", "#/rounds/%ff"])
+def test_a_round_that_is_not_there_is_said_in_words(visitor: Visitor, path: str) -> None:
+    visitor.expects = {404, 405}
+    page = visitor.open(path)
+    assert page.get_by_role("alert").inner_text()
+    page.get_by_role("link", name="All rounds").click()
+    page.get_by_role("heading", name="Rounds", exact=True).wait_for()

@@ -1,0 +1,113 @@
+"""How long the page keeps a browser busy: in the browser's own account of its tasks, not by the test's clock."""
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.conftest import ServerProcess
+from tests.page.conftest import Visitor
+from tests.page.rounds import report
+
+if TYPE_CHECKING:
+    from playwright.sync_api import CDPSession, Page
+
+# The machine may be busy with other tests, so what counts is the processor time of the page's own thread.
+_TASK_SECONDS = "TaskDuration"
+
+
+def busy(session: "CDPSession") -> float:
+    """Seconds that the page's main thread has worked so far."""
+    metrics: dict[str, Any] = session.send("Performance.getMetrics")
+    return next(each["value"] for each in metrics["metrics"] if each["name"] == _TASK_SECONDS)
+
+
+def accounted(page: "Page") -> "CDPSession":
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+    return session
+
+
+@pytest.fixture(scope="module")
+def thousand(server: ServerProcess) -> dict[str, Any]:
+    opened = server.open_round("grr", epsilon=3.0, domain_size=1000)
+    report(server, opened, 20_000, 500, (990, 991))
+    return opened
+
+
+@pytest.fixture(scope="module")
+def ten_thousand(server: ServerProcess) -> dict[str, Any]:
+    opened = server.open_round("grr", epsilon=5.0, domain_size=10_000)
+    report(server, opened, 50_000, 500, (9000, 9001))
+    return opened
+
+
+def test_the_first_view_is_painted_within_200_milliseconds_of_work(visitor: Visitor, thousand: dict[str, Any]) -> None:
+    page = visitor.context.new_page()
+    session = accounted(page)
+    page.goto(f"{visitor.url}/#/rounds/{thousand['name']}")
+    page.get_by_role("heading", name=thousand["name"]).wait_for()
+    assert busy(session) < 0.2
+
+
+def test_a_thousand_items_are_drawn_anew_within_100_milliseconds_of_work(
+    visitor: Visitor, thousand: dict[str, Any]
+) -> None:
+    page = visitor.open(f"#/rounds/{thousand['name']}?targets=990,991&model=exact")
+    page.get_by_text("η = 0.2, 2 targets.").wait_for()
+    page.get_by_text("No alarm is raised").or_(page.get_by_text("raised: honest users")).wait_for()
+    session = accounted(page)
+    slider = page.get_by_role("slider")
+    slider.focus()
+    before, steps = busy(session), 5
+    for k in range(1, steps + 1):
+        page.keyboard.press("ArrowRight")
+        page.get_by_text(f"η = {round(0.2 + k / 100, 2)}, 2 targets.").wait_for()
+    assert (busy(session) - before) / steps < 0.1
+
+
+def test_ten_thousand_items_are_scrolled_and_searched_without_a_long_task(
+    visitor: Visitor, ten_thousand: dict[str, Any]
+) -> None:
+    page = visitor.open(f"#/rounds/{ten_thousand['name']}?top=all")
+    table = page.get_by_role("table", name="Frequencies")
+    table.wait_for()
+    page.get_by_text("raised: honest users").or_(page.get_by_text("No alarm is raised")).wait_for()
+    page.get_by_text("η = 0.2").wait_for()
+    session = accounted(page)
+    spent = []
+
+    def step(act: str) -> None:
+        before = busy(session)
+        page.evaluate(act)
+        page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        spent.append((busy(session) - before, act))
+
+    for place in (".rows[role=table]", ".rows[role=group]"):
+        for part in (0.1, 0.5, 1, 0):
+            step(
+                f"(() => {{ const it = document.querySelector('{place}');"
+                f" it.scrollTop = {part} * it.scrollHeight; }})()"
+            )
+    for text in ("9", "90", "900", "9001", ""):
+        step(
+            "(() => { const it = document.querySelector('[name=find]');"
+            f" it.value = '{text}'; it.dispatchEvent(new Event('input')); }})()"
+        )
+        assert table.get_by_role("row").nth(1).is_visible()
+    assert max(spent)[0] < 0.1, max(spent)
+    assert table.get_attribute("aria-rowcount") == "10001"
+    assert page.locator(".rows[role=table] .line").count() < 60
+
+
+def test_a_page_that_watches_asks_once_in_two_seconds_and_for_counts_only_when_there_are_more(
+    visitor: Visitor, server: ServerProcess
+) -> None:
+    opened = server.open_round("grr", epsilon=1.0, domain_size=8)
+    report(server, opened, 200)
+    page = visitor.open(f"#/rounds/{opened['name']}")
+    page.get_by_role("table", name="Frequencies").wait_for()
+    page.get_by_text("false-alarm rate").wait_for()
+    before = len(visitor.requests)
+    page.wait_for_timeout(5000)
+    asked = visitor.requests[before:]
+    assert 1 <= len(asked) <= 4
+    assert {url.rpartition("/")[2] for url in asked} <= {"stats", opened["id"]}
