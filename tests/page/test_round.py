@@ -57,22 +57,6 @@ def test_a_round_is_watched_while_reports_come(visitor: Visitor, server: ServerP
     }
 
 
-def test_a_page_that_nobody_sees_asks_nothing(visitor: Visitor, attacked: dict[str, Any]) -> None:
-    page = visitor.open(f"#/rounds/{attacked['name']}")
-    page.get_by_role("table", name=NUMBERS).wait_for()
-    page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
-    page.wait_for_timeout(2500)  # what was under way ends
-    asked = len(visitor.requests)
-    page.wait_for_timeout(2500)
-    assert len(visitor.requests) == asked
-    page.evaluate(
-        "Object.defineProperty(document, 'hidden', {value: false});"
-        "document.dispatchEvent(new Event('visibilitychange'))"
-    )
-    with page.expect_request("**/stats"):
-        pass
-
-
 def test_items_become_targets_by_a_click_in_the_chart_or_a_tick_in_the_table(
     visitor: Visitor, attacked: dict[str, Any]
 ) -> None:
@@ -120,7 +104,8 @@ def test_methods_are_shown_side_by_side_and_long_ones_tell_how_far_they_are(
 ) -> None:
     page = visitor.open(f"#/rounds/{attacked['name']}?with=norm-sub")
     page.get_by_role("article").filter(has_text="norm-sub").wait_for()
-    page.get_by_label("unmix", exact=True).check()
+    page.get_by_role("button", name="Ask unmix too").click()
+    assert page.get_by_label("unmix", exact=True).is_checked()
     card = page.get_by_role("article").filter(has=page.get_by_role("heading", name="unmix"))
     card.get_by_text("What it concludes").wait_for()
     assert "β, the share of malicious reports" in card.inner_text()
@@ -274,3 +259,13 @@ def test_a_refusal_of_a_recovery_is_said_where_its_result_would_be(visitor: Visi
     visitor.context.unroute("**/recover")
     page.get_by_role("button", name="Work it out again").click()
     page.get_by_text("η = 0.2.").wait_for()
+
+
+def test_a_method_is_told_which_earlier_rounds_are_clean(visitor: Visitor, attacked: dict[str, Any]) -> None:
+    page = visitor.open(f"#/rounds/{attacked['name']}?method=unmix")
+    page.get_by_text("Earlier rounds that you know to be clean").click()
+    box = page.locator("[name^=clean-]").first
+    with page.expect_request(lambda request: '"history":["' in (request.post_data or "")):
+        box.check()
+    page.get_by_text("The history is a guide to this round").wait_for()
+    assert "clean=" in page.url

@@ -66,6 +66,9 @@ def test_the_html_has_no_script_or_style_of_its_own() -> None:
         def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
             names = dict(attrs)
             assert tag != "style"
+            for name in ("src", "href"):
+                if (names.get(name) or "").startswith("page/"):
+                    assert str(names[name]).removeprefix("page/") in page.files()
             assert tag != "script" or names.get("src")
             assert not [name for name in names if name == "style" or name.startswith("on")]
 

@@ -98,16 +98,51 @@ def test_ten_thousand_items_are_scrolled_and_searched_without_a_long_task(
     assert page.locator(".rows[role=table] .line").count() < 60
 
 
-def test_a_page_that_watches_asks_once_in_two_seconds_and_for_counts_only_when_there_are_more(
+def test_a_page_that_watches_asks_every_three_seconds_and_for_counts_only_when_there_are_more(
     visitor: Visitor, server: ServerProcess
 ) -> None:
     opened = server.open_round("grr", epsilon=1.0, domain_size=8)
     report(server, opened, 200)
-    page = visitor.open(f"#/rounds/{opened['name']}")
+    page = visitor.context.new_page()
+    page.clock.install()
+    page.goto(f"{visitor.url}/#/rounds/{opened['name']}")
     page.get_by_role("table", name="Frequencies").wait_for()
     page.get_by_text("false-alarm rate").wait_for()
+    page.get_by_text("belongs to no series").wait_for()
+    with page.expect_response("**/stats"):
+        page.clock.pause_at(page.evaluate("Date.now()") + 5000)
     before = len(visitor.requests)
-    page.wait_for_timeout(5000)
-    asked = visitor.requests[before:]
-    assert 1 <= len(asked) <= 4
-    assert {url.rpartition("/")[2] for url in asked} <= {"stats", opened["id"]}
+
+    def asked() -> list[str]:
+        return [url.rpartition("/")[2] for url in visitor.requests[before:]]
+
+    for times in range(1, 4):
+        seconds = 0
+        while asked().count("stats") < times:
+            page.clock.fast_forward(1000)
+            page.evaluate("fetch('healthz').then((answer) => answer.text())")  # what was due has been asked by then
+            seconds += 1
+            assert seconds < 20
+        assert seconds >= 3
+    assert set(asked()) <= {"stats", opened["id"], "healthz"}, "the round itself now and then, and no counts"
+
+
+def test_a_page_that_nobody_sees_asks_nothing(visitor: Visitor, server: ServerProcess) -> None:
+    opened = server.open_round("grr", epsilon=1.0, domain_size=8)
+    report(server, opened, 200)
+    page = visitor.context.new_page()
+    page.clock.install()
+    page.goto(f"{visitor.url}/#/rounds/{opened['name']}")
+    page.get_by_role("table", name="Frequencies").wait_for()
+    page.get_by_text("false-alarm rate").wait_for()
+    page.get_by_text("belongs to no series").wait_for()
+    page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
+    before = len(visitor.requests)
+    for _ in range(3):
+        page.clock.fast_forward(60_000)
+    assert len(visitor.requests) == before
+    with page.expect_response("**/stats"):
+        page.evaluate(
+            "Object.defineProperty(document, 'hidden', {value: false});"
+            "document.dispatchEvent(new Event('visibilitychange'))"
+        )

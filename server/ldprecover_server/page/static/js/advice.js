@@ -1,8 +1,9 @@
-// What the planner says of a round that is to be opened: the error of each protocol, and what attackers gain.
+// What the planner says of a round that is to be opened: the error of each protocol, and what attackers gain. Of all
+// protocols the planner has the one to take first.
 
 import { get, isAbort, sentenceOf } from "./api.js";
 import { field, fill, h, notice } from "./dom.js";
-import { count, number, percent } from "./format.js";
+import { count, number, percent, plural } from "./format.js";
 import { link } from "./router.js";
 
 const PAUSE = 300; // milliseconds after a key, before the server is asked
@@ -43,12 +44,12 @@ export function advice(form, wanted, use, signal) {
 }
 
 function table(plans, use) {
-  const least = Math.min(...plans.map((each) => each.standard_error));
+  const points = (value) => `${number(100 * value)} points`;
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of protocols" }, h("table", {},
     h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Protocol"),
-      ["Standard error", "Bytes a report", `${percent(plans[0]?.beta ?? 0.05, 0)} fakes add to ${count(plans[0]?.targets)} items`].map((title) => h("th", { scope: "col", class: "number" }, title)), h("th", { scope: "col" }, h("span", { class: "hidden" }, "Choose")))),
-    h("tbody", {}, plans.map((each) => h("tr", {}, h("th", { scope: "row" }, each.protocol.toUpperCase(), each.standard_error <= 1.02 * least && h("span", { class: "quiet" }, " least error")),
-      h("td", { class: "number" }, number(each.standard_error)), h("td", { class: "number" }, count(each.report_size)),
-      h("td", { class: "number" }, `up to ${number(each.worst.rise)}`),
+      ["Standard error", "Bytes a report", `${percent(plans[0]?.beta, 0)} fakes add to ${plural(plans[0]?.targets ?? 0, "item")}`].map((title) => h("th", { scope: "col", class: "number" }, title)), h("th", { scope: "col" }, h("span", { class: "hidden" }, "Choose")))),
+    h("tbody", {}, plans.map((each, k) => h("tr", {}, h("th", { scope: "row" }, `${each.protocol.toUpperCase()} `, k === 0 && h("span", { class: "badge good" }, "take this")),
+      h("td", { class: "number" }, points(each.standard_error)), h("td", { class: "number" }, count(each.report_size)),
+      h("td", { class: "number" }, `up to ${points(each.worst.rise)}`),
       h("td", {}, h("button", { type: "button", class: "small", "aria-label": `Use ${each.protocol}`, onclick: () => use(each.protocol) }, "Use it")))))));
 }

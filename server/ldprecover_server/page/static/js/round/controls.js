@@ -2,8 +2,9 @@
 
 import { field, fill, h } from "../dom.js";
 import { isFast } from "./recoveries.js";
-import { MAX_COMPARED, SORTS, TOPS, reasonAgainst } from "./settings.js";
+import { MAX_COMPARED, SORTS, TOPS, methodsOf, reasonAgainst } from "./settings.js";
 
+const UNMIX = "unmix"; // the method that needs no assumption, and says what it concludes of the attack
 const MODELS = ["paper", "exact", "padded", "searched", "solved"];
 
 /** Make the controls; `changed(what)` is called with "methods", "assumptions" or "shown" once `settings` is another. */
@@ -19,6 +20,12 @@ export function controls(settings, labels, changed) {
   const etaField = h("div", { role: "group", "aria-label": "Eta" }, h("span", { class: "quiet" }, "η, malicious users per genuine one"),
     h("div", { class: "row" }, slider, exact, h("label", {}, auto, " estimate it")));
   const modelField = field("Malicious model", model);
+  const alsoUnmix = h("button", { type: "button", class: "small", onclick: () => {
+    settings.compared = [...settings.compared, UNMIX].slice(-MAX_COMPARED);
+    show();
+    changed("methods");
+  } }, "Ask unmix too");
+  const offer = h("p", { hidden: true }, "Is there an attack, how large, and on which items? ", alsoUnmix);
   const targets = h("p", {});
   const clean = h("ul", { class: "legend" });
   const cleaning = h("details", { hidden: true, open: settings.clean.size > 0 }, h("summary", {}, "Earlier rounds that you know to be clean"), clean,
@@ -94,11 +101,18 @@ export function controls(settings, labels, changed) {
         if (box.checked) settings.compared.push(each.name);
         if (settings.compared.length > MAX_COMPARED) settings.compared.shift();
         for (const other of compared.querySelectorAll("input")) other.checked = settings.compared.includes(other.name.slice(5));
+        showOffer();
         changed("methods");
       });
       return h("li", { title: each.summary }, h("label", {}, box, ` ${each.name}`), reason !== null && h("span", { class: "quiet" }, ` (${reason})`));
     })));
+    showOffer();
     showTargets();
+  }
+
+  function showOffer() {
+    const unmix = methods.find((each) => each.name === UNMIX);
+    offer.hidden = !unmix || reasonAgainst(unmix, settings) !== null || methodsOf(settings).includes(UNMIX);
   }
 
   function showTargets() {
@@ -114,7 +128,7 @@ export function controls(settings, labels, changed) {
 
   return {
     root: h("section", { class: "card" }, h("h2", {}, "Recovery"),
-      h("div", { class: "controls" }, field("Method", method), etaField, modelField), summary, targets, comparing, cleaning),
+      h("div", { class: "controls" }, field("Method", method), etaField, modelField), summary, targets, offer, comparing, cleaning),
     shown: h("div", { class: "controls" }, field("Sort by", sort), field("Show", top), field("Find", find)),
     setMethods(found) {
       methods = found;

@@ -88,7 +88,6 @@ export function truthPanel(labels, changed) {
     get: () => truth,
     /** Show the scores of columns `[{name, values}]`, the poisoned ones first. */
     show(columns, targets) {
-      if (!truth) return;
       const found = columns.map((column) => ({ ...column, ...score(column.values, truth.frequencies, targets) }));
       fill(scores, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Scores against the truth" }, h("table", {},
         h("thead", {}, h("tr", {}, h("th", { scope: "col" }, ""), h("th", { scope: "col", class: "number" }, "Mean squared error"), h("th", { scope: "col", class: "number" }, "Poisoned error is"),

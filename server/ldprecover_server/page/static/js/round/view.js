@@ -13,7 +13,7 @@ import { isFast, recoveries } from "./recoveries.js";
 import { methodsOf, question, read, reasonAgainst, write } from "./settings.js";
 import { truthPanel } from "./truth.js";
 
-const SECONDS = 2;
+const SECONDS = 3;
 const STATE_EVERY = 5; // polls of the number of reports for one of the round, which has all labels
 const GONE_SECONDS = 60; // between questions about a round that somebody has deleted
 const COUNTS_SECONDS = 6; // between two readings of all counts while reports come: many may watch
@@ -125,7 +125,7 @@ async function live({ main, query, signal }, round) {
       },
       cancel: known.cancel,
     });
-    truth.show(columns(estimates, recovered, null), settings.targets);
+    if (truth.get()) truth.show(columns(estimates, recovered, null), settings.targets);
   }
 
   async function testAlarms(now) {

@@ -1,6 +1,6 @@
 // All rounds at a glance: how far each is, and what its alarms say. A single round is another module.
 
-import { get, poll, sentenceOf } from "../api.js";
+import { get, hasKey, poll, sentenceOf } from "../api.js";
 import { closeRound, deleteRound } from "../actions.js";
 import { isDue, knownAlarms, test } from "../alarms.js";
 import { fill, h, notice } from "../dom.js";
@@ -69,7 +69,7 @@ function list({ main, signal }) {
       older = older.filter((round) => !ids.has(round.id));
       draw([...latest, ...older]);
       // One test at a time, of the round that was opened last: each may read every report of a round.
-      const due = latest.find((round) => round.read_access === "public" && round.p !== null && isDue(round));
+      const due = latest.find((round) => mayRead(round) && round.p !== null && isDue(round));
       if (due) {
         await test(due, signal);
         draw([...latest, ...older]);
@@ -112,10 +112,12 @@ function row(id, changed) {
   };
 }
 
+const mayRead = (round) => round.read_access === "public" || hasKey();
+
 /** A round's alarms in a word. */
 function glance(round) {
   if (round.n === 0) return h("span", { class: "quiet" }, "no reports");
-  if (round.read_access !== "public") return h("span", { class: "quiet" }, "needs a key");
+  if (!mayRead(round)) return h("span", { class: "quiet" }, "needs a key");
   const found = knownAlarms(round.id);
   if (!found) return h("span", { class: "quiet" }, "not tested yet");
   if (found.error) return h("span", { class: "quiet" }, sentenceOf(found.error));
