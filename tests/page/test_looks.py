@@ -21,11 +21,12 @@ def views(server: ServerProcess) -> dict[str, tuple[str, str]]:
         "rounds": ("#/rounds", "support-size"),
         "round": (f"#/rounds/{opened['name']}?targets=19,20,21&with=norm-sub,unmix", "What it concludes"),
         "series": ("#/series/week", "1 of 3 rounds"),
+        "plan": ("#/plan?targets=10", "What recoveries left"),
         "open": ("#/open", "Nothing of this can be changed"),
     }
 
 
-VIEWS = ["rounds", "round", "series", "open"]
+VIEWS = ["rounds", "round", "series", "plan", "open"]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -1,12 +1,8 @@
 """The planner in a browser: what is asked for is worked out and drawn, kept in the address, and refused in words."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import pytest
-from tests.conftest import ServerProcess
-from tests.page.conftest import WIDTHS, Visitor, serious
+from tests.page.conftest import Visitor
 
 from ldprecover.planning import Wish, plan
 from ldprecover.protocols import PROTOCOLS
@@ -65,16 +61,3 @@ def test_the_numbers_of_a_chart_can_be_kept(visitor: Visitor) -> None:
     with shown.expect_download() as kept:
         shown.get_by_role("button", name="PNG: Error over epsilon").click()
     assert Path(kept.value.path()).read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_is_usable_wide_and_narrow_in_light_and_dark(
-    server: ServerProcess, new_visitor: Callable[..., Visitor], screenshots: Path, scheme: Any
-) -> None:
-    visitor = new_visitor(server.url, color_scheme=scheme)
-    for name, width in WIDTHS.items():
-        shown = visitor.open("#/plan?targets=10", width=width, height=900)
-        shown.get_by_role("img", name="What malicious users gain").wait_for()
-        assert serious(shown) == []
-        assert shown.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        shown.screenshot(path=screenshots / f"plan-{name}-{scheme}.png", full_page=True)
