@@ -17,6 +17,7 @@ from pathlib import Path
 
 import advice_table
 import attack_table
+import canary_table
 import door_table
 import methods_table
 import recovery_table
@@ -39,6 +40,7 @@ PAGES: dict[str, Callable[[], Iterable[str]]] = {
     ),
     "reproduction": lambda: reproduction_tables.tables(Means(KEPT)),
     "settings": lambda: [reference_tables.settings_table()],
+    "unmixing": canary_table.printed,
 }
 """Page to what is printed for it. Of tables with one header the first printed is the first on the page."""
 

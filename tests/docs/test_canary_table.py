@@ -1,0 +1,30 @@
+"""The script that measures what canaries give to un-mixing: whom its attacks raise, and its table on few users."""
+
+import canary_table
+from tables import rewritten
+from tests.docs.markdown import ROOT, Page
+
+from ldprecover_experiments.poisoned_round import Plan
+from ldprecover_experiments.setting import Cell, crowds_of
+
+
+def test_targets_are_drawn_among_the_items_that_are_no_canaries() -> None:
+    """One draw of ten in six of 67 items has no canary, so that many trials are passed over."""
+    crowd = canary_table.watched(crowds_of(["geometric"])["geometric"])
+    assert crowd.items[57:] == tuple(f"canary {i}" for i in range(1, 11))
+    assert crowd.counts[57:].sum() == 0
+    trials = list(canary_table.sparing(Cell("geometric", "grr", "mga", "sampled"), crowd, 5))
+    assert len({cell.trial for cell in trials}) == 5
+    assert all(max(Plan(cell, crowd, 0).targets or (99,)) < 57 for cell in trials)
+
+
+def test_the_table_has_a_number_where_one_is_due_and_its_place_on_the_page() -> None:
+    table = canary_table.table(["geometric"], 2_000, 1, ("none", "MGA"))
+    assert [row[:2] for row in table.rows] == [
+        [attack, protocol] for attack in ("none", "MGA") for protocol in ("GRR", "OUE", "OLH")
+    ] + [["all", ""]]
+    for row in table.rows:
+        numbers = row[2:-2] if row[0] == "none" else row[2:]
+        assert all(float(number) >= 0 for number in numbers)
+    text = Page(ROOT / "docs" / "unmixing.md").text
+    assert rewritten(text, [table.markdown()]) != text
