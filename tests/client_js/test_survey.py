@@ -103,6 +103,7 @@ def test_a_survey_reports_once_and_refuses_twice(visitor: Visitor, service: Serv
     page = visitor.open(address)
     page.get_by_role("button", name="Report").wait_for()
     assert page.get_by_role("radio").count() == 3  # not the canary
+    assert page.get_by_label("<b>pasta</b>").input_value() == "<b>pasta</b>"
     press(page, "<b>pasta</b>")
     says(page, THANKS)
     press(page, "soup")

@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -298,8 +298,7 @@ def drawn(
 def reports() -> dict[str, Any]:
     top = (1 << 64) - 1
     cases = []
-    edges: tuple[tuple[int | str], ...] = (0,), (top,)
-    settings: list[tuple[str, float, int, int | None, int, int | None, list[int | str]]] = [
+    settings: list[tuple[str, float, int, int | None, int, int | None, Sequence[int | str]]] = [
         *(("grr", 1.0, 5, None, item, None, []) for item in (0, 2, 4)),
         ("grr", 0.5, 2, None, 1, None, []),
         ("grr", 0.5, 100_000, None, 99_999, None, ["t"]),
@@ -321,7 +320,7 @@ def reports() -> dict[str, Any]:
         ("olh", 1.0, 6, 4, 2, listed_seed(9), []),
         ("olh", 1.0, 6, 4, 2, listed_seed(9), [top]),
         *(("ss", 1.0, 9, k, 4, None, []) for k in (1, 3, 8)),
-        *(("ss", 1.0, 9, k, 8, None, list(edge)) for k in (1, 3, 8) for edge in edges),
+        *(("ss", 1.0, 9, k, 8, None, [edge]) for k in (1, 3, 8) for edge in (0, top)),
         ("ss", 0.5, 4, 2, 0, None, [0, 7 << 32, 7 << 32 | 7]),  # three equal keys: drawn again
         ("ss", 0.5, 2, 1, 1, None, []),
         *(("hr", 1.0, d, None, d - 1, None, []) for d in (2, 3, 4, 40, 100_000)),

@@ -11,11 +11,11 @@ const [promise, form, items, status] = ["promise", "form", "items", "status"].ma
   document.getElementById(id),
 );
 
-function choice(label, index) {
+function choice(label) {
   const input = Object.assign(document.createElement("input"), {
     type: "radio",
     name: "item",
-    value: index,
+    value: label, // in a round for numbers an index would be taken for the number
     required: true,
   });
   const line = document.createElement("label");
@@ -42,14 +42,14 @@ async function start() {
   promise.textContent =
     "Your answer is changed at random on this device before it is sent. Whatever is sent would be " +
     `at most ${times} times as likely under this answer as under any other.`;
-  const shown = round.items.map(choice).filter((_, index) => !round.canaries.includes(index));
+  const shown = round.items.filter((_, index) => !round.canaries.includes(index)).map(choice);
   items.append(...shown);
   form.hidden = false;
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     status.textContent = "Reporting.";
     try {
-      await reporter.report(Number(new FormData(form).get("item")));
+      await reporter.report(new FormData(form).get("item"));
       status.textContent = "Thank you: your report is counted.";
     } catch (error) {
       status.textContent = words(error);
