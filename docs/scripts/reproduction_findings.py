@@ -133,7 +133,8 @@ def _detection(c: _Cells) -> str:
 
 
 def _unpoisoned(means: Means) -> str:
-    better, worse = [], []
+    better: list[str] = []
+    worse: list[str] = []
     for data in _DATA:
         for protocol in PROTOCOLS:
             before, after = (

@@ -108,8 +108,8 @@ class Mixture:
         spike[share == 0] = 0.0
         if share.min() == 1:  # what is on every item points to none
             spike[:] = 0.0
-        held = d - int(self._empty.sum())
-        prior = held * max(shape.second_moment() - 1 / held**2, 1e-12)
+        possible = d - int(self._empty.sum())  # items that anybody may hold
+        prior = possible * max(shape.second_moment() - 1 / possible**2, 1e-12)
         return Moments.of(mean, square, spike, guess.score, prior)
 
     def _places(self, spikes: Spikes, x: FloatArray) -> Iterator[Place]:
