@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import ServerProcess
 from tests.experiments.drill.conftest import DRILL_TOKEN, RunningDrill, running_drill
-from tests.page.conftest import WIDTHS, Visitor, serious
+from tests.page.conftest import WIDTHS, Visitor, expect, serious
 
 NewVisitor = Callable[..., Visitor]
 ADDRESS = f"#/drill?token={DRILL_TOKEN}"
@@ -70,6 +70,15 @@ def test_a_drill_is_run_from_its_form_to_its_score(
         assert serious(shown) == []
     shown.reload()
     shown.get_by_role("heading", name="Score").wait_for()  # the tab has kept the token
+    shown.get_by_role("link", name=state["round"]).click()
+    shown.get_by_label("Truth file").set_input_files(tmp_path / "truth.csv")
+    shown.get_by_text("102 items read.").wait_for()
+    scores = shown.get_by_role("region", name="Scores against the truth").get_by_role("row")
+    expect(scores).to_have_count(4)
+    mse = {row.split("\t")[0]: float(row.split("\t")[1]) for row in scores.all_inner_texts()[1:]}
+    by_name = {row["name"]: row["mse"] for row in state["result"]["rows"]}
+    assert mse["ldprecover"] == pytest.approx(by_name["ldprecover, told the targets"], rel=6e-3)
+    assert mse["norm-sub"] == pytest.approx(by_name["projection alone"], rel=6e-3)
 
 
 def test_a_map_of_all_attacks_is_drawn(drill: RunningDrill, new_visitor: NewVisitor, screenshots: Path) -> None:

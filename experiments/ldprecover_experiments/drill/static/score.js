@@ -20,9 +20,9 @@ export function showScore(place, { settings, result, round }, signal) {
     h("h2", {}, "Score"),
     h("p", {}, `${count(settings.users)} genuine and ${count(settings.malicious_users)} malicious users (${attack}) reported over ${settings.dataset} with ${settings.protocol}, ε = ${number(settings.epsilon)}.`),
     h("ul", {}, rows.filter((row) => row.name !== "genuine").map((row) => h("li", {}, h("strong", {}, row.name), `: ${row.says}`))),
-    h("p", {}, "The round: ", h("a", { href: link(["rounds", round]) }, round), ". ",
+    h("p", {}, "The round: ", h("a", { href: link(["rounds", round], { targets: targets?.join(","), with: "norm-sub", eta: settings.eta }) }, round), ". ",
       h("button", { type: "button", class: "small", onclick: () => keepTruth(items, columns.true, round) }, "Truth as CSV"),
-      h("span", { class: "quiet" }, " for the view of the round, which compares with it.")),
+      h("span", { class: "quiet" }, " to load there: the page of the round then compares with it.")),
     notes(rows));
 
   const scored = rows.filter((row) => row.mse !== null);
