@@ -223,14 +223,14 @@ def server(tmp_path_factory: pytest.TempPathFactory, new_database: NewDatabase) 
 def start_server(tmp_path_factory: pytest.TempPathFactory, new_database: NewDatabase) -> Iterator[StartServer]:
     """Start servers of this test's own, with settings by name; all are gone when it ends.
 
-    They count with numpy, to the same bits, and need not import numba.
+    They count with numpy, to the same bits, and need not import numba; one child works on their analyses, not two.
     """
     with contextlib.ExitStack() as stack:
 
         def start(database_url: str | None = None, **settings: Any) -> ServerProcess:
             folder = tmp_path_factory.mktemp("server")
             url = database_url or stack.enter_context(new_database(folder))
-            process = ServerProcess(folder, url, **{"kernels": "numpy", **settings})
+            process = ServerProcess(folder, url, **{"kernels": "numpy", "analyses": 1, **settings})
             stack.callback(process.kill)
             process.start()
             return process

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -87,27 +88,34 @@ def test_real_reports_have_the_expected_support_and_sum(oracle: FrequencyOracle,
     assert abs(measured - attack.support_sum(oracle, rng(), m=m)) <= tolerance
 
 
+@cache
+def genuine(oracle: FrequencyOracle) -> tuple[Tally, np.ndarray]:
+    """Of 95,000 users whose items have a Zipf law: the tally of their reports, and how many users hold each item."""
+    n = 95_000
+    weights = 1 / np.arange(1, oracle.domain_size + 1)
+    users = np.floor(n * weights / weights.sum()).astype(int)
+    users[0] += n - users.sum()
+    return Tally.of(oracle, oracle.perturb(np.repeat(np.arange(oracle.domain_size), users), rng(1))), users
+
+
 @every((102,))
 def test_real_reports_among_genuine_ones_gain_what_is_expected(oracle: FrequencyOracle, attack: Attack) -> None:
     """To 7 sd, of the hits that 5,000 malicious reports have and of those that 95,000 honest ones may have at most.
 
     Measured from both estimates of the same genuine reports, G is beta (sum_T f~_Y - sum_T f~_X~). 1e-11 a case.
     """
-    n, m = 95_000, 5_000
-    weights = 1 / np.arange(1, 103)
-    users = np.floor(n * weights / weights.sum()).astype(int)
-    users[0] += n - users.sum()
+    m = 5_000
+    honest, users = genuine(oracle)
+    n = honest.n
     targets = list(TARGETS)
-    genuine = Tally.of(oracle, oracle.perturb(np.repeat(np.arange(102), users), rng(1)))
     reports = attack.reports(oracle, m, rng())
     poisoned, before = (
-        Estimates.of(oracle, tally).frequencies[targets].sum()
-        for tally in (genuine + Tally.of(oracle, reports), genuine)
+        Estimates.of(oracle, tally).frequencies[targets].sum() for tally in (honest + Tally.of(oracle, reports), honest)
     )
     expected = attack.gain(oracle, users / n, BETA, targets=targets, rng=rng(), m=m)
     hits = oracle.supports(reports)[:, targets].sum(axis=1)
-    honest = 1 / 4 if oracle.fixed_size == 1 else R / 4  # the greatest variance of one honest report's hits
-    sd = BETA * math.sqrt(hits.var() / m + honest / n) / (oracle.p - oracle.q)
+    most = 1 / 4 if oracle.fixed_size == 1 else R / 4  # the greatest variance of one honest report's hits
+    sd = BETA * math.sqrt(hits.var() / m + most / n) / (oracle.p - oracle.q)
     assert abs(poisoned - before - expected) <= 7 * sd
 
 

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from tests.conftest import ServerProcess, StartServer
 
-N = 60_000
+N = 120_000
+"""Twelve submissions, of which nine at most are under way when the first is accepted: no kill then comes too late."""
+
 COMMANDS = [("simulate",), ("attack", "mga", "--targets", "2")]
 
 

@@ -38,7 +38,7 @@ def test_honest_rounds_raise_each_alarm_at_no_more_than_its_rate(protocol: str, 
     rng = np.random.default_rng(1)
     raised: dict[str, int] = {}
     for _ in range(200):
-        for name, is_raised in found(oracle, honest(oracle, 4_000, rng, frequencies), rate=0.02).items():
+        for name, is_raised in found(oracle, honest(oracle, 1_500, rng, frequencies), rate=0.02).items():
             raised[name] = raised.get(name, 0) + is_raised
     assert set(raised) == {name for name, kind in ALARMS.items() if kind.unfit(oracle) is None}
     assert max(raised.values()) <= 16

@@ -22,8 +22,9 @@ curl() { command curl --silent --show-error --write-out '%{stderr}%{http_code}\\
 """
 _EPILOGUE = '\ndeclare -px > "$EXPORTED"\n'
 
-# A page shows these in full; here fewer users do.
+# A page shows these in full; here fewer users do, or one protocol of three.
 _SHORTER = {
+    "ldprecover reproduce unmix": " --only protocol=grr --only method=mle",
     "ldprecover demo": " --users 3000",
     "python docs/scripts/recovery_table.py": " --trials 1 --users 3000",
 }

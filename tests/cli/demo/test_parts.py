@@ -1,22 +1,16 @@
 """A demo whose parts are programs of their own: together they show what the demo in one piece shows."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.demo.stages import unseen
 from tests.conftest import ServerProcess, StartServer
 
 from ldprecover_experiments import Demo, DemoSettings
 
 SMALL = ("--users", "3000", "--targets", "3", "--seed", "4")
-
-
-@contextmanager
-def unseen(title: str) -> Iterator[Callable[[int, int], None]]:
-    """A stage that nobody watches."""
-    yield lambda done, total: None
 
 
 @pytest.fixture

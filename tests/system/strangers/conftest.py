@@ -26,6 +26,6 @@ def new_target(start_server: StartServer) -> NewTarget:
     """Start a server to attack, with settings by name."""
 
     def start(**settings: object) -> Target:
-        return Target(start_server(shutdown_seconds=SHUTDOWN_SECONDS, **settings))
+        return Target(start_server(**{"analyses": 2, "shutdown_seconds": SHUTDOWN_SECONDS, **settings}))
 
     return start
