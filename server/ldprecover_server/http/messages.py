@@ -607,3 +607,16 @@ class ProblemDetails(Struct, omit_defaults=True):
 def schemas(*types: Any) -> dict[str, Any]:
     """Return the JSON schemas of these types, and of those they hold, by name."""
     return msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")[1]
+
+
+def _resolve() -> None:
+    """Have msgspec find out now, in one thread, what the fields of each type are.
+
+    It does so when a type is first used, and not safely: two threads that use one for the first
+    time at once end the process with a segmentation fault.
+    """
+    for name in __all__:
+        msgspec.json.Decoder(globals()[name])
+
+
+_resolve()
