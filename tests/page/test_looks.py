@@ -26,11 +26,12 @@ def views(server: ServerProcess) -> dict[str, tuple[str, ...]]:
             "rose since 2 earlier",
         ),
         "series": ("#/series/week", "1 of 3 rounds"),
+        "plan": ("#/plan?targets=10", "What recoveries left"),
         "open": ("#/open", "Nothing of this can be changed"),
     }
 
 
-VIEWS = ["rounds", "round", "series", "open"]
+VIEWS = ["rounds", "round", "series", "plan", "open"]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
