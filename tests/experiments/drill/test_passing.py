@@ -14,7 +14,7 @@ from tests.experiments.drill.conftest import DRILL_TOKEN, RunningDrill, StartDri
 
 from ldprecover_experiments.drill import passing
 from ldprecover_experiments.drill.app import HEAD
-from ldprecover_experiments.drill.guard import TOKEN
+from ldprecover_experiments.drill.guard import HEADER
 
 
 class _Echo(BaseHTTPRequestHandler):
@@ -111,7 +111,7 @@ def test_the_token_and_the_browsers_other_secrets_stay_here(echo: RunningDrill) 
     names = [name for name, _ in told["headers"]]
     assert dict(told["headers"])["authorization"] == "Bearer key-of-the-caller"
     assert dict(told["headers"])["idempotency-key"] == "k"
-    kept = {TOKEN.lower(), "cookie", "origin", "referer", "x-mine", "keep-alive", "te", "proxy-authorization"}
+    kept = {HEADER.lower(), "cookie", "origin", "referer", "x-mine", "keep-alive", "te", "proxy-authorization"}
     assert not kept & set(names)
     assert DRILL_TOKEN not in str(told)
     assert dict(told["headers"])["host"] != urlsplit(echo.url).netloc
