@@ -1,9 +1,11 @@
 """`demo`: the command."""
 
+import sys
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
+from shutil import which
 from typing import Annotated, Literal
 
 import typer
@@ -209,7 +211,9 @@ def _play_all(settings: DemoSettings, *, json: bool, keep: bool) -> None:
             print_json(found.as_json())
         else:
             draw(found, console())
-            note(f"Took {time.monotonic() - started:.1f} s. `ldprecover demo --page` shows it in a browser.")
+            # As this was started, where the shell would not find it: `make demo` needs no environment to be active.
+            program = "ldprecover" if which("ldprecover") else sys.argv[0]
+            note(f"Took {time.monotonic() - started:.1f} s. In a browser: `{program} demo --page`")
         if keep:
             note(f"The server stays at {server.url} until Ctrl-C; its admin key is {server.key}")
             with suppress(KeyboardInterrupt):

@@ -16,12 +16,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ldprecover_experiments.drill.answers import problem
 
-__all__ = ["PATH", "TOKEN", "Guard"]
+__all__ = ["HEADER", "PATH", "Guard"]
 
 PATH = "/drill/"
 """Where the drill's own calls begin; everything else is the server's."""
 
-TOKEN = "X-Drill-Token"  # noqa: S105  a header's name
+HEADER = "X-Drill-Token"
+"""In which calls of the drill bring the token."""
+
 _OPEN = f"{PATH}static/"  # files that are the same for everyone
 
 
@@ -47,7 +49,7 @@ class Guard:
             return "A drill answers its own page alone; the header Origin names another."
         path = scope["path"]
         if path.startswith(PATH) and not path.startswith(_OPEN):
-            given = headers.getlist(TOKEN)
+            given = headers.getlist(HEADER)
             if len(given) != 1 or not secrets.compare_digest(given[0].encode("latin-1", "replace"), self._token):
                 return (
                     "Open the address that the drill printed when it started: it holds the token that this call needs."

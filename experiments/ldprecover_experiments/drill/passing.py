@@ -10,7 +10,7 @@ import httpx
 from starlette.types import Receive, Scope, Send
 
 from ldprecover_experiments.drill.answers import HEADERS, problem
-from ldprecover_experiments.drill.guard import TOKEN
+from ldprecover_experiments.drill.guard import HEADER
 
 __all__ = ["MAX_ANSWER_BYTES", "MAX_BODY_BYTES", "Passing"]
 
@@ -26,7 +26,7 @@ _HOP_BY_HOP = {
 }
 """Headers of one connection (RFC 9110, 7.6.1), and Expect, which is answered here."""
 
-_KEPT_BACK = {b"cookie", b"host", b"origin", b"referer", TOKEN.lower().encode()}
+_KEPT_BACK = {b"cookie", b"host", b"origin", b"referer", HEADER.lower().encode()}
 """Headers that are the drill's alone: the browser's other secrets, and what the guard has judged."""
 
 _SAID_HERE = {b"date", b"server"}

@@ -14,7 +14,7 @@ __all__ = ["BusyError", "CancelledError", "Run", "Runs"]
 _OURS = (ClientError, ContractError, ExperimentError, LDPRecoverError)
 """Errors whose message says all."""
 
-_END_SECONDS = 5.0
+_END_SECONDS = 10.0
 
 
 class BusyError(Exception):

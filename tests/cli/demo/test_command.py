@@ -32,6 +32,7 @@ def test_the_demo_prints_its_picture_and_leaves_nothing(start_demo: StartDemo, t
     for text in ("102 items of cities, olh", "New York, NY", "recovered*", "MSE", "FG", "LDPRecover", "█"):
         assert text in out
     assert "\x1b" not in out + err
+    assert re.search(r"In a browser: `\S+ demo --page`\n$", err)
     assert_nothing_is_left(temporary)
 
 

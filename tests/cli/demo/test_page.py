@@ -84,6 +84,24 @@ def test_a_drill_on_another_server_opens_its_rounds_there(
     assert_nothing_is_left(temporary)
 
 
+def test_ctrl_c_in_the_midst_of_a_drill_deletes_its_round(
+    start_demo: StartDemo, temporary: Path, server: ServerProcess
+) -> None:
+    """The methods that go over all reports many times would take it minutes."""
+    process = start_demo(*PAGE, "--url", server.url, "--key", server.admin_key)
+    asked = {"users": 200_000, "methods": ["em", "k-means", "ldprecover-km", "unmix"]}
+    with _drill(process) as http:
+        assert http.post("/drill/run", json=asked).status_code == 202
+        while (round_ := http.get("/drill/run").json()["round"]) is None:
+            assert process.poll() is None
+        assert server.http.get(f"/rounds/{round_}").status_code == 200
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    assert process.returncode == 0
+    assert server.http.get(f"/rounds/{round_}").status_code == 404
+    assert_nothing_is_left(temporary)
+
+
 @pytest.mark.parametrize(
     ("options", "code", "words"),
     [

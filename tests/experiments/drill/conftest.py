@@ -13,7 +13,7 @@ from tests.conftest import ServerProcess
 
 from ldprecover_experiments import DemoSettings
 from ldprecover_experiments.drill.app import DrillApplication
-from ldprecover_experiments.drill.guard import TOKEN
+from ldprecover_experiments.drill.guard import HEADER
 from ldprecover_experiments.drill.offer import Offer
 from ldprecover_experiments.drill.runs import Run
 
@@ -26,7 +26,7 @@ class RunningDrill:
     def __init__(self, url: str, application: DrillApplication) -> None:
         self.url = url
         self.application = application
-        self.http = httpx.Client(base_url=url, headers={TOKEN: DRILL_TOKEN}, timeout=60, trust_env=False)
+        self.http = httpx.Client(base_url=url, headers={HEADER: DRILL_TOKEN}, timeout=60, trust_env=False)
 
     def ended(self) -> dict[str, Any]:
         """Wait until the run is over, and return what is shown of it."""

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from tests.experiments.drill.conftest import DRILL_TOKEN, RunningDrill
 
-from ldprecover_experiments.drill.guard import TOKEN
+from ldprecover_experiments.drill.guard import HEADER
 
 CALLS = [("GET", "/drill/options"), ("GET", "/drill/run"), ("POST", "/drill/run"), ("DELETE", "/drill/run")]
 PASSED = [("GET", "/rounds"), ("POST", "/rounds"), ("GET", "/"), ("GET", "/page/app.css")]
@@ -32,7 +32,7 @@ def assert_is_refused(answer: httpx.Response, word: str) -> None:
 def test_no_call_of_the_drill_is_answered_without_the_token(
     drill: RunningDrill, method: str, path: str, token: str | None
 ) -> None:
-    given = {} if token is None else {TOKEN.encode(): token.encode("latin-1")}
+    given = {} if token is None else {HEADER.encode(): token.encode("latin-1")}
     with httpx.Client(base_url=drill.url, trust_env=False, timeout=60) as caller:
         assert_is_refused(caller.request(method, path, headers=given), "token")
         assert_is_refused(caller.request(method, f"{path}?token={DRILL_TOKEN}"), "token")

@@ -14,19 +14,20 @@ from tests.experiments.drill.conftest import DRILL_TOKEN, RunningDrill, StartDri
 
 from ldprecover_experiments.drill import passing
 from ldprecover_experiments.drill.app import HEAD
-from ldprecover_experiments.drill.guard import TOKEN
+from ldprecover_experiments.drill.guard import HEADER
 
 
 class _Echo(BaseHTTPRequestHandler):
     """Answers with what it was asked; `/slow` waits until the caller has gone."""
 
     protocol_version = "HTTP/1.1"
-    gone = threading.Event()
+    asked, gone = threading.Event(), threading.Event()
 
     def _answer(self) -> None:
         size = int(self.headers.get("Content-Length") or 0)
         body = self.rfile.read(size)
         if self.path == "/slow":
+            self.asked.set()
             if not self.rfile.read(1):
                 self.gone.set()
             return
@@ -111,7 +112,7 @@ def test_the_token_and_the_browsers_other_secrets_stay_here(echo: RunningDrill) 
     names = [name for name, _ in told["headers"]]
     assert dict(told["headers"])["authorization"] == "Bearer key-of-the-caller"
     assert dict(told["headers"])["idempotency-key"] == "k"
-    kept = {TOKEN.lower(), "cookie", "origin", "referer", "x-mine", "keep-alive", "te", "proxy-authorization"}
+    kept = {HEADER.lower(), "cookie", "origin", "referer", "x-mine", "keep-alive", "te", "proxy-authorization"}
     assert not kept & set(names)
     assert DRILL_TOKEN not in str(told)
     assert dict(told["headers"])["host"] != urlsplit(echo.url).netloc
@@ -158,7 +159,7 @@ def test_a_call_whose_caller_has_gone_is_broken_off(start_drill: StartDrill) -> 
         drill = start_drill(f"http://127.0.0.1:{upstream.server_port}")
         connection = http.client.HTTPConnection(urlsplit(drill.url).netloc)
         connection.request("GET", "/slow")
-        assert connection.sock is not None
+        assert _Echo.asked.wait(30)
         connection.close()
         assert _Echo.gone.wait(30), "the server still works for a caller who has gone"
         upstream.shutdown()
