@@ -68,7 +68,7 @@ function prepared({ x, xTitle, yTitle, xText, series, logX = false, logY = false
       y: { distr: logY ? 3 : 1, ...(yRange ? { range: yRange } : {}) },
     },
     axes: [
-      { ...axis(xTitle, xText && ((_, ticks) => ticks.map((tick) => (tick === null ? null : xText(tick))))), size: 40 * rem(), ...(xText ? { incrs: WHOLE } : {}) },
+      { ...axis(xTitle, xText && ((_, ticks) => ticks.map((tick) => (tick === null ? null : xText(tick))))), size: 40 * rem(), ...(xText && !logX ? { incrs: WHOLE } : {}) },
       { ...axis(yTitle), size: 64 * rem() },
     ],
   };
