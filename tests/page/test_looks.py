@@ -18,7 +18,7 @@ def views(server: ServerProcess) -> dict[str, tuple[str, ...]]:
         server.http.post(f"/rounds/{clean['id']}/close", headers=server.admin).raise_for_status()
     opened = poisoned(server, name="week-wednesday", series="week")
     return {
-        "rounds": ("#/rounds", "support-size"),
+        "rounds": ("#/rounds", "support-size", "quiet"),
         "round": (
             f"#/rounds/{opened['name']}?targets=19,20,21&with=norm-sub,unmix",
             "What it concludes",

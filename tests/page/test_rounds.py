@@ -4,7 +4,7 @@ import re
 
 import pytest
 from tests.conftest import ADMIN_KEY, ServerProcess
-from tests.page.conftest import Visitor
+from tests.page.conftest import Visitor, expect
 from tests.page.rounds import poisoned
 
 
@@ -29,7 +29,7 @@ def test_a_round_is_opened_watched_closed_and_deleted(visitor: Visitor, server: 
     visitor.expects = {401, 409}
     page = visitor.open("#/open")
     page.get_by_label("Name").fill("made-here")
-    page.get_by_label("Protocol").select_option("oue")
+    page.get_by_label("Protocol", exact=True).select_option("oue")
     page.get_by_label("Items, one label a line").fill("tea\ncoffee\nwater\n")
     page.get_by_role("button", name="Open the round").click()
     give_key(page, "a-key-that-nobody-gave-out")
@@ -102,3 +102,24 @@ def test_a_round_that_is_not_there_is_said_in_words(visitor: Visitor, path: str)
     assert page.get_by_role("alert").inner_text()
     page.get_by_role("link", name="All rounds").click()
     page.get_by_role("heading", name="Rounds", exact=True).wait_for()
+
+
+def test_the_form_advises_which_protocol_to_take(visitor: Visitor, server: ServerProcess) -> None:
+    page = visitor.open("#/open")
+    page.get_by_text("It needs the items").wait_for()
+    page.get_by_label("Items, one label a line").fill("tea\ncoffee\nwater")
+    page.get_by_label("Epsilon").fill("2")
+    page.get_by_label("Users that you expect").fill("5000")
+    table = page.get_by_role("region", name="Table of protocols")
+    wish = {"domain_size": 3, "users": 5000, "epsilon": 2}
+    first = server.http.get("/plan", params=wish).json()["protocols"][0]
+    row = table.get_by_role("row").nth(1)
+    expect(row).to_contain_text(f"{first['protocol'].upper()} take this")
+    points = float(f"{100 * first['standard_error']:.3g}")
+    expect(row).to_contain_text(f"{points:g} points")
+    row.get_by_role("button", name=f"Use {first['protocol']}").click()
+    expect(page.get_by_label("Protocol", exact=True)).to_have_value(first["protocol"])
+    page.get_by_role("link", name="All of the plan").click()
+    page.get_by_role("heading", name="Plan a round").wait_for()
+    page.go_back()
+    page.get_by_role("heading", name="Open a round").wait_for()

@@ -58,8 +58,7 @@ export async function show({ main, query, signal }) {
     h("button", { type: "submit", class: "main" }, "Open the round"));
   const wanted = () => ({ domain_size: labels(controls.items.value).length || Number(controls.domain_size.value), epsilon: Number(controls.epsilon.value) });
   const use = (protocol) => (controls.protocol.value = protocol);
-  const advised = "/plan" in document.paths && advice(form, wanted, use, signal);
-  fill(main, h("h1", {}, "Open a round"), form, advised);
+  fill(main, h("h1", {}, "Open a round"), form, advice(form, wanted, use, signal));
 }
 
 function labels(text) {

@@ -10,7 +10,7 @@ import { rates } from "../rate.js";
 
 const SECONDS = 3;
 const PAGE = 100;
-const COLUMNS = [["Round"], ["State"], ["Protocol", "wide"], ["ε", "number wide"], ["Items", "number wide"], ["Reports", "number"], ["Reports/s", "number"],
+const COLUMNS = [["Round"], ["State"], ["Protocol", "wide"], ["ε", "number wide"], ["Items", "number wide"], ["Reports", "number"], ["Reports/s", "number wide"],
   ["Alarms"], ["Opened", "wide"], ["Series", "wide"], [""]];
 
 export async function show(context) {
@@ -82,7 +82,7 @@ function list({ main, signal }) {
 }
 
 function row(id, changed) {
-  const cells = Object.fromEntries(["state", "n", "rate", "alarms"].map((name) => [name, h("td", { class: name === "n" || name === "rate" ? "number" : null })]));
+  const cells = Object.fromEntries(["state", "n", "rate", "alarms"].map((name) => [name, h("td", { class: { n: "number", rate: "number wide" }[name] })]));
   let round = null;
   const act = (what) => async () => {
     if (await what(round)) changed();
@@ -100,7 +100,7 @@ function row(id, changed) {
           h("th", { scope: "row" }, h("a", { href: link(["rounds", next.name]) }, next.name)), cells.state, h("td", { class: "wide" }, next.protocol.toUpperCase()),
           h("td", { class: "number wide" }, number(next.epsilon)), h("td", { class: "number wide" }, count(next.domain_size)), cells.n, cells.rate, cells.alarms,
           h("td", { class: "wide" }, time(next.opened_at)), h("td", { class: "wide" }, next.series && h("a", { href: link(["series", next.series]) }, next.series)),
-          h("td", {}, h("div", { class: "row" }, close, remove)));
+          h("td", {}, h("div", { class: "pair" }, close, remove)));
       }
       round = next;
       fill(cells.state, h("span", { class: `badge ${next.state === "open" ? "good" : ""}` }, next.state));
@@ -123,5 +123,5 @@ function glance(round) {
   if (found.error) return h("span", { class: "quiet" }, sentenceOf(found.error));
   const raised = found.answer.alarms.filter((alarm) => alarm.raised);
   if (raised.length === 0) return h("span", { class: "badge good" }, "quiet");
-  return h("span", { class: "badge bad" }, `${raised.map((alarm) => alarm.name).join(", ")}`);
+  return h("div", { class: "badges" }, raised.map((alarm) => h("span", { class: "badge bad" }, alarm.name)));
 }
