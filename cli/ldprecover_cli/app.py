@@ -13,7 +13,20 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from ldprecover_cli import analysis, crowds, exports, keys, ledgers, reports, reproduce, results, rounds, tickets
+from ldprecover_cli import (
+    analysis,
+    crowds,
+    exports,
+    keys,
+    ledgers,
+    planning,
+    reports,
+    reproduce,
+    results,
+    rounds,
+    tickets,
+    watching,
+)
 from ldprecover_cli.completion import load_plugins
 from ldprecover_cli.demo import command as demo
 from ldprecover_cli.failures import blamed, explain, reworded, with_notes
@@ -28,9 +41,9 @@ _HELP = ["-h", "--help"]
 
 _PANELS = {
     "Begin": ("demo", "serve"),
-    "Collect": ("round", "ticket", "report", "ledger"),
+    "Collect": ("plan", "round", "ticket", "report", "ledger"),
     "Simulate and attack": ("simulate", "attack"),
-    "Analyse": ("frequencies", "recover", "methods", "alarms", "suspects", "stats", "export", "recompute"),
+    "Analyse": ("watch", "frequencies", "recover", "methods", "alarms", "suspects", "stats", "export", "recompute"),
     "Operate": ("key", "migrate", "check", "quarantine"),
     "Research": ("reproduce",),
 }
@@ -286,9 +299,11 @@ def _serve_command() -> Any:
     return command
 
 
+planning.add_to(app)
 reports.add_to(app)
 ledgers.add_to(app)
 crowds.add_to(app)
+watching.add_to(app)
 results.add_to(app)
 analysis.add_to(app)
 exports.add_to(app)

@@ -1,4 +1,4 @@
-"""`report`: one real user's report of one value."""
+"""`report`: one real user's report of one value; with --html, a round as a document."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ldprecover_cli import completion
 from ldprecover_cli.failures import CommandError, UsageError, check_items
 from ldprecover_cli.options import DEFAULT_URL, Json, RoundOption, Url, connected, quick_retries
 from ldprecover_cli.output import console, plain, print_json
@@ -24,7 +25,10 @@ def add_to(app: typer.Typer) -> None:
 def report(
     value: Annotated[
         str | None,
-        typer.Argument(help="The item you hold, as the round calls it; or your number, from -1 to 1.", metavar="VALUE"),
+        typer.Argument(
+            help="The item you hold, as the round calls it; or your number, from -1 to 1. With --html: the round.",
+            metavar="VALUE",
+        ),
     ] = None,
     *,
     round: RoundOption = "current",
@@ -44,17 +48,47 @@ def report(
         typer.Option(envvar="LDPRECOVER_KEY", help="A report key, where the round wants one.", metavar="KEY"),
     ] = None,
     ticket: Annotated[str | None, typer.Option(help="A ticket, where the round wants one.", metavar="TICKET")] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            help="Report nothing: write a document about the round that VALUE names, or --round, to this new file.",
+            metavar="FILE",
+        ),
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="With --html: a recovery that it has; give it once for each.", autocompletion=completion.methods
+        ),
+    ] = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(help="With --html: an item known to be attacked; give it once for each."),
+    ] = None,
     url: Url = DEFAULT_URL,
     json: Json = False,
 ) -> None:
-    """Report one value as one real user.
+    """Report one value as one real user; or, with --html, write a document about a round.
 
-    It is perturbed here, once, and only the perturbed report leaves this machine.
+    A value is perturbed here, once, and only the perturbed report leaves this machine.
+
+    The document is one file with charts: what was collected, recoveries, alarms and suspects. It needs no server.
 
     Example: ldprecover report "Denver, CO" --round cities
 
     Example: ldprecover report --round moods -- -0.25
+
+    Example: ldprecover report cities --html cities.html
     """
+    if html is not None:
+        if resume or ticket is not None:
+            raise UsageError("--html writes about a round, and reports nothing: it takes neither --resume nor --ticket")
+        from ldprecover_cli.html_reports import write_report
+
+        write_report(html, value or round, method or (), target or (), url, key)
+        return
+    if method or target:
+        raise UsageError("--method and --target belong to --html")
     from ldprecover.protocols.harmony import is_for_numbers
     from ldprecover_client import Ledger, Reporter, UnansweredError, UnknownItemError
 

@@ -30,6 +30,7 @@ __all__ = [
     "read_job",
     "read_methods",
     "read_nothing",
+    "read_plan",
     "read_recovery",
     "read_recovery_at_once",
     "read_round",
@@ -384,6 +385,22 @@ def read_alarms(answer: Answer) -> dict[str, Any]:
 def read_suspects(answer: Answer) -> dict[str, Any]:
     """Read GET /rounds/{id}/suspects."""
     return _rows(answer, "suspects", texts=("label",), numbers=("before", "now", "z", "p_value"))
+
+
+def read_plan(answer: Answer) -> dict[str, Any]:
+    """Read GET /plan."""
+    body = _object(answer)
+    solved = _text(body, "solved")
+    name = {"error": "standard_error"}.get(solved, solved)
+    for row in _objects(body, "protocols"):
+        _text(row, "protocol")
+        if row.get("reason") is not None:
+            _text(row, "reason")
+            continue
+        _number(row, name)
+        for each in _objects(row, "gains"):
+            _text(each, "attack")
+    return body
 
 
 def _rows(answer: Answer, field: str, *, texts: Sequence[str], numbers: Sequence[str] = ()) -> dict[str, Any]:

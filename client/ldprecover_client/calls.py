@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
+from urllib.parse import urlencode
 
 from ldprecover.wire import MEDIA_TYPE
 from ldprecover_client import answers
@@ -27,6 +28,7 @@ __all__ = [
     "mint_tickets",
     "open_round",
     "parameters",
+    "plan",
     "ready",
     "recover",
     "round_",
@@ -206,6 +208,14 @@ def suspects(reference: str, rate: float, drift: float) -> Call[dict[str, Any]]:
     _check_finite({"rate": rate, "drift": drift})
     path = _path(reference, f"/suspects?rate={rate!r}&drift={drift!r}")
     return Call("GET", path, answers.read_suspects, is_analysis=True)
+
+
+def plan(fields: Mapping[str, Any]) -> Call[dict[str, Any]]:
+    """GET /plan."""
+    given = {name: value for name, value in fields.items() if value is not None}
+    _check_finite(given)
+    query = urlencode({name: str(value).lower() if isinstance(value, bool) else value for name, value in given.items()})
+    return Call("GET", f"/plan?{query}", answers.read_plan)
 
 
 def version() -> Call[dict[str, Any]]:

@@ -410,6 +410,10 @@ class Client(_Caller):
         """Return a round's parameters, tally and checksum; `ldprecover.RoundExport` reads them."""
         return self._call(calls.export(reference))
 
+    def plan(self, **fields: Any) -> dict[str, Any]:
+        """Return a plan of a round; fields are those of GET /plan, all but one of the first four given."""
+        return self._call(calls.plan(fields))
+
     def version(self) -> dict[str, Any]:
         """Return what is running there."""
         return self._call(calls.version())

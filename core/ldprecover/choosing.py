@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ldprecover.errors import ParameterError
+from ldprecover.gains import most_gain
 from ldprecover.protocols import PROTOCOLS, FrequencyOracle, frequency_oracle
 
 __all__ = ["Candidate", "Choice", "choose"]
@@ -88,21 +89,9 @@ def _candidate(oracle: FrequencyOracle, n: int) -> Candidate:
     d = oracle.domain_size
     targets = max(1, min(_TARGETS, d // 2))
     error = math.sqrt(float(oracle.variance(1 / d, n)))
-    return Candidate(oracle, error, _gain(oracle, targets), targets, oracle.report_size, float(oracle.hash_tests) * n)
-
-
-def _gain(oracle: FrequencyOracle, r: int) -> float:
-    """Return the sum over the r targets that suit an attacker best of (pi - q)/(p - q).
-
-    Where crafted reports support as many of any r targets, these are any. Where it hangs on which
-    they are, as with Hadamard response, or is not known, there are targets of which a report
-    supports as many as it may.
-    """
-    try:
-        hits = oracle.expected_hits(r)[0]
-    except ParameterError:
-        hits = float(r if oracle.fixed_size is None else min(r, oracle.fixed_size))
-    return (hits - r * oracle.q) / (oracle.p - oracle.q)
+    return Candidate(
+        oracle, error, most_gain(oracle, targets), targets, oracle.report_size, float(oracle.hash_tests) * n
+    )
 
 
 def _costs(each: Candidate) -> str:

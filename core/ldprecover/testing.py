@@ -215,6 +215,10 @@ def check_joint_support(oracle: FrequencyOracle, rng: np.random.Generator) -> No
         assert_close(law.sum(), 1)
         assert_close(law @ np.arange(items.size + 1), items.size * oracle.q)
         assert_follows(np.bincount(found.sum(axis=1), minlength=law.size), law)
+        variances = _given(lambda: oracle.hits_variances(items.size), oracle)
+        if variances is not None:
+            hits = np.arange(items.size + 1)
+            assert_close(law @ hits**2 - (law @ hits) ** 2, variances[1])
     for z in range(2, items.size + 1):
         most = _given(partial(oracle.joint_support, z), oracle)
         if most is None:

@@ -24,7 +24,7 @@ from ldprecover_server.http.bodies import Bodies, CloseUnread
 from ldprecover_server.http.connection import CROWD
 from ldprecover_server.http.cors import Cors
 from ldprecover_server.http.crowd import Crowd
-from ldprecover_server.http.routes import analysis, jobs, operation, page, reference, results, rounds
+from ldprecover_server.http.routes import analysis, jobs, operation, page, planning, reference, results, rounds
 from ldprecover_server.http.routes.common import Decoded, Rooms
 from ldprecover_server.http.routes.submissions import SubmissionRoute
 from ldprecover_server.http.watch import Watch
@@ -138,6 +138,7 @@ class Application:
         api.include_router(analysis.router)
         api.include_router(jobs.router)
         api.include_router(rounds.router)
+        api.include_router(planning.router)
         api.include_router(operation.router)
         api.include_router(page.router)
         reference.install(api)

@@ -6,7 +6,7 @@ import pytest
 
 from ldprecover_client import ArgumentError, InvalidAnswerError
 from ldprecover_client.answers import Answer
-from ldprecover_client.calls import alarms, open_round, recover, rounds, suspects
+from ldprecover_client.calls import alarms, open_round, plan, recover, rounds, suspects
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -28,3 +28,27 @@ def test_a_number_that_is_not_finite_is_refused_by_its_name(value: float) -> Non
 def test_an_answer_of_somebody_else_says_so(status: int, said: str) -> None:
     with pytest.raises(InvalidAnswerError, match=f"GET /rounds: .*{said}"):
         rounds().take(Answer(status, {"content-type": "text/html"}, b"<h1>"))
+
+
+def test_a_plan_is_asked_for_by_what_is_given() -> None:
+    call = plan({"domain_size": 10, "users": None, "epsilon": 0.5, "error": 1e-3, "curves": True})
+    assert call.path == "/plan?domain_size=10&epsilon=0.5&error=0.001&curves=true"
+    with pytest.raises(ArgumentError, match="error must be a finite number"):
+        plan({"error": math.nan})
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"[]", "object"),
+        (b'{"solved": "users"}', "protocols"),
+        (b'{"solved": "users", "protocols": [{"protocol": "grr", "users": "many", "gains": []}]}', "users"),
+        (b'{"solved": "error", "protocols": [{"protocol": "grr", "standard_error": null, "gains": []}]}', "standard"),
+        (b'{"solved": "users", "protocols": [{"protocol": "grr", "users": 7, "gains": [{}]}]}', "attack"),
+    ],
+)
+def test_a_plan_that_does_not_fit_is_refused_by_the_field(body: bytes, said: str) -> None:
+    with pytest.raises(InvalidAnswerError, match=said):
+        plan({}).take(Answer(200, {"content-type": "application/json"}, body))
+    refused = b'{"solved": "users", "protocols": [{"protocol": "grr", "reason": "no"}]}'
+    assert plan({}).take(Answer(200, {}, refused))["protocols"][0]["reason"] == "no"

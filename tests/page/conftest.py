@@ -1,4 +1,4 @@
-"""A real browser on a real server: a browser for each module of tests, a context of its own for each test."""
+"""A real browser on a real server: a browser and a page of it for each module of tests, emptied for each test."""
 
 import os
 import re
@@ -52,23 +52,44 @@ class Visitor:
     is to be unreachable.
     """
 
-    def __init__(self, context: "BrowserContext", url: str) -> None:
+    def __init__(self, context: "BrowserContext", url: str, page: "Page | None" = None) -> None:
         self.context = context
         self.url = url
+        self._page = page
         self.expects: set[int] = set()
         self.wrong: list[str] = []
         self.requests: list[str] = []
-        context.on("request", self._on_request)
-        context.on("console", self._on_console)
-        context.on("weberror", lambda error: self.wrong.append(f"error: {error.error}"))
+        self._listeners = {
+            "request": self._on_request,
+            "console": self._on_console,
+            "weberror": lambda error: self.wrong.append(f"error: {error.error}"),
+        }
+        for event, listener in self._listeners.items():
+            context.on(event, listener)  # type: ignore[call-overload]
+
+    @property
+    def page(self) -> "Page":
+        """The page that the visitor has."""
+        if self._page is None:
+            self._page = self.context.new_page()
+        return self._page
 
     def open(self, path: str = "#/rounds", **size: int) -> "Page":
-        """Open a view of the page by its address, and return the browser's page."""
-        page = self.context.new_page()
-        if size:
-            page.set_viewport_size({"width": size.get("width", 1280), "height": size.get("height", 900)})
-        page.goto(f"{self.url}/{path}")
-        return page
+        """Load a view by its address, in the one page that the visitor has, and return this page."""
+        self.page.set_viewport_size({"width": size.get("width", 1280), "height": size.get("height", 900)})
+        self.page.goto("about:blank")  # else another hash would not load anything
+        self.page.goto(f"{self.url}/{path}")
+        return self.page
+
+    def leave(self) -> None:
+        """Leave nothing behind for the next one in the same page."""
+        if self.page.url.startswith(self.url):
+            self.page.evaluate("localStorage.clear()")
+        self.context.unroute_all()
+        self.page.emulate_media(color_scheme="light")
+        self.page.goto("about:blank")
+        for event, listener in self._listeners.items():
+            self.context.remove_listener(event, listener)
 
     def _on_request(self, request: "Request") -> None:
         self.requests.append(request.url)
@@ -85,25 +106,35 @@ class Visitor:
         self.wrong.append(f"console {message.type}: {message.text}")
 
 
+@pytest.fixture(scope="module")
+def kept_page(browser: "Browser") -> Iterator["Page"]:
+    """A page for all visitors of a module: to make another costs a process, and a second of a processor."""
+    with _new_context(browser) as context:
+        yield context.new_page()
+
+
+def _new_context(browser: "Browser", **options: Any) -> "BrowserContext":
+    context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, "locale": "en-GB", **options})
+    context.set_default_timeout(15_000)
+    return context
+
+
 @pytest.fixture
-def visitor(browser: "Browser", server: ServerProcess) -> Iterator[Visitor]:
+def visitor(kept_page: "Page", server: ServerProcess) -> Iterator[Visitor]:
     """A visitor of the server that all tests share."""
-    with browser.new_context(viewport={"width": 1280, "height": 900}, locale="en-GB") as context:
-        context.set_default_timeout(15_000)
-        found = Visitor(context, server.url)
-        yield found
-        assert found.wrong == []
+    found = Visitor(kept_page.context, server.url, kept_page)
+    yield found
+    found.leave()
+    assert found.wrong == []
 
 
 @pytest.fixture
 def new_visitor(browser: "Browser") -> Iterator[Callable[..., Visitor]]:
-    """Make visitors of any server, with options of a browser's context: `new_visitor(url, color_scheme="dark")`."""
+    """Make visitors of any server, with a context of their own and its options: `new_visitor(url, locale="de")`."""
     made: list[Visitor] = []
 
     def make(url: str, **options: Any) -> Visitor:
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, "locale": "en-GB", **options})
-        context.set_default_timeout(15_000)
-        made.append(Visitor(context, url))
+        made.append(Visitor(_new_context(browser, **options), url))
         return made[-1]
 
     yield make

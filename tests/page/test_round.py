@@ -144,7 +144,7 @@ def test_where_a_method_does_not_help_the_page_says_so(visitor: Visitor, attacke
     page.get_by_role("article").first.wait_for()
     page.get_by_text("η = 0.2.").wait_for()
     assert page.get_by_text("This does not help beyond plain projection").count() in (0, 1)
-    page.goto(f"{visitor.url}/#/rounds/{attacked['name']}?eta=0")
+    page = visitor.open(f"#/rounds/{attacked['name']}?eta=0")
     page.get_by_text("This does not help beyond plain projection").wait_for()
 
 

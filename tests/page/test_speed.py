@@ -1,5 +1,6 @@
 """How long the page keeps a browser busy: in the browser's own account of its tasks, not by the test's clock."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -41,11 +42,13 @@ def ten_thousand(server: ServerProcess) -> dict[str, Any]:
 
 
 def test_the_first_view_is_painted_within_200_milliseconds_of_work(visitor: Visitor, thousand: dict[str, Any]) -> None:
-    page = visitor.context.new_page()
+    page = visitor.page
+    page.goto("about:blank")
     session = accounted(page)
+    before = busy(session)
     page.goto(f"{visitor.url}/#/rounds/{thousand['name']}")
     page.get_by_role("heading", name=thousand["name"]).wait_for()
-    assert busy(session) < 0.2
+    assert busy(session) - before < 0.2
 
 
 def test_a_thousand_items_are_drawn_anew_within_100_milliseconds_of_work(
@@ -99,11 +102,12 @@ def test_ten_thousand_items_are_scrolled_and_searched_without_a_long_task(
 
 
 def test_a_page_that_watches_asks_every_three_seconds_and_for_counts_only_when_there_are_more(
-    visitor: Visitor, server: ServerProcess
+    new_visitor: Callable[..., Visitor], server: ServerProcess
 ) -> None:
     opened = server.open_round("grr", epsilon=1.0, domain_size=8)
     report(server, opened, 200)
-    page = visitor.context.new_page()
+    visitor = new_visitor(server.url)
+    page = visitor.page
     page.clock.install()
     page.goto(f"{visitor.url}/#/rounds/{opened['name']}")
     page.get_by_role("table", name="Frequencies").wait_for()
@@ -127,10 +131,11 @@ def test_a_page_that_watches_asks_every_three_seconds_and_for_counts_only_when_t
     assert set(asked()) <= {"stats", opened["id"], "healthz"}, "the round itself now and then, and no counts"
 
 
-def test_a_page_that_nobody_sees_asks_nothing(visitor: Visitor, server: ServerProcess) -> None:
+def test_a_page_that_nobody_sees_asks_nothing(new_visitor: Callable[..., Visitor], server: ServerProcess) -> None:
     opened = server.open_round("grr", epsilon=1.0, domain_size=8)
     report(server, opened, 200)
-    page = visitor.context.new_page()
+    visitor = new_visitor(server.url)
+    page = visitor.page
     page.clock.install()
     page.goto(f"{visitor.url}/#/rounds/{opened['name']}")
     page.get_by_role("table", name="Frequencies").wait_for()

@@ -109,6 +109,30 @@ class FrequencyOracle(CraftedReports):
         """
         return self.support_size_variance() / (n * (self.p - self.q) ** 2)
 
+    def partial_sum_variance(self, items: int, share: float, n: int) -> float:
+        """Return Var of the sum of the estimates of so many items, one or more, from n honest reports.
+
+        A `share` of the users holds one of them: a bin, a range or the first k. Raises
+        ParameterError where it hangs on which items they are, or is not known.
+        """
+        if items == 1:
+            return float(self.variance(share, n))
+        own, others = self.hits_variances(items)
+        return (share * own + (1 - share) * others) / (n * (self.p - self.q) ** 2)
+
+    def hits_variances(self, items: int) -> tuple[float, float]:
+        """Return Var|S(z) & R| of a user who holds one of the r items of a set R, and of one who holds none.
+
+        Raises ParameterError as `partial_sum_variance` does.
+        """
+        p, q, r = self.p, self.q, items
+        if self.traits.one_item:
+            hit, miss = p + (r - 1) * q, r * q
+            return hit * (1 - hit), miss * (1 - miss)
+        if self.traits.independent_bits:
+            return p * (1 - p) + (r - 1) * q * (1 - q), r * q * (1 - q)
+        raise self._lacks("a law of the sum of several estimates that is the same for all items")
+
     @property
     def malicious_sum(self) -> float:
         """S = (1 - qd)/(p - q): the sum of f~_Y if each malicious report supports one item (paper, V-C)."""

@@ -88,6 +88,13 @@ class SS(UnaryEncoding):
         law: FloatArray = self.p * hypergeometric_law(d - 1, r, k - 1) + (1 - self.p) * hypergeometric_law(d - 1, r, k)
         return law
 
+    def hits_variances(self, items: int) -> tuple[float, float]:
+        """As the contract has it: the items beside the user's own are k - 1, or k, of the d - 1 others at random."""
+        k, d = self.subset_size, self.domain_size
+        with_own, without = _others(d - 1, items - 1, k - 1), _others(d - 1, items - 1, k)
+        own = _mixed(self.p, (with_own[0] + 1, with_own[1]), without)
+        return own, _mixed(self.p, _others(d - 1, items, k - 1), _others(d - 1, items, k))
+
     def joint_support(self, z: int) -> float:
         """Return the probability of supporting z given items for a user who holds one of them, which is the largest."""
         k, d = self.subset_size, self.domain_size
@@ -200,6 +207,17 @@ class SS(UnaryEncoding):
         bits[users, held] = holds
         # With none or all of the others there is nothing to choose.
         return bits, (last < ordered[users, others]) | (others == 0) | (others == d - 1)
+
+
+def _others(d: int, r: int, k: int) -> tuple[float, float]:
+    """Return mean and variance of how many of r of d items are among k of them at random (hypergeometric)."""
+    share = r / d
+    return k * share, k * share * (1 - share) * (d - k) / max(d - 1, 1)
+
+
+def _mixed(p: float, one: tuple[float, float], other: tuple[float, float]) -> float:
+    """Return the variance of what has one mean and variance with probability p, else the others."""
+    return p * one[1] + (1 - p) * other[1] + p * (1 - p) * (one[0] - other[0]) ** 2
 
 
 def _marked(cells: Int64Array, marks: int, rng: np.random.Generator) -> Int64Array:

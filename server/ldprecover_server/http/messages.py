@@ -17,6 +17,7 @@ __all__ = [
     "Accepted",
     "AlarmRaised",
     "Alarms",
+    "CitedResult",
     "ConclusionsDrawn",
     "DroppedReports",
     "Export",
@@ -29,6 +30,10 @@ __all__ = [
     "NewRound",
     "NewTickets",
     "Parameters",
+    "PlannedCurves",
+    "PlannedGain",
+    "PlannedProtocol",
+    "Plans",
     "ProblemDetails",
     "RecoverRequest",
     "Recovered",
@@ -42,6 +47,8 @@ __all__ = [
     "Suspected",
     "SuspectedItem",
     "Version",
+    "Wished",
+    "WorstGain",
 ]
 
 ROUND_NAME = f"^{NAME}$"
@@ -474,6 +481,90 @@ class JobStatus(Struct):
     problem: Annotated["ProblemDetails | None", Meta(description="Of one that failed.")]
 
 
+class Wished(Struct):
+    """What was asked of a plan; null where nothing was."""
+
+    domain_size: int | None
+    users: int | None
+    epsilon: float | None
+    error: float | None
+    sum_of: int
+    frequency: float | None
+    targets: int | None
+    beta: float | None
+    gain: float | None
+
+
+class PlannedGain(Struct):
+    """What an attack adds at most to the estimates of the targets together, which nobody holds."""
+
+    attack: str
+    sends: str
+    gain: float | None
+    reason: Annotated[str | None, Meta(description="Why no gain is stated.")]
+
+
+class WorstGain(Struct):
+    """How far malicious reports of any kind can move these estimates together."""
+
+    rise: float
+    fall: float
+    projected_rise: Annotated[float, Meta(description="The same of any result that is a distribution.")]
+    projected_fall: float
+
+
+class CitedResult(Struct):
+    """What a recovery left of an attack in a measured round: of `none` what the attack did."""
+
+    attack: str
+    method: str
+    mse: Annotated[float, Meta(description="Mean squared error against the true frequencies.")]
+    gain: Annotated[float, Meta(description="Left to the targets together.")]
+
+
+class PlannedProtocol(Struct, kw_only=True):
+    """What a protocol makes of a plan; null where it cannot have it."""
+
+    protocol: str
+    own: Annotated[dict[str, int], Meta(description="The protocol's own parameters by name.")]
+    reason: Annotated[str | None, Meta(description="Why it cannot have it.")]
+    domain_size: int | None
+    users: int | None
+    epsilon: float | None
+    standard_error: Annotated[float | None, Meta(description="Of what was asked for.")]
+    margin: Annotated[float | None, Meta(description="Half of its interval at 95 %.")]
+    margin_of_all: Annotated[float | None, Meta(description="Half of intervals that hold for all items at 95 %.")]
+    report_size: Annotated[int | None, Meta(description="Bytes.")]
+    hash_tests: Annotated[float | None, Meta(description="Items hashed to count all reports.")]
+    targets: int | None
+    beta: Annotated[float | None, Meta(description="Share of malicious users among all.")]
+    gains: list[PlannedGain]
+    worst: WorstGain | None
+    measured: list[CitedResult]
+
+
+class PlannedCurves(Struct):
+    """Standard errors of what was asked for by protocol, over epsilon and over users; null where there is none."""
+
+    epsilon: list[float]
+    users: list[int]
+    over_epsilon: dict[str, list[float | None]]
+    over_users: dict[str, list[float | None]]
+
+
+class Plans(Struct):
+    """What each protocol makes of a plan, the one to take first, those that cannot have it last."""
+
+    solved: Annotated[
+        Literal["domain_size", "users", "epsilon", "error"], Meta(description="What is worked out from the others.")
+    ]
+    wish: Wished
+    protocols: list[PlannedProtocol]
+    measured_in: Annotated[str, Meta(description="The round that `measured` is of.")]
+    measured_at: Annotated[str, Meta(description="Where in the documentation it stands.")]
+    curves: Annotated[PlannedCurves | None, Meta(description="Where they were asked for and one can have it.")]
+
+
 class Status(Struct):
     """How the server is."""
 
@@ -508,3 +599,16 @@ class ProblemDetails(Struct, omit_defaults=True):
 def schemas(*types: Any) -> dict[str, Any]:
     """Return the JSON schemas of these types, and of those they hold, by name."""
     return msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")[1]
+
+
+def _resolve() -> None:
+    """Have msgspec find out now, in one thread, what the fields of each type are.
+
+    It does so when a type is first used, and not safely: two threads that use one for the first
+    time at once end the process with a segmentation fault.
+    """
+    for name in __all__:
+        msgspec.json.Decoder(globals()[name])
+
+
+_resolve()

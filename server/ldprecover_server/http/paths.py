@@ -17,6 +17,7 @@ __all__ = [
     "OPENAPI",
     "PAGE",
     "PARAMETERS",
+    "PLAN",
     "READYZ",
     "RECOVER",
     "REPORTS",
@@ -45,6 +46,8 @@ HEALTHZ: Final = "/healthz"
 READYZ: Final = "/readyz"
 METRICS: Final = "/metrics"
 VERSION: Final = "/version"
+
+PLAN: Final = "/plan"
 
 ROUNDS: Final = "/rounds"
 ROUND: Final = "/rounds/{round}"

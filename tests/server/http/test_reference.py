@@ -25,6 +25,7 @@ CALLS = {
     ("post", "/reports"),
     ("get", "/frequencies"),
     ("post", "/recover"),
+    ("get", "/plan"),
     ("get", "/healthz"),
     ("get", "/readyz"),
     ("get", "/version"),
@@ -159,6 +160,7 @@ def test_answers_have_the_fields_that_are_described(server: ServerProcess, docum
         "Methods": server.http.get(f"{path}/methods"),
         "Alarms": server.http.get(f"{path}/alarms"),
         "Recovered": server.http.post(f"{path}/recover"),
+        "Plans": server.http.get("/plan?domain_size=4&users=10&epsilon=1"),
         "Version": server.http.get("/version"),
     }
     for name, answer in answers.items():

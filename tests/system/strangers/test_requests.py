@@ -117,6 +117,11 @@ def flood(n: int, *pieces: bytes, reset: bool = False) -> Attack:
 
 PIPELINED = 10_000 * get("/healthz", close=False)
 SUBMISSION = post("/reports", BODY, close=False)
+# No two are alike, so that none is remembered.
+PLANS = [
+    get(f"/plan?domain_size=100000&users={1_000_000 + i}&error=0.0001&targets=100&curves=true", close=False)
+    for i in range(2_000)
+]
 
 FLOODS: dict[str, Attack] = {
     "pipelined-unread": sending(2, PIPELINED, read=False),
@@ -125,6 +130,7 @@ FLOODS: dict[str, Attack] = {
     "pipelined-refusals": sending(2, 3_000 * request("POST /rounds", JSON, body=b"{}", close=False), read=False),
     "pipelined-submissions": sending(2, 3_000 * post("/rounds/none/reports", BODY, close=False), read=False),
     "pipelined-rounds": sending(4, 10_000 * get("/rounds", close=False), read=False),
+    "plans": sending(4, b"".join(PLANS), read=False),
     "connections": flood(5_000),
     "connections-reset": flood(5_000, reset=True),
     "requests-and-leave": flood(5_000, get("/healthz")),

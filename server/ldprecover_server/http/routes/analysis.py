@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
+from msgspec.structs import astuple
 from starlette.responses import Response
 
 from ldprecover.alarms import DEFAULT_RATE, LEAST_RATE
@@ -16,6 +17,7 @@ from ldprecover_server.errors import (
 from ldprecover_server.http import paths
 from ldprecover_server.http.answers import json
 from ldprecover_server.http.callers import while_there
+from ldprecover_server.http.csv import Format, csv
 from ldprecover_server.http.messages import (
     AlarmRaised,
     Alarms,
@@ -64,13 +66,23 @@ async def list_methods(request: Request, round: Named, caller: Caller) -> Respon
 
 @router.get(
     paths.ALARMS,
-    **described(Alarms, *READ, NoReportsError, ReportsGoneError, *ANALYSIS, InvalidRequestError, InvalidParameterError),
+    **described(
+        Alarms,
+        *READ,
+        NoReportsError,
+        ReportsGoneError,
+        *ANALYSIS,
+        InvalidRequestError,
+        InvalidParameterError,
+        as_csv=True,
+    ),
 )
 async def get_alarms(
     request: Request,
     round: Named,
     caller: Caller,
     rate: Annotated[float, Query(ge=LEAST_RATE, lt=0.5, description="False-alarm rate of each alarm.")] = DEFAULT_RATE,
+    form: Format = "json",
 ) -> Response:
     """Test a round for reports that honest users would not have sent; some tests need every report kept."""
     known, answer = await while_there(request, rooms_of(request).analyses.alarms(round, rate, caller))
@@ -78,12 +90,14 @@ async def get_alarms(
         AlarmRaised(alarm.name, alarm.raised, alarm.statistic, alarm.threshold, alarm.rate, alarm.meaning)
         for alarm in answer.alarms
     ]
+    if form == "csv":
+        return csv(f"alarms-{known.id}", AlarmRaised.__struct_fields__, map(astuple, listed))
     return json(Alarms(known.id, answer.n, answer.reports_read, listed))
 
 
 @router.get(
     paths.SUSPECTS,
-    **described(Suspected, *READ, *ANALYSIS, NoReportsError, InvalidRequestError, InvalidParameterError),
+    **described(Suspected, *READ, *ANALYSIS, NoReportsError, InvalidRequestError, InvalidParameterError, as_csv=True),
 )
 async def get_suspects(
     request: Request,
@@ -96,6 +110,7 @@ async def get_suspects(
         float,
         Query(ge=0, le=1, allow_inf_nan=False, description="Standard deviation by which true frequencies may change."),
     ] = 0.0,
+    form: Format = "json",
 ) -> Response:
     """Show which items rose since the earlier closed rounds of the series by more than their noise."""
     known, found, earlier = await while_there(request, rooms_of(request).analyses.suspects(round, rate, drift, caller))
@@ -110,4 +125,8 @@ async def get_suspects(
         )
         for item in found.items
     ]
+    if form == "csv":
+        # A stranger's text first: see `written`.
+        rows = ((each.label, each.item, each.before, each.now, each.z, each.p_value) for each in listed)
+        return csv(f"suspects-{known.id}", ("label", "item", "before", "now", "z", "p_value"), rows)
     return json(Suspected(known.id, [stored.id for stored in earlier], found.rate, listed))

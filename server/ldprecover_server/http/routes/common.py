@@ -16,6 +16,7 @@ from ldprecover_server.analysis.analyses import Analyses
 from ldprecover_server.analysis.jobs import Jobs
 from ldprecover_server.errors import BusyError, ServiceError
 from ldprecover_server.http.bodies import BIG, Bodies, Body, Limit
+from ldprecover_server.http.csv import MEDIA_TYPE as CSV
 from ldprecover_server.http.decoding import decode
 from ldprecover_server.http.messages import ProblemDetails, SetAside
 from ldprecover_server.http.problems import MEDIA_TYPE
@@ -223,13 +224,14 @@ def described(
     *refusals: type[ServiceError],
     takes: type | None = None,
     later: type | None = None,
+    as_csv: bool = False,
     status: int = 200,
     **options: Any,
 ) -> dict[str, Any]:
     """Return what the framework is told of a route, so that the API reference describes it.
 
     `answer` and `takes` are the JSON of the answer and of the body, `later` that of an answer before the work is done,
-    `refusals` what the call itself may refuse.
+    `as_csv` tells that the answer may be CSV too, `refusals` what the call itself may refuse.
     """
     problem = {MEDIA_TYPE: {"schema": {"$ref": f"#/components/schemas/{ProblemDetails.__name__}"}}}
     responses: dict[int | str, dict[str, Any]] = {}
@@ -237,7 +239,10 @@ def described(
         known = responses.setdefault(refusal.status, {"description": "", "content": problem})
         known["description"] += f"{', ' if known['description'] else ''}{refusal.slug}"
     if answer is not None:
-        responses[status] = {"content": {"application/json": {"schema": _reference(answer)}}}
+        content: dict[str, Any] = {"application/json": {"schema": _reference(answer)}}
+        if as_csv:
+            content[CSV] = {"schema": {"type": "string"}}
+        responses[status] = {"content": content}
     if later is not None:
         content = {"application/json": {"schema": _reference(later)}}
         responses[202] = {"description": "The work goes on", "content": content}

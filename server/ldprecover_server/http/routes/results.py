@@ -1,7 +1,8 @@
 """What a round's reports say, and what recovery makes of them."""
 
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 from fastapi import APIRouter, Request
@@ -23,6 +24,7 @@ from ldprecover_server.errors import (
     BusyError,
     ForbiddenError,
     InvalidParameterError,
+    InvalidRequestError,
     NoCurrentRoundError,
     NoReportsError,
     ReportsGoneError,
@@ -33,6 +35,7 @@ from ldprecover_server.errors import (
 from ldprecover_server.http import paths
 from ldprecover_server.http.answers import column, json
 from ldprecover_server.http.callers import PREFER, wants_job, while_there
+from ldprecover_server.http.csv import Format, csv
 from ldprecover_server.http.messages import (
     ConclusionsDrawn,
     Frequencies,
@@ -63,14 +66,18 @@ READ = (
 ANALYSIS = (AnalysesBusyError, AnalysisTimeoutError, AnalysisTooLargeError, AnalysisFailedError)
 """How an analysis may be refused."""
 
+T = TypeVar("T")
+
 _SLACK = 4096 + 160 * MAX_HISTORY
 _NUMBER = 26  # bytes of JSON that one number takes at the most, with the comma and a space
 
 
-@router.get(paths.FREQUENCIES, **described(Frequencies, *READ))
-async def get_frequencies(request: Request, round: CurrentOrNamed, caller: Caller) -> Response:
+@router.get(paths.FREQUENCIES, **described(Frequencies, *READ, InvalidRequestError, as_csv=True))
+async def get_frequencies(request: Request, round: CurrentOrNamed, caller: Caller, form: Format = "json") -> Response:
     """Unbiased, unclipped estimates with standard errors, of every report answered before."""
     results = rooms_of(request).results
+    if form == "csv":
+        return await caller.run(lambda: _frequencies_as_csv(*results.counted(round, caller.key)))
     return await caller.run(lambda: json(_frequencies(*results.counted(round, caller.key))))
 
 
@@ -96,6 +103,21 @@ def _frequencies(round: KnownRound, tally: Tally, aside: Quarantined | None) -> 
     )
 
 
+def _frequencies_as_csv(round: KnownRound, tally: Tally, aside: Quarantined | None) -> Response:
+    oracle, d = round.oracle, round.oracle.domain_size
+    estimates = Estimates.of(oracle, tally) if tally.n else None
+    frequencies, errors = (
+        (estimates.frequencies.tolist(), estimates.standard_errors.tolist()) if estimates else ([None] * d,) * 2
+    )
+    canaries = set(round.parameters.canaries)
+    counts = tally.counts(oracle).tolist()
+    rows = zip(
+        round.parameters.items, range(d), counts, frequencies, errors, (i in canaries for i in range(d)), strict=True
+    )
+    columns = ("label", "item", "count", "frequency", "standard_error", "canary")
+    return csv(f"frequencies-{round.id}", columns, rows)
+
+
 def _mean(round: KnownRound, tally: Tally) -> MeanOfNumbers | None:
     if not tally.n:
         return None
@@ -116,10 +138,15 @@ def _mean(round: KnownRound, tally: Tally) -> MeanOfNumbers | None:
         InvalidParameterError,
         takes=RecoverRequest,
         later=JobStatus,
+        as_csv=True,
     ),
 )
 async def recover_frequencies(
-    request: Request, round: CurrentOrNamed, caller: Caller, prefer: Annotated[str | None, PREFER] = None
+    request: Request,
+    round: CurrentOrNamed,
+    caller: Caller,
+    prefer: Annotated[str | None, PREFER] = None,
+    form: Format = "json",
 ) -> Response:
     """Recover the frequencies from the stored, possibly poisoned, counts."""
     rooms = rooms_of(request)
@@ -129,12 +156,12 @@ async def recover_frequencies(
             await read(request, RecoverRequest, min(largest, caller.largest), caller, optional=True, held=held)
             or RecoverRequest()
         )
-        if wants_job(prefer):
+        if wants_job(prefer) and form == "json":  # a job's result is JSON
             mine = held.pop_all()
 
             async def work(tell: OnProgress) -> bytes:
                 with mine:
-                    return await _recovered(rooms, known, wanted, caller, tell)
+                    return await _recovered(rooms, known, wanted, caller, tell, _written)
 
             try:
                 job = await rooms.jobs.start(known.seq, work, keyed=caller.is_known)
@@ -143,7 +170,9 @@ async def recover_frequencies(
                 raise
             headers = {"Location": paths.job_path(known.id, job.id), "Preference-Applied": "respond-async"}
             return json(JobStatus(job.id, known.id, job.state, job.progress, None, None), 202, headers)
-        answer = await while_there(request, _recovered(rooms, known, wanted, caller, None))
+        if form == "csv":
+            return await while_there(request, _recovered(rooms, known, wanted, caller, None, _written_as_csv))
+        answer = await while_there(request, _recovered(rooms, known, wanted, caller, None, _written))
     return Response(answer, media_type="application/json")
 
 
@@ -157,9 +186,14 @@ def _readable(results: Results, identifier: str, key: str | None) -> tuple[Known
 
 
 async def _recovered(
-    rooms: Rooms, round: KnownRound, wanted: RecoverRequest, caller: Asker, tell: OnProgress | None
-) -> bytes:
-    """Return the JSON of a recovery, made in a thread."""
+    rooms: Rooms,
+    round: KnownRound,
+    wanted: RecoverRequest,
+    caller: Asker,
+    tell: OnProgress | None,
+    write: Callable[[KnownRound, RecoverRequest, RecoverAnswer], T],
+) -> T:
+    """Return a recovery as it is written, in a thread."""
     known, answer = await rooms.analyses.recover(
         round.id,
         method=wanted.method,
@@ -172,7 +206,7 @@ async def _recovered(
         caller=caller,
         on_progress=tell,
     )
-    return await caller.run(_written, known, wanted, answer)
+    return await caller.run(write, known, wanted, answer)
 
 
 def _written(round: KnownRound, wanted: RecoverRequest, answer: RecoverAnswer) -> bytes:
@@ -196,3 +230,21 @@ def _written(round: KnownRound, wanted: RecoverRequest, answer: RecoverAnswer) -
             conclusions=None if drawn is None else msgspec.convert(drawn.to_dict(items), ConclusionsDrawn),
         )
     )
+
+
+def _written_as_csv(round: KnownRound, wanted: RecoverRequest, answer: RecoverAnswer) -> Response:
+    recovery, items = answer.recovery, round.parameters.items
+    drawn, targets = recovery.conclusions, set(recovery.targets)
+    columns: dict[str, Iterable[object]] = {
+        "label": items,
+        "item": range(len(items)),
+        "poisoned": recovery.poisoned.tolist(),
+        "malicious": recovery.malicious.tolist(),
+        "genuine": recovery.genuine.tolist(),
+        "recovered": recovery.recovered.tolist(),
+        "target": [i in targets for i in range(len(items))],
+    }
+    said = {} if drawn is None else drawn.to_dict(items)
+    for name, of in (("standard_deviation", "standard_deviations"), ("lower", "lower"), ("upper", "upper")):
+        columns[name] = said.get(of) or [None] * len(items)
+    return csv(f"{recovery.method}-{round.id}", tuple(columns), zip(*columns.values(), strict=True))

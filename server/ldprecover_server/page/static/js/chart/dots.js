@@ -3,6 +3,7 @@
 import { h } from "../dom.js";
 import { number } from "../format.js";
 import { colour, faded, font, onTheme, rem } from "./colours.js";
+import { mark } from "./marks.js";
 
 const ROW = 26;
 const AXIS = 28;
@@ -165,23 +166,6 @@ function stroke(pen, x0, y0, x1, y1) {
   pen.moveTo(x0, y0);
   pen.lineTo(x1, y1);
   pen.stroke();
-}
-
-function mark(pen, kind, x, y, row) {
-  const r = 4 * rem();
-  pen.beginPath();
-  if (kind === "square") pen.rect(x - r + 0.5, y - r + 0.5, 2 * r - 1, 2 * r - 1);
-  else if (kind === "diamond") {
-    pen.moveTo(x, y - r - 0.5);
-    pen.lineTo(x + r + 0.5, y);
-    pen.lineTo(x, y + r + 0.5);
-    pen.lineTo(x - r - 0.5, y);
-  } else if (kind === "tick") pen.rect(x - 1.25, y - row / 2 + 3, 2.5, row - 6);
-  else pen.arc(x, y, r, 0, 2 * Math.PI);
-  if (kind === "ring") {
-    pen.lineWidth = 2;
-    pen.stroke();
-  } else pen.fill();
 }
 
 function shortened(pen, label, width) {

@@ -1,8 +1,9 @@
 // What every chart has: a title, a legend, the same numbers as a table, and both to download.
 
-import { fill, h, svg } from "../dom.js";
-import { colour, font, onTheme } from "./colours.js";
+import { fill, h } from "../dom.js";
+import { colour, faded, font, onTheme } from "./colours.js";
 import { download, downloadCsv } from "./csv.js";
+import { mark, sign } from "./marks.js";
 import { table } from "./table.js";
 
 /**
@@ -82,32 +83,16 @@ export function frame({ title, name, signal, tableOpen = false, level = 2 }) {
     pen.font = font(12);
     let x = 8;
     for (const each of marks) {
-      pen.fillStyle = colour(each.colour);
-      pen.fillRect(x, 32, 10, 10);
+      pen.strokeStyle = colour(each.colour);
+      pen.fillStyle = each.mark === "band" ? faded(each.colour, 0.3) : colour(each.colour);
+      mark(pen, each.mark ?? "line", x + 8, 37, 18);
       pen.fillStyle = colour("ink");
-      pen.fillText(each.name, x + 15, 42);
-      x += 31 + pen.measureText(each.name).width;
+      pen.fillText(each.name, x + 22, 42);
+      x += 40 + pen.measureText(each.name).width;
     }
     whole.toBlob((blob) => download(`${name}.png`, blob), "image/png");
   }
 
   onTheme(() => self.setLegend(marks), signal);
   return self;
-}
-
-const SIGNS = {
-  dot: () => [svg("circle", { cx: 8, cy: 6, r: 4 })],
-  square: () => [svg("rect", { x: 4, y: 2, width: 8, height: 8 })],
-  diamond: () => [svg("path", { d: "M8 1l5 5-5 5-5-5z" })],
-  ring: () => [svg("circle", { cx: 8, cy: 6, r: 3.5, fill: "none", "stroke-width": 2 })],
-  tick: () => [svg("rect", { x: 7, y: 0, width: 2.5, height: 12 })],
-  bar: () => [svg("rect", { x: 0, y: 3, width: 16, height: 6 })],
-  line: () => [svg("rect", { x: 0, y: 5, width: 16, height: 2.5 })],
-  band: () => [svg("rect", { x: 0, y: 1, width: 16, height: 10, "fill-opacity": 0.3 })],
-};
-
-function sign({ colour: name, mark = "line" }) {
-  const drawn = svg("svg", { width: 16, height: 12, "aria-hidden": "true", fill: colour(name), stroke: mark === "ring" ? colour(name) : "none" });
-  drawn.append(...SIGNS[mark]());
-  return drawn;
 }

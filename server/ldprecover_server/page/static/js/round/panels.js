@@ -88,7 +88,7 @@ function said(found, isOld, n) {
 }
 
 /** What a method says of the attack. */
-function concluded(drawn) {
+export function concluded(drawn) {
   const sure = drawn.attack_probability;
   return h("div", {}, h("h3", {}, "What it concludes"), h("ul", {},
     sure !== null && h("li", {}, "Some reports were made to mislead with probability ", h("strong", {}, percent(sure, sure > 0.995 || sure < 0.005 ? 1 : 0)), "."),

@@ -1,0 +1,121 @@
+"""What malicious users gain at most for several targets, by what they send: exact laws, for any protocol.
+
+A gain is how far an attack is expected to raise the estimates of r targets together. In units of
+the share beta of malicious users, and for targets that nobody holds, it is
+
+    sum_T (pi(t) - q)/(p - q) = (h - rq)/(p - q),
+
+where pi(t) is the share of the malicious reports that support t, and h = sum_T pi(t) the number of
+targets that one of them supports on average (Cao, Jia and Gong, USENIX Security 2021). For targets
+of which genuine users hold a share f_T the gain is beta (that - f_T).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ldprecover.errors import ParameterError
+from ldprecover.protocols import Aim, FrequencyOracle
+
+__all__ = ["Gain", "gains", "most_gain"]
+
+_COIN = 0.5
+_FEW_ITEMS = 10_000  # of which a law of honest sizes takes a millisecond
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What one attack adds to the estimates of its targets together, in units of beta.
+
+    `attack` is its name, `sends` what a malicious user sends. `gain` is None where it is not stated,
+    and `reason` says why.
+    """
+
+    attack: str
+    sends: str
+    gain: float | None
+    reason: str | None = None
+
+
+def gains(oracle: FrequencyOracle, targets: int, *, thorough: bool = False) -> tuple[Gain, ...]:
+    """Return the gain of each attack on so many targets that nobody holds.
+
+    Of mga it is that of the targets that suit the attacker best. mga-a and apa promote half of the
+    targets in each report, apa2 tosses fair coins. Laws that take long are worked out if `thorough`:
+    those of reports of honest sizes over more than 10,000 items, and, which takes seconds, those of
+    users who search for hash seeds of a wished size. Raises ParameterError unless there is at least
+    one target, and at least one item that is none.
+    """
+    d, r = oracle.domain_size, targets
+    if isinstance(r, bool) or not isinstance(r, int) or not 1 <= r < d:
+        raise ParameterError(f"targets, a number of items, must be from 1 to {d - 1}, not {targets!r:.40}")
+
+    def subsets(aim: Aim) -> float:
+        each = (r + 1) // 2
+        if aim == "honest" and each > oracle.expected_size and oracle.fixed_size != 1:
+            raise ParameterError(f"{each} targets do not fit into a report of an honest size")
+        if oracle.hash_tests and not thorough:
+            raise ParameterError("what a search for seeds of a wished size finds takes long to work out")
+        if aim == "honest":
+            check_items()
+        hits, others = oracle.expected_hits(each, aim=aim)
+        return hits + (r - each) * others / (d - each)
+
+    def check_items() -> None:
+        if d > _FEW_ITEMS and not thorough:
+            raise ParameterError("the law of honest sizes takes long to work out over so many items")
+
+    def coins() -> float:
+        if oracle.fixed_size == 1:
+            raise ParameterError("a report supports one item, and tosses no coins")
+        if r * _COIN > oracle.coin_room:
+            raise ParameterError(f"{r * _COIN:g} targets do not fit into a report of an honest size")
+        check_items()
+        return float(oracle.coin_support(np.arange(r), _COIN)[:r].sum())
+
+    def weighted(law: Callable[[np.ndarray], np.ndarray]) -> float:
+        weights = np.zeros(d)
+        weights[:r] = 1 / r
+        return float(law(weights)[:r].sum())
+
+    laws: tuple[tuple[str, str, Callable[[], float]], ...] = (
+        ("mga", "reports that support as many targets as one can", lambda: _most_hits(oracle, r)),
+        ("mga-a", "the same for half of the targets, another half in each report", lambda: subsets("balanced")),
+        ("apa", "the same, in reports of honest sizes", lambda: subsets("honest")),
+        ("apa2", "honest reports with a fair coin for each target", coins),
+        ("mga, sampled", "a target, encoded and not perturbed", lambda: weighted(oracle.encoded_support)),
+        ("ria", "a lie: a target, perturbed honestly", lambda: weighted(oracle.honest_support)),
+        ("rpa", "any report, at random", lambda: r * oracle.uniform_support()),
+    )
+    return tuple(_gain(oracle, r, *each) for each in laws)
+
+
+def most_gain(oracle: FrequencyOracle, targets: int) -> float:
+    """Return the gain of reports crafted for the so many targets that suit an attacker best, in units of beta."""
+    return _of_hits(oracle, targets, _most_hits(oracle, targets))
+
+
+def _most_hits(oracle: FrequencyOracle, r: int) -> float:
+    """Return how many of r targets a crafted report supports on average.
+
+    Where crafted reports support as many of any r targets, these are any. Where it hangs on which
+    they are, as with Hadamard response, or is not known, there are targets of which a report
+    supports as many as it may.
+    """
+    try:
+        return oracle.expected_hits(r)[0]
+    except ParameterError:
+        return float(r if oracle.fixed_size is None else min(r, oracle.fixed_size))
+
+
+def _of_hits(oracle: FrequencyOracle, r: int, hits: float) -> float:
+    return (hits - r * oracle.q) / (oracle.p - oracle.q)
+
+
+def _gain(oracle: FrequencyOracle, r: int, attack: str, sends: str, hits: Callable[[], float]) -> Gain:
+    try:
+        found = _of_hits(oracle, r, hits())
+    except ParameterError as error:
+        return Gain(attack, sends, None, str(error))
+    return Gain(attack, sends, found)

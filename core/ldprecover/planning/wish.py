@@ -1,0 +1,93 @@
+"""What is known of a round, and what is wanted of it."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from ldprecover._checks import real
+from ldprecover.errors import ParameterError
+from ldprecover.protocols import MAX_DOMAIN_SIZE, MAX_EPSILON, MIN_EPSILON, FrequencyOracle
+
+__all__ = ["MAX_TARGETS", "MAX_USERS", "Unknown", "Wish"]
+
+MAX_USERS = 10**12
+MAX_TARGETS = 100
+"""Targets of an attack that is planned for: the law of a search for seeds takes longer the more they are."""
+
+_TARGETS = 10
+
+Unknown = Literal["domain_size", "users", "epsilon", "error"]
+_UNKNOWNS: tuple[Unknown, ...] = ("domain_size", "users", "epsilon", "error")
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is known of a round, and what is wanted of it: all but one of its first four fields are given.
+
+    `domain_size`, 2 to 100,000 items; `users`, 1 to 10^12, as many reports; `epsilon`, 0.01 to 10;
+    `error`, the standard error that is wanted, above 0 and at most 1. It is that of the sum of
+    `sum_of` items, one unless given, that together have a `frequency`, 1/d each unless given.
+
+    `targets` are items that an attacker raises together, at most 100; min(10, d/2) unless given. Of
+    `beta`, the share of malicious users, and `gain`, by how much their estimates may rise together,
+    one may be given: the other follows. beta is 0.05 unless either is.
+
+    Raises ParameterError.
+    """
+
+    domain_size: int | None = None
+    users: int | None = None
+    epsilon: float | None = None
+    error: float | None = None
+    sum_of: int = 1
+    frequency: float | None = None
+    targets: int | None = None
+    beta: float | None = None
+    gain: float | None = None
+
+    def __post_init__(self) -> None:
+        missing = [name for name in _UNKNOWNS if getattr(self, name) is None]
+        if len(missing) != 1:
+            given = "all are given" if not missing else f"{' and '.join(missing)} are missing"
+            raise ParameterError(f"all but one of {', '.join(_UNKNOWNS)} must be given: {given}")
+        _check_whole("domain_size", self.domain_size, 2, MAX_DOMAIN_SIZE)
+        _check_whole("users", self.users, 1, MAX_USERS)
+        _check_real("epsilon", self.epsilon, MIN_EPSILON, MAX_EPSILON)
+        _check_real("error", self.error, 0, 1, above=True)
+        _check_real("frequency", self.frequency, 0, 1)
+        _check_real("beta", self.beta, 0, 1)
+        _check_real("gain", self.gain, 0, 1e6, above=True)
+        d = self.domain_size or MAX_DOMAIN_SIZE
+        _check_whole("sum_of", self.sum_of, 1, d - 1)
+        _check_whole("targets", self.targets, 1, min(MAX_TARGETS, d - 1))
+        if self.beta is not None and self.gain is not None:
+            raise ParameterError("beta or gain may be given, not both: the other is worked out")
+
+    @property
+    def solved(self) -> Unknown:
+        """Which of the first four is worked out."""
+        return next(name for name in _UNKNOWNS if getattr(self, name) is None)
+
+    def error_of(self, oracle: FrequencyOracle, users: int) -> float:
+        """Return the standard error that is wished for, of this protocol and so many users. Raises ParameterError."""
+        d = oracle.domain_size
+        share = min(1.0, self.sum_of / d) if self.frequency is None else self.frequency
+        return math.sqrt(max(oracle.partial_sum_variance(self.sum_of, share, users), 0.0))
+
+    def targets_of(self, d: int) -> int:
+        """Return the number of targets among d items."""
+        return max(1, min(_TARGETS, d // 2)) if self.targets is None else self.targets
+
+
+def _check_whole(name: str, value: object, low: int, high: int) -> None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high):
+        raise ParameterError(f"{name} must be an integer from {low} to {high}, not {value!r:.40}")
+
+
+def _check_real(name: str, value: object, low: float, high: float, *, above: bool = False) -> None:
+    if value is None:
+        return
+    number = real(value)
+    if number is None or not low <= number <= high or (above and number == low):
+        first = f"above {low:g} and at most {high:g}" if above else f"from {low:g} to {high:g}"
+        raise ParameterError(f"{name} must be a number {first}, not {value!r:.40}")

@@ -1,0 +1,66 @@
+"""Plans of rounds that are not there yet: what a protocol, an epsilon and a number of users give."""
+
+import functools
+from typing import Annotated
+
+import msgspec
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from ldprecover.planning import MAX_TARGETS, MAX_USERS, Wish, plan
+from ldprecover.protocols import MAX_DOMAIN_SIZE, MAX_EPSILON, MIN_EPSILON
+from ldprecover_server.errors import BusyError, InvalidParameterError, InvalidRequestError
+from ldprecover_server.http import paths
+from ldprecover_server.http.messages import Plans
+from ldprecover_server.http.routes.common import Anyone, described
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["rounds"])
+
+_KEPT = 256  # plans, of some 10 KB each, for those who ask again
+
+Finite = {"allow_inf_nan": False}
+
+
+@router.get(paths.PLAN, **described(Plans, BusyError, InvalidRequestError, InvalidParameterError))
+async def get_plan(
+    request: Request,
+    caller: Anyone,
+    domain_size: Annotated[int | None, Query(ge=2, le=MAX_DOMAIN_SIZE, description="d, the number of items.")] = None,
+    users: Annotated[int | None, Query(ge=1, le=MAX_USERS, description="n, as many reports.")] = None,
+    epsilon: Annotated[
+        float | None, Query(ge=MIN_EPSILON, le=MAX_EPSILON, **Finite, description="Privacy budget of one report.")
+    ] = None,
+    error: Annotated[
+        float | None, Query(gt=0, le=1, **Finite, description="Standard error that is wanted, as a frequency.")
+    ] = None,
+    protocol: Annotated[str | None, Query(max_length=64, description="One of them; absent: all compared.")] = None,
+    sum_of: Annotated[
+        int, Query(ge=1, le=MAX_DOMAIN_SIZE, description="Items whose estimates are added; the error is of their sum.")
+    ] = 1,
+    frequency: Annotated[
+        float | None, Query(ge=0, le=1, **Finite, description="What these items have together; absent: 1/d each.")
+    ] = None,
+    targets: Annotated[
+        int | None, Query(ge=1, le=MAX_TARGETS, description="Items that an attacker raises; absent: min(10, d/2).")
+    ] = None,
+    beta: Annotated[
+        float | None, Query(ge=0, le=1, **Finite, description="Share of malicious users; absent: 0.05.")
+    ] = None,
+    gain: Annotated[
+        float | None,
+        Query(gt=0, le=1e6, **Finite, description="Instead of beta: what they may add to the targets together."),
+    ] = None,
+    curves: Annotated[bool, Query(description="Errors over epsilon and over users too.")] = False,
+) -> Response:
+    """Plan a round: give all but one of domain_size, users, epsilon and error, and the other is worked out."""
+    wish = Wish(domain_size, users, epsilon, error, sum_of, frequency, targets, beta, gain)
+    return Response(await caller.run(_planned, wish, protocol, curves), media_type="application/json")
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def _planned(wish: Wish, protocol: str | None, with_curves: bool) -> bytes:
+    found = plan(wish, None if protocol is None else [protocol])
+    drawn = found.curves() if with_curves else None
+    return msgspec.json.encode(msgspec.convert(found.to_dict(drawn), Plans))

@@ -1,0 +1,42 @@
+// The marks of series, told apart by their shapes too: drawn on canvases, and as signs in legends.
+
+import { svg } from "../dom.js";
+import { colour, rem } from "./colours.js";
+
+/** Draw a mark at a place, in the pen's colours; `height` is that of its row, for ticks. */
+export function mark(pen, kind, x, y, height) {
+  const r = 4 * rem();
+  pen.beginPath();
+  if (kind === "square") pen.rect(x - r + 0.5, y - r + 0.5, 2 * r - 1, 2 * r - 1);
+  else if (kind === "diamond") {
+    pen.moveTo(x, y - r - 0.5);
+    pen.lineTo(x + r + 0.5, y);
+    pen.lineTo(x, y + r + 0.5);
+    pen.lineTo(x - r - 0.5, y);
+  } else if (kind === "tick") pen.rect(x - 1.25, y - height / 2 + 3, 2.5, height - 6);
+  else if (kind === "line") pen.rect(x - 8, y - 1.25, 16, 2.5);
+  else if (kind === "bar" || kind === "band") pen.rect(x - 8, y - r, 16, 2 * r);
+  else pen.arc(x, y, r, 0, 2 * Math.PI);
+  if (kind === "ring") {
+    pen.lineWidth = 2;
+    pen.stroke();
+  } else pen.fill();
+}
+
+const SIGNS = {
+  dot: () => [svg("circle", { cx: 8, cy: 6, r: 4 })],
+  square: () => [svg("rect", { x: 4, y: 2, width: 8, height: 8 })],
+  diamond: () => [svg("path", { d: "M8 1l5 5-5 5-5-5z" })],
+  ring: () => [svg("circle", { cx: 8, cy: 6, r: 3.5, fill: "none", "stroke-width": 2 })],
+  tick: () => [svg("rect", { x: 7, y: 0, width: 2.5, height: 12 })],
+  bar: () => [svg("rect", { x: 0, y: 3, width: 16, height: 6 })],
+  line: () => [svg("rect", { x: 0, y: 5, width: 16, height: 2.5 })],
+  band: () => [svg("rect", { x: 0, y: 1, width: 16, height: 10, "fill-opacity": 0.3 })],
+};
+
+/** The sign of a series `{colour, mark}` in a legend. */
+export function sign({ colour: name, mark: kind = "line" }) {
+  const drawn = svg("svg", { width: 16, height: 12, "aria-hidden": "true", fill: colour(name), stroke: kind === "ring" ? colour(name) : "none" });
+  drawn.append(...SIGNS[kind]());
+  return drawn;
+}

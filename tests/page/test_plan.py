@@ -1,0 +1,63 @@
+"""The planner in a browser: what is asked for is worked out and drawn, kept in the address, and refused in words."""
+
+from pathlib import Path
+
+from tests.page.conftest import Visitor
+
+from ldprecover.planning import Wish, plan
+from ldprecover.protocols import PROTOCOLS
+
+
+def test_a_plan_is_worked_out_and_shown(visitor: Visitor) -> None:
+    shown = visitor.open("#/plan")
+    shown.get_by_label("Work out").select_option("users")
+    shown.locator("[name=error]").fill("0.25")
+    best = plan(Wish(domain_size=102, epsilon=1.0, error=0.0025)).best
+    assert best is not None
+    shown.locator("main").get_by_text(f"With {best.users:,} users, 102 items").wait_for()
+    assert f"Take {best.protocol.upper()}." in shown.locator(".notice.good").inner_text()
+    rows = shown.get_by_role("region", name="Table: Protocols").locator("tbody tr")
+    assert rows.count() == len(PROTOCOLS)
+    assert rows.first.locator("td").first.inner_text() == best.protocol.upper()
+    for chart in ("Error over epsilon", "Error over the number of users", "What malicious users gain"):
+        shown.get_by_role("img", name=chart).wait_for()
+    assert "solve=users" in shown.url
+    assert "error=0.25" in shown.url
+
+
+def test_the_address_has_all_that_was_asked_for(visitor: Visitor) -> None:
+    shown = visitor.open("#/plan?solve=epsilon&domain_size=20&sum_of=4&attacker=gain&gain=2")
+    shown.locator("main").get_by_text("the sum of 4 estimates").wait_for()
+    assert shown.locator("[name=domain_size]").input_value() == "20"
+    assert shown.locator("[name=gain]").input_value() == "2"
+    assert not shown.locator("[name=beta]").is_visible()
+    assert "Not with HR: hr lacks a law of the sum" in shown.locator("main").inner_text()
+
+
+def test_what_is_no_number_of_users_is_not_asked_for(visitor: Visitor) -> None:
+    shown = visitor.open("#/plan")
+    shown.locator(".notice.good").wait_for()
+    asked = len([url for url in visitor.requests if "/plan?" in url])
+    shown.locator("[name=users]").fill("0")
+    shown.locator("[role=alert]").wait_for()
+    assert shown.locator("[role=alert]").inner_text().startswith("Users: ")
+    assert len([url for url in visitor.requests if "/plan?" in url]) == asked
+
+
+def test_what_no_protocol_can_have_is_said(visitor: Visitor) -> None:
+    shown = visitor.open("#/plan?solve=epsilon&users=10&error=0.001")
+    assert "No protocol can have that." in shown.locator("main [role=alert]").inner_text()
+    assert "Not with GRR: no epsilon up to 10 is enough." in shown.locator("main").inner_text()
+    assert not shown.get_by_text("Error over epsilon", exact=True).is_visible()
+
+
+def test_the_numbers_of_a_chart_can_be_kept(visitor: Visitor) -> None:
+    shown = visitor.open("#/plan")
+    with shown.expect_download() as kept:
+        shown.get_by_role("button", name="CSV: What malicious users gain").click()
+    lines = Path(kept.value.path()).read_text().splitlines()
+    assert lines[0].startswith("Protocol,")
+    assert len(lines) == 1 + len(PROTOCOLS)
+    with shown.expect_download() as kept:
+        shown.get_by_role("button", name="PNG: Error over epsilon").click()
+    assert Path(kept.value.path()).read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,195 @@
+"""A report in one file: opened from the disk, without a server, without a word in the console."""
+
+import json
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+import pytest
+from tests.conftest import ServerProcess
+from tests.page.conftest import WIDTHS, serious
+
+from ldprecover import OUE
+from ldprecover.wire import pack
+from ldprecover_cli import app
+from ldprecover_cli.one_file import one_file
+
+HOSTILE = (
+    "</script><script>throw Error('run')</script>",
+    "<!--<script>",
+    "<img src=x onerror=alert(1)>",
+    "a\u2028b",
+    "&lt;b&gt;",
+    *(f"item {i}" for i in range(75)),
+)
+
+
+@pytest.fixture(scope="module")
+def poisoned(server: ServerProcess) -> str:
+    """Two rounds of a series: in the second, 600 of 4,600 reports support two items of 80 and no other."""
+    oracle, rng = OUE(2.0, len(HOSTILE)), np.random.default_rng(7)
+    bits = np.zeros((600, len(HOSTILE)), np.uint8)
+    bits[:, [0, 7]] = 1
+    crafted = np.packbits(bits, axis=1, bitorder="little")
+    names = []
+    for sent in ([], [crafted]):
+        opened = server.open_round("oue", 2.0, items=HOSTILE, series="reported")
+        for reports in (oracle.perturb(rng.integers(len(HOSTILE), size=4_000), rng), *sent):
+            assert server.submit(opened["id"], pack(reports)).status_code == 202
+        server.http.post(f"/rounds/{opened['id']}/close", headers=server.admin)
+        names.append(opened["name"])
+    return str(names[-1])
+
+
+@pytest.fixture(scope="module")
+def written(server: ServerProcess, poisoned: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of the second round, by the command, with a method that it refuses among others."""
+    file = tmp_path_factory.mktemp("report") / "out.html"
+    methods = [word for name in ("norm-sub", "ldprecover", "unmix", "detection-all") for word in ("--method", name)]
+    assert app.run(["report", poisoned, "--html", str(file), *methods, "--url", server.url]) == 0
+    return file
+
+
+class OfflinePage:
+    """A file in a browser that is to ask nobody for anything."""
+
+    def __init__(self, context: Any, file: Path) -> None:
+        self.wrong: list[str] = []
+        context.on("console", lambda message: self.wrong.append(f"console {message.type}: {message.text}"))
+        context.on("weberror", lambda error: self.wrong.append(f"error: {error.error}"))
+        context.on("request", self._on_request)
+        self.page = context.new_page()
+        self.page.goto(file.as_uri())
+
+    def _on_request(self, request: Any) -> None:
+        if urlsplit(request.url).scheme not in ("file", "data", "blob"):
+            self.wrong.append(f"a request: {request.url}")
+
+
+@pytest.fixture
+def offline(browser: Any) -> Any:
+    """Open files; whatever goes wrong behind them fails the test."""
+    opened: list[tuple[Any, OfflinePage]] = []
+
+    def start(file: Path, **options: Any) -> Any:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, "locale": "en-GB", **options})
+        context.set_default_timeout(15_000)
+        opened.append((context, OfflinePage(context, file)))
+        return opened[-1][1].page
+
+    yield start
+    for context, _ in opened:
+        context.close()
+    assert [wrong for _, each in opened for wrong in each.wrong] == []
+
+
+def test_a_report_shows_the_round_and_what_was_found(offline: Callable[..., Any], written: Path, poisoned: str) -> None:
+    shown = offline(written)
+    shown.get_by_role("heading", name=poisoned, exact=True).wait_for()
+    text = shown.locator("main").inner_text()
+    assert "4,600 reports over 80 items by oue at epsilon 2; the round is closed." in text
+    for method in ("norm-sub", "ldprecover", "unmix"):
+        assert shown.get_by_role("heading", name=method, exact=True).count() == 1
+    assert "No recovery by detection-all" in text
+    assert "Some reports were made to mislead with probability" in text
+    assert "2 alarms raised: sum-drift, support-size." in shown.locator(".notice.bad").first.inner_text()
+    assert "rose by more than noise explains since 1 earlier round" in text
+    shown.get_by_role("img", name="Frequencies").wait_for()
+
+
+def test_labels_full_of_html_are_text(offline: Callable[..., Any], written: Path) -> None:
+    shown = offline(written)
+    shown.get_by_label("Sorted by").select_option("order of the round")
+    shown.get_by_text("Frequencies: the numbers").click()
+    rows = shown.locator("[role=rowgroup] .line:not(.head)")
+    for i, label in enumerate(HOSTILE[:5]):
+        assert rows.nth(i).locator(".cell").first.text_content() == label
+    assert shown.locator("main img[src=x]").count() == 0
+
+
+def test_one_can_search_and_leave_methods_out(offline: Callable[..., Any], written: Path) -> None:
+    shown = offline(written)
+    shown.get_by_label("Find").fill("item 7")
+    shown.get_by_text("6 of 80 items").wait_for()
+    shown.get_by_role("checkbox", name="unmix").uncheck()
+    shown.get_by_text("Frequencies: the numbers").click()
+    head = shown.get_by_role("region", name="Table: Frequencies").locator("th").all_inner_texts()
+    assert "norm-sub" in head
+    assert "unmix" not in head
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_is_usable_wide_and_narrow_in_light_and_dark(
+    offline: Callable[..., Any], written: Path, screenshots: Path, scheme: str
+) -> None:
+    for name, width in WIDTHS.items():
+        shown = offline(written, color_scheme=scheme, viewport={"width": width, "height": 900})
+        shown.get_by_role("img", name="Frequencies").wait_for()
+        assert serious(shown) == []
+        assert shown.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        shown.screenshot(path=screenshots / f"report-{name}-{scheme}.png", full_page=True)
+
+
+def test_nothing_in_the_data_ends_its_element() -> None:
+    """Whatever the labels: the scripts of the file are the four that were put there."""
+
+    class Reader(HTMLParser):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scripts: list[str] = []
+            self.data = ""
+
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            if tag == "script":
+                self.scripts.append(dict(attrs).get("type") or "")
+
+        def handle_data(self, data: str) -> None:
+            if self.scripts == ["application/json"]:
+                self.data += data
+
+    text = one_file("js/report.js", "</title><script>", {"labels": HOSTILE})
+    reader = Reader()
+    reader.feed(text)
+    assert reader.scripts == ["application/json", "importmap", "text/javascript", "module"]
+    assert json.loads(reader.data.partition("\n")[0])["labels"] == list(HOSTILE)
+    assert "\u2028" not in text
+    assert not re.search(r"""(src|href)\s*=\s*["']?(http|//)""", text)
+
+
+def test_a_report_needs_no_reports_and_overwrites_nothing(
+    server: ServerProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str], offline: Callable[..., Any]
+) -> None:
+    opened = server.open_round()
+    file = tmp_path / "empty.html"
+    asked = ["report", opened["name"], "--html", str(file), "--url", server.url]
+    assert app.run(asked) == 0
+    assert offline(file).get_by_text("There are no estimates").is_visible()
+    before = file.read_bytes()
+    assert app.run(asked) == 2
+    assert f"cannot write {file}" in capsys.readouterr().err
+    assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["soup", "--method", "unmix"], "--method and --target belong to --html"),
+        (["current", "--html", "x.html", "--resume"], "neither --resume nor --ticket"),
+        (["ROUND", "--html", "x.html", "--method", "magic"], "--method magic is none"),
+        (["ROUND", "--html", "x.html", "--target", "pasta"], "no item of the round is called 'pasta'"),
+        (["nowhere", "--html", "x.html"], "no round is called 'nowhere'"),
+    ],
+)
+def test_what_makes_no_report_is_refused(
+    server: ServerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, options: list[str], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = server.open_round()["name"] if "ROUND" in options else ""
+    arguments = [name if word == "ROUND" else word for word in options]
+    assert app.run(["report", *arguments, "--url", server.url]) in (1, 2)
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "x.html").exists()

@@ -1,0 +1,66 @@
+"""Plans over HTTP: anyone may ask, and what is answered is what the mathematics says."""
+
+import json
+from time import thread_time
+
+import pytest
+from tests.conftest import ServerProcess
+from tests.server.conftest import ProblemOf
+
+from ldprecover.planning import MAX_TARGETS, Wish, plan
+from ldprecover.protocols import MAX_DOMAIN_SIZE, MAX_EPSILON, PROTOCOLS
+from ldprecover_client import Client
+
+
+def test_a_plan_is_that_of_the_library(server: ServerProcess) -> None:
+    found = plan(Wish(domain_size=102, epsilon=0.5, error=0.005, targets=4, gain=0.01))
+    answer = server.http.get("/plan?domain_size=102&epsilon=0.5&error=0.005&targets=4&gain=0.01")
+    assert answer.status_code == 200
+    assert answer.json() == json.loads(json.dumps(found.to_dict()))
+    with_curves = server.http.get("/plan?domain_size=102&epsilon=0.5&error=0.005&targets=4&gain=0.01&curves=true")
+    assert with_curves.json() == json.loads(json.dumps(found.to_dict(found.curves())))
+
+
+def test_the_client_asks_for_one(server: ServerProcess) -> None:
+    with Client(server.url) as client:
+        answer = client.plan(domain_size=20, users=1_000, error=0.05, protocol="ss", curves=True)
+    found = plan(Wish(domain_size=20, users=1_000, error=0.05), ["ss"])
+    assert answer == json.loads(json.dumps(found.to_dict(found.curves())))
+
+
+def test_what_no_protocol_can_have_is_an_answer_with_reasons(server: ServerProcess) -> None:
+    with Client(server.url) as client:
+        answer = client.plan(domain_size=20, users=1, error=1e-6)
+    assert {each["reason"] for each in answer["protocols"]} == {"no epsilon up to 10 is enough"}
+    assert len(answer["protocols"]) == len(PROTOCOLS)
+
+
+@pytest.mark.parametrize(
+    ("query", "slug"),
+    [
+        ("", "invalid-parameter"),
+        ("domain_size=10&users=10", "invalid-parameter"),
+        ("domain_size=10&users=10&epsilon=1&error=0.1", "invalid-parameter"),
+        ("domain_size=10&users=10&epsilon=1&beta=0.1&gain=0.1", "invalid-parameter"),
+        ("domain_size=10&users=10&epsilon=1&targets=10", "invalid-parameter"),
+        ("domain_size=10&users=10&epsilon=1&protocol=rap", "invalid-parameter"),
+        ("domain_size=1&users=10&epsilon=1", "invalid-request"),
+        ("domain_size=10&users=1e3&epsilon=1", "invalid-request"),
+        ("domain_size=10&users=10&epsilon=nan", "invalid-request"),
+        ("domain_size=10&users=10&epsilon=1&frequency=inf", "invalid-request"),
+        (f"domain_size={MAX_DOMAIN_SIZE + 1}&users=10&epsilon=1", "invalid-request"),
+        (f"domain_size=1000&users=10&epsilon=1&targets={MAX_TARGETS + 1}", "invalid-request"),
+    ],
+)
+def test_what_makes_no_plan_is_refused(server: ServerProcess, problem_of: ProblemOf, query: str, slug: str) -> None:
+    response = server.http.get(f"/plan?{query}")
+    assert response.status_code == 422
+    assert problem_of(response) == slug
+
+
+def test_the_dearest_plan_takes_a_fraction_of_a_second_of_the_process() -> None:
+    """What a stranger may ask most for: in CPU time, which other work does not lengthen."""
+    began = thread_time()
+    found = plan(Wish(domain_size=MAX_DOMAIN_SIZE, users=10**7, epsilon=MAX_EPSILON, targets=MAX_TARGETS))
+    found.curves()
+    assert thread_time() - began < 1
