@@ -3,7 +3,7 @@
     python docs/scripts/advice_table.py               counts alone, some minutes
     python docs/scripts/advice_table.py --reports     what reads reports too: Diffstats and FIAD, some minutes more
 
-A sentence that holds on one city at one epsilon is no advice. A world is as in docs/evaluation.md. Ratios are of means
+A sentence that holds on one city at one epsilon is no advice. A world is as in docs/measurements/evaluation.md. Ratios are of means
 over the trials, then geometric means over settings; the least and the most say where advice fails.
 """
 
@@ -227,7 +227,7 @@ def tables(crowds: Mapping[str, Crowd], trials: int, jobs: int, *, reports: bool
 
 
 def printed() -> Iterator[str]:
-    """Yield the tables of docs/evaluation.md in Markdown."""
+    """Yield the tables of docs/measurements/evaluation.md in Markdown."""
     return (table.markdown() for table in tables(crowds_of(WORLDS), TRIALS, 1, reports=False))
 
 

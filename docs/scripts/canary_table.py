@@ -1,4 +1,4 @@
-"""Measure what canaries give to un-mixing, and print the table of docs/unmixing.md.
+"""Measure what canaries give to un-mixing, and print the table of docs/explanation/unmixing.md.
 
     python docs/scripts/canary_table.py
 
@@ -113,7 +113,7 @@ def _row(cells: Sequence[Mapping[tuple[bool, bool], Sequence[Answer]]]) -> Itera
 
 
 def printed() -> Iterator[str]:
-    """Yield the table of docs/unmixing.md in Markdown."""
+    """Yield the table of docs/explanation/unmixing.md in Markdown."""
     yield table(WORLDS, None, TRIALS).markdown()
 
 

@@ -1,4 +1,4 @@
-"""Measure every recovery method under a few attacks, and print the tables of docs/recovery.md that compare them.
+"""Measure every recovery method under a few attacks, and print the tables of docs/explanation/recovery.md that compare them.
 
     python docs/scripts/methods_table.py --trials 5
 

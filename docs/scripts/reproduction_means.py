@@ -1,4 +1,4 @@
-"""The means of a run of `ldprecover reproduce`, and how docs/reproduction.md writes them."""
+"""The means of a run of `ldprecover reproduce`, and how docs/measurements/reproduction.md writes them."""
 
 import csv
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Print the tables of docs/reproduction.md from the means of a run, and keep the means they are made of.
+"""Print the tables of docs/measurements/reproduction.md from the means of a run, and keep the means they are made of.
 
     ldprecover reproduce all --out results
     python docs/scripts/reproduction_tables.py --keep results/summary.csv
@@ -161,7 +161,7 @@ def tables(means: Means) -> Iterator[str]:
 
 def main() -> None:
     """Print the tables; with --keep from a run, whose means are then kept."""
-    parser = argparse.ArgumentParser(description="Print the tables of docs/reproduction.md.")
+    parser = argparse.ArgumentParser(description="Print the tables of docs/measurements/reproduction.md.")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="summary.csv of a run of `ldprecover reproduce all`")
     keep = parser.parse_args().keep
     means = Means(keep or KEPT)

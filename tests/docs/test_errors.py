@@ -24,7 +24,7 @@ def test_every_problem_has_its_heading_with_the_servers_own_words() -> None:
     assert page.headings[1:] == sorted(problem.slug for problem in EVERY)
     for problem in EVERY:
         assert problem.slug in page.anchors
-        assert squeezed(section(problem)) in squeezed(page.text), f"docs/errors.md must say:\n{section(problem)}"
+        assert squeezed(section(problem)) in squeezed(page.text), f"docs/reference/errors.md must say:\n{section(problem)}"
 
 
 def test_the_servers_page_has_the_same_headings_and_words(server: ServerProcess) -> None:

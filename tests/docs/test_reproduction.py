@@ -1,4 +1,4 @@
-"""The numbers of docs/reproduction.md are those of the means that are kept beside it."""
+"""The numbers of docs/measurements/reproduction.md are those of the means that are kept beside it."""
 
 import csv
 import re
@@ -28,7 +28,7 @@ def test_the_page_has_the_tables_that_the_script_prints(tables: str) -> None:
     at = 0
     for table in tables.strip().split("\n\n"):
         at = page.find(table, at)
-        assert at >= 0, f"docs/reproduction.md must say:\n\n{table}"
+        assert at >= 0, f"docs/measurements/reproduction.md must say:\n\n{table}"
 
 
 def test_no_sentence_of_the_page_has_an_error_that_no_table_has(tables: str) -> None:
