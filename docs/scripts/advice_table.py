@@ -3,8 +3,8 @@
     python docs/scripts/advice_table.py               counts alone, some minutes
     python docs/scripts/advice_table.py --reports     what reads reports too: Diffstats and FIAD, some minutes more
 
-A sentence that holds on one city at one epsilon is no advice. A world is as in docs/measurements/evaluation.md. Ratios are of means
-over the trials, then geometric means over settings; the least and the most say where advice fails.
+A sentence that holds on one city at one epsilon is no advice. A world is as in docs/measurements/evaluation.md. Ratios
+are of means over the trials, then geometric means over settings; the least and the most say where advice fails.
 """
 
 import argparse

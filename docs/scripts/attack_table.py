@@ -1,4 +1,4 @@
-"""Measure what every attack gains and which alarm sees it, and print the tables of docs/explanation/attacks.md.
+"""Measure what every attack gains and which alarm sees it, and print the tables of docs/measurements/attacks.md.
 
     python docs/scripts/attack_table.py
 

@@ -1,4 +1,4 @@
-"""Measure what quarantine and canaries leave of every attack, and print the tables of docs/explanation/attacks.md.
+"""Measure what quarantine and canaries leave of every attack, and print the tables of docs/measurements/attacks.md.
 
     python docs/scripts/door_table.py
 

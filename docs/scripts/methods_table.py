@@ -1,4 +1,6 @@
-"""Measure every recovery method under a few attacks, and print the tables of docs/explanation/recovery.md that compare them.
+"""Measure every recovery method under a few attacks, and print the tables that compare them.
+
+They stand in docs/measurements/recovery.md and docs/explanation/recovery.md.
 
     python docs/scripts/methods_table.py --trials 5
 

@@ -1,4 +1,4 @@
-"""Measure what recovery makes of attacks, and print the tables of docs/explanation/recovery.md.
+"""Measure what recovery makes of attacks, and print the tables of docs/measurements/recovery.md.
 
     python docs/scripts/recovery_table.py --trials 10
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from ldprecover_experiments.paper import EXPERIMENTS
 from ldprecover_experiments.tables import Table
 
-KEPT = Path(__file__).parent.parent / "reproduction" / "summary.csv"
+KEPT = Path(__file__).parent.parent / "measurements" / "reproduction" / "summary.csv"
 ATTACKS = tuple((kind.attack, kind.model, kind.protocols) for kind in EXPERIMENTS["mse"].kinds)
 
 

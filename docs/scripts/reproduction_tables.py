@@ -3,7 +3,7 @@
     ldprecover reproduce all --out results
     python docs/scripts/reproduction_tables.py --keep results/summary.csv
 
-Without --keep the kept means, docs/reproduction/summary.csv, are read. Theory is computed from the
+Without --keep the kept means, docs/measurements/reproduction/summary.csv, are read. Theory is computed from the
 formulas; the paper's numbers are beside its experiments.
 """
 

@@ -25,24 +25,41 @@ import reference_tables
 import reproduction_tables
 from reproduction_means import KEPT, Means
 
-__all__ = ["PAGES", "rewritten"]
+__all__ = ["PAGES", "read", "rewritten"]
 
 DOCS = Path(__file__).parent.parent
 _TABLE = re.compile(r"^\|.*(?:\n\|.*)+", re.MULTILINE)
 _FIRST_WORDS = 5
 
-PAGES: dict[str, Callable[[], Iterable[str]]] = {
-    "attacks": lambda: chain(attack_table.tables(attack_table.DEFAULT), door_table.tables(door_table.DEFAULT)),
-    "evaluation": advice_table.printed,
-    "metrics": lambda: [reference_tables.metrics_table()],
-    "recovery": lambda: chain(
-        recovery_table.tables(recovery_table.DEFAULT), methods_table.tables(methods_table.DEFAULT)
+PAGES: dict[str, tuple[list[str], Callable[[], Iterable[str]]]] = {
+    "attacks": (
+        ["measurements/attacks.md"],
+        lambda: chain(attack_table.tables(attack_table.DEFAULT), door_table.tables(door_table.DEFAULT)),
     ),
-    "reproduction": lambda: reproduction_tables.tables(Means(KEPT)),
-    "settings": lambda: [reference_tables.settings_table()],
-    "unmixing": canary_table.printed,
+    "evaluation": (["measurements/evaluation.md"], advice_table.printed),
+    "metrics": (["reference/metrics.md"], lambda: [reference_tables.metrics_table()]),
+    "recovery": (
+        ["explanation/recovery.md", "measurements/recovery.md"],
+        lambda: chain(recovery_table.tables(recovery_table.DEFAULT), methods_table.tables(methods_table.DEFAULT)),
+    ),
+    "reproduction": (["measurements/reproduction.md"], lambda: reproduction_tables.tables(Means(KEPT))),
+    "settings": (["reference/settings.md"], lambda: [reference_tables.settings_table()]),
+    "unmixing": (["explanation/unmixing.md"], canary_table.printed),
 }
-"""Page to what is printed for it. Of tables with one header the first printed is the first on the page."""
+"""A name to its pages and what is printed for them. Of tables with one header the first printed is the first there."""
+
+_PAGE_BREAK = "\f"
+
+
+def read(name: str) -> str:
+    """Return the text of the pages of a name, one after the other."""
+    return _PAGE_BREAK.join((DOCS / page).read_text(encoding="utf-8") for page in PAGES[name][0])
+
+
+def write(name: str, text: str) -> None:
+    """Write the pages of a name, as `read` returned them."""
+    for page, part in zip(PAGES[name][0], text.split(_PAGE_BREAK), strict=True):
+        (DOCS / page).write_text(part, encoding="utf-8")
 
 
 def rewritten(text: str, printed: Iterable[str]) -> str:
@@ -83,14 +100,13 @@ def main() -> int:
         parser.error(f"no page has measured tables and is called {', '.join(sorted(unknown))}")
     differ = False
     for name in asked.pages or PAGES:
-        file = DOCS / f"{name}.md"
-        before = file.read_text(encoding="utf-8")
-        after = rewritten(before, PAGES[name]())
+        before = read(name)
+        after = rewritten(before, PAGES[name][1]())
         said = "as measured" if before == after else "differs" if asked.check else "written anew"
-        sys.stdout.write(f"docs/{name}.md: {said}\n")
+        sys.stdout.write(f"{name}: {said}\n")
         differ = differ or before != after
         if not asked.check:
-            file.write_text(after, encoding="utf-8")
+            write(name, after)
     return int(asked.check and differ)
 
 

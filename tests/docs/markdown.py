@@ -70,7 +70,7 @@ PAGES = [
     Page(ROOT / "README.md"),
     *(
         Page(path)
-        for folder in (".", "how-to", "explanation", "reference")
+        for folder in (".", "how-to", "explanation", "reference", "measurements")
         for path in sorted((ROOT / "docs" / folder).glob("*.md"))
         if path != COMMANDS
     ),

@@ -44,7 +44,7 @@ def test_grr_gains_more_where_the_domain_is_wide_for_its_budget(printed: dict[st
 
 
 def test_every_table_of_counts_has_its_place_on_the_page(printed: dict[str, Table]) -> None:
-    text = Page(ROOT / "docs" / "evaluation.md").text
+    text = Page(ROOT / "docs" / "measurements" / "evaluation.md").text
     of_counts = [table.markdown() for table in printed.values() if table.columns[:2] != ("method", "protocol")]
     assert len(of_counts) == 4
     assert rewritten(text, of_counts) != text

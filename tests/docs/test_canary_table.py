@@ -26,5 +26,5 @@ def test_the_table_has_a_number_where_one_is_due_and_its_place_on_the_page() -> 
     for row in table.rows:
         numbers = row[2:-2] if row[0] == "none" else row[2:]
         assert all(float(number) >= 0 for number in numbers)
-    text = Page(ROOT / "docs" / "unmixing.md").text
+    text = Page(ROOT / "docs" / "explanation" / "unmixing.md").text
     assert rewritten(text, [table.markdown()]) != text

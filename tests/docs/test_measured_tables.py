@@ -13,8 +13,7 @@ import methods_table
 import pytest
 import recovery_table
 from setting import rows_of
-from tables import rewritten
-from tests.docs.markdown import ROOT, Page
+from tables import read, rewritten
 
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import METHODS
@@ -23,16 +22,12 @@ from ldprecover_experiments.tables import Table
 FEW: dict[str, Any] = {"users": 3_000, "trials": 1}
 
 
-def text_of(page: str) -> str:
-    return Page(ROOT / "docs" / page).text
-
-
 def squeezed(text: str) -> str:
     return " ".join(text.split())
 
 
 def few(page: str) -> Iterator[str]:
-    if page == "attacks.md":
+    if page == "attacks":
         yield from attack_table.tables(replace(attack_table.DEFAULT, **FEW))
         yield from door_table.tables(replace(door_table.DEFAULT, **FEW))
     else:
@@ -40,10 +35,10 @@ def few(page: str) -> Iterator[str]:
         yield methods_table.table(replace(methods_table.DEFAULT, **FEW), "grr")
 
 
-@pytest.mark.parametrize("page", ["attacks.md", "recovery.md"])
+@pytest.mark.parametrize("page", ["attacks", "recovery"])
 def test_every_table_has_a_place_on_its_page_with_the_same_rows(page: str) -> None:
     """A few users report, so that the numbers are others; the places, headers and rows are the same."""
-    text, printed = text_of(page), list(few(page))
+    text, printed = read(page), list(few(page))
     new = rewritten(text, printed)
     assert new != text
     for table in printed:
@@ -63,19 +58,19 @@ def own(page: str, header: str) -> dict[str, str]:
 
 
 def test_the_choice_between_methods_follows_from_the_page_s_own_tables() -> None:
-    text = text_of("recovery.md")
-    tables = own(text[text.index("### Methods compared") :], "none |")
+    text = read("recovery")
+    tables = own(text[text.index("## Methods compared") :], "none |")
     assert squeezed(methods_table.choices(tables)) in squeezed(text)
 
 
 def test_the_choice_between_attacks_follows_from_the_page_s_own_tables() -> None:
-    text = text_of("attacks.md")
+    text = read("attacks")
     assert squeezed(attack_table.choices(own(text, "S |").values())) in squeezed(text)
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_the_page_names_every_method(name: str) -> None:
-    assert f"`{name.removesuffix('-unprojected')}`" in squeezed(text_of("recovery.md"))
+    assert f"`{name.removesuffix('-unprojected')}`" in squeezed(read("recovery"))
 
 
 PAGE = """# Page

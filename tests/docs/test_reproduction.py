@@ -11,7 +11,7 @@ from tests.docs.markdown import ROOT, Page
 from ldprecover_experiments.paper import EXPERIMENTS, cells_of
 from ldprecover_experiments.tables import COLUMNS
 
-KEPT = ROOT / "docs" / "reproduction" / "summary.csv"
+KEPT = ROOT / "docs" / "measurements" / "reproduction" / "summary.csv"
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def tables() -> str:
 
 def test_the_page_has_the_tables_that_the_script_prints(tables: str) -> None:
     """To the digit, and in its order. No chance in it: the means are a file."""
-    page = Page(ROOT / "docs" / "reproduction.md").text
+    page = Page(ROOT / "docs" / "measurements" / "reproduction.md").text
     at = 0
     for table in tables.strip().split("\n\n"):
         at = page.find(table, at)
@@ -33,14 +33,14 @@ def test_the_page_has_the_tables_that_the_script_prints(tables: str) -> None:
 
 def test_no_sentence_of_the_page_has_an_error_that_no_table_has(tables: str) -> None:
     """Errors are the numbers with an exponent. Two are bounds and roundings that the sentence itself explains."""
-    page = Page(ROOT / "docs" / "reproduction.md").text
+    page = Page(ROOT / "docs" / "measurements" / "reproduction.md").text
     numbers = set(re.findall(r"\d\.\d+e-?\d+", page))
     assert numbers - set(re.findall(r"\d\.\d+e-?\d+", tables)) == {"3.9e-4", "5.3e-4"}
 
 
 def test_the_page_says_how_many_cells_there_are() -> None:
     cells = cells_of(EXPERIMENTS, ["cities", "fire"], 10)
-    assert f"All of it is {len(cells):,} cells" in Page(ROOT / "docs" / "reproduction.md").text
+    assert f"All of it is {len(cells):,} cells" in Page(ROOT / "docs" / "measurements" / "reproduction.md").text
 
 
 def test_the_kept_means_are_of_a_whole_run() -> None:

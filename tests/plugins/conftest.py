@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.docs.markdown import ROOT, Page
 
-PAGE = Page(ROOT / "docs" / "plugins.md")
+PAGE = Page(ROOT / "docs" / "how-to" / "plugins.md")
 MODULES = ("my_protocol", "my_method", "my_attack")
 
 _OURS = os.environ.get("PYTHONPATH")  # before a test puts plugins there for a server

@@ -5,7 +5,7 @@ from functools import cache
 
 __all__ = ["PAGE", "SETTING", "Measured", "measured_of"]
 
-PAGE = "docs/explanation/recovery.md#methods-compared"
+PAGE = "docs/measurements/recovery.md#methods-compared"
 """Where these numbers are from, with all other methods and attacks."""
 
 SETTING = (

@@ -13,13 +13,13 @@ from typing import Any
 import httpx
 import pytest
 from tests.cli.demo.conftest import StartDemo, assert_nothing_is_left, processes_of, wait_for_line
-from tests.cli.demo.stages import unseen
 from tests.conftest import StartServer
 
 from ldprecover.protocols import PROTOCOLS, frequency_oracle
 from ldprecover.recovery import METHODS
 from ldprecover_experiments import Demo, DemoSettings, ExperimentError, local_server
 from ldprecover_experiments.comparison import ESTIMATES
+from ldprecover_experiments.demo import unseen
 
 
 def test_the_demo_prints_its_picture_and_leaves_nothing(start_demo: StartDemo, temporary: Path) -> None:

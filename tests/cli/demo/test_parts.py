@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.demo.stages import unseen
 from tests.conftest import ServerProcess, StartServer
 
 from ldprecover_experiments import Demo, DemoSettings
+from ldprecover_experiments.demo import unseen
 
 SMALL = ("--users", "3000", "--targets", "3", "--seed", "4")
 

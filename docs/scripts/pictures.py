@@ -1,0 +1,50 @@
+"""Take the pictures of the pages from a real poisoned round, by the system's Chromium.
+
+python docs/scripts/pictures.py
+"""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+from ldprecover_client import Client
+from ldprecover_experiments import Demo, DemoSettings
+from ldprecover_experiments.demo import unseen
+from ldprecover_experiments.local_server import local_server
+
+PICTURES = Path(__file__).parent.parent / "pictures"
+SIZE = {"width": 1280, "height": 1560}
+
+
+def main() -> None:
+    """Play the demo's round with OUE, and look at it, and at the planner."""
+    demo = Demo(DemoSettings(protocol="oue"))
+    with local_server() as server, sync_playwright() as driver:
+        demo.on(server.url, server.key, unseen, name="cities")
+        with Client(server.url, key=server.key) as client:
+            client.close_round("cities")
+        chromium = shutil.which("chromium") or sys.exit("Chromium is not installed")
+        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page(viewport=SIZE)
+        page.goto(f"{server.url}/#/rounds/cities?with=norm-sub,unmix&top=20")
+        page.get_by_role("heading", name="Frequencies").wait_for()
+        page.get_by_text("What it concludes").wait_for(timeout=120_000)
+        truth = dict(zip(demo.dataset.items, demo.population.frequencies.tolist(), strict=True))
+        page.set_input_files(
+            "input[type=file]",
+            {"name": "truth.json", "mimeType": "application/json", "buffer": json.dumps(truth).encode()},
+        )
+        page.get_by_role("region", name="Scores against the truth").wait_for()
+        page.evaluate("scrollTo(0, 0)")
+        page.screenshot(path=PICTURES / "round.png")
+        page.goto(f"{server.url}/#/plan")
+        page.locator("canvas").first.wait_for()
+        page.screenshot(path=PICTURES / "plan.png", full_page=True)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
