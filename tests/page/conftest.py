@@ -159,6 +159,16 @@ def expect(locator: "Locator") -> Any:
     return expect(locator)
 
 
+def overflow(page: "Page") -> int:
+    """Return by how many pixels a page is wider than its window, once charts have drawn themselves anew for it."""
+    wide: int = page.evaluate(
+        "async () => { const wide = () => document.documentElement.scrollWidth - innerWidth;"
+        " for (let frame = 0; frame < 200 && wide() > 0; frame++) await new Promise(requestAnimationFrame);"
+        " return wide(); }"
+    )
+    return wide
+
+
 def serious(page: "Page") -> list[str]:
     """Return what axe-core finds in a page that is serious or critical, a line for each element."""
     # By its source: a script element would be against the page's own policy.

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import ServerProcess
 from tests.experiments.drill.conftest import DRILL_TOKEN, RunningDrill, running_drill
-from tests.page.conftest import WIDTHS, Visitor, expect, serious
+from tests.page.conftest import WIDTHS, Visitor, expect, overflow, serious
 
 NewVisitor = Callable[..., Visitor]
 ADDRESS = f"#/drill?token={DRILL_TOKEN}"
@@ -64,8 +64,7 @@ def test_a_drill_is_run_from_its_form_to_its_score(
         shown.emulate_media(color_scheme=scheme)
         for name, width in WIDTHS.items():
             shown.set_viewport_size({"width": width, "height": 900})
-            overflow = shown.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-            assert overflow <= 0, f"the page is wider than {width}"
+            assert overflow(shown) <= 0, f"the page is wider than {width}"
             shown.screenshot(path=screenshots / f"drill-score-{name}-{scheme}.png", full_page=True)
         assert serious(shown) == []
     shown.reload()

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 from tests.conftest import ServerProcess
-from tests.page.conftest import WIDTHS, serious
+from tests.page.conftest import WIDTHS, overflow, serious
 
 from ldprecover import OUE
 from ldprecover.wire import pack
@@ -130,7 +130,7 @@ def test_it_is_usable_wide_and_narrow_in_light_and_dark(
         shown = offline(written, color_scheme=scheme, viewport={"width": width, "height": 900})
         shown.get_by_role("img", name="Frequencies").wait_for()
         assert serious(shown) == []
-        assert shown.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert overflow(shown) <= 0
         shown.screenshot(path=screenshots / f"report-{name}-{scheme}.png", full_page=True)
 
 
