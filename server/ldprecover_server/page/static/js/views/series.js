@@ -7,6 +7,7 @@ import { link, setQuery } from "../router.js";
 import { overTime, roundsOf } from "../series.js";
 
 const SECONDS = 15;
+const MAX_FOLLOWED = 5; // items
 
 export async function show({ main, path, query, signal }) {
   const [name] = path;
@@ -16,7 +17,8 @@ export async function show({ main, path, query, signal }) {
   const find = h("input", { list: "labels", name: "item", autocomplete: "off" });
   const names = h("datalist", { id: "labels" });
   const picked = h("ul", { class: "legend" });
-  let chosen = (query.get("items") ?? "").split(",").filter(Boolean).map(Number);
+  const asked = (query.get("items") ?? "").split(",").filter(Boolean).map(Number);
+  let chosen = [...new Set(asked)].filter((index) => Number.isInteger(index) && index >= 0).slice(-MAX_FOLLOWED);
   let rounds = [];
   let labels = [];
 
@@ -33,14 +35,14 @@ export async function show({ main, path, query, signal }) {
     showPicked();
     draw();
   };
-  const showPicked = () => fill(picked, chosen.map((index) => h("li", {}, h("button", { type: "button", class: "small", "aria-label": `Leave out ${labels[index]}`, onclick: () => choose(chosen.filter((each) => each !== index)) }, `${labels[index]} ✕`))));
+  const showPicked = () => fill(picked, chosen.filter((index) => index < labels.length).map((index) => h("li", {}, h("button", { type: "button", class: "small", "aria-label": `Leave out ${labels[index]}`, onclick: () => choose(chosen.filter((each) => each !== index)) }, `${labels[index]} ✕`))));
   const add = (event) => {
     event.preventDefault();
     const index = labels.indexOf(find.value);
     if (index < 0) return fill(said, notice("bad", `${find.value || "Nothing"} is no item of this series.`));
     fill(said);
     find.value = "";
-    if (!chosen.includes(index)) choose([...chosen.slice(-4), index]);
+    if (!chosen.includes(index)) choose([...chosen.slice(1 - MAX_FOLLOWED), index]);
   };
   fill(main, h("h1", {}, `Series ${name}`), said, list,
     h("form", { class: "controls", onsubmit: add }, field("Follow an item", find), names, h("button", { type: "submit" }, "Follow it"), picked), charts.root);
