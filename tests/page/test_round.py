@@ -273,6 +273,25 @@ def test_a_series_shows_the_sum_in_its_honest_band_and_the_items_that_are_follow
     page.get_by_role("button", name="Leave out Delhi").wait_for()
 
 
+def test_a_series_says_no_longer_what_has_passed(visitor: Visitor, server: ServerProcess) -> None:
+    opened = server.open_round("grr", items=CITIES, epsilon=3.0, series="passing")
+    look_again = "document.dispatchEvent(new Event('visibilitychange'))"
+    visitor.expects = {0}
+    visitor.context.route("**/rounds?**", lambda route: route.abort())
+    page = visitor.open("#/series/passing")
+    unreachable, empty = page.get_by_text("cannot be reached"), page.get_by_text("No round of this series has reports")
+    unreachable.wait_for()
+    visitor.context.unroute_all()
+    page.evaluate(look_again)
+    empty.wait_for()
+    assert unreachable.count() == 0
+    report(server, opened, 50)
+    page.evaluate(look_again)
+    page.get_by_text("1 round with reports").wait_for()
+
+    assert unreachable.count() + empty.count() == 0
+
+
 def test_a_round_that_is_read_with_a_key_is_shown_to_who_has_one(visitor: Visitor, server: ServerProcess) -> None:
     visitor.expects = {401}
     opened = server.open_round("grr", read_access="key")
