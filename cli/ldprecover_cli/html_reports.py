@@ -25,18 +25,27 @@ def write_report(
     """Write what a server knows of a round into a new HTML file. Raises UsageError, and what the client raises."""
     from ldprecover_cli.one_file import one_file
 
-    with connected(url, key, scope="analyst", round=round) as client:
-        found = _collected(client, round, methods or METHODS, targets)
     try:
-        with file.open("x", encoding="utf-8", newline="\n") as opened:
-            try:
-                opened.write(one_file("js/report.js", f"{found['round']['name']}: a report", found))
-            except BaseException:  # half a report would stand in the way of the next try
-                file.unlink()
-                raise
+        opened = file.open("x", encoding="utf-8", newline="\n")  # before recoveries, which may take minutes
     except OSError as error:
-        raise UsageError(f"cannot write {file}: {error.strerror}") from error
+        raise _unwritten(file, error) from error
+    try:
+        with opened, connected(url, key, scope="analyst", round=round) as client:
+            found = _collected(client, round, methods or METHODS, targets)
+            html = one_file("js/report.js", f"{found['round']['name']}: a report", found)
+            try:
+                opened.write(html)
+                opened.flush()
+            except OSError as error:
+                raise _unwritten(file, error) from error
+    except BaseException:  # half a report would stand in the way of the next try
+        file.unlink(missing_ok=True)
+        raise
     note(f"A report of round {found['round']['name']} is in {file}; any browser shows it.")
+
+
+def _unwritten(file: Path, error: OSError) -> UsageError:
+    return UsageError(f"cannot write {file}: {error.strerror}")
 
 
 def _collected(client: "Client", round: str, methods: Sequence[str], targets: Sequence[str]) -> dict[str, Any]:

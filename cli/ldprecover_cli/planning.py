@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ldprecover_cli import completion
+from ldprecover_cli.failures import UsageError
 from ldprecover_cli.options import Json
 from ldprecover_cli.output import console, plain, plain_table, print_json
 
@@ -72,6 +73,11 @@ def plan(
 
     Example: ldprecover plan --domain-size 102 --users 100000 --epsilon 1 --gain 0.01 --json
     """
+    four = {"--domain-size": domain_size, "--users": users, "--epsilon": epsilon, "--error": error}
+    missing = [option for option, value in four.items() if value is None]
+    if len(missing) != 1:
+        what = f"{', '.join(missing)} are missing" if missing else "all are given"
+        raise UsageError(f"give all but one of {', '.join(four)}: {what}")
     from ldprecover.planning import Wish
     from ldprecover.planning import plan as planned
 

@@ -83,6 +83,8 @@ def report(
     if html is not None:
         if resume or ticket is not None:
             raise UsageError("--html writes about a round, and reports nothing: it takes neither --resume nor --ticket")
+        if value is not None and round != "current":
+            raise UsageError("--html takes one round: name it as VALUE or with --round, not both")
         from ldprecover_cli.html_reports import write_report
 
         write_report(html, value or round, method or (), target or (), url, key)

@@ -62,14 +62,16 @@ def tickets_in(file: Path) -> tuple[str, ...]:
         raise UsageError(f"{file} must be a text file") from error
     seen: set[str] = set()
     for line, text in enumerate(lines, 1):
+        if not text and not any(lines[line:]):
+            break  # empty lines at the end, as editors leave them
         if not TICKET.fullmatch(text):
             raise UsageError(f"line {line} of {file} must be a ticket, as `ldprecover ticket mint` prints them")
         if text in seen:
             raise UsageError(f"line {line} of {file} is a ticket that an earlier line has: each admits one report")
         seen.add(text)
-    if not lines:
+    if not seen:
         raise UsageError(f"{file} holds no ticket")
-    return tuple(lines)
+    return tuple(lines[: len(seen)])
 
 
 def enough_tickets(tickets: tuple[str, ...] | None, users: int) -> None:

@@ -33,7 +33,9 @@ def watch(
     round: RoundArgument = "current",
     *,
     top: Annotated[int, typer.Option("--top", min=1, help="Show this many items, the most frequent first.")] = 10,
-    every: Annotated[float, typer.Option(min=0.2, help="Seconds between two looks.", metavar="SECONDS")] = 2.0,
+    every: Annotated[
+        float, typer.Option(min=0.2, max=3600, help="Seconds between two looks.", metavar="SECONDS")
+    ] = 2.0,
     url: Url = DEFAULT_URL,
     key: Key = None,
 ) -> None:
@@ -126,11 +128,9 @@ class _Follower:
         return max(0.0, (n - before) / (now - began)) if now > began else 0.0
 
     def _is_time_for_alarms(self, look: _Look) -> bool:
-        """Tell whether there are new reports and a while has passed, or the round has just been closed."""
+        """Tell whether there are reports that were not tested and a while has passed, or the round is just closed."""
         last = self._last
-        if last is None or look.alarms is None:
-            return True
-        is_over = look.round.state == "closed" != last.round.state
+        is_over = look.round.state == "closed" and (last is None or last.round.state != "closed")
         stale = look.round.n != self._alarmed_at
         return stale and (is_over or time.monotonic() - self._alarmed >= _PAUSE_BETWEEN_ALARMS)
 

@@ -45,6 +45,12 @@ class ArgumentError extends CallerError {
   static errorName = "ArgumentError";
 }
 
+/** Throw ArgumentError if there are options beside those known: a misspelt limit would be none. */
+function refuseOthers(others) {
+  const [name] = Object.keys(others);
+  if (name !== undefined) throw new ArgumentError(`there is no option ${name}`);
+}
+
 class UnknownItemError extends CallerError {
   static errorName = "UnknownItemError";
 }
@@ -135,7 +141,7 @@ class UnansweredError extends ClientError {
   }
 }
 
-return { ClientError, CallerError, ArgumentError, UnknownItemError, UnknownProtocolError, AccessError, AlreadyReportedError, LimitError, EpsilonTooHighError, EpsilonSpentError, SecondSeedError, LedgerError, RefusedError, ServerError, InvalidAnswerError, InconsistentRoundError, UnansweredError };
+return { ClientError, CallerError, ArgumentError, refuseOthers, UnknownItemError, UnknownProtocolError, AccessError, AlreadyReportedError, LimitError, EpsilonTooHighError, EpsilonSpentError, SecondSeedError, LedgerError, RefusedError, ServerError, InvalidAnswerError, InconsistentRoundError, UnansweredError };
 })();
 
 const ledgerModule = (() => {
@@ -155,7 +161,7 @@ const ledgerModule = (() => {
 //
 // Where seeds are given, the seed that the first ticket picks is written down before the value is
 // perturbed, and is the only one for that round.
-const { ArgumentError, ClientError, EpsilonSpentError, InconsistentRoundError, LedgerError, SecondSeedError } = errorsModule;
+const { ArgumentError, ClientError, EpsilonSpentError, InconsistentRoundError, LedgerError, SecondSeedError, refuseOthers } = errorsModule;
 
 const MAX_TOTAL_EPSILON = 4;
 
@@ -171,7 +177,8 @@ class Ledger {
    * `maxTotalEpsilon` limits the sum of epsilon over all rounds of the ledger; Infinity lifts it.
    * Throws ArgumentError.
    */
-  constructor(store, { maxTotalEpsilon = MAX_TOTAL_EPSILON } = {}) {
+  constructor(store, { maxTotalEpsilon = MAX_TOTAL_EPSILON, ...others } = {}) {
+    refuseOthers(others);
     if (![store?.get, store?.set, store?.lock].every((method) => typeof method === "function")) {
       throw new ArgumentError("a store must have get, set and lock");
     }
@@ -362,7 +369,7 @@ return { MAX_TOTAL_EPSILON, Ledger };
 const retriesModule = (() => {
 // When to send again, and when to give up: exponential back-off with full jitter, Retry-After
 // honoured.
-const { ArgumentError } = errorsModule;
+const { ArgumentError, refuseOthers } = errorsModule;
 
 const PERMANENT = new Set([501, 505]);
 
@@ -403,7 +410,9 @@ class Retries {
     sleep = (seconds) => new Promise((wake) => setTimeout(wake, 1000 * seconds)),
     clock = () => performance.now() / 1000,
     draw = Math.random,
+    ...others
   } = {}) {
+    refuseOthers(others);
     if (!(Number.isInteger(attempts) && attempts >= 1))
       throw new ArgumentError("attempts must be at least 1");
     for (const [name, seconds] of Object.entries({ base, longest, total })) {
@@ -1293,7 +1302,7 @@ return { browserStore, localStore, memoryStore, queue };
 const reporterModule = (() => {
 // One user's report of one value: perturbed once, written down, sent until it is answered.
 const { Calls, checkedTicket, serverUrl } = callsModule;
-const { AccessError, AlreadyReportedError, ArgumentError, EpsilonTooHighError, InconsistentRoundError, InvalidAnswerError, RefusedError, ServerError, UnansweredError, UnknownItemError } = errorsModule;
+const { AccessError, AlreadyReportedError, ArgumentError, EpsilonTooHighError, InconsistentRoundError, InvalidAnswerError, RefusedError, ServerError, UnansweredError, UnknownItemError, refuseOthers } = errorsModule;
 const { seedOfTicket } = hashingModule;
 const { Ledger } = ledgerModule;
 const { PROTOCOLS, roundNumber } = protocolsModule;
@@ -1335,7 +1344,10 @@ class Reporter {
       ticket = null,
       timeout = 30,
       retries = new Retries(),
+      fetch = (...request) => globalThis.fetch(...request),
+      ...others
     } = options;
+    refuseOthers(others);
     if (!(maxEpsilon > 0)) throw new ArgumentError("maxEpsilon must be above 0");
     if (!(timeout > 0)) throw new ArgumentError("timeout must be above 0");
     if (key !== null && !/^[!-~]([ -~]*[!-~])?$/.test(key)) {
@@ -1351,11 +1363,7 @@ class Reporter {
       ticket: ticket === null ? null : checkedTicket(ticket),
       key,
     };
-    this.#settings = {
-      timeout,
-      retries,
-      fetch: options.fetch ?? ((...request) => globalThis.fetch(...request)),
-    };
+    this.#settings = { timeout, retries, fetch };
   }
 
   /** The user's ledger. */

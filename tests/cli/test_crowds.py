@@ -226,7 +226,7 @@ def test_fewer_users_leave_the_last_tickets_unused(on_server: Any, server: Any, 
     tickets = minted(on_server, members, "some.txt", 30)
     at = ("--round", members["name"])
     assert on_server("simulate", *at, "--tickets", "some.txt", "--users", "19").code == 0
-    Path("rest.txt").write_text("\n".join(tickets[19:]))
+    Path("rest.txt").write_text("\n".join(tickets[19:]) + "\n\n")  # as editors leave it
     assert on_server("attack", "mga", "--target", "1", *at, "--tickets", "rest.txt", "--beta", "0.05").code == 0
     assert server.frequencies(members["id"])["n"] == 20
 
@@ -236,6 +236,8 @@ def test_fewer_users_leave_the_last_tickets_unused(on_server: Any, server: Any, 
     [
         ("{0}\n{1}\n", ("--users", "3"), "3 users need as many tickets, and there are 2"),
         ("{0}\nticket\n", (), "line 2 of t.txt must be a ticket"),
+        ("{0}\n\n{1}\n", (), "line 2 of t.txt must be a ticket"),
+        ("\n\n", (), "t.txt holds no ticket"),
         ("{0}\n{1}\n{0}\n", (), "line 3 of t.txt is a ticket that an earlier line has"),
         ("", (), "t.txt holds no ticket"),
         (None, (), "t.txt cannot be read"),

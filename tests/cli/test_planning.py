@@ -46,7 +46,9 @@ def test_gains_that_take_long_are_asked_for(run: Run) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--domain-size", "20"), "all but one of"),
+        ((), "give all but one of --domain-size, --users, --epsilon, --error: --domain-size, --users, --epsilon, "),
+        (("--domain-size", "20"), "give all but one of --domain-size, --users, --epsilon, --error: --users, --epsilon"),
+        (("--domain-size=2", "--users=9", "--epsilon=1", "--error=1"), "give all but one of"),
         (("--domain-size", "20", "--users", "0", "--epsilon", "1"), "--users must be an integer from 1"),
         (("--domain-size", "20", "--users", "9", "--error", "2"), "--error must be a number above 0"),
         (("--domain-size", "20", "--users", "9", "--epsilon", "1", "--protocol", "rap"), "--protocol must be one of"),

@@ -16,7 +16,8 @@ from tests.conftest import ServerProcess
 
 from ldprecover import GRR
 from ldprecover.wire import pack
-from ldprecover_cli.watching import whisker
+from ldprecover_cli.watching import _Follower, whisker
+from ldprecover_client import Client, RefusedError
 
 LABELS = ("red", "green", "blue\u202e")
 
@@ -136,6 +137,32 @@ def test_a_server_that_goes_away_is_waited_for(start_server: Any, watching: Any)
         server.start()
         fill(server, id, 1)
         watcher.until("open, 301 reports")
+
+
+def test_alarms_that_are_refused_are_not_asked_for_again_at_every_look(server: ServerProcess) -> None:
+    """They may read every report, of a server that has just said that it is busy."""
+    asked: list[str] = []
+
+    class Refused(Client):
+        def alarms(self, round: str = "current", **options: Any) -> dict[str, Any]:
+            asked.append(round)
+            raise RefusedError(503, "busy")
+
+    id = opened(server)
+    with Refused(server.url) as client:
+        looks = _Follower(client, id).looks(every=0.0)
+        assert [next(looks).round.n for _ in range(3)] == [300] * 3
+        assert asked == [id]
+        server.http.post(f"/rounds/{id}/close", headers=server.admin)
+        assert [look.round.state for look in looks] == ["closed"]
+    assert asked == [id, id], "once more at the end, whenever that is"
+
+
+@pytest.mark.parametrize("seconds", ["inf", "1e308", "nan", "0.1"])
+def test_no_look_is_put_off_for_ever(on_server: Run, seconds: str) -> None:
+    refused = on_server("watch", "--every", seconds)
+    assert refused.code == 2
+    assert "'--every'" in refused.err
 
 
 def test_a_whisker_is_drawn_to_scale() -> None:

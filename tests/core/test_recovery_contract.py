@@ -41,6 +41,7 @@ def _recovered(monkeypatch: pytest.MonkeyPatch, answer: Callable[[Recovery], Any
         ({"genuine": np.zeros(3)}, "genuine must be a numpy array"),
         ({"poisoned": None}, "poisoned must be a numpy array"),
         ({"eta": float("nan")}, "eta must be a finite number, not nan"),
+        ({"eta": 10**400}, "eta must be a finite number, not 1000"),
         ({"malicious_sum": "1"}, "malicious_sum must be a finite number, not '1'"),
         ({"targets": (4,)}, "targets must be a tuple of item indices from 0 to 3"),
         ({"notes": "a note"}, "notes must be a tuple of sentences"),

@@ -161,7 +161,11 @@ def test_nothing_in_the_data_ends_its_element() -> None:
 
 
 def test_a_report_needs_no_reports_and_overwrites_nothing(
-    server: ServerProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str], offline: Callable[..., Any]
+    server: ServerProcess,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    offline: Callable[..., Any],
+    poisoned: str,
 ) -> None:
     opened = server.open_round()
     file = tmp_path / "empty.html"
@@ -169,8 +173,10 @@ def test_a_report_needs_no_reports_and_overwrites_nothing(
     assert app.run(asked) == 0
     assert offline(file).get_by_text("There are no estimates").is_visible()
     before = file.read_bytes()
-    assert app.run(asked) == 2
-    assert f"cannot write {file}" in capsys.readouterr().err
+    capsys.readouterr()
+    assert app.run(["report", poisoned, *asked[2:]]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: cannot write {file}"), "it is said before anything is recovered"
     assert file.read_bytes() == before
 
 
@@ -181,6 +187,7 @@ def test_a_report_needs_no_reports_and_overwrites_nothing(
         (["current", "--html", "x.html", "--resume"], "neither --resume nor --ticket"),
         (["ROUND", "--html", "x.html", "--method", "magic"], "--method magic is none"),
         (["ROUND", "--html", "x.html", "--target", "pasta"], "no item of the round is called 'pasta'"),
+        (["soup", "--round", "salad", "--html", "x.html"], "as VALUE or with --round, not both"),
         (["nowhere", "--html", "x.html"], "no round is called 'nowhere'"),
     ],
 )

@@ -201,6 +201,48 @@ def test_a_label_full_of_html_is_text_and_csv_runs_nothing(
     assert len(picture) > 10_000
 
 
+def test_csv_of_the_page_runs_nothing_either_and_reads_back_as_the_truth(visitor: Visitor) -> None:
+    page = visitor.open()
+    labels = ["x;=1+1", "\uff1d1+1", "-->", "-1", "'-1", 'a "b"', "plain"]
+    written = page.evaluate(
+        """async (labels) => {
+          const { csv } = await import("/page/js/chart/csv.js");
+          const columns = [{ title: "label", value: (i) => labels[i] }, { title: "count", value: (i) => i + 1 }];
+          return csv(columns, labels.keys());
+        }""",
+        labels,
+    )
+    cells = ["x;=1+1", "'\uff1d1+1", "'-->", "'-1", "'-1", 'a ""b""', "plain"]
+    lines = [f'"{cell}",{i}\r\n' for i, cell in enumerate(cells, 1)]
+    assert written == '"label","count"\r\n' + "".join(lines)
+    del labels[4], lines[4]  # a label that is another's with an apostrophe keeps its own
+    read = page.evaluate(
+        """async ([text, labels]) => {
+          const { readTruth } = await import("/page/js/round/truth.js");
+          const { frequencies, unknown } = readTruth(text, labels);
+          return [Array.from(frequencies, (f) => Math.round(23 * f)), unknown];
+        }""",
+        ["".join(lines), labels],
+    )
+    assert read == [[1, 2, 3, 4, 6, 7], 0]
+
+
+@pytest.mark.parametrize("name", ["constructor", "__proto__"])
+def test_an_address_with_choices_that_are_none_shows_the_usual(
+    visitor: Visitor, attacked: dict[str, Any], name: str
+) -> None:
+    page = visitor.open(f"#/rounds/{attacked['name']}?sort={name}&with={name}&top={name}&eta=1e999")
+    assert len(table(page)) > 10
+    assert page.get_by_label("Sort by").input_value() == "frequency"
+    assert page.get_by_text("This page failed").count() == 0
+    page = visitor.open(f"#/plan?solve={name}&attacker={name}")
+    page.get_by_role("heading", name="Errors").or_(page.get_by_role("table")).first.wait_for()
+    assert page.get_by_label("Work out").input_value() == "error"
+    page = visitor.open("#/series/cities?items=-1,0.5,x,99999,1,1")
+    page.get_by_role("button", name="Leave out Delhi").wait_for()
+    assert page.get_by_role("button", name="Leave out").count() == 1
+
+
 def test_alarms_say_what_they_mean_and_suspects_become_targets(
     visitor: Visitor, server: ServerProcess, attacked: dict[str, Any]
 ) -> None:
@@ -229,6 +271,25 @@ def test_a_series_shows_the_sum_in_its_honest_band_and_the_items_that_are_follow
     assert "items=1" in page.url
     page.reload()
     page.get_by_role("button", name="Leave out Delhi").wait_for()
+
+
+def test_a_series_says_no_longer_what_has_passed(visitor: Visitor, server: ServerProcess) -> None:
+    opened = server.open_round("grr", items=CITIES, epsilon=3.0, series="passing")
+    look_again = "document.dispatchEvent(new Event('visibilitychange'))"
+    visitor.expects = {0}
+    visitor.context.route("**/rounds?**", lambda route: route.abort())
+    page = visitor.open("#/series/passing")
+    unreachable, empty = page.get_by_text("cannot be reached"), page.get_by_text("No round of this series has reports")
+    unreachable.wait_for()
+    visitor.context.unroute_all()
+    page.evaluate(look_again)
+    empty.wait_for()
+    assert unreachable.count() == 0
+    report(server, opened, 50)
+    page.evaluate(look_again)
+    page.get_by_text("1 round with reports").wait_for()
+
+    assert unreachable.count() + empty.count() == 0
 
 
 def test_a_round_that_is_read_with_a_key_is_shown_to_who_has_one(visitor: Visitor, server: ServerProcess) -> None:

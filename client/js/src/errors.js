@@ -40,6 +40,12 @@ export class ArgumentError extends CallerError {
   static errorName = "ArgumentError";
 }
 
+/** Throw ArgumentError if there are options beside those known: a misspelt limit would be none. */
+export function refuseOthers(others) {
+  const [name] = Object.keys(others);
+  if (name !== undefined) throw new ArgumentError(`there is no option ${name}`);
+}
+
 export class UnknownItemError extends CallerError {
   static errorName = "UnknownItemError";
 }

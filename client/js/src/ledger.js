@@ -21,6 +21,7 @@ import {
   InconsistentRoundError,
   LedgerError,
   SecondSeedError,
+  refuseOthers,
 } from "./errors.js";
 
 export const MAX_TOTAL_EPSILON = 4;
@@ -37,7 +38,8 @@ export class Ledger {
    * `maxTotalEpsilon` limits the sum of epsilon over all rounds of the ledger; Infinity lifts it.
    * Throws ArgumentError.
    */
-  constructor(store, { maxTotalEpsilon = MAX_TOTAL_EPSILON } = {}) {
+  constructor(store, { maxTotalEpsilon = MAX_TOTAL_EPSILON, ...others } = {}) {
+    refuseOthers(others);
     if (![store?.get, store?.set, store?.lock].every((method) => typeof method === "function")) {
       throw new ArgumentError("a store must have get, set and lock");
     }

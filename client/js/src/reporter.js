@@ -11,6 +11,7 @@ import {
   ServerError,
   UnansweredError,
   UnknownItemError,
+  refuseOthers,
 } from "./errors.js";
 import { seedOfTicket } from "./hashing.js";
 import { Ledger } from "./ledger.js";
@@ -53,7 +54,10 @@ export class Reporter {
       ticket = null,
       timeout = 30,
       retries = new Retries(),
+      fetch = (...request) => globalThis.fetch(...request),
+      ...others
     } = options;
+    refuseOthers(others);
     if (!(maxEpsilon > 0)) throw new ArgumentError("maxEpsilon must be above 0");
     if (!(timeout > 0)) throw new ArgumentError("timeout must be above 0");
     if (key !== null && !/^[!-~]([ -~]*[!-~])?$/.test(key)) {
@@ -69,11 +73,7 @@ export class Reporter {
       ticket: ticket === null ? null : checkedTicket(ticket),
       key,
     };
-    this.#settings = {
-      timeout,
-      retries,
-      fetch: options.fetch ?? ((...request) => globalThis.fetch(...request)),
-    };
+    this.#settings = { timeout, retries, fetch };
   }
 
   /** The user's ledger. */

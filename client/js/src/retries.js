@@ -1,6 +1,6 @@
 // When to send again, and when to give up: exponential back-off with full jitter, Retry-After
 // honoured.
-import { ArgumentError } from "./errors.js";
+import { ArgumentError, refuseOthers } from "./errors.js";
 
 const PERMANENT = new Set([501, 505]);
 
@@ -41,7 +41,9 @@ export class Retries {
     sleep = (seconds) => new Promise((wake) => setTimeout(wake, 1000 * seconds)),
     clock = () => performance.now() / 1000,
     draw = Math.random,
+    ...others
   } = {}) {
+    refuseOthers(others);
     if (!(Number.isInteger(attempts) && attempts >= 1))
       throw new ArgumentError("attempts must be at least 1");
     for (const [name, seconds] of Object.entries({ base, longest, total })) {

@@ -147,9 +147,9 @@ export class Collector {
   }
 
   /** Return a reporter that waits for nothing between its tries. */
-  reporter(options = {}) {
+  reporter({ url = this.url, ...options } = {}) {
     const retries = new Retries({ attempts: 3, base: 0, longest: 0 });
-    return new Reporter(options.url ?? this.url, "letters", {
+    return new Reporter(url, "letters", {
       ledger: new Ledger(memoryStore()),
       fetch: this.fetch,
       retries,

@@ -14,6 +14,7 @@ import {
   Ledger,
   RefusedError,
   Reporter,
+  Retries,
   SecondSeedError,
   UnansweredError,
   UnknownItemError,
@@ -342,8 +343,12 @@ test("what cannot be meant is refused when the reporter is made", () => {
     { key: " k" },
     { key: "" },
     { key: "é" },
+    { max_epsilon: 0.5 },
+    { maxTotalEpsilon: 1 },
   ]) {
     assert.throws(make("https://a.test", options), ArgumentError);
   }
+  assert.throws(() => new Ledger(memoryStore(), { maxEpsilon: 1 }), /there is no option maxEpsilon/);
+  assert.throws(() => new Retries({ tries: 1 }), /there is no option tries/);
   assert.throws(() => new Reporter("https://a.test"), /give a ledger/); // in Node, where no browser keeps one
 });

@@ -24,10 +24,10 @@ def setting_of(wish: Wish, protocol: str) -> tuple[FrequencyOracle, int]:
         assert d is not None
         assert epsilon is not None
         oracle = frequency_oracle(protocol, epsilon, d)
-        needed = math.ceil((wish.error_of(oracle, 1) / error) ** 2)
-        if needed > MAX_USERS:
+        ratio = wish.error_of(oracle, 1) / error
+        if ratio > math.sqrt(MAX_USERS):  # before it is squared, which may be beyond any float
             raise ParameterError(f"more than {MAX_USERS:g} users are needed")
-        return oracle, max(1, needed)
+        return oracle, max(1, math.ceil(ratio**2))
     if epsilon is None:
         assert d is not None
         return _least_epsilon(wish, protocol, d, users, error), users

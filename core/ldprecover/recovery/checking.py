@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from ldprecover._checks import real
 from ldprecover._origins import named
 from ldprecover.errors import ContractError, LDPRecoverError
 from ldprecover.recovery.base import Knowledge, Method, Recovery
@@ -47,7 +48,7 @@ def _wrong(recovery: object, method: Method, d: int) -> str | None:
             return f"{name} must be a numpy array of {d} finite numbers"
     for name in ("eta", "malicious_sum"):
         number = getattr(recovery, name)
-        if not isinstance(number, int | float | np.number) or not math.isfinite(number):
+        if not _finite_number(number):
             return f"{name} must be a finite number, not {number!r:.80}"
     targets = recovery.targets
     if not isinstance(targets, tuple) or not all(isinstance(v, int | np.integer) and 0 <= v < d for v in targets):
@@ -78,9 +79,14 @@ def _wrong_conclusions(said: object, d: int) -> str | None:
             return f"{name} of the conclusions must be a numpy array of {d} finite numbers, or None"
     for name in ("attack_probability", "beta", "beta_low", "beta_high", "history_weight"):
         number = getattr(said, name)
-        if number is not None and not (isinstance(number, int | float | np.number) and math.isfinite(number)):
+        if number is not None and not _finite_number(number):
             return f"{name} of the conclusions must be a finite number or None, not {number!r:.80}"
     return None
+
+
+def _finite_number(value: object) -> bool:
+    number = real(value)
+    return number is not None and math.isfinite(number)
 
 
 def _finite(vector: object, d: int) -> bool:

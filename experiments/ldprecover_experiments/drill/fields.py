@@ -48,9 +48,13 @@ class Fields:
     def number(self, name: str, default: float) -> float:
         """Return a finite number; its range is checked where it is used."""
         value = self._given.get(name, default)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        try:
+            number = math.nan if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
+        except OverflowError:  # an integer beyond any float
+            number = math.inf
+        if not math.isfinite(number):
             raise ParameterError(f"{name} must be a number, not {value!r:.40}")
-        return float(value)
+        return number
 
     def flag(self, name: str, default: bool) -> bool:
         """Return true or false."""

@@ -88,6 +88,7 @@ class Offer:
     def round(self, given: Any) -> Played:
         """Return the drill that a form asks for. Raises ParameterError where it cannot be played."""
         fields, default = Fields(given, _ROUND), self.defaults
+        fields.among("kind", "round", ("round", "map"))
         settings = DemoSettings(
             dataset=fields.among("dataset", self._default_dataset, self.datasets),
             protocol=fields.among("protocol", default.protocol, PROTOCOLS),

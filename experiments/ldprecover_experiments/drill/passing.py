@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import Any
 
 import httpx
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from ldprecover_experiments.drill.answers import HEADERS, problem
@@ -79,14 +80,15 @@ class Passing:
             await problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, too_large)(scope, receive, send)
             return
         except httpx.HTTPError as error:
-            reason = f"The server does not answer the drill: {type(error).__name__}."
-            await problem(HTTPStatus.BAD_GATEWAY, reason)(scope, receive, send)
+            await _no_answer(error)(scope, receive, send)
             return
         try:
             if is_page and answer.headers.get("content-type", "").startswith("text/html"):
                 await self._send_page(answer, scope["method"], send)
             else:
                 await _send_on(answer, send)
+        except httpx.HTTPError as error:  # of the page, of which nothing is sent yet
+            await _no_answer(error)(scope, receive, send)
         finally:
             await answer.aclose()
 
@@ -113,16 +115,23 @@ class Passing:
         await send({"type": "http.response.body", "body": b"" if method == "HEAD" else body})
 
 
+def _no_answer(error: httpx.HTTPError) -> Response:
+    return problem(HTTPStatus.BAD_GATEWAY, f"The server does not answer the drill: {type(error).__name__}.")
+
+
 async def _send_on(answer: httpx.Response, send: Send) -> None:
     headers = _headers(answer.headers.raw, _SAID_HERE)
     await send({"type": "http.response.start", "status": answer.status_code, "headers": headers})
     sent = 0
     # A body that breaks off, or is too long, breaks off here as well: the caller sees that it is not whole.
-    async for piece in answer.aiter_raw():
-        sent += len(piece)
-        if sent > MAX_ANSWER_BYTES:
-            raise RuntimeError("the server's answer is larger than what the drill passes through")
-        await send({"type": "http.response.body", "body": piece, "more_body": True})
+    try:
+        async for piece in answer.aiter_raw():
+            sent += len(piece)
+            if sent > MAX_ANSWER_BYTES:
+                raise RuntimeError("the server's answer is larger than what the drill passes through")
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+    except httpx.HTTPError:  # such as of a server that was ended
+        return
     await send({"type": "http.response.body", "body": b""})
 
 

@@ -37,7 +37,7 @@ class DrillServer:
             ws="none",
             log_config=None,
             access_log=False,
-            log_level="warning",
+            log_level="error",  # warnings are of what strangers send
             server_header=False,
             proxy_headers=False,
             timeout_graceful_shutdown=_STOP_SECONDS,

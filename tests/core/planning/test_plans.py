@@ -133,6 +133,12 @@ def test_those_that_cannot_have_it_come_last_and_say_why() -> None:
     assert able == sorted(able, reverse=True)
     assert 0 < sum(able) < len(able)
     assert {each.reason for each in found.rounds} == {None, "no epsilon up to 10 is enough"}
+
+
+@pytest.mark.parametrize("error", [1e-9, 1e-160, 5e-324])
+def test_an_error_that_takes_more_users_than_a_float_can_count_is_out_of_reach(error: float) -> None:
+    found = plan(Wish(domain_size=10, epsilon=1.0, error=error))
+    assert {each.reason for each in found.rounds} == {"more than 1e+12 users are needed"}
     nobody = plan(Wish(domain_size=1_000, users=1, error=1e-9))
     assert nobody.best is None
     assert {each.reason for each in nobody.rounds} == {"no epsilon up to 10 is enough"}

@@ -17,6 +17,23 @@ from ldprecover_experiments.drill.app import HEAD
 from ldprecover_experiments.drill.guard import HEADER
 
 
+class _Ending(BaseHTTPRequestHandler):
+    """Ends in the midst of each answer, as a server that is killed."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", "100")
+        self.end_headers()
+        self.wfile.write(b"<head>")
+        self.close_connection = True
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
 class _Echo(BaseHTTPRequestHandler):
     """Answers with what it was asked; `/slow` waits until the caller has gone."""
 
@@ -171,6 +188,24 @@ def test_a_server_that_does_not_answer_is_a_problem(start_drill: StartDrill) -> 
         port = nobody.server_port
     answer = start_drill(f"http://127.0.0.1:{port}").http.get("/rounds")
     assert (answer.status_code, answer.json()["title"]) == (502, "Bad Gateway")
+
+
+def test_an_answer_that_breaks_off_is_not_passed_for_a_whole_one(
+    start_drill: StartDrill, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Ending) as upstream:
+        thread = threading.Thread(target=upstream.serve_forever)
+        thread.start()
+        drill = start_drill(f"http://127.0.0.1:{upstream.server_port}")
+        assert drill.http.get("/").status_code == 502
+        connection = http.client.HTTPConnection(urlsplit(drill.url).netloc)
+        connection.request("GET", "/rounds")
+        with pytest.raises(http.client.IncompleteRead):
+            connection.getresponse().read()
+        connection.close()
+        upstream.shutdown()
+        thread.join()
+    assert not [record.message for record in caplog.records if record.exc_info], "it is no fault of the drill's"
 
 
 def test_the_page_is_the_servers_own_with_the_drill_in_its_head(drill: RunningDrill, server: ServerProcess) -> None:

@@ -1,7 +1,7 @@
 // The score of a drill: errors before and after, by method, the estimates themselves, and what it all means.
 
 import { SERIES } from "/page/js/chart/colours.js";
-import { download } from "/page/js/chart/csv.js";
+import { downloadCsv } from "/page/js/chart/csv.js";
 import { dots } from "/page/js/chart/dots.js";
 import { frame } from "/page/js/chart/frame.js";
 import { fill, h } from "/page/js/dom.js";
@@ -89,7 +89,6 @@ function notes(rows) {
 }
 
 function keepTruth(items, truth, round) {
-  const cell = (text) => `"${text.replaceAll('"', '""')}"`;
-  const lines = items.map((item, i) => `${cell(item)},${truth[i]}\r\n`);
-  download(`truth-${round}.csv`, new Blob(["label,frequency\r\n", ...lines], { type: "text/csv;charset=utf-8" }));
+  const columns = [{ title: "label", value: (i) => items[i] }, { title: "frequency", value: (i) => truth[i] }];
+  downloadCsv(`truth-${round}`, columns, items.keys());
 }

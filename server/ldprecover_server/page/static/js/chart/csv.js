@@ -1,11 +1,18 @@
 // Files made in the browser, for the viewer to keep.
 
-/** Texts that a spreadsheet would run are led by an apostrophe; numbers stay numbers. */
+// What a text begins with that spreadsheets run as a formula, the wide forms among it, as in the server's own CSV.
+const RUN = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
+
+/** A text that a spreadsheet does not run: one that it would is led by an apostrophe. */
+export function guarded(text) {
+  return RUN.test(text) ? `'${text}` : text;
+}
+
+/** Texts are quoted, as a program that takes semicolons for commas would split them; numbers stay numbers. */
 function cell(value) {
   if (value === null || value === undefined) return "";
   if (typeof value === "number" || typeof value === "boolean") return String(value);
-  const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  return `"${guarded(String(value)).replaceAll('"', '""')}"`;
 }
 
 /** CSV of columns `{title, value(row)}` and rows. */

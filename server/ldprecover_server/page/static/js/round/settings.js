@@ -25,7 +25,7 @@ export function read(query, domainSize) {
     targets: new Set(indices.filter((index) => Number.isInteger(index) && index >= 0 && index < domainSize)),
     model: given("model"),
     clean: new Set(given("clean").split(",").filter(Boolean)),
-    sort: given("sort") in SORTS ? given("sort") : "frequency",
+    sort: Object.hasOwn(SORTS, given("sort")) ? given("sort") : "frequency",
     top: TOPS.includes(given("top")) ? given("top") : "50",
     find: given("find"),
   };

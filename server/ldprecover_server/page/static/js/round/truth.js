@@ -1,5 +1,6 @@
 // The truth, when the viewer has it: a file that is read here and goes nowhere.
 
+import { guarded } from "../chart/csv.js";
 import { field, fill, h, notice } from "../dom.js";
 import { count, frequency, number, plural } from "../format.js";
 
@@ -10,7 +11,9 @@ import { count, frequency, number, plural } from "../format.js";
  */
 export function readTruth(text, labels) {
   const pairs = /^\s*[[{]/.test(text) ? fromJson(JSON.parse(text)) : fromCsv(text);
-  const indices = new Map(labels.map((label, index) => [label, index]));
+  // A label that a spreadsheet would run is found as it stands in our own CSV too, unless another is called so.
+  const indices = new Map(labels.map((label, index) => [guarded(label), index]));
+  labels.forEach((label, index) => indices.set(label, index));
   const truth = new Float64Array(labels.length);
   let unknown = 0;
   let sum = 0;

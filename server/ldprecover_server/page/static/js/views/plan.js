@@ -110,6 +110,6 @@ export async function show({ main, query, signal }) {
 }
 
 function select(name, options, chosen) {
-  const value = chosen in options ? chosen : Object.keys(options)[0];
+  const value = Object.hasOwn(options, chosen) ? chosen : Object.keys(options)[0];
   return h("select", { name, value }, Object.entries(options).map(([each, text]) => h("option", { value: each }, text)));
 }
