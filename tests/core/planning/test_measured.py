@@ -19,7 +19,7 @@ def printed() -> dict[tuple[str, str, str], str]:
     path, _, anchor = PAGE.partition("#")
     page = Page(ROOT / path)
     assert anchor in page.anchors
-    text = page.text.partition("\n### Methods compared\n")[2].partition("\n### ")[0]
+    text = page.text.partition("\n## Methods compared\n")[2].partition("\n## ")[0]
     cells: dict[tuple[str, str, str], str] = {}
     protocol, columns = "", list[str]()
     for line in text.splitlines():
