@@ -144,8 +144,8 @@ def test_alarms_that_are_refused_are_not_asked_for_again_at_every_look(server: S
     asked: list[str] = []
 
     class Refused(Client):
-        def alarms(self, round: str = "current", **options: Any) -> dict[str, Any]:
-            asked.append(round)
+        def alarms(self, reference: str, *, rate: float = 1e-3) -> dict[str, Any]:
+            asked.append(reference)
             raise RefusedError(503, "busy")
 
     id = opened(server)
