@@ -3,7 +3,7 @@
 import csv
 from pathlib import Path
 
-from tests.page.conftest import Visitor
+from tests.page.conftest import Visitor, expect
 
 from ldprecover.planning import Wish, plan
 from ldprecover.protocols import PROTOCOLS
@@ -62,3 +62,14 @@ def test_the_numbers_of_a_chart_can_be_kept(visitor: Visitor) -> None:
     with shown.expect_download() as kept:
         shown.get_by_role("button", name="PNG: Error over epsilon").click()
     assert Path(kept.value.path()).read_bytes().startswith(b"\x89PNG")
+
+
+def test_no_old_plan_stands_under_values_that_are_refused(visitor: Visitor) -> None:
+    shown = visitor.open("#/plan")
+    found = shown.get_by_role("heading", name="Protocols, the one to take first")
+    found.wait_for()
+    shown.locator("[name=epsilon]").fill("11")
+    shown.get_by_text("Epsilon: ").wait_for()
+    expect(found).to_be_hidden()
+    shown.locator("[name=epsilon]").fill("2")
+    expect(found).to_be_visible()

@@ -67,6 +67,12 @@ export async function show({ main, query, signal }) {
     inputs.targets.max = String(Math.max(1, Math.min(100, d - 1)));
   }
 
+  // A plan that is not of these values is none: it would be read as one.
+  function refuse(text) {
+    out.hidden = true;
+    fill(said, notice("bad", text));
+  }
+
   let asked = null; // aborts the question before
   async function ask() {
     arrange();
@@ -75,7 +81,7 @@ export async function show({ main, query, signal }) {
     const wrong = names.find((name) => inputs[name].value === "" || !inputs[name].checkValidity());
     asked?.abort();
     if (wrong) {
-      fill(said, notice("bad", `${ALL[wrong].label}: ${inputs[wrong].validationMessage || "a number is needed."}`));
+      refuse(`${ALL[wrong].label}: ${inputs[wrong].validationMessage || "a number is needed."}`);
       return;
     }
     asked = new AbortController();
@@ -83,9 +89,10 @@ export async function show({ main, query, signal }) {
     try {
       const answer = await get("plan", { query: { ...wish, curves: true }, signal: AbortSignal.any([asked.signal, signal]) });
       fill(said);
+      out.hidden = false;
       shown(answer);
     } catch (error) {
-      if (!isAbort(error)) fill(said, notice("bad", sentenceOf(error)));
+      if (!isAbort(error)) refuse(sentenceOf(error));
     }
   }
 
