@@ -3,7 +3,7 @@
 # make install   everything that tests, checks and `ldprecover reproduce` need as well
 # make test      the tests; with STRANGERS=all every attack of strangers, an hour of them
 # make check     format, lint, types, security
-# make docs      the documentation as a site, in docs/_build; a broken link or a notebook that fails is an error
+# make docs      the documentation as a site, in docs/_build/html; a broken link or a notebook that fails is an error
 # make coverage  the tests, and which lines of the packages they run; no fewer than COVERAGE percent
 # make pythons   the fast tests on every Python that is supported and installed
 # make fuzz      the properties of the tests on new inputs, for FUZZ_SECONDS (600)
@@ -67,7 +67,7 @@ check: install
 
 # Without a network as well, and what is built needs none either.
 docs: install
-	$(BIN)/python -m sphinx -q --fail-on-warning --keep-going --builder html docs docs/_build
+	$(BIN)/python -m sphinx -q --fail-on-warning --keep-going --builder html docs docs/_build/html
 
 COVERAGE ?= 90
 
