@@ -2,7 +2,7 @@
 # make ldprecover  the command, in .venv; `make demo` does so first
 # make install   everything that tests, checks and `ldprecover reproduce` need as well
 # make test      the tests; with STRANGERS=all every attack of strangers, an hour of them
-# make check     format, lint, types, security
+# make check     format, lint, types, security, and the documentation as `make docs` makes it
 # make docs      the documentation as a site, in docs/_build/html; a broken link or a notebook that fails is an error
 # make coverage  the tests, and which lines of the packages they run; no fewer than COVERAGE percent
 # make pythons   the fast tests on every Python that is supported and installed
@@ -122,4 +122,4 @@ lock:
 	$(PART) --extra cli --extra postgres --extra fast --output-file deploy/image-fast.lock pyproject.toml
 
 clean:
-	rm -rf $(VENV) $(VENV)-* .coverage build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/_build
+	rm -rf $(VENV) $(VENV)-* .coverage build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/_build docs/_build docs/reference/commands.md
