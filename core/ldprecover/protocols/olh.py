@@ -16,7 +16,6 @@ from ldprecover.laws import binomial_law, draw_support_sizes
 from ldprecover.protocols.base import FrequencyOracle
 from ldprecover.protocols.crafting import DEFAULT_SEARCH, Aim, Search
 from ldprecover.protocols.parts import Column, ReportForms, Traits
-from ldprecover.protocols.randomiser import tiles
 from ldprecover.protocols.seed_law import exhaustive_hits, hits_near, most_hits_law, sized_law
 from ldprecover.protocols.seed_search import SEEDS, fullest_buckets, sampled_seeds, scanned_seeds, seeds_near
 from ldprecover.protocols.size_search import sized_bucket, sized_seeds
@@ -133,16 +132,11 @@ class OLH(FrequencyOracle):
         return self.summarise_with_sizes(reports)[1]
 
     def supports(self, reports: Reports) -> BoolArray:
-        items = np.arange(self.domain_size, dtype=np.uint32)
-        hit: BoolArray = self.buckets(reports["seed"][:, None], items) == reports["bucket"][:, None]
-        return hit
+        return self.supported(reports, np.arange(self.domain_size))
 
     def supported(self, reports: Reports, items: Int64Array) -> BoolArray:
-        hit = np.empty((len(reports), len(items)), np.bool_)
-        for rows in tiles(hit.shape):
-            part = reports[rows]
-            np.equal(self.buckets(part["seed"][:, None], items), part["bucket"][:, None], out=hit[rows])
-        return hit
+        wanted = np.asarray(items).astype(np.uint32)
+        return kernels.olh_supported(reports["seed"], reports["bucket"], wanted, self.hash_range).T
 
     def seeds(self, reports: Reports) -> UInt32Array:
         seeds: UInt32Array = reports["seed"]
