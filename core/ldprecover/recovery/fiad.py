@@ -128,8 +128,9 @@ def _recover(knowledge: Knowledge) -> Recovery:
         note = f"{looked}: none is supported by more reports than honest ones would."
     else:
         involved = np.unique(np.concatenate([group.involved for group in found]))
+        abnormal = sum(group.masks.size for group in found)
         note = (
-            f"{looked}: {sum(group.masks.size for group in found)} are abnormal, of {indices_named(involved.tolist())}. "
+            f"{looked}: {abnormal} are abnormal, of {indices_named(involved.tolist())}. "
             "Reports that support one of them are taken as malicious."
         )
     return drop(METHOD.name, knowledge, partial(_hold_abnormal, found=tuple(found)), [note])
