@@ -2,7 +2,8 @@
 
 Both give the same counts to the bit; drawing is numpy's alone. The environment variable
 LDPRECOVER_KERNELS, read once, chooses `numpy` or `numba`; without it numba counts where it can be
-imported. numba itself is imported at the first count, or by `warm_up`.
+imported. numba itself is imported at the first count, or by `warm_up`. With `late` numpy counts until
+`hasten` is called, which is for processes that may never count much.
 
 Counting takes reports that passed their oracle's `check`, in arrays that may be strided, unaligned
 or read-only. It uses one thread, holds no state between calls, and may run in several threads.
@@ -10,6 +11,7 @@ or read-only. It uses one thread, holds no state between calls, and may run in s
 
 import os
 from functools import cache
+from threading import Event
 from typing import Protocol
 
 import numpy as np
@@ -23,6 +25,7 @@ from ldprecover.types import BoolArray, FloatArray, Int64Array, UInt8Array, UInt
 __all__ = [
     "backend",
     "grr_counts",
+    "hasten",
     "joint_counts",
     "olh_buckets",
     "olh_counts",
@@ -141,6 +144,21 @@ def warm_up() -> None:
     _counting()
 
 
+def hasten() -> bool:
+    """Count with numba from here on if LDPRECOVER_KERNELS is `late`, and tell whether that is new.
+
+    Without numba, numpy goes on.
+    """
+    if _hastened.is_set() or os.environ.get(VARIABLE) != "late":
+        return False
+    _hastened.set()
+    _counting.cache_clear()
+    return _counting() is not numpy_
+
+
+_hastened = Event()
+
+
 class _Counting(Protocol):
     """What the modules numpy_ and numba_ both offer."""
 
@@ -160,14 +178,14 @@ class _Counting(Protocol):
 @cache
 def _counting() -> _Counting:
     wanted = os.environ.get(VARIABLE, "")
-    if wanted not in ("", "numpy", "numba"):
+    if wanted not in ("", "late", "numpy", "numba"):
         raise ParameterError(f"{VARIABLE} must be numpy or numba, not {wanted!r}")
-    if wanted == "numpy":
+    if wanted == "numpy" or (wanted == "late" and not _hastened.is_set()):
         return numpy_
     try:
         from ldprecover.kernels import numba_
     except ImportError as error:
-        if not wanted:
+        if wanted != "numba":
             return numpy_
         raise ParameterError(
             f"{VARIABLE} is numba, which cannot be imported ({error}): install ldprecover[fast]"
