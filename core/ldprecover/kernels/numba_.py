@@ -123,10 +123,13 @@ def oue_counts(rows: UInt8Array, d: int) -> Int64Array:
     if lines < 8:
         return numpy_.oue_counts(rows, d)
     words = np.ascontiguousarray(rows[: lines * group]).reshape(-1).view(np.uint64)
-    counts = np.zeros(8 * group * row_bytes, dtype=np.int64)
+    # Of a row, not of a line: a server has blocks of a megabyte mapped anew each time.
+    counts = np.zeros(8 * row_bytes, dtype=np.int64)
     _oue(words, lines, counts)
-    whole: Int64Array = counts.reshape(group, 8 * row_bytes).sum(axis=0)[:d]
-    return whole + numpy_.oue_counts(rows[lines * group :], d)
+    counts = counts[:d]
+    if lines * group < n:
+        counts += numpy_.oue_counts(rows[lines * group :], d)
+    return counts
 
 
 def walsh_hadamard(values: Int64Array) -> Int64Array:
@@ -320,9 +323,21 @@ def _add_bits(words, weight, counts):  # type: ignore[no-untyped-def]
             counts[64 * j + bit] += int64((words[j] >> uint64(bit)) & uint64(1)) * weight
 
 
+@numba.njit
+def _fold(column_counts, first, counts):  # type: ignore[no-untyped-def]
+    """Add the counts of bits of a line of rows, from the bit `first` on, to those of a row's bits."""
+    done, at = 0, first % len(counts)
+    while done < len(column_counts):
+        size = min(len(column_counts) - done, len(counts) - at)
+        added, to = column_counts[done : done + size], counts[at : at + size]
+        for i in range(size):
+            to[i] += added[i]
+        done, at = done + size, 0
+
+
 @_compiled(_input(uint64, 1, "C"), int64, int64[::1])
 def _oue(words, lines, counts):  # type: ignore[no-untyped-def]
-    """Add the bits of `lines` lines of equal length, in carry-save form (Hacker's Delight, 5-1).
+    """Add the bits of `lines` lines of whole rows to the counts of a row's, in carry-save form (Hacker's Delight, 5-1).
 
     A binary counter of full adders: after planes 0 to 2 (weights 1, 2, 4) and the carries come,
     for each weight 8, 16, ..., a plane and one line that waits while that bit of the number of
@@ -334,6 +349,7 @@ def _oue(words, lines, counts):  # type: ignore[no-untyped-def]
     while eights >> depth:
         depth += 1
     planes = np.empty((4 + 2 * depth) * _COLUMNS, dtype=np.uint64)
+    bit_counts = np.empty(64 * min(_COLUMNS, length), dtype=np.int64)
     for first in range(0, length, _COLUMNS):
         columns = min(_COLUMNS, length - first)
         planes[:] = uint64(0)
@@ -346,7 +362,8 @@ def _oue(words, lines, counts):  # type: ignore[no-untyped-def]
                 rest >>= 1
             for j in range(columns):
                 planes[uintp(at + _COLUMNS + j)] = planes[uintp(3 * _COLUMNS + j)]
-        column_counts = counts[64 * first : 64 * (first + columns)]
+        column_counts = bit_counts[: 64 * columns]
+        column_counts[:] = 0
         for k in range(3):
             _add_bits(planes[k * _COLUMNS : k * _COLUMNS + columns], 1 << k, column_counts)
         for k in range(depth):
@@ -357,6 +374,7 @@ def _oue(words, lines, counts):  # type: ignore[no-untyped-def]
         for line in range(8 * eights, lines):
             at = line * length + first
             _add_bits(words[at : at + columns], 1, column_counts)
+        _fold(column_counts, 64 * first, counts)
 
 
 @_compiled(int64[::1])

@@ -15,7 +15,7 @@ from ldprecover import kernels, laws
 from ldprecover.errors import ParameterError
 from ldprecover.protocols.crafting import CraftedReports
 from ldprecover.tally import Tally
-from ldprecover.types import FloatArray, Int64Array, Reports
+from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
 
 __all__ = ["FrequencyOracle"]
 
@@ -60,6 +60,14 @@ class FrequencyOracle(CraftedReports):
         """Return how many reports support both of two items, (m, m) for m items: in the diagonal those of each."""
         lines = kernels.packed_lines(self.supported(reports, items).T)
         return kernels.joint_counts(lines, lines)
+
+    def subset_counts(self, reports: Reports, subsets: BoolArray) -> Int64Array:
+        """Return the support counts of several subsets of the reports, (s, d): row i of `subsets`, (s, n), tells whose.
+
+        Subsets may overlap.
+        """
+        counts = [self.support_counts(reports[chosen]) for chosen in subsets]
+        return np.array(counts, np.int64).reshape(len(subsets), self.domain_size)
 
     def tally_of_counts(self, counts: ArrayLike, n: int) -> Tally:
         """Return the tally of n reports from their support counts.

@@ -27,6 +27,7 @@ __all__ = ["MAX_HASH_RANGE", "OLH", "default_hash_range"]
 
 MAX_HASH_RANGE = 65_536
 
+_CELLS, _LEAST = 1 << 22, 1 << 10  # (report, item) tests held at once, and reports of these at the least
 _NEGLIGIBLE = 1e-12  # sizes less likely than this are left out of an expectation
 _REPORT = np.dtype([("seed", "<u4"), ("bucket", "<u2")])
 _pack_one = struct.Struct("<IH").pack
@@ -137,6 +138,17 @@ class OLH(FrequencyOracle):
     def supported(self, reports: Reports, items: Int64Array) -> BoolArray:
         wanted = np.asarray(items).astype(np.uint32)
         return kernels.olh_supported(reports["seed"], reports["bucket"], wanted, self.hash_range).T
+
+    def subset_counts(self, reports: Reports, subsets: BoolArray) -> Int64Array:
+        # Each report is hashed once, however many subsets it is in.
+        items = np.arange(self.domain_size)
+        counts = np.zeros((len(subsets), items.size), np.int64)
+        step = max(_LEAST, _CELLS // items.size)
+        for start in range(0, len(reports), step):
+            part = slice(start, start + step)
+            supported = kernels.packed_lines(self.supported(reports[part], items).T)
+            counts += kernels.joint_counts(kernels.packed_lines(subsets[:, part]), supported)
+        return counts
 
     def seeds(self, reports: Reports) -> UInt32Array:
         seeds: UInt32Array = reports["seed"]
