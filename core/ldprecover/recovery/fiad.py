@@ -185,7 +185,7 @@ METHOD = Method(
     uses=frozenset({"reports"}),
     recover=_recover,
     needs=frozenset({"reports"}),
-    cost="O(nd), two passes over the reports and two for each group of items found; memory O(d)",
+    cost="O(nd) at most, two passes over the reports and two for each group of items found; memory O(d)",
     options=(
         Option("rate", 0.01, 1e-12, 0.5, "Bound on the probability that honest reports make a set abnormal"),
         Option("least", 4, 2, _GROUP, "Items of the smallest sets looked at; fewer where fewer items are linked"),

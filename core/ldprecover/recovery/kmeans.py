@@ -21,7 +21,7 @@ _OPTIONS = (
 )
 _MAX_STEPS = 100
 
-_COST = "O(subsets * rate * nd), one pass over the reports; memory O(subsets * d)"
+_COST = "O(subsets * nd) bits and O(nd) hashes, one pass over the reports; memory O(subsets * d)"
 
 
 class _Clusters(NamedTuple):
