@@ -31,6 +31,7 @@ from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import ReportSource
 from ldprecover_server.analysis import child, frames
 from ldprecover_server.analysis.child import FETCHED
+from ldprecover_server.analysis.children import Prepare
 from ldprecover_server.analysis.process import environment
 from ldprecover_server.analysis.questions import AlarmsQuestion, unpack_alarms, unpack_recovery
 from ldprecover_server.errors import (
@@ -70,12 +71,15 @@ def test_a_child_has_numba_once_it_is_asked_of_many_reports_and_beside_the_memor
     few = Tally.of(oracle, reports)
     many = Tally(few.summary * 6_000, few.n * 6_000)  # 2^30 hashes; what is sent of them makes no difference
 
+    def detection(tally: Tally) -> Prepare:
+        question = recovery("detection-any", oracle=oracle, tally=tally, targets=(3,))
+        return lambda: (question, [reports.tobytes()])
+
     async def test() -> None:
         async with running_children(count=1, memory_bytes=1 << 25) as children:
             answers, loaded = [], []
             for tally in (few, many, few):
-                question = recovery("detection-any", oracle=oracle, tally=tally, targets=(3,))
-                answers.append(await children.run(lambda question=question: (question, [reports.tobytes()])))
+                answers.append(await children.run(detection(tally)))
                 loaded.append("llvmlite" in Path(f"/proc/{min(children.pids)}/maps").read_text())
         assert loaded == [False, True, True]
         assert len({unpack_recovery(answer).recovery.recovered.tobytes() for answer in answers}) == 1
