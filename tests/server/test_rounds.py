@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 import sqlalchemy as sa
-from tests.conftest import NewDatabase, ServerProcess
+from tests.conftest import PACKED, NewDatabase, ServerProcess
 from tests.server.conftest import ProblemOf, StartInProcess
 
 from ldprecover import FrequencyOracle, RoundParameters
@@ -498,3 +498,44 @@ def test_a_round_in_use_is_remembered_however_many_others_are_asked_for(
             assert known is not None
             assert known.id == busy
         assert [other for other in others if rounds.remembered(other) is not None] == others[-2:]
+
+
+def test_submissions_by_name_look_the_round_up_once(
+    start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = start_in_process()
+    id, find, asked = app.open_round(name="cities"), app.store.round, []
+
+    def counted(identifier: str) -> StoredRound:
+        asked.append(identifier)
+        return find(identifier)
+
+    monkeypatch.setattr(app.store, "round", counted)
+    answers = [app.post("/rounds/cities/reports", content=b"\1\0\0\0", headers=PACKED) for _ in range(5)]
+    assert [answer.json()["round"] for answer in answers] == [id] * 5
+    assert asked == []  # it was opened by this process
+
+
+@pytest.mark.parametrize("access", ["open", "ticket"])
+@pytest.mark.parametrize("protocol", ["grr", "oue"])
+def test_a_report_by_a_name_that_another_process_passed_on_is_asked_for_again(
+    start_in_process: StartInProcess, problem_of: ProblemOf, protocol: str, access: str
+) -> None:
+    """Whether the round that was deleted would have refused it or not, nothing of that is the sender's to hear."""
+    app = start_in_process()
+    report = {"content": {"grr": b"\1\0\0\0", "oue": b"\1"}[protocol], "headers": PACKED}
+    items = ("a", "b", "c", "d")
+    path = "/rounds/cities/reports"
+    app.open_round(name="cities", access=access)
+    app.post(path, content=b"\1\0\0\0", headers=PACKED)
+    app.store.delete_round("cities")  # as another process does, without a word to this one
+    assert problem_of(app.post(path, **report)) == "round-not-found"
+
+    app.open_round(name="cities", access=access)
+    app.store.delete_round("cities")
+    app.store.open_round("R2", "cities", RoundParameters(protocol, 1.0, items))
+    again = app.post(path, **report)
+    assert (again.status_code, problem_of(again), again.headers["retry-after"]) == (503, "round-replaced", "1")
+    assert app.post(path, **report).json() == {"round": "R2", "accepted": 1, "duplicate": False}
+    assert app.get("/rounds/cities").json()["n"] == 1
+    assert problem_of(app.post(path, content=b"\xff\xff", headers=PACKED)) == "invalid-report"

@@ -128,7 +128,7 @@ def test_every_error_a_caller_can_make_is_a_problem_with_its_own_type(
     trouble = {"forbidden", "invalid-ticket", "queue-full", "store-unavailable", "storage-full", "internal-error"}
     trouble |= {"database-gone", "busy", "analyses-busy", "analysis-timeout", "analysis-too-large", "analysis-failed"}
     elsewhere = {"job-not-found", "no-current-round", "invalid-http", "head-too-large", "body-timeout"}
-    elsewhere |= {"unsupported-transfer-encoding"}
+    elsewhere |= {"unsupported-transfer-encoding", "round-replaced"}
     settings = {"plugin-not-loaded", "cross-origin-refused", "rate-limited", "too-many-reports", "too-many-wrong-tries"}
     assert healthy == trouble | elsewhere | settings
 
