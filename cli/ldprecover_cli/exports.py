@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ldprecover_cli.failures import UsageError, check_items
+from ldprecover_cli.export_files import read_export, write_export
+from ldprecover_cli.failures import check_items
 from ldprecover_cli.options import (
     DEFAULT_URL,
     Eta,
@@ -51,24 +52,12 @@ def export(
     if output is None:
         print_json(answer)
         return
-    import json
-
-    try:
-        with output.open("x", encoding="utf-8") as file:
-            try:
-                json.dump(answer, file, ensure_ascii=False, allow_nan=False)
-                file.write("\n")
-                file.flush()
-            except BaseException:  # half an export would stand in the way of the next try
-                output.unlink()
-                raise
-    except OSError as error:
-        raise UsageError(f"cannot write {output}: {error.strerror}") from error
+    write_export(output, answer)
     note(f"{answer['n']:,} reports of round {answer['name']} are in {output}; `ldprecover recompute` reads it")
 
 
 def recompute(
-    file: Annotated[Path, typer.Argument(help="What `ldprecover export` wrote.", metavar="FILE")],
+    file: Annotated[Path, typer.Argument(help="What `ldprecover export` or `merge` wrote.", metavar="FILE")],
     *,
     target: Annotated[
         list[str] | None,
@@ -97,27 +86,16 @@ def recompute(
 
     Example: ldprecover recompute cities.json --method unmix --history may.json --history june.json
     """
-    exported = _read(file)
+    exported = read_export(file)
     how = {
         "method": method,
         "eta": eta_of(eta),
         "malicious_model": malicious_model,
         "support": support_of(support),
         "options": method_options(option),
-        "history": [_read(each) for each in history or []],
+        "history": [read_export(each) for each in history or []],
     }
     print_json(_columns(exported, target or [], how))
-
-
-def _read(file: Path) -> "RoundExport":
-    from ldprecover import ParameterError, RoundExport
-
-    try:
-        return RoundExport.from_json(file.read_bytes())
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror}") from error
-    except ParameterError as error:
-        raise UsageError(f"{file}: {error}") from error
 
 
 def _columns(exported: "RoundExport", target: list[str], how: dict[str, Any]) -> dict[str, Any]:
