@@ -1,5 +1,7 @@
 """A round as data in a folder, and the engines that read it: this process, others, or other machines."""
 
+from ldprecover_cluster.dataset import ReportDataset
 from ldprecover_cluster.errors import EngineError, ReportDatasetError
+from ldprecover_cluster.parts import ParquetPart
 
-__all__ = ["EngineError", "ReportDatasetError"]
+__all__ = ["EngineError", "ParquetPart", "ReportDataset", "ReportDatasetError"]

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from ldprecover.errors import ParameterError
 from ldprecover.estimates import Estimates
 from ldprecover.parameters import RoundParameters
+from ldprecover.parts import ReportPart, check_parts, digest_of_parts, parts_from, parts_to
 from ldprecover.protocols import own_parameters
 from ldprecover.quarantine import Quarantined
 from ldprecover.recovery import DEFAULT_ETA, Recovery, recover
@@ -48,8 +49,11 @@ class RoundExport:
     size, and for their seed, None where seeds are not judged yet. They are in no count; None for a
     round that sets none aside.
 
-    Raises ParameterError where the tally is over other items, or UTF-8 cannot write the id or the
-    name.
+    `reports` are the files of the report dataset that the export stands in; None for an export of
+    counts alone. They may have fewer reports than the tally, never more.
+
+    Raises ParameterError where the tally is over other items, UTF-8 cannot write the id or the
+    name, or the files do not fit the tally.
     """
 
     round: str
@@ -57,6 +61,7 @@ class RoundExport:
     parameters: RoundParameters
     tally: Tally
     quarantined: Quarantined | None = None
+    reports: tuple[ReportPart, ...] | None = None
 
     def __post_init__(self) -> None:
         if (self.quarantined is None) == self.parameters.quarantine:
@@ -67,6 +72,8 @@ class RoundExport:
             (self.round + self.name).encode()
         except UnicodeEncodeError:
             raise ParameterError("the round's id or name holds half a surrogate pair") from None
+        if self.reports is not None:
+            check_parts(self.reports, self.tally.n)
 
     @property
     def checksum(self) -> str:
@@ -74,7 +81,8 @@ class RoundExport:
 
         The parameters' digest in ASCII, n as u8, the counts as i8, then id and name, each as a u4
         length and its UTF-8 bytes; of a round that quarantines then the two numbers as u8, 2^64 - 1
-        for None; little-endian.
+        for None; of one with reports then "reports" in ASCII and the 32 bytes of `digest_of_parts`;
+        little-endian.
         """
         sha = hashlib.sha256(self.parameters.digest.encode("ascii"))
         sha.update(struct.pack("<Q", self.tally.n) + self.tally.to_bytes())
@@ -83,6 +91,8 @@ class RoundExport:
             sha.update(struct.pack("<I", len(utf8)) + utf8)
         if (aside := self.quarantined) is not None:
             sha.update(struct.pack("<QQ", aside.sizes, _UNKNOWN if aside.seeds is None else aside.seeds))
+        if self.reports is not None:
+            sha.update(b"reports" + digest_of_parts(self.reports))
         return sha.hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
@@ -101,6 +111,7 @@ class RoundExport:
             **({} if self.quarantined is None else {"quarantined": asdict(self.quarantined)}),
             "n": self.tally.n,
             "counts": self.tally.summary.tolist(),
+            **({} if self.reports is None else {"reports": parts_to(self.reports)}),
             "digest": parameters.digest,
             "checksum": self.checksum,
         }
@@ -126,7 +137,7 @@ class RoundExport:
         for field, value in own.items():
             if value is not None and type(value) is not int:
                 raise ParameterError(f"the export's {field} is of another type")
-        for field in given.keys() - _FIELDS.keys() - own.keys() - {"canaries", "quarantined"}:
+        for field in given.keys() - _FIELDS.keys() - own.keys() - {"canaries", "quarantined", "reports"}:
             raise ParameterError(f"the export has a field {field[:80]!r}, which no export has")
         if not all(type(count) is int and 0 <= count < 1 << 63 for count in given["counts"]):
             raise ParameterError("the export's counts must be integers from 0")
@@ -138,7 +149,8 @@ class RoundExport:
             given["protocol"], given["epsilon"], given["items"], own, canaries=canaries, quarantine=aside is not None
         )
         tally = Tally(np.array(given["counts"], dtype="<i8"), given["n"])
-        export = cls(given["round"], given["name"], parameters, tally, aside)
+        reports = parts_from(given["reports"]) if "reports" in given else None
+        export = cls(given["round"], given["name"], parameters, tally, aside, reports)
         if given != export.to_dict():
             raise ParameterError("the export is damaged or was changed: its checksum is another")
         return export
