@@ -3,5 +3,6 @@
 from ldprecover_cluster.dataset import ReportDataset
 from ldprecover_cluster.errors import EngineError, ReportDatasetError
 from ldprecover_cluster.parts import ParquetPart
+from ldprecover_cluster.writing import DatasetWriter, write_dataset
 
-__all__ = ["EngineError", "ParquetPart", "ReportDataset", "ReportDatasetError"]
+__all__ = ["DatasetWriter", "EngineError", "ParquetPart", "ReportDataset", "ReportDatasetError", "write_dataset"]

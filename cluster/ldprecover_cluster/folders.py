@@ -11,7 +11,7 @@ from typing import Any
 from ldprecover_cluster.errors import ReportDatasetError
 from ldprecover_cluster.extra import fsspec
 
-__all__ = ["Folder", "write_whole"]
+__all__ = ["Folder", "append", "make_folder", "synced", "translated", "write_whole"]
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -25,7 +25,7 @@ class Folder:
 
     def __init__(self, url: str | Path) -> None:
         self._core = fsspec()
-        with _translated(str(url)):
+        with translated(str(url)):
             self._files, self._path = self._core.url_to_fs(os.fspath(url))
         self._path = self._path.rstrip("/") or "/"
         self.url: str = self._files.unstrip_protocol(self._path)
@@ -42,13 +42,13 @@ class Folder:
 
     def read(self, name: str, most: int | None = None) -> bytes:
         """Return a file's bytes, the first `most` of them."""
-        with _translated(f"{self}/{name}"), self._files.open(self._of(name), "rb") as file:
+        with translated(f"{self}/{name}"), self._files.open(self._of(name), "rb") as file:
             data: bytes = file.read() if most is None else file.read(most)
             return data
 
     def write(self, name: str, data: Any) -> None:
         """Write a file, on disk and in its place when it returns."""
-        with _translated(f"{self}/{name}"):
+        with translated(f"{self}/{name}"):
             if (local := self.local) is not None:
                 write_whole(local / name, data)
                 return
@@ -57,13 +57,13 @@ class Folder:
 
     def exists(self, name: str = "") -> bool:
         """Tell whether a file or folder is there."""
-        with _translated(f"{self}/{name}"):
+        with translated(f"{self}/{name}"):
             self._files.invalidate_cache()
             return bool(self._files.exists(self._of(name)))
 
     def names(self) -> list[str]:
         """Return the names of what is in the folder, sorted; none where it is not there."""
-        with _translated(str(self)):
+        with translated(str(self)):
             self._files.invalidate_cache()
             with suppress(FileNotFoundError):
                 return sorted(
@@ -73,7 +73,7 @@ class Folder:
 
     def remove(self, name: str) -> None:
         """Delete a file, or a folder with all that is in it, if it is there."""
-        with _translated(f"{self}/{name}"), suppress(FileNotFoundError):
+        with translated(f"{self}/{name}"), suppress(FileNotFoundError):
             if (local := self.local) is not None and (local / name).is_dir():
                 shutil.rmtree(local / name)
                 return
@@ -99,7 +99,7 @@ def write_whole(path: Path, data: Any) -> None:
     except BaseException:
         half.unlink(missing_ok=True)
         raise
-    sync_folder(path.parent)
+    synced(path.parent)
 
 
 def make_folder(path: Path) -> None:
@@ -108,11 +108,19 @@ def make_folder(path: Path) -> None:
         return
     make_folder(path.parent)
     path.mkdir(mode=0o700, exist_ok=True)
-    sync_folder(path.parent)
+    synced(path.parent)
 
 
-def sync_folder(path: Path) -> None:
-    """See that the names in a folder are on disk."""
+def append(path: Path, data: Any) -> None:
+    """Write bytes at the end of a file of this machine, which is its owner's alone."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "wb", buffering=0) as file:
+        left = memoryview(data).cast("B")
+        while left:
+            left = left[file.write(left) :]
+
+
+def synced(path: Path) -> None:
+    """See that a file, or the names in a folder, are on disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -121,7 +129,7 @@ def sync_folder(path: Path) -> None:
 
 
 @contextmanager
-def _translated(where: str) -> Iterator[None]:
+def translated(where: str) -> Iterator[None]:
     """Raise what a file system raises as ReportDatasetError, in words."""
     try:
         yield
@@ -131,5 +139,5 @@ def _translated(where: str) -> Iterator[None]:
         if error.errno in _FULL:
             raise ReportDatasetError(f"the disk of {where} is full") from error
         raise ReportDatasetError(f"{where}: {error.strerror or error}") from error
-    except Exception as error:  # noqa: BLE001  file systems of others raise what they like
+    except Exception as error:  # file systems of others raise what they like
         raise ReportDatasetError(f"{where}: {type(error).__name__}: {error}") from error
