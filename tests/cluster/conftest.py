@@ -12,7 +12,7 @@ from ldprecover.types import Reports
 D = 11
 
 
-@pytest.fixture(scope="session", params=list(PROTOCOLS))
+@pytest.fixture(scope="module", params=list(PROTOCOLS))
 def parameters(request: pytest.FixtureRequest) -> RoundParameters:
     """A round of each protocol in turn, over a domain that leaves padding bits."""
     return RoundParameters(request.param, 1.0, tuple(map(str, range(D))))
