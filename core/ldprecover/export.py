@@ -3,7 +3,7 @@
 import hashlib
 import json
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from ldprecover.parameters import RoundParameters
 from ldprecover.parts import ReportPart, check_parts, digest_of_parts, parts_from, parts_to
 from ldprecover.protocols import own_parameters
 from ldprecover.quarantine import Quarantined
-from ldprecover.recovery import DEFAULT_ETA, Recovery, recover
+from ldprecover.recovery import DEFAULT_ETA, Recovery, ReportSource, recover
 from ldprecover.tally import Tally
 
 __all__ = ["FORMAT", "RoundExport"]
@@ -221,10 +221,13 @@ class RoundExport:
         support: ArrayLike | None = None,
         options: Mapping[str, object] | None = None,
         history: "Sequence[RoundExport]" = (),
+        reports: ReportSource | None = None,
+        progress: Callable[[float], None] | None = None,
     ) -> Recovery:
-        """Return the recovery that the server answers with, of a method that reads no reports there.
+        """Return the recovery that the server answers with; a method that reads reports needs them here.
 
-        `targets` are indices; `history` are rounds over the same items that are known to be clean.
+        `targets` are indices; `history` are rounds over the same items that are known to be clean;
+        `progress` is as `ldprecover.recover` has it.
         Raises ParameterError.
         """
         for round in history:
@@ -245,6 +248,8 @@ class RoundExport:
             options=options,
             history=[(round.parameters.oracle, round.tally) for round in history],
             canaries=self.parameters.canaries,
+            reports=reports,
+            progress=progress,
         )
 
 
