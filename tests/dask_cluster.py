@@ -40,8 +40,8 @@ class DaskCluster:
 
     def start_worker(self) -> subprocess.Popen[str]:
         """Start a worker below a nanny of its own, and return the nanny when the worker has registered."""
-        options = ("--nworkers", "1", "--nthreads", "1", "--local-directory", str(self.folder))
-        options += ("--memory-limit", "512MiB", "--host", "127.0.0.1" if self.tls is None else "tls://127.0.0.1")
+        options = ["--nworkers", "1", "--nthreads", "1", "--local-directory", str(self.folder)]
+        options += ["--memory-limit", "512MiB", "--host", "127.0.0.1" if self.tls is None else "tls://127.0.0.1"]
         worker = self._started("worker", self.url, *options, until="Registered to:")
         self.workers.append(worker)
         return worker

@@ -69,8 +69,9 @@ def dask_executor(
 
 def _connected(scheduler: Scheduler) -> Any:
     import dask
-    from distributed import Client, Security
+    import distributed
 
+    dask_of: Any = distributed  # which says no types of these two
     # What goes wrong is raised and told once; Dask would also write it to standard error, in many lines.
     for name in ("distributed", "distributed.client", "distributed.core", "tornado.application"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -80,11 +81,11 @@ def _connected(scheduler: Scheduler) -> Any:
         "tls_client_key": scheduler.tls_key,
     }
     try:
-        security = Security(
+        security = dask_of.Security(
             require_encryption=scheduler.is_encrypted, **{name: file for name, file in files.items() if file}
         )
         with dask.config.set({"distributed.comm.timeouts.connect": _SECONDS}):
-            return Client(scheduler.url, security=security, timeout=_SECONDS, set_as_default=False)
+            return dask_of.Client(scheduler.url, security=security, timeout=_SECONDS, set_as_default=False)
     except (OSError, TypeError, ValueError, RuntimeError) as error:
         said = " ".join(str(error.__cause__ or error).split())
         raise EngineError(f"the scheduler {scheduler.url} cannot be reached: {said or type(error).__name__}") from error
@@ -117,6 +118,6 @@ class _DaskExecutor(Executor):
         number = max(1, self._threads.number)
         return number if self._most is None else min(number, self._most)
 
-    def submit(self, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:  # type: ignore[override]
+    def submit(self, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Have a function called by a worker."""
         return self._inner.submit(run, Task.of(partial(call, *args, **kwargs), self._begin))

@@ -212,7 +212,7 @@ def test_each_worker_begins_once(where: str, scheduler: Scheduler) -> None:
     """What each process does first is as it loads plugins; this one does nothing of it."""
     given = {"jobs": 2} if where == "processes" else {"scheduler": scheduler}
     begin = partial(_begin, os.getpid())  # of this run alone
-    with engine(**given, begin=begin) as executor:  # type: ignore[arg-type]
+    with engine(**given, begin=begin) as executor:
         assert executor is not None
         found = {executor.submit(_has_begun) for _ in range(20)}
         assert {future.result()[1] for future in found} == {os.getpid()}

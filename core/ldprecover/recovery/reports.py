@@ -21,7 +21,7 @@ from ldprecover.protocols import FrequencyOracle
 from ldprecover.tally import Tally
 from ldprecover.types import BoolArray, Int64Array, Reports
 
-__all__ = ["Part", "ReportSource", "combinations", "pair_counts", "size_counts"]
+__all__ = ["Part", "ReportSource", "combinations", "number_of_workers", "pair_counts", "size_counts"]
 
 T = TypeVar("T")
 
@@ -193,7 +193,7 @@ class ReportSource:
         try:
             for rows, task in tasks:
                 waiting.append((rows, self._executor.submit(task)))
-                if len(waiting) >= _AHEAD * _workers(self._executor):
+                if len(waiting) >= _AHEAD * number_of_workers(self._executor):
                     first = waiting.popleft()
                     yield first[0], first[1].result()
             while waiting:
@@ -204,7 +204,7 @@ class ReportSource:
                 future.cancel()
 
 
-def _workers(executor: Executor) -> int:
+def number_of_workers(executor: Executor) -> int:
     """Return how many tasks an executor works on at once, now: workers of a cluster come and go."""
     # Only executors of concurrent.futures say it, and those made like them.
     return getattr(executor, "_max_workers", None) or os.cpu_count() or 1
