@@ -21,6 +21,7 @@ from ldprecover_cli import (
     ledgers,
     merging,
     planning,
+    recomputing,
     reports,
     reproduce,
     results,
@@ -319,6 +320,7 @@ watching.add_to(app)
 results.add_to(app)
 analysis.add_to(app)
 exports.add_to(app)
+recomputing.add_to(app)
 merging.add_to(app)
 reproduce.add_to(app)
 app.add_typer(rounds.app, name="round")

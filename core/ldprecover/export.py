@@ -3,7 +3,7 @@
 import hashlib
 import json
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,9 +14,10 @@ from ldprecover.errors import ParameterError
 from ldprecover.estimates import Estimates
 from ldprecover.merged import MergedRound, bytes_of, called_together, check_merged, read_merged
 from ldprecover.parameters import RoundParameters
+from ldprecover.parts import ReportPart, check_parts, digest_of_parts, parts_from, parts_to
 from ldprecover.protocols import own_parameters
 from ldprecover.quarantine import Quarantined
-from ldprecover.recovery import DEFAULT_ETA, Recovery, recover
+from ldprecover.recovery import DEFAULT_ETA, Recovery, ReportSource, recover
 from ldprecover.tally import Tally
 
 __all__ = ["FORMAT", "RoundExport"]
@@ -50,8 +51,11 @@ class RoundExport:
     round that sets none aside. `merged` are the rounds that were added into this one by `merge`, in
     the order of their ids; none for a round as its server has it.
 
-    Raises ParameterError where the tally is over other items, UTF-8 cannot write an id or a name, or
-    the merged rounds do not give this id, name and n.
+    `reports` are the files of the report dataset that the export stands in; None for an export of
+    counts alone. They may have fewer reports than the tally, never more.
+
+    Raises ParameterError where the tally is over other items, UTF-8 cannot write an id or a name,
+    the merged rounds do not give this id, name and n, or the files do not fit the tally.
     """
 
     round: str
@@ -60,6 +64,7 @@ class RoundExport:
     tally: Tally
     quarantined: Quarantined | None = None
     merged: tuple[MergedRound, ...] = ()
+    reports: tuple[ReportPart, ...] | None = None
 
     def __post_init__(self) -> None:
         if (self.quarantined is None) == self.parameters.quarantine:
@@ -72,6 +77,8 @@ class RoundExport:
             raise ParameterError("the round's id or name holds half a surrogate pair") from None
         if self.merged:
             check_merged(self.round, self.name, self.tally.n, self.merged)
+        if self.reports is not None:
+            check_parts(self.reports, self.tally.n)
 
     @property
     def checksum(self) -> str:
@@ -79,7 +86,8 @@ class RoundExport:
 
         The parameters' digest in ASCII, n as u8, the counts as i8, then id and name, each as a u4
         length and its UTF-8 bytes; of a round that quarantines then the two numbers as u8, 2^64 - 1
-        for None; of a merged one then its rounds, as `merged.bytes_of` has them; little-endian.
+        for None; of a merged one then its rounds, as `merged.bytes_of` has them; of one with reports
+        then "reports" in ASCII and the 32 bytes of `digest_of_parts`; little-endian.
         """
         sha = hashlib.sha256(self.parameters.digest.encode("ascii"))
         sha.update(struct.pack("<Q", self.tally.n) + self.tally.to_bytes())
@@ -90,6 +98,8 @@ class RoundExport:
             sha.update(struct.pack("<QQ", aside.sizes, _UNKNOWN if aside.seeds is None else aside.seeds))
         if self.merged:
             sha.update(bytes_of(self.merged))
+        if self.reports is not None:
+            sha.update(b"reports" + digest_of_parts(self.reports))
         return sha.hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
@@ -109,6 +119,7 @@ class RoundExport:
             **({"merged": [asdict(each) for each in self.merged]} if self.merged else {}),
             "n": self.tally.n,
             "counts": self.tally.summary.tolist(),
+            **({} if self.reports is None else {"reports": parts_to(self.reports)}),
             "digest": parameters.digest,
             "checksum": self.checksum,
         }
@@ -134,7 +145,7 @@ class RoundExport:
         for field, value in own.items():
             if value is not None and type(value) is not int:
                 raise ParameterError(f"the export's {field} is of another type")
-        for field in given.keys() - _FIELDS.keys() - own.keys() - {"canaries", "quarantined", "merged"}:
+        for field in given.keys() - _FIELDS.keys() - own.keys() - {"canaries", "quarantined", "merged", "reports"}:
             raise ParameterError(f"the export has a field {field[:80]!r}, which no export has")
         if not all(type(count) is int and 0 <= count < 1 << 63 for count in given["counts"]):
             raise ParameterError("the export's counts must be integers from 0")
@@ -147,7 +158,8 @@ class RoundExport:
         )
         tally = Tally(np.array(given["counts"], dtype="<i8"), given["n"])
         merged = read_merged(given["merged"]) if "merged" in given else ()
-        export = cls(given["round"], given["name"], parameters, tally, aside, merged=merged)
+        reports = parts_from(given["reports"]) if "reports" in given else None
+        export = cls(given["round"], given["name"], parameters, tally, aside, merged=merged, reports=reports)
         if given != export.to_dict():
             raise ParameterError("the export is damaged or was changed: its checksum is another")
         return export
@@ -209,10 +221,13 @@ class RoundExport:
         support: ArrayLike | None = None,
         options: Mapping[str, object] | None = None,
         history: "Sequence[RoundExport]" = (),
+        reports: ReportSource | None = None,
+        progress: Callable[[float], None] | None = None,
     ) -> Recovery:
-        """Return the recovery that the server answers with, of a method that reads no reports there.
+        """Return the recovery that the server answers with; a method that reads reports needs them here.
 
-        `targets` are indices; `history` are rounds over the same items that are known to be clean.
+        `targets` are indices; `history` are rounds over the same items that are known to be clean;
+        `progress` is as `ldprecover.recover` has it.
         Raises ParameterError.
         """
         for round in history:
@@ -233,6 +248,8 @@ class RoundExport:
             options=options,
             history=[(round.parameters.oracle, round.tally) for round in history],
             canaries=self.parameters.canaries,
+            reports=reports,
+            progress=progress,
         )
 
 
