@@ -3,6 +3,15 @@
 from ldprecover_cluster.dataset import ReportDataset
 from ldprecover_cluster.errors import EngineError, ReportDatasetError
 from ldprecover_cluster.parts import ParquetPart
+from ldprecover_cluster.purging import purge
 from ldprecover_cluster.writing import DatasetWriter, write_dataset
 
-__all__ = ["DatasetWriter", "EngineError", "ParquetPart", "ReportDataset", "ReportDatasetError", "write_dataset"]
+__all__ = [
+    "DatasetWriter",
+    "EngineError",
+    "ParquetPart",
+    "ReportDataset",
+    "ReportDatasetError",
+    "purge",
+    "write_dataset",
+]

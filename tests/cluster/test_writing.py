@@ -103,7 +103,7 @@ def test_what_ended_halfway_goes_on_and_leaves_finished_parts_alone(make_round: 
     half = tmp_path / "hour=5" / ".part-00004.parquet.half"  # of a process that was killed
     half.write_bytes(b"PAR1")
     with DatasetWriter(tmp_path) as writer:
-        assert writer.export is not None
+        assert writer.begun() is not None
         dataset = writer.finish()
     assert {path: path.stat().st_mtime_ns for path in finished} == finished
     assert Tally.of(export.parameters.oracle, read(dataset)) == export.tally
@@ -120,6 +120,7 @@ def test_reading_that_ended_halfway_begins_anew(make_round: MakeRound, tmp_path:
 
     with DatasetWriter(tmp_path) as writer, pytest.raises(KeyboardInterrupt):
         writer.gather(export, {5: 3_000}, breaks_off())
+    assert list(tmp_path.iterdir()) == []  # no report is left that nobody goes on with
     dataset = write_dataset(tmp_path, export, {5: 3_000}, by_hour(reports, {5: 3_000}))
     assert rows(read(dataset)) == rows(reports)
 
@@ -175,6 +176,7 @@ def test_a_full_disk_is_said_and_the_same_goes_on(make_round: MakeRound, tmp_pat
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert not list(tmp_path.glob("hour=*/part-*"))
     with DatasetWriter(tmp_path) as writer:
+        assert writer.begun() is not None
         assert writer.finish().n == 6_000
 
 
@@ -213,9 +215,9 @@ def test_a_plan_of_another_place_is_not_gone_on_with(make_round: MakeRound, tmp_
     with DatasetWriter(tmp_path / "a") as writer:
         writer.gather(export, {5: 1_000}, by_hour(reports, {5: 1_000}))
     (tmp_path / "a").rename(tmp_path / "b")
-    with pytest.raises(ReportDatasetError, match="is of a dataset at"):
-        DatasetWriter(tmp_path / "b").__enter__()
+    with DatasetWriter(tmp_path / "b") as writer, pytest.raises(ReportDatasetError, match="is of a dataset at"):
+        writer.begun()
     plan = tmp_path / "b" / ".export" / "plan.json"
     plan.write_text(json.dumps(json.loads(plan.read_text()) | {"buckets": 3}))
-    with pytest.raises(ReportDatasetError, match="is damaged"):
-        DatasetWriter(tmp_path / "b").__enter__()
+    with DatasetWriter(tmp_path / "b") as writer, pytest.raises(ReportDatasetError, match="is damaged"):
+        writer.begun()
