@@ -21,9 +21,8 @@ def parameters(request: pytest.FixtureRequest) -> RoundParameters:
 MakeRound = Callable[..., tuple[RoundExport, Reports]]
 
 
-@pytest.fixture
-def make_round(parameters: RoundParameters) -> MakeRound:
-    """Make a round of n honest reports: its export, and they. Seeded."""
+def maker(parameters: RoundParameters) -> MakeRound:
+    """Return what makes a round of n honest reports: its export, and they. Seeded."""
 
     def make(n: int, name: str = "letters") -> tuple[RoundExport, Reports]:
         rng = np.random.default_rng(n)
@@ -31,3 +30,15 @@ def make_round(parameters: RoundParameters) -> MakeRound:
         return RoundExport(f"R{n}", name, parameters, Tally.of(parameters.oracle, reports)), reports
 
     return make
+
+
+@pytest.fixture
+def make_any(parameters: RoundParameters) -> MakeRound:
+    """Make a round of each protocol in turn."""
+    return maker(parameters)
+
+
+@pytest.fixture
+def make_round() -> MakeRound:
+    """Make a round of one protocol, whose reports have two columns."""
+    return maker(RoundParameters("olh", 1.0, tuple(map(str, range(D)))))
