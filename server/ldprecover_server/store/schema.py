@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 __all__ = [
     "access_keys",
+    "datasets",
     "jobs",
     "metadata",
     "quarantine",
@@ -153,4 +154,18 @@ jobs = sa.Table(
     sa.Column("beat", sa.BigInteger, nullable=False),  # when its process last said that it works on it
     sa.Column("result", sa.LargeBinary),
     sa.Column("error", sa.Text),  # JSON: the refusal's class and its text
+)
+
+# Reports that were written as files, of rounds whose retention ends. The files outlive their round, and so does
+# the row.
+datasets = sa.Table(
+    "datasets",
+    metadata,
+    sa.Column("id", _Id, primary_key=True, autoincrement=True),
+    sa.Column("round", sa.String(32), nullable=False),  # its id
+    sa.Column("url", sa.Text, nullable=False),  # of the folder
+    sa.Column("work", sa.Text, nullable=False),  # the folder of what is on its way
+    sa.Column("retention", sa.Integer, nullable=False),  # hours that reports are kept
+    sa.Column("first", sa.Integer, nullable=False),  # the earliest hour that is left, since the epoch
+    sa.Column("last", sa.Integer, nullable=False),  # the latest hour
 )

@@ -69,7 +69,7 @@ def test_a_database_of_the_first_schema_keeps_its_rounds_and_reports(empty: str)
                 "segments (round, hour, n, data) SELECT seq, 1, 1, items FROM rounds",
             ):
                 connection.exec_driver_sql(f"INSERT INTO {row}")
-        assert store.migrate() == ["0002", "0003", "0004", "0005", "0006", "0007"]
+        assert store.migrate() == ["0002", "0003", "0004", "0005", "0006", "0007", "0008"]
         with store.database.read() as connection:
             hashed = connection.exec_driver_sql("SELECT parameter FROM rounds WHERE name = 'hashed'").scalar_one()
             purged = connection.exec_driver_sql("SELECT name, purged FROM rounds ORDER BY seq").all()
