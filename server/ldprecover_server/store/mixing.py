@@ -131,7 +131,7 @@ class Mixing(Rounds, Deletion):
             n = sum(row.n for row in old)
             data = b"".join(row.data for row in old)
             reports = np.frombuffer(data, dtype=f"V{len(data) // n}")
-            mixed = {"id": id, "round": seq, "hour": old[0].hour, "n": n, "data": shuffled(reports).tobytes()}
+            mixed = {"id": id, "round": seq, "hour": old[0].hour, "n": n, "data": shuffled([reports])}
             connection.execute(sa.insert(segments), mixed)
             count = {"rewritten": rounds.c.rewritten + 1}
             connection.execute(sa.update(rounds).where(rounds.c.seq == seq).values(count))

@@ -5,7 +5,6 @@ import logging
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import sqlalchemy as sa
@@ -13,7 +12,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from ldprecover_server.errors import ConfigurationError, StoreUnavailableError
-from ldprecover_server.store.at_once import DIVISION_BY_ZERO, POSTGRES, AtOnce
+from ldprecover_server.store.at_once import AtOnce
 from ldprecover_server.store.database import Database
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ class Postgres(Database):
     _read_options: ClassVar[Mapping[str, Any]] = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
 
     def __init__(self, url: sa.URL, pool_size: int, answer_seconds: float | None = None) -> None:
-        from ldprecover_server.store import sessions  # psycopg is an extra
+        from ldprecover_server.store import sessions, usual  # psycopg is an extra
 
         super().__init__()
         self.engine = sa.create_engine(
@@ -80,6 +79,7 @@ class Postgres(Database):
         sa.event.listen(self.engine, "checkout", self._on_checkout)
         sa.event.listen(self.engine, "connect", self._on_connect)
         sa.event.listen(self.engine, "handle_error", _on_error)
+        self.usual = usual.UsualCommit(self.engine, _IDLE_SECONDS, _LOST)
         self._claim: sa.Connection | None = None
         self._claimed = False
 
@@ -147,22 +147,15 @@ class Postgres(Database):
         connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
 
     def store_at_once(self, wish: AtOnce) -> bool:
-        arrays = {"keys": list(wish.keys), "digests": list(wish.keys.values()), "submissions": len(wish.keys)}
-        values = {**asdict(wish), **arrays}
-        committing: dict[str, Any] = {"isolation_level": "AUTOCOMMIT"}
-        with self.translated_errors(), self.engine.connect().execution_options(**committing) as connection:
-            if self.generation != wish.generation:
-                return False  # the database may have forgotten what this process wrote last
-            try:
-                return bool(connection.exec_driver_sql(POSTGRES, values).scalar_one())
-            except sa.exc.DataError as error:
-                if getattr(error.orig, "sqlstate", None) == DIVISION_BY_ZERO:
-                    return False
-                raise
+        with self.translated_errors():
+            self.usual.begin(self.generation)
+            # With a new connection the database may have forgotten what this process wrote last.
+            return self.generation == wish.generation and self.usual.store(wish, self.generation)
 
     def close(self) -> None:
         self._claimed = False
         self._give_up_claim()
+        self.usual.give_up()
         super().close()
 
     def _on_connect(self, connection: DBAPIConnection, record: ConnectionPoolEntry) -> None:

@@ -241,7 +241,8 @@ def test_the_usual_commit_takes_one_statement_and_any_other_leaves_nothing_of_it
     assert len(statements) > 1  # there was no tally
     commit(Submitted(b"i", (0,)))  # may make what the connection needs for the next ones
     assert commit(Submitted(b"b", (1,)), Submitted(b"c", (1, 2))) == 2 * [Outcome.STORED]
-    assert len(statements) == 1
+    # On Postgres it goes past the engine, in a session that is kept for it.
+    assert len(statements) == (here.database.dialect == "sqlite")
 
     taken = (Submitted(b"c", (1, 2)), Submitted(b"d", (3,)))
     assert commit(*taken) == [Outcome.DUPLICATE, Outcome.STORED]
