@@ -8,6 +8,8 @@ and mixed: see `mixing`.
 
 import sqlalchemy as sa
 
+from ldprecover_server.store.stored_keys import Digest, Key
+
 __all__ = [
     "access_keys",
     "jobs",
@@ -68,12 +70,12 @@ rounds = sa.Table(
     sqlite_autoincrement=True,  # the current round is the one opened last: seq is never given twice
 )
 
+# Begins with its round, which has no column: see `stored_keys`.
 submission_keys = sa.Table(
     "keys",
     metadata,
-    _round_column(primary_key=True),
-    sa.Column("key", sa.LargeBinary(16), primary_key=True),  # 16 bytes of SHA-256 of the submission key
-    sa.Column("digest", sa.LargeBinary(16), nullable=False),  # of the packed reports, salted with the key itself
+    sa.Column("key", Key, primary_key=True),
+    sa.Column("digest", Digest, nullable=False),
     sqlite_with_rowid=False,  # no hidden row number that tells the order of arrival
 )
 

@@ -7,6 +7,8 @@ import psycopg
 import sqlalchemy as sa
 from psycopg.pq import TransactionStatus
 
+from ldprecover_server.store.arrays import register
+
 __all__ = ["PING_SECONDS", "Session", "bound"]
 
 PING_SECONDS = 5.0
@@ -45,6 +47,7 @@ def bound(engine: sa.Engine, seconds: float | None) -> None:
     def connect(dialect: Any, record: Any, positional: tuple[Any, ...], named: dict[str, Any]) -> Session:
         session = Session.connect(*positional, **named)
         session.seconds = seconds
+        register(session)
         return session
 
     sa.event.listen(engine, "do_connect", connect)

@@ -24,7 +24,7 @@ def commit(store: Store, seq: int, name: str, *items: int) -> list[Outcome]:
 def rewind(store: Store, seq: int, lost: list[str], left: Tally) -> None:
     """Leave the rows as a standby has them that did not receive the last commits."""
     with store.database.write() as connection:
-        these = submission_keys.c.key.in_([Submitted(n.encode(), ()).key for n in lost])
+        these = submission_keys.c.key.in_([Submitted(n.encode(), ()).row(seq)["key"] for n in lost])
         connection.execute(sa.delete(submission_keys).where(these))
         newest = sa.select(segments.c.id).where(segments.c.round == seq).order_by(segments.c.id.desc())
         connection.execute(sa.delete(segments).where(segments.c.id.in_(newest.limit(len(lost)))))

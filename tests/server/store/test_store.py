@@ -27,6 +27,7 @@ from ldprecover_server.errors import (
 from ldprecover_server.store import Outcome, Sealed, Store
 from ldprecover_server.store.schema import submission_keys, tallies
 from ldprecover_server.store.sqlite import SQLite
+from ldprecover_server.store.stored_keys import of_round
 
 IMPATIENT = {"sqlite": "PRAGMA busy_timeout=1", "postgresql": "SET SESSION lock_timeout = 1"}
 HOLD = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT FROM rounds FOR UPDATE"}
@@ -71,13 +72,14 @@ def test_a_write_holds_the_lock_from_its_beginning(store: Store) -> None:
 
 def test_a_read_sees_one_moment(store: Store) -> None:
     seq = open_round(store)
-    count = sa.text("SELECT count(*) FROM keys WHERE round = :seq")
+    mine = of_round(submission_keys.c.key, seq)
+    count = sa.select(sa.func.count()).select_from(submission_keys).where(mine)
     with store.database.read() as connection:
-        assert connection.scalar(count, {"seq": seq}) == 0
+        assert connection.scalar(count) == 0
         store.commit([Group(seq, [Submitted(b"k", (1,))])])
-        assert connection.scalar(count, {"seq": seq}) == 0
+        assert connection.scalar(count) == 0
     with store.database.read() as connection:
-        assert connection.scalar(count, {"seq": seq}) == 1
+        assert connection.scalar(count) == 1
 
 
 def test_a_write_that_fails_leaves_nothing(store: Store) -> None:
@@ -133,7 +135,7 @@ def test_a_group_of_all_that_may_wait_is_stored_and_found_again(open_store: Open
         event.listen(store.database.engine, "connect", lambda connection, record: connection.setlimit(limit, 32_766))
         store.database.engine.dispose()
     seq = open_round(store)
-    group = Group(seq, [Submitted(i.to_bytes(16, "big"), (i % 6,)) for i in range(66_000)])
+    group = Group(seq, [Submitted(i.to_bytes(16, "little"), (i % 6,)) for i in range(66_000)])
     assert set(store.commit([group])[0]) == {Outcome.STORED}
     assert set(store.commit([group])[0]) == {Outcome.DUPLICATE}
     assert store.tally(seq, 6).n == 66_000
@@ -270,7 +272,7 @@ def test_what_another_process_takes_while_a_commit_runs_undoes_it(
     here.commit([Group(seq, [Submitted(b"a", (0,))])])
     theirs = Submitted(b"b", (1,))
     steps = {
-        "key": sa.insert(submission_keys).values(round=seq, key=theirs.key, digest=theirs.digest),
+        "key": sa.insert(submission_keys).values(theirs.row(seq)),
         "tally": sa.update(tallies).values(n=2, counts=Tally(np.array([2, 0, 0, 0, 0, 0]), 2).to_bytes()),
     }
     with ThreadPoolExecutor(1) as pool:
@@ -305,7 +307,7 @@ def test_nothing_stored_tells_who_reported_what_or_when(open_store: OpenStore, f
         hours = connection.exec_driver_sql("SELECT hour FROM segments").scalars().all()
         assert hours == [datetime(2024, 5, 13, 10, tzinfo=UTC).timestamp() // 3600]
         columns = {table: sa.inspect(connection).get_columns(table) for table in ("keys", "segments")}
-        assert [column["name"] for column in columns["keys"]] == ["round", "key", "digest"]
+        assert [column["name"] for column in columns["keys"]] == ["key", "digest"]
         assert [column["name"] for column in columns["segments"]] == ["id", "round", "hour", "n", "data"]
 
 
