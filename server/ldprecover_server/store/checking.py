@@ -18,6 +18,7 @@ from ldprecover_server.store.rounds import Rounds, parameters_of
 from ldprecover_server.store.schema import quarantine, rounds, segments, submission_keys, tallies
 from ldprecover_server.store.segments import leading, list_segments, read_segments
 from ldprecover_server.store.stored_keys import of_round
+from ldprecover_server.store.stored_tallies import read_tally
 
 __all__ = ["Checking", "Finding"]
 
@@ -82,7 +83,7 @@ class Checking(Rounds):
             try:
                 if not 0 <= row.process < _OPEN_NUMBERS[self.database.dialect]:
                     raise ValueError(row.process)
-                total += Tally.from_bytes(row.counts, row.n)
+                total += read_tally(row.counts, row.n)
             except (LDPRecoverError, ValueError):
                 damaged += 1
         return total, damaged

@@ -12,6 +12,7 @@ from ldprecover_server.store.at_once import AtOnce
 from ldprecover_server.store.database import Database, upsert
 from ldprecover_server.store.schema import quarantine, rounds, segments, tallies
 from ldprecover_server.store.stored_keys import stored_digest, stored_key
+from ldprecover_server.store.stored_tallies import read_tally, stored_counts
 
 __all__ = ["Batch", "Commit", "Outcome", "Sealed", "Submitted"]
 
@@ -136,7 +137,7 @@ class Commit:
             data=sealed.data,
             n_before=there.n,
             n_after=total.n,
-            counts=total.to_bytes(),
+            counts=stored_counts(total),
         )
         return total if self._database.store_at_once(wish) else None
 
@@ -186,7 +187,13 @@ class Commit:
 
         def put(statement: sa.Update, there: Tally) -> Tally | None:
             total = there + added
-            values = {**mine, "old_n": there.n, "new_n": total.n, "new": total.to_bytes(), "own": self._database.token}
+            values = {
+                **mine,
+                "old_n": there.n,
+                "new_n": total.n,
+                "new": stored_counts(total),
+                "own": self._database.token,
+            }
             values["aside"] = aside
             return total if connection.execute(statement, values).rowcount == 1 else None
 
@@ -195,11 +202,17 @@ class Commit:
             return total
         row = connection.execute(self._tally, mine).one_or_none()
         if row is None:
-            first = {"round": seq, "process": process, "n": added.n, "counts": added.to_bytes(), "quarantined": aside}
+            first = {
+                "round": seq,
+                "process": process,
+                "n": added.n,
+                "counts": stored_counts(added),
+                "quarantined": aside,
+            }
             if connection.scalar(self._first_tally, {**first, "token": self._database.token}) is not None:
                 return added
             row = connection.execute(self._tally, mine).one()
-        total = put(self._put_locked, Tally.from_bytes(row.counts, row.n))
+        total = put(self._put_locked, read_tally(row.counts, row.n))
         assert total is not None  # the row is locked
         return total
 

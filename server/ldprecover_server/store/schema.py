@@ -110,7 +110,7 @@ tallies = sa.Table(
     _round_column(primary_key=True),
     sa.Column("process", sa.Integer, primary_key=True),
     sa.Column("n", sa.BigInteger, nullable=False),
-    sa.Column("counts", sa.LargeBinary, nullable=False),  # <i8, the tally's summary
+    sa.Column("counts", sa.LargeBinary, nullable=False),  # the tally's summary: see `stored_tallies`
     sa.Column("token", sa.LargeBinary(16)),  # of the process that wrote it last; processes draw theirs at random
     sa.Column("quarantined", sa.BigInteger, nullable=False, server_default="0"),  # reports set aside by their size
 )

@@ -71,7 +71,7 @@ def one_segment(name: str) -> sa.ColumnElement[bool]:
 
 
 def counts(*values: int) -> bytes:
-    return np.array(values, dtype="<i8").tobytes()
+    return np.array(values, dtype="<u4").tobytes()
 
 
 DAMAGES: dict[str, tuple[Damage, list[Finding]]] = {

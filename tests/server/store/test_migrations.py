@@ -74,7 +74,7 @@ def test_a_database_of_the_first_schema_keeps_its_rounds_and_reports(empty: str)
                 connection.exec_driver_sql(f"INSERT INTO {row}")
             keys = sa.text("INSERT INTO keys (round, key, digest) VALUES (1, :key, :digest), (3, :digest, :key)")
             connection.execute(keys, vars(SUBMITTED))
-        assert store.migrate() == ["0002", "0003", "0004", "0005", "0006", "0007", "0008"]
+        assert store.migrate() == ["0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009"]
         with store.database.read() as connection:
             hashed = connection.exec_driver_sql("SELECT parameter FROM rounds WHERE name = 'hashed'").scalar_one()
             purged = connection.exec_driver_sql("SELECT name, purged FROM rounds ORDER BY seq").all()

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from ldprecover_server.store import Outcome, Sealed, Store
 from ldprecover_server.store.schema import submission_keys, tallies
 from ldprecover_server.store.sqlite import SQLite
 from ldprecover_server.store.stored_keys import of_round
+from ldprecover_server.store.stored_tallies import stored_counts
 
 IMPATIENT = {"sqlite": "PRAGMA busy_timeout=1", "postgresql": "SET SESSION lock_timeout = 1"}
 HOLD = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT FROM rounds FOR UPDATE"}
@@ -273,7 +275,7 @@ def test_what_another_process_takes_while_a_commit_runs_undoes_it(
     theirs = Submitted(b"b", (1,))
     steps = {
         "key": sa.insert(submission_keys).values(theirs.row(seq)),
-        "tally": sa.update(tallies).values(n=2, counts=Tally(np.array([2, 0, 0, 0, 0, 0]), 2).to_bytes()),
+        "tally": sa.update(tallies).values(n=2, counts=stored_counts(Tally(np.array([2, 0, 0, 0, 0, 0]), 2))),
     }
     with ThreadPoolExecutor(1) as pool:
         with there.database.write() as connection:
@@ -290,12 +292,30 @@ def test_what_another_process_takes_while_a_commit_runs_undoes_it(
     assert here.tally(seq, 6).summary.tolist() == {"key": [1, 0, 1, 0, 0, 0], "tally": [2, 1, 1, 0, 0, 0]}[taken]
 
 
-def test_counts_are_stored_as_little_endian_64_bit_integers(store: Store) -> None:
-    seq = open_round(store)
-    store.commit([Group(seq, [Submitted(b"a", 300 * (5,))])])
-    with store.database.read() as connection:
-        counts = connection.scalar(sa.text("SELECT counts FROM tallies WHERE round = :seq"), {"seq": seq})
-    assert counts == bytes(40) + bytes([44, 1, 0, 0, 0, 0, 0, 0])
+def test_counts_are_stored_in_four_bytes_each_and_in_eight_once_four_may_not_hold_them(store: Store) -> None:
+    """The row is written first, then added to in the longer way and at once, on either side of 2³² reports."""
+
+    @dataclass(frozen=True)
+    class Counted(Group):
+        tally: Tally
+
+        def seal(self, fresh: Sequence[int]) -> Sealed:
+            return Sealed(b"", self.tally)
+
+    seq = store.open_round("R4", "four", PARAMETERS, retention=0).seq
+    query = sa.select(tallies.c.counts).where(tallies.c.round == seq)
+    other = Group(open_round(store), [Submitted(b"other", (0,))])
+    found = []
+    for i, n in enumerate((300, 2**31 - 1, 2**31 - 300, 1)):
+        tally = Tally(np.array([0, 0, 0, 0, n // 2, n]), n)
+        group = Counted(seq, [Submitted(b"%d" % i, (0,))], tally)
+        assert store.commit([group, other] if i == 1 else [group])[0] == [Outcome.STORED]
+        with store.database.read() as connection:
+            found.append(connection.scalars(query).one())
+    assert found[0] == bytes(16) + bytes([150, 0, 0, 0, 44, 1, 0, 0])
+    assert [len(counts) for counts in found] == [24, 24, 24, 48]
+    assert found[3][-8:] == (2**32).to_bytes(8, "little")
+    assert store.tally(seq, 6) == Tally(np.array([0, 0, 0, 0, 2**31 - 1, 2**32]), 2**32)
 
 
 def test_nothing_stored_tells_who_reported_what_or_when(open_store: OpenStore, fresh: str) -> None:
