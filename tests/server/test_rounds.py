@@ -18,6 +18,8 @@ from tests.server.conftest import ProblemOf, StartInProcess
 from ldprecover import FrequencyOracle, RoundParameters
 from ldprecover_server.rounds import Rounds
 from ldprecover_server.store import Store, StoredRound
+from ldprecover_server.store.schema import submission_keys
+from ldprecover_server.store.stored_keys import of_round
 
 
 def open_raw(server: ServerProcess, text: str | bytes) -> httpx.Response:
@@ -402,6 +404,9 @@ def test_deleting_removes_the_round_and_all_its_reports(server: ServerProcess, p
     kept, opened = server.open_round(), server.open_round()
     for round_ in (kept, opened):
         server.submit(round_["id"], b"\1\0\0\0", "key")
+    with server.sql() as database:
+        seq = sa.text("SELECT seq FROM rounds WHERE id = :id")
+        seqs = [database.scalar(seq, {"id": round_["id"]}) for round_ in (kept, opened)]
     response = server.http.delete(f"/rounds/{opened['id']}", headers=server.admin)
     assert (response.status_code, response.content) == (204, b"")
     for identifier in (opened["id"], opened["name"]):
@@ -410,7 +415,9 @@ def test_deleting_removes_the_round_and_all_its_reports(server: ServerProcess, p
     assert server.http.delete(f"/rounds/{opened['id']}", headers=server.admin).status_code == 404
     assert server.frequencies(kept["id"])["counts"] == [0, 1, 0, 0]
     with server.sql() as database:
-        for table in ("keys", "segments", "tallies"):
+        keys = [submission_keys.select().where(of_round(submission_keys.c.key, seq)) for seq in seqs]
+        assert [len(database.execute(of_one).all()) for of_one in keys] == [1, 0]
+        for table in ("segments", "tallies"):
             orphans = f"SELECT count(*) FROM {table} WHERE round NOT IN (SELECT seq FROM rounds)"
             assert database.scalar(sa.text(orphans)) == 0, table
             there = f"SELECT count(*) FROM {table} WHERE round = (SELECT seq FROM rounds WHERE id = :id)"

@@ -276,7 +276,7 @@ def test_a_damaged_database_is_the_servers_fault_and_the_server_goes_on(
             return bytes(old)
 
     whole = swap_counts(bytes(3))
-    for damaged in (bytes(3), bytes(8), 4 * b"\xff" + bytes(28)):
+    for damaged in (bytes(3), bytes(8), 4 * b"\xff" + bytes(12)):
         swap_counts(damaged)
         for answer in (server.http.get("/frequencies"), server.http.post("/recover")):
             assert (answer.status_code, problem_of(answer)) == (500, "internal-error")
