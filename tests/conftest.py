@@ -65,11 +65,11 @@ class ServerProcess:
         self.http = self._open.enter_context(httpx.Client(base_url=self.url, timeout=60, trust_env=False))
 
     def _begun(self, environment: dict[str, str]) -> Process:
-        """Return its process: an interpreter of its own where something comes before the server's modules."""
+        """Return its process: an interpreter of its own where something of it hangs on how it was started."""
         starts_workers = "workers" in self._settings  # which know where they come from by their parent's command
         code = self.first + _SERVE
         with self.log.open("a") as log:
-            if not (self.first or self._settings.get("plugins") or starts_workers):
+            if not (self._settings.get("plugins") or starts_workers):
                 return start_python(
                     *("-c", code),
                     folder=self.folder,
