@@ -96,4 +96,3 @@ def _values(wish: AtOnce) -> list[bytes]:
     arrays = {"keys": Uuids(wish.keys).binary, "digests": Bigints(wish.keys.values()).binary}
     values: dict[str, Any] = {**vars(wish), **arrays, "submissions": len(wish.keys)}
     return [value if isinstance(value := values[name], bytes) else _int8(value) for name in _NAMES]
-

@@ -31,6 +31,7 @@ from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import ReportSource
 from ldprecover_server.analysis import child, frames
 from ldprecover_server.analysis.child import FETCHED
+from ldprecover_server.analysis.children import Children
 from ldprecover_server.analysis.process import environment
 from ldprecover_server.analysis.questions import AlarmsQuestion, unpack_alarms, unpack_recovery
 from ldprecover_server.errors import (
@@ -42,6 +43,25 @@ from ldprecover_server.errors import (
 )
 
 KERNELS = "LDPRECOVER_KERNELS"
+
+
+async def only_child(children: Children) -> int:
+    """Ask the one child there may be, which starts it, and return its process number."""
+    await children.run(alarms(), keyed=True)
+    (pid,) = children.pids
+    return pid
+
+
+def test_a_child_is_started_when_it_is_asked_and_stays() -> None:
+    async def test() -> None:
+        async with running_children(count=2) as children:
+            assert children.pids == set()
+            await children.run(alarms())
+            assert len(first := children.pids) == 1
+            await children.run(alarms())
+            assert children.pids == first
+
+    in_loop(test)
 
 
 def test_a_child_gives_what_the_mathematics_gives() -> None:
@@ -122,7 +142,7 @@ def test_what_does_not_fit_is_refused_before_a_report_is_read() -> None:
 
     async def test() -> None:
         async with running_children(count=1) as children:
-            (pid,) = children.pids
+            pid = await only_child(children)
             with pytest.raises(ParameterError, match="has no option"):
                 await children.run(lambda: (recovery("diffstats", options={"nothing": 1}), pieces()))
             assert children.pids == {pid}
@@ -134,7 +154,7 @@ def test_what_does_not_fit_is_refused_before_a_report_is_read() -> None:
 def test_a_child_that_is_killed_fails_its_analysis_alone(begun: Begun) -> None:
     async def test() -> None:
         async with running_children(count=1) as children:
-            (pid,) = children.pids
+            pid = await only_child(children)
             analysis = asyncio.create_task(children.run(endless(), on_progress=begun))
             await begun.event.wait()
             os.kill(pid, signal.SIGKILL)
@@ -150,7 +170,7 @@ def test_a_child_that_is_killed_fails_its_analysis_alone(begun: Begun) -> None:
 def test_a_child_that_died_in_its_sleep_is_replaced_before_it_is_asked() -> None:
     async def test() -> None:
         async with running_children(count=1) as children:
-            (pid,) = children.pids
+            pid = await only_child(children)
             os.kill(pid, signal.SIGKILL)
             psutil.Process(pid).wait()
             await children.run(alarms())
@@ -161,7 +181,7 @@ def test_a_child_that_died_in_its_sleep_is_replaced_before_it_is_asked() -> None
 def test_an_analysis_past_its_deadline_is_given_up_and_its_process_is_gone() -> None:
     async def test() -> None:
         async with running_children(count=1, seconds=1) as children:
-            (pid,) = children.pids
+            pid = await only_child(children)
             with pytest.raises(AnalysisTimeoutError, match="after 1 seconds"):
                 await children.run(endless())
             await children.run(alarms(), keyed=True)
@@ -173,7 +193,7 @@ def test_an_analysis_past_its_deadline_is_given_up_and_its_process_is_gone() -> 
 def test_a_caller_who_goes_takes_the_process_along(begun: Begun) -> None:
     async def test() -> None:
         async with running_children(count=1) as children:
-            (pid,) = children.pids
+            pid = await only_child(children)
             analysis = asyncio.create_task(children.run(endless(), on_progress=begun))
             await begun.event.wait()
             analysis.cancel()
@@ -301,8 +321,7 @@ def test_a_child_knows_no_secret_of_the_server(monkeypatch: pytest.MonkeyPatch) 
 def test_a_child_gives_way_and_imports_neither_web_framework_nor_database() -> None:
     async def test() -> None:
         async with running_children(count=1) as children:
-            await children.run(alarms())
-            (pid,) = children.pids
+            pid = await only_child(children)
             assert psutil.Process(pid).nice() >= 10
             mapped = Path(f"/proc/{pid}/maps").read_text()
             for module in ("pydantic_core", "sqlalchemy", "_sqlite3", "_ssl", "llvmlite"):
