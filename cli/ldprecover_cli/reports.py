@@ -1,5 +1,6 @@
 """`report`: one real user's report of one value; with --html, a round as a document."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -87,7 +88,9 @@ def report(
             raise UsageError("--html takes one round: name it as VALUE or with --round, not both")
         from ldprecover_cli.html_reports import write_report
 
-        write_report(html, value or round, method or (), target or (), url, key)
+        # Reading may need more than a report key: as with other commands that read, the admin's will do.
+        admin = None if key else os.environ.get("LDPRECOVER_ADMIN_KEY")
+        write_report(html, value or round, method or (), target or (), url, key or admin or None)
         return
     if method or target:
         raise UsageError("--method and --target belong to --html")
