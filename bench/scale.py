@@ -135,8 +135,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         flush=True,
     )
     (folder / "all.json").unlink(missing_ok=True)
-    seconds = timed("merge", *(str(folder / f"site-{i}" / "round.json") for i in range(len(sets))), "--output",
-                    str(folder / "all.json"))
+    seconds = timed(
+        "merge",
+        *(str(folder / f"site-{i}" / "round.json") for i in range(len(sets))),
+        "--output",
+        str(folder / "all.json"),
+    )
     print(f"merge: {seconds:.2f} s", flush=True)
     folders = [word for i in range(len(sets)) for word in ("--reports", str(folder / f"site-{i}"))]
     truth = users(given.items)
@@ -148,15 +152,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for method in given.methods:
             output = folder / f"{method}.json"
             output.unlink(missing_ok=True)
-            seconds = timed("recompute", str(folder / "all.json"), *folders, "--method", method, *how,
-                            "--output", str(output))
+            seconds = timed(
+                "recompute", str(folder / "all.json"), *folders, "--method", method, *how, "--output", str(output)
+            )
             answer = json.loads(output.read_bytes())
             errors = [float(np.mean((np.array(answer[name]) - truth) ** 2)) for name in ("frequencies", "recovered")]
             memory = [peak_mebibytes(pid) for pid in pids]
             here = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
             print(
                 f"{method}: {seconds:,.1f} s on {given.workers or 'no'} workers, which held "
-                f"{', '.join(f'{each:.0f}' for each in memory) or 'nothing'} MiB at the most and the command {here:.0f}; "
+                f"{', '.join(f'{each:.0f}' for each in memory) or 'nothing'} MiB at the most, the command {here:.0f}; "
                 f"mean squared error {errors[0]:.3g} poisoned, {errors[1]:.3g} recovered",
                 flush=True,
             )

@@ -7,6 +7,7 @@ import resource
 import signal
 import struct
 from collections.abc import Iterator
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 
@@ -33,7 +34,7 @@ from ldprecover_server.analysis import child, frames
 from ldprecover_server.analysis.child import FETCHED
 from ldprecover_server.analysis.children import Children
 from ldprecover_server.analysis.process import environment
-from ldprecover_server.analysis.questions import AlarmsQuestion, unpack_alarms, unpack_recovery
+from ldprecover_server.analysis.questions import AlarmsQuestion, Question, unpack_alarms, unpack_recovery
 from ldprecover_server.errors import (
     AnalysesBusyError,
     AnalysisFailedError,
@@ -43,6 +44,10 @@ from ldprecover_server.errors import (
 )
 
 KERNELS = "LDPRECOVER_KERNELS"
+
+
+def with_pieces(question: Question, piece: bytes) -> tuple[Question, list[bytes]]:
+    return question, [piece]
 
 
 async def only_child(children: Children) -> int:
@@ -95,7 +100,7 @@ def test_a_child_has_numba_once_it_is_asked_of_many_reports_and_beside_the_memor
             answers, loaded = [], []
             for tally in (few, many, few):
                 question = recovery("detection-any", oracle=oracle, tally=tally, targets=(3,))
-                answers.append(await children.run(lambda question=question: (question, [reports.tobytes()])))
+                answers.append(await children.run(partial(with_pieces, question, reports.tobytes())))
                 loaded.append("llvmlite" in Path(f"/proc/{min(children.pids)}/maps").read_text())
         assert loaded == [False, True, True]
         assert len({unpack_recovery(answer).recovery.recovered.tobytes() for answer in answers}) == 1
