@@ -523,8 +523,7 @@ def test_submissions_by_name_look_the_round_up_once(
     assert asked == []  # it was opened by this process
 
 
-@pytest.mark.parametrize("access", ["open", "ticket"])
-@pytest.mark.parametrize("protocol", ["grr", "oue"])
+@pytest.mark.parametrize(("protocol", "access"), [("grr", "open"), ("oue", "open"), ("grr", "ticket")])
 def test_a_report_by_a_name_that_another_process_passed_on_is_asked_for_again(
     start_in_process: StartInProcess, problem_of: ProblemOf, protocol: str, access: str
 ) -> None:
