@@ -44,8 +44,7 @@ class Group:
         return self._of(np.bitwise_or.reduce(self.masks))
 
     def _of(self, mask: np.int64) -> Int64Array:
-        chosen: Int64Array = self.items[mask >> np.arange(self.items.size) & 1 == 1]
-        return chosen
+        return np.asarray(self.items[mask >> np.arange(self.items.size) & 1 == 1])
 
 
 def abnormal_itemsets(source: ReportSource, items: Int64Array, *, least: int, rate: float) -> list[Group]:

@@ -7,6 +7,7 @@ import resource
 import signal
 import struct
 from collections.abc import Iterator
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 
@@ -31,9 +32,9 @@ from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import ReportSource
 from ldprecover_server.analysis import child, frames
 from ldprecover_server.analysis.child import FETCHED
-from ldprecover_server.analysis.children import Prepare
+from ldprecover_server.analysis.children import Children
 from ldprecover_server.analysis.process import environment
-from ldprecover_server.analysis.questions import AlarmsQuestion, unpack_alarms, unpack_recovery
+from ldprecover_server.analysis.questions import AlarmsQuestion, Question, unpack_alarms, unpack_recovery
 from ldprecover_server.errors import (
     AnalysesBusyError,
     AnalysisFailedError,
@@ -43,6 +44,29 @@ from ldprecover_server.errors import (
 )
 
 KERNELS = "LDPRECOVER_KERNELS"
+
+
+def with_pieces(question: Question, piece: bytes) -> tuple[Question, list[bytes]]:
+    return question, [piece]
+
+
+async def only_child(children: Children) -> int:
+    """Ask the one child there may be, which starts it, and return its process number."""
+    await children.run(alarms(), keyed=True)
+    (pid,) = children.pids
+    return pid
+
+
+def test_a_child_is_started_when_it_is_asked_and_stays() -> None:
+    async def test() -> None:
+        async with running_children(count=2) as children:
+            assert children.pids == set()
+            await children.run(alarms())
+            assert len(first := children.pids) == 1
+            await children.run(alarms())
+            assert children.pids == first
+
+    in_loop(test)
 
 
 def test_a_child_gives_what_the_mathematics_gives() -> None:
@@ -71,15 +95,12 @@ def test_a_child_has_numba_once_it_is_asked_of_many_reports_and_beside_the_memor
     few = Tally.of(oracle, reports)
     many = Tally(few.summary * 6_000, few.n * 6_000)  # 2^30 hashes; what is sent of them makes no difference
 
-    def detection(tally: Tally) -> Prepare:
-        question = recovery("detection-any", oracle=oracle, tally=tally, targets=(3,))
-        return lambda: (question, [reports.tobytes()])
-
     async def test() -> None:
         async with running_children(count=1, memory_bytes=1 << 25) as children:
             answers, loaded = [], []
             for tally in (few, many, few):
-                answers.append(await children.run(detection(tally)))
+                question = recovery("detection-any", oracle=oracle, tally=tally, targets=(3,))
+                answers.append(await children.run(partial(with_pieces, question, reports.tobytes())))
                 loaded.append("llvmlite" in Path(f"/proc/{min(children.pids)}/maps").read_text())
         assert loaded == [False, True, True]
         assert len({unpack_recovery(answer).recovery.recovered.tobytes() for answer in answers}) == 1
@@ -126,7 +147,7 @@ def test_what_does_not_fit_is_refused_before_a_report_is_read() -> None:
 
     async def test() -> None:
         async with running_children(count=1) as children:
-            (pid,) = children.pids
+            pid = await only_child(children)
             with pytest.raises(ParameterError, match="has no option"):
                 await children.run(lambda: (recovery("diffstats", options={"nothing": 1}), pieces()))
             assert children.pids == {pid}
@@ -138,7 +159,7 @@ def test_what_does_not_fit_is_refused_before_a_report_is_read() -> None:
 def test_a_child_that_is_killed_fails_its_analysis_alone(begun: Begun) -> None:
     async def test() -> None:
         async with running_children(count=1) as children:
-            (pid,) = children.pids
+            pid = await only_child(children)
             analysis = asyncio.create_task(children.run(endless(), on_progress=begun))
             await begun.event.wait()
             os.kill(pid, signal.SIGKILL)
@@ -154,7 +175,7 @@ def test_a_child_that_is_killed_fails_its_analysis_alone(begun: Begun) -> None:
 def test_a_child_that_died_in_its_sleep_is_replaced_before_it_is_asked() -> None:
     async def test() -> None:
         async with running_children(count=1) as children:
-            (pid,) = children.pids
+            pid = await only_child(children)
             os.kill(pid, signal.SIGKILL)
             psutil.Process(pid).wait()
             await children.run(alarms())
@@ -165,7 +186,7 @@ def test_a_child_that_died_in_its_sleep_is_replaced_before_it_is_asked() -> None
 def test_an_analysis_past_its_deadline_is_given_up_and_its_process_is_gone() -> None:
     async def test() -> None:
         async with running_children(count=1, seconds=1) as children:
-            (pid,) = children.pids
+            pid = await only_child(children)
             with pytest.raises(AnalysisTimeoutError, match="after 1 seconds"):
                 await children.run(endless())
             await children.run(alarms(), keyed=True)
@@ -177,7 +198,7 @@ def test_an_analysis_past_its_deadline_is_given_up_and_its_process_is_gone() -> 
 def test_a_caller_who_goes_takes_the_process_along(begun: Begun) -> None:
     async def test() -> None:
         async with running_children(count=1) as children:
-            (pid,) = children.pids
+            pid = await only_child(children)
             analysis = asyncio.create_task(children.run(endless(), on_progress=begun))
             await begun.event.wait()
             analysis.cancel()
@@ -305,8 +326,7 @@ def test_a_child_knows_no_secret_of_the_server(monkeypatch: pytest.MonkeyPatch) 
 def test_a_child_gives_way_and_imports_neither_web_framework_nor_database() -> None:
     async def test() -> None:
         async with running_children(count=1) as children:
-            await children.run(alarms())
-            (pid,) = children.pids
+            pid = await only_child(children)
             assert psutil.Process(pid).nice() >= 10
             mapped = Path(f"/proc/{pid}/maps").read_text()
             for module in ("pydantic_core", "sqlalchemy", "_sqlite3", "_ssl", "llvmlite"):
