@@ -177,7 +177,7 @@ def test_impossible_reports_that_are_held_spare_telling_every_size_and_change_no
 ) -> None:
     """To the bit, also where they are too many to hold. Two passes hash reports for all items, and no more."""
     oracle, rng = OLH(1.0, D, 4), np.random.default_rng(14)
-    small = np.repeat(oracle.report_of_size(0, rng, search=60_000), 200)
+    small = np.repeat(oracle.report_of_size(0, rng, search=20_000), 200)
     rows = np.concatenate([small[:100], attacked("olh", *map(MGA, TARGETS)), small[100:]])
     monkeypatch.setattr(reports, "_CELLS", 20_000 * D)
     hashed: list[int] = []
