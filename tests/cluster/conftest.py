@@ -1,13 +1,16 @@
 """Rounds whose reports are written as datasets."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import numpy as np
 import pytest
+from tests.dask_cluster import DaskCluster
 
 from ldprecover import RoundExport, RoundParameters, Tally
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.types import Reports
+from ldprecover_cluster import Scheduler
 
 D = 11
 
@@ -30,6 +33,21 @@ def maker(parameters: RoundParameters) -> MakeRound:
         return RoundExport(f"R{n}", name, parameters, Tally.of(parameters.oracle, reports)), reports
 
     return make
+
+
+@pytest.fixture(scope="session")
+def dask_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
+    """A scheduler with two workers."""
+    with closing(DaskCluster(tmp_path_factory.mktemp("dask"))) as cluster:
+        cluster.start_worker()
+        cluster.start_worker()
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def scheduler(dask_cluster: DaskCluster) -> Scheduler:
+    """The address of a scheduler with two workers."""
+    return Scheduler(dask_cluster.url)
 
 
 @pytest.fixture
