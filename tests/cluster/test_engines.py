@@ -154,9 +154,29 @@ def test_what_ends_every_worker_and_a_scheduler_that_is_killed_are_told_in_a_sen
             done(_die, scheduler=scheduler)
 
 
-def test_a_process_that_is_killed_is_told_in_a_sentence() -> None:
-    with pytest.raises(EngineError, match="a process that worked on it has ended: it was killed"):
-        done(_die, 2)
+def test_a_process_that_is_killed_is_no_fault_of_the_method_that_waits_for_it(tmp_path: Path) -> None:
+    oracle = ORACLES["oue"]
+    rows = poisoned(oracle)
+    parts = [_Killing(part) for part in in_parts(oracle, rows)]
+    with engine(2) as pool:
+        source = ReportSource.of_parts(oracle, parts, executor=pool, apart=True)
+        with pytest.raises(EngineError, match="a process that worked on it has ended: it was killed"):
+            recover(oracle, np.zeros(D), method="diffstats", n=len(rows), reports=source)
+
+
+@dataclass(frozen=True)
+class _Killing:
+    """A part that kills whoever reads it."""
+
+    part: CarriedPart
+
+    @property
+    def n(self) -> int:
+        return self.part.n
+
+    def arrays(self) -> Iterator[Reports]:
+        _die()
+        yield from ()
 
 
 def _state() -> tuple[object, str | None]:
