@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["DaskCluster", "ended"]
+__all__ = ["DaskCluster", "certificates", "ended"]
 
 
 class DaskCluster:
@@ -79,6 +79,17 @@ class DaskCluster:
     def close(self) -> None:
         """Kill all that is left."""
         self._open.close()
+
+
+def certificates(folder: Path) -> tuple[str, str, str]:
+    """Make a CA and a certificate of its, and return the files of the CA, the certificate and its key."""
+    new = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
+    ca = [str(folder / "ca.pem"), str(folder / "ca-key.pem")]
+    own = [str(folder / "own.pem"), str(folder / "own-key.pem")]
+    subprocess.run([*new, "-subj", "/CN=ca", "-out", ca[0], "-keyout", ca[1]], check=True, capture_output=True)
+    signed = [*new, "-subj", "/CN=own", "-CA", ca[0], "-CAkey", ca[1], "-out", own[0], "-keyout", own[1]]
+    subprocess.run(signed, check=True, capture_output=True)
+    return ca[0], own[0], own[1]
 
 
 def ended(process: "subprocess.Popen[str]") -> None:

@@ -26,7 +26,7 @@ class Translated(Executor):
         """Have a function called by a worker. Raises EngineError where there is none any more."""
         try:
             inner = self._inner.submit(call, *args, **kwargs)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  as it is, where it is no failure of the executor's
             raise self._told(error)  # noqa: B904  it has its cause
         outer: Future[Any] = Future()
         outer.add_done_callback(partial(_cancel, inner))

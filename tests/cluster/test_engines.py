@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import closing
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.dask_cluster import DaskCluster
+from tests.dask_cluster import DaskCluster, certificates
 
 from ldprecover import FrequencyOracle, ParameterError, Recovery, RoundParameters, Tally, recover
 from ldprecover.protocols import PROTOCOLS
@@ -251,17 +250,6 @@ def test_what_a_worker_writes_of_a_task_holds_no_report() -> None:
     part = CarriedPart(b"secret__", np.dtype("<u4"))
     assert b"secret__" in Task.of(partial(Tally.of, part), None).call  # type: ignore[arg-type]
     assert "secret__" not in repr((part, Task.of(partial(Tally.of, part), None)))  # type: ignore[arg-type]
-
-
-def certificates(folder: Path) -> tuple[str, str, str]:
-    """Make a CA and a certificate of its, and return the files of the CA, the certificate and its key."""
-    new = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
-    ca = [str(folder / "ca.pem"), str(folder / "ca-key.pem")]
-    own = [str(folder / "own.pem"), str(folder / "own-key.pem")]
-    subprocess.run([*new, "-subj", "/CN=ca", "-out", ca[0], "-keyout", ca[1]], check=True, capture_output=True)
-    signed = [*new, "-subj", "/CN=own", "-CA", ca[0], "-CAkey", ca[1], "-out", own[0], "-keyout", own[1]]
-    subprocess.run(signed, check=True, capture_output=True)
-    return ca[0], own[0], own[1]
 
 
 def test_a_cluster_with_tls_works_for_those_of_its_ca_alone(tmp_path: Path) -> None:

@@ -22,16 +22,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-import numpy as np
-
 from ldprecover import plugins
 from ldprecover.errors import ContractError, ParameterError
 from ldprecover.recovery import ReportSource
 from ldprecover.types import Reports
+from ldprecover_cluster import CarriedPart, EngineError, Scheduler, engine
 from ldprecover_server.analysis import frames
 from ldprecover_server.analysis.questions import Question, pack
 
-__all__ = ["BETWEEN", "FETCHED", "NICE", "Limits", "main"]
+__all__ = ["BETWEEN", "DASK", "FETCHED", "NICE", "Cluster", "Limits", "main"]
 
 BETWEEN = 0.1
 """Seconds from one word about progress to the next."""
@@ -41,18 +40,36 @@ FETCHED = 0.1
 NICE = 10
 """By how much a child gives way to the server when both want the processor."""
 
+DASK = "--dask"
+"""The argument that comes before the plugins where a child is to reach a scheduler."""
+
 _PIECE = 1 << 20  # bytes read of the file at a time
+_SENT = 1 << 21  # bytes of reports that a worker of a cluster is sent at a time, at most
+_SENT_CELLS = 1 << 28  # (report, item) pairs of them: some tenths of a second of counting
+_COPIES = 16  # of what is sent to one worker, as far as they are here: two tasks ahead, pickled and on their way, or so
 _NEARLY = 0.99  # progress before the answer is there
 _SPARE_SECONDS = 5  # of processor time beyond the deadline, after which the system ends what the server did not
 
 
 @dataclass(frozen=True)
+class Cluster:
+    """A Dask cluster whose workers read what has so many (report, item) pairs or more."""
+
+    scheduler: Scheduler
+    cells: int
+
+
+@dataclass(frozen=True)
 class Limits:
-    """What answering one question may take: seconds, bytes of memory above what a child holds at rest, and of disk."""
+    """What answering one question may take: seconds, bytes of memory above what a child holds at rest, and of disk.
+
+    With a `cluster` its workers read the reports, where there are many; the limits are of the child.
+    """
 
     seconds: float
     memory_bytes: int
     disk_bytes: int
+    cluster: Cluster | None = None
 
 
 class _NoRoomError(Exception):
@@ -62,7 +79,8 @@ class _NoRoomError(Exception):
 def main() -> None:
     """Answer questions from standard input on standard output until the input ends.
 
-    The arguments of the command are the plugins that the server has loaded.
+    The arguments of the command are the plugins that the server has loaded, after DASK where
+    Dask is to be imported before the memory at rest is measured.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(NICE)
@@ -71,7 +89,11 @@ def main() -> None:
     os.dup2(2, 1)  # what prints disturbs no message
     inbox: queue.Queue[tuple[bytes, bytes]] = queue.Queue(maxsize=2)
     threading.Thread(target=_receive, args=(source, inbox), daemon=True).start()
-    if names := sys.argv[1:]:
+    names = sys.argv[1:]
+    if names[:1] == [DASK]:
+        names = names[1:]
+        import distributed  # noqa: F401
+    if names:
         plugins.load(names)
     at_rest = _data_bytes()
     while True:
@@ -97,8 +119,8 @@ def _receive(source: BinaryIO, inbox: "queue.Queue[tuple[bytes, bytes]]") -> Non
 def _answer(question: Question, limits: Limits, inbox: "queue.Queue[tuple[bytes, bytes]]", sink: BinaryIO) -> None:
     with contextlib.closing(_Kept(question, limits, inbox, sink)) as kept:
         try:
-            source = ReportSource(question.oracle, kept.arrays, progress=kept.tell_passes)
-            answer = pack(question.answer(source if question.reads else None, kept.tell_share))
+            with kept.source() as source:
+                answer = pack(question.answer(source, kept.tell_share))
         except ParameterError as error:
             reply = frames.REFUSED, str(error)
         except MemoryError:
@@ -107,6 +129,8 @@ def _answer(question: Question, limits: Limits, inbox: "queue.Queue[tuple[bytes,
             reply = frames.TOO_LARGE, str(error)
         except ContractError as error:
             reply = frames.FAILED, f"{' '.join(str(error).split())}\n{traceback.format_exc()}"
+        except EngineError:  # the log says where the cluster is, and nobody else
+            reply = frames.FAILED, f"the cluster that works on it was lost, or not found\n{traceback.format_exc()}"
         except Exception:  # noqa: BLE001  the server logs it and answers for it
             reply = frames.FAILED, f"\n{traceback.format_exc()}"
         else:
@@ -121,6 +145,7 @@ class _Kept:
     def __init__(
         self, question: Question, limits: Limits, inbox: "queue.Queue[tuple[bytes, bytes]]", sink: BinaryIO
     ) -> None:
+        self._question = question
         self._dtype = question.oracle.report_dtype
         self._limits = limits
         self._inbox = inbox
@@ -132,16 +157,34 @@ class _Kept:
         self._after_reading: float | None = None
         self._told = -math.inf
 
-    def arrays(self) -> Iterator[Reports]:
-        """Yield the reports, some at a time."""
+    @contextlib.contextmanager
+    def source(self) -> Iterator[ReportSource | None]:
+        """Yield what the question reads, or None: here, or where a cluster is to read it. Raises EngineError."""
+        question, cluster = self._question, self._limits.cluster
+        if not question.reads:
+            yield None
+        elif cluster is None or question.tally.n * question.oracle.domain_size < cluster.cells:
+            yield ReportSource(question.oracle, self._arrays, progress=self.tell_passes)
+        else:
+            step = max(1, min(_SENT // self._dtype.itemsize, _SENT_CELLS // question.oracle.domain_size))
+            most = max(1, self._limits.memory_bytes // (_COPIES * step * self._dtype.itemsize))
+            with engine(scheduler=cluster.scheduler, most=most) as executor:
+                yield ReportSource.of_parts(
+                    question.oracle, _Sent(self, step), executor=executor, progress=self.tell_passes, apart=True
+                )
+
+    def _arrays(self) -> Iterator[Reports]:
+        return (part.rows for part in self.parts(max(1, _PIECE // self._dtype.itemsize)))
+
+    def parts(self, step: int) -> Iterator[CarriedPart]:
+        """Yield the reports, so many at a time."""
         if self._file is None:
             self._fetch()
         assert self._file is not None
-        size = self._dtype.itemsize
-        step = max(1, _PIECE // size) * size
+        step *= self._dtype.itemsize
         for start in range(0, self._bytes, step):
             data = os.pread(self._file.fileno(), min(step, self._bytes - start), start)
-            yield np.frombuffer(data, dtype=self._dtype)
+            yield CarriedPart(data, self._dtype)
 
     def tell_passes(self, passes: int, reports: int) -> None:
         """Tell the server that so many passes are done, and so many reports of the next.
@@ -191,6 +234,17 @@ class _Kept:
         if self._file is not None:
             with contextlib.suppress(OSError):  # what could not be written is tried once more, to no avail
                 self._file.close()
+
+
+@dataclass(frozen=True)
+class _Sent:
+    """A round's reports in parts that hold them, read from the file for each pass."""
+
+    kept: _Kept
+    step: int
+
+    def __iter__(self) -> Iterator[CarriedPart]:
+        return self.kept.parts(self.step)
 
 
 def _data_bytes() -> int | None:

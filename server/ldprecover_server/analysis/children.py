@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from ldprecover_server.analysis.child import Limits
+from ldprecover_server.analysis.child import Cluster, Limits
 from ldprecover_server.analysis.process import ChildProcess
 from ldprecover_server.analysis.questions import Question
 from ldprecover_server.analysis.turns import Turns
@@ -46,7 +46,7 @@ class Children:
     `seconds` is how long an analysis may take for a caller without a key, `key_seconds` for one
     with a key; each also waits at most as long for its turn. `memory_bytes` is what an analysis may
     take above what a child holds at rest, `disk_bytes` how many bytes of reports it may lay down in
-    a temporary file.
+    a temporary file. Where a `cluster` is given, its workers read rounds that are large enough.
     """
 
     def __init__(
@@ -59,7 +59,9 @@ class Children:
         memory_bytes: int,
         disk_bytes: int,
         metrics: Metrics,
+        cluster: Cluster | None = None,
     ) -> None:
+        self._cluster = cluster
         self._turns = Turns(count, waiting)
         self._seconds = {False: seconds, True: key_seconds}
         self._memory_bytes, self._disk_bytes = memory_bytes, disk_bytes
@@ -87,7 +89,7 @@ class Children:
         self._nobody_runs.set()
         self._stopped = False
         while len(self._idle) < self._count:
-            self._idle.append(ChildProcess())
+            self._idle.append(self._new())
 
     async def stop(self) -> None:
         """Kill the processes; what is under way fails."""
@@ -136,6 +138,9 @@ class Children:
             self._metrics.analyses_running.dec()
             self._metrics.analysis_seconds.observe(time.monotonic() - began)
 
+    def _new(self) -> ChildProcess:
+        return ChildProcess(dask=self._cluster is not None)
+
     def _check_running(self) -> None:
         if self._stopped:
             raise AnalysesBusyError("the server stops")
@@ -149,7 +154,7 @@ class Children:
                 if child is not None:
                     child.close()
                     child = None
-                child = ChildProcess()
+                child = self._new()
             run = _Run(child, keyed, loop.create_future(), on_progress)
             # A daemon: should the database hang, it keeps no server from ending.
             talk = threading.Thread(target=self._talk, args=(loop, run, prepare), name="analysis", daemon=True)
@@ -170,7 +175,7 @@ class Children:
         answer, failure = b"", None
         try:
             question, pieces = prepare()
-            limits = Limits(self._seconds[run.keyed], self._memory_bytes, self._disk_bytes)
+            limits = Limits(self._seconds[run.keyed], self._memory_bytes, self._disk_bytes, self._cluster)
             answer = run.child.ask(question, limits, pieces, tell)
         except BaseException as error:  # noqa: BLE001  raised where the answer is awaited
             failure = error
@@ -184,7 +189,7 @@ class Children:
         if self._stopped:
             return None
         try:
-            return ChildProcess()
+            return self._new()
         except OSError as error:
             _log.warning("no process for analyses could be started: %s", error)  # it is tried again when one is needed
             return None

@@ -17,7 +17,7 @@ from ldprecover import plugins
 from ldprecover.errors import ParameterError
 from ldprecover_server.analysis import __name__ as package
 from ldprecover_server.analysis import frames
-from ldprecover_server.analysis.child import BETWEEN, FETCHED, Limits
+from ldprecover_server.analysis.child import BETWEEN, DASK, FETCHED, Limits
 from ldprecover_server.analysis.questions import Question
 from ldprecover_server.errors import AnalysisFailedError, AnalysisTooLargeError
 
@@ -45,11 +45,15 @@ def environment(ours: Mapping[str, str]) -> dict[str, str]:
 
 
 class ChildProcess:
-    """A process that answers questions, one at a time. `kill` may be called from any thread."""
+    """A process that answers questions, one at a time. `kill` may be called from any thread.
 
-    def __init__(self) -> None:
+    With `dask` it has imported Dask before the first: its limits say where the cluster is.
+    """
+
+    def __init__(self, *, dask: bool = False) -> None:
+        arguments = [*([DASK] if dask else ()), *plugins.loaded(plugins.GROUPS[:2])]
         self._process = subprocess.Popen(  # noqa: S603  nothing of it comes from a caller
-            [sys.executable, "-P", str(Path(__file__).with_name("__main__.py")), *plugins.loaded(plugins.GROUPS[:2])],
+            [sys.executable, "-P", str(Path(__file__).with_name("__main__.py")), *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment(os.environ),
