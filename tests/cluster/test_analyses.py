@@ -71,8 +71,8 @@ def test_a_server_reads_a_round_on_a_cluster_over_tls(tmp_path: Path) -> None:
     told = dict(zip(names, files, strict=True))
     with closing(DaskCluster(tmp_path, files)) as cluster:
         cluster.start_worker()
-        settings = {"analysis_scheduler": cluster.url, "analysis_scheduler_cells": 1, "analyses": 1, **told}
-        with closing(ServerProcess(tmp_path, **settings)) as server:
+        told |= {"analysis_scheduler": cluster.url, "analysis_scheduler_cells": "1", "analyses": "1"}
+        with closing(ServerProcess(tmp_path, None, **told)) as server:
             server.start()
             round = server.open_round("grr", domain_size=9)["id"]
             items = np.arange(90, dtype="<u4") % 9

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.dask_cluster import DaskCluster, certificates
+from tests.dask_cluster import DaskCluster
 
 from ldprecover import FrequencyOracle, ParameterError, Recovery, RoundParameters, Tally, recover
 from ldprecover.protocols import PROTOCOLS
@@ -139,7 +139,8 @@ def done(call: Callable[[], object], jobs: int = 1, scheduler: Scheduler | None 
 
 def test_what_ends_every_worker_and_a_scheduler_that_is_killed_are_told_in_a_sentence(tmp_path: Path) -> None:
     """This cluster gives a task one worker alone."""
-    with closing(DaskCluster(tmp_path, allowed_failures=0)) as cluster:
+    environment = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
+    with closing(DaskCluster(tmp_path, environment=environment)) as cluster:
         scheduler, told = Scheduler(cluster.url), list[str]()
         with engine(scheduler=scheduler, tell=told.append):
             pass
@@ -250,16 +251,3 @@ def test_what_a_worker_writes_of_a_task_holds_no_report() -> None:
     part = CarriedPart(b"secret__", np.dtype("<u4"))
     assert b"secret__" in Task.of(partial(Tally.of, part), None).call  # type: ignore[arg-type]
     assert "secret__" not in repr((part, Task.of(partial(Tally.of, part), None)))  # type: ignore[arg-type]
-
-
-def test_a_cluster_with_tls_works_for_those_of_its_ca_alone(tmp_path: Path) -> None:
-    for name in ("one", "other"):
-        (tmp_path / name).mkdir()
-    files, others = certificates(tmp_path / "one"), certificates(tmp_path / "other")
-    with closing(DaskCluster(tmp_path, files)) as cluster:
-        cluster.start_worker()
-        assert cluster.url.startswith("tls://")
-        assert done(os.getpid, scheduler=Scheduler(cluster.url, *files)) != os.getpid()
-        for stranger in (Scheduler(cluster.url, *others), Scheduler(cluster.url.replace("tls", "tcp"))):
-            with pytest.raises(EngineError, match="cannot be reached: "):
-                done(os.getpid, scheduler=stranger)
