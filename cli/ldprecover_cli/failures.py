@@ -39,6 +39,7 @@ _OPTIONS = {
     "against": "--against",
     "attackers": "--attackers",
     "beta": "--beta",
+    "by_name": "--by-name",
     "domain_size": "--domain-size",
     "drift": "--drift",
     "error": "--error",

@@ -5,6 +5,7 @@ from ldprecover_cluster.dataset import ReportDataset
 from ldprecover_cluster.engines import engine
 from ldprecover_cluster.errors import EngineError, ReportDatasetError
 from ldprecover_cluster.parts import ParquetPart
+from ldprecover_cluster.purging import purge
 from ldprecover_cluster.scheduler import Scheduler
 from ldprecover_cluster.writing import DatasetWriter, write_dataset
 
@@ -17,5 +18,6 @@ __all__ = [
     "ReportDatasetError",
     "Scheduler",
     "engine",
+    "purge",
     "write_dataset",
 ]

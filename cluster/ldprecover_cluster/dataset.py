@@ -1,5 +1,6 @@
 """A round's reports as a dataset in a folder: `round.json`, and a folder of parts for each hour."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from ldprecover_cluster.errors import ReportDatasetError
 from ldprecover_cluster.folders import Folder
 from ldprecover_cluster.parts import ParquetPart
 
-__all__ = ["ROUND_FILE", "ReportDataset"]
+__all__ = ["ROUND_FILE", "ReportDataset", "round_file"]
 
 ROUND_FILE = "round.json"
 """The round's export, with its parts listed. It is written last: a dataset without one is not complete."""
@@ -53,3 +54,8 @@ class ReportDataset:
     def missing(self) -> int:
         """The number of reports in the round's tally that it does not have."""
         return self.export.tally.n - self.n
+
+
+def round_file(export: RoundExport) -> bytes:
+    """Return what is in a dataset's `round.json`."""
+    return json.dumps(export.to_dict(), ensure_ascii=False, allow_nan=False).encode() + b"\n"

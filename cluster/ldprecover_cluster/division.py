@@ -26,19 +26,22 @@ _SPREADS = 8  # standard deviations of a part's size that are left for chance
 def joined_hours(hours: Mapping[int, int]) -> dict[int, int]:
     """Return for each hour the hour whose folder has its reports, of hours with so many reports.
 
-    An hour with fewer than FEW reports is joined with those after it until they have as many
-    together, and what is left at the end with those before it. The folder is of the earliest: who
-    deletes by folder deletes no report later than its own hour tells.
+    Hours with fewer than FEW reports are joined until they have as many together; before an hour
+    that has, or at the end, with those before them. The folder is of the earliest: who deletes by
+    folder deletes no report later than its own hour tells, and few much earlier.
     """
     joined: list[list[int]] = []
-    held = 0
+    held = FEW  # in the last of these
     for hour in sorted(hours):
-        if not joined or held >= FEW:
+        if held < FEW and hours[hour] >= FEW and len(joined) > 1:
+            joined[-2:] = [joined[-2] + joined[-1]]
+            held = FEW
+        if held >= FEW:
             joined.append([])
             held = 0
         joined[-1].append(hour)
         held += hours[hour]
-    if len(joined) > 1 and held < FEW:
+    if held < FEW and len(joined) > 1:
         joined[-2:] = [joined[-2] + joined[-1]]
     return {hour: together[0] for together in joined for hour in together}
 

@@ -69,7 +69,9 @@ class Application:
             memory_bytes=settings.analysis_bytes,
             disk_bytes=settings.analysis_disk_bytes,
             metrics=self.metrics,
-            cluster=None if settings.scheduler is None else Cluster(settings.scheduler, settings.analysis_scheduler_cells),
+            cluster=None
+            if settings.scheduler is None
+            else Cluster(settings.scheduler, settings.analysis_scheduler_cells),
         )
         self.jobs = Jobs(store, waiting=settings.analysis_queue, metrics=self.metrics)
         self.crowd = Crowd(most_connections(settings.connections, settings.analyses), self.metrics)

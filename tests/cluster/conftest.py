@@ -24,9 +24,8 @@ def parameters(request: pytest.FixtureRequest) -> RoundParameters:
 MakeRound = Callable[..., tuple[RoundExport, Reports]]
 
 
-@pytest.fixture
-def make_round(parameters: RoundParameters) -> MakeRound:
-    """Make a round of n honest reports: its export, and they. Seeded."""
+def maker(parameters: RoundParameters) -> MakeRound:
+    """Return what makes a round of n honest reports: its export, and they. Seeded."""
 
     def make(n: int, name: str = "letters") -> tuple[RoundExport, Reports]:
         rng = np.random.default_rng(n)
@@ -49,3 +48,15 @@ def dask_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskClust
 def scheduler(dask_cluster: DaskCluster) -> Scheduler:
     """The address of a scheduler with two workers."""
     return Scheduler(dask_cluster.url)
+
+
+@pytest.fixture
+def make_any(parameters: RoundParameters) -> MakeRound:
+    """Make a round of each protocol in turn."""
+    return maker(parameters)
+
+
+@pytest.fixture
+def make_round() -> MakeRound:
+    """Make a round of one protocol, whose reports have two columns."""
+    return maker(RoundParameters("olh", 1.0, tuple(map(str, range(D)))))

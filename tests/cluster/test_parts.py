@@ -29,7 +29,16 @@ N = 3_000
 
 @pytest.fixture
 def dataset(make_round: MakeRound, tmp_path: Path) -> ReportDataset:
-    export, reports = make_round(N)
+    return written(make_round, tmp_path)
+
+
+@pytest.fixture
+def any_dataset(make_any: MakeRound, tmp_path: Path) -> ReportDataset:
+    return written(make_any, tmp_path)
+
+
+def written(make: MakeRound, tmp_path: Path) -> ReportDataset:
+    export, reports = make(N)
     return write_dataset(
         tmp_path, export, {5: 2_000, 6: 1_000}, [(5, reports[:2_000].tobytes()), (6, reports[2_000:].tobytes())]
     )
@@ -39,19 +48,19 @@ def path_of(part: ParquetPart) -> Path:
     return Path(part.url.removeprefix("file://")) / f"hour={part.hour}" / part.name
 
 
-def test_a_dataset_is_a_source_of_reports(dataset: ReportDataset) -> None:
-    oracle = dataset.export.parameters.oracle
-    assert ReportSource.of_parts(oracle, dataset.parts).tally() == dataset.export.tally
-    assert all(len(pickle.dumps(part)) < 1_000 for part in dataset.parts)
+def test_a_dataset_is_a_source_of_reports(any_dataset: ReportDataset) -> None:
+    oracle = any_dataset.export.parameters.oracle
+    assert ReportSource.of_parts(oracle, any_dataset.parts).tally() == any_dataset.export.tally
+    assert all(len(pickle.dumps(part)) < 1_000 for part in any_dataset.parts)
 
 
-def test_a_part_is_read_a_row_group_at_a_time(dataset: ReportDataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    form = dataset.export.parameters.oracle.report_dtype
+def test_a_part_is_read_a_row_group_at_a_time(any_dataset: ReportDataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    form = any_dataset.export.parameters.oracle.report_dtype
     monkeypatch.setattr(parts, "_GROUP_BYTES", 100 * form.itemsize)
-    rows = np.concatenate(list(dataset.parts[0].arrays()))
+    rows = np.concatenate(list(any_dataset.parts[0].arrays()))
     entry, data = parts.encode(5, "part-x.parquet", rows, form)
-    path_of(dataset.parts[0]).with_name("part-x.parquet").write_bytes(data)
-    arrays = list(ParquetPart(dataset.url, 5, entry.name, entry.n, entry.sha256, form).arrays())
+    path_of(any_dataset.parts[0]).with_name("part-x.parquet").write_bytes(data)
+    arrays = list(ParquetPart(any_dataset.url, 5, entry.name, entry.n, entry.sha256, form).arrays())
     assert {len(array) for array in arrays} == {100}
     assert (np.concatenate(arrays) == rows).all()
 
@@ -81,9 +90,9 @@ def test_a_worker_process_says_which_part_is_damaged(dataset: ReportDataset, pro
         ReportSource.of_parts(oracle, dataset.parts, executor=processes).total(Tally.of)
 
 
-def test_what_is_not_the_part_that_is_listed_is_refused(dataset: ReportDataset) -> None:
-    part = dataset.parts[0]
-    form = dataset.export.parameters.oracle.report_dtype
+def test_what_is_not_the_part_that_is_listed_is_refused(any_dataset: ReportDataset) -> None:
+    part = any_dataset.parts[0]
+    form = any_dataset.export.parameters.oracle.report_dtype
     written: list[tuple[bytes, int, str]] = [
         (b"PAR1" * 20, part.n, "is not a Parquet file"),
         (path_of(part).read_bytes(), part.n + 1, f"it has {part.n} reports, and should have {part.n + 1}"),
@@ -110,14 +119,14 @@ def _table(columns: dict[str, Any]) -> bytes:
     return sink.getvalue().to_pybytes()
 
 
-def test_any_reader_of_parquet_reads_it(dataset: ReportDataset) -> None:
-    root = dataset.url.removeprefix("file://")
+def test_any_reader_of_parquet_reads_it(any_dataset: ReportDataset) -> None:
+    root = any_dataset.url.removeprefix("file://")
     table = datasets.dataset(root, format="parquet", partitioning="hive", exclude_invalid_files=True).to_table()
     assert table.num_rows == N
     assert sorted(set(table["hour"].to_pylist())) == [5, 6]
-    form = dataset.export.parameters.oracle.report_dtype
+    form = any_dataset.export.parameters.oracle.report_dtype
     assert table.schema.names == [*(form.names or ["report"]), "hour"]
-    metadata = pq.ParquetFile(path_of(dataset.parts[0])).metadata
+    metadata = pq.ParquetFile(path_of(any_dataset.parts[0])).metadata
     column = metadata.row_group(0).column(0)
     assert (column.compression, column.is_stats_set) == ("UNCOMPRESSED", False)
     assert "PLAIN" in column.encodings

@@ -44,13 +44,13 @@ def read(dataset: ReportDataset, hour: int | None = None) -> Reports:
 HOURS = {470_000: 3_000, 470_001: 400, 470_005: 1_700, 470_009: 100}
 
 
-def test_each_hour_has_its_reports_and_they_give_the_tally(make_round: MakeRound, tmp_path: Path) -> None:
-    export, reports = make_round(sum(HOURS.values()))
+def test_each_hour_has_its_reports_and_they_give_the_tally(make_any: MakeRound, tmp_path: Path) -> None:
+    export, reports = make_any(sum(HOURS.values()))
     dataset = write_dataset(tmp_path / "round", export, HOURS, by_hour(reports, HOURS))
     oracle = export.parameters.oracle
     assert Tally.of(oracle, read(dataset)) == export.tally
     # The hours of 400 and of 100 reports are joined with a neighbour, and stand under the earlier hour.
-    for hour, first, n in ((470_000, 0, 3_000), (470_001, 3_000, 2_200)):
+    for hour, first, n in ((470_000, 0, 3_400), (470_005, 3_400, 1_800)):
         assert rows(read(dataset, hour)) == rows(reports[first : first + n])
     assert len(dataset.parts) > 3
     assert (dataset.n, dataset.missing) == (len(reports), 0)
@@ -85,8 +85,8 @@ def test_files_are_for_their_owner_alone(make_round: MakeRound, tmp_path: Path) 
         assert not stat.S_IMODE(path.stat().st_mode) & 0o077, path
 
 
-def test_what_ended_halfway_goes_on_and_leaves_finished_parts_alone(make_round: MakeRound, tmp_path: Path) -> None:
-    export, reports = make_round(6_000)
+def test_what_ended_halfway_goes_on_and_leaves_finished_parts_alone(make_any: MakeRound, tmp_path: Path) -> None:
+    export, reports = make_any(6_000)
 
     def stop_after_two(done: int, of: int) -> None:
         if done >= 2_000:
@@ -103,7 +103,7 @@ def test_what_ended_halfway_goes_on_and_leaves_finished_parts_alone(make_round: 
     half = tmp_path / "hour=5" / ".part-00004.parquet.half"  # of a process that was killed
     half.write_bytes(b"PAR1")
     with DatasetWriter(tmp_path) as writer:
-        assert writer.export is not None
+        assert writer.begun() is not None
         dataset = writer.finish()
     assert {path: path.stat().st_mtime_ns for path in finished} == finished
     assert Tally.of(export.parameters.oracle, read(dataset)) == export.tally
@@ -120,6 +120,7 @@ def test_reading_that_ended_halfway_begins_anew(make_round: MakeRound, tmp_path:
 
     with DatasetWriter(tmp_path) as writer, pytest.raises(KeyboardInterrupt):
         writer.gather(export, {5: 3_000}, breaks_off())
+    assert list(tmp_path.iterdir()) == []  # no report is left that nobody goes on with
     dataset = write_dataset(tmp_path, export, {5: 3_000}, by_hour(reports, {5: 3_000}))
     assert rows(read(dataset)) == rows(reports)
 
@@ -139,8 +140,8 @@ def test_nothing_is_written_over_a_dataset(make_round: MakeRound, tmp_path: Path
         write_dataset(tmp_path, export, {5: 1_000}, by_hour(reports, {5: 1_000}))
 
 
-def test_reports_that_do_not_give_the_tally_are_no_dataset(make_round: MakeRound, tmp_path: Path) -> None:
-    export, reports = make_round(2_000)
+def test_reports_that_do_not_give_the_tally_are_no_dataset(make_any: MakeRound, tmp_path: Path) -> None:
+    export, reports = make_any(2_000)
     oracle = export.parameters.oracle
     others = oracle.perturb(np.full(2_000, 3), np.random.default_rng(4))
     with pytest.raises(ReportDatasetError, match="do not give the round's counts"):
@@ -175,6 +176,7 @@ def test_a_full_disk_is_said_and_the_same_goes_on(make_round: MakeRound, tmp_pat
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert not list(tmp_path.glob("hour=*/part-*"))
     with DatasetWriter(tmp_path) as writer:
+        assert writer.begun() is not None
         assert writer.finish().n == 6_000
 
 
@@ -199,12 +201,13 @@ def test_every_order_of_an_hour_is_as_likely(tmp_path: Path, monkeypatch: pytest
     oracle = RoundParameters("grr", 1.0, tuple("abcd")).oracle
     reports = np.arange(4, dtype="<u4")
     found: Counter[tuple[int, ...]] = Counter()
-    for i in range(960):
-        folder = tmp_path / str(i)
-        folder.mkdir()
-        sizes = [n for _, n in buckets.fill(folder, oracle, {5: 4}, [(5, reports.tobytes())])]
-        order = [buckets.shuffled(buckets.bucket_of(folder, place), oracle) for place in (0, 1) if sizes[place]]
-        found[tuple(np.concatenate(order).tolist())] += 1
+    for _ in range(960):
+        buckets.fill(tmp_path, oracle, {5: 4}, [(5, reports.tobytes())])
+        order = []
+        for path in sorted(tmp_path.iterdir()):
+            order += buckets.shuffled(path, oracle).tolist()
+            path.unlink()
+        found[tuple(order)] += 1
     assert sum((found[order] - 40) ** 2 / 40 for order in found) + 40 * (24 - len(found)) < 60
 
 
@@ -213,9 +216,9 @@ def test_a_plan_of_another_place_is_not_gone_on_with(make_round: MakeRound, tmp_
     with DatasetWriter(tmp_path / "a") as writer:
         writer.gather(export, {5: 1_000}, by_hour(reports, {5: 1_000}))
     (tmp_path / "a").rename(tmp_path / "b")
-    with pytest.raises(ReportDatasetError, match="is of a dataset at"):
-        DatasetWriter(tmp_path / "b").__enter__()
+    with DatasetWriter(tmp_path / "b") as writer, pytest.raises(ReportDatasetError, match="is of a dataset at"):
+        writer.begun()
     plan = tmp_path / "b" / ".export" / "plan.json"
     plan.write_text(json.dumps(json.loads(plan.read_text()) | {"buckets": 3}))
-    with pytest.raises(ReportDatasetError, match="is damaged"):
-        DatasetWriter(tmp_path / "b").__enter__()
+    with DatasetWriter(tmp_path / "b") as writer, pytest.raises(ReportDatasetError, match="is damaged"):
+        writer.begun()

@@ -302,10 +302,11 @@ def pair_counts(oracle: FrequencyOracle, reports: Reports, items: Int64Array) ->
 
     Row and column i are of items[i].
     """
-    # Single precision is exact up to 2^24 reports, and a block has 2^21 at most.
-    bits = np.ones((len(reports), items.size + 1), np.float32)
-    bits[:, :-1] = oracle.supported(reports, items)
-    return np.asarray((bits.T @ bits).astype(np.int64))
+    counts = np.empty((items.size + 1, items.size + 1), np.int64)
+    counts[:-1, :-1] = oracle.pair_counts(reports, items)
+    counts[:-1, -1] = counts[-1, :-1] = counts[:-1, :-1].diagonal()
+    counts[-1, -1] = len(reports)
+    return counts
 
 
 def size_counts(oracle: FrequencyOracle, reports: Reports) -> Int64Array:

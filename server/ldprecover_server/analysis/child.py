@@ -17,12 +17,12 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from ldprecover import plugins
+from ldprecover import kernels, plugins
 from ldprecover.errors import ContractError, ParameterError
 from ldprecover.recovery import ReportSource
 from ldprecover.types import Reports
@@ -30,7 +30,7 @@ from ldprecover_cluster import CarriedPart, EngineError, Scheduler, engine
 from ldprecover_server.analysis import frames
 from ldprecover_server.analysis.questions import Question, pack
 
-__all__ = ["BETWEEN", "DASK", "FETCHED", "NICE", "Cluster", "Limits", "main"]
+__all__ = ["BETWEEN", "FETCHED", "NICE", "Cluster", "Limits", "main"]
 
 BETWEEN = 0.1
 """Seconds from one word about progress to the next."""
@@ -40,9 +40,8 @@ FETCHED = 0.1
 NICE = 10
 """By how much a child gives way to the server when both want the processor."""
 
-DASK = "--dask"
-"""The argument that comes before the plugins where a child is to reach a scheduler."""
-
+_MANY = 1 << 30
+"""Hashes in a pass over the reports: numpy takes 1.7 seconds for them, numba 0.3 and less than one to load."""
 _PIECE = 1 << 20  # bytes read of the file at a time
 _SENT = 1 << 21  # bytes of reports that a worker of a cluster is sent at a time, at most
 _SENT_CELLS = 1 << 28  # (report, item) pairs of them: some tenths of a second of counting
@@ -79,8 +78,7 @@ class _NoRoomError(Exception):
 def main() -> None:
     """Answer questions from standard input on standard output until the input ends.
 
-    The arguments of the command are the plugins that the server has loaded, after DASK where
-    Dask is to be imported before the memory at rest is measured.
+    The arguments of the command are the plugins that the server has loaded.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(NICE)
@@ -89,11 +87,7 @@ def main() -> None:
     os.dup2(2, 1)  # what prints disturbs no message
     inbox: queue.Queue[tuple[bytes, bytes]] = queue.Queue(maxsize=2)
     threading.Thread(target=_receive, args=(source, inbox), daemon=True).start()
-    names = sys.argv[1:]
-    if names[:1] == [DASK]:
-        names = names[1:]
-        import distributed  # noqa: F401
-    if names:
+    if names := sys.argv[1:]:
         plugins.load(names)
     at_rest = _data_bytes()
     while True:
@@ -102,6 +96,10 @@ def main() -> None:
             raise ValueError(f"a question was due, not {kind!r}")
         question, limits = pickle.loads(body)  # noqa: S301  the server's own
         del body
+        if _elsewhere(question, limits) is not None:
+            at_rest = _with(_import_dask, at_rest)
+        elif question.reads and question.tally.n * question.oracle.hash_tests >= _MANY:
+            at_rest = _with(kernels.hasten, at_rest)
         _limit(limits, at_rest)
         _answer(question, limits, inbox, sink)
         del question
@@ -160,15 +158,15 @@ class _Kept:
     @contextlib.contextmanager
     def source(self) -> Iterator[ReportSource | None]:
         """Yield what the question reads, or None: here, or where a cluster is to read it. Raises EngineError."""
-        question, cluster = self._question, self._limits.cluster
+        question, scheduler = self._question, _elsewhere(self._question, self._limits)
         if not question.reads:
             yield None
-        elif cluster is None or question.tally.n * question.oracle.domain_size < cluster.cells:
+        elif scheduler is None:
             yield ReportSource(question.oracle, self._arrays, progress=self.tell_passes)
         else:
             step = max(1, min(_SENT // self._dtype.itemsize, _SENT_CELLS // question.oracle.domain_size))
             most = max(1, self._limits.memory_bytes // (_COPIES * step * self._dtype.itemsize))
-            with engine(scheduler=cluster.scheduler, most=most) as executor:
+            with engine(scheduler=scheduler, most=most) as executor:
                 yield ReportSource.of_parts(
                     question.oracle, _Sent(self, step), executor=executor, progress=self.tell_passes, apart=True
                 )
@@ -254,6 +252,27 @@ def _data_bytes() -> int | None:
     except OSError:
         return None
     return 1024 * next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmData:"))
+
+
+def _elsewhere(question: Question, limits: Limits) -> Scheduler | None:
+    """Return whose workers are to read what a question reads; None where the child does."""
+    cluster = limits.cluster
+    few = cluster is None or question.tally.n * question.oracle.domain_size < cluster.cells
+    return None if cluster is None or few or not question.reads else cluster.scheduler
+
+
+def _with(load: Callable[[], object], at_rest: int | None) -> int | None:
+    """Load what is needed from here on; return what this process then holds at rest."""
+    resource.setrlimit(resource.RLIMIT_DATA, (resource.getrlimit(resource.RLIMIT_DATA)[1],) * 2)
+    before = _data_bytes()
+    load()
+    after = _data_bytes()
+    return None if at_rest is None or before is None or after is None else at_rest + after - before
+
+
+def _import_dask() -> None:
+    with contextlib.suppress(ImportError):  # the engine says so in words
+        import distributed  # noqa: F401
 
 
 def _limit(limits: Limits, at_rest: int | None) -> None:

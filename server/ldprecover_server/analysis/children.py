@@ -68,7 +68,7 @@ class Children:
         self._metrics = metrics
         self._count = count
         self._idle: list[ChildProcess | None] = []
-        """Of the places that are free; None where a process could not be started."""
+        """Of the places that are free; None where no process has been started yet, or could not be."""
         self._runs: set[_Run] = set()
         self._nobody_runs = asyncio.Event()
         self._stopped = True
@@ -85,11 +85,10 @@ class Children:
         return {child.pid for child in children if child is not None and not child.is_over}
 
     def start(self) -> None:
-        """Start the processes; they are there a moment later. Raises OSError where the system allows no more."""
+        """Begin to take questions. A process is started when there is a question for it, and then stays."""
         self._nobody_runs.set()
         self._stopped = False
-        while len(self._idle) < self._count:
-            self._idle.append(self._new())
+        self._idle = [None] * self._count
 
     async def stop(self) -> None:
         """Kill the processes; what is under way fails."""
@@ -138,9 +137,6 @@ class Children:
             self._metrics.analyses_running.dec()
             self._metrics.analysis_seconds.observe(time.monotonic() - began)
 
-    def _new(self) -> ChildProcess:
-        return ChildProcess(dask=self._cluster is not None)
-
     def _check_running(self) -> None:
         if self._stopped:
             raise AnalysesBusyError("the server stops")
@@ -154,7 +150,7 @@ class Children:
                 if child is not None:
                     child.close()
                     child = None
-                child = self._new()
+                child = ChildProcess()
             run = _Run(child, keyed, loop.create_future(), on_progress)
             # A daemon: should the database hang, it keeps no server from ending.
             talk = threading.Thread(target=self._talk, args=(loop, run, prepare), name="analysis", daemon=True)
@@ -189,7 +185,7 @@ class Children:
         if self._stopped:
             return None
         try:
-            return self._new()
+            return ChildProcess()
         except OSError as error:
             _log.warning("no process for analyses could be started: %s", error)  # it is tried again when one is needed
             return None

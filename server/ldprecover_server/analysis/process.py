@@ -17,7 +17,7 @@ from ldprecover import plugins
 from ldprecover.errors import ParameterError
 from ldprecover_server.analysis import __name__ as package
 from ldprecover_server.analysis import frames
-from ldprecover_server.analysis.child import BETWEEN, DASK, FETCHED, Limits
+from ldprecover_server.analysis.child import BETWEEN, FETCHED, Limits
 from ldprecover_server.analysis.questions import Question
 from ldprecover_server.errors import AnalysisFailedError, AnalysisTooLargeError
 
@@ -29,10 +29,8 @@ _PIECE = 1 << 20  # bytes of reports in one message
 
 _INHERITED = ("HOME", "LANG", "LD_LIBRARY_PATH", "PATH", "PYTHONHOME", "PYTHONPATH", "TMPDIR")
 
-# One thread a child. numpy counts to the same bits as numba, whose import would take a second of
-# each new child and four times its memory; most of an analysis is not counting.
+# One thread a child.
 _SET = {
-    "LDPRECOVER_KERNELS": "numpy",
     "MKL_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -41,19 +39,18 @@ _SET = {
 
 def environment(ours: Mapping[str, str]) -> dict[str, str]:
     """Return what a child's environment holds: nothing of the server's settings, keys and database."""
-    return {name: ours[name] for name in _INHERITED if name in ours} | _SET
+    # numpy counts to the same bits as numba, whose import takes a second and 90 MB of a child: it has
+    # it once it is asked of many reports, unless the server is to do without.
+    kernels = "numpy" if ours.get("LDPRECOVER_KERNELS") == "numpy" else "late"
+    return {name: ours[name] for name in _INHERITED if name in ours} | _SET | {"LDPRECOVER_KERNELS": kernels}
 
 
 class ChildProcess:
-    """A process that answers questions, one at a time. `kill` may be called from any thread.
+    """A process that answers questions, one at a time. `kill` may be called from any thread."""
 
-    With `dask` it has imported Dask before the first: its limits say where the cluster is.
-    """
-
-    def __init__(self, *, dask: bool = False) -> None:
-        arguments = [*([DASK] if dask else ()), *plugins.loaded(plugins.GROUPS[:2])]
+    def __init__(self) -> None:
         self._process = subprocess.Popen(  # noqa: S603  nothing of it comes from a caller
-            [sys.executable, "-P", str(Path(__file__).with_name("__main__.py")), *arguments],
+            [sys.executable, "-P", str(Path(__file__).with_name("__main__.py")), *plugins.loaded(plugins.GROUPS[:2])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment(os.environ),
