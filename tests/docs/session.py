@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -180,4 +181,6 @@ def matches(shown: Any, got: Any) -> bool:
 def has_tools(page: Page | None = None) -> bool:
     """Tell whether the commands of pages, and a page's own, can be run here."""
     is_javascript = page is not None and any(block.language == "javascript" for block in page.blocks)
-    return all(map(shutil.which, ["bash", "curl", *(["node"] if is_javascript else [])]))
+    writes_datasets = page is not None and any("--reports " in block.text for block in page.blocks)
+    there = not writes_datasets or find_spec("pyarrow") is not None
+    return there and all(map(shutil.which, ["bash", "curl", *(["node"] if is_javascript else [])]))

@@ -66,7 +66,7 @@ class Children:
         self._metrics = metrics
         self._count = count
         self._idle: list[ChildProcess | None] = []
-        """Of the places that are free; None where a process could not be started."""
+        """Of the places that are free; None where no process has been started yet, or could not be."""
         self._runs: set[_Run] = set()
         self._nobody_runs = asyncio.Event()
         self._stopped = True
@@ -83,11 +83,10 @@ class Children:
         return {child.pid for child in children if child is not None and not child.is_over}
 
     def start(self) -> None:
-        """Start the processes; they are there a moment later. Raises OSError where the system allows no more."""
+        """Begin to take questions. A process is started when there is a question for it, and then stays."""
         self._nobody_runs.set()
         self._stopped = False
-        while len(self._idle) < self._count:
-            self._idle.append(ChildProcess())
+        self._idle = [None] * self._count
 
     async def stop(self) -> None:
         """Kill the processes; what is under way fails."""
