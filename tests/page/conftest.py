@@ -143,13 +143,25 @@ def new_visitor(browser: "Browser") -> Iterator[Callable[..., Visitor]]:
     assert [wrong for visitor in made for wrong in visitor.wrong] == []
 
 
+Picture = Callable[["Page", str], None]
+
+
 @pytest.fixture(scope="session")
-def screenshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where screenshots go: the folder LDPRECOVER_SCREENSHOTS, else a temporary one."""
+def picture() -> Picture:
+    """Keep a picture of a page under a name in the folder LDPRECOVER_SCREENSHOTS, where it is given.
+
+    Without it none is taken: each takes a third of a second of a processor.
+    """
     given = os.environ.get("LDPRECOVER_SCREENSHOTS")
-    folder = Path(given) if given else tmp_path_factory.mktemp("screenshots")
+    if not given:
+        return lambda page, name: None
+    folder = Path(given)
     folder.mkdir(parents=True, exist_ok=True)
-    return folder
+
+    def take(page: "Page", name: str) -> None:
+        page.screenshot(path=folder / f"{name}.png", full_page=True)
+
+    return take
 
 
 def expect(locator: "Locator") -> Any:
@@ -169,11 +181,17 @@ def overflow(page: "Page") -> int:
     return wide
 
 
-def serious(page: "Page") -> list[str]:
-    """Return what axe-core finds in a page that is serious or critical, a line for each element."""
+def serious(page: "Page", *, scheme: str = "light") -> list[str]:
+    """Return what axe-core finds in a page that is serious or critical, a line for each element.
+
+    In the dark nothing but colours is otherwise than in the light, so there only their contrast is looked at.
+    """
     # By its source: a script element would be against the page's own policy.
     page.evaluate(AXE)
-    found: dict[str, Any] = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    options: dict[str, Any] = {"resultTypes": ["violations"]}
+    if scheme == "dark":
+        options["runOnly"] = {"type": "rule", "values": ["color-contrast"]}
+    found: dict[str, Any] = page.evaluate("(options) => axe.run(document, options)", options)
     return [
         f"{rule['id']}: {node['target']} {node['failureSummary']}"
         for rule in found["violations"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import ServerProcess
 from tests.experiments.drill.conftest import DRILL_TOKEN, RunningDrill, running_drill
-from tests.page.conftest import WIDTHS, Visitor, expect, overflow, serious
+from tests.page.conftest import WIDTHS, Picture, Visitor, expect, overflow, serious
 
 NewVisitor = Callable[..., Visitor]
 ADDRESS = f"#/drill?token={DRILL_TOKEN}"
@@ -28,7 +28,7 @@ def drill(server: ServerProcess) -> Iterator[RunningDrill]:
 
 
 def test_a_drill_is_run_from_its_form_to_its_score(
-    drill: RunningDrill, new_visitor: NewVisitor, screenshots: Path, tmp_path: Path
+    drill: RunningDrill, new_visitor: NewVisitor, picture: Picture, tmp_path: Path
 ) -> None:
     visitor = new_visitor(drill.url, accept_downloads=True)
     shown = visitor.open(ADDRESS)
@@ -43,7 +43,7 @@ def test_a_drill_is_run_from_its_form_to_its_score(
     assert serious(shown) == []
     for name, width in WIDTHS.items():
         shown.set_viewport_size({"width": width, "height": 900})
-        shown.screenshot(path=screenshots / f"drill-form-{name}.png", full_page=True)
+        picture(shown, f"drill-form-{name}")
     shown.get_by_role("button", name="Run the drill").click()
     shown.get_by_role("heading", name="Score").wait_for(timeout=60_000)
     state = drill.http.get("/drill/run").json()
@@ -65,8 +65,8 @@ def test_a_drill_is_run_from_its_form_to_its_score(
         for name, width in WIDTHS.items():
             shown.set_viewport_size({"width": width, "height": 900})
             assert overflow(shown) <= 0, f"the page is wider than {width}"
-            shown.screenshot(path=screenshots / f"drill-score-{name}-{scheme}.png", full_page=True)
-        assert serious(shown) == []
+            picture(shown, f"drill-score-{name}-{scheme}")
+        assert serious(shown, scheme=scheme) == []
     shown.reload()
     shown.get_by_role("heading", name="Score").wait_for()  # the tab has kept the token
     shown.get_by_role("link", name=state["round"]).click()
@@ -80,7 +80,7 @@ def test_a_drill_is_run_from_its_form_to_its_score(
     assert mse["norm-sub"] == pytest.approx(by_name["projection alone"], rel=6e-3)
 
 
-def test_a_map_of_all_attacks_is_drawn(drill: RunningDrill, new_visitor: NewVisitor, screenshots: Path) -> None:
+def test_a_map_of_all_attacks_is_drawn(drill: RunningDrill, new_visitor: NewVisitor, picture: Picture) -> None:
     visitor = new_visitor(drill.url)
     shown = visitor.open(f"#/drill?what=map&token={DRILL_TOKEN}")
     shown.get_by_role("spinbutton", name="Genuine users").fill("500")
@@ -93,10 +93,10 @@ def test_a_map_of_all_attacks_is_drawn(drill: RunningDrill, new_visitor: NewVisi
     assert found == [row["attack"] for row in state["result"]["rows"]]
     for scheme in ("light", "dark"):
         shown.emulate_media(color_scheme=scheme)
-        assert serious(shown) == []
+        assert serious(shown, scheme=scheme) == []
         for name, width in WIDTHS.items():
             shown.set_viewport_size({"width": width, "height": 900})
-            shown.screenshot(path=screenshots / f"drill-map-{name}-{scheme}.png", full_page=True)
+            picture(shown, f"drill-map-{name}-{scheme}")
 
 
 def test_a_drill_is_cancelled_by_its_button(drill: RunningDrill, new_visitor: NewVisitor) -> None:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 from tests.conftest import ServerProcess
-from tests.page.conftest import WIDTHS, overflow, serious
+from tests.page.conftest import WIDTHS, Picture, overflow, serious
 
 from ldprecover import OUE
 from ldprecover.wire import pack
@@ -124,14 +124,14 @@ def test_one_can_search_and_leave_methods_out(offline: Callable[..., Any], writt
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_is_usable_wide_and_narrow_in_light_and_dark(
-    offline: Callable[..., Any], written: Path, screenshots: Path, scheme: str
+    offline: Callable[..., Any], written: Path, picture: Picture, scheme: str
 ) -> None:
     for name, width in WIDTHS.items():
         shown = offline(written, color_scheme=scheme, viewport={"width": width, "height": 900})
         shown.get_by_role("img", name="Frequencies").wait_for()
-        assert serious(shown) == []
+        assert serious(shown, scheme=scheme) == []
         assert overflow(shown) <= 0
-        shown.screenshot(path=screenshots / f"report-{name}-{scheme}.png", full_page=True)
+        picture(shown, f"report-{name}-{scheme}")
 
 
 def test_nothing_in_the_data_ends_its_element() -> None:
