@@ -84,7 +84,7 @@ class Visitor:
     def leave(self) -> None:
         """Leave nothing behind for the next one in the same page."""
         if self.page.url.startswith(self.url):
-            self.page.evaluate("localStorage.clear()")
+            self.page.evaluate("localStorage.clear(); sessionStorage.clear()")
         self.context.unroute_all()
         self.page.emulate_media(color_scheme="light")
         self.page.goto("about:blank")
@@ -119,13 +119,28 @@ def _new_context(browser: "Browser", **options: Any) -> "BrowserContext":
     return context
 
 
+Visit = Callable[[str], Visitor]
+
+
 @pytest.fixture
-def visitor(kept_page: "Page", server: ServerProcess) -> Iterator[Visitor]:
+def visit(kept_page: "Page") -> Iterator[Visit]:
+    """Send visitors to any server or folder, one after the other, in the module's page: `visit(url)`."""
+    sent: list[Visitor] = []
+
+    def send(url: str) -> Visitor:
+        sent.append(Visitor(kept_page.context, url, kept_page))
+        return sent[-1]
+
+    yield send
+    for visitor in reversed(sent):
+        visitor.leave()
+    assert [wrong for visitor in sent for wrong in visitor.wrong] == []
+
+
+@pytest.fixture
+def visitor(visit: Visit, server: ServerProcess) -> Visitor:
     """A visitor of the server that all tests share."""
-    found = Visitor(kept_page.context, server.url, kept_page)
-    yield found
-    found.leave()
-    assert found.wrong == []
+    return visit(server.url)
 
 
 @pytest.fixture
