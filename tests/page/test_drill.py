@@ -131,8 +131,8 @@ def test_without_the_token_the_page_says_where_it_is(drill: RunningDrill, visit:
     assert shown.get_by_role("button", name="Run the drill").count() == 0
 
 
-def test_a_wrong_token_in_a_link_does_not_displace_the_right_one(drill: RunningDrill, new_visitor: NewVisitor) -> None:
-    visitor = new_visitor(drill.url)
+def test_a_wrong_token_in_a_link_does_not_displace_the_right_one(drill: RunningDrill, visit: Visit) -> None:
+    visitor = visit(drill.url)
     visitor.expects = {403}
     shown = visitor.open(ADDRESS)
     button = shown.get_by_role("button", name="Run the drill")
