@@ -52,7 +52,7 @@ class DaskCluster:
         process = subprocess.Popen(
             [sys.executable, "-m", "dask", *command],
             cwd=self.folder,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))} | (environment or {}),
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **(environment or {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

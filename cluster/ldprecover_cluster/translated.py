@@ -4,6 +4,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from functools import partial
 from typing import Any
+from weakref import ref
 
 __all__ = ["Translated"]
 
@@ -29,7 +30,8 @@ class Translated(Executor):
         except Exception as error:  # noqa: BLE001  as it is, where it is no failure of the executor's
             raise self._told(error)  # noqa: B904  it has its cause
         outer: Future[Any] = Future()
-        outer.add_done_callback(partial(_cancel, inner))
+        # Weakly: in a circle, what a worker holds of a result would stay there until this process looks for circles.
+        outer.add_done_callback(partial(_cancel, ref(inner)))
         inner.add_done_callback(partial(self._pass_on, outer))
         return outer
 
@@ -50,6 +52,7 @@ class Translated(Executor):
         return told
 
 
-def _cancel(inner: Future[Any], outer: Future[Any]) -> None:
-    if outer.cancelled():
-        inner.cancel()
+def _cancel(inner: "ref[Future[Any]]", outer: Future[Any]) -> None:
+    given = inner()
+    if given is not None and outer.cancelled():
+        given.cancel()
