@@ -61,7 +61,7 @@ check: install
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
-	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive core client attacker experiments server cli
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive core cluster client attacker experiments server cli
 	$(BIN)/python -m pip check --disable-pip-version-check
 	$(MAKE) --no-print-directory docs
 

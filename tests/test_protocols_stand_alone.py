@@ -9,7 +9,7 @@ import pytest
 from ldprecover.protocols import PROTOCOLS
 
 ROOT = Path(__file__).parents[1]
-SOURCES = ("core", "client", "server", "attacker", "cli", "experiments", "bench", "docs/scripts")
+SOURCES = ("core", "cluster", "client", "server", "attacker", "cli", "experiments", "bench", "docs/scripts")
 MEASURED = ("experiments", "bench", "docs/scripts")  # they hold what was measured, or printed, of some protocols
 NAMES = frozenset(PROTOCOLS)
 CLASSES = frozenset(kind.__name__ for kind in PROTOCOLS.values())

@@ -1,5 +1,6 @@
 """`report`: one real user's report of one value; with --html, a round as a document."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -48,6 +49,12 @@ def report(
         typer.Option(envvar="LDPRECOVER_KEY", help="A report key, where the round wants one.", metavar="KEY"),
     ] = None,
     ticket: Annotated[str | None, typer.Option(help="A ticket, where the round wants one.", metavar="TICKET")] = None,
+    by_name: Annotated[
+        bool,
+        typer.Option(
+            "--by-name", help="Send it to the round's name, not its id: behind a proxy to several deployments."
+        ),
+    ] = False,
     html: Annotated[
         Path | None,
         typer.Option(
@@ -87,7 +94,9 @@ def report(
             raise UsageError("--html takes one round: name it as VALUE or with --round, not both")
         from ldprecover_cli.html_reports import write_report
 
-        write_report(html, value or round, method or (), target or (), url, key)
+        # Reading may need more than a report key: as with other commands that read, the admin's will do.
+        admin = None if key else os.environ.get("LDPRECOVER_ADMIN_KEY")
+        write_report(html, value or round, method or (), target or (), url, key or admin or None)
         return
     if method or target:
         raise UsageError("--method and --target belong to --html")
@@ -100,7 +109,7 @@ def report(
         raise UsageError("--resume sends each report under its own ticket: to give another, give VALUE and --round too")
     limits: dict[str, Any] = {} if max_epsilon is None else {"max_epsilon": max_epsilon}
     totals: dict[str, Any] = {} if max_total_epsilon is None else {"max_total_epsilon": max_total_epsilon}
-    access: dict[str, Any] = {"key": key, "ticket": ticket}
+    access: dict[str, Any] = {"key": key, "ticket": ticket, "by_name": by_name and not resume}
     reporter = Reporter(url, round, ledger=Ledger(ledger, **totals), retries=quick_retries(), **access, **limits)
     if value is None:
         receipts = reporter.resume()

@@ -1,5 +1,7 @@
 """Alarms: silent on honest rounds up to their rate, raised by the attacks that they are for."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -157,6 +159,7 @@ def test_more_seeds_than_are_held_are_counted_in_bins(size: int, monkeypatch: py
         total = SeedPairs(given[:size])
         for start in range(size, len(given), size):
             total += SeedPairs(given[start : start + size])
+        total = pickle.loads(pickle.dumps(total))
         assert total.n == len(given)
         return total.counted()
 
@@ -165,6 +168,9 @@ def test_more_seeds_than_are_held_are_counted_in_bins(size: int, monkeypatch: py
     assert places == 1 << 12
     in_one_bin = 5_000 * 4_999 / 2 / places
     assert abs(pairs - in_one_bin - 100 * 101 / 2) < 6 * np.sqrt(in_one_bin) + 2 * 101 * 5_000 / places
+    several = np.array([5, 5, 5, 9, 9, 7, 1, 1, 1, 1], np.uint32)
+    assert counted(several) == (3 + 1 + 6, 1 << 32)
+    assert counted(several[:1]) == (0, 1 << 32)
     threshold = pairs_quantile(0.999, 5_000, places)
     assert pairs > threshold
     assert counted(rng.integers(0, 1 << 32, 5_000, dtype=np.uint32))[0] < threshold

@@ -28,6 +28,7 @@ PACKAGES = [
     import_module(name)
     for name in (
         "ldprecover",
+        "ldprecover_cluster",
         "ldprecover_client",
         "ldprecover_attacker",
         "ldprecover_experiments",

@@ -12,13 +12,16 @@ import ldprecover_experiments
 ROOT = Path(ldprecover_experiments.__file__).parents[2]
 BELOW = {
     "core/ldprecover": set(),
+    "cluster/ldprecover_cluster": {"ldprecover"},
     "client/ldprecover_client": {"ldprecover"},
     "attacker/ldprecover_attacker": {"ldprecover", "ldprecover_client"},
-    "experiments/ldprecover_experiments": {"ldprecover", "ldprecover_client", "ldprecover_attacker"},
-    "server/ldprecover_server": {"ldprecover"},
+    "experiments/ldprecover_experiments": {
+        *("ldprecover", "ldprecover_cluster", "ldprecover_client", "ldprecover_attacker"),
+    },
+    "server/ldprecover_server": {"ldprecover", "ldprecover_cluster"},
     "bench": {
         *("ldprecover", "ldprecover_client", "ldprecover_attacker", "ldprecover_experiments", "ldprecover_server"),
-        *("bench", "tools"),
+        *("ldprecover_cluster", "bench", "tools"),
     },
     "tools": {"ldprecover_server"},
 }

@@ -131,6 +131,18 @@ def test_without_the_token_the_page_says_where_it_is(drill: RunningDrill, visit:
     assert shown.get_by_role("button", name="Run the drill").count() == 0
 
 
+def test_a_wrong_token_in_a_link_does_not_displace_the_right_one(drill: RunningDrill, visit: Visit) -> None:
+    visitor = visit(drill.url)
+    visitor.expects = {403}
+    shown = visitor.open(ADDRESS)
+    button = shown.get_by_role("button", name="Run the drill")
+    button.wait_for()
+    shown.evaluate("location.hash = '#/drill?token=another'")
+    shown.locator("main [role=alert]").wait_for()
+    shown.reload()
+    button.wait_for()
+
+
 def test_the_page_of_a_plain_server_knows_nothing_of_drills(visitor: Visitor) -> None:
     shown = visitor.open("#/rounds")
     shown.get_by_role("heading", name="Rounds", exact=True).wait_for()

@@ -178,3 +178,11 @@ def test_what_makes_no_report_is_refused(
     assert app.run(["report", *arguments, "--url", server.url]) in (1, 2)
     assert said in capsys.readouterr().err
     assert not (tmp_path / "x.html").exists()
+
+
+def test_a_round_that_keys_alone_may_read_is_written_about_with_the_admin_key(
+    server: ServerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = server.open_round(read_access="key")["name"]
+    monkeypatch.setenv("LDPRECOVER_ADMIN_KEY", server.admin_key)
+    assert app.run(["report", name, "--html", str(tmp_path / "out.html"), "--url", server.url]) == 0

@@ -29,24 +29,37 @@ _ROWS = {
 }
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 16, 512, 513, 9_999, 10_000])
+def shuffled_rows(*pieces: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.frombuffer(shuffled(pieces), pieces[0].dtype).reshape(-1, *pieces[0].shape[1:])
+
+
+def as_numbers(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    digits = rows.view(np.uint8).reshape(len(rows), rows.dtype.itemsize).astype(np.uint64)
+    return digits @ (np.uint64(256) ** np.arange(rows.dtype.itemsize, dtype=np.uint64))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 16, 512, 513, 9_999, 10_000, 600_000])
 @pytest.mark.parametrize("dtype", _ROWS.values(), ids=_ROWS)
 def test_shuffled_rows_are_the_rows(n: int, dtype: np.dtype[Any]) -> None:
     rows = np.frombuffer(np.random.default_rng(1).bytes(n * dtype.itemsize), dtype=dtype)
-    assert sorted(shuffled(rows).tolist()) == sorted(rows.tolist())
+    for pieces in ([rows], [rows[: n // 3], rows[n // 3 :]], [rows[::2], rows[1::2], rows[:0]]):
+        assert np.array_equal(np.sort(as_numbers(shuffled_rows(*pieces))), np.sort(as_numbers(rows)))
 
 
 def test_shuffled_rows_of_several_bytes_stay_whole() -> None:
     rows = np.arange(4_000, dtype=np.uint8).reshape(1_000, 4)
-    assert sorted(map(bytes, shuffled(rows))) == sorted(map(bytes, rows))
+    assert sorted(map(bytes, shuffled_rows(rows[:10], rows[10:]))) == sorted(map(bytes, rows))
 
 
-def test_every_number_may_come_first_of_many() -> None:
-    """Pearson's statistic as above, of numbers that are shuffled themselves."""
+@pytest.mark.parametrize("dtype", _ROWS.values(), ids=_ROWS)
+def test_every_row_may_come_first_of_many(dtype: np.dtype[Any]) -> None:
+    """Pearson's statistic as above, of rows that are shuffled themselves."""
     n = 600
-    rows = np.arange(n, dtype="<u4")
-    drawn = [shuffled(rows) for _ in range(40 * n)]
+    rows = np.zeros(n, dtype)
+    numbers = rows[dtype.names[0]] if dtype.names else rows
+    numbers[:] = np.arange(n)
+    drawn = [shuffled_rows(rows[:200], rows[200:]) for _ in range(40 * n)]
     for place in (0, n - 1):
-        counts = np.bincount([int(order[place]) for order in drawn], minlength=n)
+        counts = np.bincount([int(order[place][dtype.names[0]] if dtype.names else order[place]) for order in drawn])
         statistic = float(((counts - 40) ** 2 / 40).sum())
         assert statistic < (n - 1) + 6 * np.sqrt(2 * (n - 1)) + 12

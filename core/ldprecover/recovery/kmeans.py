@@ -21,7 +21,7 @@ _OPTIONS = (
 )
 _MAX_STEPS = 100
 
-_COST = "O(subsets * rate * nd), one pass over the reports; memory O(subsets * d)"
+_COST = "O(subsets * nd) bits and O(nd) hashes, one pass over the reports; memory O(subsets * d)"
 
 
 class _Clusters(NamedTuple):
@@ -87,14 +87,12 @@ def _subset_counts(
     Report i is in subset s where the i-th number of the generator [seed, s] is below the rate: the
     same whatever block the report is in.
     """
-    counts = np.empty((subsets, oracle.domain_size + 1), np.int64)
+    chosen = np.empty((subsets, len(reports)), np.bool_)
     for s in range(subsets):
         bits = np.random.PCG64([seed, s])
         bits.advance(first)  # a double takes one step
-        chosen = reports[np.random.Generator(bits).random(len(reports)) < rate]
-        counts[s, :-1] = oracle.support_counts(chosen)
-        counts[s, -1] = len(chosen)
-    return counts
+        np.less(np.random.Generator(bits).random(len(reports)), rate, out=chosen[s])
+    return np.column_stack([oracle.subset_counts(reports, chosen), np.count_nonzero(chosen, axis=1)])
 
 
 def _note(found: _Clusters) -> str:

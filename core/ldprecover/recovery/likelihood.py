@@ -68,16 +68,20 @@ def expectation_maximisation(
     supports as under one it does not, so that a step is f(v) <- f(v) mean_z (1 + (e^eps - 1) 1[v in
     S(z)])/(1 + (e^eps - 1) f(S(z))). It stops when no item moves by more than `tolerance`. The
     first pass over the reports packs their supports, d bits each, and these are held; each step is
-    a pass over them. Raises ParameterError where there are no reports, or more than 2^32 bits.
+    a pass over them. Reports in parts are read anew in each step, and nothing of them is held.
+    Raises ParameterError where there are no reports, or more than 2^32 bits to hold.
     """
     lift = _lift(source.oracle)
-    packed = source.total_indexed(_packed_supports)
-    n = source.n
-    if not n:
-        raise ParameterError("em: there are no reports")
+    packed = None if source.in_parts else source.total_indexed(_packed_supports)
     f = start
     for step in range(1, iterations + 1):
-        sums = source.total(partial(_weight_sums, f=f), over=packed)
+        if packed is None:
+            sums = source.total(partial(_weight_sums_of_reports, f=f))
+        else:
+            sums = source.total(partial(_weight_sums, f=f), over=packed)
+        n = source.n
+        if not n:
+            raise ParameterError("em: there are no reports")
         moved = f * (sums[-1] + lift * sums[:-1]) / n
         moved /= moved.sum()
         change = np.abs(moved - f).max()
@@ -92,6 +96,10 @@ def _packed_supports(oracle: FrequencyOracle, reports: Reports, first: int) -> l
     if (first + len(reports)) * -(-oracle.domain_size // 8) * 8 > _MAX_BITS:
         raise ParameterError(f"em holds {oracle.domain_size} bits a report: there are too many reports for it")
     return [np.packbits(oracle.supports(reports), axis=1)]
+
+
+def _weight_sums_of_reports(oracle: FrequencyOracle, reports: Reports, *, f: FloatArray) -> FloatArray:
+    return _weight_sums(oracle, np.packbits(oracle.supports(reports), axis=1), f=f)
 
 
 def _weight_sums(oracle: FrequencyOracle, packed: UInt8Array, *, f: FloatArray) -> FloatArray:

@@ -2,7 +2,8 @@
 
 A pass asks one function for a summary of each block of reports and adds the summaries. The function
 can be pickled, so the blocks may be measured in other processes; nothing held grows with the
-reports.
+reports. Where the reports are divided into parts, whoever measures a part reads it, on this machine
+or another.
 """
 
 import os
@@ -10,7 +11,8 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import closing
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -19,12 +21,24 @@ from ldprecover.protocols import FrequencyOracle
 from ldprecover.tally import Tally
 from ldprecover.types import BoolArray, Int64Array, Reports
 
-__all__ = ["ReportSource", "combinations", "pair_counts", "size_counts"]
+__all__ = ["Part", "ReportSource", "combinations", "number_of_workers", "pair_counts", "size_counts"]
 
 T = TypeVar("T")
 
 _CELLS = 1 << 22  # (report, item) pairs in a block: a block's support matrix takes 4 MB
-_AHEAD = 2  # blocks handed to each worker before the first of them is waited for
+_TASK_CELLS = 1 << 30  # pairs that make parts enough for one task: half a second of counting
+_AHEAD = 2  # tasks handed to each worker before the first of them is waited for
+
+
+class Part(Protocol):
+    """Some of a round's reports, read by whoever measures them: small, and picklable for other processes."""
+
+    @property
+    def n(self) -> int:
+        """The number of its reports."""
+
+    def arrays(self) -> Iterable[Reports]:
+        """Yield its reports, some at a time, the same in the same order each time."""
 
 
 class ReportSource:
@@ -32,7 +46,7 @@ class ReportSource:
 
     The function is called once for each pass over the reports and must yield the same reports in
     the same order each time; few blocks of them are held at once. It is not called before a method
-    needs it.
+    needs it. `ReportSource.of_parts` is the source of reports that are read where they are measured.
 
     `executor` measures the blocks, in this thread where it is None: threads or processes, which
     receive each block pickled. After each block `progress` is called with the number of passes done
@@ -50,12 +64,40 @@ class ReportSource:
         if not callable(given) and not isinstance(given, np.ndarray):
             raise ParameterError("reports must be an array of packed reports, or a function that returns such arrays")
         self._oracle, self._given = oracle, given
+        self._parts: Iterable[Part] | None = None
+        self._apart = False
         self._executor, self._progress = executor, progress
-        self._rows = max(1, _CELLS // oracle.domain_size)
+        self._size = max(1, _CELLS // oracle.domain_size)  # reports of a block
         self._passes = 0
         self._n: int | None = None
         self.failure: Exception | None = None
         """What the function raised that gives the reports: nobody else's fault."""
+
+    @classmethod
+    def of_parts(
+        cls,
+        oracle: FrequencyOracle,
+        parts: Iterable[Part],
+        *,
+        executor: Executor | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        apart: bool = False,
+    ) -> "ReportSource":
+        """Return the source of the reports of some parts, which are gone through once for each pass.
+
+        The executor receives the parts, in tasks of one or several, and reads them; without one
+        this thread does. Tasks are cut at the same parts with any executor and without one, so that
+        a sum is the same to the bit. With `apart` each part is a task of its own: for parts that
+        hold their reports, which several together would make large.
+        """
+
+        def arrays() -> Iterator[Reports]:
+            for part in parts:
+                yield from part.arrays()
+
+        source = cls(oracle, arrays, executor=executor, progress=progress)
+        source._parts, source._apart = parts, apart
+        return source
 
     @property
     def oracle(self) -> FrequencyOracle:
@@ -67,14 +109,19 @@ class ReportSource:
         """The number of reports; None before the first pass has counted them."""
         return self._n
 
+    @property
+    def in_parts(self) -> bool:
+        """Whether the reports are read where they are measured: what a pass makes of each is best not held then."""
+        return self._parts is not None
+
     def total(self, measure: Callable[[FrequencyOracle, Reports], T], *, over: Sequence[np.ndarray] | None = None) -> T:
         """Return the sum of `measure(oracle, block)` over all blocks: one pass over the reports.
 
-        Blocks are cut at the same reports whatever arrays these came in, and the summaries are
-        added in the order of the blocks, so that also sums of floats repeat to the bit, with any
-        executor. What `measure` returns must be new each time: it is added to in place where it can
-        be. Without a report it is the measure of an empty block. For an executor of processes it
-        must be picklable.
+        Blocks are cut at the same reports whatever arrays these came in, within each part where
+        there are parts, and the summaries are added in the order of the blocks, so that also sums
+        of floats repeat to the bit, with any executor. What `measure` returns must be new each
+        time: it is added to in place where it can be. Without a report it is the measure of an
+        empty block. For an executor of processes it must be picklable.
 
         `over` are arrays to measure in place of the reports: what an earlier pass made of each
         block. Raises ParameterError or ReportError for bytes that are not reports.
@@ -89,6 +136,10 @@ class ReportSource:
         """Return the tally of all the reports."""
         return self.total(Tally.of)
 
+    def blocks(self) -> Iterator[Reports]:
+        """Yield all reports in order, some at a time. Raises ParameterError or ReportError for a bad report."""
+        return (block for block, _ in _blocks(self._oracle, self._arrays(), 0, self._size))
+
     def _arrays(self) -> Iterator[Reports]:
         try:
             yield from self._given() if callable(self._given) else (self._given,)
@@ -96,52 +147,12 @@ class ReportSource:
             self.failure = error
             raise
 
-    def blocks(self) -> Iterator[Reports]:
-        """Yield all reports in order, some at a time. Raises ParameterError or ReportError for a bad report."""
-        template = self._none()
-        form = template.dtype, template.shape[1:]
-        held: list[Reports] = []
-        rows = first = 0  # held, and yielded before
-        for array in self._arrays():
-            if not isinstance(array, np.ndarray) or (array.dtype, array.shape[1:]) != form:
-                raise ParameterError(f"reports must be rows of the report type of {self._oracle.protocol}")
-            start = 0
-            while rows + len(array) - start >= self._rows:
-                stop = start + self._rows - rows
-                yield self._checked([*held, array[start:stop]], first)
-                first, start, held, rows = first + self._rows, stop, [], 0
-            if start < len(array):
-                held.append(array[start:])
-                rows += len(array) - start
-        if rows:
-            yield self._checked(held, first)
-
-    def _none(self) -> Reports:
-        return np.empty(0, dtype=self._oracle.report_dtype)
-
-    def _checked(self, arrays: list[Reports], first: int) -> Reports:
-        block = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
-        try:
-            self._oracle.check(block)
-        except ReportError as error:
-            raise ReportError(error.reason, None if error.position is None else first + error.position) from None
-        return block
-
     def _sum(self, measure: Callable[..., T], over: Sequence[np.ndarray] | None, *, indexed: bool) -> T:
-        def calls() -> Iterator[tuple[Any, ...]]:
-            first = 0
-            for block in self.blocks() if over is None else over:
-                yield (self._oracle, block, first) if indexed else (self._oracle, block)
-                first += len(block)
-
-        total: Any = None
+        summed: Any = None
         read = 0
-        with closing(self._results(measure, calls())) as results:
+        with closing(self._results(self._tasks(measure, over, indexed))) as results:
             for rows, result in results:
-                if total is None:
-                    total = result
-                else:
-                    total += result
+                summed = _added(summed, result)
                 read += rows
                 if self._progress is not None:
                     self._progress(self._passes, read)
@@ -149,31 +160,133 @@ class ReportSource:
             raise ParameterError(f"reports must be the same in each pass, not {self._n} and then {read}")
         self._n = read
         self._passes += 1
-        if total is None:
-            return measure(self._oracle, self._none(), *([0] if indexed else []))
-        return total  # type: ignore[no-any-return]
+        if summed is None:
+            none: Reports = np.empty(0, dtype=self._oracle.report_dtype)
+            return measure(self._oracle, none, *([0] if indexed else []))
+        return summed  # type: ignore[no-any-return]
 
-    def _results(self, measure: Callable[..., T], calls: Iterator[tuple[Any, ...]]) -> Generator[tuple[int, T]]:
-        """Yield the rows of each block and what it measures, in order, a bounded number of blocks ahead."""
-        if self._executor is None:
-            for call in calls:
-                yield len(call[1]), measure(*call)
+    def _tasks(
+        self, measure: Callable[..., T], over: Sequence[np.ndarray] | None, indexed: bool
+    ) -> Iterator[tuple[int, Callable[[], T]]]:
+        """Yield what is to be called, each with its number of reports: a block each, or some parts."""
+        if over is None and self._parts is not None:
+            enough = 1 if self._apart else _TASK_CELLS // self._oracle.domain_size
+            first = 0
+            for parts in _gathered(self._parts, enough):
+                rows = sum(part.n for part in parts)
+                yield rows, partial(_of_parts, measure, self._oracle, parts, first, self._size, indexed)
+                first += rows
             return
-        # Only executors of concurrent.futures say how many workers they have.
-        workers = getattr(self._executor, "_max_workers", None) or os.cpu_count() or 1
+        blocks = (
+            _blocks(self._oracle, self._arrays(), 0, self._size) if over is None else ((block, 0) for block in over)
+        )
+        for block, first in blocks:
+            yield len(block), partial(measure, self._oracle, block, *([first] if indexed else []))
+
+    def _results(self, tasks: Iterator[tuple[int, Callable[[], T]]]) -> Generator[tuple[int, T]]:
+        """Yield the rows of each task and what it returns, in order, a bounded number of tasks ahead."""
+        if self._executor is None:
+            for rows, task in tasks:
+                yield rows, task()
+            return
         waiting: deque[tuple[int, Future[T]]] = deque()
         try:
-            for call in calls:
-                waiting.append((len(call[1]), self._executor.submit(measure, *call)))
-                if len(waiting) >= _AHEAD * workers:
-                    rows, future = waiting.popleft()
-                    yield rows, future.result()
+            for rows, task in tasks:
+                waiting.append((rows, self._executor.submit(task)))
+                if len(waiting) >= _AHEAD * number_of_workers(self._executor):
+                    first = waiting.popleft()
+                    yield first[0], first[1].result()
             while waiting:
-                rows, future = waiting.popleft()
-                yield rows, future.result()
+                first = waiting.popleft()
+                yield first[0], first[1].result()
         finally:
             for _, future in waiting:
                 future.cancel()
+
+
+def number_of_workers(executor: Executor) -> int:
+    """Return how many tasks an executor works on at once, now: workers of a cluster come and go."""
+    # Only executors of concurrent.futures say it, and those made like them.
+    return getattr(executor, "_max_workers", None) or os.cpu_count() or 1
+
+
+def _added(sum: Any, summary: Any) -> Any:
+    """Return a sum and one summary more, added in place where it can be; None is the sum of nothing."""
+    if sum is None:
+        return summary
+    sum += summary
+    return sum
+
+
+def _gathered(parts: Iterable[Part], enough: int) -> Iterator[tuple[Part, ...]]:
+    """Yield parts in order, so many at a time that they have `enough` reports."""
+    held: list[Part] = []
+    rows = 0
+    for part in parts:
+        held.append(part)
+        rows += part.n
+        if rows >= enough:
+            yield tuple(held)
+            held, rows = [], 0
+    if held:
+        yield tuple(held)
+
+
+def _of_parts(
+    measure: Callable[..., T],
+    oracle: FrequencyOracle,
+    parts: tuple[Part, ...],
+    first: int,
+    size: int,
+    indexed: bool,
+) -> T:
+    """Return the sum of `measure` over the blocks, of `size` reports, of parts before which `first` reports came.
+
+    Raises ParameterError for a part with another number of reports than it says.
+    """
+    summed: Any = None
+    for part in parts:
+        read = 0
+        for block, at in _blocks(oracle, part.arrays(), first, size):
+            summed = _added(summed, measure(oracle, block, *([at] if indexed else [])))
+            read += len(block)
+        if read != part.n:
+            raise ParameterError(f"a part has {read} reports, and should have {part.n}")
+        first += read
+    if summed is None:
+        none: Reports = np.empty(0, dtype=oracle.report_dtype)
+        return measure(oracle, none, *([first] if indexed else []))
+    return summed  # type: ignore[no-any-return]
+
+
+def _blocks(oracle: FrequencyOracle, arrays: Iterable[Reports], first: int, size: int) -> Iterator[tuple[Reports, int]]:
+    """Yield the reports of some arrays in checked blocks, each with the number of reports that came before it."""
+    template = np.empty(0, dtype=oracle.report_dtype)
+    form = template.dtype, template.shape[1:]
+    held: list[Reports] = []
+    rows = 0  # held
+    for array in arrays:
+        if not isinstance(array, np.ndarray) or (array.dtype, array.shape[1:]) != form:
+            raise ParameterError(f"reports must be rows of the report type of {oracle.protocol}")
+        start = 0
+        while rows + len(array) - start >= size:
+            stop = start + size - rows
+            yield _checked(oracle, [*held, array[start:stop]], first), first
+            first, start, held, rows = first + size, stop, [], 0
+        if start < len(array):
+            held.append(array[start:])
+            rows += len(array) - start
+    if rows:
+        yield _checked(oracle, held, first), first
+
+
+def _checked(oracle: FrequencyOracle, arrays: list[Reports], first: int) -> Reports:
+    block = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+    try:
+        oracle.check(block)
+    except ReportError as error:
+        raise ReportError(error.reason, None if error.position is None else first + error.position) from None
+    return block
 
 
 def combinations(bits: BoolArray) -> Int64Array:
@@ -189,10 +302,11 @@ def pair_counts(oracle: FrequencyOracle, reports: Reports, items: Int64Array) ->
 
     Row and column i are of items[i].
     """
-    # Single precision is exact up to 2^24 reports, and a block has 2^21 at most.
-    bits = np.ones((len(reports), items.size + 1), np.float32)
-    bits[:, :-1] = oracle.supported(reports, items)
-    return np.asarray((bits.T @ bits).astype(np.int64))
+    counts = np.empty((items.size + 1, items.size + 1), np.int64)
+    counts[:-1, :-1] = oracle.pair_counts(reports, items)
+    counts[:-1, -1] = counts[-1, :-1] = counts[:-1, :-1].diagonal()
+    counts[-1, -1] = len(reports)
+    return counts
 
 
 def size_counts(oracle: FrequencyOracle, reports: Reports) -> Int64Array:

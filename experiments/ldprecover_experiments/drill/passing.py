@@ -59,6 +59,9 @@ class Passing:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         is_page = scope["path"] == "/" and scope["method"] in ("GET", "HEAD")
+        if _declared(scope) > MAX_BODY_BYTES:  # before a byte of it is read
+            await _too_large()(scope, receive, send)
+            return
         body = _Body(receive)
         try:
             request = httpx.Request(  # made here, it has no headers of the client's own
@@ -76,8 +79,7 @@ class Passing:
         except _GoneError:
             return
         except _TooLargeError:
-            too_large = f"The drill passes no body of more than {MAX_BODY_BYTES:,} bytes through."
-            await problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, too_large)(scope, receive, send)
+            await _too_large()(scope, receive, send)
             return
         except httpx.HTTPError as error:
             await _no_answer(error)(scope, receive, send)
@@ -113,6 +115,17 @@ class Passing:
         headers = [*_headers(answer.headers.raw, dropped), *own.items(), (b"content-length", b"%d" % len(body))]
         await send({"type": "http.response.start", "status": answer.status_code, "headers": headers})
         await send({"type": "http.response.body", "body": b"" if method == "HEAD" else body})
+
+
+def _declared(scope: Scope) -> int:
+    """Return the bytes that the head says the body has; 0 where it says none."""
+    lengths = [value for name, value in scope["headers"] if name.lower() == b"content-length"]
+    return max((int(value) for value in lengths if value.isdigit()), default=0)
+
+
+def _too_large() -> Response:
+    too_large = f"The drill passes no body of more than {MAX_BODY_BYTES:,} bytes through."
+    return problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, too_large)
 
 
 def _no_answer(error: httpx.HTTPError) -> Response:

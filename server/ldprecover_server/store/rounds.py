@@ -22,6 +22,7 @@ from ldprecover_server.errors import (
 from ldprecover_server.store.database import upsert
 from ldprecover_server.store.room import Room
 from ldprecover_server.store.schema import refusals, rounds, tallies
+from ldprecover_server.store.stored_tallies import read_tally
 
 __all__ = ["CURRENT", "Rounds", "StoredRound", "Unread", "find", "parameters_of", "tally_of"]
 
@@ -232,7 +233,7 @@ def tally_of(connection: sa.Connection, seq: int, size: int) -> Tally:
         raise RoundNotFoundError("the round was deleted")
     rows = connection.execute(sa.select(tallies.c.n, tallies.c.counts).where(tallies.c.round == seq)).all()
     try:
-        return sum((Tally.from_bytes(row.counts, row.n) for row in rows), Tally.empty(size))
+        return sum((read_tally(row.counts, row.n) for row in rows), Tally.empty(size))
     except (ParameterError, ValueError) as error:  # no fault of the caller's parameters
         raise RuntimeError("the stored counts do not fit the round: the database is damaged") from error
 

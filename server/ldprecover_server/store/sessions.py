@@ -1,22 +1,41 @@
 """Postgres sessions that do not wait for ever: a server that hangs answers nothing, not even a timeout of its own."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 import sqlalchemy as sa
-from psycopg.pq import TransactionStatus
+from psycopg.errors import error_from_result
+from psycopg.generators import execute
+from psycopg.pq import ExecStatus, Format, TransactionStatus
+from psycopg.pq.abc import PGresult
 
-__all__ = ["PING_SECONDS", "Session", "bound"]
+from ldprecover_server.store.arrays import register
+
+__all__ = ["PING_SECONDS", "Prepared", "Session", "bound"]
 
 PING_SECONDS = 5.0
 """How long the pool waits to see whether a connection is alive, and for a new one."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A statement that gives one value, under the name that sessions prepare it by; values are $1, $2, ... of types."""
+
+    name: bytes
+    text: bytes
+    types: Sequence[int]
 
 
 class Session(psycopg.Connection[Any]):
     """A connection that is closed when a statement has not been answered in `seconds`. Raises OperationalError then."""
 
     seconds: float | None = None
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._known: set[bytes] = set()
 
     def wait(self, gen: Generator[Any, Any, Any], *args: Any, **options: Any) -> Any:
         try:
@@ -26,6 +45,27 @@ class Session(psycopg.Connection[Any]):
                 self.close()
                 raise psycopg.OperationalError(f"no answer for {self.seconds:g} seconds") from error
             raise
+
+    def run(self, statement: Prepared, values: Sequence[bytes]) -> bytes | None:
+        """Run a statement as a transaction of its own; values and what it gives are in binary. Raises psycopg.Error.
+
+        For use outside a transaction. psycopg's cursors find out the types of all values anew each
+        time, which takes twice as long as the rest.
+        """
+        pgconn = self.pgconn
+        if statement.name not in self._known:
+            pgconn.send_prepare(statement.name, statement.text, statement.types)
+            self._finish(ExecStatus.COMMAND_OK)
+            self._known.add(statement.name)
+        pgconn.send_query_prepared(statement.name, values, [Format.BINARY] * len(values), Format.BINARY)
+        return self._finish(ExecStatus.TUPLES_OK).get_value(0, 0)
+
+    def _finish(self, expected: ExecStatus) -> PGresult:
+        results: list[PGresult] = self.wait(execute(self.pgconn))
+        (result,) = results
+        if result.status != expected:
+            raise error_from_result(result)
+        return result
 
     def ping(self) -> None:
         """See that the connection lives, whatever is usual for PING_SECONDS at the most. Raises psycopg.Error."""
@@ -45,6 +85,7 @@ def bound(engine: sa.Engine, seconds: float | None) -> None:
     def connect(dialect: Any, record: Any, positional: tuple[Any, ...], named: dict[str, Any]) -> Session:
         session = Session.connect(*positional, **named)
         session.seconds = seconds
+        register(session)
         return session
 
     sa.event.listen(engine, "do_connect", connect)

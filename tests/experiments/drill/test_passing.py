@@ -159,6 +159,15 @@ def test_a_body_of_any_length_within_bounds_goes_on_in_pieces(
     assert (answer.status_code, answer.headers["content-type"]) == (413, "application/problem+json")
 
 
+def test_a_body_that_says_it_is_too_large_is_refused_before_it_comes(echo: RunningDrill) -> None:
+    connection = http.client.HTTPConnection(urlsplit(echo.url).netloc)
+    connection.putrequest("POST", "/rounds")
+    connection.putheader("Content-Length", str(passing.MAX_BODY_BYTES + 1))
+    connection.endheaders()
+    assert connection.getresponse().status == 413
+    connection.close()
+
+
 def test_an_answer_that_is_too_large_breaks_off(echo: RunningDrill, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(passing, "MAX_ANSWER_BYTES", 10)
     connection = http.client.HTTPConnection(urlsplit(echo.url).netloc)

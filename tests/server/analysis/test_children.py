@@ -7,6 +7,7 @@ import resource
 import signal
 import struct
 from collections.abc import Iterator
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 
@@ -32,7 +33,8 @@ from ldprecover.recovery import ReportSource
 from ldprecover_server.analysis import child, frames
 from ldprecover_server.analysis.child import FETCHED
 from ldprecover_server.analysis.children import Children
-from ldprecover_server.analysis.questions import AlarmsQuestion, unpack_alarms, unpack_recovery
+from ldprecover_server.analysis.process import environment
+from ldprecover_server.analysis.questions import AlarmsQuestion, Question, unpack_alarms, unpack_recovery
 from ldprecover_server.errors import (
     AnalysesBusyError,
     AnalysisFailedError,
@@ -40,6 +42,12 @@ from ldprecover_server.errors import (
     AnalysisTooLargeError,
     ReportsGoneError,
 )
+
+KERNELS = "LDPRECOVER_KERNELS"
+
+
+def with_pieces(question: Question, piece: bytes) -> tuple[Question, list[bytes]]:
+    return question, [piece]
 
 
 async def only_child(children: Children) -> int:
@@ -78,6 +86,33 @@ def test_a_child_gives_what_the_mathematics_gives() -> None:
             assert getattr(recovered.recovery, name).tolist() == getattr(expected, name).tolist(), name
 
     in_loop(test)
+
+
+def test_a_child_has_numba_once_it_is_asked_of_many_reports_and_beside_the_memory_of_an_analysis() -> None:
+    """Loading it takes three times the memory that these analyses may."""
+    oracle = frequency_oracle("olh", 1.0, 64)
+    reports = oracle.perturb(np.random.default_rng(1).integers(64, size=3_000), np.random.default_rng(2))
+    few = Tally.of(oracle, reports)
+    many = Tally(few.summary * 6_000, few.n * 6_000)  # 2^30 hashes; what is sent of them makes no difference
+
+    async def test() -> None:
+        async with running_children(count=1, memory_bytes=1 << 25) as children:
+            answers, loaded = [], []
+            for tally in (few, many, few):
+                question = recovery("detection-any", oracle=oracle, tally=tally, targets=(3,))
+                answers.append(await children.run(partial(with_pieces, question, reports.tobytes())))
+                loaded.append("llvmlite" in Path(f"/proc/{min(children.pids)}/maps").read_text())
+        assert loaded == [False, True, True]
+        assert len({unpack_recovery(answer).recovery.recovered.tobytes() for answer in answers}) == 1
+
+    in_loop(test)
+
+
+@pytest.mark.parametrize(
+    ("of_the_server", "of_a_child"), [({}, "late"), ({KERNELS: "numba"}, "late"), ({KERNELS: "numpy"}, "numpy")]
+)
+def test_a_server_that_does_without_numba_has_children_without(of_the_server: dict[str, str], of_a_child: str) -> None:
+    assert environment(of_the_server)[KERNELS] == of_a_child
 
 
 def test_progress_moves_with_the_steps_also_where_they_read_no_reports_again() -> None:

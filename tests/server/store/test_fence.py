@@ -10,6 +10,7 @@ from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.refusals import Refusals
 from ldprecover_server.store import Outcome, Store
 from ldprecover_server.store.schema import segments, submission_keys, tallies
+from ldprecover_server.store.stored_tallies import stored_counts
 
 HOLDERS = """
 SELECT pid FROM pg_locks JOIN pg_database ON pg_database.oid = database
@@ -24,11 +25,11 @@ def commit(store: Store, seq: int, name: str, *items: int) -> list[Outcome]:
 def rewind(store: Store, seq: int, lost: list[str], left: Tally) -> None:
     """Leave the rows as a standby has them that did not receive the last commits."""
     with store.database.write() as connection:
-        these = submission_keys.c.key.in_([Submitted(n.encode(), ()).key for n in lost])
+        these = submission_keys.c.key.in_([Submitted(n.encode(), ()).row(seq)["key"] for n in lost])
         connection.execute(sa.delete(submission_keys).where(these))
         newest = sa.select(segments.c.id).where(segments.c.round == seq).order_by(segments.c.id.desc())
         connection.execute(sa.delete(segments).where(segments.c.id.in_(newest.limit(len(lost)))))
-        connection.execute(sa.update(tallies).values(n=left.n, counts=left.to_bytes()))
+        connection.execute(sa.update(tallies).values(n=left.n, counts=stored_counts(left)))
 
 
 def test_a_newcomer_that_stores_as_many_reports_as_a_failover_lost_is_not_written_over(
@@ -56,7 +57,7 @@ def test_what_was_remembered_is_read_anew_on_a_new_connection(open_store: OpenSt
         commit(store, seq, name, 0)
     other = Tally(np.array([0, 2, 0, 0, 0, 0]), 2)
     with store.database.write() as connection:
-        connection.execute(sa.update(tallies).values(counts=other.to_bytes()))
+        connection.execute(sa.update(tallies).values(counts=stored_counts(other)))
     store.database.engine.dispose()
     commit(store, seq, "c", 2)
     assert store.tally(seq, 6).summary.tolist() == [0, 2, 1, 0, 0, 0]

@@ -9,6 +9,8 @@ from tools.postgres import Cluster
 
 from ldprecover_server.errors import ConfigurationError, StoreUnavailableError
 from ldprecover_server.store import Outcome, Store
+from ldprecover_server.store.postgres import Postgres
+from ldprecover_server.store.sessions import Session
 
 NOWHERE = "postgresql+psycopg://someone@/reports?host=/no/such/folder"
 
@@ -63,11 +65,43 @@ def test_the_usual_commit_on_a_server_that_no_longer_takes_writes_is_answered_th
     seq = open_round(store)
     for name in (b"a", b"b"):
         store.commit([Group(seq, [Submitted(name, (1,))])])
-    with store.database.engine.connect() as connection:
-        connection.exec_driver_sql("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
-        connection.commit()
+    kept = kept_session(store)
+    kept.execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
+    kept.commit()
     group = Group(seq, [Submitted(b"c", (1,))])
     with pytest.raises(StoreUnavailableError):
         store.commit([group])
+    assert kept.closed
     assert store.commit([group]) == [[Outcome.STORED]]
     assert store.tally(seq, 6).n == 3
+
+
+@pytest.mark.postgres
+def test_a_kept_session_that_has_ended_is_found_out_before_a_commit_where_it_was_idle_and_else_by_it(
+    open_store: OpenStore, fresh: str, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(fresh)
+    seq = open_round(store)
+
+    def commit(name: bytes) -> list[list[Outcome]]:
+        return store.commit([Group(seq, [Submitted(name, (1,))])])
+
+    def end_kept() -> None:
+        with cluster.connect() as admin:
+            admin.execute("SELECT pg_terminate_backend(%s, 30000)", [kept_session(store).info.backend_pid])
+
+    commit(b"a"), commit(b"b")
+    end_kept()
+    with pytest.raises(StoreUnavailableError):
+        commit(b"c")
+    commit(b"c"), commit(b"d")
+    end_kept()
+    assert isinstance(store.database, Postgres)
+    monkeypatch.setattr(store.database.usual, "_idle_seconds", -1.0)
+    assert commit(b"e") == [[Outcome.STORED]]
+    assert store.tally(seq, 6).n == 5
+
+
+def kept_session(store: Store) -> Session:
+    assert isinstance(store.database, Postgres)
+    return store.database.usual.session

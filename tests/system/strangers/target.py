@@ -60,7 +60,7 @@ class Target:
         """Open a round with n segments of one GRR report each, as n single commits would have left them."""
         id = self.open_round("grr", 4)
         items = self._rng.integers(0, 4, n).astype("<u4")
-        counts = np.bincount(items, minlength=4).astype("<i8").tobytes()
+        counts = np.bincount(items, minlength=4).astype("<u4").tobytes()
         with self.server.sql() as database:
             round = database.scalar(sa.text("SELECT seq FROM rounds WHERE id = :id"), {"id": id})
             hour = int(time.time()) // 3600

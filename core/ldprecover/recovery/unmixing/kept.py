@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ldprecover import kernels
 from ldprecover.laws import binomial_law, support_size_law
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.reports import pair_counts
@@ -102,13 +103,14 @@ def triples_kept(oracle: FrequencyOracle, reports: Reports, *, kept: Kept, items
     Of other orders the result, (m + 1, m + 1, m + 1), has zeros.
     """
     reports = reports[kept.of(oracle, reports)]
-    # Single precision is exact up to 2^24 reports, and a block has 2^21 at most.
-    bits = np.ones((len(reports), items.size + 1), np.float32)
-    bits[:, :-1] = oracle.supported(reports, items)
+    lines = kernels.packed_lines(oracle.supported(reports, items).T)
     counts = np.zeros((items.size + 1,) * 3, np.int64)
     for i in range(items.size):
-        others = bits[bits[:, i] > 0, i + 1 :]
-        counts[i, i + 1 :, i + 1 :] = others.T @ others
+        both = np.ascontiguousarray(lines[i + 1 :] & lines[i])
+        joint = kernels.joint_counts(both, both)
+        counts[i, i + 1 : -1, i + 1 : -1] = joint
+        counts[i, i + 1 : -1, -1] = counts[i, -1, i + 1 : -1] = joint.diagonal()
+        counts[i, -1, -1] = np.bitwise_count(lines[i]).sum(dtype=np.int64)
     counts[-1, -1, -1] = len(reports)
     return counts
 
@@ -122,11 +124,11 @@ def hits_by_item(
     m + 1); its last column is of all these reports.
     """
     reports = reports[kept.of(oracle, reports)]
-    # Single precision is exact up to 2^24 reports, and a block has 2^21 at most.
-    bits = np.ones((len(reports), items.size + 1), np.float32)
-    bits[:, :-1] = oracle.supported(reports, items)
-    numbers = bits[:, :-1] @ sets.T.astype(np.float32)
+    bits = oracle.supported(reports, items).T
+    every = kernels.packed_lines(np.concatenate([bits, np.ones((1, len(reports)), np.bool_)]))
     counts = np.empty((len(sets), MOST_ITEMS + 1, items.size + 1), np.int64)
-    for number, of_set in zip(numbers.T, counts, strict=True):
-        of_set[:] = (number == np.arange(MOST_ITEMS + 1)[:, None]).astype(np.float32) @ bits
+    for members, of_set in zip(sets, counts, strict=True):
+        numbers = np.add.reduce(bits[members].view(np.uint8), axis=0, dtype=np.uint8)
+        exactly = numbers == np.arange(MOST_ITEMS + 1, dtype=np.uint8)[:, None]
+        of_set[:] = kernels.joint_counts(kernels.packed_lines(exactly), every)
     return counts

@@ -5,19 +5,32 @@ import { call } from "/page/js/api.js";
 const NAME = "ldprecover-drill";
 let token = null;
 
-/** Take the token from the address, where it is there. It stays with this tab, so that loading the page anew keeps it. */
+/**
+ * Take the token from the address, where it is there, else the one that this tab has kept. A new one is kept once a
+ * call has been answered with it: the wrong one in a link does not displace the right one.
+ */
 export function takeToken(given) {
-  try {
-    if (given) sessionStorage.setItem(NAME, given);
-    token = given ?? sessionStorage.getItem(NAME);
-  } catch {
-    token = given ?? token; // a browser that keeps nothing has it until the page is left
-  }
+  token = given ?? kept() ?? token;
   return token !== null;
 }
 
+function kept() {
+  try {
+    return sessionStorage.getItem(NAME);
+  } catch {
+    return null; // a browser that keeps nothing has it until the page is left
+  }
+}
+
 async function ask(method, name, options = {}) {
-  return (await call(method, `drill/${name}`, { ...options, headers: { "X-Drill-Token": token } })).body;
+  const used = token;
+  const { body } = await call(method, `drill/${name}`, { ...options, headers: { "X-Drill-Token": used } });
+  try {
+    sessionStorage.setItem(NAME, used);
+  } catch {
+    // as above
+  }
+  return body;
 }
 
 /** What the form offers. */
