@@ -156,6 +156,7 @@ def test_a_commit_that_saw_the_round_open_and_comes_too_late_to_write_its_tally_
             if end == "close_round":
                 assert there.round(name).n == 1
         assert ours.result(30) == [late]
+    assert here.delete_rest().done
     if end == "close_round":
         assert here.tally(seq, 6).n == 1
     with here.database.read() as connection:
