@@ -1,6 +1,7 @@
 """The workers of a Dask cluster, as an executor."""
 
 import logging
+import pickle
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Executor, Future
@@ -48,7 +49,7 @@ def dask_executor(
         def workers() -> int:
             return max(1, threads.number if most is None else min(threads.number, most))
 
-        yield Translated(_Pickling(client, begin), workers, partial(_translate, client, scheduler.url))
+        yield Translated(_Pickling(client, begin), workers, partial(_translate, client, scheduler.url), pickle.loads)
     finally:
         client.close(_SECONDS)
 
@@ -109,7 +110,7 @@ class _Threads:
 
 
 class _Pickling(Executor):
-    """Dask's own executor, with tasks that are pickled as for processes of this machine."""
+    """Dask's own executor, with tasks and results that are pickled as for processes of this machine."""
 
     def __init__(self, client: Any, begin: Callable[[], None] | None) -> None:
         self._inner: Executor = client.get_executor(pure=False)

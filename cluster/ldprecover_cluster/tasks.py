@@ -34,8 +34,11 @@ class Task:
         return cls(_version(), _pickled(begin), pickle.dumps(call))
 
 
-def run(task: Task) -> Any:
-    """Return what the call returns. Raises EngineError in a worker of another version."""
+def run(task: Task) -> bytes:
+    """Return what the call returns, pickled here: what cannot be is this task's error, and no trouble on the way.
+
+    Raises EngineError in a worker of another version.
+    """
     if task.version != _version():
         raise EngineError(f"the workers have ldprecover {_version()}, and this is {task.version}: install the same")
     with _beginning:
@@ -44,7 +47,7 @@ def run(task: Task) -> Any:
             if begin is not None:
                 begin()
             _begun.add(task.begin)
-    return pickle.loads(task.call)()  # noqa: S301
+    return pickle.dumps(pickle.loads(task.call)())  # noqa: S301
 
 
 @cache

@@ -11,12 +11,21 @@ __all__ = ["Translated"]
 Translate = Callable[[BaseException], BaseException]
 """Returns the EngineError for what an executor raises where it fails itself, and what a task raised as it is."""
 
+Read = Callable[[Any], Any]
+"""Returns a task's result from what the executor returns."""
+
 
 class Translated(Executor):
     """Hands over to another executor, and passes on what comes back."""
 
-    def __init__(self, inner: Executor, workers: Callable[[], int], translate: Translate) -> None:
-        self._inner, self._workers, self._translate = inner, workers, translate
+    def __init__(
+        self,
+        inner: Executor,
+        workers: Callable[[], int],
+        translate: Translate,
+        read: Read = lambda result: result,
+    ) -> None:
+        self._inner, self._workers, self._translate, self._read = inner, workers, translate, read
 
     @property
     def _max_workers(self) -> int:
@@ -39,7 +48,7 @@ class Translated(Executor):
         if not outer.set_running_or_notify_cancel():
             return  # nobody waits for it
         try:
-            result = inner.result()
+            result = self._read(inner.result())
         except BaseException as error:  # noqa: BLE001  raised where it is waited for
             outer.set_exception(self._told(error))
         else:

@@ -1,7 +1,9 @@
 """Engines: the same numbers from this process, from others and from a Dask cluster, whoever is killed meanwhile."""
 
 import os
+import pickle
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import closing
@@ -179,19 +181,6 @@ class _Killing:
         yield from ()
 
 
-def _state() -> tuple[object, str | None]:
-    return signal.getsignal(signal.SIGINT), os.environ.get("OMP_NUM_THREADS")
-
-
-def test_processes_never_see_ctrl_c_and_compute_in_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    with engine(2) as pool:
-        assert pool is not None
-        assert pool.submit(_state).result() == (signal.SIG_IGN, "1")
-        assert "OMP_NUM_THREADS" not in os.environ
-        assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == set()
-
-
 def test_ctrl_c_leaves_a_cluster_without_tasks_and_the_next_run_works(scheduler: Scheduler) -> None:
     from distributed import Client
 
@@ -222,25 +211,41 @@ def _begin(number: int) -> None:
     _begun += number
 
 
-def _has_begun() -> tuple[int, int]:
-    return os.getpid(), _begun
+def _has_begun() -> int:
+    return _begun
 
 
-@pytest.mark.parametrize("where", ["processes", "cluster"])
-def test_each_worker_begins_once(where: str, scheduler: Scheduler) -> None:
-    """What each process does first is as it loads plugins; this one does nothing of it."""
-    given = {"jobs": 2} if where == "processes" else {"scheduler": scheduler}
+def _state() -> tuple[int, object, str | None]:
+    return _begun, signal.getsignal(signal.SIGINT), os.environ.get("OMP_NUM_THREADS")
+
+
+def test_processes_begin_once_never_see_ctrl_c_and_compute_in_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    with engine(2, begin=partial(_begin, 1)) as pool:
+        assert pool is not None
+        found = [pool.submit(_state) for _ in range(9)]
+        assert {future.result() for future in found} == {(1, signal.SIG_IGN, "1")}
+        assert "OMP_NUM_THREADS" not in os.environ
+        assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == set()
+
+
+def test_each_worker_of_a_cluster_begins_once(scheduler: Scheduler) -> None:
     begin = partial(_begin, os.getpid())  # of this run alone
-    with engine(**given, begin=begin) as executor:
+    with engine(scheduler=scheduler, begin=begin) as executor:
         assert executor is not None
-        found = {executor.submit(_has_begun) for _ in range(20)}
-        assert {future.result()[1] for future in found} == {os.getpid()}
+        found = [executor.submit(_has_begun) for _ in range(9)]
+        assert {future.result() for future in found} == {os.getpid()}
     assert _begun == 0
+
+
+def test_what_cannot_be_pickled_is_an_error_of_its_task(scheduler: Scheduler) -> None:
+    with pytest.raises(TypeError, match="cannot pickle"):
+        done(threading.Lock, scheduler=scheduler)
 
 
 def test_a_worker_of_another_version_says_so() -> None:
     task = Task.of(_has_begun, None)
-    assert run(task) == _has_begun()
+    assert pickle.loads(run(task)) == _begun
     with pytest.raises(EngineError, match=r"the workers have ldprecover .*, and this is 0\.0\.0: install the same"):
         run(Task("0.0.0", task.begin, task.call))
 
