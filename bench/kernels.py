@@ -21,13 +21,14 @@ from bench.kernels_c import FLAGS, CLimits
 from bench.kernels_peers import LOADERS, Peer
 
 from ldprecover import GRR, OLH, OUE
-from ldprecover.kernels import numpy_
+from ldprecover.kernels import numpy_, packed_lines
 
 __all__ = ["main"]
 
 D, EPSILON, G = 490, 0.5, 3
 USERS = 1_000_000
 TRANSFORMED = 1 << 17
+LOOKED_AT = 24  # items, as FIAD has them
 SIZES = {"grr": 200_000, "oue": 200_000, "olh": 40_960}
 PEER_USERS = {"grr": 200_000, "oue": 3000, "olh": 150, "simulate": 500}
 
@@ -127,6 +128,7 @@ class Bench:
         self.olh()
         self.oue()
         self.grr()
+        self.reading()
         self.transform()
         self.simulate()
 
@@ -175,6 +177,39 @@ class Bench:
         contenders = [Contender(name, lambda m=m: m.grr_counts(reports, D), n) for name, m in self.modules.items()]
         peers = self._peers("grr")
         self._against_peers("GRR, per report", self._time(contenders, peers), peers, {"numpy": 100, "numba": 100})
+
+    def reading(self) -> None:
+        """What recoveries ask of reports, beside counting them with the same kernels."""
+        oracle, n = OLH(EPSILON, D, G), SIZES["olh"]
+        reports = oracle.perturb(self._items(n), self.rng)
+        seeds, buckets = reports["seed"], reports["bucket"]
+        some = np.sort(self.rng.choice(D, LOOKED_AT, replace=False)).astype(np.uint32)
+        lines = packed_lines(numpy_.olh_supported(seeds, buckets, some, G))
+        rows = OUE(EPSILON, D).perturb(self._items(n), self.rng)
+        for name, module in self.modules.items():
+            tests, few = n * D, n * LOOKED_AT
+            times = Times(
+                [
+                    Contender("tests", lambda m=module: m.olh_counts(seeds, buckets, D, G), tests),
+                    Contender("sizes", lambda m=module: m.olh_counts_and_sizes(seeds, buckets, D, G), tests),
+                    Contender("supported", lambda m=module: m.olh_supported(seeds, buckets, some, G), few),
+                    Contender("pairs", lambda m=module: m.joint_counts(lines, lines), few),
+                    Contender("rows", lambda m=module: m.oue_counts(rows, D), n),
+                    Contender("ones", lambda m=module: m.unary_sizes(rows), n),
+                    Contender("bits", lambda m=module: m.unary_supported(rows, some), n),
+                ],
+                self.rounds,
+            )
+            for what, work, beside, most in (
+                ("OLH sizes and counts, per test", "sizes", "tests", 1.3),
+                (f"OLH, {LOOKED_AT} items of each report, per test", "supported", "tests", 2.5),
+                (f"pairs of {LOOKED_AT} items, per report and item", "pairs", "tests", 1.0),
+                ("OUE sizes, per report", "ones", "rows", 4.0),
+                (f"OUE, {LOOKED_AT} items of each report, per report", "bits", "rows", 4.0),
+            ):
+                ratio, own = times.ratio(work, beside), times.median(work)
+                against = f"counting {times.median(beside):.3g} ns"
+                self._row(f"{what}, {name}", own, "ns", against, ratio, f"<= {most:g}x", ratio <= most)
 
     def transform(self) -> None:
         values = self.rng.integers(0, 1000, TRANSFORMED)

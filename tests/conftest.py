@@ -2,19 +2,23 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterator
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 import sqlalchemy as sa
-from tests.forked import ForkedServer
+from tests.forked import Process, start_python
 from tools.postgres import Cluster
+
+from ldprecover_server.store import Store
 
 ADMIN_KEY = "an-admin-key-for-tests"
 PACKED = {"Content-Type": "application/vnd.ldprecover.reports"}
@@ -42,7 +46,7 @@ class ServerProcess:
             "kernels": os.environ.get("LDPRECOVER_KERNELS"),
             **settings,
         }
-        self._process: subprocess.Popen[str] | ForkedServer | None = None
+        self._process: Process | None = None
         self._open = contextlib.ExitStack()
 
     def start(self) -> None:
@@ -61,17 +65,25 @@ class ServerProcess:
             pytest.fail(f"the server did not start (exit {self._process.wait()}):\n{self.log.read_text()}")
         self.url = next(word for word in self.lines[0].split() if word.startswith("http://"))
         # It listens before it prints: connections wait for it, nothing has to be polled.
-        self.http = self._open.enter_context(httpx.Client(base_url=self.url, timeout=60, trust_env=False))
+        # Without TLS there is nothing to verify, and reading the authorities' certificates takes 20 ms.
+        http = httpx.Client(base_url=self.url, timeout=60, trust_env=False, verify=False)
+        self.http = self._open.enter_context(http)
 
-    def _begun(self, environment: dict[str, str]) -> subprocess.Popen[str] | ForkedServer:
-        """Return its process: an interpreter of its own where something comes before the server's modules."""
+    def _begun(self, environment: dict[str, str]) -> Process:
+        """Return its process: an interpreter of its own where something of it hangs on how it was started."""
         starts_workers = "workers" in self._settings  # which know where they come from by their parent's command
-        measured = "COVERAGE_PROCESS_CONFIG" in environment
-        if not (self.first or self._settings.get("plugins") or starts_workers or measured):
-            return ForkedServer(self.folder, environment, self.log)
+        code = self.first + _SERVE
         with self.log.open("a") as log:
+            if not (self._settings.get("plugins") or starts_workers):
+                return start_python(
+                    *("-c", code),
+                    folder=self.folder,
+                    environment=environment,
+                    stderr=log.fileno(),
+                    start_new_session=True,
+                )
             return subprocess.Popen(
-                [sys.executable, "-c", self.first + _SERVE],
+                [sys.executable, "-c", code],
                 cwd=self.folder,
                 env=environment,
                 stdin=subprocess.DEVNULL,
@@ -195,12 +207,22 @@ NewDatabase = Callable[[Path], contextlib.AbstractContextManager[str]]
 
 
 @pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite file with the schema and nothing else, to be copied."""
+    file = tmp_path_factory.mktemp("migrated") / "ldprecover.db"
+    with contextlib.closing(Store(f"sqlite:///{file}")) as store:
+        store.prepare()
+    return file
+
+
+@pytest.fixture(scope="session")
 def new_database(dialect: str, request: pytest.FixtureRequest) -> NewDatabase:
-    """Make a database for a while, in that folder if it is a file; `with` gives its URL."""
+    """Make a migrated database for a while, in that folder if it is a file; `with` gives its URL."""
 
     @contextlib.contextmanager
     def create(folder: Path) -> Iterator[str]:
         if dialect == "sqlite":
+            shutil.copy(request.getfixturevalue("migrated_file"), folder)
             yield f"sqlite:///{folder / 'ldprecover.db'}"
         else:
             cluster = request.getfixturevalue("cluster")
@@ -211,7 +233,15 @@ def new_database(dialect: str, request: pytest.FixtureRequest) -> NewDatabase:
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory, new_database: NewDatabase) -> Iterator[ServerProcess]:
+def forking() -> None:
+    """Have the process from which others are forked before a test changes the environment that it inherits."""
+    forkserver.ensure_running()
+
+
+@pytest.fixture(scope="session")
+def server(
+    forking: None, tmp_path_factory: pytest.TempPathFactory, new_database: NewDatabase
+) -> Iterator[ServerProcess]:
     """One server for all the tests that only talk to it."""
     folder = tmp_path_factory.mktemp("server")
     with new_database(folder) as url, contextlib.closing(ServerProcess(folder, url)) as process:
@@ -220,7 +250,9 @@ def server(tmp_path_factory: pytest.TempPathFactory, new_database: NewDatabase) 
 
 
 @pytest.fixture
-def start_server(tmp_path_factory: pytest.TempPathFactory, new_database: NewDatabase) -> Iterator[StartServer]:
+def start_server(
+    forking: None, tmp_path_factory: pytest.TempPathFactory, new_database: NewDatabase
+) -> Iterator[StartServer]:
     """Start servers of this test's own, with settings by name; all are gone when it ends.
 
     They count with numpy, to the same bits, and need not import numba; one child works on their analyses, not two.

@@ -1,34 +1,79 @@
-"""Servers forked from a process that has imported the server: they are there a second sooner, else as any other."""
+"""Python processes forked from one that has imported the project: they are there a second sooner, else as any other."""
 
+import contextlib
 import multiprocessing
 import os
+import runpy
 import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from pathlib import Path
+from types import ModuleType
+from typing import TextIO, TypeAlias
 
-__all__ = ["ForkedServer"]
+__all__ = ["ForkedPython", "Process", "start_python"]
 
 # What no plugin changes: the application's messages are made of the protocols there are when it is imported.
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["ldprecover_server.app", "anyio._backends._asyncio", "uvloop"])
+_context.set_forkserver_preload(
+    [
+        *("ldprecover_server.app", "anyio._backends._asyncio", "uvloop"),
+        *("ldprecover_cli.app", "ldprecover_cli.serving", "ldprecover_client.population"),
+        *("ldprecover_attacker.campaign", "ldprecover_experiments.demo", "ldprecover_cli.demo.picture"),
+        *("rich.progress"),
+    ]
+)
 
 
-class ForkedServer:
-    """A server in a session of its own, as `subprocess.Popen` would give it; its settings are in the environment."""
+class ForkedPython:
+    """Python with these arguments, `-c CODE` or `-m MODULE …`, in what tests use of `subprocess.Popen`.
 
-    def __init__(self, folder: Path, environment: dict[str, str], log: Path) -> None:
-        printed, stdout = _context.Pipe(duplex=False)
-        with printed, stdout:
-            self._process = _context.Process(target=_serve, args=(folder, environment, stdout, log))
+    It prints into pipes of text, or its errors to the file of a number; its standard input is empty. Warnings are
+    errors if the environment says so of all, and nothing that is registered for the interpreter's end is called.
+    """
+
+    def __init__(
+        self,
+        arguments: tuple[str, ...],
+        folder: Path,
+        environment: Mapping[str, str],
+        stderr: int | None = None,
+        start_new_session: bool = False,
+    ) -> None:
+        with contextlib.ExitStack() as theirs:
+            self.stdout, out = _pipe(theirs)
+            self.stderr: TextIO | None = None
+            if stderr is None:
+                self.stderr, err = _pipe(theirs)
+            else:
+                err = _passed(theirs, stderr)
+            how = (folder, dict(environment), out, err, start_new_session)
+            self._process = _context.Process(target=_run, args=(arguments, *how))
             self._process.start()
-            self.stdout = os.fdopen(os.dup(printed.fileno()))
         assert self._process.pid is not None
         self.pid = self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit status; None while it runs on."""
+        return self._process.exitcode
+
+    def poll(self) -> int | None:
+        """Return the exit status; None while it runs on."""
+        return self._process.exitcode
 
     def send_signal(self, number: int) -> None:
         """Send it a signal, if it has not ended."""
         if self._process.is_alive():
             os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End it at once, if it has not ended."""
+        self._process.kill()
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait for its end and return the exit status. Raises TimeoutExpired."""
@@ -39,16 +84,93 @@ class ForkedServer:
             raise subprocess.TimeoutExpired(__name__, timeout)
         return status
 
+    def communicate(self) -> tuple[str, str]:
+        """Read what it prints to the end, and wait for its own."""
+        with ThreadPoolExecutor(2) as threads:
+            out, err = threads.map(_rest, (self.stdout, self.stderr))
+        self.wait()
+        return out, err
 
-def _serve(folder: Path, environment: dict[str, str], stdout: Connection, log: Path) -> None:
-    os.setsid()
+
+Process: TypeAlias = "ForkedPython | subprocess.Popen[str]"
+
+
+def start_python(
+    *arguments: str,
+    folder: Path,
+    environment: Mapping[str, str],
+    stderr: int | None = None,
+    start_new_session: bool = False,
+) -> Process:
+    """Start Python as `ForkedPython` says; as an interpreter of its own where the lines that it runs are measured."""
+    if "COVERAGE_PROCESS_CONFIG" not in environment:
+        return ForkedPython(arguments, folder, environment, stderr, start_new_session)
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE if stderr is None else stderr,
+        text=True,
+        start_new_session=start_new_session,
+    )
+
+
+def _pipe(theirs: contextlib.ExitStack) -> tuple[TextIO, Connection]:
+    """Return a pipe's end to read from, and the other, which is the process's."""
+    read, write = _context.Pipe(duplex=False)
+    theirs.enter_context(write)
+    with read:
+        return os.fdopen(os.dup(read.fileno()), encoding="utf-8"), write
+
+
+def _passed(theirs: contextlib.ExitStack, number: int) -> Connection:
+    """Return an open file as what multiprocessing passes to a process."""
+    return theirs.enter_context(Connection(os.dup(number), readable=False))
+
+
+def _rest(pipe: TextIO | None) -> str:
+    if pipe is None or pipe.closed:
+        return ""
+    with pipe:
+        return pipe.read()
+
+
+def _run(
+    arguments: tuple[str, ...],
+    folder: Path,
+    environment: dict[str, str],
+    stdout: Connection,
+    stderr: Connection,
+    start_new_session: bool,
+) -> None:
+    """Make of the forked process what an interpreter would find, and run."""
+    if start_new_session:
+        os.setsid()
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    with Path(os.devnull).open() as stdin, stdout, log.open("a") as stderr:
+    with Path(os.devnull).open() as stdin, stdout, stderr:
         for number, descriptor in enumerate((stdin.fileno(), stdout.fileno(), stderr.fileno())):
             os.dup2(descriptor, number)
+    tempfile.tempdir = None  # found anew
+    sys.stdout, sys.stderr = _printer(1, by_lines=os.isatty(1)), _printer(2, by_lines=True)
+    sys.path[:0] = ["", *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
+    if environment.get("PYTHONWARNINGS") == "error":
+        warnings.simplefilter("error")
+    kind, what, *rest = arguments
+    sys.argv = [kind, *rest]
+    try:
+        if kind == "-m":
+            runpy.run_module(what, run_name="__main__", alter_sys=True)
+        else:
+            sys.modules["__main__"] = ModuleType("__main__")
+            exec(compile(what, "<string>", "exec"), vars(sys.modules["__main__"]))
+    except Exception:  # noqa: BLE001  as at the end of an interpreter
+        sys.excepthook(*sys.exc_info())
+        sys.exit(1)
 
-    from ldprecover_server import Settings, serve
 
-    serve(Settings())
+def _printer(number: int, *, by_lines: bool) -> TextIO:
+    return os.fdopen(number, "w", 1 if by_lines else -1, "utf-8", "backslashreplace", closefd=False)

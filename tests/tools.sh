@@ -1,7 +1,7 @@
 #!/bin/sh
-# Sees that the tools are there with which the tests read what deploy/ holds, and the browser and Node that run what is
-# written in JavaScript. Where one is missing it is installed from Debian, by root and where no service would be started
-# along with it; else the tests that need it are skipped.
+# Sees that the tools are there with which the tests read what deploy/ holds, the browser and Node that run what is
+# written in JavaScript, and the proxy that a page shows. Where one is missing it is installed from Debian, by root and
+# where no service would be started along with it; else the tests that need it are skipped.
 set -eu
 
 missing=
@@ -9,6 +9,8 @@ command -v chromium >/dev/null || missing="$missing chromium"
 command -v node >/dev/null || missing="$missing nodejs"
 command -v promtool >/dev/null || missing="$missing prometheus"
 command -v systemd-analyze >/dev/null || missing="$missing systemd"
+# This one's package would start it, but where the machine forbids that, as containers of Debian do.
+[ ! -x /usr/sbin/policy-rc.d ] || [ -x /usr/sbin/nginx ] || missing="$missing nginx"
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" = 0 ] && [ ! -d /run/systemd/system ] && command -v apt-get >/dev/null; then

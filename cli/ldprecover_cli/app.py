@@ -19,7 +19,9 @@ from ldprecover_cli import (
     exports,
     keys,
     ledgers,
+    merging,
     planning,
+    recomputing,
     reports,
     reproduce,
     results,
@@ -43,7 +45,18 @@ _PANELS = {
     "Begin": ("demo", "serve"),
     "Collect": ("plan", "round", "ticket", "report", "ledger"),
     "Simulate and attack": ("simulate", "attack"),
-    "Analyse": ("watch", "frequencies", "recover", "methods", "alarms", "suspects", "stats", "export", "recompute"),
+    "Analyse": (
+        "watch",
+        "frequencies",
+        "recover",
+        "methods",
+        "alarms",
+        "suspects",
+        "stats",
+        "export",
+        "recompute",
+        "merge",
+    ),
     "Operate": ("key", "migrate", "check", "quarantine"),
     "Research": ("reproduce",),
 }
@@ -307,6 +320,8 @@ watching.add_to(app)
 results.add_to(app)
 analysis.add_to(app)
 exports.add_to(app)
+recomputing.add_to(app)
+merging.add_to(app)
 reproduce.add_to(app)
 app.add_typer(rounds.app, name="round")
 app.add_typer(keys.app, name="key")

@@ -3,11 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ldprecover_cli.failures import UsageError, close_to
 from ldprecover_cli.output import note
 from ldprecover_cli.running import check_packages, finishing, make_folder, run_missing, show
 from ldprecover_cli.signals import ended_by_signals
+
+if TYPE_CHECKING:
+    from ldprecover_cluster import Scheduler
 
 __all__ = ["evaluate", "search_unseen"]
 
@@ -24,6 +28,7 @@ def evaluate(
     seed: int,
     out: Path,
     jobs: int,
+    scheduler: "Scheduler | None",
 ) -> None:
     """Run what is missing of the evaluation, and write its cells, means, tables and figures."""
     check_packages()
@@ -48,7 +53,8 @@ def evaluate(
     jobs = max(1, min(jobs, len(missing)))
     note(cost(missing, crowds, specs, jobs))
     with ended_by_signals():
-        run_missing(missing, run, done, run_cells(missing, work, jobs, finishing))
+        running = run_cells(missing, work, jobs, finishing, scheduler=scheduler, tell=note)
+        run_missing(missing, run, done, running)
         found = {cell: done.of(run, cell) or [] for cell in places}
         replaced(out / "cells.parquet", done.parquet())
         replaced(out / "summary.csv", summary_csv(summarise(found)))
@@ -69,6 +75,7 @@ def search_unseen(
     seed: int,
     out: Path,
     jobs: int,
+    scheduler: "Scheduler | None",
 ) -> None:
     """Search for the mixes of attacks that gain most of what is not seen, and print and write their table."""
     from ldprecover_client import progress_bar
@@ -94,23 +101,20 @@ def search_unseen(
     )
     verdicts, found, played = Verdicts(out / "unseen.jsonl"), [], 0
     with ended_by_signals(), progress_bar("mixes") as progress:
-        pool = workers(jobs) if jobs > 1 else None
         try:
+            with workers(jobs, scheduler) as executor:
 
-            def go_on(number: int) -> None:
-                nonlocal played
-                played += number
-                progress(played, total)
+                def go_on(number: int) -> None:
+                    nonlocal played
+                    played += number
+                    progress(played, total)
 
-            for search in searches:
-                run = verdicts.player(crowd, search, pool.map if pool else map)
-                found.append(search.run(run, go_on))
+                for search in searches:
+                    run = verdicts.player(crowd, search, executor.map if executor else map)
+                    found.append(search.run(run, go_on))
         except (KeyboardInterrupt, SystemExit) as stopped:
             stopped.add_note(f"{played} of {total} mixes were played; the same command goes on from there")
             raise
-        finally:
-            if pool:
-                pool.shutdown(cancel_futures=True)
     result = table(found)
     replaced(out / "unseen.md", f"{result.title}\n\n{result.markdown()}\n")
     show([result])

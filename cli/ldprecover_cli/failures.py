@@ -39,6 +39,7 @@ _OPTIONS = {
     "against": "--against",
     "attackers": "--attackers",
     "beta": "--beta",
+    "by_name": "--by-name",
     "domain_size": "--domain-size",
     "drift": "--drift",
     "error": "--error",
@@ -66,6 +67,7 @@ _OPTIONS = {
     "rate": "--rate",
     "read_access": "--read-access",
     "retention": "--retention",
+    "scheduler": "--scheduler",
     "search": "--search",
     "series": "--series",
     "size": "--size",
@@ -113,11 +115,12 @@ def explain(error: Exception) -> tuple[str, int] | None:
     """Return the line and the exit code for an error of this project or the system; None for a fault of ours."""
     from ldprecover.errors import ContractError, LDPRecoverError, ReportError
     from ldprecover_client.errors import AlreadyReportedError, CallerError, ClientError, RefusedError
+    from ldprecover_cluster.errors import EngineError, ReportDatasetError
     from ldprecover_experiments.errors import ExperimentError
 
     if isinstance(error, CommandError):
         return with_notes(str(error), error.__cause__), error.exit_code
-    if isinstance(error, ExperimentError | ContractError):
+    if isinstance(error, ExperimentError | ContractError | EngineError | ReportDatasetError):
         return str(error), 1
     if isinstance(error, OSError):
         named = f"{error.filename}: " if error.filename is not None else ""

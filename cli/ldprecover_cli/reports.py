@@ -49,6 +49,12 @@ def report(
         typer.Option(envvar="LDPRECOVER_KEY", help="A report key, where the round wants one.", metavar="KEY"),
     ] = None,
     ticket: Annotated[str | None, typer.Option(help="A ticket, where the round wants one.", metavar="TICKET")] = None,
+    by_name: Annotated[
+        bool,
+        typer.Option(
+            "--by-name", help="Send it to the round's name, not its id: behind a proxy to several deployments."
+        ),
+    ] = False,
     html: Annotated[
         Path | None,
         typer.Option(
@@ -103,7 +109,7 @@ def report(
         raise UsageError("--resume sends each report under its own ticket: to give another, give VALUE and --round too")
     limits: dict[str, Any] = {} if max_epsilon is None else {"max_epsilon": max_epsilon}
     totals: dict[str, Any] = {} if max_total_epsilon is None else {"max_total_epsilon": max_total_epsilon}
-    access: dict[str, Any] = {"key": key, "ticket": ticket}
+    access: dict[str, Any] = {"key": key, "ticket": ticket, "by_name": by_name and not resume}
     reporter = Reporter(url, round, ledger=Ledger(ledger, **totals), retries=quick_retries(), **access, **limits)
     if value is None:
         receipts = reporter.resume()

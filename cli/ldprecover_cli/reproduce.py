@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ldprecover_cli.engines import SchedulerUrl, TlsCa, TlsCert, TlsKey, scheduler_of
 from ldprecover_cli.evaluations import evaluate, search_unseen
 from ldprecover_cli.failures import UsageError, close_to
 from ldprecover_cli.options import Column, Seed
@@ -15,6 +16,7 @@ from ldprecover_cli.running import check_packages, finishing, make_folder, run_m
 from ldprecover_cli.signals import ended_by_signals
 
 if TYPE_CHECKING:
+    from ldprecover_cluster import Scheduler
     from ldprecover_experiments.cells import CellFile, Run
     from ldprecover_experiments.setting import Cell
 
@@ -70,6 +72,10 @@ def reproduce(
         "reproduction"
     ),
     jobs: Annotated[int | None, typer.Option(min=1, max=256, help="Processes. By default one a core.")] = None,
+    scheduler: SchedulerUrl = None,
+    tls_ca: TlsCa = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
     over_http: Annotated[
         bool, typer.Option("--over-http", help="Send every report to a real server of the command's own.")
     ] = False,
@@ -101,10 +107,13 @@ def reproduce(
     Example: ldprecover reproduce mse --data cities --users 20000 --trials 1 --over-http
 
     Example: ldprecover reproduce study.toml --jobs 2
+
+    Example: ldprecover reproduce study.toml --scheduler tls://dask.example.org:8786
     """
     started = time.monotonic()
     what = what or ["all"]
-    jobs = jobs or os.cpu_count() or 1
+    cluster = scheduler_of(scheduler, jobs, tls_ca, tls_cert, tls_key)
+    jobs = 1 if cluster else jobs or os.cpu_count() or 1
     if any(name.endswith(".toml") for name in what):
         if len(what) > 1:
             raise UsageError("a study is run alone: name one TOML file and nothing else")
@@ -114,19 +123,21 @@ def reproduce(
                 raise UsageError(f"{name} is for the paper's tables and figures: a study's file says all")
         if only:
             raise UsageError("--only is for unmix and unseen: a study's file says all")
-        _study(Path(what[0]), out, jobs)
+        _study(Path(what[0]), out, jobs, cluster)
     elif alone := [name for name in what if name in _ALONE]:
         if len(what) > 1 or over_http:
             raise UsageError(f"{alone[0]} is run alone, and not over HTTP")
-        _ALONE[alone[0]](only or [], data, column, users, trials, seed, out, jobs)
+        _ALONE[alone[0]](only or [], data, column, users, trials, seed, out, jobs, cluster)
     elif only:
         raise UsageError("--only is for unmix and unseen: name tables and figures instead")
     else:
-        _paper(what, data, column, users, trials, seed, out, jobs, over_http=over_http)
+        if over_http and cluster:
+            raise UsageError("--over-http sends reports to a server of this machine: leave out --scheduler")
+        _paper(what, data, column, users, trials, seed, out, jobs, cluster, over_http=over_http)
     note(f"Took {time.monotonic() - started:.0f} s. The results are in {out}.")
 
 
-def _study(file: Path, out: Path, jobs: int) -> None:
+def _study(file: Path, out: Path, jobs: int, scheduler: "Scheduler | None") -> None:
     from ldprecover_experiments.cells import CellFile, Run, replaced
     from ldprecover_experiments.results import Results
     from ldprecover_experiments.runner import run_cells
@@ -138,7 +149,9 @@ def _study(file: Path, out: Path, jobs: int) -> None:
     done, run = CellFile(out / "cells.csv"), Run(study.crowds, study.seed, study.door)
     missing = [cell for cell in study.cells if done.of(run, cell) is None]
     with ended_by_signals():
-        run_missing(missing, run, done, run_cells(missing, study.work, max(1, min(jobs, len(missing))), finishing))
+        jobs = max(1, min(jobs, len(missing)))
+        running = run_cells(missing, study.work, jobs, finishing, scheduler=scheduler, tell=note)
+        run_missing(missing, run, done, running)
         results = Results(study.name, {cell: done.of(run, cell) or [] for cell in study.cells})
         replaced(out / f"{file.stem}.json", results.to_json() + "\n")
     gains = [results.table(gains=True)] if any(row.fg is not None for row in results.outcomes) else []
@@ -156,6 +169,7 @@ def _paper(
     seed: int,
     out: Path,
     jobs: int,
+    scheduler: "Scheduler | None",
     *,
     over_http: bool,
 ) -> None:
@@ -175,11 +189,12 @@ def _paper(
     done, run = CellFile(out / "cells.csv"), Run(crowds, seed, "http" if over_http else "in-process")
     work = Work(crowds, seed)
     missing = [cell for cell in cells if done.of(run, cell) is None]
+    jobs = max(1, min(jobs, len(missing)))
     with ended_by_signals():
         running = (
             run_over_http(missing, work)
             if over_http
-            else run_cells(missing, work, max(1, min(jobs, len(missing))), finishing)
+            else run_cells(missing, work, jobs, finishing, scheduler=scheduler, tell=note)
         )
         run_missing(missing, run, done, running)
         _write(cells, asked, tuple(crowds), run, done, out, brief=len(asked) == len(EXPERIMENTS))

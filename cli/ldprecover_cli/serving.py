@@ -3,7 +3,7 @@
 Importing this module loads the server, which takes longer than most commands run.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from inspect import Parameter, Signature
@@ -17,11 +17,13 @@ from pydantic.fields import FieldInfo
 from ldprecover.errors import ParameterError
 from ldprecover.wire import to_json
 from ldprecover_cli.failures import CommandError, UsageError, reworded
+from ldprecover_cluster import ReportDataset, ReportDatasetError
 from ldprecover_server import (
     ConfigurationError,
     Settings,
     check,
     create_key,
+    export_reports,
     list_keys,
     migrate,
     quarantined,
@@ -36,6 +38,7 @@ __all__ = [
     "all_keys",
     "check_database",
     "end_key",
+    "export_dataset",
     "migrate_database",
     "new_key",
     "run_server",
@@ -96,6 +99,14 @@ def set_aside(round: str, **given: Any) -> Iterator[dict[str, Any]]:
             yield {"reason": each.reason, "hour": hour, **to_json(each.oracle, each.reports)}
 
 
+def export_dataset(
+    round: str, folder: str, *, partial: bool, step: Callable[[int, int], None], **given: Any
+) -> ReportDataset:
+    """Write a round of the database in these settings as a dataset, or go on with one that did not end."""
+    with _translated_errors():
+        return export_reports(_of_a_server(given), round, folder, partial=partial, step=step)
+
+
 def end_key(name: str, **given: Any) -> None:
     """Revoke a key of the database in these settings."""
     with _translated_errors():
@@ -142,7 +153,7 @@ def _translated_errors() -> Iterator[None]:
         yield
     except ConfigurationError as error:
         raise UsageError(str(error)) from error
-    except (KeyNotFoundError, ServiceError) as error:
+    except (KeyNotFoundError, ReportDatasetError, ServiceError) as error:
         raise CommandError(str(error)) from error
     except ParameterError as error:
         raise UsageError(str(error)) from error

@@ -1315,6 +1315,7 @@ const { systemCrypto, wordsFrom } = wordsModule;
 const MAX_EPSILON = 2;
 
 const OF_TICKETS = ["invalid-ticket", "idempotency-key-reused"];
+const NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/;
 const NUMBER = /^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i;
 
 const REFUSED = "the report will never be counted, and its epsilon stays spent";
@@ -1329,7 +1330,9 @@ const KEEPS_TICKET =
  * `round` is an id, a name, or "current". `ledger` is the user's: by default in the browser's own
  * database; elsewhere it must be given. `maxEpsilon` limits each round. `key` is a report key and
  * `ticket` a ticket, where the round wants one. `timeout` is the seconds that a request may take,
- * `retries` a `Retries`. Throws ArgumentError.
+ * `retries` a `Retries`. With `byName` the report is sent to the round's name, and written down
+ * under it: behind a proxy to several deployments the round has another id on each. Throws
+ * ArgumentError.
  */
 class Reporter {
   #ledger;
@@ -1342,6 +1345,7 @@ class Reporter {
       maxEpsilon = MAX_EPSILON,
       key = null,
       ticket = null,
+      byName = false,
       timeout = 30,
       retries = new Retries(),
       fetch = (...request) => globalThis.fetch(...request),
@@ -1353,12 +1357,20 @@ class Reporter {
     if (key !== null && !/^[!-~]([ -~]*[!-~])?$/.test(key)) {
       throw new ArgumentError("a key must be printable ASCII without spaces around it");
     }
+    if (byName && (round === "current" || !NAME.test(round)))
+      throw new ArgumentError("byName needs the round's name, neither an id nor 'current'");
+    if (byName && ticket !== null) {
+      throw new ArgumentError(
+        "byName takes no ticket: each is good on the one deployment that minted it",
+      );
+    }
     if (!ledger && !globalThis.indexedDB)
       throw new ArgumentError("give a ledger: there is no browser here to keep one");
     this.#ledger = ledger ?? new Ledger(browserStore());
     this.#options = {
       url: serverUrl(server),
       round,
+      byName,
       maxEpsilon,
       ticket: ticket === null ? null : checkedTicket(ticket),
       key,
@@ -1415,7 +1427,12 @@ class Reporter {
   }
 
   async #enter(round, value, crypto) {
-    const { maxEpsilon, ticket, url } = this.#options;
+    const { byName, maxEpsilon, ticket, url } = this.#options;
+    if (byName && round.name !== this.#options.round) {
+      throw new InconsistentRoundError(
+        `asked for the round ${this.#options.round}, the server states another`,
+      );
+    }
     if (round.epsilon > maxEpsilon) {
       throw new EpsilonTooHighError(
         `the round asks for epsilon ${round.epsilon}, above your limit of ${maxEpsilon}`,
@@ -1431,7 +1448,7 @@ class Reporter {
     const seed =
       round.givenSeeds !== null && ticket !== null ? seedOfTicket(ticket, round.givenSeeds) : null;
     const { entry, isNew } = await this.#ledger.claim({
-      round,
+      round: byName ? { ...round, id: round.name } : round,
       serverUrl: url,
       // 128 random bits: nobody can guess, and so claim, another user's key.
       key: hex(crypto.getRandomValues(new Uint8Array(16))),
@@ -1499,9 +1516,10 @@ class Reporter {
         sent.key,
         sent.ticket,
       );
+      const byName = sent.roundId === sent.roundName; // on each deployment the round has another id
       if (
         answer.accepted !== 1 ||
-        field.text(answer, "round") !== sent.roundId ||
+        (field.text(answer, "round") !== sent.roundId && !byName) ||
         typeof answer.duplicate !== "boolean"
       ) {
         throw new InvalidAnswerError(

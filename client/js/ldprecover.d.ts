@@ -119,6 +119,11 @@ export interface ReporterOptions {
   key?: string | null;
   /** A ticket, where the round wants one. */
   ticket?: string | null;
+  /**
+   * Send the report to the round's name, and write it down under it: behind a proxy to several
+   * deployments the round has another id on each. Not with tickets; from the first report on.
+   */
+  byName?: boolean;
   /** Seconds that a request may take; 30 unless given. */
   timeout?: number;
   retries?: Retries;

@@ -1,7 +1,7 @@
 """The ledger: what this user has reported, on disk before it is sent, and what that has cost in epsilon.
 
-One row a round, keyed by the round's random id: the report's packed bytes, the key it travels
-under, and its state:
+One row a round, keyed by the round's random id, or by its name where reports go to that: the
+report's packed bytes, the key it travels under, and its state:
 
     pending ──► accepted    the server has it
        └──────► refused     the server will never take it (closed, deleted, malformed); not sent again

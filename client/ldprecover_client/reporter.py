@@ -3,6 +3,7 @@
 import asyncio
 import math
 import operator
+import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -40,6 +41,7 @@ e^2 = 7.4: whoever held the value for even odds can at most become 88 % sure fro
 """
 
 Value = str | int | float
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _Failure = RefusedError | ServerError | UnansweredError
 _FAILURES = (RefusedError, ServerError, UnansweredError)
 
@@ -51,7 +53,8 @@ class Receipt:
     `state` is "accepted" (durably stored and counted), "pending" (no answer yet; `resume` sends it
     again) or "refused" (the server will never take it); `reason` says why, if not accepted.
     `resent` says that the report was made by an earlier call or process and its bytes sent again,
-    `duplicate` that the server had them already. `round_name` is what people call the round.
+    `duplicate` that the server had them already. `round_name` is what people call the round;
+    `round_id` is the same where the report went to a name.
     """
 
     round_id: str
@@ -72,10 +75,16 @@ class _Desk:
         ledger: Ledger | None,
         max_epsilon: float,
         ticket: str | None,
+        name: str | None,
         options: Mapping[str, Any],
     ) -> None:
         if not max_epsilon > 0:
             raise ArgumentError("max_epsilon must be above 0")
+        if name is not None and (not _NAME.fullmatch(name) or name == "current"):
+            raise ArgumentError("by_name needs the round's name, neither an id nor 'current'")
+        if name is not None and ticket is not None:
+            raise ArgumentError("by_name takes no ticket: each is good on the one deployment that minted it")
+        self._name = name
         given = {name: value for name, value in options.items() if value is not None}
         if isinstance(server, str):
             self.url = server_url(server)
@@ -119,7 +128,7 @@ class _Desk:
 
         entry, new = self.ledger.claim(
             server_url=self.url,
-            round_id=round_.id,
+            round_id=self._reference(round_),
             digest=round_.digest,
             epsilon=parameters.epsilon,
             # Without a generator: from the operating system's randomness, as a real user must.
@@ -139,6 +148,14 @@ class _Desk:
         if not new:
             self._check_access(round_, self.ticket or entry.ticket)
         return entry, new
+
+    def _reference(self, round_: Round) -> str:
+        """Return what the round is called on the wire and in the ledger."""
+        if self._name is None:
+            return round_.id
+        if round_.name != self._name:
+            raise InconsistentRoundError(f"asked for the round {self._name}, the server states another")
+        return self._name
 
     def _check_access(self, round_: Round, ticket: str | None) -> None:
         """Raise AccessError unless the round takes reports with what there is, as far as can be told from here."""
@@ -161,7 +178,8 @@ class _Desk:
 
     def accepted(self, entry: Entry, answer: Submitted, resent: bool) -> Receipt:
         """Check the answer to a submission and settle its entry."""
-        if answer["accepted"] != 1 or answer["round"] != entry.round_id:
+        by_name = entry.round_id == entry.round_name  # on each deployment the round has another id
+        if answer["accepted"] != 1 or not (by_name or answer["round"] == entry.round_id):
             raise InvalidAnswerError("the server answers for other reports than the one it was sent")
         self.ledger.settle(entry.round_id, "accepted")
         return Receipt(
@@ -268,6 +286,10 @@ class Reporter:
     first ticket's seed is the round's, and one that picks another raises SecondSeedError.
     `timeout`, `retries` and `transport` are those of `Client`.
 
+    With `by_name` the report is sent to the round's name, and written down under it: behind a proxy
+    to several deployments the round has another id on each. Say so from the first report on, and
+    use the name for no other round. Tickets, each of which one deployment minted, are refused then.
+
     `server` is the server's URL; connections then last for one call, so there is nothing to close.
     Or it is a `Client` that several reporters share: its key, connections and settings are used,
     and it stays open. Raises ArgumentError and LedgerError.
@@ -282,12 +304,13 @@ class Reporter:
         max_epsilon: float = MAX_EPSILON,
         key: str | None = None,
         ticket: str | None = None,
+        by_name: bool = False,
         timeout: float | None = None,
         retries: Retries | None = None,
         transport: Transport | None = None,
     ) -> None:
         options = {"key": key, "timeout": timeout, "retries": retries, "transport": transport}
-        self._desk = _Desk(server, ledger, max_epsilon, ticket, options)
+        self._desk = _Desk(server, ledger, max_epsilon, ticket, round if by_name else None, options)
         self._shared = None if isinstance(server, str) else server
         self._round = round
 
@@ -358,12 +381,13 @@ class AsyncReporter:
         max_epsilon: float = MAX_EPSILON,
         key: str | None = None,
         ticket: str | None = None,
+        by_name: bool = False,
         timeout: float | None = None,
         retries: Retries | None = None,
         transport: AsyncTransport | None = None,
     ) -> None:
         options = {"key": key, "timeout": timeout, "retries": retries, "transport": transport}
-        self._desk = _Desk(server, ledger, max_epsilon, ticket, options)
+        self._desk = _Desk(server, ledger, max_epsilon, ticket, round if by_name else None, options)
         self._shared = None if isinstance(server, str) else server
         self._round = round
 

@@ -4,10 +4,12 @@ Up to four million seeds are held and compared. Of more, the seeds are hashed in
 bins, and the pairs in one bin are counted: those that share their seed, and many that do not.
 Honest seeds are uniform, so the law of the number of pairs is known either way. A share b of
 reports of which each c have one seed adds about 1448 b(c - 1) standard deviations in bins, whatever
-the number of reports.
+the number of reports. Bins hold all reports: a sample of the seeds would hold fewer, and miss the
+one seed that many share.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +21,7 @@ __all__ = ["SeedPairs", "pairs_quantile"]
 
 _HELD = 1 << 22  # seeds, 16 MB
 _BINS = 1 << 22  # 32 MB
+_PIECE = 1 << 16  # seeds hashed at once
 _SEEDS = 1 << 32
 _RARE = 1000  # places a report, from which on the number of pairs is taken as a Poisson number
 
@@ -36,31 +39,49 @@ class SeedPairs:
         self._held += other._held
         self._holds += other._holds
         if other._bins is not None:
-            self._bins = other._bins if self._bins is None else self._bins + other._bins
+            if self._bins is None:
+                self._bins = other._bins
+            else:
+                self._bins += other._bins
         if self._holds > _HELD:
             self._fold()
         return self
 
     def counted(self) -> tuple[float, int]:
         """Return the number of pairs, and how many places there are for a report: seeds or bins."""
-        if self.n <= _HELD:
-            seeds = np.sort(np.concatenate(self._held))
-            starts = np.flatnonzero(np.concatenate([[True], seeds[1:] != seeds[:-1]]))
-            return _pairs(np.diff(np.append(starts, seeds.size))), _SEEDS
-        return _pairs(self._fold()), _BINS
+        if self.n > _HELD:
+            times = self._fold().astype(np.float64)
+            return float((times * (times - 1)).sum() / 2), _BINS
+        seeds = np.concatenate(self._held)
+        seeds.sort()
+        # Where the next seed is the same, in runs: k such places in a row are of k + 1 reports.
+        same = np.flatnonzero(seeds[1:] == seeds[:-1])
+        starts = np.flatnonzero(np.diff(same, prepend=-2) > 1)
+        runs = np.diff(np.append(starts, same.size)).astype(np.float64)
+        return float((runs * (runs + 1)).sum() / 2), _SEEDS
 
     def _fold(self) -> Int64Array:
         bins = np.zeros(_BINS, np.int64) if self._bins is None else self._bins
-        for seeds in self._held:
-            # A hash, for seeds that are near each other are not the same.
-            places = kernels.olh_buckets(seeds, np.zeros(1, np.uint32), _BINS)
-            np.add.at(bins, places.astype(np.intp), np.int64(1))
+        if self._holds:
+            seeds = np.concatenate(self._held)
+            for start in range(0, seeds.size, _PIECE):
+                piece = seeds[start : start + _PIECE]
+                # A hash, for seeds that are near each other are not the same.
+                piece[:] = kernels.olh_buckets(piece, np.zeros(1, np.uint32), _BINS)
+            seeds.sort()  # counted in order, for the bins are many more than a cache holds
+            bins += kernels.grr_counts(seeds, _BINS)
         self._held, self._holds, self._bins = [], 0, bins
         return bins
 
+    def __getstate__(self) -> dict[str, object]:
+        """What is pickled: the bins in as few bytes as the greatest needs, mostly one instead of eight."""
+        bins = self._bins
+        small = bins if bins is None else bins.astype(np.min_scalar_type(bins.max()))
+        return self.__dict__ | {"_bins": small}
 
-def _pairs(times: Int64Array) -> float:
-    return float((times.astype(np.float64) * (times - 1)).sum() / 2)
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        bins = state["_bins"]
+        self.__dict__ |= state | {"_bins": bins if bins is None else bins.astype(np.int64)}
 
 
 def pairs_quantile(level: float, n: int, places: int) -> float:

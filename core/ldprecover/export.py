@@ -3,7 +3,7 @@
 import hashlib
 import json
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,10 +12,12 @@ from numpy.typing import ArrayLike
 
 from ldprecover.errors import ParameterError
 from ldprecover.estimates import Estimates
+from ldprecover.merged import MergedRound, bytes_of, called_together, check_merged, read_merged
 from ldprecover.parameters import RoundParameters
+from ldprecover.parts import ReportPart, check_parts, digest_of_parts, parts_from, parts_to
 from ldprecover.protocols import own_parameters
 from ldprecover.quarantine import Quarantined
-from ldprecover.recovery import DEFAULT_ETA, Recovery, recover
+from ldprecover.recovery import DEFAULT_ETA, Recovery, ReportSource, recover
 from ldprecover.tally import Tally
 
 __all__ = ["FORMAT", "RoundExport"]
@@ -46,10 +48,14 @@ class RoundExport:
 
     `quarantined` are the numbers of reports that were set aside, of those that came: for their
     size, and for their seed, None where seeds are not judged yet. They are in no count; None for a
-    round that sets none aside.
+    round that sets none aside. `merged` are the rounds that were added into this one by `merge`, in
+    the order of their ids; none for a round as its server has it.
 
-    Raises ParameterError where the tally is over other items, or UTF-8 cannot write the id or the
-    name.
+    `reports` are the files of the report dataset that the export stands in; None for an export of
+    counts alone. They may have fewer reports than the tally, never more.
+
+    Raises ParameterError where the tally is over other items, UTF-8 cannot write an id or a name,
+    the merged rounds do not give this id, name and n, or the files do not fit the tally.
     """
 
     round: str
@@ -57,6 +63,8 @@ class RoundExport:
     parameters: RoundParameters
     tally: Tally
     quarantined: Quarantined | None = None
+    merged: tuple[MergedRound, ...] = ()
+    reports: tuple[ReportPart, ...] | None = None
 
     def __post_init__(self) -> None:
         if (self.quarantined is None) == self.parameters.quarantine:
@@ -64,9 +72,13 @@ class RoundExport:
         if self.tally.summary.size != self.parameters.oracle.summary_size:
             raise ParameterError(f"counts must be of the {self.parameters.oracle.summary_size} items")
         try:
-            (self.round + self.name).encode()
+            "".join((self.round, self.name, *(each.round + each.name for each in self.merged))).encode()
         except UnicodeEncodeError:
             raise ParameterError("the round's id or name holds half a surrogate pair") from None
+        if self.merged:
+            check_merged(self.round, self.name, self.tally.n, self.merged)
+        if self.reports is not None:
+            check_parts(self.reports, self.tally.n)
 
     @property
     def checksum(self) -> str:
@@ -74,7 +86,8 @@ class RoundExport:
 
         The parameters' digest in ASCII, n as u8, the counts as i8, then id and name, each as a u4
         length and its UTF-8 bytes; of a round that quarantines then the two numbers as u8, 2^64 - 1
-        for None; little-endian.
+        for None; of a merged one then its rounds, as `merged.bytes_of` has them; of one with reports
+        then "reports" in ASCII and the 32 bytes of `digest_of_parts`; little-endian.
         """
         sha = hashlib.sha256(self.parameters.digest.encode("ascii"))
         sha.update(struct.pack("<Q", self.tally.n) + self.tally.to_bytes())
@@ -83,6 +96,10 @@ class RoundExport:
             sha.update(struct.pack("<I", len(utf8)) + utf8)
         if (aside := self.quarantined) is not None:
             sha.update(struct.pack("<QQ", aside.sizes, _UNKNOWN if aside.seeds is None else aside.seeds))
+        if self.merged:
+            sha.update(bytes_of(self.merged))
+        if self.reports is not None:
+            sha.update(b"reports" + digest_of_parts(self.reports))
         return sha.hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
@@ -99,8 +116,10 @@ class RoundExport:
             **parameters.own,
             **({"canaries": list(parameters.canaries)} if parameters.canaries else {}),
             **({} if self.quarantined is None else {"quarantined": asdict(self.quarantined)}),
+            **({"merged": [asdict(each) for each in self.merged]} if self.merged else {}),
             "n": self.tally.n,
             "counts": self.tally.summary.tolist(),
+            **({} if self.reports is None else {"reports": parts_to(self.reports)}),
             "digest": parameters.digest,
             "checksum": self.checksum,
         }
@@ -126,7 +145,7 @@ class RoundExport:
         for field, value in own.items():
             if value is not None and type(value) is not int:
                 raise ParameterError(f"the export's {field} is of another type")
-        for field in given.keys() - _FIELDS.keys() - own.keys() - {"canaries", "quarantined"}:
+        for field in given.keys() - _FIELDS.keys() - own.keys() - {"canaries", "quarantined", "merged", "reports"}:
             raise ParameterError(f"the export has a field {field[:80]!r}, which no export has")
         if not all(type(count) is int and 0 <= count < 1 << 63 for count in given["counts"]):
             raise ParameterError("the export's counts must be integers from 0")
@@ -138,10 +157,55 @@ class RoundExport:
             given["protocol"], given["epsilon"], given["items"], own, canaries=canaries, quarantine=aside is not None
         )
         tally = Tally(np.array(given["counts"], dtype="<i8"), given["n"])
-        export = cls(given["round"], given["name"], parameters, tally, aside)
+        merged = read_merged(given["merged"]) if "merged" in given else ()
+        reports = parts_from(given["reports"]) if "reports" in given else None
+        export = cls(given["round"], given["name"], parameters, tally, aside, merged=merged, reports=reports)
         if given != export.to_dict():
             raise ParameterError("the export is damaged or was changed: its checksum is another")
         return export
+
+    @classmethod
+    def merge(cls, exports: "Sequence[RoundExport]", *, called: Sequence[str] | None = None) -> "RoundExport":
+        """Return the export of all reports of several rounds, one on each of several deployments.
+
+        The rounds must have the same parameters, by their digest; what comes out is the same to the
+        byte in whatever order, and in whatever steps, they are added. Id and name are those of
+        `merged.called_together`. What was set aside adds, and is None where it is of any round. One
+        export alone comes back as it is.
+
+        Raises ParameterError where parameters differ, or a round comes twice, also inside exports
+        that were merged before; the message calls the exports as `called` does, else by name and id.
+        """
+        if not exports:
+            raise ParameterError("give one export or more to merge")
+        names = called or [f"round {export.name} ({export.round})" for export in exports]
+        first = exports[0]
+        found: dict[str, str] = {}
+        for export, name in zip(exports, names, strict=True):
+            if export.parameters.digest != first.parameters.digest:
+                others = " and ".join(_differences(first.parameters, export.parameters))
+                raise ParameterError(f"{names[0]} and {name} do not add: their rounds differ in {others}")
+            for each in export._rounds:
+                if each.round in found:
+                    raise ParameterError(
+                        f"{found[each.round]} and {name} do not add: "
+                        f"both have the round {each.name} ({each.round}), whose reports would count twice"
+                    )
+                found[each.round] = name
+        if len(exports) == 1:
+            return first
+        tally, aside = first.tally, first.quarantined
+        for export in exports[1:]:
+            tally += export.tally
+            if aside is not None and export.quarantined is not None:
+                aside += export.quarantined
+        merged = tuple(sorted(each for export in exports for each in export._rounds))
+        return cls(*called_together(merged), first.parameters, tally, aside, merged=merged)
+
+    @property
+    def _rounds(self) -> tuple[MergedRound, ...]:
+        """The rounds that it has the reports of: itself, if it is not merged."""
+        return self.merged or (MergedRound(self.round, self.name, self.tally.n, self.checksum),)
 
     def estimates(self) -> Estimates:
         """Return the unbiased estimates that the server answers with. Raises ParameterError with no reports."""
@@ -157,16 +221,19 @@ class RoundExport:
         support: ArrayLike | None = None,
         options: Mapping[str, object] | None = None,
         history: "Sequence[RoundExport]" = (),
+        reports: ReportSource | None = None,
+        progress: Callable[[float], None] | None = None,
     ) -> Recovery:
-        """Return the recovery that the server answers with, of a method that reads no reports there.
+        """Return the recovery that the server answers with; a method that reads reports needs them here.
 
-        `targets` are indices; `history` are rounds over the same items that are known to be clean.
+        `targets` are indices; `history` are rounds over the same items that are known to be clean;
+        `progress` is as `ldprecover.recover` has it.
         Raises ParameterError.
         """
         for round in history:
             if round.parameters.items != self.parameters.items:
                 raise ParameterError(f"history: the round {round.name} has other items")
-            if round.round == self.round:
+            if {each.round for each in round._rounds} & {each.round for each in self._rounds}:
                 raise ParameterError("history: a round cannot be its own history")
         frequencies = self.estimates().frequencies
         return recover(
@@ -181,7 +248,22 @@ class RoundExport:
             options=options,
             history=[(round.parameters.oracle, round.tally) for round in history],
             canaries=self.parameters.canaries,
+            reports=reports,
+            progress=progress,
         )
+
+
+def _differences(first: RoundParameters, second: RoundParameters) -> list[str]:
+    """Return in which fields two rounds' parameters differ, as an export calls them."""
+    pairs = [
+        ("protocol", first.protocol, second.protocol),
+        ("epsilon", first.epsilon, second.epsilon),
+        ("items", first.items, second.items),
+        *((name, first.own.get(name), second.own.get(name)) for name in sorted({*first.own, *second.own})),
+        ("canaries", first.canaries, second.canaries),
+        ("quarantine", first.quarantine, second.quarantine),
+    ]
+    return [name for name, one, other in pairs if one != other]
 
 
 def _quarantined(given: object) -> Quarantined:

@@ -53,6 +53,11 @@ class Quarantined:
             if type(number) is not int or not 0 <= number < _MOST:
                 raise ParameterError("the numbers of quarantined reports must be integers from 0")
 
+    def __add__(self, other: "Quarantined") -> "Quarantined":
+        """Return both together; of the seeds nothing is known where it is not known of both."""
+        unknown = self.seeds is None or other.seeds is None
+        return Quarantined(self.sizes + other.sizes, None if unknown else (self.seeds or 0) + (other.seeds or 0))
+
 
 def unfit(oracle: FrequencyOracle) -> str | None:
     """Return why no report of a protocol can be set aside, None where some can."""

@@ -85,6 +85,10 @@ def check_reports(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
         assert supports.dtype == np.bool_
         some = rng.permutation(d)[: d // 2 + 1]
         assert np.array_equal(oracle.supported(reports, some), supports[:, some])
+        together = supports[:, some].astype(np.int64)
+        assert np.array_equal(oracle.pair_counts(reports, some), together.T @ together)
+        subsets = rng.random((3, len(reports))) < 0.5
+        assert np.array_equal(oracle.subset_counts(reports, subsets), subsets.astype(np.int64) @ supports)
         sizes = supports.sum(axis=1)
         assert np.array_equal(oracle.support_sizes(reports), sizes)
         if oracle.fixed_size is not None:

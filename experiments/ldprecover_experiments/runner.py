@@ -1,15 +1,17 @@
-"""Running cells: here or in worker processes, a few cells as one task, results as they come."""
+"""Running cells: here, in other processes or on a cluster, a few cells as one task, results as they come."""
 
 import hashlib
-import signal
-from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context
+from functools import partial
+from itertools import islice
 
 from ldprecover.plugins import loaded
+from ldprecover.recovery.reports import number_of_workers
 from ldprecover_attacker.plugins import load
+from ldprecover_cluster import EngineError, Scheduler, engine
 from ldprecover_experiments.errors import ExperimentError
 from ldprecover_experiments.measures import MethodSpec, Outcome, in_process, measured, outcomes, reckoned
 from ldprecover_experiments.poisoned_round import draw_round
@@ -20,6 +22,7 @@ __all__ = ["Done", "Work", "run_cells", "tasks_of", "workers"]
 Done = list[tuple[Cell, list[Outcome]]]
 
 _TASK = 10
+_AHEAD = 2  # tasks handed to each worker before one of them is done
 
 
 @dataclass(frozen=True)
@@ -59,51 +62,50 @@ class Work:
         return list(outcomes(round_, in_process(round_), eta=cell.eta, xi=cell.xi, trial=cell.trial))
 
 
-_shared: Work | None = None  # of a worker process
-
-
 def run_cells(
-    cells: Sequence[Cell], work: Work, jobs: int, finishing: Callable[[], None] = lambda: None
+    cells: Sequence[Cell],
+    work: Work,
+    jobs: int,
+    finishing: Callable[[], None] = lambda: None,
+    *,
+    scheduler: Scheduler | None = None,
+    tell: Callable[[str], None] = lambda said: None,
 ) -> Generator[Done, None, None]:
     """Yield the cells with their outcomes, some at a time, in any order; with one job in this process.
 
-    Ctrl-C is for this process; its workers, which never see it, end when the iterator is closed.
-    `finishing` is called when that has to wait for cells under way.
+    With a `scheduler` the workers of its Dask cluster run them. Ctrl-C is for this process; its own
+    workers, which never see it, end when the iterator is closed. `finishing` is called when that
+    has to wait for cells under way. `tell` is told what keeps them waiting. Raises ExperimentError
+    where those who run cells end or cannot be reached.
     """
-    tasks = tasks_of(cells, 1 if work.reads_reports else _TASK)
-    if jobs == 1:
-        for task in tasks:
-            yield [(cell, work.run(cell)) for cell in task]
-        return
-    # A spawned worker has no thread of this process's. It does not take Ctrl-C from its first
-    # moment on.
-    pool = ProcessPoolExecutor(jobs, get_context("spawn"), _begin, (work, loaded()))
-    waiting: set[Future[Done]] = set()
+    tasks = iter(tasks_of(cells, 1 if work.reads_reports else _TASK))
     try:
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        try:
-            waiting = {pool.submit(_run, task) for task in tasks}
-        finally:
-            signal.signal(signal.SIGINT, before)
-        while waiting:
-            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-            for future in done:
-                try:
+        with engine(jobs, scheduler, begin=_plugins(any_failed=True), leaving=finishing, tell=tell) as executor:
+            if executor is None:
+                for task in tasks:
+                    yield _run(work, task)
+                return
+            waiting: set[Future[Done]] = set()
+            while True:
+                # So many that no worker waits for this process: it may be busy with what it is given.
+                free = _AHEAD * number_of_workers(executor) - len(waiting)
+                waiting |= {executor.submit(_run, work, task) for task in islice(tasks, max(0, free))}
+                if not waiting:
+                    return
+                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                for future in done:
                     yield future.result()
-                except BrokenProcessPool as error:
-                    raise ExperimentError(
-                        "a process that worked on cells has ended: it was killed, or a plugin ended it. What was done "
-                        "before is kept, and the same command goes on from there"
-                    ) from error
-    finally:
-        if waiting:
-            finishing()
-        pool.shutdown(cancel_futures=True)
+    except EngineError as error:
+        raise ExperimentError(
+            f"{error}. What was done before is kept, and the same command goes on from there"
+        ) from error
 
 
-def workers(jobs: int) -> ProcessPoolExecutor:
-    """Return so many processes that know this one's plugins; Ctrl-C is for this process alone."""
-    return ProcessPoolExecutor(jobs, get_context("spawn"), _begin_plain, (loaded(),))
+@contextmanager
+def workers(jobs: int, scheduler: Scheduler | None = None) -> Iterator[Executor | None]:
+    """Yield so many processes, or a cluster's workers, that know this one's plugins; None for this process alone."""
+    with engine(jobs, scheduler, begin=_plugins(any_failed=False)) as executor:
+        yield executor
 
 
 def tasks_of(cells: Sequence[Cell], size: int = _TASK) -> list[Sequence[Cell]]:
@@ -111,19 +113,16 @@ def tasks_of(cells: Sequence[Cell], size: int = _TASK) -> list[Sequence[Cell]]:
     return [cells[start : start + size] for start in range(0, len(cells), size)]
 
 
-def _begin(work: Work, plugins: Sequence[str]) -> None:
-    global _shared  # noqa: PLW0603  what an initializer is for
-    if plugins:
-        load(plugins, failed=lambda _: None)  # a name may be that of two, of which this process has one
-    _shared = work
+def _plugins(*, any_failed: bool) -> Callable[[], None] | None:
+    """Return what loads this process's plugins in another, `any_failed` whether one may fail to: None without any."""
+    names = loaded()
+    return partial(_load, names, any_failed) if names else None
 
 
-def _begin_plain(plugins: Sequence[str]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if plugins:
-        load(plugins)
+def _load(names: Sequence[str], any_failed: bool) -> None:
+    # A name may be that of two, of which the process that ran the command has one.
+    load(names, failed=(lambda _: None) if any_failed else None)
 
 
-def _run(task: Sequence[Cell]) -> Done:
-    assert _shared is not None
-    return [(cell, _shared.run(cell)) for cell in task]
+def _run(work: Work, task: Sequence[Cell]) -> Done:
+    return [(cell, work.run(cell)) for cell in task]

@@ -7,7 +7,15 @@ there by then, those of plugins among them.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ldprecover_server.administration import check, create_key, list_keys, migrate, quarantined, revoke_key
+from ldprecover_server.administration import (
+    check,
+    create_key,
+    export_reports,
+    list_keys,
+    migrate,
+    quarantined,
+    revoke_key,
+)
 from ldprecover_server.errors import ConfigurationError
 from ldprecover_server.serve import serve
 from ldprecover_server.settings import Settings
@@ -21,6 +29,7 @@ __all__ = [
     "Settings",
     "check",
     "create_key",
+    "export_reports",
     "list_keys",
     "migrate",
     "quarantined",

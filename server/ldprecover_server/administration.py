@@ -1,14 +1,16 @@
 """What an operator does to a database beside its servers: for the command line."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from ldprecover_cluster import ReportDataset
 from ldprecover_server.access.access import create_key as make_key
+from ldprecover_server.datasets import export_reports as write_reports
 from ldprecover_server.keys import AccessKey
 from ldprecover_server.settings import Settings
 from ldprecover_server.store import Finding, SetAside, Store
 
-__all__ = ["check", "create_key", "list_keys", "migrate", "quarantined", "revoke_key"]
+__all__ = ["check", "create_key", "export_reports", "list_keys", "migrate", "quarantined", "revoke_key"]
 
 
 def migrate(settings: Settings) -> list[str]:
@@ -50,3 +52,16 @@ def quarantined(settings: Settings, round: str) -> Iterator[SetAside]:
     with contextlib.closing(Store(settings.database_url)) as store:
         store.prepare(migrate=False)
         yield from store.quarantined(round)
+
+
+def export_reports(
+    settings: Settings, round: str, folder: str, *, partial: bool = False, step: Callable[[int, int], None]
+) -> ReportDataset:
+    """Write a round's reports as a dataset, or go on with one; `step` is told of how many reports how many are written.
+
+    A round that does not keep all its reports is refused unless `partial` is said. The server may
+    be running. Raises ConfigurationError, RoundNotFoundError and ReportDatasetError.
+    """
+    with contextlib.closing(Store(settings.database_url)) as store:
+        store.prepare(migrate=False)
+        return write_reports(store, round, folder, partial=partial, step=step)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from anyio import to_thread
 
+from ldprecover_server.datasets import DatasetPurge
 from ldprecover_server.errors import ServiceError
 from ldprecover_server.metrics import Metrics
 from ldprecover_server.refusals import Refusals
@@ -32,6 +33,7 @@ class Housekeeping:
         self._store = store
         self._metrics = metrics or Metrics()
         self._refusals = refusals
+        self._purge_datasets = DatasetPurge(store)
         self._stopping = threading.Event()
         self._purged_hour: int | None = None
         self.last_run: float | None = None
@@ -101,7 +103,7 @@ class Housekeeping:
         purged = self._for_a_while(self._store.purge)
         if purged.rows:
             _log.info("purged %d segments past their retention", purged.rows)
-        if purged.done:
+        if purged.done and self._purge_datasets():
             self._purged_hour, self.last_purge = hour, time.time()
         return not purged.done
 

@@ -46,6 +46,7 @@ class Rounds:
         self._store = store
         self._max_domain_size = max_domain_size
         self._known: OrderedDict[str, KnownRound] = OrderedDict()
+        self._ids: OrderedDict[str, str] = OrderedDict()  # of the names that were asked for last
         self._unread: OrderedDict[str, Unread] = OrderedDict()
 
     def open(
@@ -108,6 +109,15 @@ class Rounds:
         except KeyError:  # another thread may also have dropped it in between
             return None
 
+    def named(self, name: str) -> KnownRound | None:
+        """Return the round that had this name when it was last looked up, from memory alone.
+
+        It is the name's as long as it is there, which a commit to it says. Whatever else comes of it
+        may be about a round that another process has deleted, and the name may be another's by now.
+        """
+        id = self._ids.get(name)
+        return None if id is None else self.remembered(id)
+
     def forget(self, round: KnownRound) -> None:
         """Remember a round no more: it was deleted."""
         self._known.pop(round.id, None)
@@ -154,4 +164,9 @@ class Rounds:
             if len(self._known) > _KNOWN:
                 with contextlib.suppress(KeyError):  # another thread has just done it
                     self._known.popitem(last=False)
+        if self._ids.get(stored.name) != stored.id:
+            self._ids[stored.name] = stored.id
+            if len(self._ids) > _KNOWN:
+                with contextlib.suppress(KeyError):
+                    self._ids.popitem(last=False)
         return found

@@ -6,16 +6,16 @@ import os
 import pty
 import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.forked import start_python
 
 from ldprecover_cli import app
+from ldprecover_client import Retries
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,13 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two tries of one request is a tenth of the time, but what the server asks for."""
+    delay = Retries.delay
+    monkeypatch.setattr(Retries, "delay", lambda self, retry, asked, draw: delay(self, retry, asked, draw / 10))
+
+
 @pytest.fixture
 def run(capfd: pytest.CaptureFixture[str]) -> Iterator[Run]:
     """Run one command line in this process, whose answer to Ctrl-C `serve` would change for the tests that follow."""
@@ -85,12 +92,8 @@ class Watched:
     def __init__(self, *arguments: str) -> None:
         self._terminal, theirs = pty.openpty()
         self.shown = ""
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "ldprecover_cli", *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=theirs,
-            text=True,
+        self.process = start_python(
+            *("-m", "ldprecover_cli", *arguments), folder=Path.cwd(), environment=os.environ, stderr=theirs
         )
         os.close(theirs)
 
@@ -108,7 +111,7 @@ class Watched:
         """Wait for the end and return the exit code and standard output."""
         self.watch()
         out, _ = self.process.communicate()
-        return self.process.returncode, out
+        return self.process.wait(), out
 
     def close(self) -> None:
         self.process.kill()
@@ -119,7 +122,7 @@ class Watched:
 
 
 @pytest.fixture
-def watched() -> Iterator[Callable[..., Watched]]:
+def watched(forking: None) -> Iterator[Callable[..., Watched]]:
     """Start command lines on a terminal; whatever still runs at the end is killed."""
     with contextlib.ExitStack() as stack:
 

@@ -124,7 +124,7 @@ def test_a_round_of_tickets_asks_for_one_and_takes_the_right_one_after_a_wrong_o
     (entry,) = Ledger(tmp_path / "ledger").pending()
     right = on_server(*report, "--ticket", *tickets)
     assert right.code == 0
-    assert "made before and sent again" in right.out
+    assert "made before and sent again" in " ".join(right.out.split())  # in lines of 100 columns
     assert [kept.packed for kept in Ledger(tmp_path / "ledger").entries()] == [entry.packed]
     assert server.frequencies(round_["id"])["n"] == 1
 
@@ -149,6 +149,19 @@ def test_a_ticket_for_a_round_that_takes_none_is_refused(on_server: Any, lunch: 
     result = on_server("report", "soup", "--round", lunch["name"], "--ticket", "w" * 22 + "." + "w" * 22)
     assert (result.code, result.error) == (2, "this round takes no tickets: report without one")
     assert server.frequencies(lunch["id"])["n"] == 0
+
+
+def test_a_report_by_name_is_written_down_under_it(on_server: Any, server: Any, tmp_path: Path) -> None:
+    round_ = server.open_round("grr", 1.0)
+    report = ("report", "1", "--round", round_["name"], "--by-name", "--ledger", str(tmp_path / "ledger"))
+    assert on_server(*report).code == 0
+    assert [entry.round_id for entry in Ledger(tmp_path / "ledger").entries()] == [round_["name"]]
+    again = on_server(*report)
+    assert (again.code, server.frequencies(round_["id"])["n"]) == (1, 1)
+    assert "this round has your report" in again.error
+    refused = on_server("report", "1", "--round", round_["id"], "--by-name")
+    assert refused.code == 2
+    assert "--by-name needs the round's name" in refused.error
 
 
 def test_resume_takes_no_ticket(run: Any) -> None:

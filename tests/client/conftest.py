@@ -124,6 +124,7 @@ class Collector:
     def answer(self, request: httpx.Request) -> httpx.Response:
         _, _, reference, *rest = request.url.path.split("/")
         id = next(reversed(self.rounds)) if reference == "current" and self.rounds else reference
+        id = next((round_["id"] for round_ in self.rounds.values() if round_["name"] == reference), id)
         if id not in self.rounds:
             return self.problem(404, "round-not-found")
         if rest == ["parameters"]:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ldprecover import Estimates, ParameterError, RoundExport, RoundParameters, Tally, recover
+from ldprecover.parts import ReportPart
 from ldprecover.quarantine import Quarantined
 
 
@@ -145,3 +146,77 @@ def test_the_quarantine_cannot_be_left_out_of_a_file() -> None:
     del written["quarantined"]
     with pytest.raises(ParameterError, match="checksum"):
         RoundExport.from_dict(written)
+
+
+PARTS = (ReportPart(470_000, "part-0.parquet", 6, "ab" * 32), ReportPart(470_001, "part-0.parquet", 3, "cd" * 32))
+
+
+def listing(parts: tuple[ReportPart, ...] = PARTS) -> RoundExport:
+    parameters = RoundParameters("grr", 1.3, ("a", "b", "c", "d"))
+    return RoundExport("R1", "letters", parameters, Tally(np.array([5, 0, 2, 3]), 10), reports=parts)
+
+
+@pytest.mark.parametrize("parts", [(), PARTS])
+def test_a_file_lists_the_parts_of_a_dataset(parts: tuple[ReportPart, ...]) -> None:
+    written = listing(parts).to_dict()
+    assert written["reports"] == {"parts": [vars(part) for part in parts]}
+    again = RoundExport.from_json(json.dumps(written))
+    assert again.reports == parts
+    assert again.to_dict() == written
+    assert again.estimates().frequencies.tolist() == listing().estimates().frequencies.tolist()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("hour", 470_001), ("name", "part-1.parquet"), ("n", 5), ("sha256", "00" * 32)]
+)
+def test_a_changed_part_is_found_by_the_checksum(field: str, value: object) -> None:
+    changed = copy.deepcopy(listing().to_dict())
+    changed["reports"]["parts"][0][field] = value
+    if field == "hour":
+        changed["reports"]["parts"][0]["name"] = "other"
+    with pytest.raises(ParameterError, match="checksum"):
+        RoundExport.from_dict(changed)
+    with pytest.raises(ParameterError, match="checksum"):
+        RoundExport.from_dict({name: each for name, each in listing().to_dict().items() if name != "reports"})
+
+
+@pytest.mark.parametrize(
+    ("field", "values"),
+    [
+        ("name", ["", ".", "..", "../part", "a/b", "a\\b", ".hidden", "a\0", "a\n", "é", "x" * 129, 3, None]),
+        ("hour", [-1, 1 << 31, 1.0, True, "5"]),
+        ("n", [0, -1, 2.0, True, "5", 11]),
+        ("sha256", ["ab" * 31, "AB" * 32, "g" * 64, None]),
+    ],
+)
+def test_a_part_that_cannot_be_is_refused(field: str, values: list[object]) -> None:
+    for value in values:
+        changed = copy.deepcopy(listing().to_dict())
+        changed["reports"]["parts"][0][field] = value
+        with pytest.raises(ParameterError, match="part"):
+            RoundExport.from_dict(changed)
+
+
+@pytest.mark.parametrize(
+    "reports", [None, [], {}, {"parts": None}, {"parts": [], "more": 1}, {"parts": [[]]}, {"parts": [{"hour": 1}]}]
+)
+def test_a_list_of_parts_in_another_form_is_refused(reports: object) -> None:
+    with pytest.raises(ParameterError, match="reports"):
+        RoundExport.from_dict(listing().to_dict() | {"reports": reports})
+
+
+def test_no_part_is_listed_twice() -> None:
+    with pytest.raises(ParameterError, match="twice"):
+        listing((PARTS[0], ReportPart(470_000, "part-0.parquet", 1, "00" * 32)))
+
+
+def test_a_checksum_over_parts_is_what_any_language_can_compute() -> None:
+    import hashlib
+
+    parts = b""
+    for hour, n, sha in ((470_000, 6, "ab"), (470_001, 3, "cd")):
+        parts += hour.to_bytes(8, "little") + n.to_bytes(8, "little") + bytes.fromhex(sha * 32)
+        parts += (14).to_bytes(4, "little") + b"part-0.parquet"
+    message = listing().parameters.digest.encode() + b"".join(n.to_bytes(8, "little") for n in (10, 5, 0, 2, 3))
+    message += b"\x02\0\0\0R1" + b"\x07\0\0\0letters" + b"reports" + hashlib.sha256(parts).digest()
+    assert listing().checksum == hashlib.sha256(message).hexdigest()

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle, ReportError
-from ldprecover.kernels import numba_, numpy_, olh_buckets, walsh_hadamard
+from ldprecover.kernels import numba_, numpy_, olh_buckets, packed_lines, walsh_hadamard
 from ldprecover.kernels.xxhash32 import bucket_of, bucket_ranges, hash_items
 
 BACKENDS = [numpy_, numba_]
@@ -161,6 +161,67 @@ def test_sizes_counted_beside_the_counts_are_those_of_each_report(backend: Modul
 
 
 @every_backend
+@pytest.mark.parametrize(
+    ("oracle", "n", "k"),
+    [
+        (OLH(0.5, 2, 2), 0, 2),
+        (OLH(0.5, 30, 3), 9, 0),
+        (OLH(0.5, 2, 2), 40_000, 1),
+        (OLH(0.5, 9, 65_536), 2049, 9),
+        (OLH(0.5, 9, 65_535), 2049, 9),
+        (OLH(0.5, 490, 3), 33_000, 24),
+        (OLH(0.5, 100_000, 7), 40, 70_000),
+        (OUE(0.5, 2), 0, 2),
+        (OUE(0.5, 30), 9, 0),
+        (OUE(0.5, 9), 5000, 9),
+        (OUE(0.5, 490), 4097, 24),
+        (OUE(0.5, 99_992), 300, 64),
+    ],
+    ids=lambda value: f"{value.protocol}-d{value.domain_size}" if isinstance(value, FrequencyOracle) else str(value),
+)
+def test_what_reports_support_of_some_items_is_the_definition(
+    backend: ModuleType, oracle: FrequencyOracle, n: int, k: int
+) -> None:
+    """On both sides of every block; items in any order, some of them twice."""
+    rng = np.random.default_rng(n)
+    reports = random_reports(oracle, n, rng)
+    items = rng.integers(0, oracle.domain_size, k, dtype=np.uint32)
+    if isinstance(oracle, OLH):
+        found = backend.olh_supported(reports["seed"], reports["bucket"], items, oracle.hash_range)
+        hashed = bucket_of(hash_items(reports["seed"], items[:, None]), oracle.hash_range)
+        expected = hashed == reports["bucket"]
+    else:
+        found = backend.unary_supported(reports, items)
+        expected = (reports[:, items // 8] >> (items % 8).astype(np.uint8)).T & 1
+    assert found.dtype == np.bool_
+    assert found.shape == (k, n)
+    assert np.array_equal(found, expected)
+
+
+@every_backend
+@pytest.mark.parametrize(("n", "d"), [(0, 9), (1, 2), (9000, 9), (5000, 102), (300, 2048), (260, 2049), (3, 99_992)])
+def test_sizes_of_unary_reports_are_their_ones(backend: ModuleType, n: int, d: int) -> None:
+    rows = random_reports(OUE(0.5, d), n, np.random.default_rng(d))
+    sizes = backend.unary_sizes(rows)
+    assert sizes.dtype == np.int64
+    assert np.array_equal(sizes, np.unpackbits(rows, axis=1).sum(axis=1))
+    assert np.array_equal(backend.unary_sizes(rows[::-2]), sizes[::-2])
+
+
+@every_backend
+@pytest.mark.parametrize(("n", "k", "other"), [(0, 3, 2), (1, 1, 1), (63, 5, 4), (40_000, 24, 3), (20_001, 5, 64)])
+def test_joint_counts_are_a_product_of_matrices(backend: ModuleType, n: int, k: int, other: int) -> None:
+    rng = np.random.default_rng(n)
+    one, two = rng.random((k, n)) < 0.4, rng.random((other, n)) < 0.7
+    lines, others = packed_lines(one), packed_lines(two)
+    joint = backend.joint_counts(lines, others)
+    assert joint.dtype == np.int64
+    assert np.array_equal(joint, one.astype(np.int64) @ two.T)
+    assert np.array_equal(backend.joint_counts(lines, lines), one.astype(np.int64) @ one.T)
+    assert np.array_equal(backend.joint_counts(lines, lines.copy()), one.astype(np.int64) @ one.T)
+
+
+@every_backend
 def test_counts_reach_every_report_supporting_every_item(backend: ModuleType) -> None:
     """All bits set: the greatest count that each adder can carry, at sizes around powers of two."""
     for n in (1, 255, 256, 1023, 1024, 4095, 4096, 65_535, 65_536):
@@ -221,7 +282,7 @@ def test_threads_may_count_at_once(backend: ModuleType) -> None:
         assert np.array_equal(wanted, got)
 
 
-@pytest.mark.parametrize("kernel", ["_grr", "_oue", "_olh", "_olh_sized"])
+@pytest.mark.parametrize("kernel", ["_grr", "_oue", "_olh", "_olh_sized", "_olh_hits", "_ones", "_bits", "_joint"])
 def test_compiled_kernels_release_the_gil(kernel: str) -> None:
     assert getattr(numba_, kernel).targetoptions["nogil"]
 

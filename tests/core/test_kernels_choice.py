@@ -67,6 +67,21 @@ def test_what_cannot_be_had_is_refused_with_words(kernels: str, before: str, mes
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize(
+    ("kernels", "before", "expected"),
+    [
+        ("late", "", ["numpy", True, "numba", False]),
+        ("late", WITHOUT_NUMBA, ["numpy", False, "numpy", False]),
+        ("numpy", "", ["numpy", False, "numpy", False]),
+    ],
+)
+def test_late_kernels_are_numpy_until_they_are_hastened(kernels: str, before: str, expected: list[Any]) -> None:
+    say = "print(json.dumps([kernels.backend(), kernels.hasten(), kernels.backend(), kernels.hasten()]))"
+    done = run(before, "import json; from ldprecover import kernels", say, kernels=kernels)
+    assert json.loads(done.stdout) == expected
+    assert done.stderr == ""
+
+
 def test_seeded_reports_and_their_counts_do_not_depend_on_the_choice() -> None:
     """The same digest of reports and counts, of all protocols, with numpy and with numba."""
     lines = [

@@ -9,6 +9,7 @@ from scipy import stats
 
 from ldprecover import GRR, OLH, OUE, Estimates, FrequencyOracle, ParameterError, Tally, project_simplex, recover
 from ldprecover.metrics import mse
+from ldprecover.protocols.given_seeds import GivenSeedsOLH
 from ldprecover.recovery import ReportSource
 from ldprecover.recovery.base import indices_named
 from ldprecover.recovery.fiad import abnormal_itemsets
@@ -77,6 +78,42 @@ def test_detection_drops_exactly_the_reports_that_match(oracle: FrequencyOracle,
     assert any(f"Dropped {len(r.reports) - len(kept)} of {len(r.reports)}" in note for note in plain.notes)
     # Equation 1 holds between what is kept and what is dropped.
     np.testing.assert_allclose(raw.genuine, (1 + raw.eta) * r.f_z - raw.eta * raw.malicious, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("oracle", [OLH(1, 200, 4), GivenSeedsOLH(1, 200, 4, 256)], ids=["olh", "given"])
+def test_of_hashed_reports_only_those_dropped_are_counted_and_only_others_need_a_second_pass(
+    oracle: OLH, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the bit what counting the kept ones gives; one report that is another, or n that is, is seen and said."""
+    rng = np.random.default_rng(3)
+    rows = oracle.perturb(rng.integers(200, size=5_000), rng)
+    bad = oracle.supported(rows, np.array([17]))[:, 0]
+    expected = oracle.estimate(oracle.support_counts(rows[~bad]), int((~bad).sum()))
+    f_z = oracle.estimate(oracle.support_counts(rows), len(rows))
+    another = rows.copy()
+    another[0] = oracle.perturb([0], rng)[0]
+    counted: list[int] = []
+    monkeypatch.setattr(OLH, "summarise", _recorded(OLH.summarise, counted))
+
+    def genuine(frequencies: np.ndarray) -> tuple[np.ndarray, bool]:
+        counted.clear()
+        found = recover(oracle, frequencies, method="detection-any", targets=[17], reports=rows)
+        return found.genuine, "not those of the poisoned frequencies" in found.notes[-1]
+
+    by_rest, said = genuine(f_z)
+    assert (by_rest.tobytes(), said, sum(counted)) == (expected.tobytes(), False, int(bad.sum()))
+    for other in (another, rows[1:]):
+        by_all, said = genuine(oracle.estimate(OLH.support_counts(oracle, other), len(other)))
+        assert (by_all.tobytes(), said, sum(counted)) == (expected.tobytes(), True, int(bad.sum()) + len(rows))
+    assert genuine(1e300 * f_z)[1]
+
+
+def _recorded(summarise: Any, counted: list[int]) -> Any:
+    def recorded(oracle: OLH, reports: np.ndarray) -> Any:
+        counted.append(len(reports))
+        return summarise(oracle, reports)
+
+    return recorded
 
 
 def test_detection_by_all_targets_is_nothing_for_reports_of_one_item() -> None:

@@ -3,14 +3,17 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from tests.conftest import ServerProcess
 from tests.docs.markdown import ROOT, Block, Page
+from tests.forked import start_python
 
 __all__ = ["Session", "matches"]
 
@@ -22,9 +25,10 @@ curl() { command curl --silent --show-error --write-out '%{stderr}%{http_code}\\
 """
 _EPILOGUE = '\ndeclare -px > "$EXPORTED"\n'
 
-# A page shows these in full; here fewer users do, or one protocol of three.
+# A page shows these in full; here fewer users do, or one protocol of three, or one watcher of two.
 _SHORTER = {
     "ldprecover reproduce unmix": " --only protocol=grr --only method=mle",
+    "ldprecover reproduce unseen": " --only watcher=alarms",
     "ldprecover demo": " --users 3000",
     "python docs/scripts/recovery_table.py": " --trials 1 --users 3000",
 }
@@ -49,6 +53,7 @@ class Session:
             "LANG": "C.UTF-8",
             "PYTHONUTF8": "1",
             "PYTHONWARNINGS": "error",
+            "LDPRECOVER_KERNELS": "numpy",  # which count to the same bits, and need not be imported or compiled
             "EXPORTED": str(self._exported),
             "LDPRECOVER_URL": server.url,
             **variables,
@@ -84,7 +89,7 @@ class Session:
 
     def _run_python(self, block: Block, where: str) -> None:
         self._expect_success(where)
-        self._run([sys.executable, "-c"], block, where)
+        self._finished(self._python("-c", block.text.replace(_ELSEWHERE, self.server.url)), where)
 
     def _run_javascript(self, block: Block, where: str) -> None:
         self._expect_success(where)
@@ -92,10 +97,10 @@ class Session:
         modules.mkdir(exist_ok=True)
         if not (modules / "ldprecover").exists():
             (modules / "ldprecover").symlink_to(ROOT / "client" / "js")
-        self._run(["node", "--input-type=module", "-e"], block, where)
+        program = block.text.replace(_ELSEWHERE, self.server.url)
+        self._finished(self._started(["node", "--input-type=module", "-e", program]), where)
 
-    def _run(self, interpreter: list[str], block: Block, where: str) -> None:
-        ended = self._started([*interpreter, block.text.replace(_ELSEWHERE, self.server.url)])
+    def _finished(self, ended: subprocess.CompletedProcess[str], where: str) -> None:
         assert ended.returncode == 0, f"{where}: {ended.stderr}"
         self._printed = ended.stdout
 
@@ -104,11 +109,19 @@ class Session:
             self._expect_success(where)
             if _DONE.fullmatch(command):
                 continue
-            ended = self._started(["bash", "-c", _PRELUDE + self._adapted(command) + _EPILOGUE])
-            assert ended.returncode == 0, f"{where}: {command}: {ended.stderr}"
-            self._printed = ended.stdout
+            adapted = self._adapted(command)
+            if adapted.startswith("ldprecover ") and not re.search(r"[^\w\s.,:/='\"-]", adapted):  # nothing for a shell
+                ended = self._python("-m", "ldprecover_cli", *shlex.split(adapted)[1:])
+            else:
+                ended = self._started(["bash", "-c", _PRELUDE + adapted + _EPILOGUE])
+            self._finished(ended, f"{where}: {command}")
             if re.search(r"\bcurl\b", command):
                 self._status = int(ended.stderr.split()[-1])
+
+    def _python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        process = start_python(*arguments, folder=self.folder, environment=self._environment | self._exports())
+        out, err = process.communicate()
+        return subprocess.CompletedProcess(arguments, process.wait(), out, err)
 
     def _started(self, arguments: list[str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -169,4 +182,6 @@ def matches(shown: Any, got: Any) -> bool:
 def has_tools(page: Page | None = None) -> bool:
     """Tell whether the commands of pages, and a page's own, can be run here."""
     is_javascript = page is not None and any(block.language == "javascript" for block in page.blocks)
-    return all(map(shutil.which, ["bash", "curl", *(["node"] if is_javascript else [])]))
+    writes_datasets = page is not None and any("--reports " in block.text for block in page.blocks)
+    there = not writes_datasets or find_spec("pyarrow") is not None
+    return there and all(map(shutil.which, ["bash", "curl", *(["node"] if is_javascript else [])]))

@@ -15,7 +15,7 @@ from tests.docs.session import Session, has_tools, matches
 def test_what_a_page_shows_is_what_happens(page: Page, start_server: StartServer) -> None:
     """A page that starts a server gets it as it starts it, in the reader's folder; every other has one running."""
     if not has_tools(page):
-        pytest.skip("the page's JavaScript needs Node")
+        pytest.skip("the page's JavaScript needs Node, or its datasets pyarrow")
     commands, starts, _ = page.text.partition("ldprecover serve\n")
     chosen = re.search(r"LDPRECOVER_ADMIN_KEY=([\w-]+)", commands)
     key = (chosen and chosen[1]) if starts else ADMIN_KEY

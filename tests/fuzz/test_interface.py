@@ -1,6 +1,5 @@
 """A real server against its own OpenAPI document: no failure of the server, and every answer as declared."""
 
-import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,6 @@ import pytest
 import schemathesis
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.errors import Unsatisfiable
 from schemathesis import Case, GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.core.parameters import ParameterLocation
@@ -89,11 +87,12 @@ def test_every_answer_is_as_the_api_reference_declares(
 
     def check_all() -> None:
         for operation in operations(server):
-            with contextlib.suppress(Unsatisfiable):  # a call without parameters cannot be made wrongly
+            # What only has a path, whose rounds are replaced, cannot be called wrongly.
+            if mode is GenerationMode.POSITIVE or operation.query or operation.headers or operation.body:
                 check_operation(operation)
                 checked.add(operation.label)
 
     checked: set[str] = set()
     repeat(check_all)
-    assert len(checked) >= 8
+    assert len(checked) >= (25 if mode is GenerationMode.POSITIVE else 14)
     assert "Traceback" not in server.log.read_text()

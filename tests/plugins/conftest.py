@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.docs.markdown import ROOT, Page
+from tests.forked import start_python
 
 PAGE = Page(ROOT / "docs" / "how-to" / "plugins.md")
 MODULES = ("my_protocol", "my_method", "my_attack")
@@ -57,20 +58,15 @@ def python_path(*folders: Path) -> str:
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def run(forking: None, tmp_path: Path) -> Run:
     """Run Python in a process of its own that sees these folders, in the test's folder."""
 
     def start(*arguments: str, sees: tuple[Path, ...] = (), code: int = 0) -> subprocess.CompletedProcess[str]:
         inherited = {name: value for name, value in os.environ.items() if not re.match("LDPRECOVER_", name)}
-        ended = subprocess.run(
-            [sys.executable, *arguments],
-            cwd=tmp_path,
-            env=inherited | {"PYTHONPATH": python_path(*sees), "LDPRECOVER_KERNELS": "numpy"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=240,
-        )
+        environment = inherited | {"PYTHONPATH": python_path(*sees), "LDPRECOVER_KERNELS": "numpy"}
+        process = start_python(*arguments, folder=tmp_path, environment=environment)
+        out, err = process.communicate()
+        ended = subprocess.CompletedProcess(arguments, process.wait(), out, err)
         assert ended.returncode == code, (arguments, ended.stdout, ended.stderr)
         return ended
 

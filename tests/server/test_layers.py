@@ -17,7 +17,7 @@ LAYERS = [
     {"app"},
     {"http"},
     {"analysis", "housekeeping"},
-    {"submissions", "results"},
+    {"submissions", "results", "datasets"},
     {"ingest", "access", "rounds", "refusals"},
     {"batches"},
     {"store"},

@@ -16,7 +16,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import httpx
 import msgspec
 import numpy as np
 import pytest
@@ -132,25 +131,6 @@ def test_processes_of_one_server_answer_for_all_and_forget_the_gauges_of_the_dea
         folder = Path(os.environ["PROMETHEUS_MULTIPROC_DIR"])
         assert folder.is_dir()
     assert not folder.exists()
-
-
-@pytest.mark.postgres
-def test_two_workers_answer_with_the_counts_of_both(start_server: StartServer) -> None:
-    """Each request comes on a connection of its own, so that both workers get some."""
-    server = start_server(workers=2)
-    round = server.open_round()["id"]
-    none_kept = httpx.Limits(max_keepalive_connections=0)
-    with httpx.Client(base_url=server.url, limits=none_kept, timeout=60, trust_env=False) as http:
-        for i in range(40):
-            headers = PACKED | {"Idempotency-Key": f"key-{i}"}
-            assert http.post(f"/rounds/{round}/reports", content=ONE, headers=headers).status_code == 202
-        for _ in range(5):
-            text = http.get("/metrics").text
-            samples = {s.name: s.value for family in text_string_to_metric_families(text) for s in family.samples}
-            assert samples["ldprecover_reports_total"] == samples["ldprecover_submissions_total"] == 40
-        taken = 'ldprecover_requests_total{code="202",method="POST",route="/rounds/{round}/reports"} 40.0'
-        while taken not in http.get("/metrics").text:
-            pass  # each process publishes its requests within a second
 
 
 _SLOW_WORKERS = """

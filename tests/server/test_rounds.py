@@ -12,12 +12,14 @@ from typing import Any
 import httpx
 import pytest
 import sqlalchemy as sa
-from tests.conftest import NewDatabase, ServerProcess
+from tests.conftest import PACKED, NewDatabase, ServerProcess
 from tests.server.conftest import ProblemOf, StartInProcess
 
 from ldprecover import FrequencyOracle, RoundParameters
 from ldprecover_server.rounds import Rounds
 from ldprecover_server.store import Store, StoredRound
+from ldprecover_server.store.schema import submission_keys
+from ldprecover_server.store.stored_keys import of_round
 
 
 def open_raw(server: ServerProcess, text: str | bytes) -> httpx.Response:
@@ -402,6 +404,9 @@ def test_deleting_removes_the_round_and_all_its_reports(server: ServerProcess, p
     kept, opened = server.open_round(), server.open_round()
     for round_ in (kept, opened):
         server.submit(round_["id"], b"\1\0\0\0", "key")
+    with server.sql() as database:
+        seq = sa.text("SELECT seq FROM rounds WHERE id = :id")
+        seqs = [database.scalar(seq, {"id": round_["id"]}) for round_ in (kept, opened)]
     response = server.http.delete(f"/rounds/{opened['id']}", headers=server.admin)
     assert (response.status_code, response.content) == (204, b"")
     for identifier in (opened["id"], opened["name"]):
@@ -410,7 +415,9 @@ def test_deleting_removes_the_round_and_all_its_reports(server: ServerProcess, p
     assert server.http.delete(f"/rounds/{opened['id']}", headers=server.admin).status_code == 404
     assert server.frequencies(kept["id"])["counts"] == [0, 1, 0, 0]
     with server.sql() as database:
-        for table in ("keys", "segments", "tallies"):
+        keys = [submission_keys.select().where(of_round(submission_keys.c.key, seq)) for seq in seqs]
+        assert [len(database.execute(of_one).all()) for of_one in keys] == [1, 0]
+        for table in ("segments", "tallies"):
             orphans = f"SELECT count(*) FROM {table} WHERE round NOT IN (SELECT seq FROM rounds)"
             assert database.scalar(sa.text(orphans)) == 0, table
             there = f"SELECT count(*) FROM {table} WHERE round = (SELECT seq FROM rounds WHERE id = :id)"
@@ -498,3 +505,43 @@ def test_a_round_in_use_is_remembered_however_many_others_are_asked_for(
             assert known is not None
             assert known.id == busy
         assert [other for other in others if rounds.remembered(other) is not None] == others[-2:]
+
+
+def test_submissions_by_name_look_the_round_up_once(
+    start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = start_in_process()
+    id, find, asked = app.open_round(name="cities"), app.store.round, []
+
+    def counted(identifier: str) -> StoredRound:
+        asked.append(identifier)
+        return find(identifier)
+
+    monkeypatch.setattr(app.store, "round", counted)
+    answers = [app.post("/rounds/cities/reports", content=b"\1\0\0\0", headers=PACKED) for _ in range(5)]
+    assert [answer.json()["round"] for answer in answers] == [id] * 5
+    assert asked == []  # it was opened by this process
+
+
+@pytest.mark.parametrize(("protocol", "access"), [("grr", "open"), ("oue", "open"), ("grr", "ticket")])
+def test_a_report_by_a_name_that_another_process_passed_on_is_asked_for_again(
+    start_in_process: StartInProcess, problem_of: ProblemOf, protocol: str, access: str
+) -> None:
+    """Whether the round that was deleted would have refused it or not, nothing of that is the sender's to hear."""
+    app = start_in_process()
+    report = {"content": {"grr": b"\1\0\0\0", "oue": b"\1"}[protocol], "headers": PACKED}
+    items = ("a", "b", "c", "d")
+    path = "/rounds/cities/reports"
+    app.open_round(name="cities", access=access)
+    app.post(path, content=b"\1\0\0\0", headers=PACKED)
+    app.store.delete_round("cities")  # as another process does, without a word to this one
+    assert problem_of(app.post(path, **report)) == "round-not-found"
+
+    app.open_round(name="cities", access=access)
+    app.store.delete_round("cities")
+    app.store.open_round("R2", "cities", RoundParameters(protocol, 1.0, items))
+    again = app.post(path, **report)
+    assert (again.status_code, problem_of(again), again.headers["retry-after"]) == (503, "round-replaced", "1")
+    assert app.post(path, **report).json() == {"round": "R2", "accepted": 1, "duplicate": False}
+    assert app.get("/rounds/cities").json()["n"] == 1
+    assert problem_of(app.post(path, content=b"\xff\xff", headers=PACKED)) == "invalid-report"

@@ -13,8 +13,9 @@ import httpx
 import numpy as np
 import psutil
 import pytest
-from tests.conftest import ServerProcess, StartServer
-from tests.system.conftest import Crowd, Submission, distinct_submissions
+from prometheus_client.parser import text_string_to_metric_families
+from tests.conftest import PACKED, ServerProcess, StartServer
+from tests.system.conftest import Crowd, Submission, distinct_submissions, stored_reports
 from tools.postgres import Cluster
 
 pytestmark = pytest.mark.postgres
@@ -23,18 +24,21 @@ SUBMISSIONS = distinct_submissions(900, 2_000)
 REPORTS = sum(len(submission.items) for submission in SUBMISSIONS)
 
 
-@pytest.fixture(scope="module")
-def mortal() -> Iterator[Cluster]:
-    """A Postgres that these tests may kill."""
-    with Cluster() as cluster:
-        yield cluster
-
-
 @pytest.fixture
-def url(mortal: Cluster) -> Iterator[str]:
+def url(cluster: Cluster) -> Iterator[str]:
     """A migrated database of the test's own."""
-    with mortal.database() as name:
-        yield mortal.url(name)
+    with cluster.database() as name:
+        yield cluster.url(name)
+
+
+@pytest.fixture(scope="module")
+def pair(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A server of two workers, for the tests that leave it two: three processes import the server for it."""
+    with cluster.database() as name:
+        server = ServerProcess(tmp_path_factory.mktemp("pair"), cluster.url(name), kernels="numpy", workers=2)
+        with contextlib.closing(server):
+            server.start()
+            yield server
 
 
 def resend_until_answered(crowd: Crowd, submissions: list[Submission]) -> None:
@@ -52,10 +56,7 @@ def check_every_report_once(crowd: Crowd) -> None:
     expected = np.zeros(2_000, dtype=np.int64)
     expected[:REPORTS] = 1
     assert np.array_equal(crowd.counts, expected)
-    with crowd.server.sql() as database:
-        data = database.exec_driver_sql("SELECT data FROM segments").scalars().all()
-    stored = np.frombuffer(b"".join(data), dtype="<u4")
-    assert np.array_equal(np.sort(stored), np.arange(REPORTS))
+    assert np.array_equal(np.sort(stored_reports(crowd.server, crowd.round_id)), np.arange(REPORTS))
 
 
 def workers_of(server: ServerProcess) -> list[psutil.Process]:
@@ -99,20 +100,42 @@ def test_what_is_sent_to_two_servers_at_once_counts_once(start_server: StartServ
     assert numbers == [0, 1], "each process has a tally of its own"
 
 
-def test_two_workers_count_every_report_once(start_server: StartServer, url: str) -> None:
-    server = start_server(url, workers=2)
-    crowd = Crowd(server, server.open_round(domain_size=2_000)["id"], connections=32)
+def test_two_workers_count_every_report_once(pair: ServerProcess) -> None:
+    crowd = Crowd(pair, pair.open_round(domain_size=2_000)["id"], connections=32)
     crowd.submit(list(SUBMISSIONS))
     assert len(crowd.answered()) == len(SUBMISSIONS)
     assert not any(answer.json()["duplicate"] for answer in crowd.answers.values())
     check_every_report_once(crowd)
-    assert len(workers_of(server)) == 2
+    assert len(workers_of(pair)) == 2
 
 
-def test_a_worker_killed_under_load_is_replaced_and_loses_nothing(start_server: StartServer, url: str) -> None:
-    server = start_server(url, workers=2)
-    crowd = Crowd(server, server.open_round(domain_size=2_000)["id"], connections=32)
-    victim = workers_of(server)[0]
+def test_two_workers_answer_with_the_counts_of_both(pair: ServerProcess) -> None:
+    """Each request comes on a connection of its own, so that both workers get some."""
+    answered = "ldprecover_requests_total", "202"
+    counted = [("ldprecover_reports_total", None), ("ldprecover_submissions_total", None)]
+
+    def scraped() -> dict[tuple[str, str | None], float]:
+        families = text_string_to_metric_families(pair.http.get("/metrics").text)
+        return {(s.name, s.labels.get("code")): s.value for family in families for s in family.samples}
+
+    def post(key: str) -> int:
+        headers = PACKED | {"Idempotency-Key": key}
+        return http.post(f"/rounds/{round}/reports", content=b"\1\0\0\0", headers=headers).status_code
+
+    round, before = pair.open_round()["id"], scraped()
+    none_kept = httpx.Limits(max_keepalive_connections=0)
+    with httpx.Client(base_url=pair.url, limits=none_kept, timeout=60, trust_env=False, verify=False) as http:
+        assert [post(f"key-{i}") for i in range(40)] == 40 * [202]
+    for _ in range(5):
+        after = scraped()
+        assert [after[name] - before.get(name, 0) for name in counted] == [40, 40]
+    while scraped()[answered] - before.get(answered, 0) < 40:
+        pass  # each process publishes its requests within a second
+
+
+def test_a_worker_killed_under_load_is_replaced_and_loses_nothing(pair: ServerProcess) -> None:
+    crowd = Crowd(pair, pair.open_round(domain_size=2_000)["id"], connections=32)
+    victim = workers_of(pair)[0]
 
     def kill(answered: int) -> None:
         if answered == 100:
@@ -121,10 +144,10 @@ def test_a_worker_killed_under_load_is_replaced_and_loses_nothing(start_server: 
     crowd.submit(list(SUBMISSIONS), on_answer=kill)
     resend_until_answered(crowd, SUBMISSIONS)
     check_every_report_once(crowd)
-    while len(alive := workers_of(server)) < 2:
+    while len(alive := workers_of(pair)) < 2:
         victim.wait()
     assert victim.pid not in [process.pid for process in alive]
-    assert server.http.get("/readyz").status_code == 200
+    assert pair.http.get("/readyz").status_code == 200
 
 
 COMMIT = b"COMMIT\0"
@@ -200,14 +223,14 @@ def _cut(*ends: socket.socket) -> None:
 
 @pytest.mark.parametrize("lost", [("commit",), ("answer",), ("commit", "answer"), ("answer", "commit")], ids="-".join)
 def test_a_commit_whose_outcome_is_unknown_is_run_again_and_counts_once(
-    start_server: StartServer, mortal: Cluster, lost: tuple[str, ...]
+    start_server: StartServer, cluster: Cluster, lost: tuple[str, ...]
 ) -> None:
     """The connection breaks when a commit is on its way, or has been done: the server cannot tell which.
 
     What is lost first is the usual commit, in one statement; then the longer way's, which comes after it.
     """
-    with mortal.database() as name, contextlib.closing(DatabaseRelay(mortal)) as relay:
-        server = start_server(mortal.url(name, host="127.0.0.1", port=relay.port))
+    with cluster.database() as name, contextlib.closing(DatabaseRelay(cluster)) as relay:
+        server = start_server(cluster.url(name, host="127.0.0.1", port=relay.port))
         id = server.open_round(domain_size=20)["id"]
         assert server.submit(id, np.array([10], dtype="<u4").tobytes()).status_code == 202  # the server knows the round
         for item in range(10):
@@ -241,16 +264,16 @@ def test_workers_that_are_asked_to_stop_store_and_answer_what_waits(
 
     with contextlib.ExitStack() as lock:
         connection = lock.enter_context(server.sql())
-        connection.exec_driver_sql("LOCK TABLE rounds IN EXCLUSIVE MODE")
+        connection.exec_driver_sql("LOCK TABLE tallies IN EXCLUSIVE MODE")
         crowd.submit(SUBMISSIONS[:10], stop)
     assert server.wait() == 0
     assert "Traceback" not in server.log.read_text()
     assert len(crowd.answered()) > 0
-    server.start()
     counted = {item for submission in crowd.answered() for item in submission.items}
-    assert counted <= set(crowd.counts.nonzero()[0].tolist())
-    resend_until_answered(crowd, SUBMISSIONS[:10])
-    assert crowd.counts.max() == 1
+    again = Crowd(start_server(url), crowd.round_id)
+    assert counted <= set(again.counts.nonzero()[0].tolist())
+    resend_until_answered(again, SUBMISSIONS[:10])
+    assert again.counts.max() == 1
 
 
 def _accepts(server: ServerProcess) -> bool:

@@ -25,6 +25,7 @@ import { systemCrypto, wordsFrom } from "./words.js";
 export const MAX_EPSILON = 2;
 
 const OF_TICKETS = ["invalid-ticket", "idempotency-key-reused"];
+const NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/;
 const NUMBER = /^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i;
 
 const REFUSED = "the report will never be counted, and its epsilon stays spent";
@@ -39,7 +40,9 @@ const KEEPS_TICKET =
  * `round` is an id, a name, or "current". `ledger` is the user's: by default in the browser's own
  * database; elsewhere it must be given. `maxEpsilon` limits each round. `key` is a report key and
  * `ticket` a ticket, where the round wants one. `timeout` is the seconds that a request may take,
- * `retries` a `Retries`. Throws ArgumentError.
+ * `retries` a `Retries`. With `byName` the report is sent to the round's name, and written down
+ * under it: behind a proxy to several deployments the round has another id on each. Throws
+ * ArgumentError.
  */
 export class Reporter {
   #ledger;
@@ -52,6 +55,7 @@ export class Reporter {
       maxEpsilon = MAX_EPSILON,
       key = null,
       ticket = null,
+      byName = false,
       timeout = 30,
       retries = new Retries(),
       fetch = (...request) => globalThis.fetch(...request),
@@ -63,12 +67,20 @@ export class Reporter {
     if (key !== null && !/^[!-~]([ -~]*[!-~])?$/.test(key)) {
       throw new ArgumentError("a key must be printable ASCII without spaces around it");
     }
+    if (byName && (round === "current" || !NAME.test(round)))
+      throw new ArgumentError("byName needs the round's name, neither an id nor 'current'");
+    if (byName && ticket !== null) {
+      throw new ArgumentError(
+        "byName takes no ticket: each is good on the one deployment that minted it",
+      );
+    }
     if (!ledger && !globalThis.indexedDB)
       throw new ArgumentError("give a ledger: there is no browser here to keep one");
     this.#ledger = ledger ?? new Ledger(browserStore());
     this.#options = {
       url: serverUrl(server),
       round,
+      byName,
       maxEpsilon,
       ticket: ticket === null ? null : checkedTicket(ticket),
       key,
@@ -125,7 +137,12 @@ export class Reporter {
   }
 
   async #enter(round, value, crypto) {
-    const { maxEpsilon, ticket, url } = this.#options;
+    const { byName, maxEpsilon, ticket, url } = this.#options;
+    if (byName && round.name !== this.#options.round) {
+      throw new InconsistentRoundError(
+        `asked for the round ${this.#options.round}, the server states another`,
+      );
+    }
     if (round.epsilon > maxEpsilon) {
       throw new EpsilonTooHighError(
         `the round asks for epsilon ${round.epsilon}, above your limit of ${maxEpsilon}`,
@@ -141,7 +158,7 @@ export class Reporter {
     const seed =
       round.givenSeeds !== null && ticket !== null ? seedOfTicket(ticket, round.givenSeeds) : null;
     const { entry, isNew } = await this.#ledger.claim({
-      round,
+      round: byName ? { ...round, id: round.name } : round,
       serverUrl: url,
       // 128 random bits: nobody can guess, and so claim, another user's key.
       key: hex(crypto.getRandomValues(new Uint8Array(16))),
@@ -209,9 +226,10 @@ export class Reporter {
         sent.key,
         sent.ticket,
       );
+      const byName = sent.roundId === sent.roundName; // on each deployment the round has another id
       if (
         answer.accepted !== 1 ||
-        field.text(answer, "round") !== sent.roundId ||
+        (field.text(answer, "round") !== sent.roundId && !byName) ||
         typeof answer.duplicate !== "boolean"
       ) {
         throw new InvalidAnswerError(

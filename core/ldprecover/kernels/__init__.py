@@ -2,7 +2,8 @@
 
 Both give the same counts to the bit; drawing is numpy's alone. The environment variable
 LDPRECOVER_KERNELS, read once, chooses `numpy` or `numba`; without it numba counts where it can be
-imported. numba itself is imported at the first count, or by `warm_up`.
+imported. numba itself is imported at the first count, or by `warm_up`. With `late` numpy counts until
+`hasten` is called, which is for processes that may never count much.
 
 Counting takes reports that passed their oracle's `check`, in arrays that may be strided, unaligned
 or read-only. It uses one thread, holds no state between calls, and may run in several threads.
@@ -10,22 +11,31 @@ or read-only. It uses one thread, holds no state between calls, and may run in s
 
 import os
 from functools import cache
+from threading import Event
 from typing import Protocol
+
+import numpy as np
 
 from ldprecover.errors import ParameterError
 from ldprecover.kernels import numpy_
 from ldprecover.kernels.bernoulli import unary_rows
 from ldprecover.kernels.xxhash32 import bucket_of, hash_items
-from ldprecover.types import FloatArray, Int64Array, UInt8Array, UInt16Array, UInt32Array
+from ldprecover.types import BoolArray, FloatArray, Int64Array, UInt8Array, UInt16Array, UInt32Array, UInt64Array
 
 __all__ = [
     "backend",
     "grr_counts",
+    "hasten",
+    "joint_counts",
     "olh_buckets",
     "olh_counts",
     "olh_counts_and_sizes",
+    "olh_supported",
     "oue_counts",
+    "packed_lines",
     "unary_rows",
+    "unary_sizes",
+    "unary_supported",
     "walsh_hadamard",
     "walsh_hadamard_floats",
     "warm_up",
@@ -61,6 +71,37 @@ def olh_counts(seeds: UInt32Array, buckets: UInt16Array, d: int, g: int) -> Int6
 def olh_counts_and_sizes(seeds: UInt32Array, buckets: UInt16Array, d: int, g: int) -> tuple[Int64Array, Int64Array]:
     """Return the same counts, and for each of the n reports how many items its seed hashes to its bucket."""
     return _counting().olh_counts_and_sizes(seeds, buckets, d, g)
+
+
+def olh_supported(seeds: UInt32Array, buckets: UInt16Array, items: UInt32Array, g: int) -> BoolArray:
+    """Return, as (items, n), which of n reports' seeds hash which of the items to their bucket."""
+    return _counting().olh_supported(seeds, buckets, items, g)
+
+
+def unary_sizes(rows: UInt8Array) -> Int64Array:
+    """Return how many bits of each of the packed rows are one."""
+    return _counting().unary_sizes(rows)
+
+
+def unary_supported(rows: UInt8Array, items: UInt32Array) -> BoolArray:
+    """Return, as (items, n), which of n packed rows have which of the items' bits set."""
+    return _counting().unary_supported(rows, items)
+
+
+def packed_lines(bits: BoolArray) -> UInt64Array:
+    """Return each row of a matrix as a line of 64-bit words, in no order that matters; spare bits are zero."""
+    packed = np.packbits(bits, axis=1)
+    lines = np.zeros((len(bits), -(-packed.shape[1] // 8) * 8), np.uint8)
+    lines[:, : packed.shape[1]] = packed
+    return lines.view(np.uint64)
+
+
+def joint_counts(lines: UInt64Array, others: UInt64Array) -> Int64Array:
+    """Return, as (lines, others), in how many places both of two packed lines of equal length have a one.
+
+    Of lines with themselves, given as the same array, it takes half as long.
+    """
+    return _counting().joint_counts(lines, others)
 
 
 def olh_buckets(seeds: UInt32Array, items: UInt32Array, g: int) -> UInt32Array:
@@ -103,6 +144,21 @@ def warm_up() -> None:
     _counting()
 
 
+def hasten() -> bool:
+    """Count with numba from here on if LDPRECOVER_KERNELS is `late`, and tell whether that is new.
+
+    Without numba, numpy goes on.
+    """
+    if _hastened.is_set() or os.environ.get(VARIABLE) != "late":
+        return False
+    _hastened.set()
+    _counting.cache_clear()
+    return _counting() is not numpy_
+
+
+_hastened = Event()
+
+
 class _Counting(Protocol):
     """What the modules numpy_ and numba_ both offer."""
 
@@ -112,20 +168,24 @@ class _Counting(Protocol):
     def olh_counts_and_sizes(
         self, seeds: UInt32Array, buckets: UInt16Array, d: int, g: int
     ) -> tuple[Int64Array, Int64Array]: ...
+    def olh_supported(self, seeds: UInt32Array, buckets: UInt16Array, items: UInt32Array, g: int) -> BoolArray: ...
+    def unary_sizes(self, rows: UInt8Array) -> Int64Array: ...
+    def unary_supported(self, rows: UInt8Array, items: UInt32Array) -> BoolArray: ...
+    def joint_counts(self, lines: UInt64Array, others: UInt64Array) -> Int64Array: ...
     def walsh_hadamard(self, values: Int64Array) -> Int64Array: ...
 
 
 @cache
 def _counting() -> _Counting:
     wanted = os.environ.get(VARIABLE, "")
-    if wanted not in ("", "numpy", "numba"):
+    if wanted not in ("", "late", "numpy", "numba"):
         raise ParameterError(f"{VARIABLE} must be numpy or numba, not {wanted!r}")
-    if wanted == "numpy":
+    if wanted == "numpy" or (wanted == "late" and not _hastened.is_set()):
         return numpy_
     try:
         from ldprecover.kernels import numba_
     except ImportError as error:
-        if not wanted:
+        if wanted != "numba":
             return numpy_
         raise ParameterError(
             f"{VARIABLE} is numba, which cannot be imported ({error}): install ldprecover[fast]"

@@ -11,13 +11,23 @@ from typing import Any, Literal
 
 import numba
 import numpy as np
-from numba import int64, types, uint32, uint64, uintp
+from numba import int64, types, uint8, uint32, uint64, uintp
 
 from ldprecover.kernels import numpy_
 from ldprecover.kernels.xxhash32 import BASE, PRIME2, PRIME3, PRIME4, bucket_ranges
-from ldprecover.types import Int64Array, UInt8Array, UInt16Array, UInt32Array
+from ldprecover.types import BoolArray, Int64Array, UInt8Array, UInt16Array, UInt32Array, UInt64Array
 
-__all__ = ["grr_counts", "olh_counts", "olh_counts_and_sizes", "oue_counts", "walsh_hadamard"]
+__all__ = [
+    "grr_counts",
+    "joint_counts",
+    "olh_counts",
+    "olh_counts_and_sizes",
+    "olh_supported",
+    "oue_counts",
+    "unary_sizes",
+    "unary_supported",
+    "walsh_hadamard",
+]
 
 _BLOCK = 1 << 15  # OLH reports prepared at once
 _INNER = 1 << 11  # OLH reports that stay in the first-level cache over all items
@@ -26,6 +36,9 @@ _TABLES = 4  # interleaved GRR tables: equal items in a row then do not wait for
 _NARROW = 1 << 12  # items up to which several tables stay in the first-level cache
 _COLUMNS = 256  # words of a line that OUE adds at once
 _LINE = 128  # words that a line should have, for long inner loops
+_SIZED_WORDS = 1 << 12  # words of rows whose ones are counted at once
+_ROWS = 1 << 8  # rows whose bits are picked at once
+_JOINED = 1 << 9  # words of each line that are compared at once
 
 
 def grr_counts(items: UInt32Array, d: int) -> Int64Array:
@@ -60,6 +73,46 @@ def olh_counts_and_sizes(seeds: UInt32Array, buckets: UInt16Array, d: int, g: in
     return counts, sizes.astype(np.int64)
 
 
+def olh_supported(seeds: UInt32Array, buckets: UInt16Array, items: UInt32Array, g: int) -> BoolArray:
+    """Return, as (items, n), which reports' seeds hash which of the items to their bucket."""
+    supported = np.empty((len(items), len(seeds)), np.uint8)
+    products = items * np.uint32(PRIME3)
+    for start in range(0, len(seeds), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        lo, width = bucket_ranges(buckets[block], g)
+        _olh_hits(seeds[block] + np.uint32(BASE), lo, width, products, start, supported)
+    return supported.view(np.bool_)
+
+
+def unary_sizes(rows: UInt8Array) -> Int64Array:
+    """Return how many bits of each row are one."""
+    n, row_bytes = rows.shape
+    sizes = np.empty(n, np.int64)
+    width = -(-row_bytes // 8)
+    step = max(1, _SIZED_WORDS // width)
+    padded = np.zeros((min(n, step), 8 * width), np.uint8)
+    for start in range(0, n, step):
+        block = rows[start : start + step]
+        padded[: len(block), :row_bytes] = block
+        _ones(padded[: len(block)].view(np.uint64), sizes[start : start + step])
+    return sizes
+
+
+def unary_supported(rows: UInt8Array, items: UInt32Array) -> BoolArray:
+    """Return, as (items, n), which rows have which of the items' bits set."""
+    supported = np.empty((len(items), len(rows)), np.uint8)
+    _bits(rows, items, supported)
+    return supported.view(np.bool_)
+
+
+def joint_counts(lines: UInt64Array, others: UInt64Array) -> Int64Array:
+    """Return, as (lines, others), how many bits are one in both of two lines of words of equal length."""
+    counts = np.zeros((len(lines), len(others)), np.int64)
+    same = lines is others
+    _joint(lines, others, same, counts)
+    return np.maximum(counts, counts.T) if same else counts
+
+
 def oue_counts(rows: UInt8Array, d: int) -> Int64Array:
     """Return, for each of the d items, the number of rows whose bit is one; padding bits are not counted."""
     n, row_bytes = rows.shape
@@ -70,10 +123,13 @@ def oue_counts(rows: UInt8Array, d: int) -> Int64Array:
     if lines < 8:
         return numpy_.oue_counts(rows, d)
     words = np.ascontiguousarray(rows[: lines * group]).reshape(-1).view(np.uint64)
-    counts = np.zeros(8 * group * row_bytes, dtype=np.int64)
+    # Of a row, not of a line: a server has blocks of a megabyte mapped anew each time.
+    counts = np.zeros(8 * row_bytes, dtype=np.int64)
     _oue(words, lines, counts)
-    whole: Int64Array = counts.reshape(group, 8 * row_bytes).sum(axis=0)[:d]
-    return whole + numpy_.oue_counts(rows[lines * group :], d)
+    counts = counts[:d]
+    if lines * group < n:
+        counts += numpy_.oue_counts(rows[lines * group :], d)
+    return counts
 
 
 def walsh_hadamard(values: Int64Array) -> Int64Array:
@@ -154,6 +210,70 @@ def _olh_sized(base, lo, width, products, counts, sizes):  # type: ignore[no-unt
             counts[v] += int64(total)
 
 
+@_compiled(uint32[::1], uint32[::1], uint32[::1], uint32[::1], int64, uint8[:, ::1])
+def _olh_hits(base, lo, width, products, offset, supported):  # type: ignore[no-untyped-def]
+    """Write which of these reports support which item, from the column `offset` on."""
+    for start in range(0, len(base), _INNER):
+        stop = min(len(base), start + _INNER)
+        b, first, size = base[start:stop], lo[start:stop], width[start:stop]
+        for v in range(len(products)):
+            product = products[v]
+            row = supported[v, offset + start : offset + stop]
+            for i in range(stop - start):
+                h = uint32(b[i] + product)
+                h = uint32(uint32(uint32(h << uint32(17)) | uint32(h >> uint32(15))) * uint32(PRIME4))
+                h = uint32(uint32(h ^ uint32(h >> uint32(15))) * uint32(PRIME2))
+                h = uint32(uint32(h ^ uint32(h >> uint32(13))) * uint32(PRIME3))
+                h = uint32(h ^ uint32(h >> uint32(16)))
+                row[i] = uint8(uint32(h - first[i]) < size[i])
+
+
+@numba.njit(inline="always")
+def _popcount(word):  # type: ignore[no-untyped-def]
+    """Return the number of ones: compilers know these lines, and make them one instruction where there is one."""
+    word = word - ((word >> uint64(1)) & uint64(0x5555555555555555))
+    word = (word & uint64(0x3333333333333333)) + ((word >> uint64(2)) & uint64(0x3333333333333333))
+    word = (word + (word >> uint64(4))) & uint64(0x0F0F0F0F0F0F0F0F)
+    return (word * uint64(0x0101010101010101)) >> uint64(56)
+
+
+@_compiled(_input(uint64, 2, "C"), int64[::1])
+def _ones(words, sizes):  # type: ignore[no-untyped-def]
+    """Set each size to the number of ones of its row of words."""
+    for i in range(len(words)):
+        row = words[i]
+        total = uint64(0)
+        for j in range(len(row)):
+            total += _popcount(row[j])
+        sizes[i] = int64(total)
+
+
+@_compiled(_input(uint8, 2, "A"), uint32[::1], uint8[:, ::1])
+def _bits(rows, items, supported):  # type: ignore[no-untyped-def]
+    """Write which rows have which bit set."""
+    for start in range(0, len(rows), _ROWS):
+        block = rows[start : start + _ROWS]
+        for v in range(len(items)):
+            at, shift = uintp(items[v] >> uint32(3)), uint8(items[v] & uint32(7))
+            of = supported[v, start : start + _ROWS]
+            for i in range(len(block)):
+                of[i] = (block[i, at] >> shift) & uint8(1)
+
+
+@_compiled(uint64[:, ::1], uint64[:, ::1], types.boolean, int64[:, ::1])
+def _joint(lines, others, same, counts):  # type: ignore[no-untyped-def]
+    """Add for each two lines the ones that they have in common; of the same lines for i <= j alone."""
+    for start in range(0, lines.shape[1], _JOINED):
+        for i in range(len(lines)):
+            line = lines[i, start : start + _JOINED]
+            for j in range(i if same else 0, len(others)):
+                other = others[j, start : start + _JOINED]
+                total = uint64(0)
+                for c in range(len(line)):
+                    total += _popcount(line[c] & other[c])
+                counts[i, j] += int64(total)
+
+
 @numba.njit(inline="always")
 def _full_adder(a, b, c):  # type: ignore[no-untyped-def]
     half = a ^ b
@@ -203,9 +323,21 @@ def _add_bits(words, weight, counts):  # type: ignore[no-untyped-def]
             counts[64 * j + bit] += int64((words[j] >> uint64(bit)) & uint64(1)) * weight
 
 
+@numba.njit
+def _fold(column_counts, first, counts):  # type: ignore[no-untyped-def]
+    """Add the counts of bits of a line of rows, from the bit `first` on, to those of a row's bits."""
+    done, at = 0, first % len(counts)
+    while done < len(column_counts):
+        size = min(len(column_counts) - done, len(counts) - at)
+        added, to = column_counts[done : done + size], counts[at : at + size]
+        for i in range(size):
+            to[i] += added[i]
+        done, at = done + size, 0
+
+
 @_compiled(_input(uint64, 1, "C"), int64, int64[::1])
 def _oue(words, lines, counts):  # type: ignore[no-untyped-def]
-    """Add the bits of `lines` lines of equal length, in carry-save form (Hacker's Delight, 5-1).
+    """Add the bits of `lines` lines of whole rows to the counts of a row's, in carry-save form (Hacker's Delight, 5-1).
 
     A binary counter of full adders: after planes 0 to 2 (weights 1, 2, 4) and the carries come,
     for each weight 8, 16, ..., a plane and one line that waits while that bit of the number of
@@ -217,6 +349,7 @@ def _oue(words, lines, counts):  # type: ignore[no-untyped-def]
     while eights >> depth:
         depth += 1
     planes = np.empty((4 + 2 * depth) * _COLUMNS, dtype=np.uint64)
+    bit_counts = np.empty(64 * min(_COLUMNS, length), dtype=np.int64)
     for first in range(0, length, _COLUMNS):
         columns = min(_COLUMNS, length - first)
         planes[:] = uint64(0)
@@ -229,7 +362,8 @@ def _oue(words, lines, counts):  # type: ignore[no-untyped-def]
                 rest >>= 1
             for j in range(columns):
                 planes[uintp(at + _COLUMNS + j)] = planes[uintp(3 * _COLUMNS + j)]
-        column_counts = counts[64 * first : 64 * (first + columns)]
+        column_counts = bit_counts[: 64 * columns]
+        column_counts[:] = 0
         for k in range(3):
             _add_bits(planes[k * _COLUMNS : k * _COLUMNS + columns], 1 << k, column_counts)
         for k in range(depth):
@@ -240,6 +374,7 @@ def _oue(words, lines, counts):  # type: ignore[no-untyped-def]
         for line in range(8 * eights, lines):
             at = line * length + first
             _add_bits(words[at : at + columns], 1, column_counts)
+        _fold(column_counts, 64 * first, counts)
 
 
 @_compiled(int64[::1])

@@ -14,7 +14,18 @@ from numpy.typing import NDArray
 from ldprecover.kernels.xxhash32 import BASE, PRIME2, PRIME3, PRIME4, bucket_ranges
 from ldprecover.types import BoolArray, FloatArray, Int64Array, UInt8Array, UInt16Array, UInt32Array, UInt64Array
 
-__all__ = ["grr_counts", "olh_counts", "olh_counts_and_sizes", "oue_counts", "transform_floats", "walsh_hadamard"]
+__all__ = [
+    "grr_counts",
+    "joint_counts",
+    "olh_counts",
+    "olh_counts_and_sizes",
+    "olh_supported",
+    "oue_counts",
+    "transform_floats",
+    "unary_sizes",
+    "unary_supported",
+    "walsh_hadamard",
+]
 
 _CHUNK = 1 << 16  # items that GRR widens to numpy's index type at once
 _CELLS = 1 << 16  # (report, item) tests that OLH makes at once
@@ -22,6 +33,10 @@ _LANES = 1024  # hits are summed as bytes, 128 words of 8 at a time
 _LINE = 1 << 13  # 64-bit words that OUE adds at once
 _FEW = 1 << 10  # rows below which OUE unpacks the bits
 _UNPACKED = 1 << 20  # bits unpacked at once
+_ROWS = 1 << 12  # rows whose bits are picked, so that a cache holds what the bits of one byte are read from
+_SIZED = 1 << 13  # words of rows whose ones are counted at once
+_NARROW = 32  # words of a row up to which its words are added one column after another
+_JOINED = 1 << 14  # words of two lists of lines that are compared at once
 _EXACT, _HALF = 1 << 53, 32  # below this, floats of 64 bits hold every integer; bits of the lower half of a number
 
 # As arrays, for ufuncs convert an array without dimensions faster than a scalar.
@@ -71,6 +86,23 @@ def _olh(seeds: UInt32Array, buckets: UInt16Array, d: int, g: int, sizes: Int64A
     return counts
 
 
+def olh_supported(seeds: UInt32Array, buckets: UInt16Array, items: UInt32Array, g: int) -> BoolArray:
+    """Return, as (items, n), which reports' seeds hash which of the items to their bucket."""
+    supported = np.empty((len(items), len(seeds)), np.bool_)
+    products = (items * _PRIME3)[:, None]
+    scratch = _Scratch()
+    size = min(_CELLS, max(8192, _CELLS // max(1, len(items)) // _LANES * _LANES))
+    for start in range(0, len(seeds), size):
+        block = slice(start, start + size)
+        lo, width = bucket_ranges(buckets[block], g)
+        base = seeds[block] + np.uint32(BASE)
+        step = _CELLS // len(base)
+        for first in range(0, len(items), step):
+            rows = slice(first, first + step)
+            scratch.test(base, lo, width, products[rows], supported[rows, block])
+    return supported
+
+
 class _Scratch:
     """Buffers for one block of OLH tests."""
 
@@ -99,7 +131,7 @@ class _Scratch:
         for start in range(0, len(counts), step):
             items = slice(start, start + step)
             column = products[items, None]
-            self._test(base, lo, width, column, hits[: len(column), : len(base)])
+            self.test(base, lo, width, column, hits[: len(column), : len(base)])
             np.add.reduce(words[: len(column)], axis=2, out=sums[items])
             if sizes is not None:  # of at most 64 items, so that they sum in a byte
                 sizes += np.add.reduce(hits[: len(column), : len(base)].view(np.uint8), axis=0, dtype=np.uint8)
@@ -120,12 +152,12 @@ class _Scratch:
             items = slice(start, start + step)
             row = products[items]
             hits = self._hits[: len(base) * len(row)].reshape(len(base), len(row))
-            self._test(base[:, None], lo[:, None], width[:, None], row, hits)
+            self.test(base[:, None], lo[:, None], width[:, None], row, hits)
             counts[items] += np.add.reduce(hits.view(np.uint8), axis=0, dtype=np.uint8)
             if sizes is not None:
                 sizes += np.count_nonzero(hits, axis=1)
 
-    def _test(
+    def test(
         self, base: UInt32Array, lo: UInt32Array, width: UInt32Array, products: UInt32Array, hits: BoolArray
     ) -> None:
         """Set hits to (xxHash32 - lo) mod 2^32 < width; the other arrays broadcast to its shape."""
@@ -160,6 +192,52 @@ def oue_counts(rows: UInt8Array, d: int) -> Int64Array:
     """Return, for each of the d items, the number of rows whose bit is one; padding bits are not counted."""
     count = _count_unpacked if len(rows) < _FEW else _count_added
     return count(rows)[:d]
+
+
+def unary_sizes(rows: UInt8Array) -> Int64Array:
+    """Return how many bits of each row are one."""
+    n, row_bytes = rows.shape
+    width = -(-row_bytes // 8)
+    sizes = np.empty(n, np.int64)
+    step = max(1, _SIZED // width)
+    padded = np.zeros((min(n, step), 8 * width), np.uint8)
+    for start in range(0, n, step):
+        block = rows[start : start + step]
+        padded[: len(block), :row_bytes] = block
+        ones = np.bitwise_count(padded[: len(block)].view(np.uint64))
+        of = sizes[start : start + step]
+        if width > _NARROW:
+            np.add.reduce(ones, axis=1, dtype=np.int64, out=of)
+        else:  # numpy takes as long to begin a short sum as to add a dozen columns
+            of[:] = ones[:, 0]
+            for column in ones.T[1:]:
+                np.add(of, column, out=of)
+    return sizes
+
+
+def unary_supported(rows: UInt8Array, items: UInt32Array) -> BoolArray:
+    """Return, as (items, n), which rows have which of the items' bits set."""
+    bits = np.empty((len(items), len(rows)), np.uint8)
+    for start in range(0, len(rows), _ROWS):
+        block = slice(start, start + _ROWS)
+        for item, of in zip(items.tolist(), bits[:, block], strict=True):
+            np.right_shift(rows[block, item >> 3], np.uint8(item & 7), out=of)
+        np.bitwise_and(bits[:, block], np.uint8(1), out=bits[:, block])
+    return bits.view(np.bool_)
+
+
+def joint_counts(lines: UInt64Array, others: UInt64Array) -> Int64Array:
+    """Return, as (lines, others), how many bits are one in both of two lines of words of equal length."""
+    counts = np.zeros((len(lines), len(others)), np.int64)
+    same = lines is others
+    words = lines.shape[1]
+    step = max(8, _JOINED // max(1, len(others)))
+    for start in range(0, words, step):
+        block = np.ascontiguousarray(others[:, start : start + step])
+        for i, line in enumerate(lines[:, start : start + step]):
+            of = slice(i, None) if same else slice(None)
+            counts[i, of] += np.bitwise_count(block[of] & line).sum(axis=1, dtype=np.int64)
+    return np.maximum(counts, counts.T) if same else counts
 
 
 def _count_unpacked(rows: UInt8Array) -> Int64Array:

@@ -36,7 +36,11 @@ def bucket_ranges(buckets: UInt16Array, g: int) -> tuple[UInt32Array, UInt32Arra
     The hashes of bucket b are those from lo = ceil(b 2^32 / g) up to the lo of b + 1, so one
     subtraction and one comparison of 32 bits replace a multiplication of 64.
     """
-    b = buckets.astype(np.uint64)
-    lo = ((b << np.uint64(32)) + np.uint64(g - 1)) // np.uint64(g)
-    end = (((b + np.uint64(1)) << np.uint64(32)) + np.uint64(g - 1)) // np.uint64(g)
-    return lo.astype(np.uint32), (end - lo).astype(np.uint32)
+    # b 2^32 / g = b (2^32 // g) + b (2^32 % g) / g, in which no number reaches 2^32.
+    whole, rest = divmod(1 << 32, g)
+    b = buckets.astype(np.uint32)
+    part = b * np.uint32(rest) + np.uint32(g - 1)
+    end = part + np.uint32(rest)
+    part //= np.uint32(g)
+    end //= np.uint32(g)
+    return b * np.uint32(whole) + part, end - part + np.uint32(whole)

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ldprecover import laws
+from ldprecover import kernels, laws
 from ldprecover.errors import ParameterError
 from ldprecover.protocols.crafting import CraftedReports
 from ldprecover.tally import Tally
-from ldprecover.types import FloatArray, Int64Array, Reports
+from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
 
 __all__ = ["FrequencyOracle"]
 
@@ -55,6 +55,19 @@ class FrequencyOracle(CraftedReports):
     def summarise_with_sizes(self, reports: Reports) -> tuple[Int64Array, Int64Array]:
         """Return the summary of checked reports, and the number of items that each of them supports."""
         return self.summarise(reports), self.support_sizes(reports)
+
+    def pair_counts(self, reports: Reports, items: Int64Array) -> Int64Array:
+        """Return how many reports support both of two items, (m, m) for m items: in the diagonal those of each."""
+        lines = kernels.packed_lines(self.supported(reports, items).T)
+        return kernels.joint_counts(lines, lines)
+
+    def subset_counts(self, reports: Reports, subsets: BoolArray) -> Int64Array:
+        """Return the support counts of several subsets of the reports, (s, d): row i of `subsets`, (s, n), tells whose.
+
+        Subsets may overlap.
+        """
+        counts = [self.support_counts(reports[chosen]) for chosen in subsets]
+        return np.array(counts, np.int64).reshape(len(subsets), self.domain_size)
 
     def tally_of_counts(self, counts: ArrayLike, n: int) -> Tally:
         """Return the tally of n reports from their support counts.

@@ -16,7 +16,6 @@ from ldprecover.laws import binomial_law, draw_support_sizes
 from ldprecover.protocols.base import FrequencyOracle
 from ldprecover.protocols.crafting import DEFAULT_SEARCH, Aim, Search
 from ldprecover.protocols.parts import Column, ReportForms, Traits
-from ldprecover.protocols.randomiser import tiles
 from ldprecover.protocols.seed_law import exhaustive_hits, hits_near, most_hits_law, sized_law
 from ldprecover.protocols.seed_search import SEEDS, fullest_buckets, sampled_seeds, scanned_seeds, seeds_near
 from ldprecover.protocols.size_search import sized_bucket, sized_seeds
@@ -28,6 +27,7 @@ __all__ = ["MAX_HASH_RANGE", "OLH", "default_hash_range"]
 
 MAX_HASH_RANGE = 65_536
 
+_CELLS, _LEAST = 1 << 22, 1 << 10  # (report, item) tests held at once, and reports of these at the least
 _NEGLIGIBLE = 1e-12  # sizes less likely than this are left out of an expectation
 _REPORT = np.dtype([("seed", "<u4"), ("bucket", "<u2")])
 _pack_one = struct.Struct("<IH").pack
@@ -133,16 +133,22 @@ class OLH(FrequencyOracle):
         return self.summarise_with_sizes(reports)[1]
 
     def supports(self, reports: Reports) -> BoolArray:
-        items = np.arange(self.domain_size, dtype=np.uint32)
-        hit: BoolArray = self.buckets(reports["seed"][:, None], items) == reports["bucket"][:, None]
-        return hit
+        return self.supported(reports, np.arange(self.domain_size))
 
     def supported(self, reports: Reports, items: Int64Array) -> BoolArray:
-        hit = np.empty((len(reports), len(items)), np.bool_)
-        for rows in tiles(hit.shape):
-            part = reports[rows]
-            np.equal(self.buckets(part["seed"][:, None], items), part["bucket"][:, None], out=hit[rows])
-        return hit
+        wanted = np.asarray(items).astype(np.uint32)
+        return kernels.olh_supported(reports["seed"], reports["bucket"], wanted, self.hash_range).T
+
+    def subset_counts(self, reports: Reports, subsets: BoolArray) -> Int64Array:
+        # Each report is hashed once, however many subsets it is in.
+        items = np.arange(self.domain_size)
+        counts = np.zeros((len(subsets), items.size), np.int64)
+        step = max(_LEAST, _CELLS // items.size)
+        for start in range(0, len(reports), step):
+            part = slice(start, start + step)
+            supported = kernels.packed_lines(self.supported(reports[part], items).T)
+            counts += kernels.joint_counts(kernels.packed_lines(subsets[:, part]), supported)
+        return counts
 
     def seeds(self, reports: Reports) -> UInt32Array:
         seeds: UInt32Array = reports["seed"]

@@ -72,12 +72,10 @@ class UnaryEncoding(PaddedReports):
         return np.unpackbits(reports, axis=1, count=self.domain_size, bitorder="little").view(np.bool_)
 
     def supported(self, reports: Reports, items: Int64Array) -> BoolArray:
-        bits = np.right_shift(reports[:, items // 8], (items % 8).astype(np.uint8)) & np.uint8(1)
-        return bits.view(np.bool_)
+        return kernels.unary_supported(reports, np.asarray(items).astype(np.uint32)).T
 
     def support_sizes(self, reports: Reports) -> Int64Array:
-        ones: Int64Array = np.bitwise_count(reports).sum(axis=1, dtype=np.int64)
-        return ones
+        return kernels.unary_sizes(reports)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:

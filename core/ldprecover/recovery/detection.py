@@ -10,11 +10,15 @@ from ldprecover.errors import ParameterError
 from ldprecover.items import items_in_words
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.base import Knowledge, Method, Recovery
+from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.simplex import project_simplex
 from ldprecover.tally import Tally
-from ldprecover.types import BoolArray, Reports
+from ldprecover.types import BoolArray, Int64Array, Reports
 
 __all__ = ["METHODS", "Suspicion", "drop"]
+
+_CHECKED = 32  # items whose counts tell whether the reports are those of the frequencies
+_ROUNDING = 1 / 64  # by which a count that frequencies give may be off a whole number
 
 Suspicion = Callable[[FrequencyOracle, Reports], BoolArray]
 """Which of some reports are taken as malicious: picklable, and for each report alone."""
@@ -31,25 +35,28 @@ def drop(
 ) -> Recovery:
     """Return the recovery by dropping the suspicious reports: genuine is what the others estimate. One pass.
 
-    Raises ParameterError where there are no reports, or all of them are dropped.
+    Counted are the reports that are dropped; the others' counts are what is left of those behind
+    the frequencies. Where these are not of the reports that were read, a second pass counts them
+    all. Raises ParameterError where there are no reports, or all of them are dropped.
     """
-    oracle = knowledge.oracle
-    if knowledge.reports is None:
+    oracle, source = knowledge.oracle, knowledge.reports
+    if source is None:
         raise ParameterError(f"{name} needs the reports themselves")
-    split = knowledge.reports.total(partial(_split, suspicious=suspicious))
-    kept, dropped = split.kept, split.dropped
-    if not kept.n:
+    found = source.total(partial(_find, suspicious=suspicious, checked=_checked(oracle)))
+    dropped, total = found.dropped, found.n
+    kept = total - dropped.n
+    if not kept:
         raise ParameterError(f"{name}: all {dropped.n} reports would be dropped, and nothing is left to estimate from")
-    genuine = oracle.estimate(kept.counts(oracle), kept.n)
-    total = kept.n + dropped.n
-    malicious = oracle.estimate(dropped.counts(oracle), dropped.n) if dropped.n else np.zeros_like(genuine)
+    counts, counts_dropped = _counts(knowledge, source, found), dropped.counts(oracle)
+    genuine = oracle.estimate(counts - counts_dropped, kept)
+    malicious = oracle.estimate(counts_dropped, dropped.n) if dropped.n else np.zeros_like(genuine)
     notes = [*notes, f"Dropped {dropped.n} of {total} reports ({dropped.n / total:.3g})."]
-    counted = oracle.estimate((kept + dropped).counts(oracle), total)
+    counted = oracle.estimate(counts, total)
     if not np.allclose(counted, knowledge.poisoned, rtol=1e-9, atol=1e-9 * (1 + abs(oracle.malicious_sum))):
         notes.append("The reports that were read are not those of the poisoned frequencies: more or fewer had come.")
     return Recovery(
         method=name,
-        eta=dropped.n / kept.n,
+        eta=dropped.n / kept,
         targets=targets,
         malicious_sum=oracle.malicious_sum,
         poisoned=knowledge.poisoned,
@@ -61,19 +68,50 @@ def drop(
 
 
 @dataclass(frozen=True)
-class _Split:
-    """The tallies of the reports that are kept and of those that are dropped."""
+class _Found:
+    """The tally of the reports that are dropped, the number of all, and how many of these support the items checked.
 
-    kept: Tally
+    Where no items are checked, `counted` is the summary of all reports.
+    """
+
     dropped: Tally
+    n: int
+    counted: Int64Array
 
-    def __add__(self, other: "_Split") -> "_Split":
-        return _Split(self.kept + other.kept, self.dropped + other.dropped)
+    def __add__(self, other: "_Found") -> "_Found":
+        return _Found(self.dropped + other.dropped, self.n + other.n, self.counted + other.counted)
 
 
-def _split(oracle: FrequencyOracle, reports: Reports, *, suspicious: Suspicion) -> _Split:
-    bad = suspicious(oracle, reports)
-    return _Split(Tally.of(oracle, reports[~bad]), Tally.of(oracle, reports[bad]))
+def _find(oracle: FrequencyOracle, reports: Reports, *, suspicious: Suspicion, checked: Int64Array | None) -> _Found:
+    dropped = Tally.of(oracle, reports[suspicious(oracle, reports)])
+    if checked is None:
+        return _Found(dropped, len(reports), oracle.summarise(reports))
+    supported = oracle.supported(reports, checked).T
+    return _Found(dropped, len(reports), np.array([np.count_nonzero(of_item) for of_item in supported]))
+
+
+def _checked(oracle: FrequencyOracle) -> Int64Array | None:
+    """Return the items by which reports are known to be those of the frequencies.
+
+    None where all items are counted, which takes as little: with few of them, and without hashing.
+    """
+    if oracle.hash_tests <= 2 * _CHECKED:
+        return None
+    return np.linspace(0, oracle.domain_size - 1, _CHECKED).astype(np.int64)
+
+
+def _counts(knowledge: Knowledge, source: ReportSource, found: _Found) -> Int64Array:
+    """Return the support counts of all reports that were read."""
+    oracle, checked = knowledge.oracle, _checked(knowledge.oracle)
+    if checked is None:
+        return oracle.counts_from(found.counted)
+    # What is estimated as these frequencies: the share of n reports that support each item.
+    expected = oracle.honest_support(knowledge.poisoned) * found.n
+    nearest = np.clip(np.rint(expected), 0, found.n)
+    counts: Int64Array = nearest.astype(np.int64)
+    if np.abs(expected - nearest).max() <= _ROUNDING and np.array_equal(counts[checked], found.counted):
+        return counts
+    return source.tally().counts(oracle)
 
 
 def _matches(oracle: FrequencyOracle, reports: Reports, *, targets: tuple[int, ...], reading: str) -> BoolArray:

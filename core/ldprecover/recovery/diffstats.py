@@ -119,7 +119,8 @@ def _nobody(sizes: int) -> _Flagged:
 def _supports_by_size(oracle: FrequencyOracle, reports: Reports, *, sizes: Int64Array) -> Int64Array:
     """Return, for each of the sizes, the support counts of the reports of that size."""
     found = oracle.support_sizes(reports)
-    return np.stack([oracle.support_counts(reports[found == size]) for size in sizes])
+    some = np.isin(found, sizes)
+    return oracle.subset_counts(reports[some], found[some] == sizes[:, None])
 
 
 def _patterns(oracle: FrequencyOracle, reports: Reports, *, sizes: Int64Array, items_of: Int64Array) -> Int64Array:

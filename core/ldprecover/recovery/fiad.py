@@ -24,14 +24,27 @@ _ROUNDS = 6  # groups that are looked for in turn
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Items whose sets were tested, and the abnormal sets among them, as tuples of items.
+    """Items whose sets were tested, and the abnormal sets among them, as bit masks: bit i is items[i].
 
     Element m of `taken`, of 2^|items|, tells whether the combination of items with bit mask m holds an abnormal set.
     """
 
     items: Int64Array
-    itemsets: tuple[tuple[int, ...], ...]
+    masks: Int64Array
     taken: BoolArray
+
+    @property
+    def itemsets(self) -> list[tuple[int, ...]]:
+        """The abnormal sets as tuples of items, largest first."""
+        return [tuple(self._of(mask).tolist()) for mask in self.masks]
+
+    @property
+    def involved(self) -> Int64Array:
+        """The items of all abnormal sets."""
+        return self._of(np.bitwise_or.reduce(self.masks))
+
+    def _of(self, mask: np.int64) -> Int64Array:
+        return np.asarray(self.items[mask >> np.arange(self.items.size) & 1 == 1])
 
 
 def abnormal_itemsets(source: ReportSource, items: Int64Array, *, least: int, rate: float) -> list[Group]:
@@ -52,7 +65,7 @@ def abnormal_itemsets(source: ReportSource, items: Int64Array, *, least: int, ra
         left = source.total(partial(_combinations_left, items=items[members], found=tuple(found)))
         # Since the first pass, n is known.
         group = _tested(source.oracle, items[members], left, source.n or 0, min(least, members.size), rate)
-        if not group.itemsets:
+        if not group.masks.size:
             break
         found.append(group)
     return found
@@ -60,7 +73,7 @@ def abnormal_itemsets(source: ReportSource, items: Int64Array, *, least: int, ra
 
 def _tested(oracle: FrequencyOracle, items: Int64Array, left: Int64Array, n: int, least: int, rate: float) -> Group:
     """Return the group of the items, given how many of n reports are left of each combination of them."""
-    itemsets: list[tuple[int, ...]] = []
+    abnormal: list[int] = []
     masks = np.arange(left.size)
     sizes = np.bitwise_count(masks)
     taken = np.zeros(left.size, np.bool_)
@@ -68,8 +81,8 @@ def _tested(oracle: FrequencyOracle, items: Int64Array, left: Int64Array, n: int
         support = _supersets(np.where(taken, 0, left))
         for mask in masks[(sizes == z) & (support >= oracle.joint_support_threshold(n, z, rate))]:
             taken |= masks & mask == mask
-            itemsets.append(tuple(items[mask >> np.arange(items.size) & 1 == 1].tolist()))
-    return Group(items, tuple(itemsets), taken)
+            abnormal.append(mask)
+    return Group(items, np.array(abnormal, np.int64), taken)
 
 
 def _hold_abnormal(oracle: FrequencyOracle, reports: Reports, *, found: Sequence[Group]) -> BoolArray:
@@ -111,13 +124,13 @@ def _recover(knowledge: Knowledge) -> Recovery:
     sets = f"Sets of {least}" if least == most else f"Sets of {least} to {most}"
     whole = ", and whole groups of three," if least > _SMALLEST else ""
     looked = f"{sets}{whole} of the {items.size} items with the highest estimates were looked at"
-    itemsets = [itemset for group in found for itemset in group.itemsets]
-    if not itemsets:
+    if not found:
         note = f"{looked}: none is supported by more reports than honest ones would."
     else:
-        involved = sorted({item for itemset in itemsets for item in itemset})
+        involved = np.unique(np.concatenate([group.involved for group in found]))
+        abnormal = sum(group.masks.size for group in found)
         note = (
-            f"{looked}: {len(itemsets)} are abnormal, of {indices_named(involved)}. "
+            f"{looked}: {abnormal} are abnormal, of {indices_named(involved.tolist())}. "
             "Reports that support one of them are taken as malicious."
         )
     return drop(METHOD.name, knowledge, partial(_hold_abnormal, found=tuple(found)), [note])
@@ -172,7 +185,7 @@ METHOD = Method(
     uses=frozenset({"reports"}),
     recover=_recover,
     needs=frozenset({"reports"}),
-    cost="O(nd), two passes over the reports and two for each group of items found; memory O(d)",
+    cost="O(nd) at most, two passes over the reports and two for each group of items found; memory O(d)",
     options=(
         Option("rate", 0.01, 1e-12, 0.5, "Bound on the probability that honest reports make a set abnormal"),
         Option("least", 4, 2, _GROUP, "Items of the smallest sets looked at; fewer where fewer items are linked"),

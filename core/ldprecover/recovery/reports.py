@@ -21,7 +21,7 @@ from ldprecover.protocols import FrequencyOracle
 from ldprecover.tally import Tally
 from ldprecover.types import BoolArray, Int64Array, Reports
 
-__all__ = ["Part", "ReportSource", "combinations", "pair_counts", "size_counts"]
+__all__ = ["Part", "ReportSource", "combinations", "number_of_workers", "pair_counts", "size_counts"]
 
 T = TypeVar("T")
 
@@ -65,6 +65,7 @@ class ReportSource:
             raise ParameterError("reports must be an array of packed reports, or a function that returns such arrays")
         self._oracle, self._given = oracle, given
         self._parts: Iterable[Part] | None = None
+        self._apart = False
         self._executor, self._progress = executor, progress
         self._size = max(1, _CELLS // oracle.domain_size)  # reports of a block
         self._passes = 0
@@ -80,12 +81,14 @@ class ReportSource:
         *,
         executor: Executor | None = None,
         progress: Callable[[int, int], None] | None = None,
+        apart: bool = False,
     ) -> "ReportSource":
         """Return the source of the reports of some parts, which are gone through once for each pass.
 
         The executor receives the parts, in tasks of one or several, and reads them; without one
         this thread does. Tasks are cut at the same parts with any executor and without one, so that
-        a sum is the same to the bit.
+        a sum is the same to the bit. With `apart` each part is a task of its own: for parts that
+        hold their reports, which several together would make large.
         """
 
         def arrays() -> Iterator[Reports]:
@@ -93,7 +96,7 @@ class ReportSource:
                 yield from part.arrays()
 
         source = cls(oracle, arrays, executor=executor, progress=progress)
-        source._parts = parts
+        source._parts, source._apart = parts, apart
         return source
 
     @property
@@ -167,7 +170,7 @@ class ReportSource:
     ) -> Iterator[tuple[int, Callable[[], T]]]:
         """Yield what is to be called, each with its number of reports: a block each, or some parts."""
         if over is None and self._parts is not None:
-            enough = _TASK_CELLS // self._oracle.domain_size
+            enough = 1 if self._apart else _TASK_CELLS // self._oracle.domain_size
             first = 0
             for parts in _gathered(self._parts, enough):
                 rows = sum(part.n for part in parts)
@@ -186,13 +189,11 @@ class ReportSource:
             for rows, task in tasks:
                 yield rows, task()
             return
-        # Only executors of concurrent.futures say how many workers they have.
-        workers = getattr(self._executor, "_max_workers", None) or os.cpu_count() or 1
         waiting: deque[tuple[int, Future[T]]] = deque()
         try:
             for rows, task in tasks:
                 waiting.append((rows, self._executor.submit(task)))
-                if len(waiting) >= _AHEAD * workers:
+                if len(waiting) >= _AHEAD * number_of_workers(self._executor):
                     first = waiting.popleft()
                     yield first[0], first[1].result()
             while waiting:
@@ -201,6 +202,12 @@ class ReportSource:
         finally:
             for _, future in waiting:
                 future.cancel()
+
+
+def number_of_workers(executor: Executor) -> int:
+    """Return how many tasks an executor works on at once, now: workers of a cluster come and go."""
+    # Only executors of concurrent.futures say it, and those made like them.
+    return getattr(executor, "_max_workers", None) or os.cpu_count() or 1
 
 
 def _added(sum: Any, summary: Any) -> Any:
@@ -295,10 +302,11 @@ def pair_counts(oracle: FrequencyOracle, reports: Reports, items: Int64Array) ->
 
     Row and column i are of items[i].
     """
-    # Single precision is exact up to 2^24 reports, and a block has 2^21 at most.
-    bits = np.ones((len(reports), items.size + 1), np.float32)
-    bits[:, :-1] = oracle.supported(reports, items)
-    return np.asarray((bits.T @ bits).astype(np.int64))
+    counts = np.empty((items.size + 1, items.size + 1), np.int64)
+    counts[:-1, :-1] = oracle.pair_counts(reports, items)
+    counts[:-1, -1] = counts[-1, :-1] = counts[:-1, :-1].diagonal()
+    counts[-1, -1] = len(reports)
+    return counts
 
 
 def size_counts(oracle: FrequencyOracle, reports: Reports) -> Int64Array:

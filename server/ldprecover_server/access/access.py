@@ -12,7 +12,7 @@ from ldprecover import ParameterError
 from ldprecover.tickets import ticket_draw
 from ldprecover_server.access import tickets
 from ldprecover_server.access.rates import ReportRates
-from ldprecover_server.errors import ForbiddenError, InvalidTicketError, UnauthorizedError
+from ldprecover_server.errors import ForbiddenError, InvalidTicketError, StoreUnavailableError, UnauthorizedError
 from ldprecover_server.keys import NAME, SCOPES, HashedKey, allows, find_key, hash_key, make_key, make_name
 from ldprecover_server.store import Store
 
@@ -63,7 +63,7 @@ class Access:
         self._ticket_secret: bytes | None = None
         self._copy: list[HashedKey] = []
         self._read_at = -CACHE_SECONDS
-        self._reading = asyncio.Lock()
+        self._reading: asyncio.Task[None] | None = None
 
     def require(self, key: str | None, scope: str) -> HashedKey:
         """Return the key if it has this scope. Raises UnauthorizedError or ForbiddenError."""
@@ -106,9 +106,9 @@ class Access:
 
     async def _report_key(self, key: str) -> HashedKey:
         if self._clock() - self._read_at >= CACHE_SECONDS:
-            await self._refresh(self._read_at)
+            await self._refresh()
         if find_key(key, self._copy) is None:
-            await self._refresh(self._read_at)
+            await self._refresh()
         return _checked(key, "report", self._copy)
 
     def take(self, key: HashedKey, reports: int) -> None:
@@ -121,7 +121,7 @@ class Access:
         if key is None:
             return False
         if self._clock() - self._read_at >= CACHE_SECONDS:
-            await self._refresh(self._read_at)
+            await self._refresh()
         return find_key(key, self._copy) is not None
 
     def ensure_admin_key(self) -> str | None:
@@ -130,12 +130,25 @@ class Access:
             return None
         return create_key(self._store, "admin")
 
-    async def _refresh(self, seen: float) -> None:
-        async with self._reading:
-            if self._read_at == seen:  # else another request has read them while this one waited
-                began = self._clock()
-                self._copy = await to_thread.run_sync(self._known)
-                self._read_at = began
+    async def _refresh(self) -> None:
+        """Read the keys once for all who wait, so that nobody waits for the tries of others before his own.
+
+        Raises StoreUnavailableError.
+        """
+        if self._reading is None:
+            self._reading = asyncio.create_task(self._read())
+        try:
+            await asyncio.shield(self._reading)  # others wait for it too
+        except StoreUnavailableError as error:
+            raise StoreUnavailableError(str(error)) from None  # a shared one would gather tracebacks
+
+    async def _read(self) -> None:
+        began = self._clock()
+        try:
+            self._copy = await to_thread.run_sync(self._known)
+            self._read_at = began
+        finally:
+            self._reading = None
 
     def _known(self) -> list[HashedKey]:
         return self._settings + self._store.live_keys()

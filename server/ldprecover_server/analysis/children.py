@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from ldprecover_server.analysis.child import Limits
+from ldprecover_server.analysis.child import Cluster, Limits
 from ldprecover_server.analysis.process import ChildProcess
 from ldprecover_server.analysis.questions import Question
 from ldprecover_server.analysis.turns import Turns
@@ -46,7 +46,7 @@ class Children:
     `seconds` is how long an analysis may take for a caller without a key, `key_seconds` for one
     with a key; each also waits at most as long for its turn. `memory_bytes` is what an analysis may
     take above what a child holds at rest, `disk_bytes` how many bytes of reports it may lay down in
-    a temporary file.
+    a temporary file. Where a `cluster` is given, its workers read rounds that are large enough.
     """
 
     def __init__(
@@ -59,14 +59,16 @@ class Children:
         memory_bytes: int,
         disk_bytes: int,
         metrics: Metrics,
+        cluster: Cluster | None = None,
     ) -> None:
+        self._cluster = cluster
         self._turns = Turns(count, waiting)
         self._seconds = {False: seconds, True: key_seconds}
         self._memory_bytes, self._disk_bytes = memory_bytes, disk_bytes
         self._metrics = metrics
         self._count = count
         self._idle: list[ChildProcess | None] = []
-        """Of the places that are free; None where a process could not be started."""
+        """Of the places that are free; None where no process has been started yet, or could not be."""
         self._runs: set[_Run] = set()
         self._nobody_runs = asyncio.Event()
         self._stopped = True
@@ -83,11 +85,10 @@ class Children:
         return {child.pid for child in children if child is not None and not child.is_over}
 
     def start(self) -> None:
-        """Start the processes; they are there a moment later. Raises OSError where the system allows no more."""
+        """Begin to take questions. A process is started when there is a question for it, and then stays."""
         self._nobody_runs.set()
         self._stopped = False
-        while len(self._idle) < self._count:
-            self._idle.append(ChildProcess())
+        self._idle = [None] * self._count
 
     async def stop(self) -> None:
         """Kill the processes; what is under way fails."""
@@ -170,7 +171,7 @@ class Children:
         answer, failure = b"", None
         try:
             question, pieces = prepare()
-            limits = Limits(self._seconds[run.keyed], self._memory_bytes, self._disk_bytes)
+            limits = Limits(self._seconds[run.keyed], self._memory_bytes, self._disk_bytes, self._cluster)
             answer = run.child.ask(question, limits, pieces, tell)
         except BaseException as error:  # noqa: BLE001  raised where the answer is awaited
             failure = error

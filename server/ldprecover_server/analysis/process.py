@@ -29,10 +29,8 @@ _PIECE = 1 << 20  # bytes of reports in one message
 
 _INHERITED = ("HOME", "LANG", "LD_LIBRARY_PATH", "PATH", "PYTHONHOME", "PYTHONPATH", "TMPDIR")
 
-# One thread a child. numpy counts to the same bits as numba, whose import would take a second of
-# each new child and four times its memory; most of an analysis is not counting.
+# One thread a child.
 _SET = {
-    "LDPRECOVER_KERNELS": "numpy",
     "MKL_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -41,7 +39,10 @@ _SET = {
 
 def environment(ours: Mapping[str, str]) -> dict[str, str]:
     """Return what a child's environment holds: nothing of the server's settings, keys and database."""
-    return {name: ours[name] for name in _INHERITED if name in ours} | _SET
+    # numpy counts to the same bits as numba, whose import takes a second and 90 MB of a child: it has
+    # it once it is asked of many reports, unless the server is to do without.
+    kernels = "numpy" if ours.get("LDPRECOVER_KERNELS") == "numpy" else "late"
+    return {name: ours[name] for name in _INHERITED if name in ours} | _SET | {"LDPRECOVER_KERNELS": kernels}
 
 
 class ChildProcess:

@@ -11,7 +11,7 @@ ServiceError
 │   ├── UnauthorizedError, ForbiddenError, ReportKeyNeededError, InvalidTicketError
 │   └── RateLimitedError, WrongTriesError
 ├── rounds          are not there, or their state forbids it
-│   ├── RoundNotFoundError, NoCurrentRoundError
+│   ├── RoundNotFoundError, RoundReplacedError, NoCurrentRoundError
 │   └── RoundClosedError, NameTakenError, SeriesMismatchError, PluginNotLoadedError
 ├── submissions     cannot be stored as they are
 │   └── TooManyReportsError, InvalidReportError, KeyReusedError
@@ -69,6 +69,7 @@ from ldprecover_server.errors.rounds import (
     PluginNotLoadedError,
     RoundClosedError,
     RoundNotFoundError,
+    RoundReplacedError,
     SeriesMismatchError,
 )
 from ldprecover_server.errors.service import (
@@ -117,6 +118,7 @@ __all__ = [
     "ReportsGoneError",
     "RoundClosedError",
     "RoundNotFoundError",
+    "RoundReplacedError",
     "SeriesMismatchError",
     "ServiceError",
     "StorageFullError",

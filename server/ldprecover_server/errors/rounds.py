@@ -1,5 +1,8 @@
 """Rounds that are not there, or whose state forbids what is asked for."""
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from ldprecover_server.errors.base import ServiceError
 
 __all__ = [
@@ -8,6 +11,7 @@ __all__ = [
     "PluginNotLoadedError",
     "RoundClosedError",
     "RoundNotFoundError",
+    "RoundReplacedError",
     "SeriesMismatchError",
 ]
 
@@ -19,6 +23,18 @@ class RoundNotFoundError(ServiceError):
     status = 404
     title = "No such round"
     help = "The id or name is wrong, or the round was deleted."
+
+
+class RoundReplacedError(ServiceError):
+    """The name meant a round that was deleted, and means another now."""
+
+    slug = "round-replaced"
+    status = 503
+    title = "The name has passed to another round"
+    help = (
+        "Nothing was stored; send it again with the same key and the same bytes, and the round of now says what it is."
+    )
+    fixed_headers: ClassVar[Mapping[str, str]] = {"Retry-After": "1"}
 
 
 class NoCurrentRoundError(ServiceError):

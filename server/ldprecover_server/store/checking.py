@@ -13,10 +13,12 @@ import sqlalchemy as sa
 from ldprecover import FrequencyOracle, RoundParameters, Tally, wire
 from ldprecover.errors import LDPRecoverError
 from ldprecover.protocols import PROTOCOLS
-from ldprecover_server.store.deletion import count_at_most
+from ldprecover_server.store.deletion import rows_left
 from ldprecover_server.store.rounds import Rounds, parameters_of
 from ldprecover_server.store.schema import quarantine, rounds, segments, submission_keys, tallies
 from ldprecover_server.store.segments import leading, list_segments, read_segments
+from ldprecover_server.store.stored_keys import of_round
+from ldprecover_server.store.stored_tallies import read_tally
 
 __all__ = ["Checking", "Finding"]
 
@@ -55,10 +57,7 @@ class Checking(Rounds):
             if round is None:  # deleted meanwhile
                 return
             if round.state == "gone":
-                left = sum(
-                    count_at_most(connection, table, table.c.round == seq)
-                    for table in (segments, quarantine, submission_keys)
-                )
+                left = rows_left(connection, seq)
                 yield Finding(round.name, "rows of a deleted round, yet to go", 0, left, fault=False)
                 return
             if round.protocol not in PROTOCOLS:
@@ -84,14 +83,15 @@ class Checking(Rounds):
             try:
                 if not 0 <= row.process < _OPEN_NUMBERS[self.database.dialect]:
                     raise ValueError(row.process)
-                total += Tally.from_bytes(row.counts, row.n)
+                total += read_tally(row.counts, row.n)
             except (LDPRecoverError, ValueError):
                 damaged += 1
         return total, damaged
 
     def _check_keys(self, connection: sa.Connection, round: Any, tally: Tally) -> Iterator[Finding]:
         """Each submission left a key, and had one report at least."""
-        count = sa.select(sa.func.count()).select_from(submission_keys).where(submission_keys.c.round == round.seq)
+        mine = of_round(submission_keys.c.key, round.seq)
+        count = sa.select(sa.func.count()).select_from(submission_keys).where(mine)
         found = connection.scalars(count).one()
         accepted = tally.n + self._aside_by_size(connection, round.seq) + round.seeds_quarantined
         if found > accepted:

@@ -11,6 +11,8 @@ from ldprecover.tally import Tally
 from ldprecover_server.store.at_once import AtOnce
 from ldprecover_server.store.database import Database, upsert
 from ldprecover_server.store.schema import quarantine, rounds, segments, tallies
+from ldprecover_server.store.stored_keys import stored_digest, stored_key
+from ldprecover_server.store.stored_tallies import read_tally, stored_counts
 
 __all__ = ["Batch", "Commit", "Outcome", "Sealed", "Submitted"]
 
@@ -26,7 +28,7 @@ class Outcome(Enum):
 
 
 class Submitted(Protocol):
-    """A submission as the store sees it."""
+    """A submission as the store sees it: hashes of its key and of its reports, of which it keeps the first bytes."""
 
     key: bytes
     digest: bytes
@@ -67,8 +69,8 @@ class Commit:
     def __init__(self, database: Database) -> None:
         self._database = database
         insert = upsert(database.dialect)
-        # FOR SHARE holds a closing server back until this commit; SQLite's BEGIN IMMEDIATE already
-        # does.
+        # FOR SHARE holds a closing server back until this commit, as SQLite's BEGIN IMMEDIATE does. The
+        # usual way is without it: see `end_round`.
         state = sa.select(rounds.c.state, rounds.c.retention)
         self._state = state.where(rounds.c.seq == sa.bindparam("seq")).with_for_update(read=True)
         self._insert_segment = sa.insert(segments)
@@ -116,7 +118,7 @@ class Commit:
 
     def _at_once(self, batch: Batch, hour: int, written: Mapping[int, Tally]) -> Tally | None:
         """Store a batch of fresh submissions where this process was the last to write; else return None."""
-        keys = {submission.key: submission.digest for submission in sorted(batch.submissions, key=_key_of)}
+        keys = dict(sorted(_stored(batch)))
         there = written.get(batch.seq)
         if there is None or len(keys) < len(batch.submissions):
             return None
@@ -135,7 +137,7 @@ class Commit:
             data=sealed.data,
             n_before=there.n,
             n_after=total.n,
-            counts=total.to_bytes(),
+            counts=stored_counts(total),
         )
         return total if self._database.store_at_once(wish) else None
 
@@ -144,25 +146,26 @@ class Commit:
         round = connection.execute(self._state, {"seq": batch.seq}).one_or_none()
         if round is None or round.state == "gone":
             return [Outcome.GONE] * len(batch.submissions), None
+        submissions = _stored(batch)
         # Of several submissions under one key in this group, the first one stands for the key.
         first: dict[bytes, int] = {}
-        for i, submission in enumerate(batch.submissions):
-            first.setdefault(submission.key, i)
+        for i, (key, _) in enumerate(submissions):
+            first.setdefault(key, i)
         new: set[bytes] = set()
         if round.state == "open":
-            wanted = {key: batch.submissions[first[key]].digest for key in sorted(first)}
-            new = self._database.insert_submission_keys(connection, batch.seq, wanted)
-        known = {key: batch.submissions[i].digest for key, i in first.items() if key in new}
+            wanted = {key: submissions[first[key]][1] for key in sorted(first)}
+            new = self._database.insert_submission_keys(connection, wanted)
+        known = {key: submissions[i][1] for key, i in first.items() if key in new}
         if missing := [key for key in first if key not in new]:
-            known |= self._database.known_submission_keys(connection, batch.seq, missing)
+            known |= self._database.known_submission_keys(connection, missing)
 
         outcomes = []
-        for i, submission in enumerate(batch.submissions):
-            if submission.key not in known:
+        for i, (key, digest) in enumerate(submissions):
+            if key not in known:
                 outcomes.append(Outcome.CLOSED)
-            elif known[submission.key] != submission.digest:
+            elif known[key] != digest:
                 outcomes.append(Outcome.KEY_REUSED)
-            elif submission.key in new and first[submission.key] == i:
+            elif key in new and first[key] == i:
                 outcomes.append(Outcome.STORED)
             else:
                 outcomes.append(Outcome.DUPLICATE)
@@ -184,8 +187,8 @@ class Commit:
 
         def put(statement: sa.Update, there: Tally) -> Tally | None:
             total = there + added
-            values = {**mine, "old_n": there.n, "new_n": total.n, "new": total.to_bytes(), "own": self._database.token}
-            values["aside"] = aside
+            values = {**mine, "old_n": there.n, "new_n": total.n, "new": stored_counts(total)}
+            values |= {"own": self._database.token, "aside": aside}
             return total if connection.execute(statement, values).rowcount == 1 else None
 
         mine = {"seq": seq, "number": process}
@@ -193,14 +196,18 @@ class Commit:
             return total
         row = connection.execute(self._tally, mine).one_or_none()
         if row is None:
-            first = {"round": seq, "process": process, "n": added.n, "counts": added.to_bytes(), "quarantined": aside}
-            if connection.scalar(self._first_tally, {**first, "token": self._database.token}) is not None:
+            first = {"round": seq, "process": process, "n": added.n, "counts": stored_counts(added)}
+            first |= {"token": self._database.token, "quarantined": aside}
+            if connection.scalar(self._first_tally, first) is not None:
                 return added
             row = connection.execute(self._tally, mine).one()
-        total = put(self._put_locked, Tally.from_bytes(row.counts, row.n))
+        total = put(self._put_locked, read_tally(row.counts, row.n))
         assert total is not None  # the row is locked
         return total
 
 
-def _key_of(submission: Submitted) -> bytes:
-    return submission.key
+def _stored(batch: Batch) -> list[tuple[bytes, bytes]]:
+    """Return what is stored of the key and of the digest of each submission."""
+    return [
+        (stored_key(batch.seq, submission.key), stored_digest(submission.digest)) for submission in batch.submissions
+    ]

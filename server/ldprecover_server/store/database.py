@@ -64,16 +64,15 @@ class Database(ABC):
         return False
 
     @abstractmethod
-    def known_submission_keys(
-        self, connection: sa.Connection, round: int, wanted: Sequence[bytes]
-    ) -> dict[bytes, bytes]:
-        """Return those submission keys of a round that are there, with their digests, however many are wanted."""
+    def known_submission_keys(self, connection: sa.Connection, wanted: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Return those submission keys that are there, with their digests, however many are wanted.
+
+        Here as below, keys and digests are as `stored_keys` has them.
+        """
 
     @abstractmethod
-    def insert_submission_keys(
-        self, connection: sa.Connection, round: int, wanted: Mapping[bytes, bytes]
-    ) -> set[bytes]:
-        """Insert submission keys of a round, with their digests, unless they are there; return those inserted.
+    def insert_submission_keys(self, connection: sa.Connection, wanted: Mapping[bytes, bytes]) -> set[bytes]:
+        """Insert submission keys, with their digests, unless they are there; return those inserted.
 
         They are taken in the order given.
         """
@@ -96,6 +95,9 @@ class Database(ABC):
     @abstractmethod
     def next_segment(self, connection: sa.Connection) -> int:
         """Return an id for a segment that is later than all there are."""
+
+    def hold_back(self, connection: sa.Connection, round: int) -> None:  # noqa: B027  where all writes take turns anyway
+        """Wait for usual commits to a round that are under way; until this transaction ends none begins."""
 
     def take_turn(self, connection: sa.Connection) -> None:  # noqa: B027  where all writes take turns anyway
         """Wait for other processes that delete or mix in this very moment; they wait until this transaction ends.

@@ -15,11 +15,22 @@ import sqlalchemy as sa
 from ldprecover_server.errors import RoundNotFoundError
 from ldprecover_server.store.jobs import delete_jobs
 from ldprecover_server.store.room import Room
-from ldprecover_server.store.rounds import StoredRound, find
+from ldprecover_server.store.rounds import StoredRound, end_round, find
 from ldprecover_server.store.schema import jobs, metadata, quarantine, rounds, segments, submission_keys
 from ldprecover_server.store.segments import leading, list_segments
+from ldprecover_server.store.stored_keys import of_round
 
-__all__ = ["COUNTED_AT_MOST", "Deletion", "GoOn", "Piece", "Progress", "count_at_most", "for_seconds", "in_pieces"]
+__all__ = [
+    "COUNTED_AT_MOST",
+    "Deletion",
+    "GoOn",
+    "Piece",
+    "Progress",
+    "count_at_most",
+    "for_seconds",
+    "in_pieces",
+    "rows_left",
+]
 
 COUNTED_AT_MOST = 1_000_000
 
@@ -31,8 +42,7 @@ _FIRST, _MOST = 256, 1 << 16  # rows of one transaction
 _OTHERS = [
     table
     for table in metadata.sorted_tables
-    if table not in (segments, quarantine, submission_keys)
-    and any(key.column is rounds.c.seq for key in table.foreign_keys)
+    if table not in (segments, quarantine) and any(key.column is rounds.c.seq for key in table.foreign_keys)
 ]
 """Every other table of a round's rows: so few of them that they go in one transaction."""
 
@@ -91,9 +101,7 @@ class Deletion(Room):
             found = find(connection, identifier)
             mark = f"!{found.seq}"  # no round can be called so
             gone = {"state": "gone", "id": mark, "name": mark, "items": b"[]", "series": None}
-            there = sa.and_(rounds.c.seq == found.seq, rounds.c.state != "gone")
-            # It waits for the commits that add to the round, and the next ones find it gone.
-            if not connection.execute(sa.update(rounds).where(there).values(gone)).rowcount:
+            if not end_round(self.database, connection, found.seq, rounds.c.state != "gone", gone):
                 raise RoundNotFoundError("the round was deleted")
             # They would go with the round's own row, and their processes would work on until then.
             delete_jobs(connection, jobs.c.round == found.seq)
@@ -127,11 +135,7 @@ class Deletion(Room):
         Of either in a round 1,000,000 stands for as many or more: to count all would take long.
         """
         with self.database.read() as connection:
-            return sum(
-                count_at_most(connection, table, table.c.round == seq)
-                for seq in self._gone()
-                for table in (segments, quarantine, submission_keys)
-            )
+            return sum(rows_left(connection, seq) for seq in self._gone())
 
     def purge(self, go_on: GoOn = lambda: True) -> Progress:
         """Delete the segments that their round's retention has let go, while there is time. Raises ServiceError."""
@@ -176,18 +180,17 @@ class Deletion(Room):
     def _delete_keys(self, seq: int) -> Piece:
         # In order, and not from the first one each time: what is deleted stays in Postgres' index
         # for a while.
-        after = b""
+        left = of_round(submission_keys.c.key, seq)
 
         def piece(limit: int) -> int:
-            nonlocal after
+            nonlocal left
             with self.database.write() as connection:
                 self.database.take_turn(connection)
                 key = submission_keys.c.key
-                left = sa.and_(submission_keys.c.round == seq, key > after)
                 found = connection.scalars(sa.select(key).where(left).order_by(key).limit(limit)).all()
                 if found:
                     connection.execute(sa.delete(submission_keys).where(left, key <= found[-1]))
-                    after = found[-1]
+                    left = sa.and_(of_round(key, seq), key > found[-1])
                 return len(found)
 
         return piece
@@ -210,6 +213,12 @@ class Deletion(Room):
                 return len(purged)
 
         return piece
+
+
+def rows_left(connection: sa.Connection, seq: int) -> int:
+    """Return how many keys and segments a round has, of either COUNTED_AT_MOST for as many or more."""
+    keys = count_at_most(connection, submission_keys, of_round(submission_keys.c.key, seq))
+    return keys + sum(count_at_most(connection, table, table.c.round == seq) for table in (segments, quarantine))
 
 
 def count_at_most(connection: sa.Connection, table: sa.Table, which: sa.ColumnElement[bool]) -> int:

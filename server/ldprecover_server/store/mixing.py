@@ -21,6 +21,7 @@ from ldprecover_server.shuffle import shuffled
 from ldprecover_server.store.deletion import Deletion, GoOn, Piece, Progress, count_at_most, in_pieces
 from ldprecover_server.store.rounds import Rounds
 from ldprecover_server.store.schema import rounds, segments, submission_keys
+from ldprecover_server.store.stored_keys import of_round
 
 __all__ = ["Mixing"]
 
@@ -69,9 +70,7 @@ class Mixing(Rounds, Deletion):
                     mine = sa.and_(mine, segments.c.id <= round.mixed_segment)
                 left += count_at_most(connection, segments, mine)
                 if self.database.rows_tell_order:
-                    of_round = submission_keys.c.round == round.seq
-                    after = sa.and_(of_round, submission_keys.c.key > (round.mixed_key or b""))
-                    left += count_at_most(connection, submission_keys, after)
+                    left += count_at_most(connection, submission_keys, _after(round.seq, round.mixed_key))
         return left
 
     def _mix_segments(self, seq: int) -> Piece:
@@ -142,18 +141,23 @@ class Mixing(Rounds, Deletion):
                 return 0
             with self.database.write() as connection:
                 self.database.take_turn(connection)
-                after = connection.scalar(sa.select(rounds.c.mixed_key).where(rounds.c.seq == seq)) or b""
+                left = _after(seq, connection.scalar(sa.select(rounds.c.mixed_key).where(rounds.c.seq == seq)))
                 key = submission_keys.c.key
-                left = sa.and_(submission_keys.c.round == seq, key > after)
                 found = connection.scalars(sa.select(key).where(left).order_by(key).limit(limit)).all()
                 if found:
                     these = sa.delete(submission_keys).where(left, key <= found[-1])
                     old = connection.execute(these.returning(key, submission_keys.c.digest)).all()
-                    self.database.insert_submission_keys(connection, seq, {row.key: row.digest for row in sorted(old)})
+                    self.database.insert_submission_keys(connection, {row.key: row.digest for row in sorted(old)})
                     connection.execute(sa.update(rounds).where(rounds.c.seq == seq).values(mixed_key=found[-1]))
                 return len(found)
 
         return piece
+
+
+def _after(seq: int, key: bytes | None) -> sa.ColumnElement[bool]:
+    """Return which keys of a round come after this one."""
+    mine = of_round(submission_keys.c.key, seq)
+    return mine if key is None else sa.and_(mine, submission_keys.c.key > key)
 
 
 def _divided(found: list[Any]) -> list[list[Any]]:

@@ -12,8 +12,9 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from ldprecover_server.errors import ConfigurationError, StoreUnavailableError
-from ldprecover_server.store.at_once import AtOnce
+from ldprecover_server.store.at_once import ROUND_LOCK, AtOnce
 from ldprecover_server.store.database import Database
+from ldprecover_server.store.stored_keys import DIGEST_BYTES
 
 if TYPE_CHECKING:
     from ldprecover_server.store.sessions import Session
@@ -27,7 +28,10 @@ _MAX_PROCESSES = 1024
 _TURN = -1  # among our locks, where the others are numbers of processes
 _IDLE_SECONDS = 1.0  # a round trip on every use would be a sixth of a commit
 _USED = "ldprecover_used"
-_OPTIONS = "-c synchronous_commit=on -c statement_timeout=60s -c lock_timeout=30s -c timezone=UTC"
+_OPTIONS = (
+    "-c synchronous_commit=on -c default_transaction_isolation=read\\ committed "
+    "-c statement_timeout=60s -c lock_timeout=30s -c timezone=UTC"
+)
 
 # The session is of no more use: it ends, or its server takes no writes, as after a switchover
 # (25006, and 0A000 for a transaction that asks for writing on a standby).
@@ -35,12 +39,12 @@ _LOST = frozenset({"25006", "0A000", "57P01", "57P02", "57P03"})
 
 _SLICE = "SELECT substr(data, %(start)s, %(step)s) FROM segments WHERE id = %(id)s"
 
-_KNOWN_KEYS = "SELECT key, digest FROM keys WHERE round = %(round)s AND key = ANY(%(keys)b::bytea[])"
+_KNOWN_KEYS = "SELECT key, digest FROM keys WHERE key = ANY(%(keys)b::uuid[])"
 
-# Two binary arrays, not three parameters a key: for 40 keys 0.24 ms, against 0.57 by VALUES and
+# Two binary arrays, not two parameters a key: for 40 keys 0.24 ms, against 0.57 by VALUES and
 # 0.94 by COPY.
 _INSERT_KEYS = (
-    "INSERT INTO keys (round, key, digest) SELECT %(round)s, k, d FROM unnest(%(keys)b::bytea[], %(digests)b::bytea[]) "
+    "INSERT INTO keys (key, digest) SELECT k, d FROM unnest(%(keys)b::uuid[], %(digests)b::bigint[]) "
     "AS wanted (k, d) ON CONFLICT DO NOTHING RETURNING key"
 )
 
@@ -59,9 +63,10 @@ class Postgres(Database):
     _read_options: ClassVar[Mapping[str, Any]] = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
 
     def __init__(self, url: sa.URL, pool_size: int, answer_seconds: float | None = None) -> None:
-        from ldprecover_server.store import sessions, usual  # psycopg is an extra
+        from ldprecover_server.store import arrays, sessions, usual  # psycopg is an extra
 
         super().__init__()
+        self._arrays = arrays
         self.engine = sa.create_engine(
             url,
             pool_size=pool_size,
@@ -122,17 +127,16 @@ class Postgres(Database):
     def is_full(self, error: sa.exc.DBAPIError) -> bool:
         return getattr(error.orig, "sqlstate", None) == "53100"
 
-    def known_submission_keys(
-        self, connection: sa.Connection, round: int, wanted: Sequence[bytes]
-    ) -> dict[bytes, bytes]:
-        rows = connection.exec_driver_sql(_KNOWN_KEYS, {"round": round, "keys": list(wanted)})
-        return {row.key: row.digest for row in rows}
+    def known_submission_keys(self, connection: sa.Connection, wanted: Sequence[bytes]) -> dict[bytes, bytes]:
+        rows = connection.exec_driver_sql(_KNOWN_KEYS, {"keys": self._arrays.Uuids(wanted)})
+        return {row.key.bytes: row.digest.to_bytes(DIGEST_BYTES, "big", signed=True) for row in rows}
 
-    def insert_submission_keys(
-        self, connection: sa.Connection, round: int, wanted: Mapping[bytes, bytes]
-    ) -> set[bytes]:
-        arrays = {"round": round, "keys": list(wanted), "digests": list(wanted.values())}
-        return set(connection.exec_driver_sql(_INSERT_KEYS, arrays).scalars())
+    def insert_submission_keys(self, connection: sa.Connection, wanted: Mapping[bytes, bytes]) -> set[bytes]:
+        inserted = connection.exec_driver_sql(_INSERT_KEYS, self._columns(wanted)).scalars()
+        return {key.bytes for key in inserted}
+
+    def _columns(self, keys: Mapping[bytes, bytes]) -> dict[str, object]:
+        return {"keys": self._arrays.Uuids(keys), "digests": self._arrays.Bigints(keys.values())}
 
     def next_segment(self, connection: sa.Connection) -> int:
         return int(connection.exec_driver_sql("SELECT nextval('segments_id_seq')").scalar_one())
@@ -140,6 +144,9 @@ class Postgres(Database):
     def slices(self, connection: sa.Connection, id: int, size: int, step: int) -> Iterator[bytes]:
         for start in range(0, size, step):
             yield connection.exec_driver_sql(_SLICE, {"id": id, "start": start + 1, "step": step}).scalar_one()
+
+    def hold_back(self, connection: sa.Connection, round: int) -> None:
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(ROUND_LOCK, round & 0x7FFFFFFF)))
 
     def take_turn(self, connection: sa.Connection) -> None:
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CLASS, _TURN)))

@@ -8,8 +8,11 @@ and mixed: see `mixing`.
 
 import sqlalchemy as sa
 
+from ldprecover_server.store.stored_keys import Digest, Key
+
 __all__ = [
     "access_keys",
+    "datasets",
     "jobs",
     "metadata",
     "quarantine",
@@ -68,12 +71,12 @@ rounds = sa.Table(
     sqlite_autoincrement=True,  # the current round is the one opened last: seq is never given twice
 )
 
+# Begins with its round, which has no column: see `stored_keys`.
 submission_keys = sa.Table(
     "keys",
     metadata,
-    _round_column(primary_key=True),
-    sa.Column("key", sa.LargeBinary(16), primary_key=True),  # 16 bytes of SHA-256 of the submission key
-    sa.Column("digest", sa.LargeBinary(16), nullable=False),  # of the packed reports, salted with the key itself
+    sa.Column("key", Key, primary_key=True),
+    sa.Column("digest", Digest, nullable=False),
     sqlite_with_rowid=False,  # no hidden row number that tells the order of arrival
 )
 
@@ -81,7 +84,8 @@ segments = sa.Table(
     "segments",
     metadata,
     sa.Column("id", _Id, primary_key=True, autoincrement=True),
-    _round_column(),
+    # No foreign key, which would lock the round: a round goes after its segments. (On SQLite there is one.)
+    sa.Column("round", _Id, nullable=False),
     sa.Column("hour", sa.Integer, nullable=False),  # hours since the epoch
     sa.Column("n", sa.Integer, nullable=False),
     sa.Column("data", sa.LargeBinary, nullable=False),  # packed reports
@@ -108,7 +112,7 @@ tallies = sa.Table(
     _round_column(primary_key=True),
     sa.Column("process", sa.Integer, primary_key=True),
     sa.Column("n", sa.BigInteger, nullable=False),
-    sa.Column("counts", sa.LargeBinary, nullable=False),  # <i8, the tally's summary
+    sa.Column("counts", sa.LargeBinary, nullable=False),  # the tally's summary: see `stored_tallies`
     sa.Column("token", sa.LargeBinary(16)),  # of the process that wrote it last; processes draw theirs at random
     sa.Column("quarantined", sa.BigInteger, nullable=False, server_default="0"),  # reports set aside by their size
 )
@@ -153,4 +157,18 @@ jobs = sa.Table(
     sa.Column("beat", sa.BigInteger, nullable=False),  # when its process last said that it works on it
     sa.Column("result", sa.LargeBinary),
     sa.Column("error", sa.Text),  # JSON: the refusal's class and its text
+)
+
+# Reports that were written as files, of rounds whose retention ends. The files outlive their round, and so does
+# the row.
+datasets = sa.Table(
+    "datasets",
+    metadata,
+    sa.Column("id", _Id, primary_key=True, autoincrement=True),
+    sa.Column("round", sa.String(32), nullable=False),  # its id
+    sa.Column("url", sa.Text, nullable=False),  # of the folder
+    sa.Column("work", sa.Text, nullable=False),  # the folder of what is on its way
+    sa.Column("retention", sa.Integer, nullable=False),  # hours that reports are kept
+    sa.Column("first", sa.Integer, nullable=False),  # the earliest hour that is left, since the epoch
+    sa.Column("last", sa.Integer, nullable=False),  # the latest hour
 )

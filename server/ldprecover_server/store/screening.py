@@ -23,6 +23,7 @@ from ldprecover_server.store.deletion import GoOn, Piece, Progress, in_pieces
 from ldprecover_server.store.rounds import Rounds
 from ldprecover_server.store.schema import quarantine, rounds, segments, tallies
 from ldprecover_server.store.segments import leading, list_segments
+from ldprecover_server.store.stored_tallies import read_tally, stored_counts
 
 __all__ = ["Screening", "SetAside"]
 
@@ -204,9 +205,9 @@ def _take_out(connection: sa.Connection, seq: int, removed: Tally) -> None:
     """Take reports out of a closed round's tally: its rows become one, for no single one need have them all."""
     mine = tallies.c.round == seq
     rows = connection.execute(sa.select(tallies).where(mine).order_by(tallies.c.process).with_for_update()).all()
-    left = sum((Tally.from_bytes(row.counts, row.n) for row in rows), Tally.empty(removed.summary.size)) - removed
+    left = sum((read_tally(row.counts, row.n) for row in rows), Tally.empty(removed.summary.size)) - removed
     first, *others = (row.process for row in rows)
     if others:
         connection.execute(sa.delete(tallies).where(mine, tallies.c.process.in_(others)))
-    values = {"n": left.n, "counts": left.to_bytes(), "quarantined": sum(row.quarantined for row in rows)}
+    values = {"n": left.n, "counts": stored_counts(left), "quarantined": sum(row.quarantined for row in rows)}
     connection.execute(sa.update(tallies).where(mine, tallies.c.process == first).values(token=None, **values))

@@ -132,12 +132,12 @@ def list_segments(
     *which: sa.ColumnElement[bool],
     table: sa.Table = segments,
 ) -> list[Any]:
-    """Return the next segments of a round after an id, without their reports: id, n and size in bytes.
+    """Return the next segments of a round after an id, without their reports: id, hour, n and size in bytes.
 
     Or those of another table of packed reports, the quarantine.
     """
     size = sa.func.length(table.c.data).label("size")
-    query = sa.select(table.c.id, table.c.n, size).where(table.c.round == seq, table.c.id > after, *which)
+    query = sa.select(table.c.id, table.c.hour, table.c.n, size).where(table.c.round == seq, table.c.id > after, *which)
     if upto is not None:
         query = query.where(table.c.id <= upto)
     return list(connection.execute(query.order_by(table.c.id).limit(_LISTED)).all())  # row by row takes twice as long

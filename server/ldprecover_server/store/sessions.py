@@ -11,6 +11,8 @@ from psycopg.generators import execute
 from psycopg.pq import ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGresult
 
+from ldprecover_server.store.arrays import register
+
 __all__ = ["PING_SECONDS", "Prepared", "Session", "bound"]
 
 PING_SECONDS = 5.0
@@ -83,6 +85,7 @@ def bound(engine: sa.Engine, seconds: float | None) -> None:
     def connect(dialect: Any, record: Any, positional: tuple[Any, ...], named: dict[str, Any]) -> Session:
         session = Session.connect(*positional, **named)
         session.seconds = seconds
+        register(session)
         return session
 
     sa.event.listen(engine, "do_connect", connect)

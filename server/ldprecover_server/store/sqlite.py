@@ -40,14 +40,14 @@ _MAGIC = b"SQLite format 3\0"
 # free, and after each the writer has to win it back from the event loop: with a step a key that was
 # most of a commit's time.
 _KNOWN = """
-WITH RECURSIVE each (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM each WHERE i + 1 < ?2)
-SELECT key, digest FROM each JOIN keys ON round = ?1 AND key = substr(?3, 16 * i + 1, 16)
+WITH RECURSIVE each (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM each WHERE i + 1 < ?1)
+SELECT key, digest FROM each JOIN keys ON key = substr(?2, 16 * i + 1, 16)
 """
 # OR IGNORE: a statement that may fail midway would first copy every page that it changes.
 _INSERT_KEYS = """
-WITH RECURSIVE each (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM each WHERE i + 1 < ?2)
-INSERT OR IGNORE INTO keys (round, key, digest)
-SELECT ?1, substr(?3, 16 * i + 1, 16), substr(?4, 16 * i + 1, 16) FROM each
+WITH RECURSIVE each (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM each WHERE i + 1 < ?1)
+INSERT OR IGNORE INTO keys (key, digest)
+SELECT substr(?2, 16 * i + 1, 16), substr(?3, 8 * i + 1, 8) FROM each
 """
 
 
@@ -169,20 +169,15 @@ class SQLite(Database):
         code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF  # above are SQLite's finer distinctions
         return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
-    def known_submission_keys(
-        self, connection: sa.Connection, round: int, wanted: Sequence[bytes]
-    ) -> dict[bytes, bytes]:
-        rows = connection.exec_driver_sql(_KNOWN, (round, len(wanted), b"".join(wanted)))
+    def known_submission_keys(self, connection: sa.Connection, wanted: Sequence[bytes]) -> dict[bytes, bytes]:
+        rows = connection.exec_driver_sql(_KNOWN, (len(wanted), b"".join(wanted)))
         return {row.key: row.digest for row in rows}
 
-    def insert_submission_keys(
-        self, connection: sa.Connection, round: int, wanted: Mapping[bytes, bytes]
-    ) -> set[bytes]:
-        there = self.known_submission_keys(connection, round, list(wanted))
+    def insert_submission_keys(self, connection: sa.Connection, wanted: Mapping[bytes, bytes]) -> set[bytes]:
+        there = self.known_submission_keys(connection, list(wanted))
         fresh = {key: digest for key, digest in wanted.items() if key not in there} if there else wanted
         if fresh:
-            columns = (b"".join(fresh), b"".join(fresh.values()))
-            connection.exec_driver_sql(_INSERT_KEYS, (round, len(fresh), *columns))
+            connection.exec_driver_sql(_INSERT_KEYS, (len(fresh), b"".join(fresh), b"".join(fresh.values())))
         return set(fresh)
 
     def store_at_once(self, wish: AtOnce) -> bool:

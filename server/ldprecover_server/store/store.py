@@ -10,6 +10,7 @@ from ldprecover_server.errors import ConfigurationError, ServiceError
 from ldprecover_server.store import migrations
 from ldprecover_server.store.checking import Checking
 from ldprecover_server.store.commit import Batch, Commit, Outcome
+from ldprecover_server.store.datasets import Datasets
 from ldprecover_server.store.jobs import StoredJobs
 from ldprecover_server.store.keys import Keys
 from ldprecover_server.store.mixing import Mixing
@@ -18,13 +19,14 @@ from ldprecover_server.store.room import Clock
 from ldprecover_server.store.schema import rounds, secrets
 from ldprecover_server.store.screening import Screening
 from ldprecover_server.store.segments import Segments
+from ldprecover_server.store.snapshots import Snapshots
 
 __all__ = ["Store"]
 
 _PROBE_BYTES = 1 << 18
 
 
-class Store(Screening, Mixing, Checking, Segments, Keys):
+class Store(Screening, Mixing, Checking, Segments, Snapshots, Datasets, Keys):
     """Everything the service keeps. Methods are safe to call from several threads."""
 
     def __init__(

@@ -9,6 +9,7 @@ from typing import Any, cast
 import psycopg
 import sqlalchemy as sa
 
+from ldprecover_server.store.arrays import Bigints, Uuids
 from ldprecover_server.store.at_once import DIVISION_BY_ZERO, POSTGRES, AtOnce
 from ldprecover_server.store.kept import Kept
 from ldprecover_server.store.sessions import Prepared, Session
@@ -84,13 +85,6 @@ class UsualCommit:
 
 
 def _values(wish: AtOnce) -> list[bytes]:
-    keys = {"keys": _array(wish.keys), "digests": _array(wish.keys.values()), "submissions": len(wish.keys)}
-    values: dict[str, Any] = {**vars(wish), **keys}
+    arrays = {"keys": Uuids(wish.keys).binary, "digests": Bigints(wish.keys.values()).binary}
+    values: dict[str, Any] = {**vars(wish), **arrays, "submissions": len(wish.keys)}
     return [value if isinstance(value := values[name], bytes) else _int8(value) for name in _NAMES]
-
-
-def _array(values: Collection[bytes]) -> bytes:
-    """Return an array of bytea of one length: of one dimension, without nulls, numbered from 1."""
-    head = struct.pack("!iiiii", 1, 0, _BYTEA, len(values), 1)
-    length = struct.pack("!i", len(next(iter(values))))
-    return head + length + length.join(values)

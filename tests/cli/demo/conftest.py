@@ -2,22 +2,25 @@
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.forked import Process, start_python
 
-StartDemo = Callable[..., subprocess.Popen[str]]
+StartDemo = Callable[..., Process]
 
 
 @pytest.fixture
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder in which temporary files are made, empty. Its name is in the environment of every process below."""
+def temporary(forking: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which temporary files are made, empty. Its name is in the environment of every process below.
+
+    They count with numpy, to the same bits, and need not import numba.
+    """
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setenv("LDPRECOVER_KERNELS", "numpy")
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     return folder
 
@@ -25,16 +28,11 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def start_demo(temporary: Path) -> Iterator[StartDemo]:
     """Start `ldprecover demo`; what is left of it is killed."""
-    started: list[subprocess.Popen[str]] = []
+    started: list[Process] = []
 
-    def start(*options: str, **environment: str) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "ldprecover_cli", "demo", *options],
-            env=os.environ | environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+    def start(*options: str, **environment: str) -> Process:
+        process = start_python(
+            *("-m", "ldprecover_cli", "demo", *options), folder=Path.cwd(), environment=os.environ | environment
         )
         started.append(process)
         return process
@@ -66,7 +64,7 @@ def assert_nothing_is_left(temporary: Path) -> None:
     assert processes_of(temporary) == []
 
 
-def wait_for_line(process: subprocess.Popen[str], start: str) -> str:
+def wait_for_line(process: Process, start: str) -> str:
     """Read standard error up to the line that begins so, and return it."""
     assert process.stderr is not None
     for line in process.stderr:

@@ -5,7 +5,6 @@ import os
 import re
 import select
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import httpx
 import pytest
 from tests.cli.demo.conftest import StartDemo, assert_nothing_is_left, processes_of, wait_for_line
 from tests.conftest import StartServer
+from tests.forked import Process
 
 from ldprecover.protocols import PROTOCOLS, frequency_oracle
 from ldprecover.recovery import METHODS
@@ -94,7 +94,7 @@ def test_a_protocol_may_be_chosen(run: Any, temporary: Path) -> None:
     assert f"{protocol}: one standard error is" in played.err
 
 
-def _wait_for_folder(process: subprocess.Popen[str], temporary: Path) -> None:
+def _wait_for_folder(process: Process, temporary: Path) -> None:
     """Wait until the server is being started: its folder is there."""
     while not any(temporary.iterdir()):
         assert process.poll() is None, process.communicate()

@@ -4,7 +4,6 @@ import os
 import re
 import select
 import signal
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,12 @@ import httpx
 import pytest
 from tests.cli.demo.conftest import StartDemo, assert_nothing_is_left, processes_of, wait_for_line
 from tests.conftest import ServerProcess
+from tests.forked import Process
 
 PAGE = ("--page", "--users", "1000", "--protocol", "grr", "--targets", "3")
 
 
-def _drill(process: subprocess.Popen[str]) -> httpx.Client:
+def _drill(process: Process) -> httpx.Client:
     """Wait until a drill has said its address, and return a caller that has its token."""
     line = wait_for_line(process, "Open http")
     found = re.fullmatch(r"Open (http://127\.0\.0\.1:\d+)/#/drill\?token=(\S+) in a browser; .* Ctrl-C\.\n", line)

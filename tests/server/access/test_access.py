@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import threading
 from contextlib import closing
 from typing import Any
 
@@ -12,7 +13,7 @@ from tests.conftest import ADMIN_KEY, PACKED
 from tests.server.conftest import InProcess, ProblemOf, StartInProcess
 
 from ldprecover_server.access.access import CACHE_SECONDS, Access
-from ldprecover_server.errors import ForbiddenError, KeyNotFoundError, UnauthorizedError
+from ldprecover_server.errors import ForbiddenError, KeyNotFoundError, StoreUnavailableError, UnauthorizedError
 from ldprecover_server.keys import SCOPES, AccessKey, hash_key, make_key
 from ldprecover_server.store import Store
 from ldprecover_server.store.schema import access_keys
@@ -212,6 +213,34 @@ def test_the_keys_are_read_once_for_all_submissions_of_a_second(
     clock.now = 1.5
     app.run(crowd())
     assert reads == [0.0, 1.5]
+
+
+def test_while_the_database_hangs_all_who_wait_for_the_keys_are_refused_after_one_try(
+    start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One try after the other, the last of many would wait for minutes."""
+    app = start_in_process()
+    access = Access(app.store, ADMIN_KEY)
+    header, all_wait = f"Bearer {ADMIN_KEY}", threading.Event()
+    live_keys, tries = app.store.live_keys, 0
+
+    def hung() -> Any:
+        nonlocal tries
+        tries += 1
+        all_wait.wait()
+        raise StoreUnavailableError("the database does not answer")
+
+    async def crowd() -> list[Any]:
+        waiting = [asyncio.ensure_future(access.require_sender("R1", "open", header)) for _ in range(50)]
+        asyncio.get_running_loop().call_soon(all_wait.set)
+        return await asyncio.gather(*waiting, return_exceptions=True)
+
+    monkeypatch.setattr(app.store, "live_keys", hung)
+    refused = app.run(crowd())
+    assert {type(each) for each in refused} == {StoreUnavailableError}
+    assert tries == 1
+    monkeypatch.setattr(app.store, "live_keys", live_keys)
+    assert [sender.key.scope for sender in app.run(crowd())] == 50 * ["admin"]
 
 
 def test_keys_are_kept_as_hashes_and_listed_without_them(start_in_process: StartInProcess) -> None:

@@ -7,6 +7,7 @@ import resource
 import signal
 import struct
 from collections.abc import Iterator
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 
@@ -31,7 +32,9 @@ from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import ReportSource
 from ldprecover_server.analysis import child, frames
 from ldprecover_server.analysis.child import FETCHED
-from ldprecover_server.analysis.questions import AlarmsQuestion, unpack_alarms, unpack_recovery
+from ldprecover_server.analysis.children import Children
+from ldprecover_server.analysis.process import environment
+from ldprecover_server.analysis.questions import AlarmsQuestion, Question, unpack_alarms, unpack_recovery
 from ldprecover_server.errors import (
     AnalysesBusyError,
     AnalysisFailedError,
@@ -39,6 +42,31 @@ from ldprecover_server.errors import (
     AnalysisTooLargeError,
     ReportsGoneError,
 )
+
+KERNELS = "LDPRECOVER_KERNELS"
+
+
+def with_pieces(question: Question, piece: bytes) -> tuple[Question, list[bytes]]:
+    return question, [piece]
+
+
+async def only_child(children: Children) -> int:
+    """Ask the one child there may be, which starts it, and return its process number."""
+    await children.run(alarms(), keyed=True)
+    (pid,) = children.pids
+    return pid
+
+
+def test_a_child_is_started_when_it_is_asked_and_stays() -> None:
+    async def test() -> None:
+        async with running_children(count=2) as children:
+            assert children.pids == set()
+            await children.run(alarms())
+            assert len(first := children.pids) == 1
+            await children.run(alarms())
+            assert children.pids == first
+
+    in_loop(test)
 
 
 def test_a_child_gives_what_the_mathematics_gives() -> None:
@@ -58,6 +86,33 @@ def test_a_child_gives_what_the_mathematics_gives() -> None:
             assert getattr(recovered.recovery, name).tolist() == getattr(expected, name).tolist(), name
 
     in_loop(test)
+
+
+def test_a_child_has_numba_once_it_is_asked_of_many_reports_and_beside_the_memory_of_an_analysis() -> None:
+    """Loading it takes three times the memory that these analyses may."""
+    oracle = frequency_oracle("olh", 1.0, 64)
+    reports = oracle.perturb(np.random.default_rng(1).integers(64, size=3_000), np.random.default_rng(2))
+    few = Tally.of(oracle, reports)
+    many = Tally(few.summary * 6_000, few.n * 6_000)  # 2^30 hashes; what is sent of them makes no difference
+
+    async def test() -> None:
+        async with running_children(count=1, memory_bytes=1 << 25) as children:
+            answers, loaded = [], []
+            for tally in (few, many, few):
+                question = recovery("detection-any", oracle=oracle, tally=tally, targets=(3,))
+                answers.append(await children.run(partial(with_pieces, question, reports.tobytes())))
+                loaded.append("llvmlite" in Path(f"/proc/{min(children.pids)}/maps").read_text())
+        assert loaded == [False, True, True]
+        assert len({unpack_recovery(answer).recovery.recovered.tobytes() for answer in answers}) == 1
+
+    in_loop(test)
+
+
+@pytest.mark.parametrize(
+    ("of_the_server", "of_a_child"), [({}, "late"), ({KERNELS: "numba"}, "late"), ({KERNELS: "numpy"}, "numpy")]
+)
+def test_a_server_that_does_without_numba_has_children_without(of_the_server: dict[str, str], of_a_child: str) -> None:
+    assert environment(of_the_server)[KERNELS] == of_a_child
 
 
 def test_progress_moves_with_the_steps_also_where_they_read_no_reports_again() -> None:
@@ -92,7 +147,7 @@ def test_what_does_not_fit_is_refused_before_a_report_is_read() -> None:
 
     async def test() -> None:
         async with running_children(count=1) as children:
-            (pid,) = children.pids
+            pid = await only_child(children)
             with pytest.raises(ParameterError, match="has no option"):
                 await children.run(lambda: (recovery("diffstats", options={"nothing": 1}), pieces()))
             assert children.pids == {pid}
@@ -104,7 +159,7 @@ def test_what_does_not_fit_is_refused_before_a_report_is_read() -> None:
 def test_a_child_that_is_killed_fails_its_analysis_alone(begun: Begun) -> None:
     async def test() -> None:
         async with running_children(count=1) as children:
-            (pid,) = children.pids
+            pid = await only_child(children)
             analysis = asyncio.create_task(children.run(endless(), on_progress=begun))
             await begun.event.wait()
             os.kill(pid, signal.SIGKILL)
@@ -120,7 +175,7 @@ def test_a_child_that_is_killed_fails_its_analysis_alone(begun: Begun) -> None:
 def test_a_child_that_died_in_its_sleep_is_replaced_before_it_is_asked() -> None:
     async def test() -> None:
         async with running_children(count=1) as children:
-            (pid,) = children.pids
+            pid = await only_child(children)
             os.kill(pid, signal.SIGKILL)
             psutil.Process(pid).wait()
             await children.run(alarms())
@@ -131,7 +186,7 @@ def test_a_child_that_died_in_its_sleep_is_replaced_before_it_is_asked() -> None
 def test_an_analysis_past_its_deadline_is_given_up_and_its_process_is_gone() -> None:
     async def test() -> None:
         async with running_children(count=1, seconds=1) as children:
-            (pid,) = children.pids
+            pid = await only_child(children)
             with pytest.raises(AnalysisTimeoutError, match="after 1 seconds"):
                 await children.run(endless())
             await children.run(alarms(), keyed=True)
@@ -143,7 +198,7 @@ def test_an_analysis_past_its_deadline_is_given_up_and_its_process_is_gone() -> 
 def test_a_caller_who_goes_takes_the_process_along(begun: Begun) -> None:
     async def test() -> None:
         async with running_children(count=1) as children:
-            (pid,) = children.pids
+            pid = await only_child(children)
             analysis = asyncio.create_task(children.run(endless(), on_progress=begun))
             await begun.event.wait()
             analysis.cancel()
@@ -271,8 +326,7 @@ def test_a_child_knows_no_secret_of_the_server(monkeypatch: pytest.MonkeyPatch) 
 def test_a_child_gives_way_and_imports_neither_web_framework_nor_database() -> None:
     async def test() -> None:
         async with running_children(count=1) as children:
-            await children.run(alarms())
-            (pid,) = children.pids
+            pid = await only_child(children)
             assert psutil.Process(pid).nice() >= 10
             mapped = Path(f"/proc/{pid}/maps").read_text()
             for module in ("pydantic_core", "sqlalchemy", "_sqlite3", "_ssl", "llvmlite"):

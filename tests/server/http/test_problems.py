@@ -128,7 +128,7 @@ def test_every_error_a_caller_can_make_is_a_problem_with_its_own_type(
     trouble = {"forbidden", "invalid-ticket", "queue-full", "store-unavailable", "storage-full", "internal-error"}
     trouble |= {"database-gone", "busy", "analyses-busy", "analysis-timeout", "analysis-too-large", "analysis-failed"}
     elsewhere = {"job-not-found", "no-current-round", "invalid-http", "head-too-large", "body-timeout"}
-    elsewhere |= {"unsupported-transfer-encoding"}
+    elsewhere |= {"unsupported-transfer-encoding", "round-replaced"}
     settings = {"plugin-not-loaded", "cross-origin-refused", "rate-limited", "too-many-reports", "too-many-wrong-tries"}
     assert healthy == trouble | elsewhere | settings
 
@@ -276,7 +276,7 @@ def test_a_damaged_database_is_the_servers_fault_and_the_server_goes_on(
             return bytes(old)
 
     whole = swap_counts(bytes(3))
-    for damaged in (bytes(3), bytes(8), 4 * b"\xff" + bytes(28)):
+    for damaged in (bytes(3), bytes(8), 4 * b"\xff" + bytes(12)):
         swap_counts(damaged)
         for answer in (server.http.get("/frequencies"), server.http.post("/recover")):
             assert (answer.status_code, problem_of(answer)) == (500, "internal-error")

@@ -14,6 +14,7 @@ from tests.conftest import NewDatabase
 
 from ldprecover import RoundParameters, Tally
 from ldprecover_server.store import Sealed, Store
+from ldprecover_server.store.stored_keys import stored_digest, stored_key
 
 PARAMETERS = RoundParameters("grr", 1.0, tuple(map(str, range(6))))
 
@@ -62,6 +63,10 @@ class Submitted:
     def __post_init__(self) -> None:
         self.key = self.name.ljust(16, b".")
         self.digest = hashlib.sha256(repr(self.items).encode()).digest()[:16]
+
+    def row(self, seq: int) -> dict[str, bytes]:
+        """Return what is stored of it in a round."""
+        return {"key": stored_key(seq, self.key), "digest": stored_digest(self.digest)}
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from tests.server.store.conftest import PARAMETERS, Group, Submitted
 
 from ldprecover_server.store import Store
 from ldprecover_server.store.schema import rounds, segments, submission_keys, tallies
+from ldprecover_server.store.stored_keys import of_round
 
 RETENTIONS = (None, 0, 24)
 
@@ -86,9 +87,8 @@ class Pair:
             for seq in seqs:
                 for table, columns in told:
                     order = segments.c.id if table is segments else columns[0]
-                    found.append(
-                        connection.execute(sa.select(*columns).where(table.c.round == seq).order_by(order)).all()
-                    )
+                    of = of_round(order, seq) if table is submission_keys else table.c.round == seq
+                    found.append(connection.execute(sa.select(*columns).where(of).order_by(order)).all())
         return found
 
 

@@ -12,6 +12,7 @@ from ldprecover import RoundParameters, Tally
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_server.store import Finding, Sealed, Store
 from ldprecover_server.store.schema import rounds, segments, submission_keys, tallies
+from ldprecover_server.store.stored_keys import of_round, stored_key
 
 Damage = Callable[[sa.Connection], object]
 
@@ -70,7 +71,7 @@ def one_segment(name: str) -> sa.ColumnElement[bool]:
 
 
 def counts(*values: int) -> bytes:
-    return np.array(values, dtype="<i8").tobytes()
+    return np.array(values, dtype="<u4").tobytes()
 
 
 DAMAGES: dict[str, tuple[Damage, list[Finding]]] = {
@@ -140,13 +141,15 @@ DAMAGES: dict[str, tuple[Damage, list[Finding]]] = {
         [Finding("purged", "reports in segments, 23 being purged", 1, 0)],
     ),
     "keys are lost": (
-        lambda c: c.execute(sa.delete(submission_keys).where(submission_keys.c.round == of("olh"))),
+        lambda c: c.execute(
+            sa.delete(submission_keys).where(of_round(submission_keys.c.key, c.scalars(sa.select(of("olh"))).one()))
+        ),
         [Finding("olh", "submission keys, at least one for any reports", 1, 0)],
     ),
     "keys are too many": (
         lambda c: c.execute(
             sa.insert(submission_keys),
-            [{"round": 5, "key": hashlib.sha256(b"%d" % i).digest()[:16], "digest": bytes(16)} for i in range(3)],
+            [{"key": stored_key(5, hashlib.sha256(b"%d" % i).digest()), "digest": bytes(8)} for i in range(3)],
         ),
         [Finding("empty", "submission keys, at most one for each report", 0, 3)],
     ),

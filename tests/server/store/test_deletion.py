@@ -15,6 +15,7 @@ from ldprecover_server.refusals import Refusals
 from ldprecover_server.store import Outcome, Store
 from ldprecover_server.store.schema import refusals, rounds, segments, submission_keys, tallies
 from ldprecover_server.store.sqlite import SQLite
+from ldprecover_server.store.stored_keys import of_round
 
 TABLES = (submission_keys, segments, tallies, refusals, rounds)
 
@@ -32,10 +33,11 @@ def fill(store: Store, seq: int, commits: int, each: int = 1) -> None:
 
 def rows_of(store: Store, seq: int) -> list[int]:
     with store.database.read() as connection:
-        columns = [table.c.seq if table is rounds else table.c.round for table in TABLES]
+        mine = {table: table.c.round == seq for table in TABLES[1:-1]}
+        mine |= {submission_keys: of_round(submission_keys.c.key, seq), rounds: rounds.c.seq == seq}
         return [
-            connection.scalars(sa.select(sa.func.count()).select_from(table).where(column == seq)).one()
-            for table, column in zip(TABLES, columns, strict=True)
+            connection.scalars(sa.select(sa.func.count()).select_from(table).where(mine[table])).one()
+            for table in TABLES
         ]
 
 

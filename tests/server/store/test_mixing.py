@@ -15,7 +15,7 @@ from ldprecover_server.errors import ReportsGoneError
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.refusals import Refusals
 from ldprecover_server.store import Outcome, Store
-from ldprecover_server.store.schema import rounds, segments
+from ldprecover_server.store.schema import rounds, segments, submission_keys
 
 NAMES = [b"%d" % i for i in range(60)]
 
@@ -126,15 +126,15 @@ def test_neither_transactions_nor_places_tell_which_key_came_with_which_report(
     seq = open_round(store)
     fill(store, seq)
     linked = sa.text("SELECT count(*) FROM keys JOIN segments ON keys.xmin = segments.xmin")
-    placed = sa.text("SELECT key FROM keys ORDER BY ctid")
+    placed = sa.select(submission_keys.c.key).order_by(sa.literal_column("ctid"))
     with store.database.read() as connection:
         assert connection.scalar(linked) == 60
-        assert connection.scalars(placed).all() == [submitted(i).key for i in range(60)]
+        assert connection.scalars(placed).all() == [submitted(i).row(seq)["key"] for i in range(60)]
     close(store, seq)
     store.mix()
     with store.database.read() as connection:
         assert connection.scalar(linked) == 0
-        assert connection.scalars(placed).all() == sorted(submitted(i).key for i in range(60))
+        assert connection.scalars(placed).all() == sorted(submitted(i).row(seq)["key"] for i in range(60))
 
 
 @pytest.mark.usefixtures("small_pieces")

@@ -12,6 +12,7 @@ from ldprecover_server.errors import ReportsGoneError
 from ldprecover_server.store import Store
 from ldprecover_server.store.schema import rounds, segments
 from ldprecover_server.store.segments import PIECE_BYTES
+from ldprecover_server.store.stored_tallies import stored_counts
 
 
 def commit(store: Store, seq: int, name: int, items: tuple[int, ...]) -> None:
@@ -49,7 +50,7 @@ def test_pieces_hold_whole_reports_and_no_more_than_they_may(store: Store) -> No
             insert_segment(connection, other, np.array([0]))
     with store.database.write() as connection:
         counted = Tally.of(PARAMETERS.oracle, np.concatenate(expected).astype("<u4"))
-        row = {"seq": seq, "n": counted.n, "counts": counted.to_bytes()}
+        row = {"seq": seq, "n": counted.n, "counts": stored_counts(counted)}
         connection.execute(
             sa.text("INSERT INTO tallies (round, process, n, counts) VALUES (:seq, 0, :n, :counts)"), row
         )

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -27,6 +28,8 @@ from ldprecover_server.errors import (
 from ldprecover_server.store import Outcome, Sealed, Store
 from ldprecover_server.store.schema import submission_keys, tallies
 from ldprecover_server.store.sqlite import SQLite
+from ldprecover_server.store.stored_keys import of_round
+from ldprecover_server.store.stored_tallies import stored_counts
 
 IMPATIENT = {"sqlite": "PRAGMA busy_timeout=1", "postgresql": "SET SESSION lock_timeout = 1"}
 HOLD = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT FROM rounds FOR UPDATE"}
@@ -71,13 +74,14 @@ def test_a_write_holds_the_lock_from_its_beginning(store: Store) -> None:
 
 def test_a_read_sees_one_moment(store: Store) -> None:
     seq = open_round(store)
-    count = sa.text("SELECT count(*) FROM keys WHERE round = :seq")
+    mine = of_round(submission_keys.c.key, seq)
+    count = sa.select(sa.func.count()).select_from(submission_keys).where(mine)
     with store.database.read() as connection:
-        assert connection.scalar(count, {"seq": seq}) == 0
+        assert connection.scalar(count) == 0
         store.commit([Group(seq, [Submitted(b"k", (1,))])])
-        assert connection.scalar(count, {"seq": seq}) == 0
+        assert connection.scalar(count) == 0
     with store.database.read() as connection:
-        assert connection.scalar(count, {"seq": seq}) == 1
+        assert connection.scalar(count) == 1
 
 
 def test_a_write_that_fails_leaves_nothing(store: Store) -> None:
@@ -133,7 +137,7 @@ def test_a_group_of_all_that_may_wait_is_stored_and_found_again(open_store: Open
         event.listen(store.database.engine, "connect", lambda connection, record: connection.setlimit(limit, 32_766))
         store.database.engine.dispose()
     seq = open_round(store)
-    group = Group(seq, [Submitted(i.to_bytes(16, "big"), (i % 6,)) for i in range(66_000)])
+    group = Group(seq, [Submitted(i.to_bytes(16, "little"), (i % 6,)) for i in range(66_000)])
     assert set(store.commit([group])[0]) == {Outcome.STORED}
     assert set(store.commit([group])[0]) == {Outcome.DUPLICATE}
     assert store.tally(seq, 6).n == 66_000
@@ -270,8 +274,8 @@ def test_what_another_process_takes_while_a_commit_runs_undoes_it(
     here.commit([Group(seq, [Submitted(b"a", (0,))])])
     theirs = Submitted(b"b", (1,))
     steps = {
-        "key": sa.insert(submission_keys).values(round=seq, key=theirs.key, digest=theirs.digest),
-        "tally": sa.update(tallies).values(n=2, counts=Tally(np.array([2, 0, 0, 0, 0, 0]), 2).to_bytes()),
+        "key": sa.insert(submission_keys).values(theirs.row(seq)),
+        "tally": sa.update(tallies).values(n=2, counts=stored_counts(Tally(np.array([2, 0, 0, 0, 0, 0]), 2))),
     }
     with ThreadPoolExecutor(1) as pool:
         with there.database.write() as connection:
@@ -288,12 +292,30 @@ def test_what_another_process_takes_while_a_commit_runs_undoes_it(
     assert here.tally(seq, 6).summary.tolist() == {"key": [1, 0, 1, 0, 0, 0], "tally": [2, 1, 1, 0, 0, 0]}[taken]
 
 
-def test_counts_are_stored_as_little_endian_64_bit_integers(store: Store) -> None:
-    seq = open_round(store)
-    store.commit([Group(seq, [Submitted(b"a", 300 * (5,))])])
-    with store.database.read() as connection:
-        counts = connection.scalar(sa.text("SELECT counts FROM tallies WHERE round = :seq"), {"seq": seq})
-    assert counts == bytes(40) + bytes([44, 1, 0, 0, 0, 0, 0, 0])
+def test_counts_are_stored_in_four_bytes_each_and_in_eight_once_four_may_not_hold_them(store: Store) -> None:
+    """The row is written first, then added to in the longer way and at once, on either side of 2³² reports."""
+
+    @dataclass(frozen=True)
+    class Counted(Group):
+        tally: Tally
+
+        def seal(self, fresh: Sequence[int]) -> Sealed:
+            return Sealed(b"", self.tally)
+
+    seq = store.open_round("R4", "four", PARAMETERS, retention=0).seq
+    query = sa.select(tallies.c.counts).where(tallies.c.round == seq)
+    other = Group(open_round(store), [Submitted(b"other", (0,))])
+    found = []
+    for i, n in enumerate((300, 2**31 - 1, 2**31 - 300, 1)):
+        tally = Tally(np.array([0, 0, 0, 0, n // 2, n]), n)
+        group = Counted(seq, [Submitted(b"%d" % i, (0,))], tally)
+        assert store.commit([group, other] if i == 1 else [group])[0] == [Outcome.STORED]
+        with store.database.read() as connection:
+            found.append(connection.scalars(query).one())
+    assert found[0] == bytes(16) + bytes([150, 0, 0, 0, 44, 1, 0, 0])
+    assert [len(counts) for counts in found] == [24, 24, 24, 48]
+    assert found[3][-8:] == (2**32).to_bytes(8, "little")
+    assert store.tally(seq, 6) == Tally(np.array([0, 0, 0, 0, 2**31 - 1, 2**32]), 2**32)
 
 
 def test_nothing_stored_tells_who_reported_what_or_when(open_store: OpenStore, fresh: str) -> None:
@@ -305,7 +327,7 @@ def test_nothing_stored_tells_who_reported_what_or_when(open_store: OpenStore, f
         hours = connection.exec_driver_sql("SELECT hour FROM segments").scalars().all()
         assert hours == [datetime(2024, 5, 13, 10, tzinfo=UTC).timestamp() // 3600]
         columns = {table: sa.inspect(connection).get_columns(table) for table in ("keys", "segments")}
-        assert [column["name"] for column in columns["keys"]] == ["round", "key", "digest"]
+        assert [column["name"] for column in columns["keys"]] == ["key", "digest"]
         assert [column["name"] for column in columns["segments"]] == ["id", "round", "hour", "n", "data"]
 
 

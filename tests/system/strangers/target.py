@@ -22,7 +22,7 @@ class Target:
 
     def __init__(self, server: ServerProcess) -> None:
         self.server = server
-        self.memory_at_start = _settled_memory_of(server.pid)
+        self.memory_at_start = memory_of(server.pid)
         self._rng = np.random.default_rng(1)
 
     def open_round(self, protocol: str, domain_size: int, **fields: Any) -> str:
@@ -60,7 +60,7 @@ class Target:
         """Open a round with n segments of one GRR report each, as n single commits would have left them."""
         id = self.open_round("grr", 4)
         items = self._rng.integers(0, 4, n).astype("<u4")
-        counts = np.bincount(items, minlength=4).astype("<i8").tobytes()
+        counts = np.bincount(items, minlength=4).astype("<u4").tobytes()
         with self.server.sql() as database:
             round = database.scalar(sa.text("SELECT seq FROM rounds WHERE id = :id"), {"id": id})
             hour = int(time.time()) // 3600
@@ -77,20 +77,6 @@ class Target:
     def _submit(self, id: str, packed: bytes) -> None:
         answer = self.server.submit(id, packed)
         assert answer.status_code == 202, answer.text
-
-
-def _settled_memory_of(pid: int) -> int:
-    """Return the memory of a server once all its processes have started: one may answer while others still import."""
-    deadline = time.monotonic() + 60
-    before, since = 0, time.monotonic()
-    while time.monotonic() < deadline:
-        now = memory_of(pid)
-        if abs(now - before) > 1 << 20:
-            before, since = now, time.monotonic()
-        elif time.monotonic() - since > 2:
-            break
-        time.sleep(0.1)
-    return before
 
 
 def memory_of(pid: int) -> int:

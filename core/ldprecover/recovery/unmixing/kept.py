@@ -1,12 +1,16 @@
 """Which reports the screens keep: a rule for each report alone, and what a block of reports gives under it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
+from ldprecover import kernels
 from ldprecover.laws import binomial_law, support_size_law
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.reports import pair_counts
+from ldprecover.recovery.reports import ReportSource, pair_counts
 from ldprecover.tally import Tally
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
 
@@ -15,16 +19,23 @@ __all__ = [
     "DroppedSet",
     "Kept",
     "SizedTally",
+    "Taken",
     "hits_by_item",
     "lost",
+    "of_other_sizes",
     "pairs_kept",
     "set_laws",
     "sized_tally",
+    "total_of_kept",
     "triples_kept",
 ]
 
 MOST_ITEMS = 24
 """Items of the largest set whose supported items are counted."""
+
+T = TypeVar("T")
+
+_HELD = 1 << 23  # bytes of reports
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +51,12 @@ class Kept:
     """The reports that are kept: of the sizes k where `sizes[k]` is set, and in no dropped bin of a set.
 
     `sizes` is of the domain's d + 1 sizes; None where no report is of another size. Sets are
-    disjoint.
+    disjoint. `others` are all reports of other sizes, where they are held.
     """
 
     sizes: BoolArray | None = None
     sets: tuple[DroppedSet, ...] = ()
+    others: Reports | None = None
 
     def without(self, dropped: DroppedSet) -> "Kept":
         """Return the same without the reports in the bins of this set."""
@@ -58,6 +70,48 @@ class Kept:
         if self.sizes is not None:
             kept[kept] = self.sizes[oracle.support_sizes(reports[kept])]
         return kept
+
+
+def total_of_kept(source: ReportSource, measure: Callable[..., T], kept: Kept, **given: Any) -> T:
+    """Return the sum of `measure(oracle, reports, kept=kept, **given)` over all reports: one pass.
+
+    Where the reports of other sizes are held, it is the sum without regard to sizes less the
+    measure of these: then no report is hashed for all items to tell its size.
+    """
+    if kept.others is None:
+        return source.total(partial(measure, kept=kept, **given))
+    free = replace(kept, sizes=None, others=None)
+    of_others: Any = measure(source.oracle, kept.others, kept=free, **given)
+    total: Any = source.total(partial(measure, kept=free, **given))
+    return total - of_others  # type: ignore[no-any-return]
+
+
+class Taken:
+    """The tally of reports that are taken out, and these themselves, packed, as long as they are few. It adds in place.
+
+    They are None where they are more than 8 MiB, or are not to be held.
+    """
+
+    def __init__(self, tally: Tally, packed: bytearray | None) -> None:
+        self.tally, self.packed = tally, packed
+
+    def __iadd__(self, other: "Taken") -> "Taken":
+        self.tally += other.tally
+        if self.packed is None or other.packed is None or len(self.packed) + len(other.packed) > _HELD:
+            self.packed = None
+        else:
+            self.packed += other.packed
+        return self
+
+    def reports(self, oracle: FrequencyOracle) -> Reports | None:
+        """Return the reports, None where they are not held."""
+        return None if self.packed is None else np.frombuffer(self.packed, oracle.report_dtype)
+
+
+def of_other_sizes(oracle: FrequencyOracle, reports: Reports, *, sizes: BoolArray) -> Taken:
+    """Return the reports of the sizes k where `sizes[k]` is not set; where sizes take no hashing, their tally alone."""
+    others = reports[~sizes[oracle.support_sizes(reports)]]
+    return Taken(Tally.of(oracle, others), bytearray(others.tobytes()) if oracle.hash_tests else None)
 
 
 def set_laws(t: int, p: float, q: float) -> FloatArray:
@@ -102,13 +156,14 @@ def triples_kept(oracle: FrequencyOracle, reports: Reports, *, kept: Kept, items
     Of other orders the result, (m + 1, m + 1, m + 1), has zeros.
     """
     reports = reports[kept.of(oracle, reports)]
-    # Single precision is exact up to 2^24 reports, and a block has 2^21 at most.
-    bits = np.ones((len(reports), items.size + 1), np.float32)
-    bits[:, :-1] = oracle.supported(reports, items)
+    lines = kernels.packed_lines(oracle.supported(reports, items).T)
     counts = np.zeros((items.size + 1,) * 3, np.int64)
     for i in range(items.size):
-        others = bits[bits[:, i] > 0, i + 1 :]
-        counts[i, i + 1 :, i + 1 :] = others.T @ others
+        both = np.ascontiguousarray(lines[i + 1 :] & lines[i])
+        joint = kernels.joint_counts(both, both)
+        counts[i, i + 1 : -1, i + 1 : -1] = joint
+        counts[i, i + 1 : -1, -1] = counts[i, -1, i + 1 : -1] = joint.diagonal()
+        counts[i, -1, -1] = np.bitwise_count(lines[i]).sum(dtype=np.int64)
     counts[-1, -1, -1] = len(reports)
     return counts
 
@@ -122,11 +177,11 @@ def hits_by_item(
     m + 1); its last column is of all these reports.
     """
     reports = reports[kept.of(oracle, reports)]
-    # Single precision is exact up to 2^24 reports, and a block has 2^21 at most.
-    bits = np.ones((len(reports), items.size + 1), np.float32)
-    bits[:, :-1] = oracle.supported(reports, items)
-    numbers = bits[:, :-1] @ sets.T.astype(np.float32)
+    bits = oracle.supported(reports, items).T
+    every = kernels.packed_lines(np.concatenate([bits, np.ones((1, len(reports)), np.bool_)]))
     counts = np.empty((len(sets), MOST_ITEMS + 1, items.size + 1), np.int64)
-    for number, of_set in zip(numbers.T, counts, strict=True):
-        of_set[:] = (number == np.arange(MOST_ITEMS + 1)[:, None]).astype(np.float32) @ bits
+    for members, of_set in zip(sets, counts, strict=True):
+        numbers = np.add.reduce(bits[members].view(np.uint8), axis=0, dtype=np.uint8)
+        exactly = numbers == np.arange(MOST_ITEMS + 1, dtype=np.uint8)[:, None]
+        of_set[:] = kernels.joint_counts(kernels.packed_lines(exactly), every)
     return counts

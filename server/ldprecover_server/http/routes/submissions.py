@@ -17,7 +17,13 @@ from starlette.types import Receive, Scope, Send
 
 from ldprecover import FrequencyOracle, LDPRecoverError, wire
 from ldprecover_server.access.access import ANYONE, Sender
-from ldprecover_server.errors import HeaderError, InternalError, MethodNotAllowedError, ServiceError
+from ldprecover_server.errors import (
+    HeaderError,
+    InternalError,
+    MethodNotAllowedError,
+    RoundReplacedError,
+    ServiceError,
+)
 from ldprecover_server.http import paths
 from ldprecover_server.http.bodies import BIG, JSON, Body, Limit
 from ldprecover_server.http.decoding import ReportDecoder
@@ -62,12 +68,28 @@ class SubmissionRoute:
     async def _submit(self, scope: Scope, body: Body) -> bytes:
         if scope["method"] != "POST":
             raise MethodNotAllowedError(f"{scope['method']} {scope['path'][:200]}", "POST")
+        rounds = self._rooms.rounds
+        identifier = paths.submission_round(scope["path"]) or CURRENT
+        round = rounds.remembered(identifier)
+        if round is not None:
+            return await self._submit_to(round, scope, body)
+        round = rounds.named(identifier)
+        if round is None:
+            round = await self._rooms.submitting.run(rounds.find, identifier)
+            return await self._submit_to(round, scope, body)
+        try:
+            return await self._submit_to(round, scope, body)
+        except (ServiceError, LDPRecoverError) as error:
+            if isinstance(error, ServiceError) and error.status >= 500:  # it is sent again, whatever it was
+                raise
+            found = await self._rooms.submitting.run(rounds.find, identifier)
+            if found.id != round.id:
+                raise RoundReplacedError("another round has the name since a moment ago") from None
+            raise
+
+    async def _submit_to(self, round: KnownRound, scope: Scope, body: Body) -> bytes:
         rooms = self._rooms
         # Who and what first.
-        identifier = paths.submission_round(scope["path"]) or CURRENT
-        round = rooms.rounds.remembered(identifier)
-        if round is None:
-            round = await rooms.submitting.run(rooms.rounds.find, identifier)
         scope["round_seq"] = round.seq
         headers = body.headers
         authorization = _given_once(scope, headers, b"authorization")

@@ -1,0 +1,174 @@
+"""One round over many deployments: synthetic ones on disk, merged, and recovered on a Dask cluster of this machine.
+
+Each deployment is a report dataset and its `round.json`, as `ldprecover export --reports` writes them;
+its users and its attackers are simulated. From there on everything is done by the commands that anyone
+would use: `ldprecover merge`, and `ldprecover recompute` on all datasets with Dask's own scheduler and
+workers, or without. What is there already is not made again.
+"""
+
+import argparse
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from ldprecover import RoundExport, RoundParameters, Tally
+from ldprecover.types import Reports
+from ldprecover_attacker import MGA
+from ldprecover_cluster import ReportDataset, write_dataset
+
+__all__ = ["main"]
+
+PROTOCOL, EPSILON, BETA, TARGETS, SEARCH = "olh", 1.0, 0.05, 10, 16
+BLOCK, HOUR = 1 << 20, 490_000
+COMMAND = Path(sys.executable).with_name("ldprecover")
+
+
+def users(d: int) -> np.ndarray:
+    """Return what share of the users holds each item: Zipf's law."""
+    weights = 1 / np.arange(1, d + 1)
+    return weights / weights.sum()
+
+
+def parameters(d: int) -> RoundParameters:
+    """Return those of the round on every deployment."""
+    return RoundParameters(PROTOCOL, EPSILON, tuple(map(str, range(d))))
+
+
+def blocks(given: RoundParameters, n: int, seed: int) -> Iterator[Reports]:
+    """Yield the reports of n users, a share BETA of them crafted by MGA, the same each time."""
+    oracle, rng = given.oracle, np.random.default_rng([seed, n])
+    shares, attack = users(oracle.domain_size), MGA(range(TARGETS, 2 * TARGETS), search=SEARCH)
+    while n:
+        size = min(n, BLOCK)
+        malicious = round(BETA * size)
+        honest = oracle.perturb(rng.choice(oracle.domain_size, size - malicious, p=shares), rng)
+        reports = np.concatenate([honest, attack.reports(oracle, malicious, rng)])
+        rng.shuffle(reports)
+        yield reports
+        n -= size
+
+
+def made(folder: Path, d: int, n: int, site: int) -> ReportDataset:
+    """Return the dataset of one deployment, written where it is not there."""
+    if (folder / "round.json").exists():
+        return ReportDataset.open(folder)
+    given = parameters(d)
+    tally = Tally.empty(given.oracle.summary_size)
+    for reports in blocks(given, n, site):
+        tally += Tally.of(given.oracle, reports)
+    export = RoundExport(f"synthetic-{site}", "synthetic", given, tally)
+    hours = {HOUR + site: n}
+    return write_dataset(folder, export, hours, ((HOUR + site, each.tobytes()) for each in blocks(given, n, site)))
+
+
+@contextmanager
+def cluster(workers: int) -> Iterator[tuple[str, list[int]]]:
+    """Run Dask's scheduler and so many workers of one thread; yield the address and the workers' processes."""
+    dask = [sys.executable, "-m", "dask"]
+    with ExitStack() as stack:
+
+        def start(*arguments: str) -> subprocess.Popen[str]:
+            process = subprocess.Popen([*dask, *arguments], stderr=subprocess.PIPE, text=True)
+            stack.callback(process.wait)
+            stack.callback(process.terminate)
+            return process
+
+        scheduler = start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+        address = _said(scheduler, r"(tcp://127\.0\.0\.1:\d+)")
+        pids = []
+        for _ in range(workers):
+            options = ("--nthreads", "1", "--memory-limit", "0", "--no-dashboard", "--no-nanny", "--host", "127.0.0.1")
+            worker = start("worker", address, *options)
+            _said(worker, r"(Registered to:)")
+            pids.append(worker.pid)
+        yield address, pids
+
+
+def _said(process: "subprocess.Popen[str]", pattern: str) -> str:
+    assert process.stderr is not None
+    for line in process.stderr:
+        if (found := re.search(pattern, line)) is not None:
+            threading.Thread(target=process.stderr.read, daemon=True).start()  # what it says later
+            return found.group(1)
+    raise RuntimeError(f"{process.args} has ended")
+
+
+def peak_mebibytes(pid: int) -> float:
+    """Return the most memory that a process has held."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM"))
+
+
+def timed(*arguments: str) -> float:
+    """Run the command and return the seconds it took."""
+    began = time.perf_counter()
+    subprocess.run([COMMAND, *arguments], check=True, stderr=subprocess.DEVNULL)
+    return time.perf_counter() - began
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print what each step takes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="where the deployments are, or are made")
+    parser.add_argument("--reports", type=int, default=100_000_000)
+    parser.add_argument("--deployments", type=int, default=8)
+    parser.add_argument("--items", type=int, default=128)
+    parser.add_argument("--methods", nargs="+", default=["unmix"])
+    parser.add_argument("--workers", type=int, default=2, help="of the Dask cluster; 0 for none")
+    given = parser.parse_args(arguments)
+    folder, n = given.folder, given.reports // given.deployments
+    began = time.perf_counter()
+    sets = [made(folder / f"site-{site}", given.items, n, site) for site in range(given.deployments)]
+    parts = [part for each in sets for part in each.parts]
+    size = sum(file.stat().st_size for file in folder.glob("site-*/hour=*/*.parquet"))
+    print(
+        f"{given.deployments} deployments, {n * given.deployments:,} reports over {given.items} items: "
+        f"{len(parts)} parts, {size / 1e6:,.0f} MB, in {time.perf_counter() - began:,.1f} s",
+        flush=True,
+    )
+    (folder / "all.json").unlink(missing_ok=True)
+    seconds = timed(
+        "merge",
+        *(str(folder / f"site-{i}" / "round.json") for i in range(len(sets))),
+        "--output",
+        str(folder / "all.json"),
+    )
+    print(f"merge: {seconds:.2f} s", flush=True)
+    folders = [word for i in range(len(sets)) for word in ("--reports", str(folder / f"site-{i}"))]
+    truth = users(given.items)
+    with ExitStack() as stack:
+        how, pids = [], []
+        if given.workers:
+            address, pids = stack.enter_context(cluster(given.workers))
+            how = ["--scheduler", address]
+        for method in given.methods:
+            output = folder / f"{method}.json"
+            output.unlink(missing_ok=True)
+            seconds = timed(
+                "recompute", str(folder / "all.json"), *folders, "--method", method, *how, "--output", str(output)
+            )
+            answer = json.loads(output.read_bytes())
+            errors = [float(np.mean((np.array(answer[name]) - truth) ** 2)) for name in ("frequencies", "recovered")]
+            memory = [peak_mebibytes(pid) for pid in pids]
+            here = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+            print(
+                f"{method}: {seconds:,.1f} s on {given.workers or 'no'} workers, which held "
+                f"{', '.join(f'{each:.0f}' for each in memory) or 'nothing'} MiB at the most, the command {here:.0f}; "
+                f"mean squared error {errors[0]:.3g} poisoned, {errors[1]:.3g} recovered",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    main()

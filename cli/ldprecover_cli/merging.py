@@ -1,0 +1,46 @@
+"""`merge`: the exports of one round on several deployments, added into one."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ldprecover_cli.export_files import read_export, write_export
+from ldprecover_cli.failures import UsageError
+from ldprecover_cli.output import note, print_json
+
+__all__ = ["add_to"]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(merge)
+
+
+def merge(
+    files: Annotated[
+        list[Path], typer.Argument(help="What `ldprecover export` or `merge` wrote, two or more.", metavar="FILE...")
+    ],
+    *,
+    output: Annotated[Path | None, typer.Option(help="Write it to this new file.", metavar="FILE")] = None,
+) -> None:
+    """Add exported rounds of several deployments into one export.
+
+    The rounds must have the same parameters. A round that comes twice is refused, also inside files
+    that were merged before. `ldprecover recompute` reads what comes out, as any export.
+
+    Example: ldprecover merge north.json south.json --output all.json
+    """
+    from ldprecover import ParameterError, RoundExport
+
+    if len(files) < 2:
+        raise UsageError("merge adds two exports or more; give each as FILE")
+    try:
+        merged = RoundExport.merge([read_export(file) for file in files], called=[str(file) for file in files])
+    except ParameterError as error:
+        raise UsageError(str(error)) from error
+    if output is None:
+        print_json(merged.to_dict())
+        return
+    write_export(output, merged.to_dict())
+    note(f"{merged.tally.n:,} reports of {len(merged.merged)} rounds are in {output}; `ldprecover recompute` reads it")

@@ -1,0 +1,146 @@
+"""A folder of a dataset, on this machine or behind a URL that fsspec opens: whole files, by their names in it."""
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from ldprecover_cluster.errors import ReportDatasetError
+from ldprecover_cluster.extra import fsspec
+
+__all__ = ["HALF", "Folder", "append", "make_folder", "synced", "translated", "write_whole"]
+
+HALF = ".half"
+"""How the name of a file ends that is not there yet; it begins with a dot."""
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class Folder:
+    """Whole files in a folder. A file is there whole or not at all, whatever breaks off.
+
+    What a file system says goes wrong is raised as ReportDatasetError, a file that is not there as
+    FileNotFoundError.
+    """
+
+    def __init__(self, url: str | Path) -> None:
+        self._core = fsspec()
+        with translated(str(url)):
+            self._files, self._path = self._core.url_to_fs(os.fspath(url))
+        self._path = self._path.rstrip("/") or "/"
+        self.url: str = self._files.unstrip_protocol(self._path)
+        """Where it is, wherever it is read from: absolute."""
+
+    @property
+    def local(self) -> Path | None:
+        """The folder on this machine, or None."""
+        kinds = self._files.protocol
+        return Path(self._path) if "file" in ((kinds,) if isinstance(kinds, str) else kinds) else None
+
+    def __str__(self) -> str:
+        return self.url if self.local is None else str(self.local)
+
+    def read(self, name: str, most: int | None = None) -> bytes:
+        """Return a file's bytes, the first `most` of them."""
+        with translated(f"{self}/{name}"), self._files.open(self._of(name), "rb") as file:
+            data: bytes = file.read() if most is None else file.read(most)
+            return data
+
+    def write(self, name: str, data: Any) -> None:
+        """Write a file, on disk and in its place when it returns."""
+        with translated(f"{self}/{name}"):
+            if (local := self.local) is not None:
+                write_whole(local / name, data)
+                return
+            self._files.makedirs(self._of(name).rpartition("/")[0], exist_ok=True)
+            self._files.pipe_file(self._of(name), bytes(data))
+
+    def exists(self, name: str = "") -> bool:
+        """Tell whether a file or folder is there."""
+        with translated(f"{self}/{name}"):
+            self._files.invalidate_cache()
+            return bool(self._files.exists(self._of(name)))
+
+    def names(self) -> list[str]:
+        """Return the names of what is in the folder, sorted; none where it is not there."""
+        with translated(str(self)):
+            self._files.invalidate_cache()
+            with suppress(FileNotFoundError):
+                return sorted(
+                    found.rstrip("/").rpartition("/")[2] for found in self._files.ls(self._path, detail=False)
+                )
+            return []
+
+    def remove(self, name: str) -> None:
+        """Delete a file, or a folder with all that is in it, if it is there."""
+        with translated(f"{self}/{name}"), suppress(FileNotFoundError):
+            if (local := self.local) is not None and (local / name).is_dir():
+                shutil.rmtree(local / name)
+                return
+            self._files.rm(self._of(name), recursive=True)
+
+    def _of(self, name: str) -> str:
+        return f"{self._path}/{name}" if name else self._path
+
+
+def write_whole(path: Path, data: Any) -> None:
+    """Write a file of this machine by its bytes: on disk and in its place when it returns, or not there at all.
+
+    Folders on the way to it are made. They and the file are for their owner alone.
+    """
+    make_folder(path.parent)
+    half = path.with_name(f".{path.name}.{os.getpid()}{HALF}")  # several processes may write what is the same
+    try:
+        with os.fdopen(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        half.replace(path)
+    except BaseException:
+        half.unlink(missing_ok=True)
+        raise
+    synced(path.parent)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, and those on the way to it, for their owner alone: on disk when it returns."""
+    if path.is_dir():
+        return
+    make_folder(path.parent)
+    path.mkdir(mode=0o700, exist_ok=True)
+    synced(path.parent)
+
+
+def append(path: Path, data: Any) -> None:
+    """Write bytes at the end of a file of this machine, which is its owner's alone."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "wb", buffering=0) as file:
+        left = memoryview(data).cast("B")
+        while left:
+            left = left[file.write(left) :]
+
+
+def synced(path: Path) -> None:
+    """See that a file, or the names in a folder, are on disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def translated(where: str) -> Iterator[None]:
+    """Raise what a file system raises as ReportDatasetError, in words."""
+    try:
+        yield
+    except (FileNotFoundError, ReportDatasetError):
+        raise
+    except OSError as error:
+        if error.errno in _FULL:
+            raise ReportDatasetError(f"the disk of {where} is full") from error
+        raise ReportDatasetError(f"{where}: {error.strerror or error}") from error
+    except Exception as error:  # file systems of others raise what they like
+        raise ReportDatasetError(f"{where}: {type(error).__name__}: {error}") from error

@@ -1,0 +1,101 @@
+"""The parts of a dataset: files of reports, each read and checked by whoever measures it."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ldprecover.parts import ReportPart
+from ldprecover.types import Reports
+from ldprecover_cluster.columns import row_bytes, rows_of, to_batch
+from ldprecover_cluster.errors import ReportDatasetError
+from ldprecover_cluster.extra import parquet, pyarrow
+from ldprecover_cluster.folders import Folder
+
+__all__ = ["ParquetPart", "encode", "folder_of", "place_of"]
+
+_GROUP_BYTES = 1 << 22  # of reports in a row group
+_SLACK = 1 << 20  # bytes that a file may have beside its reports, and as many again as these
+
+
+@dataclass(frozen=True)
+class ParquetPart:
+    """One file of reports in a dataset: small, and picklable for other processes, which must reach `url` themselves.
+
+    `url` is the dataset's, and `form` the array type of its round's reports.
+    """
+
+    url: str
+    hour: int
+    name: str
+    n: int
+    sha256: str
+    form: np.dtype
+
+    def __str__(self) -> str:
+        return f"the part {place_of(self.hour, self.name)} of {self.url}"
+
+    def arrays(self) -> Iterator[Reports]:
+        """Yield its reports, a row group at a time. One file of the dataset's is in memory meanwhile.
+
+        Raises ReportDatasetError, with the part's name, for a file that is not there, whose bytes
+        are not those that the round's file lists, or that does not hold so many such reports.
+        """
+        try:
+            yield from self._arrays(self._read())
+        except ReportDatasetError as error:
+            raise ReportDatasetError(f"{self}: {error}") from error
+
+    def _read(self) -> bytes:
+        most = 2 * self.n * row_bytes(self.form) + _SLACK
+        try:
+            data = Folder(self.url).read(place_of(self.hour, self.name), most + 1)
+        except FileNotFoundError:
+            raise ReportDatasetError("it is not there") from None
+        if hashlib.sha256(data).hexdigest() != self.sha256:
+            raise ReportDatasetError("its bytes are not those that were written: it is damaged or was changed")
+        return data
+
+    def _arrays(self, data: bytes) -> Iterator[Reports]:
+        pa = pyarrow()
+        try:
+            file = parquet().ParquetFile(pa.BufferReader(data))
+            n, groups = file.metadata.num_rows, file.num_row_groups
+        except (pa.ArrowException, OSError) as error:
+            raise ReportDatasetError(f"it is not a Parquet file: {error}") from error
+        if n != self.n:
+            raise ReportDatasetError(f"it has {n} reports, and should have {self.n}")
+        for group in range(groups):
+            try:
+                table = file.read_row_group(group, use_threads=False)
+            except (pa.ArrowException, OSError) as error:
+                raise ReportDatasetError(f"it cannot be read: {error}") from error
+            yield rows_of(self.form, table)
+
+
+def encode(hour: int, name: str, reports: Reports, form: np.dtype) -> tuple[ReportPart, memoryview]:
+    """Return what the round's file says of a part of these reports, and its bytes.
+
+    Neither compressed nor by dictionary: reports are random bits. No statistics, which tell nothing
+    of reports in random order.
+    """
+    pa = pyarrow()
+    step = max(1, _GROUP_BYTES // form.itemsize)
+    sink = pa.BufferOutputStream()
+    options = {"compression": "none", "use_dictionary": False, "write_statistics": False, "store_schema": False}
+    with parquet().ParquetWriter(sink, to_batch(form, reports[:0]).schema, **options) as writer:
+        for first in range(0, len(reports), step):
+            writer.write_batch(to_batch(form, reports[first : first + step]), row_group_size=step)
+    data = memoryview(sink.getvalue())
+    return ReportPart(hour, name, len(reports), hashlib.sha256(data).hexdigest()), data
+
+
+def folder_of(hour: int) -> str:
+    """Return the name of the folder of an hour's parts."""
+    return f"hour={hour}"
+
+
+def place_of(hour: int, name: str) -> str:
+    """Return where a part is in its dataset."""
+    return f"{folder_of(hour)}/{name}"

@@ -1,0 +1,61 @@
+"""Addresses of schedulers: another machine's are encrypted, or refused."""
+
+from pathlib import Path
+
+import pytest
+
+from ldprecover import ParameterError
+from ldprecover_cluster import Scheduler
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "tcp://127.0.0.1:8786",
+        "tcp://localhost:8786",
+        "tcp://[::1]:8786",
+        "tcp://127.9.9.9:1",
+        "tls://dask.example:8786",
+    ],
+)
+def test_an_address_that_is_encrypted_or_of_this_machine_is_taken(url: str) -> None:
+    assert Scheduler(url).is_encrypted == url.startswith("tls")
+
+
+@pytest.mark.parametrize(
+    "host", ["dask.example", "10.0.0.1", "[2001:db8::1]", "0.0.0.0", "127.0.0.1.example", "localhost."]
+)
+def test_another_machine_without_tls_is_refused_for_what_it_would_open(host: str) -> None:
+    with pytest.raises(ParameterError, match="without TLS can run any code"):
+        Scheduler(f"tcp://{host}:8786")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("", "127.0.0.1:8786", "http://127.0.0.1:8786", "inproc://1/2/3", "ws://127.0.0.1:8786", "ucx://a:1"),
+        *(
+            "tcp://127.0.0.1",
+            "tcp://127.0.0.1:0",
+            "tls://a:65536",
+            "tcp://127.0.0.1:8786/",
+            "tcp://127.0.0.1@evil:8786",
+        ),
+        *("tls://a:1\n", " tls://a:1", "tls://a:1 tls://b:1", "tcp://127.0.0.1:8786,evil:1"),
+    ],
+)
+def test_what_is_no_address_of_a_scheduler_is_refused(url: str) -> None:
+    with pytest.raises(ParameterError, match=r"scheduler must be tls://HOST:PORT or tcp://127\.0\.0\.1:PORT, not "):
+        Scheduler(url)
+
+
+def test_files_of_tls_come_together_are_there_and_are_for_tls(tmp_path: Path) -> None:
+    (file := tmp_path / "a.pem").touch()
+    a, none = str(file), str(tmp_path / "none.pem")
+    Scheduler("tls://a:1", a, a, a)
+    with pytest.raises(ParameterError, match="the key is missing"):
+        Scheduler("tls://a:1", a, a)
+    with pytest.raises(ParameterError, match=r"the certificate of TLS is not a file: .*none\.pem"):
+        Scheduler("tls://a:1", a, none, a)
+    with pytest.raises(ParameterError, match=r"not for tcp://127\.0\.0\.1:1"):
+        Scheduler("tcp://127.0.0.1:1", a, a, a)

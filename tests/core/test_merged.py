@@ -1,0 +1,216 @@
+"""Rounds of several deployments added into one: nothing is lost, nothing counts twice."""
+
+import hashlib
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ldprecover import ParameterError, RoundExport, RoundParameters, Tally
+from ldprecover.merged import MergedRound
+from ldprecover.protocols import PROTOCOLS
+from ldprecover.quarantine import Quarantined
+
+ITEMS = tuple("abcdefgh")
+
+
+def export(
+    id: str, counts: list[int], n: int, *, name: str = "letters", aside: Quarantined | None = None, **fields: Any
+) -> RoundExport:
+    parameters = RoundParameters(
+        **{"protocol": "oue", "epsilon": 1.3, "items": ("a", "b", "c"), "quarantine": aside is not None, **fields}
+    )
+    return RoundExport(id, name, parameters, Tally(np.array(counts), n), aside)
+
+
+def written(one: RoundExport) -> str:
+    return json.dumps(one.to_dict())
+
+
+@settings(max_examples=15)
+@given(
+    protocol=st.sampled_from(sorted(PROTOCOLS)),
+    seed=st.integers(0, 2**32 - 1),
+    cuts=st.lists(st.integers(0, 200), min_size=1, max_size=4),
+    data=st.data(),
+)
+def test_any_merge_is_the_export_of_one_server_that_had_all_reports(
+    protocol: str, seed: int, cuts: list[int], data: st.DataObject
+) -> None:
+    """In any order and in any steps: the same file, and tally, estimates and recovery of all reports together."""
+    parameters = RoundParameters(protocol, 1.0, ITEMS)
+    rng = np.random.default_rng(seed)
+    reports = parameters.oracle.perturb(rng.integers(0, len(ITEMS), 200), rng)
+
+    def of(id: str, some: np.ndarray) -> RoundExport:
+        return RoundExport(id, "letters", parameters, Tally.of(parameters.oracle, some))
+
+    single = of("R", reports)
+    parts = [of(f"R{i}", part) for i, part in enumerate(np.split(reports, sorted(cuts)))]
+    at_once = RoundExport.merge(parts)
+    waiting = data.draw(st.permutations(parts))
+    while len(waiting) > 1:
+        taken = data.draw(st.integers(2, len(waiting)))
+        waiting = [*waiting[taken:], RoundExport.merge(waiting[:taken])]
+
+    assert written(waiting[0]) == written(at_once)
+    assert at_once.parameters == single.parameters
+    assert at_once.tally == single.tally
+    assert at_once.estimates().frequencies.tolist() == single.estimates().frequencies.tolist()
+    assert at_once.estimates().standard_errors.tolist() == single.estimates().standard_errors.tolist()
+    hows: list[dict[str, Any]] = [{"eta": 0.1}, {"targets": [2]}, {"method": "base-cut"}]
+    for how in hows:
+        expected, found = single.recover(**how), at_once.recover(**how)
+        assert found.recovered.tolist() == expected.recovered.tolist()
+        assert found.malicious.tolist() == expected.malicious.tolist()
+
+
+@pytest.fixture
+def merged() -> RoundExport:
+    return RoundExport.merge([export("R2", [5, 0, 2], 6), export("R1", [1, 1, 1], 3, name="nord")])
+
+
+def test_a_merged_file_says_what_it_was_made_of_and_reads_back(merged: RoundExport) -> None:
+    first, second = export("R1", [1, 1, 1], 3, name="nord"), export("R2", [5, 0, 2], 6)
+    assert merged.to_dict()["merged"] == [
+        {"round": "R1", "name": "nord", "n": 3, "checksum": first.checksum},
+        {"round": "R2", "name": "letters", "n": 6, "checksum": second.checksum},
+    ]
+    again = RoundExport.from_json(written(merged))
+    assert again.merged == merged.merged
+    assert again.tally == merged.tally == Tally(np.array([6, 1, 3]), 9)
+    assert written(again) == written(merged)
+    assert "merged" not in first.to_dict()
+
+
+def test_id_name_and_checksum_of_a_merged_export_are_what_any_language_can_compute(merged: RoundExport) -> None:
+    first, second = export("R1", [1, 1, 1], 3, name="nord"), export("R2", [5, 0, 2], 6)
+    digest = hashlib.sha256((first.checksum + second.checksum).encode()).hexdigest()
+    assert (merged.round, merged.name) == (f"M{digest[:24]}", "letters+nord")
+    message = merged.parameters.digest.encode() + b"".join(n.to_bytes(8, "little") for n in (9, 6, 1, 3))
+    message += b"\x19\0\0\0" + merged.round.encode() + b"\x0c\0\0\0letters+nord"
+    message += b"merged\0\x02\0\0\0"
+    message += b"\x03\0\0\0\0\0\0\0" + first.checksum.encode() + b"\x02\0\0\0R1\x04\0\0\0nord"
+    message += b"\x06\0\0\0\0\0\0\0" + second.checksum.encode() + b"\x02\0\0\0R2\x07\0\0\0letters"
+    assert merged.checksum == hashlib.sha256(message).hexdigest()
+
+
+def test_rounds_of_one_name_keep_it() -> None:
+    assert RoundExport.merge([export(id, [0, 0, 0], 0) for id in ("R3", "R1", "R2")]).name == "letters"
+
+
+def test_one_export_is_merged_to_itself(merged: RoundExport) -> None:
+    assert RoundExport.merge([merged]) is merged
+    with pytest.raises(ParameterError, match="one export or more"):
+        RoundExport.merge([])
+
+
+def test_a_round_that_comes_twice_is_refused_in_words() -> None:
+    """Also an older export of it, and one inside of files that were merged before."""
+    r1, r2, r3 = (export(id, [1, 0, 0], 2) for id in ("R1", "R2", "R3"))
+    later = export("R1", [2, 1, 0], 4)
+    with pytest.raises(ParameterError, match=r"^round letters \(R1\) and round letters \(R1\) do not add: both have"):
+        RoundExport.merge([r1, r2, later])
+    left, right = RoundExport.merge([r1, r2]), RoundExport.merge([r2, r3])
+    both = (
+        r"^all\.json and south\.json do not add: both have the round letters \(R2\), whose reports would count twice$"
+    )
+    with pytest.raises(ParameterError, match=both):
+        RoundExport.merge([left, right], called=["all.json", "south.json"])
+
+
+@pytest.mark.parametrize(
+    ("fields", "differences"),
+    [
+        ({"protocol": "sue"}, "protocol"),
+        ({"epsilon": 1.4}, "epsilon"),
+        ({"items": ("a", "c", "b")}, "items"),
+        ({"canaries": (1,)}, "canaries"),
+        ({"protocol": "olh", "epsilon": 1.3}, "protocol and hash_range"),
+    ],
+)
+def test_rounds_of_other_parameters_are_refused_with_what_differs(fields: dict[str, Any], differences: str) -> None:
+    first, second = export("R1", [1, 1, 1], 3), export("R2", [1, 1, 1], 3, **fields)
+    said = rf"^a and b do not add: their rounds differ in {differences}$"
+    with pytest.raises(ParameterError, match=said):
+        RoundExport.merge([first, second], called=["a", "b"])
+
+
+def test_a_quarantine_is_another_round() -> None:
+    fields: dict[str, Any] = {"protocol": "olh", "items": ITEMS}
+    first, second = export("R1", [1] * 8, 3, **fields), export("R2", [1] * 8, 3, aside=Quarantined(0, None), **fields)
+    with pytest.raises(ParameterError, match="differ in quarantine"):
+        RoundExport.merge([first, second])
+
+
+@pytest.mark.parametrize(
+    ("seeds", "together"), [((2, 3, 4), 9), ((2, None, 4), None), ((None, None, None), None), ((0, 0, 0), 0)]
+)
+def test_what_was_set_aside_adds_and_is_unknown_where_any_is(
+    seeds: tuple[int | None, ...], together: int | None
+) -> None:
+    fields: dict[str, Any] = {"protocol": "olh", "items": ITEMS}
+    rounds = [export(f"R{i}", [1] * 8, 3, aside=Quarantined(i, each), **fields) for i, each in enumerate(seeds)]
+    for one in (RoundExport.merge(rounds), RoundExport.merge([rounds[2], RoundExport.merge(rounds[:2])])):
+        assert one.quarantined == Quarantined(3, together)
+        assert RoundExport.from_json(written(one)).quarantined == one.quarantined
+
+
+def test_a_round_is_no_history_of_a_merge_that_has_its_reports(merged: RoundExport) -> None:
+    part = export("R1", [1, 1, 1], 3, name="nord")
+    overlapping = RoundExport.merge([part, export("R3", [1, 1, 1], 3)])
+    for one, other in ((merged, part), (part, merged), (merged, overlapping), (merged, merged)):
+        with pytest.raises(ParameterError, match="its own history"):
+            one.recover(method="unmix", history=[other])
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"n": 4}, "n of the merged rounds"),
+        ({"n": True}, "another type"),
+        ({"n": -1}, "integer from 0"),
+        ({"round": "R0"}, "checksum"),
+        ({"round": "R9"}, "order of their ids"),
+        ({"round": "R2"}, "each once"),
+        ({"name": "sud"}, "id and name"),
+        ({"name": "\ud800"}, "surrogate"),
+        ({"checksum": "0" * 64}, "id and name"),
+        ({"checksum": "x" * 64}, "hexadecimal"),
+        ({"checksum": 7}, "another type"),
+        ({"note": "trust me"}, "the fields round, name, n and checksum"),
+    ],
+)
+def test_what_a_merged_file_says_of_its_rounds_cannot_be_changed(
+    merged: RoundExport, changes: dict[str, Any], reason: str
+) -> None:
+    changed = merged.to_dict()
+    changed["merged"][0] |= changes
+    with pytest.raises(ParameterError, match=reason):
+        RoundExport.from_dict(changed)
+
+
+@pytest.mark.parametrize("value", [[], {}, None, "R1", [7], [{}]])
+def test_merged_of_another_form_is_refused(merged: RoundExport, value: object) -> None:
+    with pytest.raises(ParameterError, match=r"merged|checksum"):
+        RoundExport.from_dict(merged.to_dict() | {"merged": value})
+
+
+def test_the_rounds_of_a_merged_file_cannot_be_left_out_or_be_one(merged: RoundExport) -> None:
+    without = merged.to_dict()
+    del without["merged"]
+    with pytest.raises(ParameterError, match="checksum"):
+        RoundExport.from_dict(without)
+    with pytest.raises(ParameterError, match="two rounds or more"):
+        RoundExport("M1", "x", merged.parameters, merged.tally, merged=merged.merged[:1])
+    with pytest.raises(ParameterError, match="64 hexadecimal digits"):
+        MergedRound("R1", "x", 3, merged.checksum[:63])
+
+
+def test_more_reports_than_can_be_counted_are_refused() -> None:
+    most = (1 << 63) - 1
+    with pytest.raises(ParameterError, match="below 2"):
+        RoundExport.merge([export(id, [most, 0, 0], most) for id in ("R1", "R2")])

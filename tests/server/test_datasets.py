@@ -1,0 +1,349 @@
+"""A round's reports are written as a dataset of one moment, and retention lets go of them there too."""
+
+import json
+import logging
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.conftest import NewDatabase
+
+from ldprecover import FrequencyOracle, RoundParameters, Tally
+from ldprecover.types import Reports
+from ldprecover_cluster import ReportDataset, ReportDatasetError
+from ldprecover_server.batches import Batch, Submission
+from ldprecover_server.datasets import DatasetPurge, export_reports
+from ldprecover_server.errors import RoundNotFoundError
+from ldprecover_server.housekeeping import Housekeeping
+from ldprecover_server.refusals import Refusals
+from ldprecover_server.store import Store
+
+pytest.importorskip("pyarrow", reason="a report dataset needs the extra: pip install 'ldprecover[cluster]'")
+
+HOUR = 470_000
+
+
+@dataclass
+class Collection:
+    """A store whose clock is set by hand."""
+
+    url: str
+    hour: int = HOUR
+    number: int = 0
+    stored: list[Reports] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.store = Store(self.url, clock=lambda: datetime(1970, 1, 1, tzinfo=UTC) + timedelta(hours=self.hour))
+        self.store.prepare()
+        self.rng = np.random.default_rng(7)
+
+    def open(self, oracle: FrequencyOracle, retention: int | None = None, *, quarantine: bool = False) -> str:
+        items = tuple(map(str, range(oracle.domain_size)))
+        parameters = RoundParameters(oracle.protocol, oracle.epsilon, items, quarantine=quarantine)
+        self.number += 1
+        self.oracle = parameters.oracle
+        id, name = f"R{self.number}", f"r{self.number}"
+        self.seq = self.store.open_round(id, name, parameters, retention=retention).seq
+        return id
+
+    def submit(self, n: int, each: int = 400) -> None:
+        """Add n reports of users in this hour, in commits of some each."""
+        for start in range(0, n, each):
+            reports = self.oracle.perturb(self.rng.integers(0, self.oracle.domain_size, min(each, n - start)), self.rng)
+            self.commit(reports)
+
+    def commit(self, reports: Reports, *, quarantine: bool = False) -> None:
+        self.number += 1
+        batch = Batch(
+            self.seq, [Submission(self.seq, self.oracle, f"{self.number}", reports.tobytes(), quarantine=quarantine)]
+        )
+        batch.count()
+        self.store.commit([batch])
+        self.stored.append(reports)
+
+    def housekeeping(self) -> Housekeeping:
+        keeper = Housekeeping(self.store, Refusals(self.store))
+        keeper.once()
+        return keeper
+
+    def rows(self) -> Counter[bytes]:
+        return Counter(row.tobytes() for reports in self.stored for row in reports)
+
+
+@pytest.fixture
+def collection(new_database: NewDatabase, tmp_path: Path) -> Iterator[Collection]:
+    with new_database(tmp_path) as url:
+        collection = Collection(url)
+        with closing(collection.store):
+            yield collection
+
+
+def rows(dataset: ReportDataset) -> Counter[bytes]:
+    return Counter(row.tobytes() for part in dataset.parts for array in part.arrays() for row in array)
+
+
+def recount(dataset: ReportDataset) -> Tally:
+    oracle = dataset.export.parameters.oracle
+    arrays = [array for part in dataset.parts for array in part.arrays()]
+    return sum((Tally.of(oracle, array) for array in arrays), Tally.empty(oracle.summary_size))
+
+
+def hours(dataset: ReportDataset) -> set[int]:
+    return {part.hour - HOUR for part in dataset.parts}
+
+
+@pytest.fixture
+def grr() -> FrequencyOracle:
+    return RoundParameters("grr", 1.0, tuple("abcdef")).oracle
+
+
+def test_a_dataset_has_the_rounds_reports_by_hour(
+    collection: Collection, oracle: FrequencyOracle, tmp_path: Path
+) -> None:
+    id = collection.open(oracle)
+    for n in (1_200, 300, 1_500):
+        collection.submit(n)
+        collection.hour += 1
+    dataset = export_reports(collection.store, id, str(tmp_path / "round"))
+    assert recount(dataset) == dataset.export.tally == collection.store.tally(collection.seq, oracle.summary_size)
+    assert rows(dataset) == collection.rows()
+    assert (dataset.missing, hours(dataset)) == (0, {0, 2})
+    assert dataset.export.round == id
+
+
+def test_nothing_that_happens_meanwhile_changes_it(collection: Collection, grr: FrequencyOracle) -> None:
+    id = collection.open(grr, retention=1)
+    collection.submit(2_000, each=100)
+    before = collection.rows()
+    with collection.store.snapshot(id) as snapshot:
+        pieces = snapshot.pieces()
+        found = [next(pieces)]
+        with closing(Store(collection.url)) as other:
+            collection.submit(500)
+            other.close_round(id)
+            assert other.mix().done
+            assert other.purge().rows
+        found += pieces
+        assert {hour for hour, _ in found} == set(snapshot.hours) == {HOUR}
+        packed = np.frombuffer(b"".join(piece for _, piece in found), dtype=grr.report_dtype)
+        assert Counter(row.tobytes() for row in packed) == before
+        assert Tally.of(grr, packed) == snapshot.tally
+
+
+def test_a_round_that_is_mixed_gives_the_same_dataset(
+    collection: Collection, grr: FrequencyOracle, tmp_path: Path
+) -> None:
+    id = collection.open(grr)
+    collection.submit(3_000, each=30)
+    collection.store.close_round(id)
+    assert collection.store.mix().done
+    assert rows(export_reports(collection.store, id, str(tmp_path / "round"))) == collection.rows()
+
+
+def test_what_was_set_aside_is_in_no_dataset(collection: Collection, tmp_path: Path) -> None:
+    id = collection.open(RoundParameters("oue", 0.5, tuple(map(str, range(102)))).oracle, quarantine=True)
+    collection.submit(1_000)
+    counted = collection.rows()
+    impossible = np.packbits(np.arange(102) < np.ones((5, 1)), axis=1, bitorder="little")
+    collection.commit(impossible, quarantine=True)
+    dataset = export_reports(collection.store, id, str(tmp_path / "round"))
+    assert rows(dataset) == counted
+    assert dataset.missing == 0
+    assert dataset.export.quarantined is not None
+    assert dataset.export.quarantined.sizes == 5
+
+
+def test_a_round_that_does_not_keep_all_its_reports_is_refused_unless_that_is_said(
+    collection: Collection, grr: FrequencyOracle, tmp_path: Path
+) -> None:
+    id, folder = collection.open(grr, retention=5), tmp_path / "round"
+    collection.submit(1_000)
+    collection.hour += 3
+    collection.submit(1_500)
+    collection.hour += 4
+    assert collection.store.purge().rows
+    with pytest.raises(ReportDatasetError, match=r"no longer keeps 1,000 of its 2,500 reports: --partial"):
+        export_reports(collection.store, id, str(folder))
+    assert not folder.exists()
+    dataset = export_reports(collection.store, id, str(folder), partial=True)
+    assert (dataset.n, dataset.missing, dataset.export.tally.n) == (1_500, 1_000, 2_500)
+    none = collection.open(grr, retention=0)
+    collection.submit(10)
+    with pytest.raises(ReportDatasetError, match="keeps none of its 10 reports"):
+        export_reports(collection.store, none, str(tmp_path / "none"), partial=True)
+
+
+def test_what_ended_halfway_goes_on_though_the_round_has_moved_on(
+    collection: Collection, grr: FrequencyOracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ldprecover_cluster.division._PAIRS", 6 * 1_000)
+    id, folder = collection.open(grr), tmp_path / "round"
+    collection.submit(3_000)
+    before = collection.rows()
+
+    def stop(done: int, of: int) -> None:
+        if done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        export_reports(collection.store, id, str(folder), step=stop)
+    finished = {path: path.stat().st_mtime_ns for path in folder.glob("hour=*/*")}
+    assert finished
+    collection.submit(100)
+    collection.store.close_round(id)
+    assert collection.store.mix().done
+    with pytest.raises(ReportDatasetError, match="an export of the round r1 that has not ended"):
+        export_reports(collection.store, collection.open(grr), str(folder))
+    dataset = export_reports(collection.store, id, str(folder))
+    assert rows(dataset) == before
+    assert recount(dataset) == dataset.export.tally
+    assert {path: path.stat().st_mtime_ns for path in finished} == finished
+
+
+def test_reports_that_are_damaged_in_the_database_are_no_dataset(
+    collection: Collection, grr: FrequencyOracle, tmp_path: Path
+) -> None:
+    id = collection.open(grr)
+    collection.submit(1_000)
+    with collection.store.database.write() as connection:
+        connection.exec_driver_sql("UPDATE segments SET data = (SELECT data FROM segments LIMIT 1)")
+    with pytest.raises(ReportDatasetError, match=r"not as many|do not give the round's counts"):
+        export_reports(collection.store, id, str(tmp_path / "round"))
+    assert not (tmp_path / "round" / "round.json").exists()
+    with pytest.raises(RoundNotFoundError):
+        export_reports(collection.store, "nowhere", str(tmp_path / "nowhere"))
+
+
+@pytest.fixture
+def kept(collection: Collection, grr: FrequencyOracle, tmp_path: Path) -> Path:
+    """A dataset of a round that keeps reports for two hours; it has hours 0 and 3, and the few of hour 1 with 0."""
+    id = collection.open(grr, retention=2)
+    for n in (1_500, 100, 0, 2_000):
+        collection.submit(n)
+        collection.hour += 1
+    collection.hour -= 2
+    export_reports(collection.store, id, str(tmp_path / "round"))
+    return tmp_path / "round"
+
+
+def test_hours_past_their_retention_leave_a_dataset(collection: Collection, kept: Path) -> None:
+    tally = ReportDataset.open(kept).export.tally
+    assert hours(ReportDataset.open(kept)) == {0, 3}
+    for hour, left in ((3, {3}), (5, {3}), (6, set())):
+        collection.hour = HOUR + hour
+        assert collection.housekeeping().last_purge is not None
+        dataset = ReportDataset.open(kept)
+        assert hours(dataset) == left
+        assert {path.name for path in kept.iterdir()} == {"round.json", *(f"hour={HOUR + each}" for each in left)}
+        assert dataset.export.tally == tally
+        assert dataset.missing == tally.n - recount(dataset).n
+    assert collection.store.expired_datasets() == []
+
+
+def test_a_dataset_of_a_round_that_is_deleted_stays_until_its_retention_ends(
+    collection: Collection, kept: Path
+) -> None:
+    collection.store.delete_round("current")
+    collection.housekeeping()
+    assert hours(ReportDataset.open(kept)) == {0, 3}
+    collection.hour = HOUR + 9
+    collection.housekeeping()
+    assert ReportDataset.open(kept).parts == ()
+
+
+def test_a_dataset_that_is_not_there_is_logged_and_then_forgotten(
+    collection: Collection, kept: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    kept.rename(kept.with_name("away"))
+    collection.hour = HOUR + 3
+    assert collection.housekeeping().last_purge is not None
+    assert caplog.text.count("is not there") == 1
+    kept.with_name("away").rename(kept)  # back in time
+    collection.hour = HOUR + 4
+    collection.housekeeping()
+    assert hours(ReportDataset.open(kept)) == {3}
+    assert caplog.text.count("is not there") == 1
+    kept.rename(kept.with_name("away"))
+    collection.hour = HOUR + 6
+    collection.housekeeping()
+    assert caplog.text.count("is not there") == 2
+    collection.hour = HOUR + 7
+    collection.housekeeping()
+    assert caplog.text.count("is not there") == 2
+
+
+def test_what_cannot_be_purged_is_logged_once_an_hour_and_tried_again(
+    collection: Collection, kept: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = kept / "round.json"
+    whole = file.read_text()
+    file.write_text("{")
+    collection.hour = HOUR + 3
+    purge = DatasetPurge(collection.store)
+    assert [purge(), purge()] == [False, False]
+    assert [record.levelno for record in caplog.records if "stay in a dataset" in record.message] == [logging.ERROR]
+    assert {path.name for path in kept.iterdir()} == {"round.json", f"hour={HOUR + 3}"}  # they are gone all the same
+    assert collection.housekeeping().last_purge is None
+    file.write_text(whole)
+    assert purge()
+    assert hours(ReportDataset.open(kept)) == {3}
+
+
+def test_a_dataset_of_another_round_at_its_place_is_left_alone(
+    collection: Collection, kept: Path, grr: FrequencyOracle, tmp_path: Path
+) -> None:
+    other = collection.open(grr)
+    collection.submit(1_000)
+    export_reports(collection.store, other, str(tmp_path / "other"))
+    shutil.rmtree(kept)
+    (tmp_path / "other").rename(kept)
+    collection.hour = HOUR + 9
+    assert DatasetPurge(collection.store)() is False
+    assert ReportDataset.open(kept).n == 1_000
+
+
+def test_an_export_that_has_not_ended_goes_with_its_first_hour(
+    collection: Collection, grr: FrequencyOracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ldprecover_cluster.division._PAIRS", 6 * 1_000)
+    folder = tmp_path / "round"
+
+    def stop(done: int, of: int) -> None:
+        if done:
+            raise KeyboardInterrupt
+
+    id = collection.open(grr, retention=2)
+    collection.submit(3_000)
+    with pytest.raises(KeyboardInterrupt):
+        export_reports(collection.store, id, str(folder), step=stop)
+    assert list(folder.rglob("bucket-*"))
+    collection.hour += 3
+    assert DatasetPurge(collection.store)()
+    assert list(folder.rglob("*")) == []
+
+
+def test_an_export_that_takes_longer_than_its_retention_leaves_nothing(
+    collection: Collection, grr: FrequencyOracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ldprecover_cluster.division._PAIRS", 6 * 1_000)
+
+    def dawdle(done: int, of: int) -> None:
+        collection.hour += 1
+
+    id = collection.open(grr, retention=1)
+    collection.submit(3_000)
+    with pytest.raises(ReportDatasetError, match="past their retention"):
+        export_reports(collection.store, id, str(tmp_path / "round"), step=dawdle)
+    assert list((tmp_path / "round").rglob("*")) == []
+
+
+def test_the_numbers_in_the_file_are_json_that_anyone_reads(collection: Collection, kept: Path) -> None:
+    written = json.loads((kept / "round.json").read_text())
+    assert set(written["reports"]) == {"parts"}
+    assert sum(part["n"] for part in written["reports"]["parts"]) == written["n"]
