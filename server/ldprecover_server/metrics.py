@@ -98,7 +98,9 @@ MANIFEST = (
         "Time that a child process worked on one analysis, also where it was given up.",
         buckets=_ANALYSIS_SECONDS,
     ),
-    Metric("ldprecover_pool_connections", "gauge", "Connections to the database that are in use."),
+    Metric(
+        "ldprecover_pool_connections", "gauge", "Connections to the database that are in use; the writer keeps one."
+    ),
     Metric("ldprecover_connections", "gauge", "Connections of clients that are open."),
     Metric(
         "ldprecover_connections_evicted_total",

@@ -84,7 +84,7 @@ class Postgres(Database):
         sa.event.listen(self.engine, "checkout", self._on_checkout)
         sa.event.listen(self.engine, "connect", self._on_connect)
         sa.event.listen(self.engine, "handle_error", _on_error)
-        self.usual = usual.UsualCommit(self.engine, _IDLE_SECONDS, _LOST)
+        self.usual = usual.UsualCommit(self.engine, lambda: self.generation, _IDLE_SECONDS, _LOST)
         self._claim: sa.Connection | None = None
         self._claimed = False
 
@@ -155,14 +155,13 @@ class Postgres(Database):
 
     def store_at_once(self, wish: AtOnce) -> bool:
         with self.translated_errors():
-            self.usual.begin(self.generation)
-            # With a new connection the database may have forgotten what this process wrote last.
-            return self.generation == wish.generation and self.usual.store(wish, self.generation)
+            # After a new connection the database may have forgotten what this process wrote last.
+            return self.usual.begin() == wish.generation and self.usual.store(wish)
 
     def close(self) -> None:
         self._claimed = False
         self._give_up_claim()
-        self.usual.give_up()
+        self.usual.close()
         super().close()
 
     def _on_connect(self, connection: DBAPIConnection, record: ConnectionPoolEntry) -> None:

@@ -16,6 +16,7 @@ from ldprecover_server.errors import ConfigurationError, DatabaseGoneError
 from ldprecover_server.store.at_once import SQLITE, SQLITE_MADE, AtOnce
 from ldprecover_server.store.checkpoints import ALONE_PAGES, MOST_PAGES, Checkpoints
 from ldprecover_server.store.database import Database, is_write
+from ldprecover_server.store.kept import Kept
 
 __all__ = ["SQLite"]
 
@@ -23,7 +24,6 @@ _BUSY_MS = 10_000
 _FORGET_MS = 200
 _PAGE = 4096
 _MORE_PAGES = 6  # of a transaction that writes but one row: inner pages, indexes
-_ITSELF = "ldprecover_itself"  # the statement begins and ends its transaction itself
 _PRAGMAS = (
     "journal_mode=WAL",
     "synchronous=FULL",  # a commit is on disk when it returns
@@ -75,6 +75,7 @@ class SQLite(Database):
         sa.event.listen(self.engine, "connect", self._on_connect)
         sa.event.listen(self.engine, "begin", _on_begin)
         sa.event.listen(self.engine, "checkin", _on_checkin)
+        self._kept = Kept(self.engine, _prepare)
         self._lock: TextIO | None = None
         self._checkpoints: Checkpoints | None = None
         self._opened: tuple[int, int] | None = None
@@ -183,18 +184,16 @@ class SQLite(Database):
         whose = (wish.round, wish.process, wish.token)
         keys = (len(wish.keys), b"".join(wish.keys), b"".join(wish.keys.values()))
         values = (*whose, *keys, wish.n_before, wish.n_after, wish.counts, wish.hour, wish.n, wish.data)
-        try:
-            with self.translated_errors(), self.engine.connect().execution_options(**{_ITSELF: True}) as connection:
-                self._check_same()
-                if _ITSELF not in connection.info:
-                    for made in SQLITE_MADE:
-                        connection.exec_driver_sql(made)
-                    connection.info[_ITSELF] = True
-                connection.exec_driver_sql(SQLITE, values)
+        with self.translated_errors():
             self._check_same()
-            self._grown(len(wish.keys), len(wish.data) + len(wish.counts))
-        except sa.exc.IntegrityError:
-            return False
+            try:
+                self._kept.connection().execute(SQLITE, values)
+            except sqlite3.IntegrityError:
+                return False
+            except sqlite3.Error as error:
+                raise self._kept.raised(error, is_lost=False) from error
+            self._check_same()
+        self._grown(len(wish.keys), len(wish.data) + len(wish.counts))
         return True
 
     def free_bytes(self) -> int | None:
@@ -224,6 +223,7 @@ class SQLite(Database):
         if self._checkpoints is not None:
             self._checkpoints.close()
             self._checkpoints = None
+        self._kept.give_back()
         super().close()
         if self._lock is not None:
             self._lock_path.unlink(missing_ok=True)  # while it is ours: who opens it next makes another
@@ -237,6 +237,11 @@ def _identity(file: Path | int) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    for made in SQLITE_MADE:
+        connection.execute(made)
 
 
 def _raw(connection: sa.Connection) -> sqlite3.Connection:
@@ -257,8 +262,7 @@ def _check_ours(path: Path) -> None:
 
 
 def _on_begin(connection: sa.Connection) -> None:
-    if not connection.get_execution_options().get(_ITSELF, False):
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if is_write(connection) else "BEGIN")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if is_write(connection) else "BEGIN")
 
 
 def _on_checkin(connection: Any, record: Any) -> None:

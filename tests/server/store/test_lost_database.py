@@ -4,6 +4,7 @@ import logging
 
 import pytest
 from sqlalchemy import make_url
+from sqlalchemy.exc import OperationalError
 from tests.server.store.conftest import Group, OpenStore, Submitted, open_round
 from tools.postgres import Cluster
 
@@ -90,6 +91,10 @@ def test_a_kept_session_that_has_ended_is_found_out_before_a_commit_where_it_was
         with cluster.connect() as admin:
             admin.execute("SELECT pg_terminate_backend(%s, 30000)", [kept_session(store).info.backend_pid])
 
+    def let_in(allowed: bool) -> None:
+        with cluster.connect() as admin:
+            admin.execute(f"ALTER DATABASE {make_url(fresh).database} ALLOW_CONNECTIONS {allowed}")
+
     commit(b"a"), commit(b"b")
     end_kept()
     with pytest.raises(StoreUnavailableError):
@@ -99,7 +104,14 @@ def test_a_kept_session_that_has_ended_is_found_out_before_a_commit_where_it_was
     assert isinstance(store.database, Postgres)
     monkeypatch.setattr(store.database.usual, "_idle_seconds", -1.0)
     assert commit(b"e") == [[Outcome.STORED]]
-    assert store.tally(seq, 6).n == 5
+    store.database.usual.close()
+    store.database.engine.pool.dispose()
+    let_in(False)
+    with pytest.raises(OperationalError):
+        store.database.usual.begin()
+    let_in(True)
+    assert commit(b"f") == [[Outcome.STORED]]
+    assert store.tally(seq, 6).n == 6
 
 
 def kept_session(store: Store) -> Session:
