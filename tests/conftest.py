@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,8 @@ import pytest
 import sqlalchemy as sa
 from tests.forked import Process, start_python
 from tools.postgres import Cluster
+
+from ldprecover_server.store import Store
 
 ADMIN_KEY = "an-admin-key-for-tests"
 PACKED = {"Content-Type": "application/vnd.ldprecover.reports"}
@@ -204,12 +207,22 @@ NewDatabase = Callable[[Path], contextlib.AbstractContextManager[str]]
 
 
 @pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite file with the schema and nothing else, to be copied."""
+    file = tmp_path_factory.mktemp("migrated") / "ldprecover.db"
+    with contextlib.closing(Store(f"sqlite:///{file}")) as store:
+        store.prepare()
+    return file
+
+
+@pytest.fixture(scope="session")
 def new_database(dialect: str, request: pytest.FixtureRequest) -> NewDatabase:
-    """Make a database for a while, in that folder if it is a file; `with` gives its URL."""
+    """Make a migrated database for a while, in that folder if it is a file; `with` gives its URL."""
 
     @contextlib.contextmanager
     def create(folder: Path) -> Iterator[str]:
         if dialect == "sqlite":
+            shutil.copy(request.getfixturevalue("migrated_file"), folder)
             yield f"sqlite:///{folder / 'ldprecover.db'}"
         else:
             cluster = request.getfixturevalue("cluster")

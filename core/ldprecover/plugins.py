@@ -90,6 +90,8 @@ def load(
     """
     chosen = REGISTRIES if registries is None else tuple(registries)
     wanted = None if names is None else set(names)
+    if wanted is not None and not wanted:
+        return  # without a look at every distribution that is installed
     found = [(registry, entry) for registry in chosen for entry in entry_points(group=registry.group)]
     missing = set() if wanted is None else wanted - {entry.name for _, entry in found}
     if missing:

@@ -35,12 +35,12 @@ def found(oracle: FrequencyOracle, reports: np.ndarray, rate: float = 1e-3) -> d
 @pytest.mark.parametrize("frequencies", [SPREAD, CONCENTRATED], ids=["spread", "concentrated"])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_honest_rounds_raise_each_alarm_at_no_more_than_its_rate(protocol: str, frequencies: np.ndarray) -> None:
-    """200 rounds at a rate of .02: more than 16 of one kind have probability below 2e-6 (binomial)."""
+    """100 rounds at a rate of .04: more than 16 of one kind have probability below 5e-7 (binomial)."""
     oracle = frequency_oracle(protocol, 0.5, D)
     rng = np.random.default_rng(1)
     raised: dict[str, int] = {}
-    for _ in range(200):
-        for name, is_raised in found(oracle, honest(oracle, 1_500, rng, frequencies), rate=0.02).items():
+    for _ in range(100):
+        for name, is_raised in found(oracle, honest(oracle, 1_500, rng, frequencies), rate=0.04).items():
             raised[name] = raised.get(name, 0) + is_raised
     assert set(raised) == {name for name, kind in ALARMS.items() if kind.unfit(oracle) is None}
     assert max(raised.values()) <= 16
@@ -61,12 +61,12 @@ def test_honest_rounds_raise_each_alarm_at_no_more_than_its_rate(protocol: str, 
 def test_honest_rounds_of_few_reports_an_item_raise_no_excess(
     protocol: str, epsilon: float, d: int, n: int, frequencies: str
 ) -> None:
-    """Counts are far from normal. 60 rounds at a rate of .02: more than 9 have probability below 4e-7 (binomial)."""
+    """Counts are far from normal. 30 rounds at a rate of .04: more than 9 have probability below 2e-7 (binomial)."""
     oracle = frequency_oracle(protocol, epsilon, d)
     shape = {"uniform": np.ones(d), "zipf": 1 / np.arange(1, d + 1), "point": np.eye(d)[0]}[frequencies]
     rng = np.random.default_rng(7)
-    tallies = [oracle.honest_tally(rng.multinomial(n, shape / shape.sum()), rng) for _ in range(60)]
-    excesses = [alarm for its in tallies for alarm in raise_alarms(oracle, its, rate=0.02) if alarm.name == "excess"]
+    tallies = [oracle.honest_tally(rng.multinomial(n, shape / shape.sum()), rng) for _ in range(30)]
+    excesses = [alarm for its in tallies for alarm in raise_alarms(oracle, its, rate=0.04) if alarm.name == "excess"]
     assert sum(alarm.raised for alarm in excesses) <= 9
 
 

@@ -270,13 +270,13 @@ def test_without_reports_a_method_says_so(name: str) -> None:
 
 @pytest.mark.parametrize(("protocol", "name"), [p for p in READING if p.values[1] != "em"])
 def test_what_a_method_holds_does_not_grow_with_the_reports(protocol: str, name: str) -> None:
-    """The most memory allocated at once for 120 blocks more is greater by less than a byte for each report more.
+    """The most memory allocated at once for 40 blocks more is greater by less than a byte for each report more.
 
     fiad holds a number for each of the sets of a group, and finds groups of its 12 items at most
     only among many reports.
     """
     rows = poisoned(protocol)[:ROWS]
-    few = 150 if name == "fiad" else 30
+    few = 150 if name == "fiad" else 20
 
     def peak(blocks: int) -> int:
         tracemalloc.reset_peak()
@@ -287,7 +287,7 @@ def test_what_a_method_holds_does_not_grow_with_the_reports(protocol: str, name:
     recovered(protocol, name, rows, rows)  # what is made once is not counted
     tracemalloc.start()
     try:
-        assert peak(few + 120) - peak(few) < 120 * ROWS
+        assert peak(few + 40) - peak(few) < 40 * ROWS
     finally:
         tracemalloc.stop()
 

@@ -84,7 +84,7 @@ class Visitor:
     def leave(self) -> None:
         """Leave nothing behind for the next one in the same page."""
         if self.page.url.startswith(self.url):
-            self.page.evaluate("localStorage.clear()")
+            self.page.evaluate("localStorage.clear(); sessionStorage.clear()")
         self.context.unroute_all()
         self.page.emulate_media(color_scheme="light")
         self.page.goto("about:blank")
@@ -119,13 +119,28 @@ def _new_context(browser: "Browser", **options: Any) -> "BrowserContext":
     return context
 
 
+Visit = Callable[[str], Visitor]
+
+
 @pytest.fixture
-def visitor(kept_page: "Page", server: ServerProcess) -> Iterator[Visitor]:
+def visit(kept_page: "Page") -> Iterator[Visit]:
+    """Send visitors to any server or folder, one after the other, in the module's page: `visit(url)`."""
+    sent: list[Visitor] = []
+
+    def send(url: str) -> Visitor:
+        sent.append(Visitor(kept_page.context, url, kept_page))
+        return sent[-1]
+
+    yield send
+    for visitor in reversed(sent):
+        visitor.leave()
+    assert [wrong for visitor in sent for wrong in visitor.wrong] == []
+
+
+@pytest.fixture
+def visitor(visit: Visit, server: ServerProcess) -> Visitor:
     """A visitor of the server that all tests share."""
-    found = Visitor(kept_page.context, server.url, kept_page)
-    yield found
-    found.leave()
-    assert found.wrong == []
+    return visit(server.url)
 
 
 @pytest.fixture
@@ -143,13 +158,25 @@ def new_visitor(browser: "Browser") -> Iterator[Callable[..., Visitor]]:
     assert [wrong for visitor in made for wrong in visitor.wrong] == []
 
 
+Picture = Callable[["Page", str], None]
+
+
 @pytest.fixture(scope="session")
-def screenshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where screenshots go: the folder LDPRECOVER_SCREENSHOTS, else a temporary one."""
+def picture() -> Picture:
+    """Keep a picture of a page under a name in the folder LDPRECOVER_SCREENSHOTS, where it is given.
+
+    Without it none is taken: each takes a third of a second of a processor.
+    """
     given = os.environ.get("LDPRECOVER_SCREENSHOTS")
-    folder = Path(given) if given else tmp_path_factory.mktemp("screenshots")
+    if not given:
+        return lambda page, name: None
+    folder = Path(given)
     folder.mkdir(parents=True, exist_ok=True)
-    return folder
+
+    def take(page: "Page", name: str) -> None:
+        page.screenshot(path=folder / f"{name}.png", full_page=True)
+
+    return take
 
 
 def expect(locator: "Locator") -> Any:
@@ -169,11 +196,17 @@ def overflow(page: "Page") -> int:
     return wide
 
 
-def serious(page: "Page") -> list[str]:
-    """Return what axe-core finds in a page that is serious or critical, a line for each element."""
+def serious(page: "Page", *, scheme: str = "light") -> list[str]:
+    """Return what axe-core finds in a page that is serious or critical, a line for each element.
+
+    In the dark nothing but colours is otherwise than in the light, so there only their contrast is looked at.
+    """
     # By its source: a script element would be against the page's own policy.
     page.evaluate(AXE)
-    found: dict[str, Any] = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    options: dict[str, Any] = {"resultTypes": ["violations"]}
+    if scheme == "dark":
+        options["runOnly"] = {"type": "rule", "values": ["color-contrast"]}
+    found: dict[str, Any] = page.evaluate("(options) => axe.run(document, options)", options)
     return [
         f"{rule['id']}: {node['target']} {node['failureSummary']}"
         for rule in found["violations"]

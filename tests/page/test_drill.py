@@ -2,16 +2,15 @@
 
 import csv
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
 from tests.conftest import ServerProcess
 from tests.experiments.drill.conftest import DRILL_TOKEN, RunningDrill, running_drill
-from tests.page.conftest import WIDTHS, Visitor, expect, overflow, serious
+from tests.page.conftest import WIDTHS, Picture, Visit, Visitor, expect, overflow, serious
 
-NewVisitor = Callable[..., Visitor]
 ADDRESS = f"#/drill?token={DRILL_TOKEN}"
 STATIC = {
     path.name: path.read_text(encoding="utf-8")
@@ -28,9 +27,9 @@ def drill(server: ServerProcess) -> Iterator[RunningDrill]:
 
 
 def test_a_drill_is_run_from_its_form_to_its_score(
-    drill: RunningDrill, new_visitor: NewVisitor, screenshots: Path, tmp_path: Path
+    drill: RunningDrill, visit: Visit, picture: Picture, tmp_path: Path
 ) -> None:
-    visitor = new_visitor(drill.url, accept_downloads=True)
+    visitor = visit(drill.url)
     shown = visitor.open(ADDRESS)
     shown.get_by_role("button", name="Run the drill").wait_for()
     assert DRILL_TOKEN not in shown.url
@@ -43,7 +42,7 @@ def test_a_drill_is_run_from_its_form_to_its_score(
     assert serious(shown) == []
     for name, width in WIDTHS.items():
         shown.set_viewport_size({"width": width, "height": 900})
-        shown.screenshot(path=screenshots / f"drill-form-{name}.png", full_page=True)
+        picture(shown, f"drill-form-{name}")
     shown.get_by_role("button", name="Run the drill").click()
     shown.get_by_role("heading", name="Score").wait_for(timeout=60_000)
     state = drill.http.get("/drill/run").json()
@@ -65,8 +64,8 @@ def test_a_drill_is_run_from_its_form_to_its_score(
         for name, width in WIDTHS.items():
             shown.set_viewport_size({"width": width, "height": 900})
             assert overflow(shown) <= 0, f"the page is wider than {width}"
-            shown.screenshot(path=screenshots / f"drill-score-{name}-{scheme}.png", full_page=True)
-        assert serious(shown) == []
+            picture(shown, f"drill-score-{name}-{scheme}")
+        assert serious(shown, scheme=scheme) == []
     shown.reload()
     shown.get_by_role("heading", name="Score").wait_for()  # the tab has kept the token
     shown.get_by_role("link", name=state["round"]).click()
@@ -80,8 +79,8 @@ def test_a_drill_is_run_from_its_form_to_its_score(
     assert mse["norm-sub"] == pytest.approx(by_name["projection alone"], rel=6e-3)
 
 
-def test_a_map_of_all_attacks_is_drawn(drill: RunningDrill, new_visitor: NewVisitor, screenshots: Path) -> None:
-    visitor = new_visitor(drill.url)
+def test_a_map_of_all_attacks_is_drawn(drill: RunningDrill, visit: Visit, picture: Picture) -> None:
+    visitor = visit(drill.url)
     shown = visitor.open(f"#/drill?what=map&token={DRILL_TOKEN}")
     shown.get_by_role("spinbutton", name="Genuine users").fill("500")
     shown.get_by_role("button", name="Draw the map").click()
@@ -93,14 +92,14 @@ def test_a_map_of_all_attacks_is_drawn(drill: RunningDrill, new_visitor: NewVisi
     assert found == [row["attack"] for row in state["result"]["rows"]]
     for scheme in ("light", "dark"):
         shown.emulate_media(color_scheme=scheme)
-        assert serious(shown) == []
+        assert serious(shown, scheme=scheme) == []
         for name, width in WIDTHS.items():
             shown.set_viewport_size({"width": width, "height": 900})
-            shown.screenshot(path=screenshots / f"drill-map-{name}-{scheme}.png", full_page=True)
+            picture(shown, f"drill-map-{name}-{scheme}")
 
 
-def test_a_drill_is_cancelled_by_its_button(drill: RunningDrill, new_visitor: NewVisitor) -> None:
-    shown = new_visitor(drill.url).open(ADDRESS)
+def test_a_drill_is_cancelled_by_its_button(drill: RunningDrill, visit: Visit) -> None:
+    shown = visit(drill.url).open(ADDRESS)
     shown.get_by_role("button", name="All attacks").click()
     shown.get_by_role("spinbutton", name="Genuine users").fill("20000")
     shown.get_by_label("Trials of each attack").fill("10")
@@ -110,8 +109,8 @@ def test_a_drill_is_cancelled_by_its_button(drill: RunningDrill, new_visitor: Ne
     assert drill.ended()["state"] == "cancelled"
 
 
-def test_what_cannot_be_played_is_said_in_words(drill: RunningDrill, new_visitor: NewVisitor) -> None:
-    visitor = new_visitor(drill.url)
+def test_what_cannot_be_played_is_said_in_words(drill: RunningDrill, visit: Visit) -> None:
+    visitor = visit(drill.url)
     visitor.expects = {422}
     shown = visitor.open(ADDRESS)
     shown.get_by_role("combobox", name="Attack", exact=True).select_option("apa2")
@@ -122,10 +121,8 @@ def test_what_cannot_be_played_is_said_in_words(drill: RunningDrill, new_visitor
 
 
 @pytest.mark.parametrize("address", ["#/drill", "#/drill?token=another"])
-def test_without_the_token_the_page_says_where_it_is(
-    drill: RunningDrill, new_visitor: NewVisitor, address: str
-) -> None:
-    visitor = new_visitor(drill.url)
+def test_without_the_token_the_page_says_where_it_is(drill: RunningDrill, visit: Visit, address: str) -> None:
+    visitor = visit(drill.url)
     visitor.expects = {403}
     shown = visitor.open(address)
     said = shown.locator("main [role=alert]")
@@ -134,8 +131,8 @@ def test_without_the_token_the_page_says_where_it_is(
     assert shown.get_by_role("button", name="Run the drill").count() == 0
 
 
-def test_a_wrong_token_in_a_link_does_not_displace_the_right_one(drill: RunningDrill, new_visitor: NewVisitor) -> None:
-    visitor = new_visitor(drill.url)
+def test_a_wrong_token_in_a_link_does_not_displace_the_right_one(drill: RunningDrill, visit: Visit) -> None:
+    visitor = visit(drill.url)
     visitor.expects = {403}
     shown = visitor.open(ADDRESS)
     button = shown.get_by_role("button", name="Run the drill")

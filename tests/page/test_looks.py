@@ -1,11 +1,10 @@
 """Every view as visitors see it, wide and narrow, light and dark: pictures of it, and what axe-core finds."""
 
-from pathlib import Path
 from typing import Literal
 
 import pytest
 from tests.conftest import ServerProcess
-from tests.page.conftest import WIDTHS, Visitor, overflow, serious
+from tests.page.conftest import WIDTHS, Picture, Visitor, overflow, serious
 from tests.page.rounds import CITIES, poisoned, report
 
 
@@ -39,7 +38,7 @@ VIEWS = ["rounds", "round", "series", "plan", "open"]
 def test_every_view_is_for_everyone(
     visitor: Visitor,
     views: dict[str, tuple[str, ...]],
-    screenshots: Path,
+    picture: Picture,
     name: str,
     scheme: Literal["light", "dark"],
 ) -> None:
@@ -51,8 +50,8 @@ def test_every_view_is_for_everyone(
     for size, width in WIDTHS.items():
         page.set_viewport_size({"width": width, "height": 900})
         assert overflow(page) <= 0, "nothing but tables and charts scrolls sideways"
-        page.screenshot(path=screenshots / f"{name}-{scheme}-{size}.png", full_page=True)
-    assert serious(page) == []
+        picture(page, f"{name}-{scheme}-{size}")
+    assert serious(page, scheme=scheme) == []
 
 
 @pytest.mark.parametrize("name", VIEWS)

@@ -5,13 +5,12 @@ import re
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 from tests.conftest import ServerProcess
-from tests.page.conftest import WIDTHS, overflow, serious
+from tests.page.conftest import WIDTHS, Picture, Visit, overflow, serious
 
 from ldprecover import OUE
 from ldprecover.wire import pack
@@ -54,37 +53,16 @@ def written(server: ServerProcess, poisoned: str, tmp_path_factory: pytest.TempP
     return file
 
 
-class OfflinePage:
-    """A file in a browser that is to ask nobody for anything."""
-
-    def __init__(self, context: Any, file: Path) -> None:
-        self.wrong: list[str] = []
-        context.on("console", lambda message: self.wrong.append(f"console {message.type}: {message.text}"))
-        context.on("weberror", lambda error: self.wrong.append(f"error: {error.error}"))
-        context.on("request", self._on_request)
-        self.page = context.new_page()
-        self.page.goto(file.as_uri())
-
-    def _on_request(self, request: Any) -> None:
-        if urlsplit(request.url).scheme not in ("file", "data", "blob"):
-            self.wrong.append(f"a request: {request.url}")
-
-
 @pytest.fixture
-def offline(browser: Any) -> Any:
-    """Open files; whatever goes wrong behind them fails the test."""
-    opened: list[tuple[Any, OfflinePage]] = []
+def offline(visit: Visit) -> Callable[..., Any]:
+    """Open files; what goes wrong behind them, or asks anybody for anything, fails the test."""
 
-    def start(file: Path, **options: Any) -> Any:
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, "locale": "en-GB", **options})
-        context.set_default_timeout(15_000)
-        opened.append((context, OfflinePage(context, file)))
-        return opened[-1][1].page
+    def start(file: Path, width: int = 1280, scheme: Literal["light", "dark"] = "light") -> Any:
+        visitor = visit(file.parent.as_uri())
+        visitor.page.emulate_media(color_scheme=scheme)
+        return visitor.open(file.name, width=width)
 
-    yield start
-    for context, _ in opened:
-        context.close()
-    assert [wrong for _, each in opened for wrong in each.wrong] == []
+    return start
 
 
 def test_a_report_shows_the_round_and_what_was_found(offline: Callable[..., Any], written: Path, poisoned: str) -> None:
@@ -124,14 +102,14 @@ def test_one_can_search_and_leave_methods_out(offline: Callable[..., Any], writt
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_is_usable_wide_and_narrow_in_light_and_dark(
-    offline: Callable[..., Any], written: Path, screenshots: Path, scheme: str
+    offline: Callable[..., Any], written: Path, picture: Picture, scheme: str
 ) -> None:
     for name, width in WIDTHS.items():
-        shown = offline(written, color_scheme=scheme, viewport={"width": width, "height": 900})
+        shown = offline(written, width, scheme)
         shown.get_by_role("img", name="Frequencies").wait_for()
-        assert serious(shown) == []
+        assert serious(shown, scheme=scheme) == []
         assert overflow(shown) <= 0
-        shown.screenshot(path=screenshots / f"report-{name}-{scheme}.png", full_page=True)
+        picture(shown, f"report-{name}-{scheme}")
 
 
 def test_nothing_in_the_data_ends_its_element() -> None:

@@ -22,7 +22,7 @@ from ldprecover import GRR, OLH, OUE, FrequencyOracle
 from ldprecover.protocols import HR, SS, SUE
 from ldprecover.types import Reports
 
-N = 2_000_000  # reports of each item
+N = 1_000_000  # reports of each item
 FALSE_ALARM = 1e-9  # of each check, over all its bounds together
 SLACK = 0.1
 
@@ -124,13 +124,13 @@ def test_an_item_is_supported_with_p_and_others_with_q(oracle: FrequencyOracle, 
 
 @pytest.mark.parametrize("protocol", ["grr", "oue", "olh", "sue", "ss", "hr"])
 def test_reports_made_one_at_a_time_are_no_less_private(protocol: str) -> None:
-    """As a Reporter makes them: 4,000 calls an item, operating system's randomness; one oracle of each protocol."""
+    """As a Reporter makes them: 2,000 calls an item, operating system's randomness; one oracle of each protocol."""
     oracle = next(oracle for oracle in ORACLES if oracle.protocol == protocol)
 
     def one_by_one(items: np.ndarray) -> Reports:
         return np.concatenate([oracle.perturb([item]) for item in items.tolist()])
 
-    drawn = sample(oracle, one_by_one, 4_000)
+    drawn = sample(oracle, one_by_one, 2_000)
     assert shown_ratio(drawn) <= math.exp(oracle.epsilon)
     assert is_calibrated(oracle, drawn)
 
@@ -238,7 +238,7 @@ def test_oue_bits_are_independent_within_a_report_and_between_neighbours(seed: i
 
     A word of randomness used twice would show.
     """
-    oracle, d, n = OUE(1, 130), 130, 200_000
+    oracle, d, n = OUE(1, 130), 130, 100_000
     rows = oracle.perturb(np.arange(n) % d, generator(seed))
     bits = oracle.supports(rows).astype(np.float32)
     probability = np.full((n, d), oracle.q, np.float32)

@@ -12,7 +12,7 @@ from ldprecover import GRR, OLH, OUE, FrequencyOracle, Recovery, recover
 from ldprecover.protocols import SS, SUE
 from ldprecover_client.datasets import load_dataset
 
-N, D, TRIALS = 389_894, 102, 5
+N, D, TRIALS = 389_894, 102, 3
 Apportion = Callable[[np.ndarray, int], np.ndarray]
 
 

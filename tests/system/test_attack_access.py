@@ -16,11 +16,11 @@ def test_an_attacker_without_a_key_sends_one_report_a_request(server: ServerProc
         Campaign(server.url, id, MGA(TARGETS), 40, seed=1).run()
     assert (caught.value.status, caught.value.slug) == (403, "report-key-needed")
     assert server.frequencies(id)["n"] == 0
-    sent = Campaign(server.url, id, MGA(TARGETS), 200, seed=1, batch_size=1).run()
+    sent = Campaign(server.url, id, MGA(TARGETS), 60, seed=1, batch_size=1).run()
     found = server.frequencies(id)
-    assert sent.accepted == found["n"] == 200
+    assert sent.accepted == found["n"] == 60
     # Each crafted report supports both targets, as nearly as the seeds tried allow; by chance one in g = 3 would.
-    assert min(found["counts"][t] for t in TARGETS) > 190
+    assert min(found["counts"][t] for t in TARGETS) > 55
 
 
 def test_an_attacker_reports_as_often_as_it_holds_tickets(server: ServerProcess) -> None:

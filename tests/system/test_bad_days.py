@@ -20,7 +20,7 @@ def connected(server: ServerProcess) -> socket.socket:
 
 def test_a_stalled_upload_is_answered_408_and_gives_back_what_it_held(start_server: StartServer) -> None:
     """While it stalls it holds all bytes there are; the next submission waits for it no longer than its time."""
-    server = start_server(body_seconds=1, queue_bytes=5_000, open_reports=1_000)
+    server = start_server(anonymous_body_seconds=1, queue_bytes=5_000, open_reports=1_000)
     round = server.open_round()["id"]
     head = f"POST /rounds/{round}/reports HTTP/1.1\r\nHost: x\r\nContent-Type: {PACKED['Content-Type']}\r\n"
     with connected(server) as stalled:

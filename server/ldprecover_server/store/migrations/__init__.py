@@ -1,5 +1,6 @@
 """The schema's history, and moving a database along it (Alembic)."""
 
+import functools
 import shlex
 from pathlib import Path
 
@@ -62,12 +63,18 @@ def _revision(connection: sa.Connection) -> str | None:
 
 def _pending(revision: str | None) -> list[str]:
     """Return the revisions after this one, the next first."""
-    script = ScriptDirectory.from_config(_config())
-    known = [step.revision for step in script.walk_revisions()][::-1]
+    known = _known()
     if revision is None:
-        return known
+        return [*known]
     if revision not in known:
         raise ConfigurationError(
             f"the database has schema {revision}, of a newer version of ldprecover; this one knows {known[-1]}"
         )
-    return known[known.index(revision) + 1 :]
+    return [*known[known.index(revision) + 1 :]]
+
+
+@functools.cache
+def _known() -> tuple[str, ...]:
+    """Return all revisions, the first one first; each is a file to run."""
+    script = ScriptDirectory.from_config(_config())
+    return tuple(step.revision for step in script.walk_revisions())[::-1]
