@@ -32,7 +32,7 @@ _context.set_forkserver_preload(
 class ForkedPython:
     """Python with these arguments, `-c CODE` or `-m MODULE …`, in what tests use of `subprocess.Popen`.
 
-    It prints into pipes of text, or its errors to the file of a number; its standard input is empty. Warnings are
+    It prints into pipes of text, or to the files of the numbers given; its standard input is empty. Warnings are
     errors if the environment says so of all, and nothing that is registered for the interpreter's end is called.
     """
 
@@ -41,16 +41,13 @@ class ForkedPython:
         arguments: tuple[str, ...],
         folder: Path,
         environment: Mapping[str, str],
+        stdout: int | None = None,
         stderr: int | None = None,
         start_new_session: bool = False,
     ) -> None:
         with contextlib.ExitStack() as theirs:
-            self.stdout, out = _pipe(theirs)
-            self.stderr: TextIO | None = None
-            if stderr is None:
-                self.stderr, err = _pipe(theirs)
-            else:
-                err = _passed(theirs, stderr)
+            self.stdout, out = _printing(theirs, stdout)
+            self.stderr, err = _printing(theirs, stderr)
             how = (folder, dict(environment), out, err, start_new_session)
             self._process = _context.Process(target=_run, args=(arguments, *how))
             self._process.start()
@@ -99,35 +96,33 @@ def start_python(
     *arguments: str,
     folder: Path,
     environment: Mapping[str, str],
+    stdout: int | None = None,
     stderr: int | None = None,
     start_new_session: bool = False,
 ) -> Process:
     """Start Python as `ForkedPython` says; as an interpreter of its own where the lines that it runs are measured."""
     if "COVERAGE_PROCESS_CONFIG" not in environment:
-        return ForkedPython(arguments, folder, environment, stderr, start_new_session)
+        return ForkedPython(arguments, folder, environment, stdout, stderr, start_new_session)
     return subprocess.Popen(
         [sys.executable, *arguments],
         cwd=folder,
         env=environment,
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
+        stdout=subprocess.PIPE if stdout is None else stdout,
         stderr=subprocess.PIPE if stderr is None else stderr,
         text=True,
         start_new_session=start_new_session,
     )
 
 
-def _pipe(theirs: contextlib.ExitStack) -> tuple[TextIO, Connection]:
-    """Return a pipe's end to read from, and the other, which is the process's."""
+def _printing(theirs: contextlib.ExitStack, number: int | None) -> tuple[TextIO | None, Connection]:
+    """Return what to read from, of a pipe, and what the process prints to, as multiprocessing passes it on."""
+    if number is not None:
+        return None, theirs.enter_context(Connection(os.dup(number), readable=False))
     read, write = _context.Pipe(duplex=False)
     theirs.enter_context(write)
     with read:
         return os.fdopen(os.dup(read.fileno()), encoding="utf-8"), write
-
-
-def _passed(theirs: contextlib.ExitStack, number: int) -> Connection:
-    """Return an open file as what multiprocessing passes to a process."""
-    return theirs.enter_context(Connection(os.dup(number), readable=False))
 
 
 def _rest(pipe: TextIO | None) -> str:

@@ -32,6 +32,12 @@ def without_seconds(folder: Path) -> list[dict[str, str]]:
     return sorted(({**row, "seconds": ""} for row in rows(folder)), key=str)
 
 
+@pytest.fixture
+def _undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures are empty files: half of what these runs take is drawing."""
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda figure, file, **options: None)
+
+
 def test_a_table_leaves_results_means_and_a_picture_of_each_figure(run: Any, tmp_path: Path) -> None:
     result = run("reproduce", "table1", "mse", *SMALL, "--out", "out")
     assert (result.code, result.err.count("\n")) == (0, 1)
@@ -50,6 +56,7 @@ def test_a_table_leaves_results_means_and_a_picture_of_each_figure(run: Any, tmp
     assert {row["n"] for row in parquet} == {2000}
 
 
+@pytest.mark.usefixtures("_undrawn")
 def test_means_are_those_of_the_cells(run: Any, tmp_path: Path) -> None:
     run("reproduce", "mse", *SMALL, "--out", "out")
     setting = ("protocol", "attack", "model", "method")
@@ -78,6 +85,7 @@ def test_the_seed_alone_decides_the_numbers_not_the_processes(run: Any, tmp_path
     assert sum(a == b for a, b in zip(one, other, strict=True)) < len(one) / 10
 
 
+@pytest.mark.usefixtures("_undrawn")
 def test_what_is_in_the_folder_is_not_run_again(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run("reproduce", "mse", *SMALL, "--out", "out")
     before = (tmp_path / "out" / "cells.csv").read_bytes()
@@ -316,6 +324,7 @@ def test_the_evaluation_says_its_cost_first_and_leaves_tables_pictures_and_resul
     assert kept.methods[2:5] == ["ldprecover", "norm-sub", "mle"]
 
 
+@pytest.mark.usefixtures("_undrawn")
 def test_the_evaluation_goes_on_from_what_is_in_the_folder(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,15 +4,15 @@ import contextlib
 import os
 import pty
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from tests.cli.conftest import Run
 from tests.conftest import ServerProcess
+from tests.forked import start_python
 
 from ldprecover import GRR
 from ldprecover.wire import pack
@@ -40,13 +40,11 @@ class Watching:
     def __init__(self, url: str, id: str, *, terminal: bool) -> None:
         self._ours, theirs = pty.openpty() if terminal else os.pipe()
         self.text = ""
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "ldprecover_cli", "watch", id, "--every", "0.2"],
-            env=os.environ | {"LDPRECOVER_URL": url, "COLUMNS": "80", "TERM": "xterm", "PYTHONUTF8": "1"},
-            stdin=subprocess.DEVNULL,
+        self.process = start_python(
+            *("-m", "ldprecover_cli", "watch", id, "--every", "0.2"),
+            folder=Path.cwd(),
+            environment=os.environ | {"LDPRECOVER_URL": url, "COLUMNS": "80", "TERM": "xterm", "PYTHONUTF8": "1"},
             stdout=theirs,
-            stderr=subprocess.PIPE,
-            text=True,
         )
         os.close(theirs)
 
@@ -63,8 +61,8 @@ class Watching:
 
     def ended(self) -> tuple[int, str]:
         """Wait for the end, and return exit code and standard error."""
-        _, said = self.process.communicate(timeout=60)
-        return self.process.returncode, said
+        _, said = self.process.communicate()
+        return self.process.wait(), said
 
     def close(self) -> None:
         self.process.kill()

@@ -3,14 +3,16 @@
 import os
 import queue
 import signal
-import subprocess
-import sys
 import threading
+from pathlib import Path
 
 import httpx
 import pytest
+from tests.forked import start_python
 
 from ldprecover_client import Ledger, Reporter
+
+pytestmark = pytest.mark.usefixtures("forking")
 
 REPORT = """
 import os, signal, sys
@@ -50,12 +52,8 @@ except AlreadyReportedError:
 
 
 def start(url, ledger, value, die="never", *ticket):
-    return subprocess.Popen(
-        [sys.executable, "-c", REPORT, url, str(ledger), str(value), die, *ticket],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    arguments = (url, str(ledger), str(value), die, *ticket)
+    return start_python("-c", REPORT, *arguments, folder=Path.cwd(), environment=os.environ)
 
 
 @pytest.fixture
