@@ -91,10 +91,10 @@ class Application:
             metrics=self.metrics,
             bodies=self.bodies,
             decoded=Decoded(),
-            submitting=Lane(threads=2, waiting=settings.queue_requests),
-            reading=Lane(threads=2, waiting=settings.reads),
-            keyed=Lane(threads=2, waiting=settings.reads),
-            operating=Lane(threads=1, waiting=8),
+            submitting=Lane(2, settings.queue_requests, settings.request_seconds),
+            reading=Lane(2, settings.reads, settings.request_seconds),
+            keyed=Lane(2, settings.reads, settings.request_seconds),
+            operating=Lane(1, 8, settings.request_seconds),
         )
         self.api = self._make_api()
         self._submit = SubmissionRoute(self._rooms)

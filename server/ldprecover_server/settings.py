@@ -187,8 +187,9 @@ class Settings(BaseSettings):
         int,
         Field(
             ge=1,
-            description="Time that a submission waits for its commit, that a commit is tried again, and that Postgres "
-            "may leave a statement without an answer; past it the answer is 503 and a retry is safe.",
+            description="Time that a submission waits for its commit, that a commit is tried again, that other calls "
+            "wait for their turn with the database, and that Postgres may leave a statement without an answer; past it "
+            "the answer is 503 and a retry is safe.",
         ),
     ] = 30
     analyses: Annotated[

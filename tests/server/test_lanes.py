@@ -85,3 +85,28 @@ def test_a_lane_that_is_full_refuses_the_next_and_counts_those_whose_caller_went
         await lane.run(lambda: None)
 
     in_loop(test)
+
+
+def test_a_call_whose_turn_does_not_come_in_time_is_refused_and_not_made() -> None:
+    """The one that has begun is waited for."""
+    made = []
+
+    async def test() -> None:
+        lane = Lane(1, seconds=0.05)
+        began, go_on = threading.Event(), threading.Event()
+
+        def wait() -> None:
+            began.set()
+            go_on.wait()
+            made.append("first")
+
+        first = asyncio.create_task(lane.run(wait))
+        await asyncio.to_thread(began.wait)
+        with pytest.raises(BusyError, match=r"not come in 0\.05 seconds"):
+            await lane.run(lambda: made.append("second"))
+        go_on.set()
+        await first
+        await lane.run(lambda: made.append("third"))
+        assert made == ["first", "third"]
+
+    in_loop(test)

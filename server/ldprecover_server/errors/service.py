@@ -26,14 +26,14 @@ class QueueFullError(ServiceError):
 
 
 class BusyError(ServiceError):
-    """Too many calls of this kind wait for their turn."""
+    """Too many calls of this kind wait for their turn, or one has for too long."""
 
     slug = "busy"
     status = 503
     title = "Too many calls wait"
     help = (
-        "Calls that read, calls with a key and submissions each have their own turn, and of this kind too many wait. "
-        "Try again after the time in Retry-After."
+        "Calls that read, calls with a key and submissions each have their own turn, and of this kind too many wait, "
+        "or this one has for too long. Try again after the time in Retry-After."
     )
     fixed_headers: ClassVar[Mapping[str, str]] = {"Retry-After": "1"}
 
