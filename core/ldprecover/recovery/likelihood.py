@@ -3,6 +3,7 @@
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
@@ -99,16 +100,19 @@ def _packed_supports(oracle: FrequencyOracle, reports: Reports, first: int) -> l
 
 
 def _weight_sums_of_reports(oracle: FrequencyOracle, reports: Reports, *, f: FloatArray) -> FloatArray:
-    return _weight_sums(oracle, np.packbits(oracle.supports(reports), axis=1), f=f)
+    return _sums(oracle, oracle.supports(reports).astype(np.float32), f)
 
 
 def _weight_sums(oracle: FrequencyOracle, packed: UInt8Array, *, f: FloatArray) -> FloatArray:
+    return _sums(oracle, np.unpackbits(packed, axis=1, count=oracle.domain_size).astype(np.float32), f)
+
+
+def _sums(oracle: FrequencyOracle, bits: NDArray[np.float32], f: FloatArray) -> FloatArray:
     """Return, with the weight 1/(1 + (e^eps - 1) f(S(z))) of a report, its sum over those that support each item.
 
-    The last number is the sum over all reports.
+    `bits` has a row for each report. The last number is the sum over all reports.
     """
     lift = _lift(oracle)
-    bits = np.unpackbits(packed, axis=1, count=oracle.domain_size).astype(np.float32)
     weights = 1 / (1 + lift * (bits @ f.astype(np.float32)).astype(np.float64))
     return np.append(weights.astype(np.float32) @ bits, weights.sum())
 
