@@ -23,7 +23,7 @@ _TALLY_SHARE = 8  # a tally that waits takes at most an eighth of what its repor
 class Submission:
     """One submission on its way: `packed` reports, checked; the answer awaited.
 
-    Only 16 bytes of SHA-256 of the submission key are stored, and a digest of the packed reports
+    Stored are the first bytes of SHA-256 of the submission key, and of a digest of the packed reports
     that is salted with the key itself: without the key, neither tells anything of the report. With
     `quarantine` the round sets reports of impossible sizes aside.
     """
