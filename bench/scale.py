@@ -109,6 +109,18 @@ def peak_mebibytes(pid: int) -> float:
     return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM"))
 
 
+def processor_seconds(pid: int) -> float:
+    """Return the processor time that a process has taken."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def own_seconds() -> float:
+    """Return the processor time of the commands that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def timed(*arguments: str) -> float:
     """Run the command and return the seconds it took."""
     began = time.perf_counter()
@@ -154,15 +166,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for method in given.methods:
             output = folder / f"{method}.json"
             output.unlink(missing_ok=True)
+            before = sum(map(processor_seconds, pids)) + own_seconds()
             seconds = timed(
                 "recompute", str(folder / "all.json"), *folders, "--method", method, *how, "--output", str(output)
             )
             answer = json.loads(output.read_bytes())
             errors = [float(np.mean((np.array(answer[name]) - truth) ** 2)) for name in ("frequencies", "recovered")]
+            worked = sum(map(processor_seconds, pids)) + own_seconds() - before
             memory = [peak_mebibytes(pid) for pid in pids]
             here = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
             print(
-                f"{method}: {seconds:,.1f} s on {given.workers or 'no'} workers, which held "
+                f"{method}: {seconds:,.1f} s, {worked:,.1f} s of processors, {given.workers or 'no'} workers, which held "
                 f"{', '.join(f'{each:.0f}' for each in memory) or 'nothing'} MiB at the most, the command {here:.0f}; "
                 f"mean squared error {errors[0]:.3g} poisoned, {errors[1]:.3g} recovered",
                 flush=True,
