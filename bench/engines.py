@@ -39,6 +39,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--reports", type=int, default=1_000_000, help="of a part")
     parser.add_argument("--items", type=int, default=2_048)
+    parser.add_argument("--parts", type=int, default=PARTS, help="to be timed")
     parser.add_argument("--rounds", type=int, default=5)
     chosen = parser.parse_args(arguments)
     oracle = frequency_oracle("olh", 1.0, chosen.items)
@@ -53,7 +54,7 @@ def main(arguments: Sequence[str] = ()) -> None:
         with cluster(2) as (scheduler, _), engine(2) as pool, engine(scheduler=scheduler) as dask:
             assert pool is not None
             assert dask is not None
-            throughput(oracle, parts, pool, dask, chosen.rounds)
+            throughput(oracle, parts[: chosen.parts], pool, dask, chosen.rounds)
             overhead(pool, dask, chosen.rounds)
         for number in (FEW, PARTS):
             with cluster(2) as (scheduler, _), engine(scheduler=scheduler) as dask:
@@ -62,7 +63,7 @@ def main(arguments: Sequence[str] = ()) -> None:
                 peaks = dict(_every(dask, _peak))
                 said = " and ".join(f"{peak:.0f}" for peak in peaks.values())
                 print(f"workers held {said} MiB at most, of {number * chosen.reports:,} reports")
-        killed(oracle, parts)
+        killed(oracle, parts[: chosen.parts])
 
 
 def made(folder: Path, oracle: FrequencyOracle, n: int) -> list[ParquetPart]:
@@ -130,7 +131,7 @@ def killed(oracle: FrequencyOracle, parts: list[ParquetPart]) -> None:
     for kill in (False, True):
         with cluster(2) as (scheduler, workers), engine(scheduler=scheduler) as dask:
             assert dask is not None
-            ReportSource.of_parts(oracle, parts[:4], executor=dask).tally()
+            ReportSource.of_parts(oracle, parts[:2], executor=dask).tally()
             third = sum(part.n for part in parts) // 3
 
             def progress(passes: int, read: int) -> None:
@@ -151,7 +152,7 @@ def cluster(workers: int) -> Iterator[tuple[Scheduler, list["subprocess.Popen[st
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         usual = ("--no-dashboard", "--host", "127.0.0.1")
-        _, line = _started(stack, folder, "Scheduler at:", "scheduler", "--port", "0", *usual)
+        _, line = _started(stack, folder, "Scheduler at:", "scheduler", "--port", "0", "--idle-timeout", "3600", *usual)
         url = line.split()[-1]
         of_one = ("--nworkers", "1", "--nthreads", "1", "--memory-limit", "512MiB", "--local-directory", folder)
         started = [_started(stack, folder, "Registered to:", "worker", url, *of_one, *usual) for _ in range(workers)]

@@ -34,7 +34,8 @@ class DaskCluster:
         if tls is not None:
             self._options += [*("--tls-ca-file", tls[0]), *("--tls-cert", tls[1]), *("--tls-key", tls[2])]
         self._open = contextlib.ExitStack()
-        usual = ["scheduler", "--port", "0", *self._options]
+        # Should the tests be killed, it ends by itself, and workers with it.
+        usual = ["scheduler", "--port", "0", "--idle-timeout", "3600", *self._options]
         self.scheduler = self.start("Scheduler at:", *(command or usual), environment=environment)
         self.url = self._said.split()[-1]
         self.workers: list[subprocess.Popen[str]] = []

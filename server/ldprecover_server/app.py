@@ -71,7 +71,7 @@ class Application:
             metrics=self.metrics,
             cluster=None
             if settings.scheduler is None
-            else Cluster(settings.scheduler, settings.analysis_scheduler_cells),
+            else Cluster(settings.scheduler, settings.analysis_cluster_cells),
         )
         self.jobs = Jobs(store, waiting=settings.analysis_queue, metrics=self.metrics)
         self.crowd = Crowd(most_connections(settings.connections, settings.analyses), self.metrics)

@@ -233,7 +233,7 @@ class Settings(BaseSettings):
             "tls://HOST:PORT, or tcp://127.0.0.1:PORT.",
         ),
     ] = None
-    analysis_scheduler_cells: Annotated[
+    analysis_cluster_cells: Annotated[
         int, Field(ge=1, description="Reports times items of a round from which on its workers read it.")
     ] = 1 << 32
     analysis_tls_ca: Annotated[

@@ -71,7 +71,7 @@ def test_a_server_reads_a_round_on_a_cluster_over_tls(tmp_path: Path) -> None:
     told = dict(zip(names, files, strict=True))
     with closing(DaskCluster(tmp_path, files)) as cluster:
         cluster.start_worker()
-        told |= {"analysis_scheduler": cluster.url, "analysis_scheduler_cells": "1", "analyses": "1"}
+        told |= {"analysis_scheduler": cluster.url, "analysis_cluster_cells": "1", "analyses": "1"}
         with closing(ServerProcess(tmp_path, None, **told)) as server:
             server.start()
             round = server.open_round("grr", domain_size=9)["id"]

@@ -125,7 +125,7 @@ def test_there_are_two_workers_each_with_one_thread_a_bound_and_its_own_key() ->
 
 def test_only_the_scheduler_is_published_and_only_to_this_machine() -> None:
     published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
-    assert published == {"scheduler": ["${LDPRECOVER_SCHEDULER:-127.0.0.1:8786}:8786"]}
+    assert published == {"scheduler": ["${CLUSTER_SCHEDULER:-127.0.0.1:8786}:8786"]}
 
 
 def test_both_pages_warn_in_the_same_words() -> None:
