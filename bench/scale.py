@@ -9,17 +9,17 @@ workers, or without. What is there already is not made again.
 import argparse
 import json
 import os
-import re
 import resource
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
+import psutil
+from bench.engines import cluster
 
 from ldprecover import RoundExport, RoundParameters, Tally
 from ldprecover.types import Reports
@@ -71,36 +71,9 @@ def made(folder: Path, d: int, n: int, site: int) -> ReportDataset:
     return write_dataset(folder, export, hours, ((HOUR + site, each.tobytes()) for each in blocks(given, n, site)))
 
 
-@contextmanager
-def cluster(workers: int) -> Iterator[tuple[str, list[int]]]:
-    """Run Dask's scheduler and so many workers of one thread; yield the address and the workers' processes."""
-    dask = [sys.executable, "-m", "dask"]
-    with ExitStack() as stack:
-
-        def start(*arguments: str) -> subprocess.Popen[str]:
-            process = subprocess.Popen([*dask, *arguments], stderr=subprocess.PIPE, text=True)
-            stack.callback(process.wait)
-            stack.callback(process.terminate)
-            return process
-
-        scheduler = start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
-        address = _said(scheduler, r"(tcp://127\.0\.0\.1:\d+)")
-        pids = []
-        for _ in range(workers):
-            options = ("--nthreads", "1", "--memory-limit", "0", "--no-dashboard", "--no-nanny", "--host", "127.0.0.1")
-            worker = start("worker", address, *options)
-            _said(worker, r"(Registered to:)")
-            pids.append(worker.pid)
-        yield address, pids
-
-
-def _said(process: "subprocess.Popen[str]", pattern: str) -> str:
-    assert process.stderr is not None
-    for line in process.stderr:
-        if (found := re.search(pattern, line)) is not None:
-            threading.Thread(target=process.stderr.read, daemon=True).start()  # what it says later
-            return found.group(1)
-    raise RuntimeError(f"{process.args} has ended")
+def processes(workers: "Sequence[subprocess.Popen[str]]") -> list[int]:
+    """Return the processes that read reports: those that workers' nannies have started."""
+    return [child.pid for worker in workers for child in psutil.Process(worker.pid).children(recursive=True)]
 
 
 def peak_mebibytes(pid: int) -> float:
@@ -161,8 +134,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with ExitStack() as stack:
         how, pids = [], []
         if given.workers:
-            address, pids = stack.enter_context(cluster(given.workers))
-            how = ["--scheduler", address]
+            scheduler, workers = stack.enter_context(cluster(given.workers))
+            how, pids = ["--scheduler", scheduler.url], processes(workers)
         for method in given.methods:
             output = folder / f"{method}.json"
             output.unlink(missing_ok=True)
@@ -176,8 +149,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             memory = [peak_mebibytes(pid) for pid in pids]
             here = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
             print(
-                f"{method}: {seconds:,.1f} s, {worked:,.1f} s of processors, {given.workers or 'no'} workers, which held "
-                f"{', '.join(f'{each:.0f}' for each in memory) or 'nothing'} MiB at the most, the command {here:.0f}; "
+                f"{method}, {given.workers} workers: {seconds:,.1f} s, {worked:,.1f} s of processors, at the most "
+                f"{', '.join(f'{each:.0f}' for each in memory) or 'no'} MiB in workers and {here:.0f} in the command; "
                 f"mean squared error {errors[0]:.3g} poisoned, {errors[1]:.3g} recovered",
                 flush=True,
             )
