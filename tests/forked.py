@@ -15,18 +15,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import TextIO, TypeAlias
 
-__all__ = ["ForkedPython", "Process", "start_python"]
+__all__ = ["PRELOADED", "ForkedPython", "Process", "start_python"]
 
 # What no plugin changes: the application's messages are made of the protocols there are when it is imported.
+PRELOADED = [
+    *("ldprecover_server.app", "anyio._backends._asyncio", "uvloop"),
+    *("ldprecover_cli.app", "ldprecover_cli.serving", "ldprecover_client.population", "rich.progress"),
+    *("ldprecover_attacker.campaign", "ldprecover_experiments.demo", "ldprecover_cli.demo.picture"),
+]
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(
-    [
-        *("ldprecover_server.app", "anyio._backends._asyncio", "uvloop"),
-        *("ldprecover_cli.app", "ldprecover_cli.serving", "ldprecover_client.population"),
-        *("ldprecover_attacker.campaign", "ldprecover_experiments.demo", "ldprecover_cli.demo.picture"),
-        *("rich.progress"),
-    ]
-)
+_context.set_forkserver_preload(PRELOADED)
 
 
 class ForkedPython:

@@ -66,7 +66,9 @@ class Watching:
 
     def close(self) -> None:
         self.process.kill()
-        self.process.communicate()
+        self.process.wait()
+        assert self.process.stderr is not None
+        self.process.stderr.close()
         os.close(self._ours)
 
 

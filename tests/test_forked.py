@@ -1,0 +1,45 @@
+"""The processes that tests fork are as interpreters of their own."""
+
+import os
+import signal
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from tests.forked import PRELOADED, ForkedPython
+
+PROGRAMS = {
+    "prints": "import sys; print('out'); print('err', file=sys.stderr)",
+    "exits": "raise SystemExit(3)",
+    "fails": "import os; os.nothing",
+    "is killed": f"import os; os.kill(os.getpid(), {int(signal.SIGKILL)})",
+    "sees": "import os, sys; print(os.getcwd(), sys.argv, sys.stdin.read(), __name__, dict(os.environ).get('HERE'))",
+    "warns": "import warnings; warnings.warn('so')",
+    "prints without an end": "print('a', end='', flush=True); os = __import__('os'); print('b', end='')",
+}
+
+
+def test_what_is_imported_beforehand_is_there() -> None:
+    """The process that others are forked from passes over what it does not find."""
+    assert [name for name in PRELOADED if find_spec(name) is None] == []
+
+
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
+def test_a_forked_process_does_as_an_interpreter_does(forking: None, tmp_path: Path, program: str) -> None:
+    arguments = ("-c", program, "one", "two")
+    environment = os.environ | {"HERE": "here", "PYTHONWARNINGS": "error"}
+    forked = ForkedPython(arguments, tmp_path, environment)
+    out, err = forked.communicate()
+    own = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=tmp_path,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (forked.returncode, out) == (own.returncode, own.stdout)
+    assert err.splitlines()[-1:] == own.stderr.splitlines()[-1:]
