@@ -13,6 +13,7 @@ import re
 import resource
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -73,7 +74,7 @@ def made(folder: Path, d: int, n: int, site: int) -> ReportDataset:
 @contextmanager
 def cluster(workers: int) -> Iterator[tuple[str, list[int]]]:
     """Run Dask's scheduler and so many workers of one thread; yield the address and the workers' processes."""
-    dask = [sys.executable, "-m", "distributed.cli"]
+    dask = [sys.executable, "-m", "dask"]
     with ExitStack() as stack:
 
         def start(*arguments: str) -> subprocess.Popen[str]:
@@ -82,13 +83,13 @@ def cluster(workers: int) -> Iterator[tuple[str, list[int]]]:
             stack.callback(process.terminate)
             return process
 
-        scheduler = start("dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+        scheduler = start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
         address = _said(scheduler, r"(tcp://127\.0\.0\.1:\d+)")
         pids = []
         for _ in range(workers):
-            options = ("--nthreads", "1", "--memory-limit", "0", "--no-dashboard", "--no-nanny")
-            worker = start("dask_worker", address, *options)
-            _said(worker, r"(Starting established connection)")
+            options = ("--nthreads", "1", "--memory-limit", "0", "--no-dashboard", "--no-nanny", "--host", "127.0.0.1")
+            worker = start("worker", address, *options)
+            _said(worker, r"(Registered to:)")
             pids.append(worker.pid)
         yield address, pids
 
@@ -97,6 +98,7 @@ def _said(process: "subprocess.Popen[str]", pattern: str) -> str:
     assert process.stderr is not None
     for line in process.stderr:
         if (found := re.search(pattern, line)) is not None:
+            threading.Thread(target=process.stderr.read, daemon=True).start()  # what it says later
             return found.group(1)
     raise RuntimeError(f"{process.args} has ended")
 

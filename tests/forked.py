@@ -23,8 +23,8 @@ _context.set_forkserver_preload(
     [
         *("ldprecover_server.app", "anyio._backends._asyncio", "uvloop"),
         *("ldprecover_cli.app", "ldprecover_cli.serving", "ldprecover_client.population"),
-        *("ldprecover_attacker.campaign", "ldprecover_experiments.demo", "rich.progress"),
-        "ldprecover.kernels.numba_",
+        *("ldprecover_attacker.campaign", "ldprecover_experiments.demo", "ldprecover_cli.demo.picture"),
+        *("rich.progress"),
     ]
 )
 

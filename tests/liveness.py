@@ -25,7 +25,7 @@ TURN_SECONDS = 0.1
 GROWN_BYTES = 64 << 20
 """The most memory that one input of a few kilobytes may take."""
 
-_EVERY = 0.005
+_EVERY = 0.001
 _CELLS = 2 * 8  # bytes: the time of the last tick, the longest turn
 
 
@@ -56,7 +56,7 @@ def assert_live(cost: Cost, again: Callable[[], Cost]) -> None:
 
 
 class LoopWatch:
-    """Finds the longest turn of an event loop, by a timer that is due every few milliseconds.
+    """Finds the longest turn of an event loop, by a timer that is due every millisecond.
 
     What it finds is kept in 16 bytes, which another process may share.
     """

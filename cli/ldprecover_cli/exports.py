@@ -71,7 +71,7 @@ def _export_dataset(round: str, folder: str, partial: bool, database_url: str | 
     from ldprecover_client import progress_bar
 
     try:
-        with ended_by_signals(), progress_bar("reports") as step:
+        with ended_by_signals(), progress_bar("reports", first="reading") as step:
             dataset = export_dataset(round, folder, partial=partial, step=step, database_url=database_url)
     except (KeyboardInterrupt, SystemExit) as stopped:
         stopped.add_note("the parts that are finished stay; the same command goes on from there")

@@ -22,6 +22,11 @@ class CarriedPart:
         """The number of its reports."""
         return len(self.data) // self.dtype.itemsize
 
+    @property
+    def rows(self) -> Reports:
+        """Its reports."""
+        return np.frombuffer(self.data, dtype=self.dtype)
+
     def arrays(self) -> Iterator[Reports]:
         """Yield its reports."""
-        yield np.frombuffer(self.data, dtype=self.dtype)
+        yield self.rows

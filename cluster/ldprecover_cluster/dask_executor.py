@@ -11,6 +11,7 @@ from typing import Any
 from ldprecover_cluster.errors import EngineError
 from ldprecover_cluster.scheduler import Scheduler
 from ldprecover_cluster.tasks import Task, run
+from ldprecover_cluster.translated import Translated
 
 __all__ = ["dask_executor"]
 
@@ -38,33 +39,35 @@ def dask_executor(
     """
     if (missing := Scheduler.missing_package()) is not None:
         raise EngineError(missing)
-    from distributed import KilledWorker
-    from distributed.scheduler import NoValidWorkerError
-
     client = _connected(scheduler)
     try:
         threads = _Threads(client)
         if not threads.number:
             tell(f"The scheduler {scheduler.url} has no workers yet; the work waits for them.")
-        yield _DaskExecutor(client, threads, begin, most)
-    except EngineError:
-        raise
-    except KilledWorker as error:
-        raise EngineError(
-            "a task has ended every worker that took it: workers were killed again and again, or have too little memory"
-        ) from error
-    except NoValidWorkerError as error:
-        raise EngineError(f"the scheduler {scheduler.url} has had no workers for too long") from error
-    except CancelledError as error:
-        raise EngineError(f"the scheduler {scheduler.url} was lost, or has dropped what it was asked for") from error
-    except ModuleNotFoundError as error:
-        raise EngineError(f"the workers lack {error.name}: install there what is installed here") from error
-    except Exception as error:
-        if client.status != "running":
-            raise EngineError(f"the scheduler {scheduler.url} was lost") from error
-        raise
+
+        def workers() -> int:
+            return max(1, threads.number if most is None else min(threads.number, most))
+
+        yield Translated(_Pickling(client, begin), workers, partial(_translate, client, scheduler.url))
     finally:
         client.close(_SECONDS)
+
+
+def _translate(client: Any, url: str, error: BaseException) -> BaseException:
+    from distributed import KilledWorker
+    from distributed.scheduler import NoValidWorkerError
+
+    if isinstance(error, KilledWorker):
+        said = "a task has ended every worker that took it: workers were killed again and again, or lack memory"
+    elif isinstance(error, NoValidWorkerError):
+        said = f"the scheduler {url} has had no workers for too long"
+    elif isinstance(error, CancelledError) or client.status != "running":
+        said = f"the scheduler {url} was lost, or has dropped what it was asked for"
+    elif isinstance(error, ModuleNotFoundError):
+        said = f"the workers lack {error.name}: install there what is installed here"
+    else:
+        return error
+    return EngineError(said)
 
 
 def _connected(scheduler: Scheduler) -> Any:
@@ -105,18 +108,12 @@ class _Threads:
         return self._number
 
 
-class _DaskExecutor(Executor):
-    """What Dask's own executor does, with tasks that are pickled as for processes of this machine."""
+class _Pickling(Executor):
+    """Dask's own executor, with tasks that are pickled as for processes of this machine."""
 
-    def __init__(self, client: Any, threads: _Threads, begin: Callable[[], None] | None, most: int | None) -> None:
+    def __init__(self, client: Any, begin: Callable[[], None] | None) -> None:
         self._inner: Executor = client.get_executor(pure=False)
-        self._threads, self._begin, self._most = threads, begin, most
-
-    @property
-    def _max_workers(self) -> int:
-        """As executors of concurrent.futures have it."""
-        number = max(1, self._threads.number)
-        return number if self._most is None else min(number, self._most)
+        self._begin = begin
 
     def submit(self, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Have a function called by a worker."""

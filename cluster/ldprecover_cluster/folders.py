@@ -11,7 +11,10 @@ from typing import Any
 from ldprecover_cluster.errors import ReportDatasetError
 from ldprecover_cluster.extra import fsspec
 
-__all__ = ["Folder", "append", "make_folder", "synced", "translated", "write_whole"]
+__all__ = ["HALF", "Folder", "append", "make_folder", "synced", "translated", "write_whole"]
+
+HALF = ".half"
+"""How the name of a file ends that is not there yet; it begins with a dot."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -89,7 +92,7 @@ def write_whole(path: Path, data: Any) -> None:
     Folders on the way to it are made. They and the file are for their owner alone.
     """
     make_folder(path.parent)
-    half = path.with_name(f".{path.name}.half")
+    half = path.with_name(f".{path.name}.{os.getpid()}{HALF}")  # several processes may write what is the same
     try:
         with os.fdopen(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             file.write(data)

@@ -10,6 +10,7 @@ from multiprocessing import resource_tracker
 from multiprocessing.context import SpawnContext, SpawnProcess
 
 from ldprecover_cluster.errors import EngineError
+from ldprecover_cluster.translated import Translated
 
 __all__ = ["processes"]
 
@@ -29,16 +30,19 @@ def processes(
     """
     pool = ProcessPoolExecutor(jobs, _Context(), _begin, (begin,))
     try:
-        yield pool
-    except BrokenProcessPool as error:
-        raise EngineError(
-            "a process that worked on it has ended: it was killed, perhaps for want of memory, or a plugin ended it"
-        ) from error
+        yield Translated(pool, lambda: jobs, _translate)
     except BaseException:
         leaving()
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _translate(error: BaseException) -> BaseException:
+    if not isinstance(error, BrokenProcessPool):
+        return error
+    said = "a process that worked on it has ended: it was killed, perhaps for want of memory, or a plugin ended it"
+    return EngineError(said)
 
 
 class _Process(SpawnProcess):

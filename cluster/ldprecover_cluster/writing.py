@@ -31,7 +31,7 @@ from ldprecover_cluster.buckets import bucket_of, fill, shuffled
 from ldprecover_cluster.dataset import ROUND_FILE, ReportDataset, round_file
 from ldprecover_cluster.errors import ReportDatasetError
 from ldprecover_cluster.extra import parquet
-from ldprecover_cluster.folders import Folder, make_folder, translated, write_whole
+from ldprecover_cluster.folders import HALF, Folder, make_folder, translated, write_whole
 from ldprecover_cluster.parts import encode, place_of
 
 __all__ = ["WORK", "DatasetWriter", "work_of", "write_dataset"]
@@ -134,6 +134,7 @@ class DatasetWriter:
         oracle, total = self._export.parameters.oracle, sum(n for _, n in self._buckets)
         parts, tally = self._read_done(oracle)
         with translated(str(self.work)):
+            self._remove_halves()
             made = {part.name for part in parts}
             for place, (hour, n) in enumerate(self._buckets):
                 name = f"part-{place:05}.parquet"
@@ -228,9 +229,19 @@ class DatasetWriter:
         done = _read(path)
         try:
             parts = [ReportPart(**part) for part in done["parts"]]
-            return parts, Tally(np.array(done["summary"], dtype="<i8"), sum(part.n for part in parts))
+            tally = Tally(np.array(done["summary"], dtype="<i8"), sum(part.n for part in parts))
         except (LDPRecoverError, KeyError, TypeError, ValueError) as error:
             raise ReportDatasetError(f"{path} is damaged; delete {self.work} and begin again") from error
+        for part in parts:
+            if not self._folder.exists(place_of(part.hour, part.name)):
+                raise ReportDatasetError(f"{part.name} was there, and is not; delete {self._folder} and begin again")
+        return parts, tally
+
+    def _remove_halves(self) -> None:
+        """Delete what a writer that was killed has left of a part."""
+        if (local := self._folder.local) is not None:
+            for half in local.glob(f"hour=*/.*{HALF}"):
+                half.unlink()
 
     def _clear(self) -> None:
         """Delete what an earlier writer has left that did not come as far as a plan."""

@@ -14,6 +14,7 @@ from ldprecover_server.access.access import Access
 from ldprecover_server.access.rates import ReportRates
 from ldprecover_server.analysis.analyses import Analyses
 from ldprecover_server.analysis.answers import Answers
+from ldprecover_server.analysis.child import Cluster
 from ldprecover_server.analysis.children import Children
 from ldprecover_server.analysis.jobs import Jobs
 from ldprecover_server.files import most_connections
@@ -68,6 +69,9 @@ class Application:
             memory_bytes=settings.analysis_bytes,
             disk_bytes=settings.analysis_disk_bytes,
             metrics=self.metrics,
+            cluster=None
+            if settings.scheduler is None
+            else Cluster(settings.scheduler, settings.analysis_scheduler_cells),
         )
         self.jobs = Jobs(store, waiting=settings.analysis_queue, metrics=self.metrics)
         self.crowd = Crowd(most_connections(settings.connections, settings.analyses), self.metrics)

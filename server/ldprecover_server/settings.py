@@ -13,7 +13,9 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from ldprecover.errors import ParameterError
 from ldprecover.protocols import MAX_DOMAIN_SIZE
+from ldprecover_cluster import Scheduler
 from ldprecover_server.errors import ConfigurationError
 from ldprecover_server.files import LEAST_CONNECTIONS
 from ldprecover_server.logs import LogFormat
@@ -224,6 +226,25 @@ class Settings(BaseSettings):
             "of a whole round.",
         ),
     ] = 4096 * MIB
+    analysis_scheduler: Annotated[
+        str | None,
+        Field(
+            description="Scheduler of a Dask cluster whose workers read the reports of large rounds for analyses: "
+            "tls://HOST:PORT, or tcp://127.0.0.1:PORT.",
+        ),
+    ] = None
+    analysis_scheduler_cells: Annotated[
+        int, Field(ge=1, description="Reports times items of a round from which on its workers read it.")
+    ] = 1 << 32
+    analysis_tls_ca: Annotated[
+        str | None,
+        Field(
+            description="Certificate of the CA of that cluster, a PEM file. Without these three Dask's own "
+            "configuration names them."
+        ),
+    ] = None
+    analysis_tls_cert: Annotated[str | None, Field(description="Own certificate for it, a PEM file.")] = None
+    analysis_tls_key: Annotated[str | None, Field(description="Key of that certificate, a PEM file.")] = None
     analysis_cache_bytes: Annotated[
         int, Field(ge=0, description="Bytes of answers that each process keeps for equal questions.")
     ] = 32 * MIB
@@ -237,6 +258,26 @@ class Settings(BaseSettings):
     shutdown_seconds: Annotated[
         int, Field(ge=1, description="Time that requests under way get to finish after SIGTERM.")
     ] = 30
+
+    @model_validator(mode="after")
+    def _check_scheduler(self) -> "Settings":
+        files = (self.analysis_tls_ca, self.analysis_tls_cert, self.analysis_tls_key)
+        try:
+            scheduler = self.scheduler
+        except ParameterError as error:
+            raise ConfigurationError(f"analysis_scheduler and its files of TLS: {error}") from error
+        if scheduler is None and any(files):
+            raise ConfigurationError("the files of analysis_tls are for analysis_scheduler, which is not set")
+        if scheduler is not None and (missing := Scheduler.missing_package()) is not None:
+            raise ConfigurationError(f"analysis_scheduler: {missing}")
+        return self
+
+    @property
+    def scheduler(self) -> Scheduler | None:
+        """Where the cluster for analyses is, if there is one. Raises ParameterError."""
+        if self.analysis_scheduler is None:
+            return None
+        return Scheduler(self.analysis_scheduler, self.analysis_tls_ca, self.analysis_tls_cert, self.analysis_tls_key)
 
     @property
     def secret_key(self) -> str | None:

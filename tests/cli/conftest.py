@@ -15,6 +15,7 @@ import pytest
 from tests.forked import start_python
 
 from ldprecover_cli import app
+from ldprecover_client import Retries
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,13 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two tries of one request is a tenth of the time, but what the server asks for."""
+    delay = Retries.delay
+    monkeypatch.setattr(Retries, "delay", lambda self, retry, asked, draw: delay(self, retry, asked, draw / 10))
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from tests.forked import start_python
 from typer.main import get_command
 
 from ldprecover.protocols import PROTOCOLS
@@ -172,9 +173,13 @@ def test_closed_streams_are_no_reason_to_fail(server: Any, nowhere: str) -> None
     assert (refused.returncode, refused.stdout) == (1, b"")
 
 
-def test_a_shell_completes_commands_and_options() -> None:
+def test_a_shell_completes_commands_and_options(forking: None) -> None:
     """What the script of `--show-completion` asks for, and its answers."""
-    assert _completed("ldprecover fr") == ["frequencies"]
+    program = Path(sys.executable).with_name("ldprecover")
+    done = subprocess.run(
+        ["ldprecover"], executable=program, capture_output=True, env=_asked("ldprecover fr"), check=True
+    )
+    assert (done.stdout.split(), done.stderr) == ([b"frequencies"], b"")
     assert _completed("ldprecover round open --acc") == ["--access"]
 
 
@@ -191,23 +196,22 @@ def test_a_shell_completes_values(server: Any, tmp_path: Path, monkeypatch: pyte
         assert {"current", name} <= set(_completed(words, LDPRECOVER_URL=server.url))
 
 
-def test_without_a_server_the_current_round_is_what_a_shell_completes(nowhere: str) -> None:
+def test_without_a_server_the_current_round_is_what_a_shell_completes(forking: None, nowhere: str) -> None:
     assert _completed("ldprecover recover --round ", LDPRECOVER_URL=nowhere) == ["current"]
 
 
 def _completed(words: str, **environment: str) -> list[str]:
     """Return what a shell offers for the last word."""
+    process = start_python("-m", "ldprecover_cli", folder=Path.cwd(), environment=_asked(words) | environment)
+    out, err = process.communicate()
+    assert (process.wait(), err) == (0, "")
+    return out.split()
+
+
+def _asked(words: str) -> dict[str, str]:
+    """Return the environment in which a shell asks."""
     asked = {"_LDPRECOVER_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
-    done = subprocess.run(
-        ["ldprecover"],
-        executable=Path(sys.executable).with_name("ldprecover"),
-        capture_output=True,
-        text=True,
-        env=os.environ | asked | environment,
-        check=True,
-    )
-    assert done.stderr == ""
-    return done.stdout.split()
+    return os.environ | asked
 
 
 def test_every_command_has_its_heading(run: Any) -> None:

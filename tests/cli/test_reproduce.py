@@ -2,9 +2,8 @@
 
 import csv
 import importlib.util
+import os
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.forked import start_python
 
 from ldprecover_cli import running
 from ldprecover_experiments import Results, paper
@@ -109,21 +109,18 @@ def test_more_trials_keep_those_there_are(run: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
-def test_ctrl_c_leaves_a_file_to_go_on_from(tmp_path: Path, jobs: str) -> None:
+def test_ctrl_c_leaves_a_file_to_go_on_from(forking: None, tmp_path: Path, jobs: str) -> None:
     """Interrupted once some cells are in the file, of 1,800. What is in it then is whole cells."""
     file = tmp_path / "out" / "cells.csv"
     sweeps = ["sweep-beta", "sweep-epsilon", "--data", "cities", "--trials", "20", "--out", "out"]
-    with subprocess.Popen(
-        [sys.executable, "-m", "ldprecover_cli", "reproduce", *sweeps, "--jobs", jobs],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        while not file.exists() or file.stat().st_size < 20_000:
-            assert process.poll() is None
-            time.sleep(0.01)  # a file says nothing of its growth
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate()
+    process = start_python(
+        *("-m", "ldprecover_cli", "reproduce", *sweeps, "--jobs", jobs), folder=tmp_path, environment=os.environ
+    )
+    while not file.exists() or file.stat().st_size < 20_000:
+        assert process.poll() is None
+        time.sleep(0.01)  # a file says nothing of its growth
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate()
     assert (process.returncode, out) == (130, "")
     assert "cells were run; the same command goes on from there" in err
     assert err.startswith("Finishing the cells under way") == (jobs == "2")

@@ -13,30 +13,27 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.forked import Process, start_python
 
 from ldprecover_cli.serving import serve_options
 from ldprecover_server import Settings
 
-Serve = Callable[..., subprocess.Popen[str]]
+Serve = Callable[..., Process]
 
 
 @pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Serve]:
+def serve(forking: None, tmp_path: Path) -> Iterator[Serve]:
     """Start `ldprecover serve` in the test's folder; whatever still runs at the end is killed.
 
     They count with numpy, and are there a second sooner.
     """
-    started: list[subprocess.Popen[str]] = []
+    started: list[Process] = []
 
-    def start(*options: str, **environment: str) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "ldprecover_cli", "serve", *options],
-            cwd=tmp_path,
-            env=os.environ | {"LDPRECOVER_KERNELS": "numpy"} | environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+    def start(*options: str, **environment: str) -> Process:
+        process = start_python(
+            *("-m", "ldprecover_cli", "serve", *options),
+            folder=tmp_path,
+            environment=os.environ | {"LDPRECOVER_KERNELS": "numpy"} | environment,
         )
         started.append(process)
         return process
@@ -47,7 +44,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
         process.communicate()
 
 
-def _url(process: subprocess.Popen[str]) -> str:
+def _url(process: Process) -> str:
     assert process.stdout is not None
     line = process.stdout.readline()
     found = re.search(r"http://\S+", line)

@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+import tracemalloc
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -100,7 +101,7 @@ def test_what_ended_halfway_goes_on_and_leaves_finished_parts_alone(make_any: Ma
     assert len(finished) >= 2
     with pytest.raises(ReportDatasetError, match="its export has not ended"):
         ReportDataset.open(tmp_path)
-    half = tmp_path / "hour=5" / ".part-00004.parquet.half"  # of a process that was killed
+    half = tmp_path / "hour=5" / ".part-00004.parquet.123.half"  # of a process that was killed
     half.write_bytes(b"PAR1")
     with DatasetWriter(tmp_path) as writer:
         assert writer.begun() is not None
@@ -109,6 +110,24 @@ def test_what_ended_halfway_goes_on_and_leaves_finished_parts_alone(make_any: Ma
     assert Tally.of(export.parameters.oracle, read(dataset)) == export.tally
     assert {path.name for path in tmp_path.iterdir()} == {"round.json", "hour=5"}
     assert not half.exists()
+
+
+def test_a_finished_part_that_somebody_deleted_is_missed(make_round: MakeRound, tmp_path: Path) -> None:
+    export, reports = make_round(6_000)
+
+    def stop(done: int, of: int) -> None:
+        if done:
+            raise KeyboardInterrupt
+
+    with DatasetWriter(tmp_path) as writer:
+        writer.gather(export, {5: 6_000}, by_hour(reports, {5: 6_000}))
+        with pytest.raises(KeyboardInterrupt):
+            writer.finish(stop)
+    next(tmp_path.glob("hour=*/*.parquet")).unlink()
+    with DatasetWriter(tmp_path) as writer:
+        assert writer.begun() is not None
+        with pytest.raises(ReportDatasetError, match="was there, and is not"):
+            writer.finish()
 
 
 def test_reading_that_ended_halfway_begins_anew(make_round: MakeRound, tmp_path: Path) -> None:
@@ -222,3 +241,20 @@ def test_a_plan_of_another_place_is_not_gone_on_with(make_round: MakeRound, tmp_
     plan.write_text(json.dumps(json.loads(plan.read_text()) | {"buckets": 3}))
     with DatasetWriter(tmp_path / "b") as writer, pytest.raises(ReportDatasetError, match="is damaged"):
         writer.begun()
+
+
+def test_what_is_held_while_reports_are_read_does_not_grow_with_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(buckets, "_HELD", 1 << 18)
+    oracle = RoundParameters("olh", 1.0, tuple("abcd")).oracle
+    piece = bytes(10_000 * oracle.report_size)
+    peaks = []
+    for number in (10, 100):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        tracemalloc.start()
+        buckets.fill(folder, oracle, {5: number * 10_000}, ((5, piece) for _ in range(number)))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.2 * peaks[0] < 4 << 20

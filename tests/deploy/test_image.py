@@ -52,7 +52,7 @@ def test_every_file_that_is_installed_is_a_lock_s_by_its_hash_or_our_own_wheel()
 
 def test_the_lock_of_the_image_is_an_argument_and_there() -> None:
     assert given("ARG")[1:] == ["LOCK=image"]
-    for lock in ("build", "image", "image-fast"):
+    for lock in ("build", "image", "image-fast", "image-cluster"):
         assert (ROOT / "deploy" / f"{lock}.lock").is_file()
 
 
@@ -97,6 +97,6 @@ def test_what_is_sent_to_the_builder_is_what_the_wheel_is_made_of() -> None:
     rules = [line for line in lines if line and not line.startswith("#")]
     assert rules[0] == "*"
     packages = re.findall(r'^    "(\w+)/ldprecover\w*",$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
-    assert len(packages) == 6
+    assert len(packages) == 7
     wanted = {*packages, "pyproject.toml", "deploy/*.lock", "README.md", "LICENSE"}
     assert {rule[1:] for rule in rules if rule.startswith("!")} == wanted

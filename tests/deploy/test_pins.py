@@ -18,6 +18,7 @@ PARTS = {
     "deploy/command.lock": ["cli", "build"],
     "deploy/image.lock": ["cli", "postgres"],
     "deploy/image-fast.lock": ["cli", "postgres", "fast"],
+    "deploy/image-cluster.lock": ["cli", "postgres", "fast", "cluster"],
 }
 
 

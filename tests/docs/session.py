@@ -53,6 +53,7 @@ class Session:
             "LANG": "C.UTF-8",
             "PYTHONUTF8": "1",
             "PYTHONWARNINGS": "error",
+            "LDPRECOVER_KERNELS": "numpy",  # which count to the same bits, and need not be imported or compiled
             "EXPORTED": str(self._exported),
             "LDPRECOVER_URL": server.url,
             **variables,

@@ -174,7 +174,7 @@ def locked(server: ServerProcess) -> Iterator[None]:
     """Hold a lock on a server's database, so that no commit goes through, while reading goes on."""
     if server.database_url.startswith("postgresql"):
         with server.sql() as connection:
-            connection.exec_driver_sql("LOCK TABLE rounds IN EXCLUSIVE MODE")
+            connection.exec_driver_sql("LOCK TABLE rounds, tallies IN EXCLUSIVE MODE")
             yield
         return
     with contextlib.closing(sqlite3.connect(server.database, isolation_level=None)) as connection:

@@ -264,7 +264,7 @@ def test_workers_that_are_asked_to_stop_store_and_answer_what_waits(
 
     with contextlib.ExitStack() as lock:
         connection = lock.enter_context(server.sql())
-        connection.exec_driver_sql("LOCK TABLE rounds IN EXCLUSIVE MODE")
+        connection.exec_driver_sql("LOCK TABLE tallies IN EXCLUSIVE MODE")
         crowd.submit(SUBMISSIONS[:10], stop)
     assert server.wait() == 0
     assert "Traceback" not in server.log.read_text()

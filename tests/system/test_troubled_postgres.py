@@ -1,6 +1,8 @@
 """A Postgres that deadlocks, hangs or ends a session: the same transaction is run again, and counts once."""
 
+import hashlib
 import signal
+import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -12,6 +14,8 @@ import pytest
 from tests.conftest import PACKED, ServerProcess, StartServer
 from tests.system.conftest import Crowd, distinct_submissions
 from tools.postgres import Cluster
+
+from ldprecover_server.store.stored_keys import stored_key
 
 pytestmark = pytest.mark.postgres
 
@@ -50,18 +54,19 @@ def tries_again(server: ServerProcess) -> int:
 def test_a_commit_that_dies_in_a_deadlock_is_run_again_and_counts_once(
     start_server: StartServer, troubled: Cluster, database: str
 ) -> None:
-    """Another session takes the tally and then wants the round, which the commit locked before the tally."""
+    """Another session takes the tally and then wants the key, which the commit wrote before the tally."""
     server = start_server(troubled.url(database))
     id = server.open_round()["id"]
     assert server.submit(id, packed(0), "first").status_code == 202  # there is a tally row now
     with ThreadPoolExecutor() as pool, troubled.connect(database) as other, troubled.connect(database) as watcher:
         # The session that waits longest without a check is not the one that is ended.
         other.execute("SET deadlock_timeout = '60s'")
-        with other.transaction():
-            other.execute("SELECT FROM tallies FOR UPDATE")
+        with other.transaction(force_rollback=True):
+            ((seq,),) = other.execute("SELECT round FROM tallies FOR UPDATE").fetchall()
             answer = pool.submit(server.submit, id, packed(1, 1), "second")
             one_that_waits(watcher)
-            other.execute("UPDATE rounds SET state = state")
+            key = uuid.UUID(bytes=stored_key(seq, hashlib.sha256(b"second").digest()))
+            other.execute("INSERT INTO keys (key, digest) VALUES (%s, 0)", [key])
         assert answer.result().json() == {"round": id, "accepted": 2, "duplicate": False}
     assert "deadlock detected" in server.log.read_text()
     assert tries_again(server) >= 1

@@ -1,7 +1,7 @@
 """Estimates of random subsets of the reports, in two clusters: the subset defence, and LDPRecover-KM."""
 
-from functools import partial
-from typing import NamedTuple
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -88,11 +88,19 @@ def _subset_counts(
     same whatever block the report is in.
     """
     chosen = np.empty((subsets, len(reports)), np.bool_)
-    for s in range(subsets):
-        bits = np.random.PCG64([seed, s])
+    bits = np.random.PCG64(0)
+    numbers = np.random.Generator(bits)
+    for of_subset, start in zip(chosen, _starts(subsets, seed), strict=True):
+        bits.state = start
         bits.advance(first)  # a double takes one step
-        np.less(np.random.Generator(bits).random(len(reports)), rate, out=chosen[s])
+        np.less(numbers.random(len(reports)), rate, out=of_subset)
     return np.column_stack([oracle.subset_counts(reports, chosen), np.count_nonzero(chosen, axis=1)])
+
+
+@lru_cache(maxsize=4)
+def _starts(subsets: int, seed: int) -> tuple[Any, ...]:
+    """Return the states in which the subsets' generators begin: making one takes longer than a block's numbers."""
+    return tuple(np.random.PCG64([seed, s]).state for s in range(subsets))
 
 
 def _note(found: _Clusters) -> str:

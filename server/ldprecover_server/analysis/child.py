@@ -17,21 +17,20 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
-
-import numpy as np
 
 from ldprecover import kernels, plugins
 from ldprecover.errors import ContractError, ParameterError
 from ldprecover.recovery import ReportSource
 from ldprecover.types import Reports
+from ldprecover_cluster import CarriedPart, EngineError, Scheduler, engine
 from ldprecover_server.analysis import frames
 from ldprecover_server.analysis.questions import Question, pack
 
-__all__ = ["BETWEEN", "FETCHED", "NICE", "Limits", "main"]
+__all__ = ["BETWEEN", "FETCHED", "NICE", "Cluster", "Limits", "main"]
 
 BETWEEN = 0.1
 """Seconds from one word about progress to the next."""
@@ -41,21 +40,35 @@ FETCHED = 0.1
 NICE = 10
 """By how much a child gives way to the server when both want the processor."""
 
-_MANY = (
-    1 << 30
-)  # hashes in a pass over the reports: numpy takes 1.7 seconds for them, numba 0.3 and less than one to load
+_MANY = 1 << 30
+"""Hashes in a pass over the reports: numpy takes 1.7 seconds for them, numba 0.3 and less than one to load."""
 _PIECE = 1 << 20  # bytes read of the file at a time
+_SENT = 1 << 21  # bytes of reports that a worker of a cluster is sent at a time, at most
+_SENT_CELLS = 1 << 28  # (report, item) pairs of them: some tenths of a second of counting
+_COPIES = 16  # of what is sent to one worker, as far as they are here: two tasks ahead, pickled and on their way, or so
 _NEARLY = 0.99  # progress before the answer is there
 _SPARE_SECONDS = 5  # of processor time beyond the deadline, after which the system ends what the server did not
 
 
 @dataclass(frozen=True)
+class Cluster:
+    """A Dask cluster whose workers read what has so many (report, item) pairs or more."""
+
+    scheduler: Scheduler
+    cells: int
+
+
+@dataclass(frozen=True)
 class Limits:
-    """What answering one question may take: seconds, bytes of memory above what a child holds at rest, and of disk."""
+    """What answering one question may take: seconds, bytes of memory above what a child holds at rest, and of disk.
+
+    With a `cluster` its workers read the reports, where there are many; the limits are of the child.
+    """
 
     seconds: float
     memory_bytes: int
     disk_bytes: int
+    cluster: Cluster | None = None
 
 
 class _NoRoomError(Exception):
@@ -83,8 +96,10 @@ def main() -> None:
             raise ValueError(f"a question was due, not {kind!r}")
         question, limits = pickle.loads(body)  # noqa: S301  the server's own
         del body
-        if question.reads and question.tally.n * question.oracle.hash_tests >= _MANY:
-            at_rest = _hastened(at_rest)
+        if _elsewhere(question, limits) is not None:
+            at_rest = _with(_import_dask, at_rest)
+        elif question.reads and question.tally.n * question.oracle.hash_tests >= _MANY:
+            at_rest = _with(kernels.hasten, at_rest)
         _limit(limits, at_rest)
         _answer(question, limits, inbox, sink)
         del question
@@ -102,8 +117,8 @@ def _receive(source: BinaryIO, inbox: "queue.Queue[tuple[bytes, bytes]]") -> Non
 def _answer(question: Question, limits: Limits, inbox: "queue.Queue[tuple[bytes, bytes]]", sink: BinaryIO) -> None:
     with contextlib.closing(_Kept(question, limits, inbox, sink)) as kept:
         try:
-            source = ReportSource(question.oracle, kept.arrays, progress=kept.tell_passes)
-            answer = pack(question.answer(source if question.reads else None, kept.tell_share))
+            with kept.source() as source:
+                answer = pack(question.answer(source, kept.tell_share))
         except ParameterError as error:
             reply = frames.REFUSED, str(error)
         except MemoryError:
@@ -112,6 +127,8 @@ def _answer(question: Question, limits: Limits, inbox: "queue.Queue[tuple[bytes,
             reply = frames.TOO_LARGE, str(error)
         except ContractError as error:
             reply = frames.FAILED, f"{' '.join(str(error).split())}\n{traceback.format_exc()}"
+        except EngineError:  # the log says where the cluster is, and nobody else
+            reply = frames.FAILED, f"the cluster that works on it was lost, or not found\n{traceback.format_exc()}"
         except Exception:  # noqa: BLE001  the server logs it and answers for it
             reply = frames.FAILED, f"\n{traceback.format_exc()}"
         else:
@@ -126,6 +143,7 @@ class _Kept:
     def __init__(
         self, question: Question, limits: Limits, inbox: "queue.Queue[tuple[bytes, bytes]]", sink: BinaryIO
     ) -> None:
+        self._question = question
         self._dtype = question.oracle.report_dtype
         self._limits = limits
         self._inbox = inbox
@@ -137,16 +155,34 @@ class _Kept:
         self._after_reading: float | None = None
         self._told = -math.inf
 
-    def arrays(self) -> Iterator[Reports]:
-        """Yield the reports, some at a time."""
+    @contextlib.contextmanager
+    def source(self) -> Iterator[ReportSource | None]:
+        """Yield what the question reads, or None: here, or where a cluster is to read it. Raises EngineError."""
+        question, scheduler = self._question, _elsewhere(self._question, self._limits)
+        if not question.reads:
+            yield None
+        elif scheduler is None:
+            yield ReportSource(question.oracle, self._arrays, progress=self.tell_passes)
+        else:
+            step = max(1, min(_SENT // self._dtype.itemsize, _SENT_CELLS // question.oracle.domain_size))
+            most = max(1, self._limits.memory_bytes // (_COPIES * step * self._dtype.itemsize))
+            with engine(scheduler=scheduler, most=most) as executor:
+                yield ReportSource.of_parts(
+                    question.oracle, _Sent(self, step), executor=executor, progress=self.tell_passes, apart=True
+                )
+
+    def _arrays(self) -> Iterator[Reports]:
+        return (part.rows for part in self.parts(max(1, _PIECE // self._dtype.itemsize)))
+
+    def parts(self, step: int) -> Iterator[CarriedPart]:
+        """Yield the reports, so many at a time."""
         if self._file is None:
             self._fetch()
         assert self._file is not None
-        size = self._dtype.itemsize
-        step = max(1, _PIECE // size) * size
+        step *= self._dtype.itemsize
         for start in range(0, self._bytes, step):
             data = os.pread(self._file.fileno(), min(step, self._bytes - start), start)
-            yield np.frombuffer(data, dtype=self._dtype)
+            yield CarriedPart(data, self._dtype)
 
     def tell_passes(self, passes: int, reports: int) -> None:
         """Tell the server that so many passes are done, and so many reports of the next.
@@ -198,6 +234,17 @@ class _Kept:
                 self._file.close()
 
 
+@dataclass(frozen=True)
+class _Sent:
+    """A round's reports in parts that hold them, read from the file for each pass."""
+
+    kept: _Kept
+    step: int
+
+    def __iter__(self) -> Iterator[CarriedPart]:
+        return self.kept.parts(self.step)
+
+
 def _data_bytes() -> int | None:
     """Return the private memory of this process that counts against RLIMIT_DATA; None where it cannot be told."""
     try:
@@ -207,14 +254,25 @@ def _data_bytes() -> int | None:
     return 1024 * next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmData:"))
 
 
-def _hastened(at_rest: int | None) -> int | None:
-    """Have numba count from here on; return what this process then holds at rest."""
+def _elsewhere(question: Question, limits: Limits) -> Scheduler | None:
+    """Return whose workers are to read what a question reads; None where the child does."""
+    cluster = limits.cluster
+    few = cluster is None or question.tally.n * question.oracle.domain_size < cluster.cells
+    return None if cluster is None or few or not question.reads else cluster.scheduler
+
+
+def _with(load: Callable[[], object], at_rest: int | None) -> int | None:
+    """Load what is needed from here on; return what this process then holds at rest."""
     resource.setrlimit(resource.RLIMIT_DATA, (resource.getrlimit(resource.RLIMIT_DATA)[1],) * 2)
     before = _data_bytes()
-    if not kernels.hasten():
-        return at_rest
+    load()
     after = _data_bytes()
     return None if at_rest is None or before is None or after is None else at_rest + after - before
+
+
+def _import_dask() -> None:
+    with contextlib.suppress(ImportError):  # the engine says so in words
+        import distributed  # noqa: F401
 
 
 def _limit(limits: Limits, at_rest: int | None) -> None:

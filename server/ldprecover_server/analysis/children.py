@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from ldprecover_server.analysis.child import Limits
+from ldprecover_server.analysis.child import Cluster, Limits
 from ldprecover_server.analysis.process import ChildProcess
 from ldprecover_server.analysis.questions import Question
 from ldprecover_server.analysis.turns import Turns
@@ -46,7 +46,7 @@ class Children:
     `seconds` is how long an analysis may take for a caller without a key, `key_seconds` for one
     with a key; each also waits at most as long for its turn. `memory_bytes` is what an analysis may
     take above what a child holds at rest, `disk_bytes` how many bytes of reports it may lay down in
-    a temporary file.
+    a temporary file. Where a `cluster` is given, its workers read rounds that are large enough.
     """
 
     def __init__(
@@ -59,7 +59,9 @@ class Children:
         memory_bytes: int,
         disk_bytes: int,
         metrics: Metrics,
+        cluster: Cluster | None = None,
     ) -> None:
+        self._cluster = cluster
         self._turns = Turns(count, waiting)
         self._seconds = {False: seconds, True: key_seconds}
         self._memory_bytes, self._disk_bytes = memory_bytes, disk_bytes
@@ -169,7 +171,7 @@ class Children:
         answer, failure = b"", None
         try:
             question, pieces = prepare()
-            limits = Limits(self._seconds[run.keyed], self._memory_bytes, self._disk_bytes)
+            limits = Limits(self._seconds[run.keyed], self._memory_bytes, self._disk_bytes, self._cluster)
             answer = run.child.ask(question, limits, pieces, tell)
         except BaseException as error:  # noqa: BLE001  raised where the answer is awaited
             failure = error

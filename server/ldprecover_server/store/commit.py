@@ -69,8 +69,8 @@ class Commit:
     def __init__(self, database: Database) -> None:
         self._database = database
         insert = upsert(database.dialect)
-        # FOR SHARE holds a closing server back until this commit; SQLite's BEGIN IMMEDIATE already
-        # does.
+        # FOR SHARE holds a closing server back until this commit, as SQLite's BEGIN IMMEDIATE does. The
+        # usual way is without it: see `end_round`.
         state = sa.select(rounds.c.state, rounds.c.retention)
         self._state = state.where(rounds.c.seq == sa.bindparam("seq")).with_for_update(read=True)
         self._insert_segment = sa.insert(segments)
@@ -187,14 +187,8 @@ class Commit:
 
         def put(statement: sa.Update, there: Tally) -> Tally | None:
             total = there + added
-            values = {
-                **mine,
-                "old_n": there.n,
-                "new_n": total.n,
-                "new": stored_counts(total),
-                "own": self._database.token,
-            }
-            values["aside"] = aside
+            values = {**mine, "old_n": there.n, "new_n": total.n, "new": stored_counts(total)}
+            values |= {"own": self._database.token, "aside": aside}
             return total if connection.execute(statement, values).rowcount == 1 else None
 
         mine = {"seq": seq, "number": process}
@@ -202,14 +196,9 @@ class Commit:
             return total
         row = connection.execute(self._tally, mine).one_or_none()
         if row is None:
-            first = {
-                "round": seq,
-                "process": process,
-                "n": added.n,
-                "counts": stored_counts(added),
-                "quarantined": aside,
-            }
-            if connection.scalar(self._first_tally, {**first, "token": self._database.token}) is not None:
+            first = {"round": seq, "process": process, "n": added.n, "counts": stored_counts(added)}
+            first |= {"token": self._database.token, "quarantined": aside}
+            if connection.scalar(self._first_tally, first) is not None:
                 return added
             row = connection.execute(self._tally, mine).one()
         total = put(self._put_locked, read_tally(row.counts, row.n))

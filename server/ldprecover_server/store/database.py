@@ -96,6 +96,9 @@ class Database(ABC):
     def next_segment(self, connection: sa.Connection) -> int:
         """Return an id for a segment that is later than all there are."""
 
+    def hold_back(self, connection: sa.Connection, round: int) -> None:  # noqa: B027  where all writes take turns anyway
+        """Wait for usual commits to a round that are under way; until this transaction ends none begins."""
+
     def take_turn(self, connection: sa.Connection) -> None:  # noqa: B027  where all writes take turns anyway
         """Wait for other processes that delete or mix in this very moment; they wait until this transaction ends.
 

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from ldprecover_server.errors import RoundNotFoundError
 from ldprecover_server.store.jobs import delete_jobs
 from ldprecover_server.store.room import Room
-from ldprecover_server.store.rounds import StoredRound, find
+from ldprecover_server.store.rounds import StoredRound, end_round, find
 from ldprecover_server.store.schema import jobs, metadata, quarantine, rounds, segments, submission_keys
 from ldprecover_server.store.segments import leading, list_segments
 from ldprecover_server.store.stored_keys import of_round
@@ -101,9 +101,7 @@ class Deletion(Room):
             found = find(connection, identifier)
             mark = f"!{found.seq}"  # no round can be called so
             gone = {"state": "gone", "id": mark, "name": mark, "items": b"[]", "series": None}
-            there = sa.and_(rounds.c.seq == found.seq, rounds.c.state != "gone")
-            # It waits for the commits that add to the round, and the next ones find it gone.
-            if not connection.execute(sa.update(rounds).where(there).values(gone)).rowcount:
+            if not end_round(self.database, connection, found.seq, rounds.c.state != "gone", gone):
                 raise RoundNotFoundError("the round was deleted")
             # They would go with the round's own row, and their processes would work on until then.
             delete_jobs(connection, jobs.c.round == found.seq)

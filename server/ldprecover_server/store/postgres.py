@@ -12,7 +12,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from ldprecover_server.errors import ConfigurationError, StoreUnavailableError
-from ldprecover_server.store.at_once import AtOnce
+from ldprecover_server.store.at_once import ROUND_LOCK, AtOnce
 from ldprecover_server.store.database import Database
 from ldprecover_server.store.stored_keys import DIGEST_BYTES
 
@@ -28,7 +28,10 @@ _MAX_PROCESSES = 1024
 _TURN = -1  # among our locks, where the others are numbers of processes
 _IDLE_SECONDS = 1.0  # a round trip on every use would be a sixth of a commit
 _USED = "ldprecover_used"
-_OPTIONS = "-c synchronous_commit=on -c statement_timeout=60s -c lock_timeout=30s -c timezone=UTC"
+_OPTIONS = (
+    "-c synchronous_commit=on -c default_transaction_isolation=read\\ committed "
+    "-c statement_timeout=60s -c lock_timeout=30s -c timezone=UTC"
+)
 
 # The session is of no more use: it ends, or its server takes no writes, as after a switchover
 # (25006, and 0A000 for a transaction that asks for writing on a standby).
@@ -141,6 +144,9 @@ class Postgres(Database):
     def slices(self, connection: sa.Connection, id: int, size: int, step: int) -> Iterator[bytes]:
         for start in range(0, size, step):
             yield connection.exec_driver_sql(_SLICE, {"id": id, "start": start + 1, "step": step}).scalar_one()
+
+    def hold_back(self, connection: sa.Connection, round: int) -> None:
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(ROUND_LOCK, round & 0x7FFFFFFF)))
 
     def take_turn(self, connection: sa.Connection) -> None:
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CLASS, _TURN)))

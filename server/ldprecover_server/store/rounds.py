@@ -19,12 +19,12 @@ from ldprecover_server.errors import (
     RoundNotFoundError,
     SeriesMismatchError,
 )
-from ldprecover_server.store.database import upsert
+from ldprecover_server.store.database import Database, upsert
 from ldprecover_server.store.room import Room
 from ldprecover_server.store.schema import refusals, rounds, tallies
 from ldprecover_server.store.stored_tallies import read_tally
 
-__all__ = ["CURRENT", "Rounds", "StoredRound", "Unread", "find", "parameters_of", "tally_of"]
+__all__ = ["CURRENT", "Rounds", "StoredRound", "Unread", "end_round", "find", "parameters_of", "tally_of"]
 
 CURRENT = "current"
 
@@ -156,9 +156,7 @@ class Rounds(Room):
             found = find(connection, identifier)
             if found.state == "open":
                 values = {"state": "closed", "closed_at": self._now()}
-                connection.execute(
-                    sa.update(rounds).where(rounds.c.seq == found.seq, rounds.c.state == "open").values(values)
-                )
+                end_round(self.database, connection, found.seq, rounds.c.state == "open", values)
             return find(connection, found.id)
 
     def tally(self, seq: int, size: int) -> Tally:
@@ -195,6 +193,23 @@ class Rounds(Room):
         query = sa.select(refusals.c.reason, total).where(refusals.c.round == seq).group_by(refusals.c.reason)
         with self.database.read() as connection:
             return {row.reason: int(row.total) for row in connection.execute(query.order_by(refusals.c.reason))}
+
+
+def end_round(
+    database: Database, connection: sa.Connection, seq: int, of: sa.ColumnElement[bool], values: Mapping[str, Any]
+) -> bool:
+    """Write what ends a round, of those `of` which this may be; return whether it was one of them.
+
+    Once the transaction has committed none adds to the round. The usual commit does not lock it: a
+    lock of several processes on one row is written down for each combination of them. It writes a
+    tally only where its own token stands, and here the tokens go: who comes to its tally later
+    undoes what it did. A tally that is not there yet is written with a lock on the round, for which
+    this waits: so none is missed. Commits under way are waited for, and begin no more meanwhile.
+    """
+    database.hold_back(connection, seq)
+    written = connection.execute(sa.update(rounds).where(rounds.c.seq == seq, of).values(values)).rowcount == 1
+    connection.execute(sa.update(tallies).where(tallies.c.round == seq).values(token=None))
+    return written
 
 
 def parameters_of(row: Any) -> RoundParameters:

@@ -84,7 +84,8 @@ segments = sa.Table(
     "segments",
     metadata,
     sa.Column("id", _Id, primary_key=True, autoincrement=True),
-    _round_column(),
+    # No foreign key, which would lock the round: a round goes after its segments. (On SQLite there is one.)
+    sa.Column("round", _Id, nullable=False),
     sa.Column("hour", sa.Integer, nullable=False),  # hours since the epoch
     sa.Column("n", sa.Integer, nullable=False),
     sa.Column("data", sa.LargeBinary, nullable=False),  # packed reports

@@ -140,7 +140,7 @@ def list_segments(
     query = sa.select(table.c.id, table.c.hour, table.c.n, size).where(table.c.round == seq, table.c.id > after, *which)
     if upto is not None:
         query = query.where(table.c.id <= upto)
-    return list(connection.execute(query.order_by(table.c.id).limit(_LISTED)))
+    return list(connection.execute(query.order_by(table.c.id).limit(_LISTED)).all())  # row by row takes twice as long
 
 
 def leading(listed: list[Any], size: int = PIECE_BYTES) -> list[Any]:
@@ -164,4 +164,4 @@ def read_segments(database: Database, connection: sa.Connection, seq: int, wante
     ids = {row.id for row in wanted}
     query = sa.select(segments.c.id, segments.c.data).where(segments.c.round == seq)
     query = query.where(segments.c.id.between(wanted[0].id, wanted[-1].id)).order_by(segments.c.id)
-    yield b"".join(row.data for row in connection.execute(query) if row.id in ids)
+    yield b"".join([data for id, data in connection.execute(query).all() if id in ids])

@@ -16,6 +16,7 @@ from ldprecover.protocols.ss import SS
 from ldprecover.protocols.sue import SUE
 from ldprecover.recovery import ReportSource, project_simplex, reports
 from ldprecover.recovery.reports import pair_counts
+from ldprecover.recovery.unmixing import kept
 from ldprecover.recovery.unmixing.kept import DroppedSet, Kept, hits_by_item
 from ldprecover.recovery.unmixing.measured import Measured
 from ldprecover.recovery.unmixing.screens import _numbers_in_words, screen, unfit
@@ -171,6 +172,35 @@ def test_reports_are_read_a_few_times(rows: Callable[[], np.ndarray], passes: in
     assert len(seen) <= passes
 
 
+def test_impossible_reports_that_are_held_spare_telling_every_size_and_change_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To the bit, also where they are too many to hold. Two passes hash reports for all items, and no more."""
+    oracle, rng = OLH(1.0, D, 4), np.random.default_rng(14)
+    small = np.repeat(oracle.report_of_size(0, rng, search=60_000), 200)
+    rows = np.concatenate([small[:100], attacked("olh", *map(MGA, TARGETS)), small[100:]])
+    monkeypatch.setattr(reports, "_CELLS", 20_000 * D)
+    hashed: list[int] = []
+
+    def counted(self: OLH, given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        hashed.append(len(given))
+        return plain(self, given)
+
+    plain = OLH.summarise_with_sizes
+    monkeypatch.setattr(OLH, "summarise_with_sizes", counted)
+    found = screen(ReportSource(oracle, rows))
+    assert dropped(found) == {"impossible sizes": 200, "shared items": dropped(found)["shared items"]}
+    assert sum(hashed) == 2 * len(rows)
+    monkeypatch.setattr(kept, "_HELD", 1_000)
+    other = screen(ReportSource(oracle, rows))
+    assert sum(hashed) > 6 * len(rows)
+    assert (other.z.tobytes(), other.sd.tobytes(), other.dropped) == (
+        found.z.tobytes(),
+        found.sd.tobytes(),
+        found.dropped,
+    )
+
+
 @every_protocol
 def test_what_the_screens_hold_does_not_grow_with_the_reports(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The most memory allocated at once for 160 blocks and for 80 differs by less than a byte for each report more."""
@@ -225,14 +255,12 @@ def test_few_reports_are_screened_too(protocol: str, n: int) -> None:
 
 def test_hits_are_counted_by_set_and_item() -> None:
     oracle, rows = ORACLES["olh"], honest("olh")[1][:3000]
-    items, kept = (
-        np.array([3, 5, 8, 13, 21]),
-        Kept(sets=(DroppedSet(np.array([0, 1]), np.array([False, False, True])),)),
-    )
+    items = np.array([3, 5, 8, 13, 21])
+    rule = Kept(sets=(DroppedSet(np.array([0, 1]), np.array([False, False, True])),))
     sets = np.array([[True, True, False, True, False], [False, False, True, True, True]])
     bits = oracle.supports(rows)
     bits = bits[~(bits[:, 0] & bits[:, 1])][:, items]
-    hits = hits_by_item(oracle, rows, kept=kept, items=items, sets=sets)
+    hits = hits_by_item(oracle, rows, kept=rule, items=items, sets=sets)
     assert hits.shape == (2, 25, 6)
     for of_set, members in zip(hits, sets, strict=True):
         numbers = bits[:, members].sum(axis=1)

@@ -1,5 +1,8 @@
 """What a process remembers of the tally that it wrote is used only while nobody else can have written there."""
 
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
 import numpy as np
 import pytest
 import sqlalchemy as sa
@@ -10,6 +13,7 @@ from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.refusals import Refusals
 from ldprecover_server.store import Outcome, Store
 from ldprecover_server.store.schema import segments, submission_keys, tallies
+from ldprecover_server.store.stored_keys import of_round
 from ldprecover_server.store.stored_tallies import stored_counts
 
 HOLDERS = """
@@ -102,3 +106,100 @@ def test_housekeeping_takes_a_lost_number_again(open_store: OpenStore, fresh: st
     keeper.once()
     with two.database.read() as connection:
         assert len(connection.exec_driver_sql(HOLDERS.format(0)).all()) == 1
+
+
+LATE = """
+CREATE FUNCTION pg_try_advisory_xact_lock_shared(int, int) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN
+    PERFORM pg_advisory_xact_lock(7); RETURN pg_catalog.pg_try_advisory_xact_lock_shared($1, $2);
+END $$
+"""
+"""Makes a usual commit wait once it has seen the round as it is, before it may be waited for."""
+
+
+def hold_segment(connection: sa.Connection, seq: int, name: str) -> None:
+    """Make a usual commit wait once it has written its tally: its segment's id is taken."""
+    last = connection.exec_driver_sql("SELECT last_value FROM segments_id_seq").scalar_one()
+    connection.execute(sa.insert(segments).values(id=last + 1, round=seq, hour=0, n=0, data=b""))
+
+
+def wait_for_locks(store: Store, *waiting: "Future[Any]") -> None:
+    """Wait until so many wait for a lock, and none of them has ended instead."""
+    waits = sa.text(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    )
+    with store.database.read() as watching:
+        while watching.scalar(waits) != len(waiting):
+            assert not any(each.done() for each in waiting)
+            watching.exec_driver_sql("SELECT pg_stat_clear_snapshot()")
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize(("end", "late"), [("close_round", Outcome.CLOSED), ("delete_round", Outcome.GONE)])
+def test_a_commit_that_saw_the_round_open_and_comes_too_late_to_write_its_tally_stores_nothing(
+    open_store: OpenStore, fresh: str, end: str, late: Outcome
+) -> None:
+    there = open_store(fresh)
+    with there.database.write() as connection:
+        connection.exec_driver_sql(LATE)
+        database = connection.exec_driver_sql("SELECT current_database()").scalar_one()
+        connection.exec_driver_sql(f"ALTER DATABASE {database} SET search_path = public, pg_catalog")
+    here = open_store(fresh)
+    seq = open_round(here)
+    name = here.rounds(1)[0].name
+    commit(here, seq, "a", 0)
+    with ThreadPoolExecutor(1) as pool:
+        with there.database.write() as held:
+            held.exec_driver_sql("SELECT pg_advisory_xact_lock(7)")
+            ours = pool.submit(commit, here, seq, "b", 1)
+            wait_for_locks(there, ours)
+            getattr(there, end)(name)  # is answered before the commit goes on
+            if end == "close_round":
+                assert there.round(name).n == 1
+        assert ours.result(30) == [late]
+    if end == "close_round":
+        assert here.tally(seq, 6).n == 1
+    with here.database.read() as connection:
+        left = 0 if end == "delete_round" else 1
+        for table, mine in (
+            (segments, segments.c.round == seq),
+            (submission_keys, of_round(submission_keys.c.key, seq)),
+        ):
+            assert connection.scalars(sa.select(sa.func.count()).select_from(table).where(mine)).one() == left
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("end", ["close_round", "delete_round"])
+def test_who_closes_a_round_waits_for_a_commit_that_has_written_its_tally(
+    open_store: OpenStore, fresh: str, end: str
+) -> None:
+    here, there = open_store(fresh), open_store(fresh)
+    seq = open_round(here)
+    name = here.rounds(1)[0].name
+    commit(here, seq, "a", 0)
+    with ThreadPoolExecutor(2) as pool:
+        with there.database.write() as held:
+            hold_segment(held, seq, "b")
+            ours = pool.submit(commit, here, seq, "b", 1)
+            wait_for_locks(there, ours)
+            ended = pool.submit(getattr(there, end), name)
+            wait_for_locks(there, ours, ended)
+            held.rollback()
+        assert ours.result(30) == [Outcome.STORED]
+        assert ended.result(30).n == {"close_round": 2, "delete_round": 1}[end]
+
+
+@pytest.mark.postgres
+def test_usual_commits_of_several_processes_leave_no_lock_on_their_round(open_store: OpenStore, fresh: str) -> None:
+    """Where they lock it together, each combination of them is written down, for as long as any row may name it."""
+    one, two = open_store(fresh), open_store(fresh)
+    one.database.process, two.database.process = 0, 1
+    seq = open_round(one)
+    for store, name in ((one, "a"), (two, "b")):
+        commit(store, seq, name, 0)
+    locked = sa.text("SELECT xmax::text FROM rounds WHERE seq = :seq")
+    with one.database.read() as connection:
+        before = connection.scalar(locked, {"seq": seq})
+    for store, name in ((one, "c"), (two, "d")):
+        commit(store, seq, name, 0)
+    with one.database.read() as connection:
+        assert connection.scalar(locked, {"seq": seq}) == before

@@ -39,10 +39,13 @@ def empty(dialect: str, tmp_path: Path, request: pytest.FixtureRequest) -> Itera
 
 
 def test_a_migrated_database_has_exactly_the_tables_of_the_code(empty: str) -> None:
+    """But for a foreign key that SQLite keeps, where it costs nothing."""
     with closing(Store(empty)) as store:
         assert store.migrate()[0] == "0001"
         with store.database.read() as connection:
-            assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+            differs = compare_metadata(MigrationContext.configure(connection), metadata)
+        kept = [(what, key.table.name) for what, key in differs]
+        assert kept == ([("remove_fk", "segments")] if store.database.dialect == "sqlite" else [])
         store.prepare()
 
 
@@ -74,7 +77,7 @@ def test_a_database_of_the_first_schema_keeps_its_rounds_and_reports(empty: str)
                 connection.exec_driver_sql(f"INSERT INTO {row}")
             keys = sa.text("INSERT INTO keys (round, key, digest) VALUES (1, :key, :digest), (3, :digest, :key)")
             connection.execute(keys, vars(SUBMITTED))
-        assert store.migrate() == ["0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010"]
+        assert store.migrate() == ["0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011"]
         with store.database.read() as connection:
             hashed = connection.exec_driver_sql("SELECT parameter FROM rounds WHERE name = 'hashed'").scalar_one()
             purged = connection.exec_driver_sql("SELECT name, purged FROM rounds ORDER BY seq").all()

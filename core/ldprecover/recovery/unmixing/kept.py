@@ -1,13 +1,16 @@
 """Which reports the screens keep: a rule for each report alone, and what a block of reports gives under it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ldprecover import kernels
 from ldprecover.laws import binomial_law, support_size_law
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.reports import pair_counts
+from ldprecover.recovery.reports import ReportSource, pair_counts
 from ldprecover.tally import Tally
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
 
@@ -16,16 +19,23 @@ __all__ = [
     "DroppedSet",
     "Kept",
     "SizedTally",
+    "Taken",
     "hits_by_item",
     "lost",
+    "of_other_sizes",
     "pairs_kept",
     "set_laws",
     "sized_tally",
+    "total_of_kept",
     "triples_kept",
 ]
 
 MOST_ITEMS = 24
 """Items of the largest set whose supported items are counted."""
+
+T = TypeVar("T")
+
+_HELD = 1 << 23  # bytes of reports
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,11 +51,12 @@ class Kept:
     """The reports that are kept: of the sizes k where `sizes[k]` is set, and in no dropped bin of a set.
 
     `sizes` is of the domain's d + 1 sizes; None where no report is of another size. Sets are
-    disjoint.
+    disjoint. `others` are all reports of other sizes, where they are held.
     """
 
     sizes: BoolArray | None = None
     sets: tuple[DroppedSet, ...] = ()
+    others: Reports | None = None
 
     def without(self, dropped: DroppedSet) -> "Kept":
         """Return the same without the reports in the bins of this set."""
@@ -59,6 +70,48 @@ class Kept:
         if self.sizes is not None:
             kept[kept] = self.sizes[oracle.support_sizes(reports[kept])]
         return kept
+
+
+def total_of_kept(source: ReportSource, measure: Callable[..., T], kept: Kept, **given: Any) -> T:
+    """Return the sum of `measure(oracle, reports, kept=kept, **given)` over all reports: one pass.
+
+    Where the reports of other sizes are held, it is the sum without regard to sizes less the
+    measure of these: then no report is hashed for all items to tell its size.
+    """
+    if kept.others is None:
+        return source.total(partial(measure, kept=kept, **given))
+    free = replace(kept, sizes=None, others=None)
+    of_others: Any = measure(source.oracle, kept.others, kept=free, **given)
+    total: Any = source.total(partial(measure, kept=free, **given))
+    return total - of_others  # type: ignore[no-any-return]
+
+
+class Taken:
+    """The tally of reports that are taken out, and these themselves, packed, as long as they are few. It adds in place.
+
+    They are None where they are more than 8 MiB, or are not to be held.
+    """
+
+    def __init__(self, tally: Tally, packed: bytearray | None) -> None:
+        self.tally, self.packed = tally, packed
+
+    def __iadd__(self, other: "Taken") -> "Taken":
+        self.tally += other.tally
+        if self.packed is None or other.packed is None or len(self.packed) + len(other.packed) > _HELD:
+            self.packed = None
+        else:
+            self.packed += other.packed
+        return self
+
+    def reports(self, oracle: FrequencyOracle) -> Reports | None:
+        """Return the reports, None where they are not held."""
+        return None if self.packed is None else np.frombuffer(self.packed, oracle.report_dtype)
+
+
+def of_other_sizes(oracle: FrequencyOracle, reports: Reports, *, sizes: BoolArray) -> Taken:
+    """Return the reports of the sizes k where `sizes[k]` is not set; where sizes take no hashing, their tally alone."""
+    others = reports[~sizes[oracle.support_sizes(reports)]]
+    return Taken(Tally.of(oracle, others), bytearray(others.tobytes()) if oracle.hash_tests else None)
 
 
 def set_laws(t: int, p: float, q: float) -> FloatArray:

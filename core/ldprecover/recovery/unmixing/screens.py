@@ -16,7 +16,7 @@ from ldprecover.recovery.conclusions import Dropped
 from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.unmixing.debias import Rest, unbiased
 from ldprecover.recovery.unmixing.excess import excess_bins
-from ldprecover.recovery.unmixing.kept import Kept, lost, sized_tally
+from ldprecover.recovery.unmixing.kept import Kept, lost, of_other_sizes, sized_tally
 from ldprecover.recovery.unmixing.measured import Measured, measured_of_counts
 from ldprecover.recovery.unmixing.set_search import SharedSets, shared_sets
 from ldprecover.recovery.unmixing.unmixer import LEAST_ITEMS
@@ -78,7 +78,8 @@ def screen(source: ReportSource) -> Measured:
         raise ParameterError("there are no reports to screen")
     law, observed = oracle.support_size_law(), first.sizes
     every = _Sizes(np.ones(law.size, np.bool_), Kept(), first.tally)
-    possible = _without(source, every, _impossible(observed, law), observed, "impossible sizes", _HARDLY)
+    bad = _impossible(observed, law)
+    possible = _without(source, every, bad, observed, "impossible sizes", _HARDLY, held=True)
     sets = shared_sets(source, possible.kept, possible.tally)
     if not sets.kept.sets:
         return _usual(source, possible, observed, sets.suspects)
@@ -115,14 +116,30 @@ def _too_frequent(sizes: Int64Array, law: FloatArray, kept: BoolArray) -> BoolAr
     return bins if law[bins].sum() <= _HONEST else np.zeros(law.size, np.bool_)
 
 
-def _without(source: ReportSource, before: _Sizes, bad: BoolArray, sizes: Int64Array, screen: str, why: str) -> _Sizes:
-    """Return what is kept without the reports of bad sizes: one pass, if there is any."""
+def _without(
+    source: ReportSource,
+    before: _Sizes,
+    bad: BoolArray,
+    sizes: Int64Array,
+    screen: str,
+    why: str,
+    *,
+    held: bool = False,
+) -> _Sizes:
+    """Return what is kept without the reports of bad sizes: one pass, if there is any.
+
+    These are `held` where more passes come, and all reports are kept before.
+    """
     left = before.sizes & ~bad
     gone = before.sizes & bad & (sizes > 0)
     if not gone.any():
         return _Sizes(left, before.kept, before.tally, before.dropped)
-    kept = Kept(left)
-    taken = source.total(partial(lost, kept=before.kept, rule=kept))
+    if held:
+        found = source.total(partial(of_other_sizes, sizes=left))
+        kept, taken = Kept(left, others=found.reports(source.oracle)), found.tally
+    else:
+        kept = Kept(left)
+        taken = source.total(partial(lost, kept=replace(before.kept, others=None), rule=kept))
     what = f"reports whose number of supported items is {_numbers_in_words(gone)}, {why}"
     return _Sizes(left, kept, before.tally - taken, (*before.dropped, Dropped(screen, what, taken.n)))
 

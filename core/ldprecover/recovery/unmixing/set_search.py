@@ -7,7 +7,6 @@ the rest. Several attackers are found one after the other.
 """
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from ldprecover.recovery.unmixing.kept import (
     lost,
     pairs_kept,
     set_laws,
+    total_of_kept,
     triples_kept,
 )
 from ldprecover.recovery.unmixing.pair_scan import best_set, pair_scores
@@ -83,7 +83,7 @@ def shared_sets(source: ReportSource, kept: Kept, tally: Tally) -> SharedSets:
                 suspects += items[found].tolist()
             break
         found_set = DroppedSet(items[best.members], best.bins)
-        taken = source.total(partial(lost, kept=kept, rule=Kept(sets=(found_set,))))
+        taken = total_of_kept(source, lost, kept, rule=Kept(sets=(found_set,)))
         kept, tally = kept.without(found_set), tally - taken
         seen[items[best.members]] = True
         suspects += items[best.members].tolist()
@@ -93,13 +93,13 @@ def shared_sets(source: ReportSource, kept: Kept, tally: Tally) -> SharedSets:
 
 def _of_pairs(source: ReportSource, kept: Kept, items: Int64Array) -> list[_Scored]:
     """Return the sets whose pairs are supported too often, and too seldom: places among the items, and scores."""
-    scores = pair_scores(source.total(partial(pairs_kept, kept=kept, items=items)), source.oracle.p, source.oracle.q)
+    scores = pair_scores(total_of_kept(source, pairs_kept, kept, items=items), source.oracle.p, source.oracle.q)
     return [(found, score) for found, score in map(best_set, (scores, -scores)) if score > -1]
 
 
 def _of_triples(source: ReportSource, kept: Kept, items: Int64Array) -> list[_Scored]:
     """Return the same by triples, of fewer items: there are many more of them."""
-    counted = source.total(partial(triples_kept, kept=kept, items=items[:_TRIPLED]))
+    counted = total_of_kept(source, triples_kept, kept, items=items[:_TRIPLED])
     scores = triple_scores(counted, source.oracle.p, source.oracle.q)
     return [(found, score) for found, score in map(best_set_of_triples, (scores, -scores)) if score > -1]
 
@@ -126,7 +126,7 @@ def _tested(source: ReportSource, kept: Kept, items: Int64Array, sets: list[Bool
 def _tests(source: ReportSource, kept: Kept, items: Int64Array, sets: list[BoolArray]) -> list[_Tested]:
     if not sets:
         return []
-    hits = source.total(partial(hits_by_item, kept=kept, items=items, sets=np.array(sets)))
+    hits = total_of_kept(source, hits_by_item, kept, items=items, sets=np.array(sets))
     p, q = source.oracle.p, source.oracle.q
     return [_test(members, of_set, p, q) for members, of_set in zip(sets, hits, strict=True)]
 
