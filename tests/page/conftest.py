@@ -1,4 +1,4 @@
-"""A real browser on a real server: a browser and a page of it for each module of tests, emptied for each test."""
+"""A real browser on a real server: a browser and a page of it for this folder's tests, emptied for each of them."""
 
 import os
 import re
@@ -28,11 +28,11 @@ _CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shut
 _STATUS = re.compile(r"Failed to load resource: the server responded with a status of (\d+)")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator["Browser"]:
     """The system's Chromium, without a window.
 
-    While its driver lives an event loop seems to run in this thread, so that tests of other modules could run none.
+    While its driver lives an event loop seems to run in this thread, so that tests of other folders could run none.
     """
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     if _CHROMIUM is None:
@@ -106,9 +106,9 @@ class Visitor:
         self.wrong.append(f"console {message.type}: {message.text}")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def kept_page(browser: "Browser") -> Iterator["Page"]:
-    """A page for all visitors of a module: to make another costs a process, and a second of a processor."""
+    """A page for nearly all visitors: to make another costs a process, and a second of a processor."""
     with _new_context(browser) as context:
         yield context.new_page()
 
@@ -124,7 +124,7 @@ Visit = Callable[[str], Visitor]
 
 @pytest.fixture
 def visit(kept_page: "Page") -> Iterator[Visit]:
-    """Send visitors to any server or folder, one after the other, in the module's page: `visit(url)`."""
+    """Send visitors to any server or folder, one after the other, in the page that is kept: `visit(url)`."""
     sent: list[Visitor] = []
 
     def send(url: str) -> Visitor:

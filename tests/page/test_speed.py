@@ -41,7 +41,10 @@ def ten_thousand(server: ServerProcess) -> dict[str, Any]:
     return opened
 
 
-def test_the_first_view_is_painted_within_200_milliseconds_of_work(visitor: Visitor, thousand: dict[str, Any]) -> None:
+def test_the_first_view_is_painted_within_200_milliseconds_of_work(
+    new_visitor: Callable[..., Visitor], server: ServerProcess, thousand: dict[str, Any]
+) -> None:
+    visitor = new_visitor(server.url)
     page = visitor.page
     page.goto("about:blank")
     session = accounted(page)

@@ -96,6 +96,7 @@ def test_a_killed_child_is_a_problem_for_its_caller_alone(start_server: StartSer
     assert child not in children(server)
 
 
+@pytest.mark.sqlite  # the reports are in a child: no database has a part in it
 def test_an_analysis_past_its_time_is_a_problem_and_reports_are_taken_meanwhile(
     start_server: StartServer, problem_of: ProblemOf
 ) -> None:
@@ -111,6 +112,7 @@ def test_an_analysis_past_its_time_is_a_problem_and_reports_are_taken_meanwhile(
     assert (answer.status_code, problem_of(answer)) == (504, "analysis-timeout")
 
 
+@pytest.mark.sqlite  # the reports are in a child: no database has a part in it
 def test_a_caller_who_hangs_up_ends_the_work(start_server: StartServer) -> None:
     server = start_server(analyses=2)
     id = long_round(server)
