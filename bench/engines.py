@@ -22,6 +22,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
+import psutil
 
 from ldprecover import FrequencyOracle, Tally, frequency_oracle
 from ldprecover.recovery import ReportSource
@@ -51,11 +52,12 @@ def main(arguments: Sequence[str] = ()) -> None:
         ReportSource.of_parts(oracle, parts[:1]).tally()
         took = time.process_time() - began
         print(f"{PARTS} parts of {chosen.reports:,} reports over {chosen.items} items, {took:.2f} s of counting each")
-        with cluster(2) as (scheduler, _), engine(2) as pool, engine(scheduler=scheduler) as dask:
+        with cluster(2) as (scheduler, started), engine(2) as pool, engine(scheduler=scheduler) as dask:
             assert pool is not None
             assert dask is not None
             throughput(oracle, parts[: chosen.parts], pool, dask, chosen.rounds)
-            overhead(pool, dask, chosen.rounds)
+            overhead("pool", pool, [], chosen.rounds)
+            overhead("Dask", dask, [process.pid for process in started], chosen.rounds)
         for number in (FEW, PARTS):
             with cluster(2) as (scheduler, _), engine(scheduler=scheduler) as dask:
                 assert dask is not None
@@ -108,21 +110,30 @@ def throughput(oracle: FrequencyOracle, parts: list[ParquetPart], pool: Executor
         )
 
 
-def overhead(pool: Executor, dask: Executor, rounds: int) -> None:
-    """Print what a task takes that does nothing, a few ahead of the workers."""
-    for name, executor in (("pool", pool), ("Dask", dask)):
-        took = []
-        for _ in range(rounds):
-            began, used = time.perf_counter(), time.process_time()
-            waiting = [executor.submit(int) for _ in range(4)]
-            for _ in range(TASKS - 4):
-                waiting.pop(0).result()
-                waiting.append(executor.submit(int))
-            for future in waiting:
-                future.result()
-            took.append(((time.perf_counter() - began) / TASKS, (time.process_time() - used) / TASKS))
-        clock, ours = (1000 * min(each) for each in zip(*took, strict=True))
-        print(f"{name}: {clock:.2f} ms a task, {ours:.2f} ms of them this process (wanted <= 5)")
+def overhead(name: str, executor: Executor, others: Sequence[int], rounds: int) -> None:
+    """Print what a task takes that does nothing, a few ahead of the workers: on the clock, and of processors.
+
+    `others` are processes that take part, beside this one, with those that they have started.
+    """
+    took = []
+    for _ in range(rounds):
+        began, used = time.perf_counter(), used_by(others)
+        waiting = [executor.submit(int) for _ in range(4)]
+        for _ in range(TASKS - 4):
+            waiting.pop(0).result()
+            waiting.append(executor.submit(int))
+        for future in waiting:
+            future.result()
+        took.append((time.perf_counter() - began, used_by(others) - used))
+    clock, processors = (1000 * min(each) / TASKS for each in zip(*took, strict=True))
+    whose = "all its processes" if others else "this process"
+    print(f"{name}: {clock:.2f} ms a task (wanted <= 5), {processors:.2f} ms of processors by {whose}")
+
+
+def used_by(others: Sequence[int]) -> float:
+    """Return the seconds of processors that this process and others have used, with those that these have started."""
+    trees = [[each, *each.children(recursive=True)] for each in map(psutil.Process, others)]
+    return time.process_time() + sum(sum(each.cpu_times()[:2]) for tree in trees for each in tree)
 
 
 def killed(oracle: FrequencyOracle, parts: list[ParquetPart]) -> None:
@@ -148,15 +159,17 @@ def killed(oracle: FrequencyOracle, parts: list[ParquetPart]) -> None:
 
 @contextmanager
 def cluster(workers: int) -> Iterator[tuple[Scheduler, list["subprocess.Popen[str]"]]]:
-    """Start a scheduler and workers of one thread on this machine."""
+    """Start workers of one thread and a scheduler on this machine; yield its address, and the processes, it last."""
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         usual = ("--no-dashboard", "--host", "127.0.0.1")
-        _, line = _started(stack, folder, "Scheduler at:", "scheduler", "--port", "0", "--idle-timeout", "3600", *usual)
+        scheduler, line = _started(
+            stack, folder, "Scheduler at:", "scheduler", "--port", "0", "--idle-timeout", "3600", *usual
+        )
         url = line.split()[-1]
         of_one = ("--nworkers", "1", "--nthreads", "1", "--memory-limit", "512MiB", "--local-directory", folder)
         started = [_started(stack, folder, "Registered to:", "worker", url, *of_one, *usual) for _ in range(workers)]
-        yield Scheduler(url), [process for process, _ in started]
+        yield Scheduler(url), [*(process for process, _ in started), scheduler]
 
 
 def _started(stack: ExitStack, folder: str, until: str, *command: str) -> tuple["subprocess.Popen[str]", str]:
@@ -168,7 +181,7 @@ def _started(stack: ExitStack, folder: str, until: str, *command: str) -> tuple[
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        start_new_session=True,
+        process_group=0,  # and of this session: systems share processors among sessions first
     )
     stack.callback(_end, process)
     assert process.stderr is not None
@@ -201,4 +214,6 @@ def _every(executor: Executor, call: Callable[[], tuple[int, float]]) -> Iterato
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    from bench import engines  # by this name workers find what they are to call
+
+    engines.main(sys.argv[1:])

@@ -35,6 +35,14 @@ def maker(parameters: RoundParameters) -> MakeRound:
     return make
 
 
+@pytest.fixture(scope="session", autouse=True)
+def numpy_elsewhere() -> Iterator[None]:
+    """Processes that tests start count with numpy, to the same bits, and need not load numba."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LDPRECOVER_KERNELS", "numpy")
+        yield
+
+
 @pytest.fixture(scope="session")
 def dask_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
     """A scheduler with two workers."""
