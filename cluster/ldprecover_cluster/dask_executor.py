@@ -2,6 +2,7 @@
 
 import logging
 import pickle
+import re
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Executor, Future
@@ -88,10 +89,12 @@ def _connected(scheduler: Scheduler) -> Any:
         security = dask_of.Security(
             require_encryption=scheduler.is_encrypted, **{name: file for name, file in files.items() if file}
         )
+        if scheduler.is_encrypted and security.get_connection_args("client").get("ssl_context") is None:
+            raise EngineError(f"the scheduler {scheduler.url} asks for TLS: give a CA, a certificate and its key")
         with dask.config.set({"distributed.comm.timeouts.connect": _SECONDS}):
             return dask_of.Client(scheduler.url, security=security, timeout=_SECONDS, set_as_default=False)
     except (OSError, TypeError, ValueError, RuntimeError) as error:
-        said = " ".join(str(error.__cause__ or error).split())
+        said = " ".join(re.sub(r"in <[^>]*>: ", "", str(error.__cause__ or error)).split())
         raise EngineError(f"the scheduler {scheduler.url} cannot be reached: {said or type(error).__name__}") from error
 
 

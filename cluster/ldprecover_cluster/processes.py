@@ -2,11 +2,12 @@
 
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import resource_tracker
+from multiprocessing import parent_process, resource_tracker
 from multiprocessing.context import SpawnContext, SpawnProcess
 
 from ldprecover_cluster.errors import EngineError
@@ -66,7 +67,16 @@ class _Context(SpawnContext):
 
 
 def _begin(begin: Callable[[], None] | None) -> None:
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     if begin is not None:
         begin()
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that started it has ended, were it by SIGKILL: a task may take minutes."""
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)

@@ -2,7 +2,10 @@
 
 import os
 import pickle
+import select
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
@@ -179,6 +182,38 @@ class _Killing:
     def arrays(self) -> Iterator[Reports]:
         _die()
         yield from ()
+
+
+def test_processes_end_with_the_one_that_started_them_by_sigkill() -> None:
+    """Also while they work."""
+    program = """
+import os, signal
+from ldprecover_cluster import engine
+if __name__ == "__main__":
+    with engine(2) as pool:
+        print(pool.submit(os.getpid).result(), flush=True)
+        pool.submit(signal.pause)
+        pool.submit(signal.pause)
+        signal.pause()
+"""
+    command = [sys.executable, "-c", program]
+    # Its error output says that multiprocessing cleans up.
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as parent:
+        assert parent.stdout is not None
+        worker = os.pidfd_open(int(parent.stdout.readline()))
+        try:
+            parent.kill()
+            assert select.select([worker], [], [], 60)[0], "it lives on"
+        finally:
+            os.close(worker)
+
+
+def test_tls_without_files_is_refused_in_a_sentence() -> None:
+    with (
+        pytest.raises(EngineError, match="asks for TLS: give a CA, a certificate and its key"),
+        engine(scheduler=Scheduler("tls://127.0.0.1:9")),
+    ):
+        pass
 
 
 def test_ctrl_c_leaves_a_cluster_without_tasks_and_the_next_run_works(scheduler: Scheduler) -> None:

@@ -97,6 +97,29 @@ def test_the_cluster_lets_nobody_else_in(cluster: DaskCluster, tls: Path) -> Non
             _done(stranger)
 
 
+def test_no_certificate_but_the_ca_s_admits_others(tls: Path) -> None:
+    made = [
+        "-CA",
+        "client.pem",
+        "-CAkey",
+        "client-key.pem",
+        "-subj",
+        "/CN=a",
+        "-out",
+        "by-client.pem",
+        "-keyout",
+        "a.pem",
+    ]
+    new = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", *made]
+    subprocess.run(new, cwd=tls, check=True, capture_output=True)
+    verify = ["openssl", "verify", "-CAfile", "ca.pem"]
+    assert subprocess.run([*verify, "client.pem"], cwd=tls, capture_output=True).returncode == 0
+    chained = subprocess.run(
+        [*verify, "-untrusted", "client.pem", "by-client.pem"], cwd=tls, capture_output=True, text=True
+    )
+    assert "invalid CA certificate" in chained.stderr
+
+
 def test_the_compose_tools_take_the_file() -> None:
     if (
         shutil.which("docker") is None

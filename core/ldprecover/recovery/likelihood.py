@@ -100,21 +100,22 @@ def _packed_supports(oracle: FrequencyOracle, reports: Reports, first: int) -> l
 
 
 def _weight_sums_of_reports(oracle: FrequencyOracle, reports: Reports, *, f: FloatArray) -> FloatArray:
-    return _sums(oracle, oracle.supports(reports).astype(np.float32), f)
+    # In double precision: libraries add in an order of their own, which in single shows at 1e-8.
+    return _sums(oracle, oracle.supports(reports).astype(np.float64), f)
 
 
 def _weight_sums(oracle: FrequencyOracle, packed: UInt8Array, *, f: FloatArray) -> FloatArray:
     return _sums(oracle, np.unpackbits(packed, axis=1, count=oracle.domain_size).astype(np.float32), f)
 
 
-def _sums(oracle: FrequencyOracle, bits: NDArray[np.float32], f: FloatArray) -> FloatArray:
+def _sums(oracle: FrequencyOracle, bits: NDArray[np.floating], f: FloatArray) -> FloatArray:
     """Return, with the weight 1/(1 + (e^eps - 1) f(S(z))) of a report, its sum over those that support each item.
 
-    `bits` has a row for each report. The last number is the sum over all reports.
+    `bits` has a row for each report, in the precision of the products. The last number is the sum over all reports.
     """
     lift = _lift(oracle)
-    weights = 1 / (1 + lift * (bits @ f.astype(np.float32)).astype(np.float64))
-    return np.append(weights.astype(np.float32) @ bits, weights.sum())
+    weights = 1 / (1 + lift * (bits @ f.astype(bits.dtype)).astype(np.float64))
+    return np.append(weights.astype(bits.dtype) @ bits, weights.sum())
 
 
 def _recovery(name: str, knowledge: Knowledge, recovered: FloatArray, note: str) -> Recovery:
