@@ -67,6 +67,11 @@ def export(
 
 
 def _export_dataset(round: str, folder: str, partial: bool, database_url: str | None) -> None:
+    if not folder:
+        raise UsageError("--reports needs the name of a folder: it is empty")
+    # fsspec chains file systems with ::, such as simplecache::memory://
+    if any(each.partition(":")[0] == "memory" for each in folder.split("::")):
+        raise UsageError("--reports needs a folder that stays: one in memory ends with the command")
     from ldprecover_cli.serving import export_dataset
     from ldprecover_client import progress_bar
 

@@ -69,9 +69,9 @@ class Folder:
         with translated(str(self)):
             self._files.invalidate_cache()
             with suppress(FileNotFoundError):
-                return sorted(
-                    found.rstrip("/").rpartition("/")[2] for found in self._files.ls(self._path, detail=False)
-                )
+                found = (each.rstrip("/") for each in self._files.ls(self._path, detail=False))
+                # Object stores may list a marker of the folder itself.
+                return sorted(each.rpartition("/")[2] for each in found if each != self._path)
             return []
 
     def remove(self, name: str) -> None:
@@ -106,11 +106,18 @@ def write_whole(path: Path, data: Any) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and those on the way to it, for their owner alone: on disk when it returns."""
+    """Make a folder, and those on the way to it, for their owner alone: on disk when it returns.
+
+    Raises ReportDatasetError where something is there that is no folder, and OSError.
+    """
     if path.is_dir():
         return
     make_folder(path.parent)
-    path.mkdir(mode=0o700, exist_ok=True)
+    try:
+        path.mkdir(mode=0o700, exist_ok=True)
+    except FileExistsError as error:
+        what = "a link to a folder that is not there" if path.is_symlink() else "a file, not a folder"
+        raise ReportDatasetError(f"{path} is {what}") from error
     synced(path.parent)
 
 

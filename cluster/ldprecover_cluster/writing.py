@@ -80,7 +80,7 @@ class DatasetWriter:
     def __exit__(self, *exception: object) -> None:
         if self._lock is not None:
             # Without a plan nobody goes on with what is there.
-            if self.work.is_dir() and not (self.work / _PLAN).exists():
+            if self.work.is_dir() and not self.has_plan:
                 self._remove_work()
                 for made in self._made[1:]:
                     with contextlib.suppress(OSError):  # it has something in it
@@ -88,13 +88,18 @@ class DatasetWriter:
             self._lock.close()
             self._lock = None
 
+    @property
+    def has_plan(self) -> bool:
+        """Whether what is on its way stays when the writer ends, for `finish` to go on with."""
+        return (self.work / _PLAN).exists()
+
     def begun(self) -> RoundExport | None:
         """Return the round that an earlier writer has not ended, and `finish` goes on with; None where there is none.
 
-        Raises ReportDatasetError where the folder has a dataset already.
+        Raises ReportDatasetError where the folder has a dataset or other files.
         """
         with translated(str(self.work)):
-            if (self.work / _PLAN).exists():
+            if self.has_plan:
                 self._read_plan()
             else:
                 self._check_empty()
@@ -153,11 +158,15 @@ class DatasetWriter:
         return ReportDataset.open(self._folder.url)
 
     def discard(self) -> None:
-        """Delete what is on its way, and the parts that an export that did not end has written."""
+        """Delete what is on its way, and the parts that an export that did not end has written.
+
+        Nobody else writes the folder before this writer ends.
+        """
         if not self._folder.exists(ROUND_FILE):
             for name in self._hours():
                 self._folder.remove(name)
-        self._remove_work()
+        with translated(str(self.work)):
+            self._clear()
         self._export = None
 
     def _make(self, place: int, hour: int, name: str, oracle: FrequencyOracle) -> tuple[ReportPart, Tally]:
@@ -191,7 +200,8 @@ class DatasetWriter:
         found = self.work.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
             raise ReportDatasetError(f"{self.work} must be a folder of yours that nobody else can read")
-        self._lock = (self.work / _LOCK).open("a")
+        lock = os.open(self.work / _LOCK, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._lock = os.fdopen(lock, "a")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -205,6 +215,8 @@ class DatasetWriter:
             raise ReportDatasetError(f"{self._folder} has a {ROUND_FILE} already: name a new folder")
         if self._hours():
             raise ReportDatasetError(f"{self._folder} has parts of another dataset: name a new folder")
+        if others := [name for name in self._folder.names() if name != WORK]:
+            raise ReportDatasetError(f"{self._folder} is not empty, it has {others[0]}: name a new folder")
 
     def _hours(self) -> list[str]:
         return [name for name in self._folder.names() if name.startswith("hour=")]
@@ -240,11 +252,13 @@ class DatasetWriter:
     def _remove_halves(self) -> None:
         """Delete what a writer that was killed has left of a part."""
         if (local := self._folder.local) is not None:
-            for half in local.glob(f"hour=*/.*{HALF}"):
+            for half in (*local.glob(f".*{HALF}"), *local.glob(f"hour=*/.*{HALF}")):
                 half.unlink()
 
     def _clear(self) -> None:
-        """Delete what an earlier writer has left that did not come as far as a plan."""
+        """Delete all that is on its way, but not the lock."""
+        # The plan goes first: without it nobody goes on with what is left.
+        (self.work / _PLAN).unlink(missing_ok=True)
         for path in self.work.iterdir():
             if path.name != _LOCK:
                 path.unlink()

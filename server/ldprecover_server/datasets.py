@@ -1,10 +1,12 @@
 """A round's reports as a dataset in a folder: written for an operator, and let go of when retention says so."""
 
+import contextlib
 import logging
 from collections.abc import Callable
 
 from ldprecover import RoundExport
 from ldprecover_cluster import DatasetWriter, ReportDataset, ReportDatasetError, purge
+from ldprecover_server.errors import ServiceError
 from ldprecover_server.store import Snapshot, Store, StoredRound
 
 __all__ = ["DatasetPurge", "export_reports"]
@@ -32,8 +34,15 @@ def export_reports(
     with DatasetWriter(folder) as writer:
         begun = writer.begun()
         if begun is None:
-            with store.snapshot(round.id) as snapshot:
-                _gather(store, snapshot, writer, partial)
+            try:
+                with store.snapshot(round.id) as snapshot:
+                    _gather(store, snapshot, writer, partial)
+            except BaseException:
+                if not writer.has_plan:
+                    # What cannot be deleted is left to the servers, which know of it as long as it is noted.
+                    with contextlib.suppress(ReportDatasetError, ServiceError):
+                        _discard(store, writer)
+                raise
         elif begun.round != round.id:
             raise ReportDatasetError(f"{folder} has an export of the round {begun.name} that has not ended")
         elif writer.missing and not partial:
@@ -41,7 +50,7 @@ def export_reports(
 
         def watched(done: int, of: int) -> None:
             if _is_late(store, round, writer.hours):
-                writer.discard()
+                _discard(store, writer)
                 raise ReportDatasetError(_LATE)
             step(done, of)
 
@@ -62,7 +71,15 @@ def _gather(store: Store, snapshot: Snapshot, writer: DatasetWriter, partial: bo
             last=max(snapshot.hours),
         )
     export = RoundExport(round.id, round.name, snapshot.parameters, snapshot.tally, snapshot.quarantined)
-    writer.gather(export, snapshot.hours, snapshot.pieces())
+    # They are read from the snapshot's connection, so they end before it does.
+    with contextlib.closing(snapshot.pieces()) as pieces:
+        writer.gather(export, snapshot.hours, pieces)
+
+
+def _discard(store: Store, writer: DatasetWriter) -> None:
+    """Delete what is there of an export, and then the note of it."""
+    writer.discard()
+    store.forget_dataset(writer.url)
 
 
 def _check_partial(round: StoredRound, missing: int, partial: bool) -> None:

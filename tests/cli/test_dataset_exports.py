@@ -113,8 +113,19 @@ def test_what_cannot_be_exported_is_said_in_a_line(run: Any, collected: str, tmp
     assert run("export", collected, "--reports", "round").code == 0
     assert "has a round.json already" in run("export", collected, "--reports", "round").error
     assert "nothing://x: " in run("export", collected, "--reports", "nothing://x").error
+    for folder, why in (("", "it is empty"), ("memory://x", "in memory"), ("simplecache::memory://x", "in memory")):
+        refused = run("export", collected, "--reports", folder)
+        assert refused.code == 2
+        assert why in refused.error
     (tmp_path / "file").write_text("")
-    assert "file" in run("export", collected, "--reports", "file/round").error
+    for folder in ("file", "file/round"):
+        assert f"{tmp_path / 'file'} is a file, not a folder" in run("export", collected, "--reports", folder).error
+
+
+def test_a_database_that_does_not_answer_is_said_once(run: Any) -> None:
+    refused = run("export", "x", "--reports", "x", "--database-url", "postgresql+psycopg://x@/x?host=/no/such/folder")
+    assert refused.code == 2
+    assert refused.err.count("/no/such/folder/") == 1
 
 
 def test_without_pyarrow_the_extra_is_named(run: Any, collected: str, monkeypatch: pytest.MonkeyPatch) -> None:

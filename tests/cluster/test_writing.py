@@ -159,6 +159,35 @@ def test_nothing_is_written_over_a_dataset(make_round: MakeRound, tmp_path: Path
         write_dataset(tmp_path, export, {5: 1_000}, by_hour(reports, {5: 1_000}))
 
 
+def test_a_folder_with_other_files_is_left_as_it_was(make_round: MakeRound, tmp_path: Path) -> None:
+    export, reports = make_round(1_000)
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(ReportDatasetError, match=r"is not empty, it has notes\.txt"):
+        write_dataset(tmp_path, export, {5: 1_000}, by_hour(reports, {5: 1_000}))
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_what_a_killed_writer_left_without_a_plan_is_no_other_file(make_round: MakeRound, tmp_path: Path) -> None:
+    export, reports = make_round(1_000)
+    (tmp_path / ".export").mkdir(mode=0o700)
+    (tmp_path / ".export" / "bucket-00000").write_bytes(b"1234")
+    assert write_dataset(tmp_path, export, {5: 1_000}, by_hour(reports, {5: 1_000})).n == 1_000
+
+
+def test_what_is_no_folder_is_called_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    for name, what in (("file", "a file, not a folder"), ("file/x", "a file, not"), ("link", "a link to a folder")):
+        with pytest.raises(ReportDatasetError, match=f"^{tmp_path / name.partition('/')[0]} is {what}"):
+            DatasetWriter(tmp_path / name).__enter__()
+
+
+def test_while_a_dataset_is_written_all_of_it_is_its_owners_alone(tmp_path: Path) -> None:
+    with DatasetWriter(tmp_path / "round"):
+        found = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "round").rglob("*")}
+    assert found == {".export": 0o700, "lock": 0o600}
+
+
 def test_reports_that_do_not_give_the_tally_are_no_dataset(make_any: MakeRound, tmp_path: Path) -> None:
     export, reports = make_any(2_000)
     oracle = export.parameters.oracle

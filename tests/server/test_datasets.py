@@ -1,14 +1,17 @@
 """A round's reports are written as a dataset of one moment, and retention lets go of them there too."""
 
+import gc
 import json
 import logging
+import resource
 import shutil
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -71,6 +74,11 @@ class Collection:
         keeper = Housekeeping(self.store, Refusals(self.store))
         keeper.once()
         return keeper
+
+    def noted(self) -> list[str]:
+        """Return where the database knows of datasets."""
+        with self.store.database.read() as connection:
+            return list(connection.exec_driver_sql("SELECT url FROM datasets").scalars())
 
     def rows(self) -> Counter[bytes]:
         return Counter(row.tobytes() for reports in self.stored for row in reports)
@@ -340,7 +348,67 @@ def test_an_export_that_takes_longer_than_its_retention_leaves_nothing(
     collection.submit(3_000)
     with pytest.raises(ReportDatasetError, match="past their retention"):
         export_reports(collection.store, id, str(tmp_path / "round"), step=dawdle)
-    assert list((tmp_path / "round").rglob("*")) == []
+    assert list(tmp_path.glob("round*")) == []
+    assert collection.noted() == []
+
+
+@contextmanager
+def nearly_full() -> Iterator[None]:
+    """The limit of a file's size stands for the end of the disk; the database has grown beyond it before."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_disk_that_is_full_while_reports_are_read_leaves_nothing(
+    collection: Collection, grr: FrequencyOracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Each piece is written as it comes, so the reading ends in the middle of a large segment.
+    monkeypatch.setattr("ldprecover_cluster.buckets._HELD", 1)
+    monkeypatch.setattr("ldprecover_server.store.segments.PIECE_BYTES", 64)
+    record, unraisable = Store.record_dataset, list[object]()
+    monkeypatch.setattr("sys.unraisablehook", unraisable.append)
+    id = collection.open(grr, retention=2)
+    collection.submit(3_000, each=3_000)
+    with ExitStack() as disk:
+
+        def record_and_fill(*arguments: Any, **more: Any) -> None:
+            record(*arguments, **more)
+            assert len(collection.noted()) == 1
+            disk.enter_context(nearly_full())
+
+        def forget(store: Store, url: str) -> None:
+            disk.close()  # the database has a disk of its own
+            forget_dataset(store, url)
+
+        forget_dataset = Store.forget_dataset
+        monkeypatch.setattr(Store, "record_dataset", record_and_fill)
+        monkeypatch.setattr(Store, "forget_dataset", forget)
+        with pytest.raises(ReportDatasetError, match=r"the disk of .* is full") as raised:
+            export_reports(collection.store, id, str(tmp_path / "round"))
+    assert list(tmp_path.glob("round*")) == []
+    assert collection.noted() == []
+    # What still reads when the connection ends is complained of once the error lets go of it.
+    collection.store.close()
+    del raised
+    gc.collect()
+    assert unraisable == []
+
+
+def test_a_disk_that_is_full_while_parts_are_made_leaves_the_export_and_its_note(
+    collection: Collection, grr: FrequencyOracle, tmp_path: Path
+) -> None:
+    id = collection.open(grr, retention=2)
+    collection.submit(3_000)
+    with ExitStack() as disk, pytest.raises(ReportDatasetError, match=r"the disk of .* is full"):
+        export_reports(
+            collection.store, id, str(tmp_path / "round"), step=lambda done, of: disk.enter_context(nearly_full())
+        )
+    assert len(collection.noted()) == 1
+    assert export_reports(collection.store, id, str(tmp_path / "round")).n == 3_000
 
 
 def test_the_numbers_in_the_file_are_json_that_anyone_reads(collection: Collection, kept: Path) -> None:

@@ -3,6 +3,7 @@
 Nothing is written, and a server may be running: each round is looked at as it is in one moment.
 """
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -154,10 +155,11 @@ class Checking(Rounds):
         """Count the reports of the segments that are whole, a piece at a time; return also how many pieces are bad."""
         total, bad, after = Tally.empty(oracle.summary_size), 0, 0
         while batch := leading(list_segments(connection, seq, after, None, whole)):
-            for piece in read_segments(self.database, connection, seq, batch):
-                try:
-                    total += Tally.of(oracle, wire.unpack(oracle, piece))
-                except LDPRecoverError:
-                    bad += 1
+            with contextlib.closing(read_segments(self.database, connection, seq, batch)) as pieces:
+                for piece in pieces:
+                    try:
+                        total += Tally.of(oracle, wire.unpack(oracle, piece))
+                    except LDPRecoverError:
+                        bad += 1
             after = batch[-1].id
         return total, bad

@@ -37,6 +37,7 @@ class Database(ABC):
         self.token = secrets.token_bytes(16)
         """Stands in the tally rows that this process wrote last."""
         self._told = ("", -math.inf)
+        self._tells = True
 
     @property
     @abstractmethod
@@ -161,12 +162,23 @@ class Database(ABC):
                 raise StoreUnavailableError("the database does not answer") from error
             raise
 
+    @contextlib.contextmanager
+    def untold(self) -> Iterator[None]:
+        """Log nothing of what a library says: whoever opens the database passes it on in the error."""
+        self._tells = False
+        try:
+            yield
+        finally:
+            self._tells = True
+
     def _tell(self, cause: str) -> None:
         """Log what a library says of the database; callers are not told, for it may name hosts, users and paths.
 
         The same cause again within a second is left out: strangers must not be able to fill the
         log.
         """
+        if not self._tells:
+            return
         before, when = self._told
         if cause != before or time.monotonic() > when + 1:
             self._told = (cause, time.monotonic())

@@ -43,6 +43,11 @@ class Datasets(Room):
             connection.execute(sa.delete(datasets).where(datasets.c.url == url))
             connection.execute(sa.insert(datasets), row)
 
+    def forget_dataset(self, url: str) -> None:
+        """Forget a dataset that nothing is left of."""
+        with self.database.write() as connection:
+            connection.execute(sa.delete(datasets).where(datasets.c.url == url))
+
     def expired_datasets(self) -> list[StoredDataset]:
         """Return the datasets that have reports past their retention."""
         over = datasets.c.first < self.hour() - datasets.c.retention

@@ -1,6 +1,6 @@
 """The packed reports of a round, read back from its segments by bytes."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -152,8 +152,13 @@ def leading(listed: list[Any], size: int = PIECE_BYTES) -> list[Any]:
     return listed
 
 
-def read_segments(database: Database, connection: sa.Connection, seq: int, wanted: list[Any]) -> Iterator[bytes]:
-    """Yield the reports of listed segments: in one piece, or in several of whole reports where one segment is large."""
+def read_segments(
+    database: Database, connection: sa.Connection, seq: int, wanted: list[Any]
+) -> Generator[bytes, None, None]:
+    """Yield the reports of listed segments: in one piece, or in several of whole reports where one segment is large.
+
+    Whoever does not read them to the end closes the generator before the connection.
+    """
     if not wanted:
         return
     if len(wanted) == 1 and wanted[0].size > PIECE_BYTES:

@@ -1,7 +1,7 @@
 """A round as one transaction sees it, with its reports by hour: for a dataset of them."""
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -40,16 +40,20 @@ class Snapshot:
         """Reports that were set aside, and are in no tally; None for a round that sets none aside."""
         return self.round.quarantined
 
-    def pieces(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the reports, packed, each piece with its hour; a piece at a time is held."""
+    def pieces(self) -> Generator[tuple[int, bytes], None, None]:
+        """Yield the reports, packed, each piece with its hour; a piece at a time is held.
+
+        Whoever does not read them to the end closes the generator before the snapshot ends.
+        """
         seq, after = self.round.seq, 0
         while listed := list_segments(self._connection, seq, after):
             after = listed[-1].id
             for hour, rows in groupby(listed, key=lambda row: row.hour):
                 left = list(rows)
                 while batch := leading(left):
-                    for piece in read_segments(self._database, self._connection, seq, batch):
-                        yield hour, piece
+                    with contextlib.closing(read_segments(self._database, self._connection, seq, batch)) as read:
+                        for piece in read:
+                            yield hour, piece
                     left = left[len(batch) :]
 
 

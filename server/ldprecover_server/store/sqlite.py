@@ -88,7 +88,7 @@ class SQLite(Database):
     def claim(self) -> None:
         while self._lock is None:
             try:
-                file = self._lock_path.open("a")
+                file = os.fdopen(os.open(self._lock_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a")
             except OSError as error:
                 raise ConfigurationError(f"cannot write {self._lock_path}: {error.strerror}") from error
             try:

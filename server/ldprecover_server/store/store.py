@@ -48,17 +48,19 @@ class Store(Screening, Mixing, Checking, Segments, Snapshots, Datasets, Keys):
         first.
         """
         try:
-            if migrate and self.database.dialect == "sqlite":
-                migrations.migrate(self.database)
-            else:
-                migrations.check(self.database)
+            with self.database.untold():
+                if migrate and self.database.dialect == "sqlite":
+                    migrations.migrate(self.database)
+                else:
+                    migrations.check(self.database)
         except (ServiceError, sa.exc.DatabaseError) as error:
             raise ConfigurationError(f"{self.database.name} cannot serve as database: {_reason(error)}") from error
 
     def migrate(self) -> list[str]:
         """Bring the schema to this version's; return the revisions it went through. Raises ConfigurationError."""
         try:
-            return migrations.migrate(self.database)
+            with self.database.untold():
+                return migrations.migrate(self.database)
         except (ServiceError, sa.exc.DatabaseError) as error:
             raise ConfigurationError(f"{self.database.name} cannot be migrated: {_reason(error)}") from error
 

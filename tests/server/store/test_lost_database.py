@@ -22,8 +22,12 @@ def test_callers_are_not_told_where_the_database_is_and_the_operator_is(caplog: 
         store.round("current")
     assert str(refused.value) == "the database does not answer"
     assert "/no/such/folder" in caplog.text
+    caplog.clear()
     with pytest.raises(ConfigurationError, match="/no/such/folder"):
         store.prepare()
+    assert caplog.text == ""  # the error has said it
+    with pytest.raises(StoreUnavailableError):
+        store.round("current")
     store.close()
 
 

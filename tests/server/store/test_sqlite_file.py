@@ -25,8 +25,8 @@ def test_the_file_is_its_owners_alone(start_server: StartServer) -> None:
     server = start_server()
     server.submit(server.open_round()["id"], b"\1\0\0\0")
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in server.folder.glob("ldprecover.db*")}
-    assert {"ldprecover.db", "ldprecover.db-wal"} <= modes.keys()
-    assert {mode for name, mode in modes.items() if not name.endswith(".lock")} == {0o600}
+    assert {"ldprecover.db", "ldprecover.db-wal", "ldprecover.db.lock"} <= modes.keys()
+    assert set(modes.values()) == {0o600}
 
 
 def test_a_file_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
