@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +13,22 @@ if TYPE_CHECKING:
 
 __all__ = ["read_export", "write_export"]
 
+_BYTES = 64 << 20  # of a file: 100,000 items, the most that a round has, take a few
+
 
 def read_export(file: Path) -> "RoundExport":
-    """Return the export in a file. Raises UsageError where there is none, or it was changed."""
+    """Return the export in a file, or from a pipe. Raises UsageError where there is none, or it was changed."""
     from ldprecover import ParameterError, RoundExport
 
     try:
-        return RoundExport.from_json(file.read_bytes())
+        with file.open("rb") as given:
+            kind = stat.S_IFMT(os.fstat(given.fileno()).st_mode)
+            if kind not in (stat.S_IFREG, stat.S_IFIFO):
+                raise UsageError(f"cannot read {file}: it is neither a file nor a pipe")
+            data = given.read(_BYTES + 1)
+        if len(data) > _BYTES:
+            raise UsageError(f"cannot read {file}: it is larger than the {_BYTES >> 20} MiB that an export may have")
+        return RoundExport.from_json(data)
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}") from error
     except ParameterError as error:

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -165,12 +167,16 @@ def _from_reports(
     parts = [part for each in datasets for part in each.parts]
     n = sum(part.n for part in parts)
     with progress_bar("reports of a pass") as progress, engine(jobs, scheduler, tell=note) as executor:
-        source = ReportSource.of_parts(
-            exported.parameters.oracle, parts, executor=executor, progress=lambda passes, read: progress(read, n)
-        )
+
+        def tell(passes: int, read: int) -> None:
+            progress(read, n)
+
+        # A checksum is anybody's to make: the numbers are those of the reports only if these give the counts.
+        tallies = [each.tally(executor=executor, progress=tell) for each in datasets]
+        source = ReportSource.of_parts(exported.parameters.oracle, parts, executor=executor, progress=tell)
         if not missing:
             return _columns(exported, target, {**how, "reports": source})
-        those = replace(exported, tally=source.tally(), merged=(), reports=None)
+        those = replace(exported, tally=reduce(add, tallies), merged=(), reports=None)
         answer = _columns(those, target, {**how, "reports": source})
     lacking = f"{missing:,} of the round's {exported.tally.n:,} reports are not in its dataset"
     return answer | {"notes": [*answer.get("notes", ()), f"{lacking}: all numbers are of the others."]}

@@ -16,7 +16,7 @@ from ldprecover_cluster.extra import pyarrow
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["COLUMN", "row_bytes", "rows_of", "schema_of", "to_batch"]
+__all__ = ["COLUMN", "check_columns", "row_bytes", "rows_of", "schema_of", "to_batch"]
 
 COLUMN = "report"
 """The column of reports that have no fields."""
@@ -47,11 +47,16 @@ def to_batch(form: np.dtype, reports: Reports) -> "pa.RecordBatch":
     return pa.record_batch(arrays, schema=schema)
 
 
+def check_columns(form: np.dtype, schema: "pa.Schema") -> None:
+    """Raise ReportDatasetError for columns other than those of `schema_of`."""
+    if not schema.equals(schema_of(form), check_metadata=False):
+        said = ", ".join(f"{field.name} {field.type}" for field in schema)
+        raise ReportDatasetError(f"its columns are {said[:200]}, not those of the round's reports")
+
+
 def rows_of(form: np.dtype, table: "pa.Table") -> Reports:
     """Return the reports in columns of `schema_of`. Raises ReportDatasetError for others, or a missing value."""
-    if not table.schema.equals(schema_of(form), check_metadata=False):
-        said = ", ".join(f"{field.name} {field.type}" for field in table.schema)
-        raise ReportDatasetError(f"its columns are {said[:200]}, not those of the round's reports")
+    check_columns(form, table.schema)
     rows = np.empty(table.num_rows, dtype=form)
     for name, each in _columns(form):
         values = rows if form.names is None else rows[name]

@@ -12,14 +12,14 @@ import numpy as np
 
 from ldprecover.protocols import FrequencyOracle
 from ldprecover_cluster.columns import row_bytes
+from ldprecover_cluster.limits import FILE_BYTES, PAIRS
 
 __all__ = ["fresh_generator", "joined_hours", "number_of_parts"]
 
 FEW = 1_000
 """Reports that an hour has at the least, if need be with the hours after it: among so many each is hidden."""
 
-_PAIRS = 1 << 30  # of a report and an item: about a second of counting
-_BYTES = 63 << 20  # of reports in a file, which has no more than 64 MiB
+_BYTES = FILE_BYTES - (1 << 20)  # of reports in a file
 _SPREADS = 8  # standard deviations of a part's size that are left for chance
 
 
@@ -48,7 +48,7 @@ def joined_hours(hours: Mapping[int, int]) -> dict[int, int]:
 
 def number_of_parts(oracle: FrequencyOracle, n: int) -> int:
     """Return how many parts n reports of an hour are divided into, so that none is too large."""
-    most = max(1, min(_PAIRS // oracle.domain_size, _BYTES // row_bytes(oracle.report_dtype)))
+    most = max(1, min(PAIRS // oracle.domain_size, _BYTES // row_bytes(oracle.report_dtype)))
     mean = max(1, most - math.ceil(_SPREADS * math.sqrt(most)))
     return max(1, math.ceil(n / mean))
 

@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,6 +29,7 @@ class Folder:
 
     def __init__(self, url: str | Path) -> None:
         self._core = fsspec()
+        _check_protocol(str(url))
         with translated(str(url)):
             self._files, self._path = self._core.url_to_fs(os.fspath(url))
         self._path = self._path.rstrip("/") or "/"
@@ -43,11 +45,14 @@ class Folder:
     def __str__(self) -> str:
         return self.url if self.local is None else str(self.local)
 
-    def read(self, name: str, most: int | None = None) -> bytes:
-        """Return a file's bytes, the first `most` of them."""
-        with translated(f"{self}/{name}"), self._files.open(self._of(name), "rb") as file:
-            data: bytes = file.read() if most is None else file.read(most)
-            return data
+    def read(self, name: str, most: int) -> bytes:
+        """Return a file's bytes, the first `most` of them. On this machine it must be a regular file."""
+        with translated(f"{self}/{name}"):
+            if (local := self.local) is not None:
+                return _read_regular(local / name, most)
+            with self._files.open(self._of(name), "rb") as file:
+                data: bytes = file.read(most)
+                return data
 
     def write(self, name: str, data: Any) -> None:
         """Write a file, on disk and in its place when it returns."""
@@ -84,6 +89,50 @@ class Folder:
 
     def _of(self, name: str) -> str:
         return f"{self._path}/{name}" if name else self._path
+
+
+def _check_protocol(url: str) -> None:
+    """Raise ReportDatasetError where nothing that is installed opens URLs of this kind as folders."""
+    protocol, separator, _ = url.partition("://")
+    if not separator:
+        return
+    import fsspec
+    from fsspec.archive import AbstractArchiveFileSystem
+
+    if "::" in url:  # fsspec opens it, but what is in it has no URL of its own, which workers would need
+        raise ReportDatasetError(f"cannot open {url}: a URL within a URL is no folder")
+    if protocol not in fsspec.available_protocols():
+        raise ReportDatasetError(f"cannot open {url}: no file system is known as {protocol}")
+    try:
+        kind = fsspec.get_filesystem_class(protocol)
+    except ImportError as error:
+        raise ReportDatasetError(f"cannot open {url}: {_missing(error)} is not installed") from error
+    if issubclass(kind, AbstractArchiveFileSystem):
+        raise ReportDatasetError(f"cannot open {url}: an archive is no folder; unpack it")
+
+
+def _missing(error: BaseException) -> str:
+    """Return the name of the module that an import has failed for."""
+    name = "what opens it"
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ImportError) and cause.name:
+            name = cause.name.partition(".")[0]
+        cause = cause.__cause__ or cause.__context__
+    return name
+
+
+def _read_regular(path: Path, most: int) -> bytes:
+    """Return the first bytes of a regular file. Others, such as pipes, are refused: they may never end, or begin."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except BlockingIOError:  # another process, such as a file server, has a lease on this regular file
+        handle = os.open(path, os.O_RDONLY)
+    with os.fdopen(handle, "rb") as file:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            raise ReportDatasetError(f"{path} is no regular file")
+        return file.read(min(most, found.st_size))
 
 
 def write_whole(path: Path, data: Any) -> None:

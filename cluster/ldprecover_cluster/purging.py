@@ -4,8 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ldprecover import RoundExport
-from ldprecover.errors import ParameterError
-from ldprecover_cluster.dataset import ROUND_FILE, round_file
+from ldprecover_cluster.dataset import ROUND_FILE, read_round, round_file
 from ldprecover_cluster.errors import ReportDatasetError
 from ldprecover_cluster.folders import Folder
 from ldprecover_cluster.writing import DatasetWriter
@@ -44,11 +43,9 @@ def purge(folder: str | Path, work: str | Path, round: str, before: int) -> int 
 
 def _export(there: Folder) -> RoundExport | None:
     try:
-        return RoundExport.from_json(there.read(ROUND_FILE))
+        return read_round(there)
     except FileNotFoundError:
         return None
-    except ParameterError as error:
-        raise ReportDatasetError(f"{there}/{ROUND_FILE}: {error}") from error
 
 
 def _shorten(there: Folder, export: RoundExport, before: int) -> int | None:

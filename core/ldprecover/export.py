@@ -129,8 +129,10 @@ class RoundExport:
         """Read a file. Raises ParameterError where it is not an export, or has changed since it was written."""
         try:
             given = json.loads(text)
-        except (ValueError, RecursionError) as error:
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
             raise ParameterError(f"the export is not JSON: {error}") from None
+        except (ValueError, RecursionError):  # integers of thousands of digits, or thousands of brackets
+            raise ParameterError("the export is not JSON that any export has") from None
         return cls.from_dict(given)
 
     @classmethod

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from ldprecover import RoundExport, RoundParameters, Tally
+from ldprecover_cli import export_files
 from ldprecover_cli.app import run
 
 Write = Callable[..., str]
@@ -106,3 +107,21 @@ def test_a_merge_overwrites_nothing_and_leaves_no_half_file(
     assert sorted(tmp_path.iterdir()) == inputs
     assert run(["merge", a, b, "--output", str(tmp_path / "all.json")]) == 0
     assert sorted(tmp_path.iterdir()) == sorted([*inputs, tmp_path / "all.json"])
+
+
+def test_a_pipe_is_read_and_what_has_no_end_is_refused(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = write("a.json", "R1", [3, 0, 1], 5), write("b.json", "R2", [0, 1, 0], 2)
+    reading, writing = os.pipe()
+    os.write(writing, Path(b).read_bytes())
+    os.close(writing)
+    assert run(["merge", a, f"/dev/fd/{reading}"]) == 0
+    os.close(reading)
+    assert json.loads(capsys.readouterr().out)["n"] == 7
+    assert run(["merge", a, "/dev/zero"]) == 2
+    assert "cannot read /dev/zero: it is neither a file nor a pipe" in capsys.readouterr().err
+    monkeypatch.setattr(export_files, "_BYTES", 1 << 20)
+    (tmp_path / "large").write_bytes(bytes((1 << 20) + 1))
+    assert run(["merge", a, str(tmp_path / "large")]) == 2
+    assert "large: it is larger than the 1 MiB that an export may have" in capsys.readouterr().err

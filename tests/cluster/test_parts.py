@@ -1,7 +1,9 @@
 """Parts are read where they are measured: every byte is checked, and any reader of Parquet reads them too."""
 
 import hashlib
+import os
 import pickle
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
@@ -16,8 +18,8 @@ from tests.cluster.conftest import MakeRound
 from ldprecover import Tally
 from ldprecover.parts import ReportPart
 from ldprecover.recovery import ReportSource
-from ldprecover_cluster import ParquetPart, ReportDataset, ReportDatasetError, parts, write_dataset
-from ldprecover_cluster.columns import schema_of
+from ldprecover_cluster import ParquetPart, ReportDataset, ReportDatasetError, limits, parts, write_dataset
+from ldprecover_cluster.columns import schema_of, to_batch
 
 pa = pytest.importorskip("pyarrow", reason="a report dataset needs the extra: pip install 'ldprecover[cluster]'")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -56,8 +58,8 @@ def test_a_dataset_is_a_source_of_reports(any_dataset: ReportDataset) -> None:
 
 def test_a_part_is_read_a_row_group_at_a_time(any_dataset: ReportDataset, monkeypatch: pytest.MonkeyPatch) -> None:
     form = any_dataset.export.parameters.oracle.report_dtype
-    monkeypatch.setattr(parts, "_GROUP_BYTES", 100 * form.itemsize)
     rows = np.concatenate(list(any_dataset.parts[0].arrays()))
+    monkeypatch.setattr(limits, "GROUP_BYTES", 100 * form.itemsize)
     entry, data = parts.encode(5, "part-x.parquet", rows, form)
     path_of(any_dataset.parts[0]).with_name("part-x.parquet").write_bytes(data)
     arrays = list(ParquetPart(any_dataset.url, 5, entry.name, entry.n, entry.sha256, form).arrays())
@@ -111,6 +113,82 @@ def test_what_is_not_the_part_that_is_listed_is_refused(any_dataset: ReportDatas
     path_of(part).unlink()
     with pytest.raises(ReportDatasetError, match="it is not there"):
         list(part.arrays())
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"compression": "zstd"}, "it is compressed, by ZSTD"),
+        ({"use_dictionary": True}, "its encodings are .*DICTIONARY.*, not PLAIN"),
+        ({"use_dictionary": False, "column_encoding": "DELTA_BINARY_PACKED"}, "its encodings are .*, not PLAIN"),
+        ({"use_dictionary": False}, "it has a row group of 700000 reports, not of 699050 at most"),
+    ],
+)
+def test_what_could_become_much_larger_is_refused_by_its_footer(
+    dataset: ReportDataset, options: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    form, n = dataset.export.parameters.oracle.report_dtype, 700_000
+    batch = to_batch(form, np.zeros(n, dtype=form))
+    sink = pa.BufferOutputStream()
+    few = {} if said.startswith("it has") else {"row_group_size": 1_000}
+    settings = {"compression": "none", "use_dictionary": False} | options
+    pq.write_table(pa.table(batch), sink, **settings, **few)
+    data = sink.getvalue().to_pybytes()
+    path_of(dataset.parts[0]).write_bytes(data)
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", None)  # nothing is decoded
+    with pytest.raises(ReportDatasetError, match=said):
+        list(replace(dataset.parts[0], n=n, sha256=hashlib.sha256(data).hexdigest()).arrays())
+
+
+def test_what_is_listed_with_endless_reports_is_said_to_have_another_number(dataset: ReportDataset) -> None:
+    with pytest.raises(ReportDatasetError, match="it has 2000 reports, and should have 1000000000000"):
+        list(replace(dataset.parts[0], n=10**12).arrays())
+
+
+def test_what_is_no_regular_file_is_refused_at_once(dataset: ReportDataset) -> None:
+    root = Path(dataset.url.removeprefix("file://"))
+    for path in (path_of(dataset.parts[0]), root / "round.json"):
+        path.unlink()
+        os.mkfifo(path)
+    with pytest.raises(ReportDatasetError, match=f"{dataset.parts[0].name} is no regular file"):
+        list(dataset.parts[0].arrays())
+    for target in (None, "/dev/zero"):
+        if target is not None:
+            (root / "round.json").unlink()
+            (root / "round.json").symlink_to(target)
+        with pytest.raises(ReportDatasetError, match=r"round\.json is no regular file"):
+            ReportDataset.open(root)
+
+
+def test_a_report_that_does_not_fit_is_named_by_its_part(dataset: ReportDataset) -> None:
+    part = dataset.parts[1]
+    rows = np.concatenate(list(part.arrays()))
+    rows["bucket"][12] = 60_000
+    entry, data = parts.encode(6, part.name, rows, part.form)
+    path_of(part).write_bytes(data)
+    bad = ReportDataset(dataset.url, dataset.export, (dataset.parts[0], replace(part, sha256=entry.sha256)))
+    with pytest.raises(ReportDatasetError, match=f"the part hour=6/{part.name} of .*: report 12: the bucket must be"):
+        bad.tally()
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("zip://x", "an archive is no folder"),
+        ("simplecache::file:///x", "a URL within a URL"),
+        ("zip://x::file:///a.zip", "a URL within a URL"),
+        ("bogus://x", "no file system is known as bogus"),
+    ],
+)
+def test_a_url_that_nothing_opens_is_refused_in_a_sentence(url: str, said: str) -> None:
+    with pytest.raises(ReportDatasetError, match=f"^cannot open {url}: {said}"):
+        ReportDataset.open(url)
+
+
+def test_a_file_system_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    with pytest.raises(ReportDatasetError, match=r"^cannot open s3://bucket/x: s3fs is not installed$"):
+        ReportDataset.open("s3://bucket/x")
 
 
 def _table(columns: dict[str, Any]) -> bytes:

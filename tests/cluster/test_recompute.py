@@ -1,11 +1,13 @@
 """`recompute --reports`: the server's numbers from a dataset, by every engine; one that does not fit is refused."""
 
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,8 @@ from ldprecover_cluster import ReportDataset, write_dataset
 
 pytest.importorskip("pyarrow", reason="the extra `cluster` is not installed: no dataset is written")
 dask = pytest.mark.skipif("not __import__('importlib').util.find_spec('distributed')", reason="Dask is not installed")
+
+leases = pytest.mark.skipif(not hasattr(fcntl, "F_SETLEASE"), reason="only Linux has leases")
 
 D = 20
 TARGETS = ("3", "7", "11", "15", "17", "19")
@@ -182,6 +186,27 @@ def test_a_part_that_was_changed_ends_it_by_name(
     assert refused(capfd, 1, *arguments).startswith(f"error: the part hour=480001/{part.name} of ")
 
 
+def test_reports_that_do_not_give_the_counts_are_refused(
+    oue: RoundParameters, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Anybody can make a checksum."""
+    rows, folder = poisoned(oue), tmp_path / "data"
+    dataset = written(folder, exported(oue, rows), rows)
+    for there in (len(rows), len(rows) - 1):  # whole, and with a report missing
+        summary = dataset.export.tally.summary.copy()
+        summary[:] = summary[::-1].copy()
+        lying = replace(dataset.export, tally=Tally(summary, len(rows)))
+        if there < len(rows):
+            kept = rows[:there]
+            folder = tmp_path / "partial"
+            parts = written(folder, exported(oue, rows), kept).export.reports
+            lying = replace(lying, reports=parts)
+        (folder / "round.json").write_text(json.dumps(lying.to_dict()), encoding="utf-8")
+        told = [str(folder / "round.json"), "--reports", str(folder), "--method", "ldprecover", "--partial"]
+        said = f"error: the reports of file://{folder} do not give the counts of its round.json"
+        assert refused(capfd, 1, *told).strip() == said
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -205,13 +230,14 @@ def test_what_is_there_is_not_written_over(folder: Path, tmp_path: Path, capfd: 
 
 
 def begun(folder: Path, output: Path, *arguments: str) -> "tuple[subprocess.Popen[str], int]":
-    """Return a command that works on a dataset, once one of its parts is being read, and the end that it reads from.
+    """Return a command that works on a dataset, once one of its parts is being read, and what to close to let it.
 
-    That part is a pipe with nothing in it.
+    This process has a lease on that part meanwhile: whoever opens it waits.
     """
-    part = next((folder / "hour=480001").iterdir())
-    part.unlink()
-    os.mkfifo(part)
+    part = os.open(next((folder / "hour=480001").iterdir()), os.O_RDWR)
+    opened, tell = os.pipe()
+    before = signal.signal(signal.SIGIO, lambda *_: os.write(tell, b"!"))
+    fcntl.fcntl(part, fcntl.F_SETLEASE, fcntl.F_WRLCK)
     told = [str(folder / "round.json"), "--reports", str(folder), "--method", "diffstats", "--output", str(output)]
     process = subprocess.Popen(
         [sys.executable, "-m", "ldprecover_cli", "recompute", *told, *arguments],
@@ -220,7 +246,11 @@ def begun(folder: Path, output: Path, *arguments: str) -> "tuple[subprocess.Pope
         text=True,
         start_new_session=True,
     )
-    return process, os.open(part, os.O_WRONLY)  # which waits for whoever reads
+    os.read(opened, 1)
+    signal.signal(signal.SIGIO, before)
+    os.close(opened)
+    os.close(tell)
+    return process, part
 
 
 @pytest.fixture
@@ -230,6 +260,7 @@ def copied(oue: RoundParameters, tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
+@leases
 @pytest.mark.parametrize("where", ["processes", pytest.param("cluster", marks=dask)])
 def test_ctrl_c_ends_it_and_leaves_no_file(
     where: str, copied: Path, tmp_path: Path, request: pytest.FixtureRequest
@@ -251,6 +282,7 @@ def test_ctrl_c_ends_it_and_leaves_no_file(
 
 
 @dask
+@leases
 def test_a_scheduler_that_is_killed_ends_it_with_a_sentence_and_leaves_no_file(copied: Path, tmp_path: Path) -> None:
     with closing(DaskCluster(tmp_path)) as cluster:
         cluster.start_worker()

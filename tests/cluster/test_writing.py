@@ -22,7 +22,7 @@ pytest.importorskip("pyarrow", reason="a report dataset needs the extra: pip ins
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A part has some thousand reports of the test's rounds at the most."""
-    monkeypatch.setattr(division, "_PAIRS", 11 * 1_500)
+    monkeypatch.setattr(division, "PAIRS", 11 * 1_500)
 
 
 def by_hour(reports: Reports, hours: dict[int, int]) -> Iterator[tuple[int, bytes]]:

@@ -98,6 +98,12 @@ def test_what_is_not_json_or_no_object_is_refused(text: str | bytes) -> None:
         RoundExport.from_json(text)
 
 
+@pytest.mark.parametrize("text", ['{"n": ' + "9" * 5_000 + "}", "[" * 100_000])
+def test_json_that_is_too_deep_or_long_is_said_in_words_of_our_own(text: str) -> None:
+    with pytest.raises(ParameterError, match=r"^the export is not JSON that any export has$"):
+        RoundExport.from_json(text)
+
+
 def test_the_checksum_is_what_any_language_can_compute() -> None:
     """Worked out apart: SHA-256 over the digest's 64 letters, n as u8, the counts as i8, id and name."""
     import hashlib
