@@ -86,7 +86,8 @@ def test_a_round_deleted_under_load_answers_404_and_leaves_the_others_alone(
 
     async def use_another(http: httpx.AsyncClient) -> None:
         for submission in others:
-            assert (await kept.post(http, submission)).status_code == 202
+            answer = await kept.post(http, submission)
+            assert answer.status_code == 202, answer.text
 
     async def list_rounds(http: httpx.AsyncClient) -> None:
         while not deleted:

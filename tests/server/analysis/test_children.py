@@ -88,8 +88,11 @@ def test_a_child_gives_what_the_mathematics_gives() -> None:
     in_loop(test)
 
 
-def test_a_child_has_numba_once_it_is_asked_of_many_reports_and_beside_the_memory_of_an_analysis() -> None:
+def test_a_child_has_numba_once_it_is_asked_of_many_reports_and_beside_the_memory_of_an_analysis(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Loading it takes three times the memory that these analyses may."""
+    monkeypatch.delenv(KERNELS, raising=False)
     oracle = frequency_oracle("olh", 1.0, 64)
     reports = oracle.perturb(np.random.default_rng(1).integers(64, size=3_000), np.random.default_rng(2))
     few = Tally.of(oracle, reports)

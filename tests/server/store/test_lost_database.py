@@ -118,6 +118,22 @@ def test_a_kept_session_that_has_ended_is_found_out_before_a_commit_where_it_was
     assert store.tally(seq, 6).n == 6
 
 
+@pytest.mark.postgres
+def test_a_kept_session_whose_statements_were_forgotten_prepares_them_anew(open_store: OpenStore, fresh: str) -> None:
+    """psycopg has the server forget them after a rollback, on a session that the pool had lent out before."""
+    store = open_store(fresh)
+    seq = open_round(store)
+    for name in (b"a", b"b"):
+        assert store.commit([Group(seq, [Submitted(name, (1,))])]) == [[Outcome.STORED]]
+    session = kept_session(store)
+    session.autocommit = True
+    session.execute("DEALLOCATE ALL")
+    session.autocommit = False
+    assert store.commit([Group(seq, [Submitted(b"c", (1,))])]) == [[Outcome.STORED]]
+    assert kept_session(store) is session
+    assert store.tally(seq, 6).n == 3
+
+
 def kept_session(store: Store) -> Session:
     assert isinstance(store.database, Postgres)
     return store.database.usual.session
