@@ -25,7 +25,7 @@ _SLOWLY = """
 import sys
 from ldprecover_cluster import division, writing
 
-division._PAIRS = 4 * 1_500
+division.PAIRS = 4 * 1_500
 make = writing.DatasetWriter._make
 
 def slowly(self, place, *more):

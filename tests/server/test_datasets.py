@@ -190,7 +190,7 @@ def test_a_round_that_does_not_keep_all_its_reports_is_refused_unless_that_is_sa
 def test_what_ended_halfway_goes_on_though_the_round_has_moved_on(
     collection: Collection, grr: FrequencyOracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ldprecover_cluster.division._PAIRS", 6 * 1_000)
+    monkeypatch.setattr("ldprecover_cluster.division.PAIRS", 6 * 1_000)
     id, folder = collection.open(grr), tmp_path / "round"
     collection.submit(3_000)
     before = collection.rows()
@@ -319,7 +319,7 @@ def test_a_dataset_of_another_round_at_its_place_is_left_alone(
 def test_an_export_that_has_not_ended_goes_with_its_first_hour(
     collection: Collection, grr: FrequencyOracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ldprecover_cluster.division._PAIRS", 6 * 1_000)
+    monkeypatch.setattr("ldprecover_cluster.division.PAIRS", 6 * 1_000)
     folder = tmp_path / "round"
 
     def stop(done: int, of: int) -> None:
@@ -339,7 +339,7 @@ def test_an_export_that_has_not_ended_goes_with_its_first_hour(
 def test_an_export_that_takes_longer_than_its_retention_leaves_nothing(
     collection: Collection, grr: FrequencyOracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ldprecover_cluster.division._PAIRS", 6 * 1_000)
+    monkeypatch.setattr("ldprecover_cluster.division.PAIRS", 6 * 1_000)
 
     def dawdle(done: int, of: int) -> None:
         collection.hour += 1
