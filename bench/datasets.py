@@ -1,7 +1,9 @@
-"""Rounds exported as report datasets: processor time, memory and bytes, and the recount beside the tally.
+"""Rounds exported as report datasets: processor time, memory and bytes, and the recount beside the
+tally.
 
-For each protocol a database is filled with reports over three hours. `ldprecover export --reports` runs
-as a process of its own; then the dataset is read, and counted. Times are of processors, not of clocks.
+For each protocol a database is filled with reports over three hours. `ldprecover export --reports`
+runs as a process of its own; then the dataset is read, and counted. Times are of processors, not of
+clocks.
 """
 
 import argparse
@@ -23,8 +25,6 @@ from ldprecover_cluster import ReportDataset
 from ldprecover_server.batches import Batch, Submission
 from ldprecover_server.store import Store
 
-__all__ = ["main"]
-
 _COMMIT = 20_000  # reports
 _HOURS = 3
 
@@ -37,7 +37,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--protocol", action="append", help="one of them; all if none is given")
     chosen = parser.parse_args(arguments)
     print(f"{chosen.reports:,} reports over {chosen.items} items; CPU time in µs a report")
-    print("protocol  parts  bytes a report  export  peak MiB  of it to start  read  count  recount = tally")
+    print(
+        "protocol  parts  bytes a report  export  peak MiB  of it to start  read  count  recount "
+        "= tally"
+    )
     start = _peak_of([sys.executable, "-c", "import pyarrow.parquet, ldprecover_cli.serving"])[1]
     differ = 0
     for protocol in chosen.protocol or PROTOCOLS:
@@ -60,7 +63,8 @@ def _row(folder: Path, protocol: str, n: int, d: int, start: float) -> bool:
     count = time.process_time() - began
     same = counted == dataset.export.tally == tally
     print(
-        f"{protocol:8}  {len(dataset.parts):5}  {size / n:14.2f}  {1e6 * spent / n:6.3f}  {peak:8.0f}  {start:14.0f}  "
+        f"{protocol:8}  {len(dataset.parts):5}  {size / n:14.2f}  {1e6 * spent / n:6.3f}  "
+        f"{peak:8.0f}  {start:14.0f}  "
         f"{1e6 * read / n:4.3f}  {1e6 * count / n:5.3f}  {'yes' if same else 'NO'}",
         flush=True,
     )
@@ -85,7 +89,9 @@ def _filled(folder: Path, parameters: RoundParameters, n: int) -> tuple[str, Tal
 
 
 def _peak_of(command: list[str]) -> tuple[float, float]:
-    """Run a command; return the seconds of processors it took, and the MiB of memory at the most."""
+    """Run a command; return the seconds of processors it took, and the MiB of memory at the
+    most.
+    """
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)

@@ -1,4 +1,5 @@
-"""Engines beside each other: two loops over parts, a pool of two processes, and Dask with two workers of its own.
+"""Engines beside each other: two loops over parts, a pool of two processes, and Dask with two
+workers of its own.
 
 Parts of random OLH reports lie on disk, each worth more than half a second of counting. All three
 count them in turn, forwards then backwards; a ratio is the median of those within the rounds. Then
@@ -29,8 +30,6 @@ from ldprecover.recovery import ReportSource
 from ldprecover_cluster import ParquetPart, Scheduler, engine
 from ldprecover_cluster.parts import encode, place_of
 
-__all__ = ["main"]
-
 PARTS, FEW = 20, 2
 TASKS = 1_000
 
@@ -51,8 +50,15 @@ def main(arguments: Sequence[str] = ()) -> None:
         began = time.process_time()
         ReportSource.of_parts(oracle, parts[:1]).tally()
         took = time.process_time() - began
-        print(f"{PARTS} parts of {chosen.reports:,} reports over {chosen.items} items, {took:.2f} s of counting each")
-        with cluster(2) as (scheduler, started), engine(2) as pool, engine(scheduler=scheduler) as dask:
+        print(
+            f"{PARTS} parts of {chosen.reports:,} reports over {chosen.items} items, {took:.2f} s "
+            "of counting each"
+        )
+        with (
+            cluster(2) as (scheduler, started),
+            engine(2) as pool,
+            engine(scheduler=scheduler) as dask,
+        ):
             assert pool is not None
             assert dask is not None
             throughput(oracle, parts[: chosen.parts], pool, dask, chosen.rounds)
@@ -73,16 +79,23 @@ def made(folder: Path, oracle: FrequencyOracle, n: int) -> list[ParquetPart]:
     rng, parts = np.random.default_rng(1), []
     for i in range(PARTS):
         rows = np.empty(n, oracle.report_dtype)
-        rows["seed"], rows["bucket"] = rng.integers(0, 1 << 32, n), rng.integers(0, oracle.hash_range, n)  # type: ignore[attr-defined]
+        rows["seed"], rows["bucket"] = (
+            rng.integers(0, 1 << 32, n),
+            rng.integers(0, oracle.hash_range, n),
+        )  # type: ignore[attr-defined]
         said, data = encode(0, f"part-{i:03}.parquet", rows, oracle.report_dtype)
         file = folder / place_of(said.hour, said.name)
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(data)
-        parts.append(ParquetPart(str(folder), said.hour, said.name, n, said.sha256, oracle.report_dtype))
+        parts.append(
+            ParquetPart(str(folder), said.hour, said.name, n, said.sha256, oracle.report_dtype)
+        )
     return parts
 
 
-def throughput(oracle: FrequencyOracle, parts: list[ParquetPart], pool: Executor, dask: Executor, rounds: int) -> None:
+def throughput(
+    oracle: FrequencyOracle, parts: list[ParquetPart], pool: Executor, dask: Executor, rounds: int
+) -> None:
     """Print the ratios of the three."""
 
     def loops() -> Tally:
@@ -102,16 +115,22 @@ def throughput(oracle: FrequencyOracle, parts: list[ParquetPart], pool: Executor
             began = time.perf_counter()
             ways[name]()
             took[name].append(time.perf_counter() - began)
-    for name, beside, wanted in (("Dask", "pool", 0.9), ("pool", "two loops", 0.85), ("Dask", "two loops", 0.85)):
+    for name, beside, wanted in (
+        ("Dask", "pool", 0.9),
+        ("pool", "two loops", 0.85),
+        ("Dask", "two loops", 0.85),
+    ):
         ratios = [b / a for a, b in zip(took[name], took[beside], strict=True)]
         print(
-            f"{name}: {statistics.median(ratios):.2f} times the throughput of {beside} (wanted >= {wanted}); "
+            f"{name}: {statistics.median(ratios):.2f} times the throughput of {beside} (wanted >= "
+            f"{wanted}); "
             f"from {min(ratios):.2f} to {max(ratios):.2f} in {rounds} rounds"
         )
 
 
 def overhead(name: str, executor: Executor, others: Sequence[int], rounds: int) -> None:
-    """Print what a task takes that does nothing, a few ahead of the workers: on the clock, and of processors.
+    """Print what a task takes that does nothing, a few ahead of the workers: on the clock, and of
+    processors.
 
     `others` are processes that take part, beside this one, with those that they have started.
     """
@@ -127,11 +146,15 @@ def overhead(name: str, executor: Executor, others: Sequence[int], rounds: int) 
         took.append((time.perf_counter() - began, used_by(others) - used))
     clock, processors = (1000 * min(each) / TASKS for each in zip(*took, strict=True))
     whose = "all its processes" if others else "this process"
-    print(f"{name}: {clock:.2f} ms a task (wanted <= 5), {processors:.2f} ms of processors by {whose}")
+    print(
+        f"{name}: {clock:.2f} ms a task (wanted <= 5), {processors:.2f} ms of processors by {whose}"
+    )
 
 
 def used_by(others: Sequence[int]) -> float:
-    """Return the seconds of processors that this process and others have used, with those that these have started."""
+    """Return the seconds of processors that this process and others have used, with those that
+    these have started.
+    """
     trees = [[each, *each.children(recursive=True)] for each in map(psutil.Process, others)]
     return time.process_time() + sum(sum(each.cpu_times()[:2]) for tree in trees for each in tree)
 
@@ -151,29 +174,60 @@ def killed(oracle: FrequencyOracle, parts: list[ParquetPart]) -> None:
                     workers[0].wait()
 
             began = time.perf_counter()
-            tallies.append(ReportSource.of_parts(oracle, parts, executor=dask, progress=progress).tally())
+            tallies.append(
+                ReportSource.of_parts(oracle, parts, executor=dask, progress=progress).tally()
+            )
             times.append(time.perf_counter() - began)
     equal = "equal" if tallies[0] == tallies[1] else "NOT EQUAL"
-    print(f"one of two workers killed: {times[1] / times[0]:.2f} times the undisturbed time (wanted <= 2), {equal}")
+    print(
+        f"one of two workers killed: {times[1] / times[0]:.2f} times the undisturbed time (wanted "
+        f"<= 2), {equal}"
+    )
 
 
 @contextmanager
 def cluster(workers: int) -> Iterator[tuple[Scheduler, list["subprocess.Popen[str]"]]]:
-    """Start workers of one thread and a scheduler on this machine; yield its address, and the processes, it last."""
+    """Start workers of one thread and a scheduler on this machine; yield its address, and the
+    processes, it last.
+    """
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         usual = ("--no-dashboard", "--host", "127.0.0.1")
         scheduler, line = _started(
-            stack, folder, "Scheduler at:", "scheduler", "--port", "0", "--idle-timeout", "3600", *usual
+            stack,
+            folder,
+            "Scheduler at:",
+            "scheduler",
+            "--port",
+            "0",
+            "--idle-timeout",
+            "3600",
+            *usual,
         )
         url = line.split()[-1]
-        of_one = ("--nworkers", "1", "--nthreads", "1", "--memory-limit", "512MiB", "--local-directory", folder)
-        started = [_started(stack, folder, "Registered to:", "worker", url, *of_one, *usual) for _ in range(workers)]
+        of_one = (
+            "--nworkers",
+            "1",
+            "--nthreads",
+            "1",
+            "--memory-limit",
+            "512MiB",
+            "--local-directory",
+            folder,
+        )
+        started = [
+            _started(stack, folder, "Registered to:", "worker", url, *of_one, *usual)
+            for _ in range(workers)
+        ]
         yield Scheduler(url), [*(process for process, _ in started), scheduler]
 
 
-def _started(stack: ExitStack, folder: str, until: str, *command: str) -> tuple["subprocess.Popen[str]", str]:
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [str(Path.cwd()), *sys.path]))}
+def _started(
+    stack: ExitStack, folder: str, until: str, *command: str
+) -> tuple["subprocess.Popen[str]", str]:
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(Path.cwd()), *sys.path]))
+    }
     process = subprocess.Popen(
         [sys.executable, "-m", "dask", *command],
         cwd=folder,
@@ -207,7 +261,9 @@ def _peak() -> tuple[int, float]:
     return os.getpid(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def _every(executor: Executor, call: Callable[[], tuple[int, float]]) -> Iterator[tuple[int, float]]:
+def _every(
+    executor: Executor, call: Callable[[], tuple[int, float]]
+) -> Iterator[tuple[int, float]]:
     """Yield what each worker returns, some more than once."""
     for future in [executor.submit(call) for _ in range(8)]:
         yield future.result()

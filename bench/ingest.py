@@ -1,8 +1,8 @@
 """Ingest through the real server, durable, beside its floors in one run.
 
-Needs wrk, a compiled load generator. Servers are measured in ABBA order and compared pair by pair, so
-that a drift of the machine's speed cancels; figures are medians. wrk's own CPU is printed: it shares
-the machine with the server.
+Needs wrk, a compiled load generator. Servers are measured in ABBA order and compared pair by pair,
+so that a drift of the machine's speed cancels; figures are medians. wrk's own CPU is printed: it
+shares the machine with the server.
 """
 
 import argparse
@@ -27,8 +27,6 @@ import psutil
 from tools.postgres import Cluster
 
 from ldprecover import Tally, frequency_oracle, wire
-
-__all__ = ["main"]
 
 CONNECTIONS = 64
 RATE = 3000.0  # requests a second at which tails are compared
@@ -64,7 +62,17 @@ def wrk(load: Load, seconds: int, rate: float = 0.0, connections: int = CONNECTI
     """Run wrk; with a rate (requests/s in all) at that rate, else as fast as answers come."""
     before, served = resource.getrusage(resource.RUSAGE_CHILDREN), server_seconds(load.url)
     began = time.perf_counter()
-    command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}", "--timeout", "20s", "-s", str(_LUA), load.url]
+    command = [
+        "wrk",
+        "-t1",
+        f"-c{connections}",
+        f"-d{seconds}",
+        "--timeout",
+        "20s",
+        "-s",
+        str(_LUA),
+        load.url,
+    ]
     command += ["--", str(load.body), load.content_type, str(rate / connections)]
     command += [load.key] if load.key else []
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -73,15 +81,21 @@ def wrk(load: Load, seconds: int, rate: float = 0.0, connections: int = CONNECTI
     cpu = (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / took
     figures = json.loads(output.strip().splitlines()[-1])
     if figures["refused"] or figures["broken"]:
-        raise SystemExit(f"{load.url}: {figures['refused']} refused, {figures['broken']} broken requests")
+        raise SystemExit(
+            f"{load.url}: {figures['refused']} refused, {figures['broken']} broken requests"
+        )
     per_second = figures["requests"] / figures["seconds"]
     n = figures["requests"]
     each = (server_seconds(load.url) - served) / max(n, 1) * 1e6
-    return Run(per_second, per_second * load.reports, figures["p50_ms"], figures["p99_ms"], cpu, n, each)
+    return Run(
+        per_second, per_second * load.reports, figures["p50_ms"], figures["p99_ms"], cpu, n, each
+    )
 
 
 def server_seconds(url: str) -> float:
-    """Return the processor time that the server at a URL has used: ours that was started with its port."""
+    """Return the processor time that the server at a URL has used: ours that was started with its
+    port.
+    """
     port = str(httpx.URL(url).port)
     used = 0.0
     for child in psutil.Process().children():
@@ -130,7 +144,14 @@ def bare_floor(workers: int = 1) -> Iterator[str]:
 @contextlib.contextmanager
 def durable_floor(kind: str, folder: Path) -> Iterator[str]:
     port = free_port()
-    command = [sys.executable, "-m", "bench.ingest_floors", kind, str(port), str(folder / f"{kind}.db")]
+    command = [
+        sys.executable,
+        "-m",
+        "bench.ingest_floors",
+        kind,
+        str(port),
+        str(folder / f"{kind}.db"),
+    ]
     with process(command, f"http://127.0.0.1:{port}") as url:
         yield f"{url}/reports"
 
@@ -139,11 +160,22 @@ def durable_floor(kind: str, folder: Path) -> Iterator[str]:
 def server(database: Path | str, kernels: str, workers: int = 1) -> Iterator[str]:
     """Run the server on a SQLite file of its own in a folder, or on a database's URL."""
     port = free_port()
-    command = [sys.executable, "-m", "ldprecover_cli", "serve", "--port", str(port), "--workers", str(workers)]
+    command = [
+        sys.executable,
+        "-m",
+        "ldprecover_cli",
+        "serve",
+        "--port",
+        str(port),
+        "--workers",
+        str(workers),
+    ]
     environment = {
         "LDPRECOVER_KERNELS": kernels,
         "LDPRECOVER_ADMIN_KEY": _KEY,
-        "LDPRECOVER_DATABASE_URL": f"sqlite:///{database}/{port}.db" if isinstance(database, Path) else database,
+        "LDPRECOVER_DATABASE_URL": f"sqlite:///{database}/{port}.db"
+        if isinstance(database, Path)
+        else database,
     }
     with process(command, f"http://127.0.0.1:{port}/readyz", **environment):
         yield f"http://127.0.0.1:{port}"
@@ -169,7 +201,9 @@ def single_load(url: str, folder: Path) -> Load:
     return Load(url, body, "application/json", 1)
 
 
-def abba(a: Load, b: Load, pairs: int, seconds: int, connections: int = CONNECTIONS) -> tuple[list[Run], list[Run]]:
+def abba(
+    a: Load, b: Load, pairs: int, seconds: int, connections: int = CONNECTIONS
+) -> tuple[list[Run], list[Run]]:
     """Measure a and b in the order a b b a, a b b a, ...; return the runs of each, paired."""
     runs: tuple[list[Run], list[Run]] = ([], [])
     for pair in range(pairs):
@@ -179,7 +213,9 @@ def abba(a: Load, b: Load, pairs: int, seconds: int, connections: int = CONNECTI
 
 
 def median_ratio(a: list[Run], b: list[Run]) -> float:
-    return statistics.median(x.requests_per_second / y.requests_per_second for x, y in zip(a, b, strict=True))
+    return statistics.median(
+        x.requests_per_second / y.requests_per_second for x, y in zip(a, b, strict=True)
+    )
 
 
 def median(runs: list[Run], field: str) -> float:
@@ -188,13 +224,23 @@ def median(runs: list[Run], field: str) -> float:
 
 def processor_time(ours: list[Run], theirs: list[Run]) -> str:
     """Say what a request took of processors, which other processes on the machine hardly change."""
-    return f"processor time {median(ours, 'server_us'):.0f} and {median(theirs, 'server_us'):.0f} us a request"
+    return (
+        f"processor time {median(ours, 'server_us'):.0f} and {median(theirs, 'server_us'):.0f} "
+        "us a request"
+    )
 
 
 def singles(folder: Path, pairs: int, seconds: int) -> None:
-    with server(folder, "numba") as url, bare_floor() as bare, durable_floor("transaction", folder) as plain:
+    with (
+        server(folder, "numba") as url,
+        bare_floor() as bare,
+        durable_floor("transaction", folder) as plain,
+    ):
         ours = single_load(open_round(url, "olh", 102), folder)
-        for other, name, wanted in ((bare, "bare FastAPI route", 0.9), (plain, "a transaction a request", 5.0)):
+        for other, name, wanted in (
+            (bare, "bare FastAPI route", 0.9),
+            (plain, "a transaction a request", 5.0),
+        ):
             theirs = single_load(other, folder)
             a, b = abba(ours, theirs, pairs, seconds)
             print(
@@ -206,8 +252,14 @@ def singles(folder: Path, pairs: int, seconds: int) -> None:
 
 
 def tails(folder: Path, pairs: int, seconds: int) -> None:
-    """p99 at a fixed rate, beside the bare route's, and beside that of the least that group commit can do."""
-    with server(folder, "numba") as url, bare_floor() as bare, durable_floor("group", folder) as least:
+    """p99 at a fixed rate, beside the bare route's, and beside that of the least that group commit
+    can do.
+    """
+    with (
+        server(folder, "numba") as url,
+        bare_floor() as bare,
+        durable_floor("group", folder) as least,
+    ):
         ours = single_load(open_round(url, "olh", 102), folder)
         for other, name in ((bare, "bare FastAPI route"), (least, "group commit alone")):
             tail(ours, single_load(other, folder), name, RATE, pairs, seconds)
@@ -219,7 +271,9 @@ def analyses(folder: Path, pairs: int, seconds: int) -> None:
         reports = packed_load(url, "olh", 102, 300_000, folder)
         key = {"Authorization": f"Bearer {_KEY}"}
         packed = {"Content-Type": wire.MEDIA_TYPE, **key}
-        httpx.post(reports.url, content=reports.body.read_bytes(), headers=packed, timeout=60).raise_for_status()
+        httpx.post(
+            reports.url, content=reports.body.read_bytes(), headers=packed, timeout=60
+        ).raise_for_status()
         long = {"method": "em", "options": {"iterations": 1000, "tolerance": 0}}
         ours = single_load(open_round(url, "olh", 102), folder)
         alone, beside, busy = [], [], []
@@ -227,7 +281,9 @@ def analyses(folder: Path, pairs: int, seconds: int) -> None:
             alone.append(wrk(ours, seconds))
             asked = {**key, "Prefer": "respond-async"}
             path = reports.url.removesuffix("/reports")
-            job = httpx.post(f"{path}/recover", json=long, headers=asked, timeout=60).raise_for_status()
+            job = httpx.post(
+                f"{path}/recover", json=long, headers=asked, timeout=60
+            ).raise_for_status()
             beside.append(wrk(ours, seconds))
             state = httpx.get(f"{url}{job.headers['location']}", headers=key).json()["state"]
             if state not in ("queued", "running"):
@@ -238,8 +294,10 @@ def analyses(folder: Path, pairs: int, seconds: int) -> None:
             loop.kill()
             loop.wait()
         print(
-            f"single reports beside an analysis: {median_ratio(beside, alone):5.2f} of those alone; beside a busy core "
-            f"{median_ratio(busy, alone):5.2f}; p99 {median(beside, 'p99_ms'):.1f}, {median(busy, 'p99_ms'):.1f}, "
+            f"single reports beside an analysis: {median_ratio(beside, alone):5.2f} of those "
+            "alone; beside a busy core "
+            f"{median_ratio(busy, alone):5.2f}; p99 {median(beside, 'p99_ms'):.1f}, "
+            f"{median(busy, 'p99_ms'):.1f}, "
             f"alone {median(alone, 'p99_ms'):.1f} ms"
         )
 
@@ -289,9 +347,13 @@ def packed(folder: Path, pairs: int, seconds: int) -> None:
             goal = f"(wanted >= {wanted / 1e6:g})" if wanted else ""
             floor = ""
             if counted:
-                share = statistics.median(run.reports_per_second / n for run, n in zip(runs, counted, strict=True))
+                share = statistics.median(
+                    run.reports_per_second / n for run, n in zip(runs, counted, strict=True)
+                )
                 one = statistics.median(counted) / 1e6
-                floor = f", {share:.2f} of the {one:.1f} that one core counts (wanted >= {least_share})"
+                floor = (
+                    f", {share:.2f} of the {one:.1f} that one core counts (wanted >= {least_share})"
+                )
             print(
                 f"packed submissions of 10,000 {protocol.upper()} reports, d={d}, {kernels}: "
                 f"{median(runs, 'reports_per_second') / 1e6:6.2f} million reports/s {goal}{floor}; "
@@ -310,14 +372,18 @@ def wide(folder: Path, pairs: int, seconds: int) -> None:
         ):
             a, b = abba(ours, theirs, pairs, seconds)
             print(
-                f"packed submissions of 10,000 reports, {names} {median_ratio(a, b):5.2f} (wanted >= {wanted}), "
-                f"{median(a, 'reports_per_second') / 1e6:6.2f} and {median(b, 'reports_per_second') / 1e6:6.2f} "
+                f"packed submissions of 10,000 reports, {names} {median_ratio(a, b):5.2f} (wanted "
+                f">= {wanted}), "
+                f"{median(a, 'reports_per_second') / 1e6:6.2f} and "
+                f"{median(b, 'reports_per_second') / 1e6:6.2f} "
                 f"million reports/s; wrk {median(a, 'wrk_cpu'):.2f} cores"
             )
 
 
 def postgres(folder: Path, pairs: int, seconds: int) -> None:
-    """Single reports on Postgres, by one process and by two, from 32 connections; counts are checked."""
+    """Single reports on Postgres, by one process and by two, from 32 connections; counts are
+    checked.
+    """
     with Cluster(fsync=True) as cluster:
         for workers in (1, 2):
             with (
@@ -332,15 +398,19 @@ def postgres(folder: Path, pairs: int, seconds: int) -> None:
                 used = cpu_seconds() - before
                 took = time.perf_counter() - began
                 print(
-                    f"Postgres, {workers} process{'es' * (workers > 1)}: {median(a, 'requests_per_second'):8.0f}/s, "
+                    f"Postgres, {workers} process{'es' * (workers > 1)}: "
+                    f"{median(a, 'requests_per_second'):8.0f}/s, "
                     f"bare FastAPI route in as many {median(b, 'requests_per_second'):8.0f}/s, "
                     f"ratio {median_ratio(a, b):5.2f}{' (wanted >= 0.9)' * (workers == 1)}; "
-                    f"{processor_time(a, b)}; Postgres took {used / took * 2:.2f} cores while it was asked, "
+                    f"{processor_time(a, b)}; Postgres took {used / took * 2:.2f} cores while it "
+                    "was asked, "
                     f"wrk {median(a, 'wrk_cpu'):.2f} and {median(b, 'wrk_cpu'):.2f}"
                 )
                 if workers == 2:
                     rate = median(a, "requests_per_second") / 2
-                    a += tail(ours, single_load(bare, folder), "bare FastAPI route", rate, pairs, seconds)
+                    a += tail(
+                        ours, single_load(bare, folder), "bare FastAPI route", rate, pairs, seconds
+                    )
                 counted = httpx.get(f"{url}/rounds/current").raise_for_status().json()["n"]
                 answered = sum(run.answered for run in a)
                 # wrk stops without waiting for the last answer of each connection.
@@ -374,9 +444,14 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--only", choices=list(PARTS))
     chosen = parser.parse_args(arguments)
     if shutil.which("wrk") is None:
-        print("ingest: skipped, for wrk is not installed: `apt-get install wrk` or `brew install wrk`")
+        print(
+            "ingest: skipped, for wrk is not installed: `apt-get install wrk` or `brew install wrk`"
+        )
         return
-    print(f"ingest, {os.cpu_count()} cores, {CONNECTIONS} connections, {chosen.pairs} pairs of {chosen.seconds:g} s")
+    print(
+        f"ingest, {os.cpu_count()} cores, {CONNECTIONS} connections, {chosen.pairs} pairs of "
+        f"{chosen.seconds:g} s"
+    )
     for name, part in PARTS.items():
         if chosen.only in (None, name):
             with tempfile.TemporaryDirectory() as folder:

@@ -1,8 +1,10 @@
-"""The floors that ingest is measured against: what the same machine can do with less, or with the plain way.
+"""The floors that ingest is measured against: what the same machine can do with less, or with the
+plain way.
 
 python -m bench.ingest_floors bare PORT WORKERS     a FastAPI route that reads the body and answers
-python -m bench.ingest_floors transaction PORT DB   the same, with one durable SQLite transaction a request
-python -m bench.ingest_floors group PORT DB         the same, with one for all requests that wait
+python -m bench.ingest_floors transaction PORT DB   the same, with one durable SQLite transaction a
+request python -m bench.ingest_floors group PORT DB         the same, with one for all requests that
+wait
 """
 
 import asyncio
@@ -37,7 +39,9 @@ def database(path: str) -> sqlite3.Connection:
     connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
-    connection.execute("CREATE TABLE reports (key TEXT PRIMARY KEY, seed INTEGER, bucket INTEGER) WITHOUT ROWID")
+    connection.execute(
+        "CREATE TABLE reports (key TEXT PRIMARY KEY, seed INTEGER, bucket INTEGER) WITHOUT ROWID"
+    )
     return connection
 
 
@@ -62,7 +66,9 @@ def transaction(path: str) -> FastAPI:
 
 
 def group(path: str) -> FastAPI:
-    """A thread commits what waits, durably, and then answers it: the least that group commit can do."""
+    """A thread commits what waits, durably, and then answers it: the least that group commit can
+    do.
+    """
     app = FastAPI()
     connection = database(path)
     waiting: queue.SimpleQueue[tuple[Any, asyncio.Future[None]]] = queue.SimpleQueue()
@@ -98,7 +104,9 @@ if __name__ == "__main__":
     kind, port, third = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     if kind == "bare":
         workers = int(third)
-        uvicorn.run("bench.ingest_floors:bare", factory=True, port=port, workers=workers, access_log=False)
+        uvicorn.run(
+            "bench.ingest_floors:bare", factory=True, port=port, workers=workers, access_log=False
+        )
     else:
         made = transaction if kind == "transaction" else group
         uvicorn.run(made(third), port=port, access_log=False, log_level="warning")

@@ -23,8 +23,6 @@ from bench.kernels_peers import LOADERS, Peer
 from ldprecover import GRR, OLH, OUE
 from ldprecover.kernels import numpy_, packed_lines
 
-__all__ = ["main"]
-
 D, EPSILON, G = 490, 0.5, 3
 USERS = 1_000_000
 TRANSFORMED = 1 << 17
@@ -33,8 +31,16 @@ SIZES = {"grr": 200_000, "oue": 200_000, "olh": 40_960}
 PEER_USERS = {"grr": 200_000, "oue": 3000, "olh": 150, "simulate": 500}
 
 NOTES = (
-    f"Against C (gcc {' '.join(FLAGS)}) a ratio is our time over C's; against a peer, the peer's over ours.",
-    "Ours starts from packed reports, C from columns or rows laid out beforehand, a peer from a list of its reports.",
+    (
+        f"Against C (gcc {' '.join(FLAGS)}) a ratio is our time over C's; against a peer, the "
+        "peer's "
+        "over ours."
+    ),
+    (
+        "Ours starts from packed reports, C from columns or rows laid out beforehand, a peer from "
+        "a "
+        "list of its reports."
+    ),
     "The peer is the fastest of those installed.",
     "numba compiles for this machine's processor, C for any since x86-64-v3 (AVX2).",
     "Simulating is perturbing into packed reports with a seeded generator; peers pack with numpy.",
@@ -71,7 +77,10 @@ class Times:
         self._times: dict[str, list[float]] = {contender.name: [] for contender in contenders}
         for contender in contenders:
             contender.work()
-        repeats = {contender.name: math.ceil(0.02 / _seconds(contender.work, 1)) for contender in contenders}
+        repeats = {
+            contender.name: math.ceil(0.02 / _seconds(contender.work, 1))
+            for contender in contenders
+        }
         for i in range(rounds):
             for contender in contenders if i % 2 == 0 else contenders[::-1]:
                 seconds = _seconds(contender.work, repeats[contender.name])
@@ -110,7 +119,9 @@ class Bench:
 
             self.modules["numba"] = numba_
         except ImportError as error:
-            self.notes.append(f"numba is skipped: {error}; `pip install 'ldprecover[fast]'` installs it")
+            self.notes.append(
+                f"numba is skipped: {error}; `pip install 'ldprecover[fast]'` installs it"
+            )
         self.c: CLimits | None = None
         try:
             self.c = CLimits()
@@ -136,7 +147,9 @@ class Bench:
         oracle, n = OLH(EPSILON, D, G), SIZES["olh"]
         reports = oracle.perturb(self._items(n), self.rng)
         contenders = [
-            Contender(name, lambda m=m: m.olh_counts(reports["seed"], reports["bucket"], D, G), n * D)
+            Contender(
+                name, lambda m=m: m.olh_counts(reports["seed"], reports["bucket"], D, G), n * D
+            )
             for name, m in self.modules.items()
         ]
         limits = ["olh_multiply", "olh_range"] if self.c else []
@@ -151,7 +164,15 @@ class Bench:
                     ratio, own = times.ratio(name, c), times.median(name)
                     wanted = "<= 1.6 ns or <= 7x" if name == "numpy" else "<= 1x"
                     reached = ratio <= most or (name == "numpy" and own <= 1.6)
-                    self._row(f"{unit}, {name}", own, "ns", f"C {times.median(c):.3f} ns", ratio, wanted, reached)
+                    self._row(
+                        f"{unit}, {name}",
+                        own,
+                        "ns",
+                        f"C {times.median(c):.3f} ns",
+                        ratio,
+                        wanted,
+                        reached,
+                    )
             both = ", ".join(f"{name} {times.median(name):.3f} ns" for name in limits)
             self.notes.append(f"C for OLH is the faster of {both}.")
         self._against_peers(unit, times, peers, {"numpy": 300, "numba": 2000})
@@ -159,7 +180,10 @@ class Bench:
     def oue(self) -> None:
         oracle, n = OUE(EPSILON, D), SIZES["oue"]
         rows = oracle.perturb(self._items(n), self.rng)
-        contenders = [Contender(name, lambda m=m: m.oue_counts(rows, D), n) for name, m in self.modules.items()]
+        contenders = [
+            Contender(name, lambda m=m: m.oue_counts(rows, D), n)
+            for name, m in self.modules.items()
+        ]
         if self.c:
             contenders.append(Contender("C", self.c.oue(oracle, rows), n))
         peers = self._peers("oue")
@@ -168,15 +192,28 @@ class Bench:
         if self.c and "numba" in self.modules:
             ratio = times.ratio("numba", "C")
             against = f"C {times.median('C'):.2f} ns"
-            self._row(f"{unit}, numba", times.median("numba"), "ns", against, ratio, "<= 1.3x", ratio <= 1.3)
+            self._row(
+                f"{unit}, numba",
+                times.median("numba"),
+                "ns",
+                against,
+                ratio,
+                "<= 1.3x",
+                ratio <= 1.3,
+            )
         self._against_peers(unit, times, peers, {"numpy": 20, "numba": 50})
 
     def grr(self) -> None:
         n = SIZES["grr"]
         reports = GRR(EPSILON, D).perturb(self._items(n), self.rng)
-        contenders = [Contender(name, lambda m=m: m.grr_counts(reports, D), n) for name, m in self.modules.items()]
+        contenders = [
+            Contender(name, lambda m=m: m.grr_counts(reports, D), n)
+            for name, m in self.modules.items()
+        ]
         peers = self._peers("grr")
-        self._against_peers("GRR, per report", self._time(contenders, peers), peers, {"numpy": 100, "numba": 100})
+        self._against_peers(
+            "GRR, per report", self._time(contenders, peers), peers, {"numpy": 100, "numba": 100}
+        )
 
     def reading(self) -> None:
         """What recoveries ask of reports, beside counting them with the same kernels."""
@@ -191,8 +228,14 @@ class Bench:
             times = Times(
                 [
                     Contender("tests", lambda m=module: m.olh_counts(seeds, buckets, D, G), tests),
-                    Contender("sizes", lambda m=module: m.olh_counts_and_sizes(seeds, buckets, D, G), tests),
-                    Contender("supported", lambda m=module: m.olh_supported(seeds, buckets, some, G), few),
+                    Contender(
+                        "sizes",
+                        lambda m=module: m.olh_counts_and_sizes(seeds, buckets, D, G),
+                        tests,
+                    ),
+                    Contender(
+                        "supported", lambda m=module: m.olh_supported(seeds, buckets, some, G), few
+                    ),
                     Contender("pairs", lambda m=module: m.joint_counts(lines, lines), few),
                     Contender("rows", lambda m=module: m.oue_counts(rows, D), n),
                     Contender("ones", lambda m=module: m.unary_sizes(rows), n),
@@ -209,12 +252,15 @@ class Bench:
             ):
                 ratio, own = times.ratio(work, beside), times.median(work)
                 against = f"counting {times.median(beside):.3g} ns"
-                self._row(f"{what}, {name}", own, "ns", against, ratio, f"<= {most:g}x", ratio <= most)
+                self._row(
+                    f"{what}, {name}", own, "ns", against, ratio, f"<= {most:g}x", ratio <= most
+                )
 
     def transform(self) -> None:
         values = self.rng.integers(0, 1000, TRANSFORMED)
         contenders = [
-            Contender(name, lambda m=m: m.walsh_hadamard(values), TRANSFORMED) for name, m in self.modules.items()
+            Contender(name, lambda m=m: m.walsh_hadamard(values), TRANSFORMED)
+            for name, m in self.modules.items()
         ]
         if self.c:
             contenders.append(Contender("C", self.c.walsh_hadamard(values), TRANSFORMED))
@@ -248,7 +294,10 @@ class Bench:
         users = PEER_USERS[what]
         items = self._items(users).tolist()
         attribute = "simulate_oue" if what == "simulate" else what
-        return [Contender(peer.name, getattr(peer, attribute)(items), users * units) for peer in self.peers]
+        return [
+            Contender(peer.name, getattr(peer, attribute)(items), users * units)
+            for peer in self.peers
+        ]
 
     def _time(self, contenders: list[Contender], peers: list[Contender]) -> Times:
         """Time them all, after seeing that all that count the same reports count the same."""
@@ -257,19 +306,30 @@ class Bench:
             raise AssertionError(f"{', '.join(c.name for c in contenders)} do not count the same")
         return Times([*contenders, *peers], self.rounds)
 
-    def _against_peers(self, unit: str, times: Times, peers: list[Contender], least: dict[str, int]) -> None:
+    def _against_peers(
+        self, unit: str, times: Times, peers: list[Contender], least: dict[str, int]
+    ) -> None:
         for name in self.modules:
             own, wanted = times.median(name), f">= {least[name]}x"
             if peers:
                 best = times.fastest([peer.name for peer in peers])
                 ratio = times.ratio(best, name)
                 against = f"{best} {times.median(best):.1f} ns"
-                self._row(f"{unit}, {name}", own, "ns", against, ratio, wanted, ratio >= least[name])
+                self._row(
+                    f"{unit}, {name}", own, "ns", against, ratio, wanted, ratio >= least[name]
+                )
             else:
                 self._row(f"{unit}, {name}", own, "ns", "no peer", None, wanted, None)
 
     def _row(
-        self, what: str, ours: float, unit: str, against: str, ratio: float | None, wanted: str, reached: bool | None
+        self,
+        what: str,
+        ours: float,
+        unit: str,
+        against: str,
+        ratio: float | None,
+        wanted: str,
+        reached: bool | None,
     ) -> None:
         factor = "" if ratio is None else f"{ratio:.2f}x" if ratio < 10 else f"{ratio:.0f}x"
         answer = {True: "yes", False: "no", None: "not measured"}[reached]
@@ -281,7 +341,11 @@ def machine() -> str:
     cpu = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
-        models = [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line[:10] == "model name"]
+        models = [
+            line.split(":", 1)[1].strip()
+            for line in info.read_text().splitlines()
+            if line[:10] == "model name"
+        ]
         cpu = models[0] if models else cpu
     try:
         import numba
@@ -301,7 +365,11 @@ def show(rows: list[Row], notes: list[str]) -> None:
     lines = [tuple(vars(row).values()) for row in (header, *rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     for number, line in enumerate(lines):
-        print("| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |")
+        print(
+            "| "
+            + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+            + " |"
+        )
         if number == 0:
             print("|" + "|".join("-" * (width + 2) for width in widths) + "|")
     print()
@@ -311,11 +379,16 @@ def show(rows: list[Row], notes: list[str]) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.kernels", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=7, help="times that everything runs, at least 5 (default 7)")
+    parser.add_argument(
+        "--rounds", type=int, default=7, help="times that everything runs, at least 5 (default 7)"
+    )
     options = parser.parse_args(arguments)
     if options.rounds < 5:
         parser.error("--rounds must be at least 5")
-    print(f"Kernels at d = {D}, epsilon = {EPSILON}, one thread, medians of {options.rounds}\n{machine()}\n")
+    print(
+        f"Kernels at d = {D}, epsilon = {EPSILON}, one thread, medians of "
+        f"{options.rounds}\n{machine()}\n"
+    )
     bench = Bench(options.rounds)
     bench.run()
     bench.notes += NOTES

@@ -12,8 +12,6 @@ import numpy as np
 
 from ldprecover import OLH, OUE
 
-__all__ = ["FLAGS", "CLimits"]
-
 FLAGS = ("-O3", "-march=x86-64-v3")
 _SOURCES = Path(__file__).parent / "c"
 
@@ -31,11 +29,15 @@ class CLimits:
             command = [gcc, *FLAGS, "-shared", "-fPIC", "-o", str(library), *sources]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
-                raise RuntimeError(f"gcc {' '.join(FLAGS)} fails here: {done.stderr.strip().splitlines()[0]}")
+                raise RuntimeError(
+                    f"gcc {' '.join(FLAGS)} fails here: {done.stderr.strip().splitlines()[0]}"
+                )
             self._library = ctypes.CDLL(str(library))
 
     def olh(self, oracle: OLH, reports: np.ndarray, name: str) -> Callable[[], np.ndarray]:
-        """Return the count by `olh_multiply` or `olh_range`, from columns of 32 bits prepared beforehand."""
+        """Return the count by `olh_multiply` or `olh_range`, from columns of 32 bits prepared
+        beforehand.
+        """
         seeds = np.ascontiguousarray(reports["seed"])
         buckets = reports["bucket"].astype(np.uint32)
 
@@ -63,7 +65,9 @@ class CLimits:
         def count() -> np.ndarray:
             counts = np.zeros(64 * width, dtype=np.int64)
             lines = ctypes.c_size_t(len(rows) // group)
-            self._library.oue_carry_save(_pointer(rows), lines, ctypes.c_size_t(width), _pointer(counts))
+            self._library.oue_carry_save(
+                _pointer(rows), lines, ctypes.c_size_t(width), _pointer(counts)
+            )
             return counts.reshape(group, 8 * oracle.row_bytes).sum(axis=0)[: oracle.domain_size]
 
         return count

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["LOADERS", "Peer"]
-
 Work = Callable[[], object]
 
 
@@ -95,13 +93,19 @@ def multi_freq_ldpy(d: int, epsilon: float) -> Peer:
 
 
 def ldp_toolbox(d: int, epsilon: float) -> Peer:
-    """ldp-toolbox (Zhang et al.); its OLH spreads over processes and is held to one, as all here."""
+    """ldp-toolbox (Zhang et al.); its OLH spreads over processes and is held to one, as all
+    here.
+    """
     from joblib import parallel_config  # one of its dependencies
     from ldp_toolbox.protocols.frequency.grr import GeneralizedRandomizedResponse
     from ldp_toolbox.protocols.frequency.lh import LocalHashing
     from ldp_toolbox.protocols.frequency.ue import UnaryEncoding
 
-    grr, oue, olh = GeneralizedRandomizedResponse(d, epsilon), UnaryEncoding(d, epsilon), LocalHashing(d, epsilon)
+    grr, oue, olh = (
+        GeneralizedRandomizedResponse(d, epsilon),
+        UnaryEncoding(d, epsilon),
+        LocalHashing(d, epsilon),
+    )
 
     def counting(protocol) -> Callable[[list[int]], Work]:
         def prepare(items: list[int]) -> Work:

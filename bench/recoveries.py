@@ -1,8 +1,10 @@
-"""Recoveries: those from counts against a limit, those from reports against the same work report by report in Python.
+"""Recoveries: those from counts against a limit, those from reports against the same work report by
+report in Python.
 
-Diffstats' steps are those that its authors publish: sum every report, then, for each of ten thresholds and each of
-63 sets of items, keep the reports that support none of the set. FIAD's itemsets are mined by mlxtend's FP-growth,
-as there. Both are timed on a sample of the reports and scaled up: their time is proportional to the reports.
+Diffstats' steps are those that its authors publish: sum every report, then, for each of ten
+thresholds and each of 63 sets of items, keep the reports that support none of the set. FIAD's
+itemsets are mined by mlxtend's FP-growth, as there. Both are timed on a sample of the reports and
+scaled up: their time is proportional to the reports.
 """
 
 import argparse
@@ -19,8 +21,6 @@ from ldprecover.recovery import METHODS
 from ldprecover_attacker import MGA
 from ldprecover_client import Population
 from ldprecover_experiments import PoisonedRound
-
-__all__ = ["main"]
 
 MANY, LIMIT_MS = 10_000, 50
 SLOW = {"unmix": 10_000}
@@ -54,9 +54,17 @@ def from_counts(rounds: int) -> Iterator[str]:
                 continue
             users = rng.dirichlet(np.ones(MANY) / 10)
             frequencies = users + rng.normal(0, oracle.standard_errors(users, REPORTS), MANY)
-            arguments = {"n": REPORTS} | ({"targets": range(TARGETS)} if "targets" in method.needs else {})
-            slowest = max(slowest, seconds(lambda: recover(oracle, frequencies, method=name, **arguments), rounds))  # noqa: B023
-        yield f"{name + ':':18} {1000 * slowest:6.1f} ms at d = {MANY} (wanted <= {SLOW.get(name, LIMIT_MS)})"
+            arguments = {"n": REPORTS} | (
+                {"targets": range(TARGETS)} if "targets" in method.needs else {}
+            )
+            slowest = max(
+                slowest,
+                seconds(lambda: recover(oracle, frequencies, method=name, **arguments), rounds),  # noqa: B023
+            )
+        yield (
+            f"{name + ':':18} {1000 * slowest:6.1f} ms at d = {MANY} (wanted <= "
+            f"{SLOW.get(name, LIMIT_MS)})"
+        )
 
 
 def poisoned(oracle: FrequencyOracle) -> np.ndarray:
@@ -72,11 +80,15 @@ def poisoned(oracle: FrequencyOracle) -> np.ndarray:
 
 
 def diffstats_in_python(support: np.ndarray) -> None:
-    """Take the published steps over each report; which sizes are flagged costs nothing, so here it is the commonest."""
+    """Take the published steps over each report; which sizes are flagged costs nothing, so here it
+    is the commonest.
+    """
     sizes = [int(sum(report)) for report in support]
     found, counts = np.unique(sizes, return_counts=True)
     for threshold in range(1, 11):
-        flagged = [i for i, size in enumerate(sizes) if size in found[np.argsort(-counts)[:threshold]]]
+        flagged = [
+            i for i, size in enumerate(sizes) if size in found[np.argsort(-counts)[:threshold]]
+        ]
         top = np.argsort(-support[flagged].sum(axis=0))[:6]
         for length in range(1, 7):
             for items in itertools.combinations(top, length):
@@ -101,13 +113,18 @@ def from_reports(rounds: int) -> Iterator[str]:
         for name in ("diffstats", "fiad"):
             ours = seconds(lambda: recover(oracle, estimates, method=name, reports=reports), rounds)  # noqa: B023
             try:
-                peer = diffstats_in_python if name == "diffstats" else lambda s: fiad_by_fp_growth(s, oracle.q)  # noqa: B023
+                peer = (
+                    diffstats_in_python
+                    if name == "diffstats"
+                    else lambda s: fiad_by_fp_growth(s, oracle.q)  # noqa: B023
+                )
                 theirs = seconds(lambda: peer(support), 1) * REPORTS / SAMPLE  # noqa: B023
             except ImportError as missing:
                 yield f"{name}, {protocol}: {ours:6.2f} s; not compared: {missing}"
                 continue
             yield (
-                f"{name}, {protocol}: {ours:6.2f} s, in Python {theirs:6.0f} s, {theirs / ours:5.0f} times as fast "
+                f"{name}, {protocol}: {ours:6.2f} s, in Python {theirs:6.0f} s, "
+                f"{theirs / ours:5.0f} times as fast "
                 f"(wanted >= {WANTED})"
             )
 

@@ -1,9 +1,10 @@
-"""One round over many deployments: synthetic ones on disk, merged, and recovered on a Dask cluster of this machine.
+"""One round over many deployments: synthetic ones on disk, merged, and recovered on a Dask cluster
+of this machine.
 
-Each deployment is a report dataset and its `round.json`, as `ldprecover export --reports` writes them;
-its users and its attackers are simulated. From there on everything is done by the commands that anyone
-would use: `ldprecover merge`, and `ldprecover recompute` on all datasets with Dask's own scheduler and
-workers, or without. What is there already is not made again.
+Each deployment is a report dataset and its `round.json`, as `ldprecover export --reports` writes
+them; its users and its attackers are simulated. From there on everything is done by the commands
+that anyone would use: `ldprecover merge`, and `ldprecover recompute` on all datasets with Dask's
+own scheduler and workers, or without. What is there already is not made again.
 """
 
 import argparse
@@ -25,8 +26,6 @@ from ldprecover import RoundExport, RoundParameters, Tally
 from ldprecover.types import Reports
 from ldprecover_attacker import MGA
 from ldprecover_cluster import ReportDataset, write_dataset
-
-__all__ = ["main"]
 
 PROTOCOL, EPSILON, BETA, TARGETS, SEARCH = "olh", 1.0, 0.05, 10, 16
 BLOCK, HOUR = 1 << 20, 490_000
@@ -68,18 +67,26 @@ def made(folder: Path, d: int, n: int, site: int) -> ReportDataset:
         tally += Tally.of(given.oracle, reports)
     export = RoundExport(f"synthetic-{site}", "synthetic", given, tally)
     hours = {HOUR + site: n}
-    return write_dataset(folder, export, hours, ((HOUR + site, each.tobytes()) for each in blocks(given, n, site)))
+    return write_dataset(
+        folder, export, hours, ((HOUR + site, each.tobytes()) for each in blocks(given, n, site))
+    )
 
 
 def processes(workers: "Sequence[subprocess.Popen[str]]") -> list[int]:
     """Return the processes that read reports: those that workers' nannies have started."""
-    return [child.pid for worker in workers for child in psutil.Process(worker.pid).children(recursive=True)]
+    return [
+        child.pid
+        for worker in workers
+        for child in psutil.Process(worker.pid).children(recursive=True)
+    ]
 
 
 def peak_mebibytes(pid: int) -> float:
     """Return the most memory that a process has held."""
     status = Path(f"/proc/{pid}/status").read_text()
-    return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM"))
+    return next(
+        int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM")
+    )
 
 
 def processor_seconds(pid: int) -> float:
@@ -113,11 +120,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     folder, n = given.folder, given.reports // given.deployments
     began = time.perf_counter()
-    sets = [made(folder / f"site-{site}", given.items, n, site) for site in range(given.deployments)]
+    sets = [
+        made(folder / f"site-{site}", given.items, n, site) for site in range(given.deployments)
+    ]
     parts = [part for each in sets for part in each.parts]
     size = sum(file.stat().st_size for file in folder.glob("site-*/hour=*/*.parquet"))
     print(
-        f"{given.deployments} deployments, {n * given.deployments:,} reports over {given.items} items: "
+        f"{given.deployments} deployments, {n * given.deployments:,} reports over {given.items} "
+        "items: "
         f"{len(parts)} parts, {size / 1e6:,.0f} MB, in {time.perf_counter() - began:,.1f} s",
         flush=True,
     )
@@ -141,16 +151,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
             output.unlink(missing_ok=True)
             before = sum(map(processor_seconds, pids)) + own_seconds()
             seconds = timed(
-                "recompute", str(folder / "all.json"), *folders, "--method", method, *how, "--output", str(output)
+                "recompute",
+                str(folder / "all.json"),
+                *folders,
+                "--method",
+                method,
+                *how,
+                "--output",
+                str(output),
             )
             answer = json.loads(output.read_bytes())
-            errors = [float(np.mean((np.array(answer[name]) - truth) ** 2)) for name in ("frequencies", "recovered")]
+            errors = [
+                float(np.mean((np.array(answer[name]) - truth) ** 2))
+                for name in ("frequencies", "recovered")
+            ]
             worked = sum(map(processor_seconds, pids)) + own_seconds() - before
             memory = [peak_mebibytes(pid) for pid in pids]
             here = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
             print(
-                f"{method}, {given.workers} workers: {seconds:,.1f} s, {worked:,.1f} s of processors, at the most "
-                f"{', '.join(f'{each:.0f}' for each in memory) or 'no'} MiB in workers and {here:.0f} in the command; "
+                f"{method}, {given.workers} workers: {seconds:,.1f} s, {worked:,.1f} s of "
+                "processors, at the most "
+                f"{', '.join(f'{each:.0f}' for each in memory) or 'no'} MiB in workers and "
+                f"{here:.0f} in the command; "
                 f"mean squared error {errors[0]:.3g} poisoned, {errors[1]:.3g} recovered",
                 flush=True,
             )

@@ -1,8 +1,10 @@
-"""Many single reports through two servers on one Postgres while connections break: counts exact, memory flat.
+"""Many single reports through two servers on one Postgres while connections break: counts exact,
+memory flat.
 
-Each report is posted under a key of its own by one of 64 connections. One in a hundred attempts is broken off,
-half of them before the body is whole and half before the answer is read; the report is then sent again, to the
-other server, under the same key. At the end every count must be exactly the number of reports that were sent.
+Each report is posted under a key of its own by one of 64 connections. One in a hundred attempts is
+broken off, half of them before the body is whole and half before the answer is read; the report is
+then sent again, to the other server, under the same key. At the end every count must be exactly the
+number of reports that were sent.
 """
 
 import argparse
@@ -17,8 +19,6 @@ import numpy as np
 import psutil
 from bench.ingest import open_round, server
 from tools.postgres import Cluster
-
-__all__ = ["main"]
 
 CONNECTIONS = 64
 _BROKEN = 0.01
@@ -44,9 +44,13 @@ class Sender:
             if self._streams is None:
                 self._streams = await asyncio.open_connection(url.host, url.port)
             reader, writer = self._streams
-            head = b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nIdempotency-Key: %s\r\n" % (
-                url.raw_path,
-                key,
+            head = (
+                b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: "
+                b"application/json\r\nIdempotency-Key: %s\r\n"
+                % (
+                    url.raw_path,
+                    key,
+                )
             )
             request = head + b"Content-Length: %d\r\n\r\n" % len(body) + body
             chance = self._rng.random()
@@ -80,7 +84,9 @@ class Sender:
 
 
 async def soak(urls: list[str], items: Iterator[int], watch: "Memory") -> tuple[int, int]:
-    """Send every item; return how many attempts were broken off, and how many reports were found stored."""
+    """Send every item; return how many attempts were broken off, and how many reports were found
+    stored.
+    """
     senders = [Sender(urls, np.random.default_rng(seed)) for seed in range(CONNECTIONS)]
 
     async def run(sender: Sender) -> None:
@@ -127,13 +133,20 @@ def main(arguments: list[str] | None = None) -> None:
         broken, found = asyncio.run(soak(urls, iter(items.tolist()), memory))
         took = time.perf_counter() - began
         counted = httpx.get(first.replace("/reports", "/frequencies")).raise_for_status().json()
-        exact = counted["n"] == chosen.reports and counted["counts"] == np.bincount(items, minlength=_D).tolist()
+        exact = (
+            counted["n"] == chosen.reports
+            and counted["counts"] == np.bincount(items, minlength=_D).tolist()
+        )
         print(
-            f"{chosen.reports} single reports through two servers, {chosen.reports / took:.0f}/s, {broken} connections "
+            f"{chosen.reports} single reports through two servers, {chosen.reports / took:.0f}/s, "
+            f"{broken} connections "
             f"broken off, {found} reports then found stored: counts {'exact' if exact else 'WRONG'}"
         )
         for process, mib in zip(servers, zip(*memory.mib, strict=True), strict=True):
-            print(f"server {process.pid}: {' '.join(f'{value:.0f}' for value in mib)} MiB, each tenth of the way")
+            print(
+                f"server {process.pid}: {' '.join(f'{value:.0f}' for value in mib)} MiB, each "
+                "tenth of the way"
+            )
         if not exact:
             raise SystemExit(1)
 

@@ -19,7 +19,9 @@ version = release = version_of("ldprecover")
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["_build", "scripts"]
-myst_heading_anchors = 4  # by which the pages link to each other's headings in the repository as well
+myst_heading_anchors = (
+    4  # by which the pages link to each other's headings in the repository as well
+)
 
 nb_execution_mode = "force"  # a notebook that fails fails the build
 nb_execution_raise_on_error = True
@@ -38,8 +40,19 @@ html_show_sourcelink = False
 
 
 def write_commands(app: Sphinx) -> None:
-    """Write the page of all commands and options, which Typer makes from the commands themselves."""
-    command = [sys.executable, "-m", "typer", "ldprecover_cli.app", "utils", "docs", "--name", "ldprecover"]
+    """Write the page of all commands and options, which Typer makes from the commands
+    themselves.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "typer",
+        "ldprecover_cli.app",
+        "utils",
+        "docs",
+        "--name",
+        "ldprecover",
+    ]
     made = subprocess.run(command, capture_output=True, text=True, check=True)
     (HERE / "reference" / "commands.md").write_text(made.stdout)
 
@@ -56,7 +69,9 @@ def name_what_is_no_page(app: Sphinx, doctree: nodes.document) -> None:
             link.replace_self(link.children)
 
 
-def keep_bars(app: Sphinx, what: str, name: str, object: object, options: object, lines: list[str]) -> None:
+def keep_bars(
+    app: Sphinx, what: str, name: str, object: object, options: object, lines: list[str]
+) -> None:
     """Keep the bars of |a|, which is no substitution."""
     lines[:] = [line.replace("|", "\\|") for line in lines]
 

@@ -27,9 +27,13 @@ _SERVE = "from ldprecover_server import Settings, serve; serve(Settings())"
 
 
 class ServerProcess:
-    """A server on a free port, over a database that outlives it: it can be killed and started again."""
+    """A server on a free port, over a database that outlives it: it can be killed and started
+    again.
+    """
 
-    def __init__(self, folder: Path, database_url: str | None = None, *, first: str = "", **settings: Any) -> None:
+    def __init__(
+        self, folder: Path, database_url: str | None = None, *, first: str = "", **settings: Any
+    ) -> None:
         self.folder = folder
         self.first = first
         """Python that its process runs before it serves."""
@@ -51,8 +55,14 @@ class ServerProcess:
 
     def start(self) -> None:
         """Start on the database and wait for the lines that say where it listens."""
-        settings = {f"LDPRECOVER_{name.upper()}": str(value) for name, value in self._settings.items() if value}
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("LDPRECOVER_")}
+        settings = {
+            f"LDPRECOVER_{name.upper()}": str(value)
+            for name, value in self._settings.items()
+            if value
+        }
+        inherited = {
+            name: value for name, value in os.environ.items() if not name.startswith("LDPRECOVER_")
+        }
         self._process = self._begun(inherited | settings)
         assert self._process.stdout is not None
         self._open.enter_context(self._process.stdout)
@@ -62,16 +72,22 @@ class ServerProcess:
             if line.startswith("API reference"):
                 break
         else:
-            pytest.fail(f"the server did not start (exit {self._process.wait()}):\n{self.log.read_text()}")
+            pytest.fail(
+                f"the server did not start (exit {self._process.wait()}):\n{self.log.read_text()}"
+            )
         self.url = next(word for word in self.lines[0].split() if word.startswith("http://"))
-        # It listens before it prints: connections wait for it, nothing has to be polled.
-        # Without TLS there is nothing to verify, and reading the authorities' certificates takes 20 ms.
+        # It listens before it prints: connections wait for it, nothing has to be polled. Without
+        # TLS there is nothing to verify, and reading the authorities' certificates takes 20 ms.
         http = httpx.Client(base_url=self.url, timeout=60, trust_env=False, verify=False)
         self.http = self._open.enter_context(http)
 
     def _begun(self, environment: dict[str, str]) -> Process:
-        """Return its process: an interpreter of its own where something of it hangs on how it was started."""
-        starts_workers = "workers" in self._settings  # which know where they come from by their parent's command
+        """Return its process: an interpreter of its own where something of it hangs on how it was
+        started.
+        """
+        starts_workers = (
+            "workers" in self._settings
+        )  # which know where they come from by their parent's command
         code = self.first + _SERVE
         with self.log.open("a") as log:
             if not (self._settings.get("plugins") or starts_workers):
@@ -151,7 +167,9 @@ class ServerProcess:
             yield connection
         engine.dispose()
 
-    def open_round(self, protocol: str = "grr", epsilon: float = 1.0, **fields: Any) -> dict[str, Any]:
+    def open_round(
+        self, protocol: str = "grr", epsilon: float = 1.0, **fields: Any
+    ) -> dict[str, Any]:
         """Open a round, over four items unless told otherwise, and return the server's answer."""
         if "items" not in fields:
             fields.setdefault("domain_size", 4)
@@ -176,17 +194,22 @@ StartServer = Callable[..., ServerProcess]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # Whoever was started in the background of a shell ignores Ctrl-C, and so does every process it starts.
+    # Whoever was started in the background of a shell ignores Ctrl-C, and so does every process it
+    # starts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for name, database in (("sqlite", "SQLite"), ("postgres", "Postgres")):
-        config.addinivalue_line("markers", f"{name}: a test of what only {database} does; it runs on that one alone")
+        config.addinivalue_line(
+            "markers", f"{name}: a test of what only {database} does; it runs on that one alone"
+        )
 
 
 def on_both_databases(metafunc: pytest.Metafunc) -> None:
     """Run every test that has a database on each of the two."""
     if "dialect" in metafunc.fixturenames:
         both = ["sqlite", "postgres"]
-        dialects = [dialect for dialect in both if metafunc.definition.get_closest_marker(dialect)] or both
+        dialects = [
+            dialect for dialect in both if metafunc.definition.get_closest_marker(dialect)
+        ] or both
         metafunc.parametrize("dialect", dialects, indirect=True, scope="session")
 
 
@@ -217,7 +240,9 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def new_database(dialect: str, request: pytest.FixtureRequest) -> NewDatabase:
-    """Make a migrated database for a while, in that folder if it is a file; `with` gives its URL."""
+    """Make a migrated database for a while, in that folder if it is a file; `with` gives its
+    URL.
+    """
 
     @contextlib.contextmanager
     def create(folder: Path) -> Iterator[str]:
@@ -234,7 +259,9 @@ def new_database(dialect: str, request: pytest.FixtureRequest) -> NewDatabase:
 
 @pytest.fixture(scope="session")
 def forking() -> None:
-    """Have the process from which others are forked before a test changes the environment that it inherits."""
+    """Have the process from which others are forked before a test changes the environment that it
+    inherits.
+    """
     forkserver.ensure_running()
 
 
@@ -255,7 +282,8 @@ def start_server(
 ) -> Iterator[StartServer]:
     """Start servers of this test's own, with settings by name; all are gone when it ends.
 
-    They count with numpy, to the same bits, and need not import numba; one child works on their analyses, not two.
+    They count with numpy, to the same bits, and need not import numba; one child works on their
+    analyses, not two.
     """
     with contextlib.ExitStack() as stack:
 

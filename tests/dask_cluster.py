@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["DaskCluster", "certificates", "ended"]
-
 
 class DaskCluster:
     """A scheduler and workers of one thread each; every process of them ends with `close`.
@@ -30,9 +28,17 @@ class DaskCluster:
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = folder
-        self._options = ["--no-dashboard", "--host", "127.0.0.1" if tls is None else "tls://127.0.0.1"]
+        self._options = [
+            "--no-dashboard",
+            "--host",
+            "127.0.0.1" if tls is None else "tls://127.0.0.1",
+        ]
         if tls is not None:
-            self._options += [*("--tls-ca-file", tls[0]), *("--tls-cert", tls[1]), *("--tls-key", tls[2])]
+            self._options += [
+                *("--tls-ca-file", tls[0]),
+                *("--tls-cert", tls[1]),
+                *("--tls-key", tls[2]),
+            ]
         self._open = contextlib.ExitStack()
         # Should the tests be killed, it ends by itself, and workers with it.
         usual = ["scheduler", "--port", "0", "--idle-timeout", "3600", *self._options]
@@ -41,19 +47,27 @@ class DaskCluster:
         self.workers: list[subprocess.Popen[str]] = []
 
     def start_worker(self) -> subprocess.Popen[str]:
-        """Start a worker below a nanny of its own, and return the nanny when the worker has registered."""
+        """Start a worker below a nanny of its own, and return the nanny when the worker has
+        registered.
+        """
         options = ["--nworkers", "1", "--nthreads", "1", "--local-directory", str(self.folder)]
         options += ["--memory-limit", "512MiB", *self._options]
         worker = self.start("Registered to:", "worker", self.url, *options)
         self.workers.append(worker)
         return worker
 
-    def start(self, until: str, *command: str, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+    def start(
+        self, until: str, *command: str, environment: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[str]:
         """Return a process once it has said `until`; what it says later is read and dropped."""
         process = subprocess.Popen(
             [sys.executable, "-m", "dask", *command],
             cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **(environment or {})},
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+                **(environment or {}),
+            },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -69,7 +83,9 @@ class DaskCluster:
                 self._said = line.strip()
                 break
         else:
-            pytest.fail(f"dask {command[0]} did not start (exit {process.wait()}):\n{''.join(lines)}")
+            pytest.fail(
+                f"dask {command[0]} did not start (exit {process.wait()}):\n{''.join(lines)}"
+            )
         reader = threading.Thread(target=_drained, args=(process,), daemon=True)
         reader.start()
         self._open.callback(reader.join)
@@ -82,12 +98,39 @@ class DaskCluster:
 
 
 def certificates(folder: Path) -> tuple[str, str, str]:
-    """Make a CA and a certificate of its, and return the files of the CA, the certificate and its key."""
-    new = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
+    """Make a CA and a certificate of its, and return the files of the CA, the certificate and its
+    key.
+    """
+    new = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-days",
+        "2",
+    ]
     ca = [str(folder / "ca.pem"), str(folder / "ca-key.pem")]
     own = [str(folder / "own.pem"), str(folder / "own-key.pem")]
-    subprocess.run([*new, "-subj", "/CN=ca", "-out", ca[0], "-keyout", ca[1]], check=True, capture_output=True)
-    signed = [*new, "-subj", "/CN=own", "-CA", ca[0], "-CAkey", ca[1], "-out", own[0], "-keyout", own[1]]
+    subprocess.run(
+        [*new, "-subj", "/CN=ca", "-out", ca[0], "-keyout", ca[1]], check=True, capture_output=True
+    )
+    signed = [
+        *new,
+        "-subj",
+        "/CN=own",
+        "-CA",
+        ca[0],
+        "-CAkey",
+        ca[1],
+        "-out",
+        own[0],
+        "-keyout",
+        own[1],
+    ]
     subprocess.run(signed, check=True, capture_output=True)
     return ca[0], own[0], own[1]
 

@@ -1,4 +1,6 @@
-"""Python processes forked from one that has imported the project: they are there a second sooner, else as any other."""
+"""Python processes forked from one that has imported the project: they are there a second sooner,
+else as any other.
+"""
 
 import contextlib
 import multiprocessing
@@ -15,12 +17,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import TextIO, TypeAlias
 
-__all__ = ["PRELOADED", "ForkedPython", "Process", "start_python"]
-
-# What no plugin changes: the application's messages are made of the protocols there are when it is imported.
+# What no plugin changes: the application's messages are made of the protocols there are when it is
+# imported.
 PRELOADED = [
     *("ldprecover_server.app", "anyio._backends._asyncio", "uvloop"),
-    *("ldprecover_cli.app", "ldprecover_cli.serving", "ldprecover_client.population", "rich.progress"),
+    *(
+        "ldprecover_cli.app",
+        "ldprecover_cli.serving",
+        "ldprecover_client.population",
+        "rich.progress",
+    ),
     *("ldprecover_attacker.campaign", "ldprecover_experiments.demo", "ldprecover_cli.demo.picture"),
 ]
 _context = multiprocessing.get_context("forkserver")
@@ -28,10 +34,12 @@ _context.set_forkserver_preload(PRELOADED)
 
 
 class ForkedPython:
-    """Python with these arguments, `-c CODE` or `-m MODULE …`, in what tests use of `subprocess.Popen`.
+    """Python with these arguments, `-c CODE` or `-m MODULE …`, in what tests use of
+    `subprocess.Popen`.
 
-    It prints into pipes of text, or to the files of the numbers given; its standard input is empty. Warnings are
-    errors if the environment says so of all, and nothing that is registered for the interpreter's end is called.
+    It prints into pipes of text, or to the files of the numbers given; its standard input is empty.
+    Warnings are errors if the environment says so of all, and nothing that is registered for the
+    interpreter's end is called.
     """
 
     def __init__(
@@ -98,7 +106,9 @@ def start_python(
     stderr: int | None = None,
     start_new_session: bool = False,
 ) -> Process:
-    """Start Python as `ForkedPython` says; as an interpreter of its own where the lines that it runs are measured."""
+    """Start Python as `ForkedPython` says; as an interpreter of its own where the lines that it
+    runs are measured.
+    """
     if "COVERAGE_PROCESS_CONFIG" not in environment:
         return ForkedPython(arguments, folder, environment, stdout, stderr, start_new_session)
     return subprocess.Popen(
@@ -114,7 +124,9 @@ def start_python(
 
 
 def _printing(theirs: contextlib.ExitStack, number: int | None) -> tuple[TextIO | None, Connection]:
-    """Return what to read from, of a pipe, and what the process prints to, as multiprocessing passes it on."""
+    """Return what to read from, of a pipe, and what the process prints to, as multiprocessing
+    passes it on.
+    """
     if number is not None:
         return None, theirs.enter_context(Connection(os.dup(number), readable=False))
     read, write = _context.Pipe(duplex=False)

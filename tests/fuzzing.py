@@ -1,4 +1,6 @@
-"""Properties for as long as one likes: briefly with the tests, for FUZZ_SECONDS in all with `make fuzz`."""
+"""Properties for as long as one likes: briefly with the tests, for FUZZ_SECONDS in all with `make
+fuzz`.
+"""
 
 import os
 import time
@@ -6,8 +8,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 
 from hypothesis import HealthCheck, Phase, settings
-
-__all__ = ["SECONDS", "property_settings", "repeat", "share", "tried"]
 
 SECONDS = float(os.environ.get("FUZZ_SECONDS", "0"))
 """How long properties are tried; 0 for the few examples of the tests, the same ones every time."""
@@ -25,7 +25,9 @@ def share(properties: int) -> None:
 
 
 def property_settings(examples: int, *, shrink: bool = True) -> settings:
-    """Return settings for so many examples at a time; none is too slow, and a failure tells how to come back to it."""
+    """Return settings for so many examples at a time; none is too slow, and a failure tells how to
+    come back to it.
+    """
     phases = (Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink)
     return settings(
         max_examples=examples,

@@ -1,6 +1,7 @@
 """What one input costs a server: the longest turn of its event loop, and how far its memory rises.
 
-A turn that takes long stops every other client; so it does not matter what becomes of the input itself.
+A turn that takes long stops every other client; so it does not matter what becomes of the input
+itself.
 """
 
 import asyncio
@@ -14,8 +15,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import uvicorn
-
-__all__ = ["Cost", "LoopWatch", "PeakMemory", "WatchedProcess", "assert_live"]
 
 T = TypeVar("T")
 
@@ -31,7 +30,9 @@ _CELLS = 2 * 8  # bytes: the time of the last tick, the longest turn
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one input: seconds of the loop's longest turn, and bytes by which memory rose at its highest."""
+    """Of one input: seconds of the loop's longest turn, and bytes by which memory rose at its
+    highest.
+    """
 
     seconds: float
     bytes: int
@@ -44,14 +45,16 @@ class Cost:
 def assert_live(cost: Cost, again: Callable[[], Cost]) -> None:
     """Fail if an input costs too much, and does so again each of three times.
 
-    What else the machine does, and collections of garbage, can make one turn long, but not always the same one.
+    What else the machine does, and collections of garbage, can make one turn long, but not always
+    the same one.
     """
     found = [cost]
     while not found[-1].bearable and len(found) < 4:
         found.append(again())
     least = Cost(min(each.seconds for each in found), min(each.bytes for each in found))
     assert found[-1].bearable or least.bearable, (
-        f"the event loop was stopped for {least.seconds * 1000:.0f} ms, memory rose by {least.bytes >> 20} MiB"
+        f"the event loop was stopped for {least.seconds * 1000:.0f} ms, memory rose by "
+        f"{least.bytes >> 20} MiB"
     )
 
 
@@ -122,7 +125,9 @@ class PeakMemory:
         return max(0, self._read("VmHWM") - self._before)
 
     def _read(self, name: str) -> int:
-        found = re.search(rf"^{name}:\s+(\d+) kB", (self._process / "status").read_text(), re.MULTILINE)
+        found = re.search(
+            rf"^{name}:\s+(\d+) kB", (self._process / "status").read_text(), re.MULTILINE
+        )
         assert found is not None
         return int(found[1]) * 1024
 
@@ -134,7 +139,10 @@ class WatchedProcess:
         path = folder / "turns"
         path.write_bytes(bytes(_CELLS))
         root = Path(__file__).parent.parent
-        self.first = f"import sys; sys.path.append({str(root)!r}); import tests.liveness as l; l.watch({str(path)!r})\n"
+        self.first = (
+            f"import sys; sys.path.append({str(root)!r}); import tests.liveness as l; "
+            f"l.watch({str(path)!r})\n"
+        )
         self._watch = LoopWatch(_mapped(path))
 
     def measure(self, pid: int, call: Callable[[], T]) -> tuple[T, Cost]:
@@ -148,7 +156,9 @@ class WatchedProcess:
 
 
 def watch(path: str) -> None:
-    """Watch the loop of the server that this process is going to run, and share what is found in a file."""
+    """Watch the loop of the server that this process is going to run, and share what is found in a
+    file.
+    """
     start = uvicorn.Server.startup
 
     async def watched(server: uvicorn.Server, *args: Any, **options: Any) -> None:

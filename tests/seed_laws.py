@@ -8,9 +8,9 @@ import numpy as np
 def best_hits(r: int, g: int, budget: int) -> tuple[float, float]:
     """Return mean and variance of the fullest bucket's items in the best of `budget` seeds.
 
-    Under an ideal hash the items of a bucket, given how many fall in all g, are Poisson(r/g) variables conditioned
-    on their sum r, so P(fullest <= k) is the r-th term of the g-fold convolution of a Poisson law cut at k, over
-    the r-th term of Poisson(r).
+    Under an ideal hash the items of a bucket, given how many fall in all g, are Poisson(r/g)
+    variables conditioned on their sum r, so P(fullest <= k) is the r-th term of the g-fold
+    convolution of a Poisson law cut at k, over the r-th term of Poisson(r).
     """
     poisson = np.array([math.exp(-r / g) * (r / g) ** j / math.factorial(j) for j in range(r + 1)])
     total = math.exp(-r) * r**r / math.factorial(r)

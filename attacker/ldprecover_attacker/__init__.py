@@ -1,4 +1,5 @@
-"""Poisoning attacks on frequency estimation under local differential privacy: what malicious users report.
+"""Poisoning attacks on frequency estimation under local differential privacy: what malicious users
+report.
 
 Every attack is one contract: `Attack.reports(oracle, m, rng)`, and what to expect of them,
 `support`, `support_sum` and `gain`; a `Campaign` posts them to a round through the door that
@@ -63,7 +64,9 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0].startswith("ldprecover"):
             raise
-        said = f"{name} needs {error.name}, which is not installed: pip install 'ldprecover[attacker]'"
+        said = (
+            f"{name} needs {error.name}, which is not installed: pip install 'ldprecover[attacker]'"
+        )
         raise ImportError(said, name=error.name) from None
     globals()[name] = value
     return value

@@ -11,8 +11,6 @@ from ldprecover.types import FloatArray
 from ldprecover_attacker.base import ModelledAttack
 from ldprecover_attacker.sizes import check_size, fitting_size
 
-__all__ = ["AA"]
-
 _KINDS = ("diffuse", "peaked")
 _PEAKED_SIZE = 10
 
@@ -71,5 +69,7 @@ class AA(ModelledAttack):
 
 
 def _positive_uniform(n: int, rng: np.random.Generator) -> FloatArray:
-    """Return n weights from (0, 1]: `random` is from [0, 1), and weights that are all zero have no sum."""
+    """Return n weights from (0, 1]: `random` is from [0, 1), and weights that are all zero have no
+    sum.
+    """
     return 1.0 - rng.random(n)

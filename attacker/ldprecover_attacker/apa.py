@@ -8,8 +8,6 @@ from ldprecover import FrequencyOracle, ParameterError
 from ldprecover_attacker.base import Plan
 from ldprecover_attacker.mga_a import MGAA
 
-__all__ = ["APA"]
-
 
 @dataclass(frozen=True)
 class APA(MGAA):
@@ -36,7 +34,8 @@ class APA(MGAA):
         each, most = self.subset_size(oracle.domain_size), oracle.expected_size
         if each > most and oracle.fixed_size != 1:
             raise ParameterError(
-                f"apa cannot hide {each} targets in a report that supports as many items as an honest one, which is"
+                f"apa cannot hide {each} targets in a report that supports as many items as an "
+                "honest one, which is"
                 f" {oracle.honest_support_size:.3g} on average: each must be at most {most}"
             )
         return super().plan(oracle, rng)

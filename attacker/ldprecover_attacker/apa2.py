@@ -5,11 +5,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ldprecover import FrequencyOracle, ParameterError
+from ldprecover.protocols import DEFAULT_SEARCH
 from ldprecover_attacker.base import Plan
-from ldprecover_attacker.search import DEFAULT_SEARCH, check_search
+from ldprecover_attacker.search import check_search
 from ldprecover_attacker.targets import TargetedAttack
-
-__all__ = ["APA2"]
 
 
 @dataclass(frozen=True)
@@ -38,24 +37,33 @@ class APA2(TargetedAttack):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.rate, bool) or not isinstance(self.rate, int | float) or not 0 < self.rate < 1:
+        if (
+            isinstance(self.rate, bool)
+            or not isinstance(self.rate, int | float)
+            or not 0 < self.rate < 1
+        ):
             raise ParameterError(
-                f"rate, the probability to support a target, must be between 0 and 1, not {self.rate!r}"
+                "rate, the probability to support a target, must be between 0 and 1, not "
+                f"{self.rate!r}"
             )
         check_search(self.search, exhaustive=False)
 
     def plan(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:
         if oracle.fixed_size == 1:
             raise ParameterError(
-                f"apa2 tosses a coin for each target, and a {oracle.protocol} report supports one item: use mga"
+                f"apa2 tosses a coin for each target, and a {oracle.protocol} report supports one "
+                "item: use mga"
             )
         targets = self.target_indices(oracle.domain_size)
         if targets.size * self.rate > oracle.coin_room:
             raise ParameterError(
-                f"apa2 cannot hide {targets.size * self.rate:g} targets in a report that supports as many items as an"
+                f"apa2 cannot hide {targets.size * self.rate:g} targets in a report that supports "
+                "as many items as an"
                 f" honest one, which is {oracle.honest_support_size:.3g} on average"
             )
         return Plan(
-            send=lambda m, rng: oracle.craft_by_coins(targets, self.rate, m, rng, search=self.search),
+            send=lambda m, rng: oracle.craft_by_coins(
+                targets, self.rate, m, rng, search=self.search
+            ),
             support=lambda m: oracle.coin_support(targets, self.rate, search=self.search),
         )

@@ -12,8 +12,6 @@ from ldprecover import ContractError, FrequencyOracle, LDPRecoverError, Paramete
 from ldprecover.plugins import named
 from ldprecover.types import FloatArray, Int64Array, Reports
 
-__all__ = ["MODELS", "Attack", "ItemAttack", "ModelledAttack", "Plan", "draw_items"]
-
 T = TypeVar("T")
 
 MODELS = ("crafted", "sampled")
@@ -21,14 +19,16 @@ MODELS = ("crafted", "sampled")
 _ROUNDING = 1e-9  # by which a share may miss 0 or 1
 
 _ONE_HOT = (
-    "a one-hot OLH report cannot travel: a report is a (seed, bucket) pair, and one that supports an item supports"
+    "a one-hot OLH report cannot travel: a report is a (seed, bucket) pair, and one that supports "
+    "an item supports"
     " every other item with probability 1/g as well"
 )
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """An attack on one oracle once its secrets are drawn: the reports are independent and alike from here on.
+    """An attack on one oracle once its secrets are drawn: the reports are independent and alike
+    from here on.
 
     `send(m, rng)` returns m reports; `support(m)` returns pi, for each of the d items the expected
     fraction of m reports that support it.
@@ -61,11 +61,16 @@ class Attack(ABC):
         made = self._asked(lambda: self.plan(oracle, rng).send(int(m), rng))
         wrong = _wrong_reports(made, oracle, int(m))
         if wrong is not None:
-            raise ContractError(f"{named('attack', self.name)} made no reports of {oracle.protocol}: {wrong}")
+            raise ContractError(
+                f"{named('attack', self.name)} made no reports of {oracle.protocol}: {wrong}"
+            )
         return made
 
-    def support(self, oracle: FrequencyOracle, rng: np.random.Generator | None = None, *, m: int = 1) -> FloatArray:
-        """Return pi: pi(v) is the expected fraction of malicious reports that support v, for each of d items.
+    def support(
+        self, oracle: FrequencyOracle, rng: np.random.Generator | None = None, *, m: int = 1
+    ) -> FloatArray:
+        """Return pi: pi(v) is the expected fraction of malicious reports that support v, for each
+        of d items.
 
         Given the attacker's secrets, which `rng` draws as it does for `reports` (None: some
         others), and exact, for OLH under an ideal hash. The number of users m matters to an
@@ -78,7 +83,9 @@ class Attack(ABC):
         pi = self._asked(lambda: self.plan(oracle, drawn).support(int(m)))
         if not _is_support(pi, oracle.domain_size):
             words = f"must be an array of {oracle.domain_size} numbers from 0 to 1"
-            raise ContractError(f"{named('attack', self.name)} says wrongly what its reports support: it {words}")
+            raise ContractError(
+                f"{named('attack', self.name)} says wrongly what its reports support: it {words}"
+            )
         return pi
 
     def _asked(self, ask: Callable[[], T]) -> T:
@@ -91,8 +98,12 @@ class Attack(ABC):
             said = f"{type(error).__name__}: {error!s:.200}"
             raise ContractError(f"{named('attack', self.name)} raised {said}") from error
 
-    def support_sum(self, oracle: FrequencyOracle, rng: np.random.Generator | None = None, *, m: int = 1) -> float:
-        """Return S, the expected sum of f~_Y over all items: (k - qd)/(p - q) if a report supports k on average."""
+    def support_sum(
+        self, oracle: FrequencyOracle, rng: np.random.Generator | None = None, *, m: int = 1
+    ) -> float:
+        """Return S, the expected sum of f~_Y over all items: (k - qd)/(p - q) if a report supports
+        k on average.
+        """
         return float(oracle.frequencies_of(self.support(oracle, rng, m=m)).sum())
 
     def gain(
@@ -115,19 +126,27 @@ class Attack(ABC):
         frequencies or a beta that do not fit.
         """
         d = oracle.domain_size
-        chosen = self.target_indices(d) if targets is None else np.unique(np.asarray(targets, dtype=np.int64))
+        chosen = (
+            self.target_indices(d)
+            if targets is None
+            else np.unique(np.asarray(targets, dtype=np.int64))
+        )
         f = np.asarray(frequencies, dtype=np.float64)
         if chosen.size and not 0 <= chosen.min() <= chosen.max() < d:
             raise ParameterError(f"targets must be from 0 to {d - 1}")
         if f.shape != (d,):
             raise ParameterError(f"frequencies must be of the {d} items, not of shape {f.shape}")
         if not 0 <= beta <= 1:
-            raise ParameterError(f"beta, the share of malicious users, must be from 0 to 1, not {beta}")
+            raise ParameterError(
+                f"beta, the share of malicious users, must be from 0 to 1, not {beta}"
+            )
         malicious = oracle.frequencies_of(self.support(oracle, rng, m=m))
         return beta * float(malicious[chosen].sum() - f[chosen].sum())
 
     def target_indices(self, d: int) -> Int64Array:
-        """Return the items, of d, that the attack raises. Raises ParameterError when it has none in view."""
+        """Return the items, of d, that the attack raises. Raises ParameterError when it has none in
+        view.
+        """
         raise ParameterError(f"{self.name} has no targets: say which items are meant")
 
     @abstractmethod
@@ -146,7 +165,9 @@ class Attack(ABC):
 
 @dataclass(frozen=True)
 class ItemAttack(Attack):
-    """An attack with a distribution P over items: of what its users' reports are made, or what they lie about."""
+    """An attack with a distribution P over items: of what its users' reports are made, or what they
+    lie about.
+    """
 
     @abstractmethod
     def distribution(self, d: int, rng: np.random.Generator) -> FloatArray:
@@ -158,7 +179,8 @@ class ItemAttack(Attack):
 
 @dataclass(frozen=True)
 class ModelledAttack(ItemAttack):
-    """An attack whose malicious users each draw an item from the attacker's distribution P (paper, V-C).
+    """An attack whose malicious users each draw an item from the attacker's distribution P (paper,
+    V-C).
 
     `model` says what a user makes of its item:
 
@@ -178,7 +200,9 @@ class ModelledAttack(ItemAttack):
     def __post_init__(self) -> None:
         if self.model not in MODELS:
             hint = f"; {_ONE_HOT}" if "hot" in str(self.model) else ""
-            raise ParameterError(f"model must be one of {', '.join(MODELS)}, not {self.model!r}{hint}")
+            raise ParameterError(
+                f"model must be one of {', '.join(MODELS)}, not {self.model!r}{hint}"
+            )
 
     def plan(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:
         weights = self.distribution(oracle.domain_size, rng)
@@ -205,8 +229,15 @@ def draw_items(weights: FloatArray, m: int, rng: np.random.Generator) -> Int64Ar
 def _wrong_reports(made: object, oracle: FrequencyOracle, m: int) -> str | None:
     """Return why these are not m packed reports that a server takes; None where they are."""
     dtype = oracle.report_dtype
-    if not isinstance(made, np.ndarray) or (made.dtype, made.shape) != (dtype.base, (m, *dtype.shape)):
-        of = f"an array of {made.dtype} of shape {made.shape}" if isinstance(made, np.ndarray) else f"{made!r:.80}"
+    if not isinstance(made, np.ndarray) or (made.dtype, made.shape) != (
+        dtype.base,
+        (m, *dtype.shape),
+    ):
+        of = (
+            f"an array of {made.dtype} of shape {made.shape}"
+            if isinstance(made, np.ndarray)
+            else f"{made!r:.80}"
+        )
         row = f"{dtype.base} of shape {(m, *dtype.shape)}"
         return f"{m} of them are an array of {row}, not {of}"
     try:
@@ -224,4 +255,6 @@ def _is_support(pi: object, d: int) -> bool:
 
 def _check_number(m: object, *, least: int) -> None:
     if isinstance(m, bool) or not isinstance(m, int | np.integer) or m < least:
-        raise ParameterError(f"m, the number of malicious users, must be an integer from {least}, not {m!r}")
+        raise ParameterError(
+            f"m, the number of malicious users, must be an integer from {least}, not {m!r}"
+        )

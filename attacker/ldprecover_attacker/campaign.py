@@ -16,8 +16,6 @@ from ldprecover_client.progress import Progress, progress_bar
 from ldprecover_client.retry import Retries
 from ldprecover_client.seeds import tickets_of, with_tickets
 
-__all__ = ["Campaign", "CampaignResult"]
-
 _STREAM = 2  # of the seed; a simulated population of the same seed draws from its streams 0 and 1
 
 
@@ -71,7 +69,9 @@ class Campaign:
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
                 raise ParameterError(f"{name} must be an integer from 0, not {value!r}")
         if self.tickets is not None and len(self.tickets) < self.m:
-            raise ParameterError(f"{self.m} malicious users need as many tickets, and there are {len(self.tickets)}")
+            raise ParameterError(
+                f"{self.m} malicious users need as many tickets, and there are {len(self.tickets)}"
+            )
 
     def run(self, progress: Progress | Literal["bar"] | None = None) -> CampaignResult:
         """Fetch the round's parameters, make the m reports, post them.
@@ -81,7 +81,11 @@ class Campaign:
         `submit_reports` raises.
         """
         with Client(
-            self.url, key=self.key, timeout=self.timeout, retries=self.retries, transport=self.transport
+            self.url,
+            key=self.key,
+            timeout=self.timeout,
+            retries=self.retries,
+            transport=self.transport,
         ) as client:
             round_ = client.parameters(self.round_id)
         attack = self.attack.resolve(round_.parameters.items)

@@ -18,9 +18,9 @@ from ldprecover_attacker.ria import RIA
 from ldprecover_attacker.rpa import RPA
 from ldprecover_attacker.several import Several
 
-__all__ = ["ATTACKS", "OPTIONS", "attack_options", "make_attack"]
-
-ATTACKS: dict[str, type[Attack]] = {attack.name: attack for attack in (AA, APA, APA2, MGA, MGAA, MLA, Manip, RIA, RPA)}
+ATTACKS: dict[str, type[Attack]] = {
+    attack.name: attack for attack in (AA, APA, APA2, MGA, MGAA, MLA, Manip, RIA, RPA)
+}
 """Name to class."""
 
 OPTIONS = ("targets", "model", "search", "kind", "size", "each", "rate", "item", "against")
@@ -31,7 +31,9 @@ _OF_REPORTS = ("each", "model", "rate", "search")
 
 
 def attack_options(name: str) -> dict[str, bool]:
-    """Return the options of an attack, and of each whether it must be given. Raises ParameterError for no attack."""
+    """Return the options of an attack, and of each whether it must be given. Raises ParameterError
+    for no attack.
+    """
     if name not in ATTACKS:
         raise ParameterError(f"attack must be one of {', '.join(sorted(ATTACKS))}, not {name!r}")
     return {field.name: field.default is MISSING for field in fields(ATTACKS[name])}
@@ -62,7 +64,9 @@ def make_attack(
     """
     known = attack_options(name)
     given = (targets, model, search, kind, size, each, rate, item, against)
-    options: dict[str, Any] = {name: value for name, value in zip(OPTIONS, given, strict=True) if value is not None}
+    options: dict[str, Any] = {
+        name: value for name, value in zip(OPTIONS, given, strict=True) if value is not None
+    }
     stray = sorted(options.keys() - known)
     if stray:
         its = f"its options are {', '.join(sorted(known))}" if known else "it has no options"
@@ -72,9 +76,13 @@ def make_attack(
         raise ParameterError(f"{name} needs {missing[0]}")
     idle = sorted(options.keys() & _OF_REPORTS)
     if input_poisoning and idle:
-        raise ParameterError(f"input poisoning perturbs honestly: it has neither model nor search, so no {idle[0]}")
+        raise ParameterError(
+            f"input poisoning perturbs honestly: it has neither model nor search, so no {idle[0]}"
+        )
     if options.get("model") == "sampled" and "search" in options:
-        raise ParameterError("search belongs to the crafted model: a sampled report has a random seed")
+        raise ParameterError(
+            "search belongs to the crafted model: a sampled report has a random seed"
+        )
     if isinstance(attackers, bool) or not isinstance(attackers, int) or attackers < 1:
         raise ParameterError(f"attackers must be an integer from 1, not {attackers!r}")
     attack = ATTACKS[name](**options)

@@ -10,12 +10,11 @@ from ldprecover import FrequencyOracle, ParameterError
 from ldprecover.types import FloatArray, Int64Array
 from ldprecover_attacker.base import Attack, ItemAttack, Plan, draw_items
 
-__all__ = ["InputPoisoning", "honest_plan"]
-
 
 @dataclass(frozen=True)
 class InputPoisoning(Attack):
-    """The items of another attack, perturbed honestly (paper, VII-B: MGA-IPA is InputPoisoning(MGA(...))).
+    """The items of another attack, perturbed honestly (paper, VII-B: MGA-IPA is
+    InputPoisoning(MGA(...))).
 
     pi(v) = q + P(v)(p - q), so E f~_Y(v) = P(v), S = 1 and the gain on targets is beta(P(T) - f_T),
     at most beta(1 - f_T). No report can be told from an honest one. Of the inner attack its

@@ -10,12 +10,11 @@ from ldprecover.types import FloatArray
 from ldprecover_attacker.base import ModelledAttack
 from ldprecover_attacker.sizes import check_size, fitting_size
 
-__all__ = ["Manip"]
-
 
 @dataclass(frozen=True)
 class Manip(ModelledAttack):
-    """Distorts all frequencies: users share a secret random set H of items (Cheu et al., IEEE S&P 2021; paper, VI-A).
+    """Distorts all frequencies: users share a secret random set H of items (Cheu et al., IEEE S&P
+    2021; paper, VI-A).
 
     P is uniform on H. `size` is |H|, 1 to d. The paper does not say how large H is; the default is
     ceil(d/2), half the items, and `resolve` writes the number down.

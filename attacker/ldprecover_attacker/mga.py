@@ -6,17 +6,17 @@ from typing import Literal
 import numpy as np
 
 from ldprecover import FrequencyOracle
+from ldprecover.protocols import DEFAULT_SEARCH
 from ldprecover.types import FloatArray
 from ldprecover_attacker.base import ModelledAttack, Plan
-from ldprecover_attacker.search import DEFAULT_SEARCH, check_search
+from ldprecover_attacker.search import check_search
 from ldprecover_attacker.targets import TargetedAttack
-
-__all__ = ["MGA"]
 
 
 @dataclass(frozen=True)
 class MGA(TargetedAttack, ModelledAttack):
-    """Raises the estimates of r target items as far as reports can (Cao et al., USENIX Security 2021).
+    """Raises the estimates of r target items as far as reports can (Cao et al., USENIX Security
+    2021).
 
     Sampled (paper, VI-A): P is 1/r on each target. Crafted (Cao et al.): every report supports as
     many targets as one report of its protocol can, and about as many items as an honest report
@@ -47,6 +47,8 @@ class MGA(TargetedAttack, ModelledAttack):
         targets = self.target_indices(oracle.domain_size)
         r = targets.size
         return Plan(
-            send=lambda m, rng: oracle.craft(np.broadcast_to(targets, (m, r)), rng, search=self.search),
+            send=lambda m, rng: oracle.craft(
+                np.broadcast_to(targets, (m, r)), rng, search=self.search
+            ),
             support=lambda m: oracle.crafted_support(weights * r, r, search=self.search, m=m),
         )

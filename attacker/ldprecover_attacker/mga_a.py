@@ -6,17 +6,16 @@ from typing import ClassVar
 import numpy as np
 
 from ldprecover import FrequencyOracle
-from ldprecover.protocols import Aim
+from ldprecover.protocols import DEFAULT_SEARCH, Aim
 from ldprecover_attacker.base import Plan
-from ldprecover_attacker.search import DEFAULT_SEARCH, check_search
+from ldprecover_attacker.search import check_search
 from ldprecover_attacker.targets import SubsetAttack
-
-__all__ = ["MGAA"]
 
 
 @dataclass(frozen=True)
 class MGAA(SubsetAttack):
-    """MGA by subsets: each user promotes r' random targets of the r (Cao et al., 2021; MDPA, CCS 2025).
+    """MGA by subsets: each user promotes r' random targets of the r (Cao et al., 2021; MDPA, CCS
+    2025).
 
     Each user has a fresh random subset of `each` = r' targets (default: half of them), so that
     larger sets of targets are in no more reports than chance puts there:
@@ -44,6 +43,10 @@ class MGAA(SubsetAttack):
         d = oracle.domain_size
         included, each = self.inclusion(d), self.subset_size(d)
         return Plan(
-            send=lambda m, rng: oracle.craft(self.subsets(d, m, rng), rng, aim=self._aim, search=self.search),
-            support=lambda m: oracle.crafted_support(included, each, aim=self._aim, search=self.search),
+            send=lambda m, rng: oracle.craft(
+                self.subsets(d, m, rng), rng, aim=self._aim, search=self.search
+            ),
+            support=lambda m: oracle.crafted_support(
+                included, each, aim=self._aim, search=self.search
+            ),
         )

@@ -8,19 +8,19 @@ import numpy as np
 
 from ldprecover import FrequencyOracle, ParameterError
 from ldprecover.items import find_items
+from ldprecover.protocols import DEFAULT_SEARCH
 from ldprecover.types import FloatArray, Reports
 from ldprecover_attacker.base import ItemAttack, Plan
-from ldprecover_attacker.search import DEFAULT_SEARCH, check_search
+from ldprecover_attacker.search import check_search
 from ldprecover_attacker.targets import check_index, index_or_label
-
-__all__ = ["AGAINST", "MLA"]
 
 AGAINST = ("projected", "raw")
 
 
 @dataclass(frozen=True)
 class MLA(ItemAttack):
-    """Makes the squared error of all estimates as large as reports can: all users send one and the same report.
+    """Makes the squared error of all estimates as large as reports can: all users send one and the
+    same report.
 
     The expected loss sum_v (E f~_Z(v) - f(v))^2 = beta^2 sum_v ((pi(v) - q)/(p-q) - f(v))^2 is
     convex in pi, so a single report is best; derived here, after the aim that LDP-Purifier (DASFAA
@@ -54,7 +54,9 @@ class MLA(ItemAttack):
         if self.item is not None:
             object.__setattr__(self, "item", index_or_label(self.item))
         if self.against not in AGAINST:
-            raise ParameterError(f"against must be one of {', '.join(AGAINST)}, not {self.against!r}")
+            raise ParameterError(
+                f"against must be one of {', '.join(AGAINST)}, not {self.against!r}"
+            )
         check_search(self.search, exhaustive=False)
 
     def resolve(self, items: Sequence[str]) -> Self:
@@ -78,9 +80,15 @@ class MLA(ItemAttack):
         )
 
     def _plan_of_given_seeds(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:
-        """Return what users do who cannot send each other's report: each takes the fullest bucket it has."""
+        """Return what users do who cannot send each other's report: each takes the fullest bucket
+        it has.
+        """
         d = oracle.domain_size
-        items = np.arange(d) if self.against == "raw" else np.sort(rng.choice(d, size=d // 2, replace=False))
+        items = (
+            np.arange(d)
+            if self.against == "raw"
+            else np.sort(rng.choice(d, size=d // 2, replace=False))
+        )
         included = np.zeros(d)
         included[items] = 1.0
         return Plan(

@@ -10,12 +10,12 @@ from ldprecover.plugins import load as load_of
 from ldprecover_attacker.base import Attack
 from ldprecover_attacker.catalogue import ATTACKS, OPTIONS
 
-__all__ = ["load"]
-
 _RESERVED = {"none": "no attack", "honest": "malicious users who follow the protocol"}
 
 
-def load(names: Iterable[str] | None = None, *, failed: Callable[[PluginError], None] | None = None) -> None:
+def load(
+    names: Iterable[str] | None = None, *, failed: Callable[[PluginError], None] | None = None
+) -> None:
     """Load the protocols, methods and attacks of these names, or all that are installed.
 
     Raises PluginError as `ldprecover.plugins.load` does, or calls `failed` with it.
@@ -27,6 +27,13 @@ def _attack(kind: Any) -> str:
     check_class(kind, Attack, ("name",))
     check_name(kind.name)
     for field in fields(kind):
-        if field.init and field.default is MISSING and field.default_factory is MISSING and field.name not in OPTIONS:
-            raise ParameterError(f"its option {field.name} must have a default: of these alone others are told")
+        if (
+            field.init
+            and field.default is MISSING
+            and field.default_factory is MISSING
+            and field.name not in OPTIONS
+        ):
+            raise ParameterError(
+                f"its option {field.name} must have a default: of these alone others are told"
+            )
     return str(kind.name)

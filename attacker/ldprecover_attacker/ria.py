@@ -9,8 +9,6 @@ from ldprecover_attacker.base import Plan
 from ldprecover_attacker.input_poisoning import honest_plan
 from ldprecover_attacker.targets import TargetedAttack
 
-__all__ = ["RIA"]
-
 
 @dataclass(frozen=True)
 class RIA(TargetedAttack):

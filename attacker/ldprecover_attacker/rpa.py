@@ -10,8 +10,6 @@ from ldprecover import FrequencyOracle
 from ldprecover.types import FloatArray
 from ldprecover_attacker.base import ItemAttack, Plan
 
-__all__ = ["RPA"]
-
 
 @dataclass(frozen=True)
 class RPA(ItemAttack):

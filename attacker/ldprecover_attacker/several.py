@@ -12,8 +12,6 @@ from ldprecover import FrequencyOracle, ParameterError
 from ldprecover.types import FloatArray, Int64Array, Reports
 from ldprecover_attacker.base import Attack, Plan
 
-__all__ = ["Several"]
-
 
 @dataclass(frozen=True)
 class Several(Attack):
@@ -59,7 +57,11 @@ class Several(Attack):
         plans, shares = [attack.plan(oracle, rng) for attack in self.attacks], self.shares
 
         def send(m: int, rng: np.random.Generator) -> Reports:
-            attacker = rng.integers(len(plans), size=m) if shares is None else rng.choice(len(plans), m, p=shares)
+            attacker = (
+                rng.integers(len(plans), size=m)
+                if shares is None
+                else rng.choice(len(plans), m, p=shares)
+            )
             reports = np.empty(m, dtype=oracle.report_dtype)
             for i, plan in enumerate(plans):
                 users = np.flatnonzero(attacker == i)
@@ -69,7 +71,10 @@ class Several(Attack):
         def support(m: int) -> FloatArray:
             each = [1 / len(plans)] * len(plans) if shares is None else shares
             pi: FloatArray = np.average(
-                [plan.support(max(1, round(m * share))) for plan, share in zip(plans, each, strict=True)],
+                [
+                    plan.support(max(1, round(m * share)))
+                    for plan, share in zip(plans, each, strict=True)
+                ],
                 axis=0,
                 weights=each,
             )

@@ -4,14 +4,14 @@ import numpy as np
 
 from ldprecover import ParameterError
 
-__all__ = ["check_size", "fitting_size"]
-
 _ITEMS = "size, a number of items"
 
 
 def check_size(size: object, what: str = _ITEMS) -> None:
     """Raise ParameterError for a number of items that no domain has."""
-    if size is not None and (isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1):
+    if size is not None and (
+        isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1
+    ):
         raise ParameterError(f"{what}, must be an integer from 1, not {size!r}")
 
 

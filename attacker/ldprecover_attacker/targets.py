@@ -12,8 +12,6 @@ from ldprecover.types import FloatArray, Int64Array
 from ldprecover_attacker.base import ItemAttack
 from ldprecover_attacker.sizes import check_size, fitting_size
 
-__all__ = ["SubsetAttack", "TargetedAttack", "check_index", "index_or_label"]
-
 
 @dataclass(frozen=True)
 class TargetedAttack(ItemAttack):
@@ -27,7 +25,9 @@ class TargetedAttack(ItemAttack):
 
     def __post_init__(self) -> None:
         if isinstance(self.targets, str):
-            raise ParameterError("targets must be a sequence of item indices or labels, not one string")
+            raise ParameterError(
+                "targets must be a sequence of item indices or labels, not one string"
+            )
         targets = tuple(dict.fromkeys(index_or_label(target) for target in self.targets))
         if not targets:
             raise ParameterError("targets must name at least one item")
@@ -48,7 +48,8 @@ class TargetedAttack(ItemAttack):
 
 @dataclass(frozen=True)
 class SubsetAttack(TargetedAttack):
-    """A targeted attack whose users each promote a fresh random subset of `each` targets, r' in the literature.
+    """A targeted attack whose users each promote a fresh random subset of `each` targets, r' in the
+    literature.
 
     No set of more than r' targets is then in many reports, which is what frequent-itemset detection
     looks for. 1 to r; the default is half the targets, rounded up, and `resolve` writes the number
@@ -70,10 +71,14 @@ class SubsetAttack(TargetedAttack):
     def subset_size(self, d: int) -> int:
         """Return r'. Raises ParameterError for one above the number of targets."""
         r = self.target_indices(d).size
-        return fitting_size(self.each, default=(r + 1) // 2, most=r, what="each, a number of targets")
+        return fitting_size(
+            self.each, default=(r + 1) // 2, most=r, what="each, a number of targets"
+        )
 
     def subsets(self, d: int, m: int, rng: np.random.Generator) -> Int64Array:
-        """Return for each of m users its r' targets, an (m, r') array of uniformly random subsets."""
+        """Return for each of m users its r' targets, an (m, r') array of uniformly random
+        subsets.
+        """
         targets, each = self.target_indices(d), self.subset_size(d)
         order = rng.random((m, targets.size)).argsort(axis=1)
         return targets[order[:, :each]]
@@ -85,18 +90,24 @@ class SubsetAttack(TargetedAttack):
 
 
 def index_or_label(target: object) -> int | str:
-    """Return the item as it was named. Raises ParameterError when it is neither an index nor a label."""
+    """Return the item as it was named. Raises ParameterError when it is neither an index nor a
+    label.
+    """
     if isinstance(target, str) and target:
         return target
     if isinstance(target, int | np.integer) and not isinstance(target, bool) and target >= 0:
         return int(target)
-    raise ParameterError(f"a target must be an item index from 0 or a non-empty label, not {target!r}")
+    raise ParameterError(
+        f"a target must be an item index from 0 or a non-empty label, not {target!r}"
+    )
 
 
 def check_index(target: int | str, d: int) -> int:
     """Return the index. Raises ParameterError for a label, and for an index outside d items."""
     if isinstance(target, str):
-        raise ParameterError(f"target {target!r} is a label; resolve the attack with the round's items first")
+        raise ParameterError(
+            f"target {target!r} is a label; resolve the attack with the round's items first"
+        )
     if target >= d:
         raise ParameterError(f"targets must be from 0 to {d - 1}, not {target}")
     return target

@@ -1,4 +1,6 @@
-"""The command `ldprecover`: serve a round, open it, report to it, attack it, read it, recover it."""
+"""The command `ldprecover`: serve a round, open it, report to it, attack it, read it, recover
+it.
+"""
 
 import io
 import sys
@@ -17,7 +19,9 @@ def main() -> None:
 
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):  # None where the shell closed it
-                stream.reconfigure(errors="replace")  # a terminal without UTF-8 shows ? for what it has not
+                stream.reconfigure(
+                    errors="replace"
+                )  # a terminal without UTF-8 shows ? for what it has not
         sys.exit(run(sys.argv[1:]))
     except KeyboardInterrupt:  # before the first command could handle it, or after the last
         if sys.stderr is not None:
@@ -29,4 +33,7 @@ def _exit_without(error: ModuleNotFoundError) -> NoReturn:
     """Say in a sentence what an install without the extra `cli` lacks."""
     if error.name is None or error.name.partition(".")[0].startswith("ldprecover"):
         raise error
-    sys.exit(f"error: the command needs {error.name}, which is not installed: pip install 'ldprecover[cli]'")
+    sys.exit(
+        f"error: the command needs {error.name}, which is not installed: pip install "
+        "'ldprecover[cli]'"
+    )

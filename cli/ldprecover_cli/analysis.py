@@ -1,13 +1,21 @@
-"""`stats`, `methods`, `alarms` and `suspects`: what came in, what can be recovered, what looks like an attack."""
+"""`stats`, `methods`, `alarms` and `suspects`: what came in, what can be recovered, what looks like
+an attack.
+"""
 
 from typing import Annotated
 
 import typer
 
-from ldprecover_cli.options import DEFAULT_URL, Json, Key, RoundArgument, RoundOption, Url, connected
+from ldprecover_cli.options import (
+    DEFAULT_URL,
+    Json,
+    Key,
+    RoundArgument,
+    RoundOption,
+    Url,
+    connected,
+)
 from ldprecover_cli.output import console, counted, plain, plain_table, print_json
-
-__all__ = ["add_to"]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -25,7 +33,8 @@ def stats(
     key: Key = None,
     json: Json = False,
 ) -> None:
-    """Show what came of a round's submissions: reports counted, duplicates, and refusals by their reason.
+    """Show what came of a round's submissions: reports counted, duplicates, and refusals by their
+    reason.
 
     Refusals are written down every few seconds.
 
@@ -69,7 +78,9 @@ def methods(
             if method["available"]
             else f"not here: {method['reason'].removeprefix(method['name'] + ': ')}"
         )
-        table.add_row(plain(method["name"]), plain(", ".join(map(str, method["needs"]))), plain(said))
+        table.add_row(
+            plain(method["name"]), plain(", ".join(map(str, method["needs"]))), plain(said)
+        )
     out.print(table)
     out.print("Use one: ldprecover recover --method NAME")
 
@@ -77,14 +88,17 @@ def methods(
 def alarms(
     *,
     round: RoundOption = "current",
-    rate: Annotated[float, typer.Option(help="False-alarm rate of each, from 1e-9 to below 0.5.")] = 1e-3,
+    rate: Annotated[
+        float, typer.Option(help="False-alarm rate of each, from 1e-9 to below 0.5.")
+    ] = 1e-3,
     url: Url = DEFAULT_URL,
     key: Key = None,
     json: Json = False,
 ) -> None:
     """Test a round for reports that honest users would not have sent.
 
-    Silence proves nothing: users who lie about their value and perturb the lie honestly raise no alarm.
+    Silence proves nothing: users who lie about their value and perturb the lie honestly raise no
+    alarm.
 
     Example: ldprecover alarms --round cities --rate 0.0001
     """
@@ -94,7 +108,11 @@ def alarms(
         print_json(answer)
         return
     out = console()
-    read = "" if answer.get("reports_read") else "; its reports are not all kept, so tests that read them are left out"
+    read = (
+        ""
+        if answer.get("reports_read")
+        else "; its reports are not all kept, so tests that read them are left out"
+    )
     out.print(f"{counted(answer['n'], 'report')}{read}")
     table = plain_table("alarm", "", "what it is", "statistic", "threshold", numbers=2)
     for alarm in answer["alarms"]:
@@ -107,9 +125,14 @@ def alarms(
 def suspects(
     *,
     round: RoundOption = "current",
-    rate: Annotated[float, typer.Option(help="Expected share of false suspicions, above 0 and below 0.5.")] = 0.05,
+    rate: Annotated[
+        float, typer.Option(help="Expected share of false suspicions, above 0 and below 0.5.")
+    ] = 0.05,
     drift: Annotated[
-        float, typer.Option(help="Standard deviation by which true frequencies may change between rounds.")
+        float,
+        typer.Option(
+            help="Standard deviation by which true frequencies may change between rounds."
+        ),
     ] = 0.0,
     url: Url = DEFAULT_URL,
     key: Key = None,

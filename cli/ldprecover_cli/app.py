@@ -1,4 +1,6 @@
-"""The command line: all commands, and the one place where an error becomes a line and an exit code."""
+"""The command line: all commands, and the one place where an error becomes a line and an exit
+code.
+"""
 
 import signal
 import traceback
@@ -36,9 +38,6 @@ from ldprecover_cli.options import Json, RoundArgument
 from ldprecover_cli.output import console, fail, note, plain, plain_table, print_json, warn
 from ldprecover_client.secrecy import InsecureTransportWarning
 
-__all__ = ["app", "run"]
-
-
 _HELP = ["-h", "--help"]
 
 _PANELS = {
@@ -75,10 +74,15 @@ class _State:
 
 
 class _Commands(TyperGroup):
-    """All commands. `serve` gets its options from the server's settings once it is asked for, not before."""
+    """All commands. `serve` gets its options from the server's settings once it is asked for, not
+    before.
+    """
 
     def list_commands(self, ctx: Any) -> list[str]:
-        order = {name: place for place, name in enumerate(name for names in _PANELS.values() for name in names)}
+        order = {
+            name: place
+            for place, name in enumerate(name for names in _PANELS.values() for name in names)
+        }
         return sorted(super().list_commands(ctx), key=lambda name: order.get(name, len(order)))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -101,16 +105,22 @@ class _Commands(TyperGroup):
             raise
 
 
-app = typer.Typer(cls=_Commands, no_args_is_help=True, context_settings={"help_option_names": _HELP})
+app = typer.Typer(
+    cls=_Commands, no_args_is_help=True, context_settings={"help_option_names": _HELP}
+)
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command line and return its exit code; the last line on standard error says what went wrong."""
+    """Run one command line and return its exit code; the last line on standard error says what went
+    wrong.
+    """
     state = _State()
     try:
         with _warnings_in_words():
             # Not standalone: otherwise typer would draw a box around each error and exit by itself.
-            code = _command_line().main(arguments, prog_name="ldprecover", standalone_mode=False, obj=state)
+            code = _command_line().main(
+                arguments, prog_name="ldprecover", standalone_mode=False, obj=state
+            )
     except typer.Abort:  # at a question
         note("Interrupted.")
         return 130
@@ -123,7 +133,10 @@ def run(arguments: list[str]) -> int:
             traceback.print_exc()
         known = explain(error)
         if known is None:
-            fail(f"{type(error).__name__}: {error} ({blamed(error)}; `ldprecover --debug …` shows where)")
+            fail(
+                f"{type(error).__name__}: {error} ({blamed(error)}; `ldprecover --debug …` shows "
+                "where)"
+            )
             return 1
         fail(known[0])
         return known[1]
@@ -141,8 +154,13 @@ def _command_line() -> Any:
 
 
 def _hide_types_of_flags(command: Any) -> None:
-    """Have the help say nothing of a type beside options that take no value, for all commands below one too."""
-    for option in (*command.params, command.get_help_option(typer.Context(command, help_option_names=_HELP))):
+    """Have the help say nothing of a type beside options that take no value, for all commands below
+    one too.
+    """
+    for option in (
+        *command.params,
+        command.get_help_option(typer.Context(command, help_option_names=_HELP)),
+    ):
         if getattr(option, "is_flag", False):
             option.metavar = ""
     for below in getattr(command, "commands", {}).values():
@@ -151,7 +169,9 @@ def _hide_types_of_flags(command: Any) -> None:
 
 @contextmanager
 def _warnings_in_words() -> Iterator[None]:
-    """Show a warning about keys and tickets as a line for the person, and every other as Python does."""
+    """Show a warning about keys and tickets as a line for the person, and every other as Python
+    does.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("always", InsecureTransportWarning)
         as_python_does = warnings.showwarning
@@ -199,11 +219,13 @@ def ldprecover(
     ctx: typer.Context,
     *,
     version: Annotated[
-        bool, typer.Option("--version", help="Show the version.", callback=_print_version, is_eager=True)
+        bool,
+        typer.Option("--version", help="Show the version.", callback=_print_version, is_eager=True),
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
-    """Collect locally differentially private frequencies over HTTP, poison them, and recover them with LDPRecover.
+    """Collect locally differentially private frequencies over HTTP, poison them, and recover them
+    with LDPRecover.
 
     Example: ldprecover demo
     """
@@ -230,7 +252,10 @@ def migrate(
     *,
     database_url: Annotated[
         str | None,
-        typer.Option(envvar="LDPRECOVER_DATABASE_URL", help="The server's database; the same default as `serve`."),
+        typer.Option(
+            envvar="LDPRECOVER_DATABASE_URL",
+            help="The server's database; the same default as `serve`.",
+        ),
     ] = None,
 ) -> None:
     """Bring a database to the schema of this version.
@@ -242,7 +267,11 @@ def migrate(
     from ldprecover_cli.serving import migrate_database
 
     revisions = migrate_database(database_url=database_url)
-    note(f"The schema went through {', '.join(revisions)}." if revisions else "The schema is this version's already.")
+    note(
+        f"The schema went through {', '.join(revisions)}."
+        if revisions
+        else "The schema is this version's already."
+    )
 
 
 @app.command()
@@ -250,11 +279,15 @@ def check(
     *,
     database_url: Annotated[
         str | None,
-        typer.Option(envvar="LDPRECOVER_DATABASE_URL", help="The server's database; the same default as `serve`."),
+        typer.Option(
+            envvar="LDPRECOVER_DATABASE_URL",
+            help="The server's database; the same default as `serve`.",
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Check that a database agrees with itself: counts with reports, reports with keys. Exit code 1 if not.
+    """Check that a database agrees with itself: counts with reports, reports with keys. Exit code 1
+    if not.
 
     Every report that is kept is counted anew. Nothing is written, and the server may be running.
 
@@ -268,7 +301,9 @@ def check(
     elif findings:
         table = plain_table("round", "what", "expected", "found", numbers=2)
         for each in findings:
-            table.add_row(plain(each.round), plain(each.what), f"{each.expected:,}", f"{each.found:,}")
+            table.add_row(
+                plain(each.round), plain(each.what), f"{each.expected:,}", f"{each.found:,}"
+            )
         console().print(table)
     else:
         note("Everything agrees.")
@@ -282,7 +317,10 @@ def quarantine(
     *,
     database_url: Annotated[
         str | None,
-        typer.Option(envvar="LDPRECOVER_DATABASE_URL", help="The server's database; the same default as `serve`."),
+        typer.Option(
+            envvar="LDPRECOVER_DATABASE_URL",
+            help="The server's database; the same default as `serve`.",
+        ),
     ] = None,
 ) -> None:
     """Print the reports that a round has set aside, a line of JSON for each hour and reason.

@@ -1,4 +1,6 @@
-"""What a shell completes values with. Each is asked for at the moment a person presses Tab, and not before."""
+"""What a shell completes values with. Each is asked for at the moment a person presses Tab, and not
+before.
+"""
 
 from collections.abc import Callable
 from importlib.metadata import entry_points
@@ -6,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ldprecover import PluginError
-
-__all__ = ["attacks", "datasets", "load_plugins", "methods", "protocols", "rounds"]
 
 _SECONDS = 1.0
 """A server that takes longer to list its rounds is not waited for."""
@@ -18,7 +18,9 @@ def load_plugins(failed: "Callable[[PluginError], None]" = lambda _: None) -> No
 
     Where none is installed, nothing else is imported.
     """
-    if any(entry_points(group=f"ldprecover.{kind}") for kind in ("protocols", "methods", "attacks")):
+    if any(
+        entry_points(group=f"ldprecover.{kind}") for kind in ("protocols", "methods", "attacks")
+    ):
         from ldprecover_attacker.plugins import load
 
         load(failed=failed)
@@ -54,15 +56,20 @@ def datasets(incomplete: str) -> list[str]:
 
     from ldprecover_client import DATASETS
 
-    return [*DATASETS, *sorted(glob(f"{escape(incomplete)}*"))]  # noqa: PTH207  a path's ./ is what was typed
+    # a path's ./ is what was typed
+    return [*DATASETS, *sorted(glob(f"{escape(incomplete)}*"))]  # noqa: PTH207
 
 
 def rounds(ctx: Any) -> list[str]:
-    """Return the names of a server's rounds, "current" among them; that alone where none answers at once."""
+    """Return the names of a server's rounds, "current" among them; that alone where none answers at
+    once.
+    """
     from ldprecover_client import Client, ClientError, Retries
 
     try:
-        with Client(ctx.params["url"], timeout=_SECONDS, deadline=_SECONDS, retries=Retries(attempts=1)) as client:
+        with Client(
+            ctx.params["url"], timeout=_SECONDS, deadline=_SECONDS, retries=Retries(attempts=1)
+        ) as client:
             return ["current", *(round.name for round in client.rounds())]
     except (ClientError, KeyError):
         return ["current"]

@@ -5,8 +5,6 @@ from typing import Any
 
 from ldprecover_cli.output import counted
 
-__all__ = ["interval", "sentences"]
-
 _SHOWN = 10  # suspects
 
 
@@ -23,14 +21,21 @@ def sentences(concluded: Mapping[str, Any]) -> Iterator[str]:
         if concluded.get("beta") is not None:
             share = f"; share of malicious reports that shows {_percent(concluded['beta'])}"
             if concluded.get("beta_low") is not None and concluded.get("beta_high") is not None:
-                share += f" ({_percent(concluded['beta_low'])} to {_percent(concluded['beta_high'])})"
+                share += (
+                    f" ({_percent(concluded['beta_low'])} to {_percent(concluded['beta_high'])})"
+                )
         yield f"Probability of an attack: {probability:.2f}{share}."
     if suspected := concluded["suspects"]:
-        named = ", ".join(f"{each['label']} ({each['probability']:.2f})" for each in suspected[:_SHOWN])
+        named = ", ".join(
+            f"{each['label']} ({each['probability']:.2f})" for each in suspected[:_SHOWN]
+        )
         rest = f" and {len(suspected) - _SHOWN} more" if len(suspected) > _SHOWN else ""
         yield f"Raised by reports, with probability: {named}{rest}."
     for each in concluded["dropped"]:
-        yield f"Left out by the screen {each['screen']}: {counted(each['reports'], 'report')}, {each['what']}."
+        yield (
+            f"Left out by the screen {each['screen']}: {counted(each['reports'], 'report')}, "
+            f"{each['what']}."
+        )
     if (weight := concluded.get("history_weight")) is not None:
         yield f"Probability that the earlier rounds are a guide to this one: {weight:.2f}."
 

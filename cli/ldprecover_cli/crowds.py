@@ -23,15 +23,22 @@ from ldprecover_cli.options import (
     search_budget,
 )
 from ldprecover_cli.output import console, counted, joined, plain, print_json
-from ldprecover_cli.runs import Resume, RunSeed, Wait, drawn_seed, going_on, interrupted, new_journal, persistence
+from ldprecover_cli.runs import (
+    Resume,
+    RunSeed,
+    Wait,
+    drawn_seed,
+    going_on,
+    interrupted,
+    new_journal,
+    persistence,
+)
 from ldprecover_cli.signals import ended_by_signals
 from ldprecover_cli.tickets import Tickets, enough_tickets, remembered, tickets_again, tickets_in
 
 if TYPE_CHECKING:
     from ldprecover import RoundParameters
     from ldprecover_client import Journal, Round, RoundStatus
-
-__all__ = ["add_to"]
 
 _REPEAT = "The same reports again: --seed {}"
 
@@ -68,20 +75,32 @@ def simulate(
     """
     from ldprecover_client import Population, load_dataset
 
-    given: dict[str, Any] = {"users": users, "dataset": dataset, "column": column, "tickets": tickets, "seed": seed}
+    given: dict[str, Any] = {
+        "users": users,
+        "dataset": dataset,
+        "column": column,
+        "tickets": tickets,
+        "seed": seed,
+    }
     if resume:
         journal = interrupted("simulate", round, url, given)
         url, round = _place(journal, url)
         held = tickets_again(journal.facts["options"].get("tickets"))
     elif users is None and tickets is None:
-        raise UsageError("say how many genuine users report, with --users; or --resume an interrupted run")
+        raise UsageError(
+            "say how many genuine users report, with --users; or --resume an interrupted run"
+        )
     elif column is not None and dataset is None:
         raise UsageError("--column belongs to --dataset")
     else:
         held = None if tickets is None else tickets_in(tickets)
         n = len(held or ()) if users is None else users
         enough_tickets(held, n)
-        own = {"users": n, "dataset": _from_any_folder(dataset), "tickets": remembered(tickets, held)}
+        own = {
+            "users": n,
+            "dataset": _from_any_folder(dataset),
+            "tickets": remembered(tickets, held),
+        }
         own |= {"seed": drawn_seed() if seed is None else seed}
         journal = new_journal("simulate", given | own)
     options, retries = journal.facts["options"], persistence(wait)
@@ -98,7 +117,9 @@ def simulate(
         if options["dataset"] is not None:
             population = Population.of(load_dataset(options["dataset"], options["column"]), n, seed)
         else:
-            population = Population([1] * (len(found.parameters.items) - len(found.parameters.canaries)), n, seed)
+            population = Population(
+                [1] * (len(found.parameters.items) - len(found.parameters.canaries)), n, seed
+            )
         accepted = population.report_to(
             url,
             found.id,
@@ -120,7 +141,8 @@ def attack(
     name: Annotated[
         AttackName,
         typer.Argument(
-            help="mga, mga-a, apa, apa2 and ria raise targets; aa, manip, mla and rpa distort everything.",
+            help="mga, mga-a, apa, apa2 and ria raise targets; aa, manip, mla and rpa distort "
+            "everything.",
             metavar="ATTACK",
             autocompletion=completion.attacks,
         ),
@@ -128,25 +150,41 @@ def attack(
     *,
     users: Annotated[int | None, typer.Option(min=1, help="Number of malicious users, m.")] = None,
     beta: Annotated[
-        float | None, typer.Option(help="Their share m/(n+m) instead, of the n reports already in the round.")
+        float | None,
+        typer.Option(help="Their share m/(n+m) instead, of the n reports already in the round."),
     ] = None,
-    target: Annotated[list[str] | None, typer.Option(help="An item to raise; give it once for each.")] = None,
+    target: Annotated[
+        list[str] | None, typer.Option(help="An item to raise; give it once for each.")
+    ] = None,
     targets: Annotated[
         int | None, typer.Option(min=1, help="Raise this many items instead, drawn with the seed.")
     ] = None,
     model: Annotated[
         Model | None,
-        typer.Option(help="aa, manip, mga: a report as strong as it can be, or the paper's encoded item."),
+        typer.Option(
+            help="aa, manip, mga: a report as strong as it can be, or the paper's encoded item."
+        ),
     ] = None,
     search: Annotated[
-        str | None, typer.Option(help="On olh: seeds each user tries; for mga also exhaustive. 1000 when absent.")
+        str | None,
+        typer.Option(
+            help="On olh: seeds each user tries; for mga also exhaustive. 1000 when absent."
+        ),
     ] = None,
-    each: Annotated[int | None, typer.Option(help="mga-a, apa: targets that each user promotes.")] = None,
-    rate: Annotated[float | None, typer.Option(help="apa2: chance that a user promotes a target, 0 to 1.")] = None,
+    each: Annotated[
+        int | None, typer.Option(help="mga-a, apa: targets that each user promotes.")
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="apa2: chance that a user promotes a target, 0 to 1.")
+    ] = None,
     item: Annotated[str | None, typer.Option(help="mla on grr: the item all claim.")] = None,
-    against: Annotated[str | None, typer.Option(help="mla: how estimates are used, raw or projected.")] = None,
+    against: Annotated[
+        str | None, typer.Option(help="mla: how estimates are used, raw or projected.")
+    ] = None,
     kind: Annotated[str | None, typer.Option(help="aa: diffuse or peaked.")] = None,
-    size: Annotated[int | None, typer.Option(help="manip, and aa when peaked: number of items.")] = None,
+    size: Annotated[
+        int | None, typer.Option(help="manip, and aa when peaked: number of items.")
+    ] = None,
     input_poisoning: Annotated[
         bool, typer.Option("--input-poisoning", help="Perturb the attack's items honestly.")
     ] = False,
@@ -175,9 +213,22 @@ def attack(
     from ldprecover_attacker import Campaign, attack_options, make_attack
 
     attack_options(name)  # raises for an unknown name, before anything is asked of the server
-    plan: dict[str, Any] = {"model": model, "search": search_budget(search), "kind": kind, "size": size, "each": each}
+    plan: dict[str, Any] = {
+        "model": model,
+        "search": search_budget(search),
+        "kind": kind,
+        "size": size,
+        "each": each,
+    }
     plan |= {"rate": rate, "item": item, "against": against, "input_poisoning": input_poisoning}
-    given: dict[str, Any] = {"users": users, "beta": beta, "target": target, "targets": targets, "seed": seed, **plan}
+    given: dict[str, Any] = {
+        "users": users,
+        "beta": beta,
+        "target": target,
+        "targets": targets,
+        "seed": seed,
+        **plan,
+    }
     if resume:
         if attackers != 1:
             given["attackers"] = attackers
@@ -186,7 +237,8 @@ def attack(
         held = tickets_again(journal.facts["options"].get("tickets"))
     elif (users is None) is (beta is None) and (tickets is None or users is not None):
         raise UsageError(
-            "say how many malicious users there are, with --users or with --beta; or --resume an interrupted run"
+            "say how many malicious users there are, with --users or with --beta; or --resume an "
+            "interrupted run"
         )
     else:
         plan |= {"attackers": attackers}
@@ -210,7 +262,12 @@ def attack(
                 check_items([item], status.parameters.items)
             options["users"] = users if users is not None else _share(beta or 0.0, status)
             enough_tickets(held, options["users"])
-            journal.facts |= {"url": client.url, "round": status.id, "name": status.name, "n": status.n}
+            journal.facts |= {
+                "url": client.url,
+                "round": status.id,
+                "name": status.name,
+                "n": status.n,
+            }
         attack = make_attack(options["name"], targets=options["targets"], **options["plan"])
         campaign = Campaign(
             url,
@@ -243,14 +300,21 @@ def _show_attack(journal: "Journal", accepted: int, *, json: bool) -> None:
         )
         return
     what = f" to raise {joined(raised)}" if raised else ""
-    console().print(f"{counted(accepted, 'malicious user')} reported to {plain(facts['name'])}{what}.")
+    console().print(
+        f"{counted(accepted, 'malicious user')} reported to {plain(facts['name'])}{what}."
+    )
     console().print(_REPEAT.format(seed))
 
 
 def _targets(
-    name: str, target: list[str] | None, targets: int | None, parameters: "RoundParameters", seed: int
+    name: str,
+    target: list[str] | None,
+    targets: int | None,
+    parameters: "RoundParameters",
+    seed: int,
 ) -> list[str] | None:
-    """Return the labels that an attack raises, None for one without targets: none is drawn that is a canary.
+    """Return the labels that an attack raises, None for one without targets: none is drawn that is
+    a canary.
 
     Raises UsageError.
     """
@@ -266,7 +330,9 @@ def _targets(
         held = [label for i, label in enumerate(parameters.items) if i not in parameters.canaries]
         return [held[i] for i in draw_targets(len(held), targets, seed)]
     if attack_options(name).get("targets"):
-        raise UsageError(f"{name} needs targets: name them with --target, or say how many with --targets")
+        raise UsageError(
+            f"{name} needs targets: name them with --target, or say how many with --targets"
+        )
     return None
 
 
@@ -277,14 +343,17 @@ def _share(beta: float, status: "RoundStatus") -> int:
     m = malicious_users(status.n, beta)
     if not m:
         raise UsageError(
-            f"a beta of {beta:g} means no malicious user among {counted(status.n, 'report')}, which {status.name} has: "
+            f"a beta of {beta:g} means no malicious user among {counted(status.n, 'report')}, "
+            f"which {status.name} has: "
             "raise it, say how many with --users, or have genuine users report first"
         )
     return m
 
 
 def _place(journal: "Journal", url: str) -> tuple[str, str]:
-    """Return where an interrupted run goes on: its own round, on its own server unless another URL is given."""
+    """Return where an interrupted run goes on: its own round, on its own server unless another URL
+    is given.
+    """
     return journal.facts["url"] if url == DEFAULT_URL else url, journal.facts["round"]
 
 
@@ -296,10 +365,13 @@ def _from_any_folder(dataset: str | None) -> str | None:
 
 
 def _check_access(round_: "Round", tickets: tuple[str, ...] | None) -> None:
-    """Raise UsageError for a round of tickets without any, and for tickets that a round does not take."""
+    """Raise UsageError for a round of tickets without any, and for tickets that a round does not
+    take.
+    """
     if round_.access == "ticket" and tickets is None:
         raise UsageError(
-            f"{round_.name} takes reports with tickets alone: `ldprecover ticket mint {round_.name} --count N > FILE` "
+            f"{round_.name} takes reports with tickets alone: `ldprecover ticket mint "
+            f"{round_.name} --count N > FILE` "
             "makes some, and --tickets FILE sends one report under each"
         )
     if round_.access != "ticket" and tickets is not None:

@@ -10,14 +10,13 @@ from ldprecover_cli.failures import CommandError, UsageError
 if TYPE_CHECKING:
     from ldprecover_cluster import Scheduler
 
-__all__ = ["Jobs", "SchedulerUrl", "TlsCa", "TlsCert", "TlsKey", "scheduler_of"]
-
 Jobs = Annotated[int, typer.Option(min=1, max=256, help="Processes.")]
 SchedulerUrl = Annotated[
     str | None,
     typer.Option(
         "--scheduler",
-        help="A Dask cluster's scheduler, whose workers do it: tls://HOST:PORT, or tcp://127.0.0.1:PORT.",
+        help="A Dask cluster's scheduler, whose workers do it: tls://HOST:PORT, or "
+        "tcp://127.0.0.1:PORT.",
         metavar="URL",
     ),
 ]
@@ -25,16 +24,25 @@ TlsCa = Annotated[
     Path | None,
     typer.Option(
         "--tls-ca",
-        help="Certificate of the CA of the cluster, PEM. Without the three, Dask's own configuration names them.",
+        help="Certificate of the CA of the cluster, PEM. Without the three, Dask's own "
+        "configuration names them.",
         metavar="FILE",
     ),
 ]
-TlsCert = Annotated[Path | None, typer.Option("--tls-cert", help="Own certificate for the cluster.", metavar="FILE")]
-TlsKey = Annotated[Path | None, typer.Option("--tls-key", help="Key of that certificate.", metavar="FILE")]
+TlsCert = Annotated[
+    Path | None, typer.Option("--tls-cert", help="Own certificate for the cluster.", metavar="FILE")
+]
+TlsKey = Annotated[
+    Path | None, typer.Option("--tls-key", help="Key of that certificate.", metavar="FILE")
+]
 
 
 def scheduler_of(
-    url: str | None, jobs: int | None, tls_ca: Path | None, tls_cert: Path | None, tls_key: Path | None
+    url: str | None,
+    jobs: int | None,
+    tls_ca: Path | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
 ) -> "Scheduler | None":
     """Return the scheduler that the options name, None where they name none.
 

@@ -1,4 +1,6 @@
-"""`reproduce unmix` and `reproduce unseen`: the evaluation of un-mixing, and the search for what no alarm sees."""
+"""`reproduce unmix` and `reproduce unseen`: the evaluation of un-mixing, and the search for what no
+alarm sees.
+"""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -12,8 +14,6 @@ from ldprecover_cli.signals import ended_by_signals
 
 if TYPE_CHECKING:
     from ldprecover_cluster import Scheduler
-
-__all__ = ["evaluate", "search_unseen"]
 
 _PRINTED = ("overall", "by protocol:", "by attack:", "by data:")
 """What is printed; all tables are in the folder."""
@@ -61,7 +61,10 @@ def evaluate(
         replaced(out / "unmix.json", Results("unmix", found).to_json() + "\n")
         scores = Scores(found, places)
         tables = list(scores.tables())
-        replaced(out / "unmix.md", "\n\n".join(f"{table.title}\n\n{table.markdown()}" for table in tables) + "\n")
+        replaced(
+            out / "unmix.md",
+            "\n\n".join(f"{table.title}\n\n{table.markdown()}" for table in tables) + "\n",
+        )
         draw_scores(scores, out)
     show([table for table in tables if table.title.startswith(_PRINTED)])
 
@@ -77,7 +80,9 @@ def search_unseen(
     jobs: int,
     scheduler: "Scheduler | None",
 ) -> None:
-    """Search for the mixes of attacks that gain most of what is not seen, and print and write their table."""
+    """Search for the mixes of attacks that gain most of what is not seen, and print and write their
+    table.
+    """
     from ldprecover_client import progress_bar
     from ldprecover_experiments.cells import replaced
     from ldprecover_experiments.paper import PROTOCOLS
@@ -96,7 +101,8 @@ def search_unseen(
     total, several = len(searches) * generations * GENERATION, "" if len(searches) == 1 else "es"
     minutes = max(1, round(total * _SECONDS * crowd.n / jobs / 60))
     note(
-        f"{len(searches)} search{several} of {total // len(searches):,} mixes, each played in up to {ROUNDS} rounds of "
+        f"{len(searches)} search{several} of {total // len(searches):,} mixes, each played in up "
+        f"to {ROUNDS} rounds of "
         f"{crowd.n:,} users: about {minutes} min with {jobs} process{'' if jobs == 1 else 'es'}."
     )
     verdicts, found, played = Verdicts(out / "unseen.jsonl"), [], 0
@@ -113,7 +119,9 @@ def search_unseen(
                     run = verdicts.player(crowd, search, executor.map if executor else map)
                     found.append(search.run(run, go_on))
         except (KeyboardInterrupt, SystemExit) as stopped:
-            stopped.add_note(f"{played} of {total} mixes were played; the same command goes on from there")
+            stopped.add_note(
+                f"{played} of {total} mixes were played; the same command goes on from there"
+            )
             raise
     result = table(found)
     replaced(out / "unseen.md", f"{result.title}\n\n{result.markdown()}\n")
@@ -130,6 +138,10 @@ def _named(only: Sequence[str], keys: Sequence[str]) -> dict[str, tuple[str, ...
     for one in only:
         key, equals, values = one.partition("=")
         if not equals or key not in keys:
-            raise UsageError(f"--only is KEY=NAME[,NAME], not {one!r}; {close_to(key, keys) or ', '.join(keys)}")
-        found[key] = found.get(key, ()) + tuple(value.strip() for value in values.split(",") if value.strip())
+            raise UsageError(
+                f"--only is KEY=NAME[,NAME], not {one!r}; {close_to(key, keys) or ', '.join(keys)}"
+            )
+        found[key] = found.get(key, ()) + tuple(
+            value.strip() for value in values.split(",") if value.strip()
+        )
     return found

@@ -11,13 +11,13 @@ from ldprecover_cli.failures import UsageError
 if TYPE_CHECKING:
     from ldprecover import RoundExport
 
-__all__ = ["read_export", "write_export"]
-
 _BYTES = 64 << 20  # of a file: 100,000 items, the most that a round has, take a few
 
 
 def read_export(file: Path) -> "RoundExport":
-    """Return the export in a file, or from a pipe. Raises UsageError where there is none, or it was changed."""
+    """Return the export in a file, or from a pipe. Raises UsageError where there is none, or it was
+    changed.
+    """
     from ldprecover import ParameterError, RoundExport
 
     try:
@@ -27,7 +27,10 @@ def read_export(file: Path) -> "RoundExport":
                 raise UsageError(f"cannot read {file}: it is neither a file nor a pipe")
             data = given.read(_BYTES + 1)
         if len(data) > _BYTES:
-            raise UsageError(f"cannot read {file}: it is larger than the {_BYTES >> 20} MiB that an export may have")
+            raise UsageError(
+                f"cannot read {file}: it is larger than the {_BYTES >> 20} MiB that an export may "
+                "have"
+            )
         return RoundExport.from_json(data)
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}") from error
@@ -36,10 +39,14 @@ def read_export(file: Path) -> "RoundExport":
 
 
 def write_export(file: Path, export: dict[str, Any]) -> None:
-    """Write an export to a new file, which nobody ever sees in half. Raises UsageError, also where a file is there."""
+    """Write an export to a new file, which nobody ever sees in half. Raises UsageError, also where
+    a file is there.
+    """
     import json
 
-    written = file.with_name(f".{file.name}.{secrets.token_hex(8)}")  # beside it: on the same file system
+    written = file.with_name(
+        f".{file.name}.{secrets.token_hex(8)}"
+    )  # beside it: on the same file system
     try:
         try:
             with written.open("x", encoding="utf-8") as new:
@@ -48,7 +55,9 @@ def write_export(file: Path, export: dict[str, Any]) -> None:
                 new.flush()
                 os.fsync(new.fileno())
             try:
-                os.link(written, file)  # fails where a file has come meanwhile, as a rename would not
+                os.link(
+                    written, file
+                )  # fails where a file has come meanwhile, as a rename would not
             except FileExistsError:
                 raise
             except OSError:  # a file system without links

@@ -11,8 +11,6 @@ from ldprecover_cli.options import DEFAULT_URL, Key, RoundArgument, Url, connect
 from ldprecover_cli.output import counted, note, print_json
 from ldprecover_cli.signals import ended_by_signals
 
-__all__ = ["add_to"]
-
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
@@ -22,20 +20,28 @@ def add_to(app: typer.Typer) -> None:
 def export(
     round: RoundArgument = "current",
     *,
-    output: Annotated[Path | None, typer.Option(help="Write it to this new file.", metavar="FILE")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Write it to this new file.", metavar="FILE")
+    ] = None,
     reports: Annotated[
         str | None,
         typer.Option(
-            help="Write it with all reports, read from the database, to this new folder or fsspec URL.", metavar="DIR"
+            help="Write it with all reports, read from the database, to this new folder or fsspec "
+            "URL.",
+            metavar="DIR",
         ),
     ] = None,
     partial: Annotated[
-        bool, typer.Option("--partial", help="With --reports, also of a round that does not keep all its reports.")
+        bool,
+        typer.Option(
+            "--partial", help="With --reports, also of a round that does not keep all its reports."
+        ),
     ] = False,
     database_url: Annotated[
         str | None,
         typer.Option(
-            envvar="LDPRECOVER_DATABASE_URL", help="With --reports, the server's database; the same default as `serve`."
+            envvar="LDPRECOVER_DATABASE_URL",
+            help="With --reports, the server's database; the same default as `serve`.",
         ),
     ] = None,
     url: Url = DEFAULT_URL,
@@ -43,8 +49,9 @@ def export(
 ) -> None:
     """Write a round's parameters, tally and checksum as one JSON file.
 
-    With --reports as the file round.json of a new folder that has the reports too. That is done on the machine
-    that has the database, and the server may be running. The same command goes on with one that did not end.
+    With --reports as the file round.json of a new folder that has the reports too. That is done on
+    the machine that has the database, and the server may be running. The same command goes on with
+    one that did not end.
 
     Example: ldprecover export cities --output cities.json
 
@@ -63,7 +70,10 @@ def export(
         print_json(answer)
         return
     write_export(output, answer)
-    note(f"{answer['n']:,} reports of round {answer['name']} are in {output}; `ldprecover recompute` reads it")
+    note(
+        f"{answer['n']:,} reports of round {answer['name']} are in {output}; `ldprecover "
+        "recompute` reads it"
+    )
 
 
 def _export_dataset(round: str, folder: str, partial: bool, database_url: str | None) -> None:
@@ -77,9 +87,18 @@ def _export_dataset(round: str, folder: str, partial: bool, database_url: str | 
 
     try:
         with ended_by_signals(), progress_bar("reports", first="reading") as step:
-            dataset = export_dataset(round, folder, partial=partial, step=step, database_url=database_url)
+            dataset = export_dataset(
+                round, folder, partial=partial, step=step, database_url=database_url
+            )
     except (KeyboardInterrupt, SystemExit) as stopped:
         stopped.add_note("the parts that are finished stay; the same command goes on from there")
         raise
-    missing = f"; {counted(dataset.missing, 'report')} of the round are missing" if dataset.missing else ""
-    note(f"{counted(dataset.n, 'report')} in {counted(len(dataset.parts), 'part')} are in {folder}{missing}")
+    missing = (
+        f"; {counted(dataset.missing, 'report')} of the round are missing"
+        if dataset.missing
+        else ""
+    )
+    note(
+        f"{counted(dataset.n, 'report')} in {counted(len(dataset.parts), 'part')} are in "
+        f"{folder}{missing}"
+    )

@@ -4,7 +4,8 @@
 2    what was asked for cannot be done: an option outside its range, a file that cannot be read
 130  Ctrl-C
 
-With 1, and without a word, a command also ends when nobody reads what it writes, as before `| head`.
+With 1, and without a word, a command also ends when nobody reads what it writes, as before `|
+head`.
 """
 
 import re
@@ -15,11 +16,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ldprecover_client.errors import RefusedError
 
-__all__ = ["CommandError", "UsageError", "blamed", "check_items", "close_to", "explain", "reworded", "with_notes"]
-
 _SLUG_HINTS = {
     "forbidden": "`ldprecover key create --scope` makes another key",
-    "invalid-ticket": "give a ticket of this round with --ticket; `ldprecover ticket mint` makes them",
+    "invalid-ticket": "give a ticket of this round with --ticket; `ldprecover ticket mint` makes "
+    "them",
     "name-taken": "choose another, or see `ldprecover round list`",
     "not-found": "check --url, which is the server's address and nothing behind it",
     "no-current-round": "open one with `ldprecover round open`",
@@ -76,7 +76,9 @@ _OPTIONS = {
 }
 """What a person gave, by the name that the interface and the mathematics have for it."""
 
-_NAME = "must be 1 to 64 small letters, digits, dots, underscores and hyphens, a letter or digit first"
+_NAME = (
+    "must be 1 to 64 small letters, digits, dots, underscores and hyphens, a letter or digit first"
+)
 _FORMS = {
     "name": _NAME,
     "retention": "must be forever, none, or hours or days, as 36h or 7d",
@@ -100,7 +102,9 @@ _PHRASES = (
 
 
 class CommandError(Exception):
-    """Something went wrong and the text says all: one line, and the command ends with `exit_code`."""
+    """Something went wrong and the text says all: one line, and the command ends with
+    `exit_code`.
+    """
 
     exit_code = 1
 
@@ -112,9 +116,16 @@ class UsageError(CommandError):
 
 
 def explain(error: Exception) -> tuple[str, int] | None:
-    """Return the line and the exit code for an error of this project or the system; None for a fault of ours."""
+    """Return the line and the exit code for an error of this project or the system; None for a
+    fault of ours.
+    """
     from ldprecover.errors import ContractError, LDPRecoverError, ReportError
-    from ldprecover_client.errors import AlreadyReportedError, CallerError, ClientError, RefusedError
+    from ldprecover_client.errors import (
+        AlreadyReportedError,
+        CallerError,
+        ClientError,
+        RefusedError,
+    )
     from ldprecover_cluster.errors import EngineError, ReportDatasetError
     from ldprecover_experiments.errors import ExperimentError
 
@@ -129,14 +140,18 @@ def explain(error: Exception) -> tuple[str, int] | None:
         return None
     if isinstance(error, RefusedError) and error.slug in _USAGE_SLUGS:
         return _what_is_asked(error), 2
-    usage = isinstance(error, CallerError | LDPRecoverError) and not isinstance(error, AlreadyReportedError)
+    usage = isinstance(error, CallerError | LDPRecoverError) and not isinstance(
+        error, AlreadyReportedError
+    )
     said = with_notes(_with_option(str(error)) if usage else str(error), error)
     hint = _hint(error)
     return f"{said}; {hint}" if hint else said, 2 if usage else 1
 
 
 def blamed(error: BaseException) -> str:
-    """Return whose fault an error is that nobody expected: a plugin's, where it came through one, or ours."""
+    """Return whose fault an error is that nobody expected: a plugin's, where it came through one,
+    or ours.
+    """
     from ldprecover.plugins import plugin_at_fault
 
     return f"a fault of {plugin_at_fault(error) or 'ldprecover'}"
@@ -150,7 +165,9 @@ def reworded(reason: str) -> str:
 
 
 def with_notes(said: str, error: BaseException | None) -> str:
-    """Return a line with what was noted on its error: how many reports had been accepted before it."""
+    """Return a line with what was noted on its error: how many reports had been accepted
+    before it.
+    """
     notes = getattr(error, "__notes__", ())
     return f"{said} ({'; '.join(notes)})" if notes else said
 
@@ -163,14 +180,20 @@ def _what_is_asked(error: "RefusedError") -> str:
         where = _OPTIONS.get(name, name) + (f": item {int(rest) + 1}" if rest.isdecimal() else "")
         if field == "items" and re.search(r"\bof length at\b", reason):
             where = "a round"  # has at least so many items
-        why = _FORMS[name] if name in _FORMS and re.search(r"\bmatch(es)?\b", reason) else reworded(reason)
+        why = (
+            _FORMS[name]
+            if name in _FORMS and re.search(r"\bmatch(es)?\b", reason)
+            else reworded(reason)
+        )
         # What may be one thing or another has a reason for each.
         said[where] = f"{said[where]}, or {why}" if where in said else f"{where} {why}"
     return "; ".join(said.values()) or _with_option(error.detail or error.title)
 
 
 def _with_option(said: str) -> str:
-    """Return a sentence that begins with a parameter's name, such as "hash_range must", with its option instead."""
+    """Return a sentence that begins with a parameter's name, such as "hash_range must", with its
+    option instead.
+    """
     found = re.match(r"[a-z_]+(?=:? )", said)
     return _OPTIONS[found[0]] + said[found.end() :] if found and found[0] in _OPTIONS else said
 
@@ -179,12 +202,16 @@ def close_to(wanted: str, known: Sequence[str]) -> str:
     """Return the known names that are most like a wanted one, in words; empty where none is."""
     folded = {name.casefold(): name for name in reversed(known)}
     found = get_close_matches(wanted.casefold(), folded, n=3, cutoff=0.6)
-    found += [name for name in folded if wanted.casefold() in name and name not in found][: 3 - len(found)]
+    found += [name for name in folded if wanted.casefold() in name and name not in found][
+        : 3 - len(found)
+    ]
     return f"did you mean {' or '.join(repr(folded[name]) for name in found)}?" if found else ""
 
 
 def check_items(wanted: Sequence[str], items: Sequence[str]) -> None:
-    """Raise UsageError, naming what is like it, for the first wanted label that no item of a round has."""
+    """Raise UsageError, naming what is like it, for the first wanted label that no item of a round
+    has.
+    """
     known = set(items)
     for label in wanted:
         if label not in known:
@@ -208,7 +235,11 @@ def _hint(error: Exception) -> str:
     if isinstance(error, UnansweredError) and error.status is None:
         if _comes_of(error, "ssl", "SSLError"):
             return _HINT_OF_TLS
-        return _HINT_OF_SLOW if _comes_of(error, "httpx", "ReadTimeout", "WriteTimeout") else _HINT_OF_NO_ANSWER
+        return (
+            _HINT_OF_SLOW
+            if _comes_of(error, "httpx", "ReadTimeout", "WriteTimeout")
+            else _HINT_OF_NO_ANSWER
+        )
     if isinstance(error, InvalidAnswerError):
         return "check --url"
     if isinstance(error, AccessError):
@@ -216,20 +247,29 @@ def _hint(error: Exception) -> str:
     if isinstance(error, EpsilonTooHighError):
         return "--max-epsilon raises the limit, and what your report may tell of you"
     if isinstance(error, EpsilonSpentError):
-        return "leave this round out, or raise the limit with --max-total-epsilon, and what all rounds may tell of you"
+        return (
+            "leave this round out, or raise the limit with --max-total-epsilon, and what all "
+            "rounds may tell of you"
+        )
     return ""
 
 
 _HINTS_OF_ACCESS: dict[str | None, str] = {
-    "key": "--key or LDPRECOVER_KEY gives one, and `ldprecover key create --scope report` makes one",
+    "key": "--key or LDPRECOVER_KEY gives one, and `ldprecover key create --scope report` makes "
+    "one",
     "ticket": "--ticket gives one, and `ldprecover ticket mint` makes them",
 }
-_HINT_OF_NO_ANSWER = "start a server with `ldprecover serve`, or name yours with --url or LDPRECOVER_URL"
+_HINT_OF_NO_ANSWER = (
+    "start a server with `ldprecover serve`, or name yours with --url or LDPRECOVER_URL"
+)
 _HINT_OF_SLOW = (
     "the server is there, but it or the network is slow: "
     "`ldprecover recover --background` waits for a recovery that takes long"
 )
-_HINT_OF_TLS = "a server without TLS has a URL with http://; one with it needs a certificate that this machine trusts"
+_HINT_OF_TLS = (
+    "a server without TLS has a URL with http://; one with it needs a certificate that "
+    "this machine trusts"
+)
 
 
 def _comes_of(error: BaseException | None, module: str, *names: str) -> bool:

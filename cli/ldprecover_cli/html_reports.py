@@ -1,4 +1,6 @@
-"""`report ROUND --html`: a round, its recoveries, alarms and suspects in one file to keep or to send."""
+"""`report ROUND --html`: a round, its recoveries, alarms and suspects in one file to keep or to
+send.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -13,20 +15,27 @@ from ldprecover_cli.output import note
 if TYPE_CHECKING:
     from ldprecover_client import Client
 
-__all__ = ["METHODS", "write_report"]
-
 METHODS = ("norm-sub", "ldprecover", "unmix")
 """The recoveries that are made unless others are named."""
 
 
 def write_report(
-    file: Path, round: str, methods: Sequence[str], targets: Sequence[str], url: str, key: str | None
+    file: Path,
+    round: str,
+    methods: Sequence[str],
+    targets: Sequence[str],
+    url: str,
+    key: str | None,
 ) -> None:
-    """Write what a server knows of a round into a new HTML file. Raises UsageError, and what the client raises."""
+    """Write what a server knows of a round into a new HTML file. Raises UsageError, and what the
+    client raises.
+    """
     from ldprecover_cli.one_file import one_file
 
     try:
-        opened = file.open("x", encoding="utf-8", newline="\n")  # before recoveries, which may take minutes
+        opened = file.open(
+            "x", encoding="utf-8", newline="\n"
+        )  # before recoveries, which may take minutes
     except OSError as error:
         raise _unwritten(file, error) from error
     try:
@@ -48,24 +57,35 @@ def _unwritten(file: Path, error: OSError) -> UsageError:
     return UsageError(f"cannot write {file}: {error.strerror}")
 
 
-def _collected(client: "Client", round: str, methods: Sequence[str], targets: Sequence[str]) -> dict[str, Any]:
+def _collected(
+    client: "Client", round: str, methods: Sequence[str], targets: Sequence[str]
+) -> dict[str, Any]:
     status = client.round(round)
     check_items(targets, status.parameters.items)
     id_ = status.id  # another may be the current one by now
     described = {each["name"]: each for each in client.methods(id_)["methods"]}
     for name in methods:
         if name not in described:
-            raise UsageError(f"--method {name} is none that the server has; `ldprecover methods` lists them")
+            raise UsageError(
+                f"--method {name} is none that the server has; `ldprecover methods` lists them"
+            )
     frequencies = client.frequencies(id_)
     has_reports = frequencies["n"] > 0
     nothing = (None, "The round has no reports.")
-    recoveries = [_recovery(client, id_, described[name], targets) for name in methods] if has_reports else []
+    recoveries = (
+        [_recovery(client, id_, described[name], targets) for name in methods]
+        if has_reports
+        else []
+    )
     alarms, no_alarms = _asked(lambda: client.alarms(id_)) if has_reports else nothing
     suspects, no_suspects = _asked(lambda: client.suspects(id_)) if has_reports else nothing
     summary = asdict(status.summary)
     return {
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
-        "round": {**summary, "own": {name: value for name, value in summary["own"].items() if value is not None}},
+        "round": {
+            **summary,
+            "own": {name: value for name, value in summary["own"].items() if value is not None},
+        },
         "frequencies": frequencies,
         "recoveries": [each for each in recoveries if "recovered" in each],
         "refused": [each for each in recoveries if "recovered" not in each],
@@ -76,7 +96,9 @@ def _collected(client: "Client", round: str, methods: Sequence[str], targets: Se
     }
 
 
-def _recovery(client: "Client", id_: str, method: dict[str, Any], targets: Sequence[str]) -> dict[str, Any]:
+def _recovery(
+    client: "Client", id_: str, method: dict[str, Any], targets: Sequence[str]
+) -> dict[str, Any]:
     """Return what one method makes of the round, or why it makes nothing."""
     name = method["name"]
     note(f"Recovering by {name} …")
@@ -84,7 +106,11 @@ def _recovery(client: "Client", id_: str, method: dict[str, Any], targets: Seque
     if answer is None:
         return {"method": name, "reason": reason}
     kept = ("method", "eta", "targets", "recovered", "notes", "conclusions")
-    return {**{name: answer.get(name) for name in kept}, "summary": method["summary"], "gives": method.get("gives")}
+    return {
+        **{name: answer.get(name) for name in kept},
+        "summary": method["summary"],
+        "gives": method.get("gives"),
+    }
 
 
 def _asked(ask: Callable[[], dict[str, Any]]) -> tuple[dict[str, Any] | None, str | None]:

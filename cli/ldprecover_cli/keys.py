@@ -9,13 +9,13 @@ import typer
 from ldprecover_cli.options import Json
 from ldprecover_cli.output import console, note, plain, plain_table, print_json
 
-__all__ = ["app"]
-
 app = typer.Typer(no_args_is_help=True)
 
 DatabaseUrl = Annotated[
     str | None,
-    typer.Option(envvar="LDPRECOVER_DATABASE_URL", help="The server's database; the same default as `serve`."),
+    typer.Option(
+        envvar="LDPRECOVER_DATABASE_URL", help="The server's database; the same default as `serve`."
+    ),
 ]
 
 
@@ -32,15 +32,21 @@ def keys() -> None:
 @app.command("create")
 def create_key(
     name: Annotated[
-        str | None, typer.Argument(help="Name to know it by; made from the scope when absent.", metavar="NAME")
+        str | None,
+        typer.Argument(help="Name to know it by; made from the scope when absent.", metavar="NAME"),
     ] = None,
     *,
     scope: Annotated[
         Literal["admin", "analyst", "report"],
-        typer.Option(help="report submits; analyst reads rounds that want a key; admin does everything."),
+        typer.Option(
+            help="report submits; analyst reads rounds that want a key; admin does everything."
+        ),
     ] = "admin",
     output: Annotated[
-        Path | None, typer.Option(help="Write it to a new file that you alone can read, instead.", metavar="FILE")
+        Path | None,
+        typer.Option(
+            help="Write it to a new file that you alone can read, instead.", metavar="FILE"
+        ),
     ] = None,
     database_url: DatabaseUrl = None,
 ) -> None:
@@ -78,7 +84,10 @@ def list_keys(*, database_url: DatabaseUrl = None, json: Json = False) -> None:
 
     found = all_keys(database_url=database_url)
     if json:
-        rows = [{"name": k.name, "scope": k.scope, "created": k.created_at, "revoked": k.revoked_at} for k in found]
+        rows = [
+            {"name": k.name, "scope": k.scope, "created": k.created_at, "revoked": k.revoked_at}
+            for k in found
+        ]
         print_json({"keys": rows})
         return
     if not found:
@@ -92,7 +101,9 @@ def list_keys(*, database_url: DatabaseUrl = None, json: Json = False) -> None:
 
 @app.command("revoke")
 def revoke_key(
-    name: Annotated[str, typer.Argument(help="Its name, as `ldprecover key list` has it.", metavar="NAME")],
+    name: Annotated[
+        str, typer.Argument(help="Its name, as `ldprecover key list` has it.", metavar="NAME")
+    ],
     *,
     database_url: DatabaseUrl = None,
 ) -> None:

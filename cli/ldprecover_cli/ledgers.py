@@ -9,8 +9,6 @@ from ldprecover_cli.failures import UsageError
 from ldprecover_cli.options import Json
 from ldprecover_cli.output import console, counted, plain, plain_table, print_json
 
-__all__ = ["add_to"]
-
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
@@ -21,13 +19,18 @@ def ledger(
     *,
     file: Annotated[
         Path | None,
-        typer.Option("--ledger", help="The ledger; the one in your state directory when absent.", metavar="FILE"),
+        typer.Option(
+            "--ledger",
+            help="The ledger; the one in your state directory when absent.",
+            metavar="FILE",
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
     """List what you have reported from this machine, and the epsilon that all of it has spent.
 
-    Your values are not in it: it holds perturbed reports alone. Nothing is written and no server is asked.
+    Your values are not in it: it holds perturbed reports alone. Nothing is written and no server is
+    asked.
 
     Example: ldprecover ledger
     """
@@ -64,9 +67,13 @@ def ledger(
         table.add_row(*map(plain, (name, entry.server_url, entry.state)), f"{entry.epsilon:g}")
     out.print(table)
     out.print(
-        f"{counted(len(entries), 'report')}: epsilon {spent:g} spent in all, of {MAX_TOTAL_EPSILON:g} unless "
+        f"{counted(len(entries), 'report')}: epsilon {spent:g} spent in all, of "
+        f"{MAX_TOTAL_EPSILON:g} unless "
         "--max-total-epsilon says otherwise.",
         soft_wrap=True,
     )
     if kept is not None and (pending := len(kept.pending())):
-        out.print(f"{counted(pending, 'report')} without an answer: `ldprecover report --resume` sends again.")
+        out.print(
+            f"{counted(pending, 'report')} without an answer: `ldprecover report --resume` sends "
+            "again."
+        )

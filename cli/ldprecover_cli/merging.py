@@ -9,8 +9,6 @@ from ldprecover_cli.export_files import read_export, write_export
 from ldprecover_cli.failures import UsageError
 from ldprecover_cli.output import note, print_json
 
-__all__ = ["add_to"]
-
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
@@ -19,10 +17,15 @@ def add_to(app: typer.Typer) -> None:
 
 def merge(
     files: Annotated[
-        list[Path], typer.Argument(help="What `ldprecover export` or `merge` wrote, two or more.", metavar="FILE...")
+        list[Path],
+        typer.Argument(
+            help="What `ldprecover export` or `merge` wrote, two or more.", metavar="FILE..."
+        ),
     ],
     *,
-    output: Annotated[Path | None, typer.Option(help="Write it to this new file.", metavar="FILE")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Write it to this new file.", metavar="FILE")
+    ] = None,
 ) -> None:
     """Add exported rounds of several deployments into one export.
 
@@ -36,11 +39,16 @@ def merge(
     if len(files) < 2:
         raise UsageError("merge adds two exports or more; give each as FILE")
     try:
-        merged = RoundExport.merge([read_export(file) for file in files], called=[str(file) for file in files])
+        merged = RoundExport.merge(
+            [read_export(file) for file in files], called=[str(file) for file in files]
+        )
     except ParameterError as error:
         raise UsageError(str(error)) from error
     if output is None:
         print_json(merged.to_dict())
         return
     write_export(output, merged.to_dict())
-    note(f"{merged.tally.n:,} reports of {len(merged.merged)} rounds are in {output}; `ldprecover recompute` reads it")
+    note(
+        f"{merged.tally.n:,} reports of {len(merged.merged)} rounds are in {output}; `ldprecover "
+        "recompute` reads it"
+    )

@@ -1,4 +1,5 @@
-"""A page in one HTML file that needs no server: the page's own modules and styles, and what it is to show.
+"""A page in one HTML file that needs no server: the page's own modules and styles, and what it is
+to show.
 
 The modules are those that the server serves. A module of one file cannot name another by a path, so
 each is given a bare name, which an import map leads to its text as a data URL. The file asks nobody
@@ -13,8 +14,6 @@ from html import escape
 from typing import Any
 
 from ldprecover_server import page
-
-__all__ = ["one_file"]
 
 _STYLES = ("vendor/uPlot.min.css", "app.css")
 _LIBRARY = "vendor/uPlot.iife.min.js"
@@ -37,7 +36,8 @@ def one_file(module: str, title: str, data: Any) -> str:
     assert "</" not in styles
     policy = (
         "default-src 'none'; img-src blob:; base-uri 'none'; form-action 'none'; "
-        f"style-src {_digest(styles)}; script-src data: {' '.join(_digest(text) for _, text in scripts)}"
+        f"style-src {_digest(styles)}; script-src data: "
+        f"{' '.join(_digest(text) for _, text in scripts)}"
     )
     return "\n".join(
         [
@@ -100,7 +100,9 @@ def _data_url(text: str) -> str:
 
 
 def _json(data: Any) -> str:
-    """Return JSON that no label in it can end: neither the element nor, where it is read as a script, a line."""
+    """Return JSON that no label in it can end: neither the element nor, where it is read as a
+    script, a line.
+    """
     text = json.dumps(data, ensure_ascii=False, allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")

@@ -12,39 +12,8 @@ from ldprecover_cli import completion
 from ldprecover_cli.failures import CommandError, UsageError, close_to
 
 if TYPE_CHECKING:
-    from ldprecover.theory import Choice
+    from ldprecover.choosing import Choice
     from ldprecover_client import Client, Retries
-
-__all__ = [
-    "AUTO",
-    "DEFAULT_URL",
-    "AttackName",
-    "Column",
-    "DatasetName",
-    "Eta",
-    "History",
-    "Json",
-    "Key",
-    "MaliciousModel",
-    "MethodOptions",
-    "Model",
-    "Protocol",
-    "RecoveryMethod",
-    "RoundArgument",
-    "RoundOption",
-    "Scope",
-    "Seed",
-    "SupportFile",
-    "Url",
-    "choice_of",
-    "connected",
-    "eta_of",
-    "method_options",
-    "own_parameters_of",
-    "quick_retries",
-    "search_budget",
-    "support_of",
-]
 
 AUTO = "auto"
 """In place of a protocol: the one that suits the round."""
@@ -57,7 +26,9 @@ Protocol = str
 """One of the registry's, which the server and the mathematics check."""
 Scope = Literal["admin", "analyst", "report"]
 
-Url = Annotated[str, typer.Option("--url", envvar="LDPRECOVER_URL", help="The server.", metavar="URL")]
+Url = Annotated[
+    str, typer.Option("--url", envvar="LDPRECOVER_URL", help="The server.", metavar="URL")
+]
 Key = Annotated[
     str | None,
     typer.Option(
@@ -71,12 +42,19 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON alone on standard
 RoundOption = Annotated[
     str,
     typer.Option(
-        "--round", help="Id or name of the round, or current.", metavar="ROUND", autocompletion=completion.rounds
+        "--round",
+        help="Id or name of the round, or current.",
+        metavar="ROUND",
+        autocompletion=completion.rounds,
     ),
 ]
 RoundArgument = Annotated[
     str,
-    typer.Argument(help="Id or name of the round, or current.", metavar="ROUND", autocompletion=completion.rounds),
+    typer.Argument(
+        help="Id or name of the round, or current.",
+        metavar="ROUND",
+        autocompletion=completion.rounds,
+    ),
 ]
 DatasetName = Annotated[
     str | None,
@@ -89,14 +67,23 @@ DatasetName = Annotated[
 ]
 Column = Annotated[
     str | None,
-    typer.Option("--column", help="Column to count in a CSV file of one row a user.", metavar="NAME"),
+    typer.Option(
+        "--column", help="Column to count in a CSV file of one row a user.", metavar="NAME"
+    ),
 ]
 Eta = Annotated[
-    str, typer.Option(help="Assumed malicious users per genuine one, m/n, 0 to 10; or auto.", metavar="NUMBER")
+    str,
+    typer.Option(
+        help="Assumed malicious users per genuine one, m/n, 0 to 10; or auto.", metavar="NUMBER"
+    ),
 ]
 RecoveryMethod = Annotated[
     str,
-    typer.Option("--method", help="One of those that `ldprecover methods` lists.", autocompletion=completion.methods),
+    typer.Option(
+        "--method",
+        help="One of those that `ldprecover methods` lists.",
+        autocompletion=completion.methods,
+    ),
 ]
 MaliciousModel = Annotated[
     str,
@@ -110,7 +97,8 @@ SupportFile = Annotated[
     Path | None,
     typer.Option(
         "--support",
-        help="For custom: text file with one number a line, the share of malicious reports that support each item.",
+        help="For custom: text file with one number a line, the share of malicious reports that "
+        "support each item.",
         metavar="FILE",
     ),
 ]
@@ -118,7 +106,8 @@ MethodOptions = Annotated[
     list[str] | None,
     typer.Option(
         "--option",
-        help="An option of the method, as least=3; give it once for each. `ldprecover methods --json` lists them.",
+        help="An option of the method, as least=3; give it once for each. `ldprecover methods "
+        "--json` lists them.",
         metavar="NAME=VALUE",
     ),
 ]
@@ -126,7 +115,8 @@ History = Annotated[
     list[str] | None,
     typer.Option(
         "--history",
-        help="A closed round over the same items that is known to be clean; give it once for each. None is taken "
+        help="A closed round over the same items that is known to be clean; give it once for "
+        "each. None is taken "
         "that is not named.",
         metavar="ROUND",
         autocompletion=completion.rounds,
@@ -137,7 +127,7 @@ Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of all that is ra
 
 def choice_of(d: int, epsilon: float, users: int) -> "Choice":
     """Return the protocol that suits a round of d items best, and why. Raises ParameterError."""
-    from ldprecover.theory import choose
+    from ldprecover.choosing import choose
 
     return choose(d, epsilon, users)
 
@@ -201,7 +191,9 @@ def _number(text: str) -> float | None:
         number = float(text)
     except ValueError:
         return None
-    return number if math.isfinite(number) and "_" not in text else None  # 1_0 is a number in Python's source alone
+    return (
+        number if math.isfinite(number) and "_" not in text else None
+    )  # 1_0 is a number in Python's source alone
 
 
 def search_budget(text: str | None) -> int | Literal["exhaustive"] | None:
@@ -231,9 +223,11 @@ def connected(
     others: Sequence[str] = (),
     retries: "Retries | None" = None,
 ) -> Iterator["Client"]:
-    """Yield a client of the server, for calls about `round`, and perhaps others, that may need a key of a scope.
+    """Yield a client of the server, for calls about `round`, and perhaps others, that may need a
+    key of a scope.
 
-    Raises CommandError, in words, where the server answers with a problem of the key, or of the round's name.
+    Raises CommandError, in words, where the server answers with a problem of the key, or of the
+    round's name.
     """
     from ldprecover_client import Client, InvalidAnswerError, RefusedError
 
@@ -244,10 +238,13 @@ def connected(
             if error.slug == "unauthorized":
                 raise CommandError(_about_keys(key, scope)) from error
             if error.slug == "round-not-found" and round is not None:
-                missing = next((other for other in others if repr(other) in (error.detail or "")), round)
+                missing = next(
+                    (other for other in others if repr(other) in (error.detail or "")), round
+                )
                 near = close_to(missing, [known.name for known in client.rounds()])
                 raise CommandError(
-                    f"no round is called {missing!r}: {near or '`ldprecover round list` shows the rounds there are'}"
+                    f"no round is called {missing!r}: "
+                    f"{near or '`ldprecover round list` shows the rounds there are'}"
                 ) from error
             raise
         except InvalidAnswerError as error:
@@ -257,10 +254,16 @@ def connected(
 def _about_keys(key: str | None, scope: Scope) -> str:
     """Return what to say to someone whose key is missing or unknown."""
     if scope == "admin":
-        variable, another = "LDPRECOVER_ADMIN_KEY", "the server printed one at its first start, and "
+        variable, another = (
+            "LDPRECOVER_ADMIN_KEY",
+            "the server printed one at its first start, and ",
+        )
         another += "`ldprecover key create` on its database makes another"
     else:
-        variable, another = "LDPRECOVER_KEY", f"`ldprecover key create --scope {scope}` on its database makes one"
+        variable, another = (
+            "LDPRECOVER_KEY",
+            f"`ldprecover key create --scope {scope}` on its database makes one",
+        )
     if key is not None:
         return f"the server does not know this key, or it was revoked: {another}"
     kind = {"admin": "an admin key", "analyst": "an analyst key", "report": "a report key"}[scope]

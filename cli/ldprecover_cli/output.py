@@ -1,4 +1,6 @@
-"""What is shown: words and tables on standard output, or JSON alone; everything else on standard error."""
+"""What is shown: words and tables on standard output, or JSON alone; everything else on standard
+error.
+"""
 
 import json
 import os
@@ -10,8 +12,6 @@ import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-
-__all__ = ["bar", "console", "counted", "fail", "joined", "note", "plain", "plain_table", "print_json", "warn"]
 
 _WIDTH_OF_A_FILE = 100
 _EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -50,7 +50,9 @@ def counted(number: int, noun: str) -> str:
 
 
 def joined(labels: Iterable[str]) -> str:
-    """Return labels in one line. Labels hold commas, as New York, NY does, so semicolons stand between them."""
+    """Return labels in one line. Labels hold commas, as New York, NY does, so semicolons stand
+    between them.
+    """
     return "; ".join(map(plain, labels))
 
 
@@ -60,23 +62,34 @@ def print_json(value: Any) -> None:
 
 
 def plain(text: str) -> str:
-    """Return a stranger's text fit for a terminal: labels and names come from whoever opened the round."""
+    """Return a stranger's text fit for a terminal: labels and names come from whoever opened the
+    round.
+    """
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def plain_table(*columns: str, numbers: int = 0, title: str | None = None) -> Table:
     """Return a table without lines, its last `numbers` columns set to the right."""
     table = Table(
-        box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold", title=title, title_justify="left"
+        box=None,
+        padding=(0, 2, 0, 0),
+        pad_edge=False,
+        header_style="bold",
+        title=title,
+        title_justify="left",
     )
     for i, column in enumerate(columns):
         right = i >= len(columns) - numbers
-        table.add_column(column, justify="right" if right else "left", no_wrap=right, overflow="fold")
+        table.add_column(
+            column, justify="right" if right else "left", no_wrap=right, overflow="fold"
+        )
     return table
 
 
 def bar(value: float, full: float, width: int, *, ascii_only: bool = False) -> str:
-    """Return a bar of `width` columns for `full`, in eighths of a column; nothing for a value of zero or less."""
+    """Return a bar of `width` columns for `full`, in eighths of a column; nothing for a value of
+    zero or less.
+    """
     if not (value > 0 and full > 0):
         return ""
     columns = width * min(1.0, value / full)

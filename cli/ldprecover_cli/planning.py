@@ -1,4 +1,6 @@
-"""`plan`: a round that is not there yet, by its items, users, epsilon and error, and what attackers gain."""
+"""`plan`: a round that is not there yet, by its items, users, epsilon and error, and what attackers
+gain.
+"""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,8 +14,6 @@ from ldprecover_cli.output import console, plain, plain_table, print_json
 
 if TYPE_CHECKING:
     from ldprecover.planning import Plan, PlannedRound
-
-__all__ = ["add_to"]
 
 _SOLVED = {
     "domain_size": "the most items",
@@ -31,12 +31,18 @@ def add_to(app: typer.Typer) -> None:
 
 def plan(
     *,
-    domain_size: Annotated[int | None, typer.Option(help="d, the number of items.", metavar="D")] = None,
+    domain_size: Annotated[
+        int | None, typer.Option(help="d, the number of items.", metavar="D")
+    ] = None,
     users: Annotated[int | None, typer.Option(help="n, as many reports.", metavar="N")] = None,
-    epsilon: Annotated[float | None, typer.Option(help="Privacy budget of one report, 0.01 to 10.")] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Privacy budget of one report, 0.01 to 10.")
+    ] = None,
     error: Annotated[
         float | None,
-        typer.Option(help="Standard error that is wanted, as a frequency: 0.005 is half a percentage point."),
+        typer.Option(
+            help="Standard error that is wanted, as a frequency: 0.005 is half a percentage point."
+        ),
     ] = None,
     protocol: Annotated[
         list[str] | None,
@@ -46,26 +52,37 @@ def plan(
             autocompletion=completion.protocols,
         ),
     ] = None,
-    sum_of: Annotated[int, typer.Option(help="Items whose estimates are added; the error is of their sum.")] = 1,
+    sum_of: Annotated[
+        int, typer.Option(help="Items whose estimates are added; the error is of their sum.")
+    ] = 1,
     frequency: Annotated[
         float | None, typer.Option(help="What these items have together; 1/d each when absent.")
     ] = None,
     targets: Annotated[
-        int | None, typer.Option(help="Items that an attacker raises together; min(10, d/2) when absent.")
+        int | None,
+        typer.Option(help="Items that an attacker raises together; min(10, d/2) when absent."),
     ] = None,
-    beta: Annotated[float | None, typer.Option(help="Share of malicious users; 0.05 when absent.")] = None,
+    beta: Annotated[
+        float | None, typer.Option(help="Share of malicious users; 0.05 when absent.")
+    ] = None,
     gain: Annotated[
-        float | None, typer.Option(help="Instead of --beta: what they may add to the targets together, as a frequency.")
+        float | None,
+        typer.Option(
+            help="Instead of --beta: what they may add to the targets together, as a frequency."
+        ),
     ] = None,
     thorough: Annotated[
-        bool, typer.Option("--thorough", help="Work out gains that take seconds too, where seeds are searched for.")
+        bool,
+        typer.Option(
+            "--thorough", help="Work out gains that take seconds too, where seeds are searched for."
+        ),
     ] = False,
     json: Json = False,
 ) -> None:
     """Plan a round: give all but one of --domain-size, --users, --epsilon and --error.
 
-    The one that is left out is worked out for every protocol, and what an attacker can gain at most. No server is
-    asked.
+    The one that is left out is worked out for every protocol, and what an attacker can gain at
+    most. No server is asked.
 
     Example: ldprecover plan --domain-size 102 --epsilon 0.5 --error 0.005
 
@@ -103,7 +120,9 @@ def _show(found: "Plan") -> None:
     best = able[0]
     targets = "one target" if best.targets == 1 else f"{best.targets} targets together"
     out.print()
-    out.print(f"What malicious users add at most to the estimates of {targets}, in percentage points:")
+    out.print(
+        f"What malicious users add at most to the estimates of {targets}, in percentage points:"
+    )
     out.print(_gains(able))
     for said in _left_out(able):
         out.print(said)
@@ -111,14 +130,25 @@ def _show(found: "Plan") -> None:
         from ldprecover.planning import PAGE, SETTING
 
         out.print()
-        out.print(f"What recoveries left of such gains over {plain(best.protocol)} where it was measured, in points:")
+        out.print(
+            f"What recoveries left of such gains over {plain(best.protocol)} where it was "
+            "measured, in points:"
+        )
         out.print(_measured(best))
         out.print(f"{SETTING[0].upper()}{SETTING[1:]}: {PAGE}")
 
 
 def _rounds(able: "list[PlannedRound]") -> Any:
     table = plain_table(
-        "protocol", "items", "users", "epsilon", "error, %", "± 95 %", "all items, ±", "bytes", numbers=7
+        "protocol",
+        "items",
+        "users",
+        "epsilon",
+        "error, %",
+        "± 95 %",
+        "all items, ±",
+        "bytes",
+        numbers=7,
     )
     for each in able:
         table.add_row(

@@ -1,4 +1,6 @@
-"""`recompute`: what the numbers of an exported round say without the server, and its reports where they are given."""
+"""`recompute`: what the numbers of an exported round say without the server, and its reports where
+they are given.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
     from ldprecover import RoundExport
     from ldprecover_cluster import ReportDataset, Scheduler
 
-__all__ = ["add_to"]
-
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
@@ -38,11 +38,15 @@ def add_to(app: typer.Typer) -> None:
 
 
 def recompute(
-    file: Annotated[Path, typer.Argument(help="What `ldprecover export` or `merge` wrote.", metavar="FILE")],
+    file: Annotated[
+        Path, typer.Argument(help="What `ldprecover export` or `merge` wrote.", metavar="FILE")
+    ],
     *,
     target: Annotated[
         list[str] | None,
-        typer.Option(help="An item known to be attacked; give it once for each. With any, it is LDPRecover*."),
+        typer.Option(
+            help="An item known to be attacked; give it once for each. With any, it is LDPRecover*."
+        ),
     ] = None,
     eta: Eta = "0.2",
     method: RecoveryMethod = "ldprecover",
@@ -52,26 +56,33 @@ def recompute(
     history: Annotated[
         list[Path] | None,
         typer.Option(
-            help="An exported round over the same items that is known to be clean; give it once for each.",
+            help="An exported round over the same items that is known to be clean; give it once "
+            "for each.",
             metavar="FILE",
         ),
     ] = None,
     reports: Annotated[
         list[str] | None,
         typer.Option(
-            help="A dataset that `ldprecover export --reports` wrote; give it once for each round of a merged export.",
+            help="A dataset that `ldprecover export --reports` wrote; give it once for each round "
+            "of a merged export.",
             metavar="FOLDER|URL",
         ),
     ] = None,
     partial: Annotated[
-        bool, typer.Option("--partial", help="Take a dataset that lacks reports, and count those that it has.")
+        bool,
+        typer.Option(
+            "--partial", help="Take a dataset that lacks reports, and count those that it has."
+        ),
     ] = False,
     jobs: Jobs = 1,
     scheduler: SchedulerUrl = None,
     tls_ca: TlsCa = None,
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
-    output: Annotated[Path | None, typer.Option(help="Write the JSON to this new file.", metavar="FILE")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Write the JSON to this new file.", metavar="FILE")
+    ] = None,
 ) -> None:
     """Estimate and recover an exported round without a server, and print the columns as JSON.
 
@@ -101,9 +112,14 @@ def recompute(
     cluster = scheduler_of(scheduler, jobs, tls_ca, tls_cert, tls_key)
     if reports:
         with ended_by_signals():
-            answer = _from_reports(exported, target or [], how, _datasets(exported, reports), partial, jobs, cluster)
+            answer = _from_reports(
+                exported, target or [], how, _datasets(exported, reports), partial, jobs, cluster
+            )
     elif partial or jobs > 1 or cluster:
-        raise UsageError("--partial, --jobs and --scheduler are for a round's reports: name its dataset with --reports")
+        raise UsageError(
+            "--partial, --jobs and --scheduler are for a round's reports: name its dataset with "
+            "--reports"
+        )
     else:
         answer = _columns(exported, target or [], how)
     if output is None:
@@ -113,7 +129,9 @@ def recompute(
 
 
 def _datasets(exported: "RoundExport", folders: Sequence[str]) -> "list[ReportDataset]":
-    """Return the datasets in some folders. Raises UsageError unless they are those of all rounds in an export."""
+    """Return the datasets in some folders. Raises UsageError unless they are those of all rounds in
+    an export.
+    """
     from ldprecover import ParameterError, RoundExport
     from ldprecover_cluster import ReportDataset
 
@@ -123,15 +141,24 @@ def _datasets(exported: "RoundExport", folders: Sequence[str]) -> "list[ReportDa
     except ParameterError as error:
         raise UsageError(str(error)) from error
     if together.parameters.digest != exported.parameters.digest:
-        raise UsageError(f"{' and '.join(folders)}: the datasets are of a round with other parameters than the export")
+        raise UsageError(
+            f"{' and '.join(folders)}: the datasets are of a round with other parameters than the "
+            "export"
+        )
     if _rounds(together) != _rounds(exported):
         raise UsageError(
-            f"{' and '.join(folders)}: the datasets are of {_named(together)}, and the export is of {_named(exported)}"
+            f"{' and '.join(folders)}: the datasets are of {_named(together)}, and the export is "
+            f"of {_named(exported)}"
         )
-    if together.tally.n != exported.tally.n or (together.tally.summary != exported.tally.summary).any():
+    if (
+        together.tally.n != exported.tally.n
+        or (together.tally.summary != exported.tally.summary).any()
+    ):
         raise UsageError(
-            f"{' and '.join(folders)}: the datasets are of another moment of the round than the export, "
-            f"of {together.tally.n:,} reports and not {exported.tally.n:,}; each has an export in it, round.json"
+            f"{' and '.join(folders)}: the datasets are of another moment of the round than the "
+            "export, "
+            f"of {together.tally.n:,} reports and not {exported.tally.n:,}; each has an export in "
+            "it, round.json"
         )
     return datasets
 
@@ -141,7 +168,9 @@ def _rounds(export: "RoundExport") -> list[str]:
 
 
 def _named(export: "RoundExport") -> str:
-    each = [f"{each.name} ({each.round})" for each in export.merged] or [f"{export.name} ({export.round})"]
+    each = [f"{each.name} ({each.round})" for each in export.merged] or [
+        f"{export.name} ({export.round})"
+    ]
     return f"the round{'' if len(each) == 1 else 's'} {' and '.join(each)}"
 
 
@@ -166,20 +195,28 @@ def _from_reports(
         )
     parts = [part for each in datasets for part in each.parts]
     n = sum(part.n for part in parts)
-    with progress_bar("reports of a pass") as progress, engine(jobs, scheduler, tell=note) as executor:
+    with (
+        progress_bar("reports of a pass") as progress,
+        engine(jobs, scheduler, tell=note) as executor,
+    ):
 
         def tell(passes: int, read: int) -> None:
             progress(read, n)
 
-        # A checksum is anybody's to make: the numbers are those of the reports only if these give the counts.
+        # A checksum is anybody's to make: the numbers are those of the reports only if these give
+        # the counts.
         tallies = [each.tally(executor=executor, progress=tell) for each in datasets]
-        source = ReportSource.of_parts(exported.parameters.oracle, parts, executor=executor, progress=tell)
+        source = ReportSource.of_parts(
+            exported.parameters.oracle, parts, executor=executor, progress=tell
+        )
         if not missing:
             return _columns(exported, target, {**how, "reports": source})
         those = replace(exported, tally=reduce(add, tallies), merged=(), reports=None)
         answer = _columns(those, target, {**how, "reports": source})
     lacking = f"{missing:,} of the round's {exported.tally.n:,} reports are not in its dataset"
-    return answer | {"notes": [*answer.get("notes", ()), f"{lacking}: all numbers are of the others."]}
+    return answer | {
+        "notes": [*answer.get("notes", ()), f"{lacking}: all numbers are of the others."]
+    }
 
 
 def _columns(exported: "RoundExport", target: list[str], how: dict[str, Any]) -> dict[str, Any]:
@@ -205,5 +242,7 @@ def _columns(exported: "RoundExport", target: list[str], how: dict[str, Any]) ->
         "genuine": recovery.genuine.tolist(),
         "recovered": recovery.recovered.tolist(),
         "notes": list(recovery.notes),
-        "conclusions": None if recovery.conclusions is None else recovery.conclusions.to_dict(items),
+        "conclusions": None
+        if recovery.conclusions is None
+        else recovery.conclusions.to_dict(items),
     }

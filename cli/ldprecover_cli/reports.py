@@ -15,8 +15,6 @@ from ldprecover_cli.output import console, plain, print_json
 if TYPE_CHECKING:
     from ldprecover_client import Receipt
 
-__all__ = ["add_to"]
-
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
@@ -27,7 +25,8 @@ def report(
     value: Annotated[
         str | None,
         typer.Argument(
-            help="The item you hold, as the round calls it; or your number, from -1 to 1. With --html: the round.",
+            help="The item you hold, as the round calls it; or your number, from -1 to 1. With "
+            "--html: the round.",
             metavar="VALUE",
         ),
     ] = None,
@@ -36,36 +35,49 @@ def report(
     resume: Annotated[
         bool, typer.Option("--resume", help="Send again what was never answered; needs no VALUE.")
     ] = False,
-    max_epsilon: Annotated[float | None, typer.Option(help="Refuse a round that asks for more; 2 when absent.")] = None,
+    max_epsilon: Annotated[
+        float | None, typer.Option(help="Refuse a round that asks for more; 2 when absent.")
+    ] = None,
     max_total_epsilon: Annotated[
-        float | None, typer.Option(help="Refuse when all rounds together would take more; 4 when absent.")
+        float | None,
+        typer.Option(help="Refuse when all rounds together would take more; 4 when absent."),
     ] = None,
     ledger: Annotated[
         Path | None,
-        typer.Option(help="Where your reports are written down; in your state directory when absent.", metavar="FILE"),
+        typer.Option(
+            help="Where your reports are written down; in your state directory when absent.",
+            metavar="FILE",
+        ),
     ] = None,
     key: Annotated[
         str | None,
-        typer.Option(envvar="LDPRECOVER_KEY", help="A report key, where the round wants one.", metavar="KEY"),
+        typer.Option(
+            envvar="LDPRECOVER_KEY", help="A report key, where the round wants one.", metavar="KEY"
+        ),
     ] = None,
-    ticket: Annotated[str | None, typer.Option(help="A ticket, where the round wants one.", metavar="TICKET")] = None,
+    ticket: Annotated[
+        str | None, typer.Option(help="A ticket, where the round wants one.", metavar="TICKET")
+    ] = None,
     by_name: Annotated[
         bool,
         typer.Option(
-            "--by-name", help="Send it to the round's name, not its id: behind a proxy to several deployments."
+            "--by-name",
+            help="Send it to the round's name, not its id: behind a proxy to several deployments.",
         ),
     ] = False,
     html: Annotated[
         Path | None,
         typer.Option(
-            help="Report nothing: write a document about the round that VALUE names, or --round, to this new file.",
+            help="Report nothing: write a document about the round that VALUE names, or --round, "
+            "to this new file.",
             metavar="FILE",
         ),
     ] = None,
     method: Annotated[
         list[str] | None,
         typer.Option(
-            help="With --html: a recovery that it has; give it once for each.", autocompletion=completion.methods
+            help="With --html: a recovery that it has; give it once for each.",
+            autocompletion=completion.methods,
         ),
     ] = None,
     target: Annotated[
@@ -79,7 +91,8 @@ def report(
 
     A value is perturbed here, once, and only the perturbed report leaves this machine.
 
-    The document is one file with charts: what was collected, recoveries, alarms and suspects. It needs no server.
+    The document is one file with charts: what was collected, recoveries, alarms and suspects. It
+    needs no server.
 
     Example: ldprecover report "Denver, CO" --round cities
 
@@ -89,12 +102,16 @@ def report(
     """
     if html is not None:
         if resume or ticket is not None:
-            raise UsageError("--html writes about a round, and reports nothing: it takes neither --resume nor --ticket")
+            raise UsageError(
+                "--html writes about a round, and reports nothing: it takes neither --resume nor "
+                "--ticket"
+            )
         if value is not None and round != "current":
             raise UsageError("--html takes one round: name it as VALUE or with --round, not both")
         from ldprecover_cli.html_reports import write_report
 
-        # Reading may need more than a report key: as with other commands that read, the admin's will do.
+        # Reading may need more than a report key: as with other commands that read, the admin's
+        # will do.
         admin = None if key else os.environ.get("LDPRECOVER_ADMIN_KEY")
         write_report(html, value or round, method or (), target or (), url, key or admin or None)
         return
@@ -104,13 +121,22 @@ def report(
     from ldprecover_client import Ledger, Reporter, UnansweredError, UnknownItemError
 
     if (value is None) is not resume:
-        raise UsageError("give the value to report, or --resume to send again what was never answered; not both")
+        raise UsageError(
+            "give the value to report, or --resume to send again what was never answered; not both"
+        )
     if resume and ticket is not None:
-        raise UsageError("--resume sends each report under its own ticket: to give another, give VALUE and --round too")
+        raise UsageError(
+            "--resume sends each report under its own ticket: to give another, give VALUE and "
+            "--round too"
+        )
     limits: dict[str, Any] = {} if max_epsilon is None else {"max_epsilon": max_epsilon}
-    totals: dict[str, Any] = {} if max_total_epsilon is None else {"max_total_epsilon": max_total_epsilon}
+    totals: dict[str, Any] = (
+        {} if max_total_epsilon is None else {"max_total_epsilon": max_total_epsilon}
+    )
     access: dict[str, Any] = {"key": key, "ticket": ticket, "by_name": by_name and not resume}
-    reporter = Reporter(url, round, ledger=Ledger(ledger, **totals), retries=quick_retries(), **access, **limits)
+    reporter = Reporter(
+        url, round, ledger=Ledger(ledger, **totals), retries=quick_retries(), **access, **limits
+    )
     if value is None:
         receipts = reporter.resume()
         _show_resumed(receipts, json=json)
@@ -129,14 +155,20 @@ def report(
             if not reporter.ledger.pending():
                 raise
             raise CommandError(
-                f"{error}; the report is written down, and `ldprecover report --resume` sends it again"
+                f"{error}; the report is written down, and `ldprecover report --resume` sends it "
+                "again"
             ) from error
     if json:
         print_json(_fields(receipt))
         return
-    again = " It was made before and sent again: the value given now was not used." if receipt.resent else ""
+    again = (
+        " It was made before and sent again: the value given now was not used."
+        if receipt.resent
+        else ""
+    )
     console().print(
-        f"Accepted by round {_named(receipt)}: one perturbed report at epsilon {receipt.epsilon:g}.{again} "
+        f"Accepted by round {_named(receipt)}: one perturbed report at epsilon "
+        f"{receipt.epsilon:g}.{again} "
         f"Your ledger has spent {reporter.ledger.spent:g} in all."
     )
 

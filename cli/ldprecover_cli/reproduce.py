@@ -20,15 +20,19 @@ if TYPE_CHECKING:
     from ldprecover_experiments.cells import CellFile, Run
     from ldprecover_experiments.setting import Cell
 
-__all__ = ["add_to"]
-
 _BRIEF = ("table1", "mse", "fg", "km")
 """What `all` prints; the sweeps are pictures, and their means are in the file."""
 
 _ALONE = {"unmix": evaluate, "unseen": search_unseen}
 """Evaluations that the paper has not."""
 
-_OF_THE_PAPER = {"data": "--data", "column": "--column", "users": "--users", "trials": "--trials", "seed": "--seed"}
+_OF_THE_PAPER = {
+    "data": "--data",
+    "column": "--column",
+    "users": "--users",
+    "trials": "--trials",
+    "seed": "--seed",
+}
 _OF_THE_PAPER |= {"over_http": "--over-http"}
 """Options that a study's own file says, or that it has not."""
 
@@ -43,7 +47,8 @@ def reproduce(
     what: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Tables and figures, all by default; or unmix, or unseen, or the TOML file of one study.",
+            help="Tables and figures, all by default; or unmix, or unseen, or the TOML file of "
+            "one study.",
             metavar="WHAT",
         ),
     ] = None,
@@ -51,7 +56,8 @@ def reproduce(
     data: Annotated[
         list[str] | None,
         typer.Option(
-            help="cities, fire, emoji, ipums-like, fire-like, zipf, bump, geometric, or a CSV or Parquet file, such as "
+            help="cities, fire, emoji, ipums-like, fire-like, zipf, bump, geometric, or a CSV or "
+            "Parquet file, such as "
             "your own IPUMS; give it once for each. "
             "By default cities and fire; of unmix six worlds, of unseen cities.",
             metavar="NAME|FILE",
@@ -61,33 +67,42 @@ def reproduce(
     users: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Genuine users, n. By default the paper's number, for other data as many as they have."
+            min=1,
+            help="Genuine users, n. By default the paper's number, for other data as many as they "
+            "have.",
         ),
     ] = None,
     trials: Annotated[
         int, typer.Option(min=1, max=10_000, help="Trials of each setting; of unseen, generations.")
     ] = 10,
     seed: Seed = 0,
-    out: Annotated[Path, typer.Option(help="Folder for results; one with results in it is gone on with.")] = Path(
-        "reproduction"
-    ),
-    jobs: Annotated[int | None, typer.Option(min=1, max=256, help="Processes. By default one a core.")] = None,
+    out: Annotated[
+        Path, typer.Option(help="Folder for results; one with results in it is gone on with.")
+    ] = Path("reproduction"),
+    jobs: Annotated[
+        int | None, typer.Option(min=1, max=256, help="Processes. By default one a core.")
+    ] = None,
     scheduler: SchedulerUrl = None,
     tls_ca: TlsCa = None,
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
     over_http: Annotated[
-        bool, typer.Option("--over-http", help="Send every report to a real server of the command's own.")
+        bool,
+        typer.Option(
+            "--over-http", help="Send every report to a real server of the command's own."
+        ),
     ] = False,
     only: Annotated[
         list[str] | None,
         typer.Option(
-            help="Of unmix and unseen, run this alone: a part, data, protocol, attack, method. May be repeated.",
+            help="Of unmix and unseen, run this alone: a part, data, protocol, attack, method. "
+            "May be repeated.",
             metavar="KEY=NAME[,NAME]",
         ),
     ] = None,
 ) -> None:
-    """Rerun the paper's evaluation, its tables and figures, from the cells up; or run a study of your own.
+    """Rerun the paper's evaluation, its tables and figures, from the cells up; or run a study of
+    your own.
 
     The paper's are table1, mse, fg, malicious, sweep-beta, sweep-epsilon, sweep-eta,
     ipa, km, multi, and all of them. The folder gets cells.csv and
@@ -120,7 +135,9 @@ def reproduce(
         for option, name in _OF_THE_PAPER.items():
             source = ctx.get_parameter_source(option)
             if source is not None and source.name == "COMMANDLINE":
-                raise UsageError(f"{name} is for the paper's tables and figures: a study's file says all")
+                raise UsageError(
+                    f"{name} is for the paper's tables and figures: a study's file says all"
+                )
         if only:
             raise UsageError("--only is for unmix and unseen: a study's file says all")
         _study(Path(what[0]), out, jobs, cluster)
@@ -132,7 +149,9 @@ def reproduce(
         raise UsageError("--only is for unmix and unseen: name tables and figures instead")
     else:
         if over_http and cluster:
-            raise UsageError("--over-http sends reports to a server of this machine: leave out --scheduler")
+            raise UsageError(
+                "--over-http sends reports to a server of this machine: leave out --scheduler"
+            )
         _paper(what, data, column, users, trials, seed, out, jobs, cluster, over_http=over_http)
     note(f"Took {time.monotonic() - started:.0f} s. The results are in {out}.")
 
@@ -154,7 +173,9 @@ def _study(file: Path, out: Path, jobs: int, scheduler: "Scheduler | None") -> N
         run_missing(missing, run, done, running)
         results = Results(study.name, {cell: done.of(run, cell) or [] for cell in study.cells})
         replaced(out / f"{file.stem}.json", results.to_json() + "\n")
-    gains = [results.table(gains=True)] if any(row.fg is not None for row in results.outcomes) else []
+    gains = (
+        [results.table(gains=True)] if any(row.fg is not None for row in results.outcomes) else []
+    )
     show([results.table(), *gains])
     for (method, reason), number in results.refusals.items():
         note(f"{method}: {reason} ({counted(number, 'cell')})")
@@ -186,7 +207,10 @@ def _paper(
     if over_http:
         cells, asked = _that_travel(cells, asked, tuple(crowds))
     make_folder(out)
-    done, run = CellFile(out / "cells.csv"), Run(crowds, seed, "http" if over_http else "in-process")
+    done, run = (
+        CellFile(out / "cells.csv"),
+        Run(crowds, seed, "http" if over_http else "in-process"),
+    )
     work = Work(crowds, seed)
     missing = [cell for cell in cells if done.of(run, cell) is None]
     jobs = max(1, min(jobs, len(missing)))
@@ -211,17 +235,22 @@ def _asked(what: list[str], known: tuple[str, ...]) -> tuple[str, ...]:
 def _that_travel(
     cells: "list[Cell]", asked: tuple[str, ...], data: tuple[str, ...]
 ) -> "tuple[list[Cell], tuple[str, ...]]":
-    """Return the cells that can go over HTTP, and the experiments that have any; say how many are left out."""
+    """Return the cells that can go over HTTP, and the experiments that have any; say how many are
+    left out.
+    """
     from ldprecover_experiments.over_http import can_travel
     from ldprecover_experiments.paper import EXPERIMENTS
 
     travelling = [cell for cell in cells if can_travel(cell)]
     if len(travelling) < len(cells):
         note(
-            f"{counted(len(cells) - len(travelling), 'cell')} cannot go over HTTP and are left out: OLH reports that "
+            f"{counted(len(cells) - len(travelling), 'cell')} cannot go over HTTP and are left "
+            "out: OLH reports that "
             "support exactly one item, OLH without its randomised response, and subsets of users."
         )
-    left = tuple(name for name in asked if any(map(can_travel, EXPERIMENTS[name].cells(data[0], 1))))
+    left = tuple(
+        name for name in asked if any(map(can_travel, EXPERIMENTS[name].cells(data[0], 1)))
+    )
     if not left:
         raise UsageError("none of these cells can go over HTTP")
     return travelling, left

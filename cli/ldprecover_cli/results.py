@@ -29,11 +29,11 @@ from ldprecover_cli.output import bar, console, counted, plain, plain_table, pri
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["add_to"]
-
 _BAR = 24
 
-Top = Annotated[int, typer.Option("--top", min=1, help="Show this many items, the most frequent first.")]
+Top = Annotated[
+    int, typer.Option("--top", min=1, help="Show this many items, the most frequent first.")
+]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -60,7 +60,10 @@ def frequencies(
         print_json(answer)
         return
     out = console()
-    out.print(f"{counted(answer['n'], 'report')}, {plain(answer['protocol'])}, epsilon {answer['epsilon']:g}")
+    out.print(
+        f"{counted(answer['n'], 'report')}, {plain(answer['protocol'])}, epsilon "
+        f"{answer['epsilon']:g}"
+    )
     if aside := answer.get("quarantined"):
         set_aside = counted(aside["sizes"] + (aside["seeds"] or 0), "report")
         out.print(f"{set_aside} set aside as no honest user's, and not counted.")
@@ -76,7 +79,9 @@ def frequencies(
     for i, label in zip(chosen, labels, strict=True):
         drawn = bar(shares[i], max(shares), width, ascii_only=out.options.ascii_only)
         error = answer["standard_errors"][i]
-        table.add_row(plain(label), f"{drawn:<{width}}", f"{100 * shares[i]:.2f}", f"{100 * error:.2f}")
+        table.add_row(
+            plain(label), f"{drawn:<{width}}", f"{100 * shares[i]:.2f}", f"{100 * error:.2f}"
+        )
     out.print(table)
     _count_the_rest(out, len(shares), top)
     out.print(f"Sum of all estimates: {answer['sum']:.3f}; 1 is expected of honest reports.")
@@ -87,10 +92,13 @@ def recover(
     round: RoundOption = "current",
     target: Annotated[
         list[str] | None,
-        typer.Option(help="An item known to be attacked; give it once for each. With any, it is LDPRecover*."),
+        typer.Option(
+            help="An item known to be attacked; give it once for each. With any, it is LDPRecover*."
+        ),
     ] = None,
     infer_targets: Annotated[
-        bool, typer.Option("--infer-targets", help="Take for targets what `ldprecover suspects` shows.")
+        bool,
+        typer.Option("--infer-targets", help="Take for targets what `ldprecover suspects` shows."),
     ] = False,
     eta: Eta = "0.2",
     method: RecoveryMethod = "ldprecover",
@@ -99,10 +107,14 @@ def recover(
     support: SupportFile = None,
     history: History = None,
     background: Annotated[
-        bool, typer.Option("--background", help="Have the server work it out, and say how to ask for it.")
+        bool,
+        typer.Option(
+            "--background", help="Have the server work it out, and say how to ask for it."
+        ),
     ] = False,
     job: Annotated[
-        str | None, typer.Option(help="Wait for a recovery that was begun with --background.", metavar="JOB")
+        str | None,
+        typer.Option(help="Wait for a recovery that was begun with --background.", metavar="JOB"),
     ] = None,
     top: Top = 20,
     url: Url = DEFAULT_URL,
@@ -159,7 +171,9 @@ def recover(
 def _show_recovery(answer: Mapping[str, Any], top: int) -> None:
     out = console()
     star = "*" if answer["targets"] else ""
-    out.print(f"{counted(answer['n'], 'report')}, {plain(answer['method'])}{star}, eta {answer['eta']:g}")
+    out.print(
+        f"{counted(answer['n'], 'report')}, {plain(answer['method'])}{star}, eta {answer['eta']:g}"
+    )
     poisoned, recovered, targets = answer["poisoned"], answer["recovered"], set(answer["targets"])
     concluded = answer.get("conclusions") or {}
     with_intervals = concluded.get("lower") is not None and concluded.get("upper") is not None
@@ -167,7 +181,9 @@ def _show_recovery(answer: Mapping[str, Any], top: int) -> None:
     table = plain_table("item", "", "recovered, %", *middle, "poisoned, %", numbers=2 + len(middle))
     chosen = _largest(recovered, top)
     chosen += sorted(targets.difference(chosen))
-    names = {i: f"{answer['items'][i]} (target)" if i in targets else answer["items"][i] for i in chosen}
+    names = {
+        i: f"{answer['items'][i]} (target)" if i in targets else answer["items"][i] for i in chosen
+    }
     width = _bar_width(out, names.values(), beside=29 + 18 * with_intervals)
     for i, name in names.items():
         drawn = bar(recovered[i], max(recovered), width, ascii_only=out.options.ascii_only)
@@ -186,11 +202,16 @@ def _show_begun(job: str, round: str, *, json: bool) -> None:
     if json:
         print_json({"job": job, "round": round})
     else:
-        console().print(f"Begun. `ldprecover recover --round {plain(round)} --job {job}` waits for it and shows it.")
+        console().print(
+            f"Begun. `ldprecover recover --round {plain(round)} --job {job}` waits for it and "
+            "shows it."
+        )
 
 
 def _bar_width(out: "Console", names: Iterable[str], *, beside: int) -> int:
-    """Return how wide bars can be between names and what is `beside` them; 0 where a terminal is too narrow."""
+    """Return how wide bars can be between names and what is `beside` them; 0 where a terminal is
+    too narrow.
+    """
     return max(0, min(_BAR, out.width - max(map(len, names)) - 2 - beside))
 
 

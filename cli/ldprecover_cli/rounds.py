@@ -28,14 +28,13 @@ from ldprecover_cli.options import (
 from ldprecover_cli.output import console, counted, joined, plain, plain_table, print_json
 
 if TYPE_CHECKING:
-    from ldprecover.theory import Choice
+    from ldprecover.choosing import Choice
     from ldprecover_client import Client, RoundStatus, RoundSummary
-
-__all__ = ["app"]
 
 _BESIDE_NAMES = 68  # characters that the other columns of a list take
 _COSTS = (
-    "error: of one estimate; gain: what 1 % crafted reports add to {} items together; bytes: of a report; "
+    "error: of one estimate; gain: what 1 % crafted reports add to {} items together; bytes: of a "
+    "report; "
     "hashes: to count all reports"
 )
 _USERS = 10_000
@@ -59,64 +58,97 @@ def open_round(
     name: Annotated[
         str | None, typer.Argument(help="Name; made from the protocol when absent.", metavar="NAME")
     ] = None,
-    epsilon: Annotated[float, typer.Option(help="Privacy budget of one report, 0.01 to 10; smaller is more private.")],
+    epsilon: Annotated[
+        float,
+        typer.Option(help="Privacy budget of one report, 0.01 to 10; smaller is more private."),
+    ],
     protocol: Annotated[
         Protocol,
         typer.Option(
-            help="How users perturb their values: grr, oue, olh, sue, ss, hr, another that the server has, or auto.",
+            help="How users perturb their values: grr, oue, olh, sue, ss, hr, another that the "
+            "server has, or auto.",
             metavar="NAME",
             autocompletion=completion.protocols,
         ),
     ] = "olh",
-    item: Annotated[list[str] | None, typer.Option(help="An item users may hold; give it once for each.")] = None,
-    items: Annotated[Path | None, typer.Option(help="Text file with one item a line.", metavar="FILE")] = None,
+    item: Annotated[
+        list[str] | None, typer.Option(help="An item users may hold; give it once for each.")
+    ] = None,
+    items: Annotated[
+        Path | None, typer.Option(help="Text file with one item a line.", metavar="FILE")
+    ] = None,
     dataset: DatasetName = None,
     column: Column = None,
-    domain_size: Annotated[int | None, typer.Option(help='Number of items, called "0", "1", ….')] = None,
-    users: Annotated[
-        int | None, typer.Option(help="Users that are expected, for --protocol auto to choose by; 10,000 when absent.")
+    domain_size: Annotated[
+        int | None, typer.Option(help='Number of items, called "0", "1", ….')
     ] = None,
-    hash_range: Annotated[int | None, typer.Option(help="g, for olh alone; ceil(e^epsilon + 1) when absent.")] = None,
+    users: Annotated[
+        int | None,
+        typer.Option(
+            help="Users that are expected, for --protocol auto to choose by; 10,000 when absent."
+        ),
+    ] = None,
+    hash_range: Annotated[
+        int | None, typer.Option(help="g, for olh alone; ceil(e^epsilon + 1) when absent.")
+    ] = None,
     subset_size: Annotated[
-        int | None, typer.Option(help="k, for ss alone; max(1, round(d/(e^epsilon + 1))) when absent.")
+        int | None,
+        typer.Option(help="k, for ss alone; max(1, round(d/(e^epsilon + 1))) when absent."),
     ] = None,
     given_seeds: Annotated[
         int | None,
         typer.Option(
-            help="M, for olh with --access ticket: each ticket picks one of so many public seeds.", metavar="M"
+            help="M, for olh with --access ticket: each ticket picks one of so many public seeds.",
+            metavar="M",
         ),
     ] = None,
     parameter: Annotated[
         list[str] | None,
-        typer.Option(help="The own parameter of another protocol that the server has.", metavar="NAME=N"),
+        typer.Option(
+            help="The own parameter of another protocol that the server has.", metavar="NAME=N"
+        ),
     ] = None,
     access: Annotated[
         Literal["open", "key", "ticket"],
         typer.Option(
-            help="Who may report: anyone, one report a submission; or holders of a report key; or of a ticket."
+            help="Who may report: anyone, one report a submission; or holders of a report key; or "
+            "of a ticket."
         ),
     ] = "open",
     read_access: Annotated[
-        Literal["public", "key"], typer.Option(help="Who may read the results: anyone, or holders of an analyst key.")
+        Literal["public", "key"],
+        typer.Option(help="Who may read the results: anyone, or holders of an analyst key."),
     ] = "public",
     retention: Annotated[
         str,
         typer.Option(
-            help="How long reports are kept once counted: forever, none, or hours or days, as 36h or 7d. Counts stay.",
+            help="How long reports are kept once counted: forever, none, or hours or days, as 36h "
+            "or 7d. Counts stay.",
             metavar="TIME",
         ),
     ] = "forever",
     series: Annotated[
-        str | None, typer.Option(help="Series of rounds over the same items, for `ldprecover suspects` to compare.")
+        str | None,
+        typer.Option(
+            help="Series of rounds over the same items, for `ldprecover suspects` to compare."
+        ),
     ] = None,
     canaries: Annotated[
-        int | None, typer.Option(help="Number of canaries to add: items that nobody holds, so that shifts show.")
+        int | None,
+        typer.Option(
+            help="Number of canaries to add: items that nobody holds, so that shifts show."
+        ),
     ] = None,
     canary: Annotated[
-        list[str] | None, typer.Option(help="A canary to add, by its label; give it once for each.", metavar="LABEL")
+        list[str] | None,
+        typer.Option(help="A canary to add, by its label; give it once for each.", metavar="LABEL"),
     ] = None,
     quarantine: Annotated[
-        bool, typer.Option("--quarantine", help="Set reports aside that no honest user sends; they are not counted.")
+        bool,
+        typer.Option(
+            "--quarantine",
+            help="Set reports aside that no honest user sends; they are not counted.",
+        ),
     ] = False,
     url: Url = DEFAULT_URL,
     key: Key = None,
@@ -130,11 +162,14 @@ def open_round(
 
     Example: ldprecover round open cities --epsilon 0.5 --dataset cities
 
-    Example: ldprecover round open visits --epsilon 1 --domain-size 5000 --protocol auto --users 200000
+    Example: ldprecover round open visits --epsilon 1 --domain-size 5000 --protocol auto --users
+    200000
 
-    Example: ldprecover round open city-seeds --epsilon 0.5 --dataset cities --access ticket --given-seeds 512
+    Example: ldprecover round open city-seeds --epsilon 0.5 --dataset cities --access ticket
+    --given-seeds 512
 
-    Example: ldprecover round open staff --epsilon 1 --items staff.txt --access ticket --read-access key --retention 30d
+    Example: ldprecover round open staff --epsilon 1 --items staff.txt --access ticket --read-access
+    key --retention 30d
     """
     labels = _labels(item, items, dataset, column, domain_size)
     if canaries is not None and canary:
@@ -143,7 +178,9 @@ def open_round(
     _check_given_once(parameter, **own)
     own |= own_parameters_of(parameter)
     if protocol == AUTO:
-        d = (len(labels) if labels is not None else domain_size or 0) + (len(canary) if canary else canaries or 0)
+        d = (len(labels) if labels is not None else domain_size or 0) + (
+            len(canary) if canary else canaries or 0
+        )
         protocol = _chosen(d, epsilon, users, own, silent=json)
     elif users is not None:
         raise UsageError("--users belongs to --protocol auto")
@@ -165,11 +202,15 @@ def open_round(
     _show(opened, json=json)
 
 
-def _chosen(d: int, epsilon: float, users: int | None, own: Mapping[str, int | None], *, silent: bool) -> str:
+def _chosen(
+    d: int, epsilon: float, users: int | None, own: Mapping[str, int | None], *, silent: bool
+) -> str:
     """Return the protocol that `--protocol auto` chooses for d items, and say why unless silent."""
     for name, value in own.items():
         if value is not None:
-            raise UsageError(f"{name} belongs to one protocol: name it with --protocol, in place of auto")
+            raise UsageError(
+                f"{name} belongs to one protocol: name it with --protocol, in place of auto"
+            )
     expected = _USERS if users is None else users
     choice = choice_of(d, epsilon, expected)
     if not silent:
@@ -196,7 +237,14 @@ def list_rounds(*, url: Url = DEFAULT_URL, json: Json = False) -> None:
     out = console()
     dated = max(len(round.name) for round in found) + _BESIDE_NAMES <= out.width
     table = plain_table(
-        "name", "state", "protocol", *(["opened"] if dated else []), "epsilon", "items", "reports", numbers=3
+        "name",
+        "state",
+        "protocol",
+        *(["opened"] if dated else []),
+        "epsilon",
+        "items",
+        "reports",
+        numbers=3,
     )
     table.columns[0].no_wrap = True  # a name is there to be copied
     for round in found:
@@ -209,7 +257,9 @@ def list_rounds(*, url: Url = DEFAULT_URL, json: Json = False) -> None:
 
 
 @app.command("show")
-def show_round(round: RoundArgument = "current", *, url: Url = DEFAULT_URL, json: Json = False) -> None:
+def show_round(
+    round: RoundArgument = "current", *, url: Url = DEFAULT_URL, json: Json = False
+) -> None:
     """Show a round: its parameters, its state and the number of reports counted.
 
     Example: ldprecover round show cities
@@ -219,7 +269,9 @@ def show_round(round: RoundArgument = "current", *, url: Url = DEFAULT_URL, json
 
 
 @app.command("close")
-def close_round(round: RoundArgument, *, url: Url = DEFAULT_URL, key: Key = None, json: Json = False) -> None:
+def close_round(
+    round: RoundArgument, *, url: Url = DEFAULT_URL, key: Key = None, json: Json = False
+) -> None:
     """Close a round.
 
     Reports that were counted stay; no report enters any more.
@@ -250,7 +302,9 @@ def delete_round(
         if not yes:
             if not sys.stdin.isatty():
                 raise UsageError("deleting needs --yes where nobody can be asked")
-            if not typer.confirm(f"Delete {plain(status.name)} and its {counted(status.n, 'report')}?", err=True):
+            if not typer.confirm(
+                f"Delete {plain(status.name)} and its {counted(status.n, 'report')}?", err=True
+            ):
                 raise CommandError("nothing was deleted")
         client.delete_round(status.id)
     if json:
@@ -263,12 +317,16 @@ def _check_given_once(parameter: list[str] | None, **options: int | None) -> Non
     """Raise UsageError for a parameter that is given by its own option and by --parameter."""
     for name in own_parameters_of(parameter):
         if options.get(name) is not None:
-            raise UsageError(f"give {name} by --{name.replace('_', '-')} or by --parameter, not by both")
+            raise UsageError(
+                f"give {name} by --{name.replace('_', '-')} or by --parameter, not by both"
+            )
 
 
 @contextmanager
 def _protocols_in_words(protocol: str, own: Mapping[str, int | None]) -> Iterator[None]:
-    """Say what to do where a server refuses a protocol, or a parameter that no protocol has there."""
+    """Say what to do where a server refuses a protocol, or a parameter that no protocol has
+    there.
+    """
     from ldprecover.protocols import PROTOCOLS
     from ldprecover_client import RefusedError
 
@@ -279,19 +337,24 @@ def _protocols_in_words(protocol: str, own: Mapping[str, int | None]) -> Iterato
         if "protocol" in refused:
             said = explain(error)
             raise UsageError(
-                f"{said[0] if said else error}; a plugin's is there once LDPRECOVER_PLUGINS names it where the server "
+                f"{said[0] if said else error}; a plugin's is there once LDPRECOVER_PLUGINS names "
+                "it where the server "
                 "is started"
             ) from error
         for name in own:
             if own[name] is not None and "not known" in refused.get(name, ""):
                 kind = PROTOCOLS.get(protocol)
                 has = "" if kind is None else f"; {protocol} has {kind.parameter or 'none'}"
-                raise UsageError(f"--parameter {name}: no protocol of the server has such a parameter{has}") from error
+                raise UsageError(
+                    f"--parameter {name}: no protocol of the server has such a parameter{has}"
+                ) from error
         raise
 
 
 def _show_choice(choice: "Choice", d: int, epsilon: float, users: int) -> None:
-    console().print(f"{d:,} items, epsilon {epsilon:g}, {counted(users, 'user')}: the first suits best")
+    console().print(
+        f"{d:,} items, epsilon {epsilon:g}, {counted(users, 'user')}: the first suits best"
+    )
     table = plain_table("protocol", "error", "gain", "bytes", "hashes", numbers=4)
     for each in choice.candidates:
         error, gain = f"±{100 * each.standard_error:.3g} points", f"{each.gain:.3g} points"
@@ -302,12 +365,18 @@ def _show_choice(choice: "Choice", d: int, epsilon: float, users: int) -> None:
 
 
 def _labels(
-    item: list[str] | None, items: Path | None, dataset: str | None, column: str | None, domain_size: int | None
+    item: list[str] | None,
+    items: Path | None,
+    dataset: str | None,
+    column: str | None,
+    domain_size: int | None,
 ) -> list[str] | None:
     """Return the labels of the one source of items that was given, None for a domain size."""
     given = [option for option in (item or None, items, dataset, domain_size) if option is not None]
     if len(given) != 1:
-        raise UsageError("say what the items are with one of --item, --items, --dataset and --domain-size")
+        raise UsageError(
+            "say what the items are with one of --item, --items, --dataset and --domain-size"
+        )
     if column is not None and dataset is None:
         raise UsageError("--column belongs to --dataset")
     if dataset is not None:
@@ -324,7 +393,9 @@ def _labels(
 
 
 def _listed(client: "Client", reference: str) -> "RoundSummary":
-    """Return a round as the list has it, so that one whose protocol is not loaded, there or here, is found too."""
+    """Return a round as the list has it, so that one whose protocol is not loaded, there or here,
+    is found too.
+    """
     before = None
     while page := client.rounds(before):
         for found in page:
@@ -350,7 +421,11 @@ def _aside(status: "RoundStatus") -> str | None:
     """Return how many reports were set aside, in words."""
     if (aside := status.quarantined) is None:
         return None
-    seeds = "seeds are looked at once it is closed" if aside.seeds is None else f"{aside.seeds} by their seed"
+    seeds = (
+        "seeds are looked at once it is closed"
+        if aside.seeds is None
+        else f"{aside.seeds} by their seed"
+    )
     return f"{counted(aside.sizes, 'report')} by their size; {seeds}"
 
 

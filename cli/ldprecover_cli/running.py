@@ -1,4 +1,6 @@
-"""What every run of cells does at the terminal: a folder, a bar, tables, and what to say when it is stopped."""
+"""What every run of cells does at the terminal: a folder, a bar, tables, and what to say when it is
+stopped.
+"""
 
 from collections.abc import Generator, Iterable, Sequence
 from importlib.util import find_spec
@@ -14,14 +16,15 @@ if TYPE_CHECKING:
     from ldprecover_experiments.setting import Cell
     from ldprecover_experiments.tables import Table
 
-__all__ = ["check_packages", "finishing", "make_folder", "run_missing", "show"]
-
 
 def check_packages() -> None:
     """Raise CommandError where a package that figures or files need is not installed."""
     for package in ("matplotlib", "pyarrow"):
         if find_spec(package) is None:
-            raise CommandError(f"reproduce needs {package}: install it with `pip install 'ldprecover[experiments]'`")
+            raise CommandError(
+                f"reproduce needs {package}: install it with `pip install "
+                "'ldprecover[experiments]'`"
+            )
 
 
 def make_folder(out: Path) -> None:
@@ -38,7 +41,10 @@ def finishing() -> None:
 
 
 def run_missing(
-    missing: "Sequence[Cell]", run: "Run", results: "CellFile", running: "Generator[Done, None, None]"
+    missing: "Sequence[Cell]",
+    run: "Run",
+    results: "CellFile",
+    running: "Generator[Done, None, None]",
 ) -> None:
     """Run what is missing, into the file of cells, with a bar."""
     from ldprecover_client import progress_bar
@@ -54,7 +60,9 @@ def run_missing(
                 done += len(some)
                 progress(done, len(missing))
     except (KeyboardInterrupt, SystemExit) as stopped:
-        stopped.add_note(f"{done} of {len(missing)} cells were run; the same command goes on from there")
+        stopped.add_note(
+            f"{done} of {len(missing)} cells were run; the same command goes on from there"
+        )
         raise
     finally:
         running.close()

@@ -1,4 +1,6 @@
-"""A run of many simulated users: its seed, its journal, and how it goes on after an interruption."""
+"""A run of many simulated users: its seed, its journal, and how it goes on after an
+interruption.
+"""
 
 import secrets
 from collections.abc import Iterator, Mapping
@@ -14,24 +16,28 @@ from ldprecover_cli.output import note
 if TYPE_CHECKING:
     from ldprecover_client import Journal, RefusedError, Retries
 
-__all__ = ["Resume", "RunSeed", "Wait", "drawn_seed", "going_on", "interrupted", "new_journal", "persistence"]
-
 Resume = Annotated[
     bool,
     typer.Option("--resume", help="Go on with a run that was interrupted. No report counts twice."),
 ]
 RunSeed = Annotated[
     int | None,
-    typer.Option("--seed", min=0, help="Seed of all that is random here, to repeat a run. Drawn when absent."),
+    typer.Option(
+        "--seed", min=0, help="Seed of all that is random here, to repeat a run. Drawn when absent."
+    ),
 ]
-Wait = Annotated[bool, typer.Option("--wait", help="Wait for a server that does not answer until it is back.")]
+Wait = Annotated[
+    bool, typer.Option("--wait", help="Wait for a server that does not answer until it is back.")
+]
 
 _CONSTANTLY = 1 << 62  # attempts, and more seconds than anybody waits
 _FOR_GOOD = (409, 410, 413, 422)
 
 
 def drawn_seed() -> int:
-    """Return a seed that no other run has: the same reports sent twice would look like more evidence than they are."""
+    """Return a seed that no other run has: the same reports sent twice would look like more
+    evidence than they are.
+    """
     return secrets.randbelow(1 << 32)
 
 
@@ -49,11 +55,15 @@ def persistence(wait: bool) -> "Retries":
             told = True
             note("The server takes no reports now. Waiting until it does; Ctrl-C ends this.")
 
-    return Retries(attempts=_CONSTANTLY, base=0.2, longest=5.0, total=float(_CONSTANTLY), on_wait=tell)
+    return Retries(
+        attempts=_CONSTANTLY, base=0.2, longest=5.0, total=float(_CONSTANTLY), on_wait=tell
+    )
 
 
 def new_journal(command: str, options: Mapping[str, Any]) -> "Journal":
-    """Return the journal of a new run; with its round, `options` must be all that makes the same reports again."""
+    """Return the journal of a new run; with its round, `options` must be all that makes the same
+    reports again.
+    """
     from ldprecover_client.journal import Journal, runs_folder
 
     facts = {"command": command, "options": dict(options)}
@@ -61,7 +71,8 @@ def new_journal(command: str, options: Mapping[str, Any]) -> "Journal":
 
 
 def interrupted(command: str, round: str, url: str, given: Mapping[str, Any]) -> "Journal":
-    """Return the journal of the run that was interrupted last, of this round unless it is "current".
+    """Return the journal of the run that was interrupted last, of this round unless it is
+    "current".
 
     Runs on the server with this URL come before others.
 
@@ -71,9 +82,17 @@ def interrupted(command: str, round: str, url: str, given: Mapping[str, Any]) ->
 
     changing = [f"--{name.replace('_', '-')}" for name, value in given.items() if value]
     if changing:
-        raise UsageError(f"--resume goes on with a run as it was begun: leave out {', '.join(changing)}")
-    files = sorted(runs_folder().glob(f"{command}-*.jsonl"), key=lambda path: path.stat().st_mtime, reverse=True)
-    for journal in sorted(map(Journal.open, files), key=lambda journal: journal.facts["url"] != url.rstrip("/")):
+        raise UsageError(
+            f"--resume goes on with a run as it was begun: leave out {', '.join(changing)}"
+        )
+    files = sorted(
+        runs_folder().glob(f"{command}-*.jsonl"),
+        key=lambda path: path.stat().st_mtime,
+        reverse=True,
+    )
+    for journal in sorted(
+        map(Journal.open, files), key=lambda journal: journal.facts["url"] != url.rstrip("/")
+    ):
         if round in ("current", journal.facts["round"], journal.facts["name"]):
             return journal
     where = "" if round == "current" else f" in round {round}"
@@ -82,7 +101,8 @@ def interrupted(command: str, round: str, url: str, given: Mapping[str, Any]) ->
 
 @contextmanager
 def going_on(journal: "Journal", command: str) -> Iterator[None]:
-    """Remove the journal once everything is sent, or can never be; else note on the error how to go on.
+    """Remove the journal once everything is sent, or can never be; else note on the error how to go
+    on.
 
     Raises CommandError where the server has not the round of a run that goes on.
     """
@@ -94,8 +114,10 @@ def going_on(journal: "Journal", command: str) -> Iterator[None]:
     except BaseException as error:
         if goes_on and isinstance(error, RefusedError) and error.slug == "round-not-found":
             raise CommandError(
-                f"the interrupted run reports to the round {journal.facts['name']} of {journal.facts['url']}, and this "
-                f"server has no such round: --url names the one that has; removing {journal.path} drops the run"
+                f"the interrupted run reports to the round {journal.facts['name']} of "
+                f"{journal.facts['url']}, and this "
+                f"server has no such round: --url names the one that has; removing {journal.path} "
+                "drops the run"
             ) from error
         if isinstance(error, RefusedError) and _is_for_good(error, journal):
             journal.remove()
@@ -107,7 +129,9 @@ def going_on(journal: "Journal", command: str) -> Iterator[None]:
 
 
 def _is_for_good(error: "RefusedError", journal: "Journal") -> bool:
-    """Return whether nothing is left to go on with: the round takes no more, or it has none of these reports."""
+    """Return whether nothing is left to go on with: the round takes no more, or it has none of
+    these reports.
+    """
     if error.status in _FOR_GOOD or error.slug == "round-not-found":
         return True
     return not error.in_doubt and not journal.has_accepted

@@ -34,18 +34,6 @@ from ldprecover_server.errors import KeyNotFoundError, ServiceError
 from ldprecover_server.keys import AccessKey
 from ldprecover_server.store import Finding
 
-__all__ = [
-    "all_keys",
-    "check_database",
-    "end_key",
-    "export_dataset",
-    "migrate_database",
-    "new_key",
-    "run_server",
-    "serve_options",
-    "set_aside",
-]
-
 _PREFIX = "LDPRECOVER_"
 
 
@@ -80,7 +68,9 @@ def all_keys(**given: Any) -> list[AccessKey]:
 
 
 def migrate_database(**given: Any) -> list[str]:
-    """Bring the database in these settings to this version's schema; return the revisions it went through."""
+    """Bring the database in these settings to this version's schema; return the revisions it went
+    through.
+    """
     with _translated_errors():
         return migrate(_settings(given))
 
@@ -92,7 +82,9 @@ def check_database(**given: Any) -> list[Finding]:
 
 
 def set_aside(round: str, **given: Any) -> Iterator[dict[str, Any]]:
-    """Yield what a round has in quarantine, as JSON: why, since which hour, and the reports as they are submitted."""
+    """Yield what a round has in quarantine, as JSON: why, since which hour, and the reports as they
+    are submitted.
+    """
     with _translated_errors():
         for each in quarantined(_of_a_server(given), round):
             hour = datetime.fromtimestamp(each.hour * 3600, UTC).isoformat()
@@ -102,7 +94,9 @@ def set_aside(round: str, **given: Any) -> Iterator[dict[str, Any]]:
 def export_dataset(
     round: str, folder: str, *, partial: bool, step: Callable[[int, int], None], **given: Any
 ) -> ReportDataset:
-    """Write a round of the database in these settings as a dataset, or go on with one that did not end."""
+    """Write a round of the database in these settings as a dataset, or go on with one that did not
+    end.
+    """
     with _translated_errors():
         return export_reports(_of_a_server(given), round, folder, partial=partial, step=step)
 
@@ -114,21 +108,31 @@ def end_key(name: str, **given: Any) -> None:
 
 
 def _of_a_server(given: dict[str, Any]) -> Settings:
-    """Return settings whose database is there. Raises UsageError: keys of a new one would open no server's door."""
+    """Return settings whose database is there. Raises UsageError: keys of a new one would open no
+    server's door.
+    """
     settings = _settings(given)
     file = _file(settings)
     if file is not None and not (file.is_file() and file.stat().st_size):
         raise UsageError(
-            f"there is no database {file}: run this in the folder your server runs in, or name its database with "
-            "--database-url or LDPRECOVER_DATABASE_URL; `ldprecover serve` or `ldprecover migrate` makes a new one"
+            f"there is no database {file}: run this in the folder your server runs in, or name its "
+            "database with "
+            "--database-url or LDPRECOVER_DATABASE_URL; `ldprecover serve` or `ldprecover "
+            "migrate` makes a new one"
         )
     return settings
 
 
 def _file(settings: Settings) -> Path | None:
-    """Return the file that the database is in; None where it is not in a file, or the URL cannot be read."""
+    """Return the file that the database is in; None where it is not in a file, or the URL cannot be
+    read.
+    """
     scheme, _, file = settings.database_url.partition(":///")
-    return Path(file).absolute() if scheme in ("sqlite", "sqlite+pysqlite") and file not in ("", ":memory:") else None
+    return (
+        Path(file).absolute()
+        if scheme in ("sqlite", "sqlite+pysqlite") and file not in ("", ":memory:")
+        else None
+    )
 
 
 def _settings(given: dict[str, Any]) -> Settings:
@@ -142,9 +146,13 @@ def _option(name: str, field: FieldInfo) -> Parameter:
         f"--{name.replace('_', '-')}",
         envvar=f"{_PREFIX}{name.upper()}",
         help=field.description,
-        metavar="TEXT" if kind is str else "N",  # short, so that no variable's name is cut at 80 columns
+        metavar="TEXT"
+        if kind is str
+        else "N",  # short, so that no variable's name is cut at 80 columns
     )
-    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind | None, option])
+    return Parameter(
+        name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind | None, option]
+    )
 
 
 @contextmanager
@@ -160,7 +168,9 @@ def _translated_errors() -> Iterator[None]:
     except ValidationError as error:
         # The value itself is left out: it may be a key.
         wrong = error.errors(include_input=False, include_url=False, include_context=False)
-        raise UsageError("; ".join(f"{_named(e['loc'])} {_reason(e['msg'])}" for e in wrong)) from None
+        raise UsageError(
+            "; ".join(f"{_named(e['loc'])} {_reason(e['msg'])}" for e in wrong)
+        ) from None
 
 
 def _reason(message: str) -> str:

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["ended_by_signals"]
-
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Make SIGTERM and SIGHUP end the program in good order, as Ctrl-C does: whatever it has started ends too."""
+    """Make SIGTERM and SIGHUP end the program in good order, as Ctrl-C does: whatever it has
+    started ends too.
+    """
 
     def end(number: int, frame: FrameType | None) -> None:
         raise SystemExit(128 + number)

@@ -11,14 +11,13 @@ from ldprecover_cli.failures import UsageError
 from ldprecover_cli.options import DEFAULT_URL, Key, RoundArgument, Url, connected
 from ldprecover_cli.output import counted
 
-__all__ = ["Tickets", "app", "enough_tickets", "remembered", "tickets_again", "tickets_in"]
-
 app = typer.Typer(no_args_is_help=True)
 
 Tickets = Annotated[
     Path | None,
     typer.Option(
-        help="For a round of tickets: text file with one ticket a line, one for each user. Without --users, as many "
+        help="For a round of tickets: text file with one ticket a line, one for each user. "
+        "Without --users, as many "
         "users as tickets.",
         metavar="FILE",
     ),
@@ -51,7 +50,9 @@ def mint(
 
 
 def tickets_in(file: Path) -> tuple[str, ...]:
-    """Return the tickets of a text file, one a line. Raises UsageError for other text, and for one twice."""
+    """Return the tickets of a text file, one a line. Raises UsageError for other text, and for one
+    twice.
+    """
     from ldprecover_client.answers import TICKET
 
     try:
@@ -65,9 +66,14 @@ def tickets_in(file: Path) -> tuple[str, ...]:
         if not text and not any(lines[line:]):
             break  # empty lines at the end, as editors leave them
         if not TICKET.fullmatch(text):
-            raise UsageError(f"line {line} of {file} must be a ticket, as `ldprecover ticket mint` prints them")
+            raise UsageError(
+                f"line {line} of {file} must be a ticket, as `ldprecover ticket mint` prints them"
+            )
         if text in seen:
-            raise UsageError(f"line {line} of {file} is a ticket that an earlier line has: each admits one report")
+            raise UsageError(
+                f"line {line} of {file} is a ticket that an earlier line has: each admits one "
+                "report"
+            )
         seen.add(text)
     if not seen:
         raise UsageError(f"{file} holds no ticket")
@@ -77,12 +83,20 @@ def tickets_in(file: Path) -> tuple[str, ...]:
 def enough_tickets(tickets: tuple[str, ...] | None, users: int) -> None:
     """Raise UsageError where each of the users needs a ticket, and there are fewer."""
     if tickets is not None and len(tickets) < users:
-        raise UsageError(f"{counted(users, 'user')} need as many tickets, and there are {len(tickets):,}")
+        raise UsageError(
+            f"{counted(users, 'user')} need as many tickets, and there are {len(tickets):,}"
+        )
 
 
 def remembered(file: Path | None, tickets: tuple[str, ...] | None) -> dict[str, str] | None:
-    """Return what an interrupted run must know to go on under the same tickets: they are not written down again."""
-    return None if file is None or tickets is None else {"file": str(file.absolute()), "digest": _digest(tickets)}
+    """Return what an interrupted run must know to go on under the same tickets: they are not
+    written down again.
+    """
+    return (
+        None
+        if file is None or tickets is None
+        else {"file": str(file.absolute()), "digest": _digest(tickets)}
+    )
 
 
 def tickets_again(known: Mapping[str, Any] | None) -> tuple[str, ...] | None:
@@ -94,7 +108,9 @@ def tickets_again(known: Mapping[str, Any] | None) -> tuple[str, ...] | None:
         return None
     tickets = tickets_in(Path(known["file"]))
     if _digest(tickets) != known["digest"]:
-        raise UsageError(f"{known['file']} no longer holds the tickets that the interrupted run was begun with")
+        raise UsageError(
+            f"{known['file']} no longer holds the tickets that the interrupted run was begun with"
+        )
     return tickets
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from ldprecover_client import Client, RoundStatus
 
-__all__ = ["add_to", "whisker"]
-
 _WIDTH = 36
 _WINDOW = 10.0  # seconds over which reports a second are counted
 _Z = 1.96  # half a 95 % interval in standard errors
@@ -32,7 +30,9 @@ def add_to(app: typer.Typer) -> None:
 def watch(
     round: RoundArgument = "current",
     *,
-    top: Annotated[int, typer.Option("--top", min=1, help="Show this many items, the most frequent first.")] = 10,
+    top: Annotated[
+        int, typer.Option("--top", min=1, help="Show this many items, the most frequent first.")
+    ] = 10,
     every: Annotated[
         float, typer.Option(min=0.2, max=3600, help="Seconds between two looks.", metavar="SECONDS")
     ] = 2.0,
@@ -47,7 +47,9 @@ def watch(
     """
     out = console()
     with connected(url, key, scope="analyst", round=round) as client:
-        follower = _Follower(client, client.parameters(round).id)  # another may be the current one later
+        follower = _Follower(
+            client, client.parameters(round).id
+        )  # another may be the current one later
         try:
             if out.is_terminal:
                 _show_live(out, follower, top, every)
@@ -113,7 +115,9 @@ class _Follower:
             if round.n and self._is_time_for_alarms(look):
                 look.alarms = self._alarms()
         except (UnansweredError, RefusedError) as error:
-            if self._last is None or (isinstance(error, RefusedError) and error.slug == "round-not-found"):
+            if self._last is None or (
+                isinstance(error, RefusedError) and error.slug == "round-not-found"
+            ):
                 raise
             return replace(self._last, rate=0.0, said=str(error))
         self._last = look
@@ -128,7 +132,9 @@ class _Follower:
         return max(0.0, (n - before) / (now - began)) if now > began else 0.0
 
     def _is_time_for_alarms(self, look: _Look) -> bool:
-        """Tell whether there are reports that were not tested and a while has passed, or the round is just closed."""
+        """Tell whether there are reports that were not tested and a while has passed, or the round
+        is just closed.
+        """
         last = self._last
         is_over = look.round.state == "closed" and (last is None or last.round.state != "closed")
         stale = look.round.n != self._alarmed_at
@@ -174,7 +180,8 @@ def _line(look: _Look, top: int) -> str:
         parts.append(f"sum {answer['sum']:.3f}")
         shares, errors = answer["frequencies"], answer["standard_errors"]
         shown = (
-            f"{answer['items'][i]} {100 * shares[i]:.2f} % ± {100 * _Z * errors[i]:.2f}" for i in _largest(shares, top)
+            f"{answer['items'][i]} {100 * shares[i]:.2f} % ± {100 * _Z * errors[i]:.2f}"
+            for i in _largest(shares, top)
         )
         parts.append(joined(shown))
     if look.said:
@@ -187,7 +194,10 @@ def _picture(out: "Console", look: _Look, top: int) -> "Group":
     from rich.text import Text
 
     status, parameters = look.round, look.round.parameters
-    head = f"{plain(status.name)}: {plain(parameters.protocol)}, epsilon {parameters.epsilon:g}, {status.state}"
+    head = (
+        f"{plain(status.name)}: {plain(parameters.protocol)}, epsilon {parameters.epsilon:g}, "
+        f"{status.state}"
+    )
     lines: list[Any] = [
         Text(head, style="bold"),
         Text(f"{counted(status.n, 'report')}, {look.rate:.3g} a second"),
@@ -197,7 +207,12 @@ def _picture(out: "Console", look: _Look, top: int) -> "Group":
         lines.append(Text("No estimates yet: they need reports."))
     else:
         lines += [_items(out, look.frequencies, top)]
-        lines.append(Text(f"Sum of all estimates: {look.frequencies['sum']:.3f}; 1 is expected of honest reports."))
+        lines.append(
+            Text(
+                f"Sum of all estimates: {look.frequencies['sum']:.3f}; 1 is expected of honest "
+                "reports."
+            )
+        )
     if look.said:
         lines.append(Text(plain(f"{look.said}; trying again"), style="red"))
     elif status.state == "open":
@@ -228,16 +243,26 @@ def _items(out: "Console", answer: Mapping[str, Any], top: int) -> Any:
     for i, label in zip(chosen, labels, strict=True):
         ends = (frequencies[i] - _Z * errors[i], frequencies[i], frequencies[i] + _Z * errors[i])
         drawn = whisker(ends, (low, high), width, ascii_only=out.options.ascii_only)
-        table.add_row(plain(label), drawn, f"{100 * frequencies[i]:.2f}", f"{100 * _Z * errors[i]:.2f}")
+        table.add_row(
+            plain(label), drawn, f"{100 * frequencies[i]:.2f}", f"{100 * _Z * errors[i]:.2f}"
+        )
     return table
 
 
 def whisker(
-    ends: tuple[float, float, float], axis: tuple[float, float], width: int, *, ascii_only: bool = False
+    ends: tuple[float, float, float],
+    axis: tuple[float, float],
+    width: int,
+    *,
+    ascii_only: bool = False,
 ) -> str:
-    """Return a line of `width` columns with an interval's low end, middle and high end on an axis from low to high."""
+    """Return a line of `width` columns with an interval's low end, middle and high end on an axis
+    from low to high.
+    """
     first, last = axis
-    columns = [round((end - first) / (last - first) * (width - 1)) if last > first else 0 for end in ends]
+    columns = [
+        round((end - first) / (last - first) * (width - 1)) if last > first else 0 for end in ends
+    ]
     low, middle, high = (min(width - 1, max(0, column)) for column in columns)
     left, line, right, dot = "|-|o" if ascii_only else "├─┤●"
     drawn = [" "] * width

@@ -1,4 +1,5 @@
-"""The client of a round: reporters for real users, populations for simulations, a client of a server.
+"""The client of a round: reporters for real users, populations for simulations, a client of a
+server.
 
     Reporter("http://localhost:8000").report("New York, NY")
 
@@ -110,7 +111,9 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0].startswith("ldprecover"):
             raise
-        said = f"{name} needs {error.name}, which is not installed: pip install 'ldprecover[client]'"
+        said = (
+            f"{name} needs {error.name}, which is not installed: pip install 'ldprecover[client]'"
+        )
         raise ImportError(said, name=error.name) from None
     globals()[name] = value
     return value

@@ -14,37 +14,17 @@ from typing import Any, TypedDict
 from ldprecover import FrequencyOracle, ParameterError, RoundExport, RoundParameters
 from ldprecover.protocols import PROTOCOLS, own_parameters
 from ldprecover.quarantine import Quarantined
-from ldprecover_client.errors import InconsistentRoundError, InvalidAnswerError, RefusedError, UnknownProtocolError
-
-__all__ = [
-    "Answer",
-    "JobStatus",
-    "Round",
-    "RoundStatus",
-    "RoundSummary",
-    "Submitted",
-    "problem_in",
-    "read_alarms",
-    "read_export",
-    "read_frequencies",
-    "read_job",
-    "read_methods",
-    "read_nothing",
-    "read_plan",
-    "read_recovery",
-    "read_recovery_at_once",
-    "read_round",
-    "read_rounds",
-    "read_stats",
-    "read_status",
-    "read_submitted",
-    "read_suspects",
-    "read_tickets",
-    "read_version",
-]
+from ldprecover_client.errors import (
+    InconsistentRoundError,
+    InvalidAnswerError,
+    RefusedError,
+    UnknownProtocolError,
+)
 
 _PROBLEM = "application/problem+json"
-_TOLERANCE = 1e-9  # of p and q: another language's exp may differ in the last bits, never by this much
+_TOLERANCE = (
+    1e-9  # of p and q: another language's exp may differ in the last bits, never by this much
+)
 _SHOWN = 300  # characters of a stranger's text that are shown
 _MOST_FIELDS = 20  # of a problem that are kept
 
@@ -90,17 +70,21 @@ class Round:
         for name, stated, right in (("p", self.p, oracle.p), ("q", self.q, oracle.q)):
             if not math.isclose(stated, right, rel_tol=_TOLERANCE):
                 raise InconsistentRoundError(
-                    f"the round states {name} = {stated}, but {oracle.protocol} with its parameters has {right}"
+                    f"the round states {name} = {stated}, but {oracle.protocol} with its "
+                    f"parameters has {right}"
                 )
         if oracle.listed_seeds is not None and self.access != "ticket":
-            raise InconsistentRoundError("the round gives seeds, which tickets pick, and takes reports without")
+            raise InconsistentRoundError(
+                "the round gives seeds, which tickets pick, and takes reports without"
+            )
         if self.digest != self.parameters.digest:
             raise InconsistentRoundError("the round's digest is not that of its parameters")
 
 
 @dataclass(frozen=True)
 class RoundSummary:
-    """A round without its items, as a list of rounds has it; p, q and digest are as stated, unchecked.
+    """A round without its items, as a list of rounds has it; p, q and digest are as stated,
+    unchecked.
 
     p and q are None where the server has not loaded the plugin of the round's protocol.
 
@@ -132,7 +116,8 @@ class RoundSummary:
 
 @dataclass(frozen=True)
 class RoundStatus(Round):
-    """A round with its state ("open" or "closed"), the number n of reports counted, and its times (ISO 8601).
+    """A round with its state ("open" or "closed"), the number n of reports counted, and its times
+    (ISO 8601).
 
     `quarantined` are the reports that were set aside; None for a round that sets none aside.
     """
@@ -146,7 +131,10 @@ class RoundStatus(Round):
     @property
     def summary(self) -> RoundSummary:
         """The same without the items."""
-        parameters, shared = self.parameters, {field.name for field in fields(RoundSummary)} & vars(self).keys()
+        parameters, shared = (
+            self.parameters,
+            {field.name for field in fields(RoundSummary)} & vars(self).keys(),
+        )
         return RoundSummary(
             protocol=parameters.protocol,
             epsilon=parameters.epsilon,
@@ -159,7 +147,9 @@ class RoundStatus(Round):
 
 
 class Submitted(TypedDict):
-    """The answer to a submission: `duplicate` says that it had been stored before, under the same key."""
+    """The answer to a submission: `duplicate` says that it had been stored before, under the same
+    key.
+    """
 
     round: str
     accepted: int
@@ -197,7 +187,11 @@ def problem_in(answer: Answer) -> RefusedError | None:
 
 
 def _problem(body: dict[str, Any], status: int) -> RefusedError:
-    text = {name: _plain(body[name]) for name in ("type", "title", "detail") if isinstance(body.get(name), str)}
+    text = {
+        name: _plain(body[name])
+        for name in ("type", "title", "detail")
+        if isinstance(body.get(name), str)
+    }
     position = body.get("position")
     return RefusedError(
         status,
@@ -210,10 +204,20 @@ def _problem(body: dict[str, Any], status: int) -> RefusedError:
 
 
 def _fields(body: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Return the fields a problem names, each with its reason; whatever else there is is left out."""
+    """Return the fields a problem names, each with its reason; whatever else there is is left
+    out.
+    """
     found = body.get("errors")
-    pairs = [(e.get("field"), e.get("reason")) for e in found if isinstance(e, dict)] if isinstance(found, list) else []
-    return tuple((_plain(f), _plain(r)) for f, r in pairs[:_MOST_FIELDS] if isinstance(f, str) and isinstance(r, str))
+    pairs = (
+        [(e.get("field"), e.get("reason")) for e in found if isinstance(e, dict)]
+        if isinstance(found, list)
+        else []
+    )
+    return tuple(
+        (_plain(f), _plain(r))
+        for f, r in pairs[:_MOST_FIELDS]
+        if isinstance(f, str) and isinstance(r, str)
+    )
 
 
 def read_nothing(answer: Answer) -> None:
@@ -253,7 +257,11 @@ def read_submitted(answer: Answer) -> Submitted:
     body = _object(answer)
     if type(body.get("duplicate")) is not bool:
         raise InvalidAnswerError("duplicate must be true or false")
-    return {"round": _text(body, "round"), "accepted": _integer(body, "accepted", 1), "duplicate": body["duplicate"]}
+    return {
+        "round": _text(body, "round"),
+        "accepted": _integer(body, "accepted", 1),
+        "duplicate": body["duplicate"],
+    }
 
 
 def read_tickets(answer: Answer, count: int) -> tuple[str, ...]:
@@ -265,7 +273,9 @@ def read_tickets(answer: Answer, count: int) -> tuple[str, ...]:
     if not all(map(TICKET.fullmatch, tickets)):
         raise InvalidAnswerError("the tickets must have the form of tickets")
     if len(set(tickets)) != count:
-        raise InvalidAnswerError(f"{len(set(tickets))} tickets came for the {count} that were asked for")
+        raise InvalidAnswerError(
+            f"{len(set(tickets))} tickets came for the {count} that were asked for"
+        )
     return tickets
 
 
@@ -382,7 +392,9 @@ def read_stats(answer: Answer) -> dict[str, Any]:
 
 def read_alarms(answer: Answer) -> dict[str, Any]:
     """Read GET /rounds/{id}/alarms."""
-    return _rows(answer, "alarms", texts=("name", "meaning"), numbers=("statistic", "threshold", "rate"))
+    return _rows(
+        answer, "alarms", texts=("name", "meaning"), numbers=("statistic", "threshold", "rate")
+    )
 
 
 def read_suspects(answer: Answer) -> dict[str, Any]:
@@ -406,7 +418,9 @@ def read_plan(answer: Answer) -> dict[str, Any]:
     return body
 
 
-def _rows(answer: Answer, field: str, *, texts: Sequence[str], numbers: Sequence[str] = ()) -> dict[str, Any]:
+def _rows(
+    answer: Answer, field: str, *, texts: Sequence[str], numbers: Sequence[str] = ()
+) -> dict[str, Any]:
     body = _object(answer)
     _text(body, "round")
     for row in _objects(body, field):
@@ -442,15 +456,25 @@ def _immutable(body: dict[str, Any]) -> dict[str, Any]:
     own, kind = _own(body), PROTOCOLS.get(protocol)
     if kind is None:
         raise UnknownProtocolError(
-            f"protocol {_plain(protocol)!r} is not known here: install and load the plugin that has it"
+            f"protocol {_plain(protocol)!r} is not known here: install and load the plugin that "
+            "has it"
         )
     if kind.parameter is not None and own[kind.parameter] is None:
-        raise InvalidAnswerError(f"an {protocol} round states its {kind.parameter}; a client never computes it")
+        raise InvalidAnswerError(
+            f"an {protocol} round states its {kind.parameter}; a client never computes it"
+        )
     try:
         parameters = RoundParameters.named(protocol, epsilon, items, own, **_door(body, len(items)))
     except ParameterError as error:
-        raise InconsistentRoundError(f"no round can have these parameters: {_plain(str(error))}") from None
-    return {"parameters": parameters, "p": _number(body, "p"), "q": _number(body, "q"), **_stated(body)}
+        raise InconsistentRoundError(
+            f"no round can have these parameters: {_plain(str(error))}"
+        ) from None
+    return {
+        "parameters": parameters,
+        "p": _number(body, "p"),
+        "q": _number(body, "q"),
+        **_stated(body),
+    }
 
 
 def _check_thresholds(body: dict[str, Any], oracle: FrequencyOracle) -> None:
@@ -465,14 +489,20 @@ def _check_thresholds(body: dict[str, Any], oracle: FrequencyOracle) -> None:
     for name, right in oracle.thresholds.items():
         if stated.get(name, str(right)) != str(right):
             raise InconsistentRoundError(
-                f"the round states another threshold {name} than {right}, which {oracle.protocol} has with its "
+                f"the round states another threshold {name} than {right}, which {oracle.protocol} "
+                "has with its "
                 "parameters"
             )
 
 
 def _own(body: dict[str, Any]) -> dict[str, int | None]:
-    """Return the parameters that are some protocols' own, by name; None for one that is not the round's."""
-    return {name: None if body.get(name) is None else _integer(body, name, 0) for name in own_parameters()}
+    """Return the parameters that are some protocols' own, by name; None for one that is not the
+    round's.
+    """
+    return {
+        name: None if body.get(name) is None else _integer(body, name, 0)
+        for name in own_parameters()
+    }
 
 
 def _door(body: dict[str, Any], d: int) -> dict[str, Any]:
@@ -495,7 +525,10 @@ def _quarantined(body: dict[str, Any]) -> Quarantined | None:
         return None
     if not isinstance(found, dict):
         raise InvalidAnswerError("quarantined must be an object")
-    return Quarantined(_integer(found, "sizes", 0), None if found.get("seeds") is None else _integer(found, "seeds", 0))
+    return Quarantined(
+        _integer(found, "sizes", 0),
+        None if found.get("seeds") is None else _integer(found, "seeds", 0),
+    )
 
 
 def _stated(body: dict[str, Any]) -> dict[str, Any]:
@@ -543,7 +576,9 @@ def _summary(body: dict[str, Any]) -> RoundSummary:
 
 def _plain(text: str) -> str:
     """Return a stranger's text fit to be shown: no control characters, not endless."""
-    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[: _SHOWN + 1])
+    shown = "".join(
+        c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[: _SHOWN + 1]
+    )
     return shown if len(text) <= _SHOWN else shown[:_SHOWN] + "…"
 
 

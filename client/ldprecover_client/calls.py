@@ -1,4 +1,6 @@
-"""The calls of the HTTP interface: what is sent, what may be sent twice, and how its answer is read."""
+"""The calls of the HTTP interface: what is sent, what may be sent twice, and how its answer is
+read.
+"""
 
 import gzip
 import json
@@ -13,32 +15,6 @@ from ldprecover.wire import MEDIA_TYPE
 from ldprecover_client import answers
 from ldprecover_client.answers import Answer, JobStatus, Round, RoundStatus, RoundSummary, Submitted
 from ldprecover_client.errors import ArgumentError, InconsistentRoundError, InvalidAnswerError
-
-__all__ = [
-    "Call",
-    "alarms",
-    "cancel_job",
-    "checked_ticket",
-    "close_round",
-    "delete_round",
-    "export",
-    "frequencies",
-    "job",
-    "methods",
-    "mint_tickets",
-    "open_round",
-    "parameters",
-    "plan",
-    "ready",
-    "recover",
-    "round_",
-    "rounds",
-    "start_recovery",
-    "stats",
-    "submit",
-    "suspects",
-    "version",
-]
 
 T = TypeVar("T")
 
@@ -68,8 +44,8 @@ class Call(Generic[T]):
     def take(self, answer: Answer) -> T:
         """Return what a final answer says.
 
-        Raises RefusedError for a problem, InvalidAnswerError or InconsistentRoundError for an answer
-        that does not fit this interface.
+        Raises RefusedError for a problem, InvalidAnswerError or InconsistentRoundError for an
+        answer that does not fit this interface.
         """
         read = self.read if answer.status == self.status else self.others.get(answer.status)
         if read is None:
@@ -127,7 +103,9 @@ def delete_round(reference: str) -> Call[None]:
 def submit(
     reference: str, packed: bytes, key: str, *, compress: bool = False, ticket: str | None = None
 ) -> Call[Submitted]:
-    """POST /rounds/{id}/reports: packed reports under an idempotency key, or one under its ticket."""
+    """POST /rounds/{id}/reports: packed reports under an idempotency key, or one under its
+    ticket.
+    """
     if not _KEY.fullmatch(key):
         raise ArgumentError("an idempotency key must be 1 to 64 characters from ASCII 0x21 to 0x7E")
     if ticket is None:
@@ -136,20 +114,30 @@ def submit(
         headers = {"Content-Type": MEDIA_TYPE, "Authorization": f"Ticket {checked_ticket(ticket)}"}
     if compress:
         headers["Content-Encoding"] = "gzip"
-        packed = gzip.compress(packed, compresslevel=1, mtime=0)  # no time in it: the same bytes each time
+        packed = gzip.compress(
+            packed, compresslevel=1, mtime=0
+        )  # no time in it: the same bytes each time
     return Call("POST", _path(reference, "/reports"), answers.read_submitted, 202, packed, headers)
 
 
 def checked_ticket(ticket: str) -> str:
     """Return a ticket. Raises ArgumentError for what cannot be one."""
     if not answers.TICKET.fullmatch(ticket):
-        raise ArgumentError("a ticket must be 22 characters, a dot, and 22 more, from A-Z a-z 0-9 _ -")
+        raise ArgumentError(
+            "a ticket must be 22 characters, a dot, and 22 more, from A-Z a-z 0-9 _ -"
+        )
     return ticket
 
 
 def mint_tickets(reference: str, count: int) -> Call[tuple[str, ...]]:
-    """POST /rounds/{id}/tickets. Repeatable: tickets that never arrived are worth nothing to anybody."""
-    return _post(_path(reference, "/tickets"), lambda answer: answers.read_tickets(answer, count), {"count": count})
+    """POST /rounds/{id}/tickets. Repeatable: tickets that never arrived are worth nothing to
+    anybody.
+    """
+    return _post(
+        _path(reference, "/tickets"),
+        lambda answer: answers.read_tickets(answer, count),
+        {"count": count},
+    )
 
 
 def frequencies(reference: str) -> Call[dict[str, Any]]:
@@ -164,11 +152,15 @@ def export(reference: str) -> Call[dict[str, Any]]:
 
 def recover(reference: str, fields: Mapping[str, Any]) -> Call[dict[str, Any]]:
     """POST /rounds/{id}/recover. It changes nothing, so it is repeatable."""
-    return replace(_post(_path(reference, "/recover"), answers.read_recovery, fields), is_analysis=True)
+    return replace(
+        _post(_path(reference, "/recover"), answers.read_recovery, fields), is_analysis=True
+    )
 
 
 def start_recovery(reference: str, fields: Mapping[str, Any]) -> Call[JobStatus]:
-    """POST /rounds/{id}/recover as a job; a server may also answer at once. Repeatable: it costs time alone."""
+    """POST /rounds/{id}/recover as a job; a server may also answer at once. Repeatable: it costs
+    time alone.
+    """
     call = _post(_path(reference, "/recover"), answers.read_job, fields, status=202)
     return replace(
         call,
@@ -184,7 +176,9 @@ def job(reference: str, id_: str) -> Call[JobStatus]:
 
 def cancel_job(reference: str, id_: str) -> Call[None]:
     """DELETE /rounds/{id}/jobs/{job}."""
-    return Call("DELETE", _path(reference, f"/jobs/{_reference(id_)}"), answers.read_nothing, status=204)
+    return Call(
+        "DELETE", _path(reference, f"/jobs/{_reference(id_)}"), answers.read_nothing, status=204
+    )
 
 
 def stats(reference: str) -> Call[dict[str, Any]]:
@@ -200,7 +194,9 @@ def methods(reference: str) -> Call[dict[str, Any]]:
 def alarms(reference: str, rate: float) -> Call[dict[str, Any]]:
     """GET /rounds/{id}/alarms."""
     _check_finite({"rate": rate})
-    return Call("GET", _path(reference, f"/alarms?rate={rate!r}"), answers.read_alarms, is_analysis=True)
+    return Call(
+        "GET", _path(reference, f"/alarms?rate={rate!r}"), answers.read_alarms, is_analysis=True
+    )
 
 
 def suspects(reference: str, rate: float, drift: float) -> Call[dict[str, Any]]:
@@ -214,7 +210,12 @@ def plan(fields: Mapping[str, Any]) -> Call[dict[str, Any]]:
     """GET /plan."""
     given = {name: value for name, value in fields.items() if value is not None}
     _check_finite(given)
-    query = urlencode({name: str(value).lower() if isinstance(value, bool) else value for name, value in given.items()})
+    query = urlencode(
+        {
+            name: str(value).lower() if isinstance(value, bool) else value
+            for name, value in given.items()
+        }
+    )
     return Call("GET", f"/plan?{query}", answers.read_plan)
 
 
@@ -257,4 +258,6 @@ def _post(
         content = json.dumps(fields, allow_nan=False).encode()
     except (TypeError, ValueError) as error:
         raise ArgumentError(f"what is sent must be JSON: {error}") from None
-    return Call("POST", path, read, status, content, {"Content-Type": "application/json"}, repeatable)
+    return Call(
+        "POST", path, read, status, content, {"Content-Type": "application/json"}, repeatable
+    )

@@ -20,20 +20,28 @@ from ldprecover.items import label_fault
 from ldprecover.protocols import MAX_DOMAIN_SIZE
 from ldprecover_client.errors import DatasetError
 
-__all__ = ["DATASETS", "Dataset", "load_dataset"]
-
 DATASETS = {
     "cities": (
         "us_cities.csv",
-        "Population of the 102 largest US cities, 2020 census; public domain. In place of the paper's IPUMS cities.",
+        (
+            "Population of the 102 largest US cities, 2020 census; public domain. In place of the "
+            "paper's IPUMS cities."
+        ),
     ),
     "fire": (
         "sf_fire_units.csv",
-        "Calls each San Francisco Fire Department unit answered in one week; DataSF, PDDL. For the paper's Fire.",
+        (
+            "Calls each San Francisco Fire Department unit answered in one week; DataSF, PDDL. For "
+            "the paper's Fire."
+        ),
     ),
     "emoji": (
         "emoji.csv",
-        "Uses of 1,496 emoji; MIT, github.com/Marvin-huoshan/MDPA_LDP, the data of Li et al., ACM CCS 2025.",
+        (
+            "Uses of 1,496 emoji; MIT, github.com/Marvin-huoshan/MDPA_LDP, the data of Li et al., "
+            "ACM "
+            "CCS 2025."
+        ),
     ),
 }
 """Name -> (file, where it is from and its licence)."""
@@ -60,7 +68,10 @@ class Dataset:
         if counts.shape != (len(self.items),):
             raise DatasetError(f"{self.name}: there must be one count for each item")
         if not 2 <= len(self.items) <= MAX_DOMAIN_SIZE:
-            raise DatasetError(f"{self.name}: a data set has from 2 to {MAX_DOMAIN_SIZE} items, not {len(self.items)}")
+            raise DatasetError(
+                f"{self.name}: a data set has from 2 to {MAX_DOMAIN_SIZE} items, not "
+                f"{len(self.items)}"
+            )
         for i, label in enumerate(self.items):
             if (fault := label_fault(label)) is not None:
                 raise DatasetError(f"{self.name}: item {i} {fault}")
@@ -79,17 +90,20 @@ class Dataset:
 
 
 def load_dataset(name_or_path: str | PathLike[str], column: str | None = None) -> Dataset:
-    """Return a data set by name ("cities", "fire", "emoji") or from a CSV file with a header (.gz is taken too).
+    """Return a data set by name ("cities", "fire", "emoji") or from a CSV file with a header (.gz
+    is taken too).
 
     Without `column` the file has the columns `item` and `count`, one row an item, in the items'
     order. With it every row is one user, and the values of that column are counted: the most
-    frequent first, ties by label; rows where it is blank are left out, and the source says how many.
-    Raises DatasetError with the place and the reason.
+    frequent first, ties by label; rows where it is blank are left out, and the source says how
+    many. Raises DatasetError with the place and the reason.
     """
     if isinstance(name_or_path, str) and name_or_path in DATASETS:
         file, source = DATASETS[name_or_path]
         if column is not None:
-            raise DatasetError(f"{name_or_path} is counted already; a column is for files of one row a user")
+            raise DatasetError(
+                f"{name_or_path} is counted already; a column is for files of one row a user"
+            )
         packaged = files("ldprecover_client") / "data" / file
         with packaged.open("rb") as data, TextIOWrapper(data, "utf-8-sig", newline="") as text:
             items, counts = _read_counts(name_or_path, csv.reader(text))
@@ -116,7 +130,9 @@ def _translated_errors(name: str | PathLike[str]) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise DatasetError(f"there is no file {name}, and no data set of that name: {', '.join(DATASETS)}") from None
+        raise DatasetError(
+            f"there is no file {name}, and no data set of that name: {', '.join(DATASETS)}"
+        ) from None
     except UnicodeDecodeError:
         raise DatasetError(f"{name} is not text in UTF-8") from None
     except (csv.Error, EOFError) as error:
@@ -135,7 +151,11 @@ def _header(name: str, rows: Iterator[list[str]]) -> list[str]:
 def _column(name: str, header: list[str], wanted: str) -> int:
     if wanted not in header:
         present = ", ".join(header[:20]) + (", …" if len(header) > 20 else "")
-        hint = "; for a file of one row a user, name the column to count" if wanted in ("item", "count") else ""
+        hint = (
+            "; for a file of one row a user, name the column to count"
+            if wanted in ("item", "count")
+            else ""
+        )
         raise DatasetError(f"{name} has no column {wanted!r}; it has {present}{hint}")
     return header.index(wanted)
 
@@ -165,18 +185,26 @@ def _read_counts(name: str, rows: Iterator[list[str]]) -> tuple[tuple[str, ...],
         if item in found:
             raise DatasetError(f"{name}, row {number}: the item {item!r} was there before")
         if not _COUNT.fullmatch(count):
-            raise DatasetError(f"{name}, row {number}: the count must be an integer of 0 or more, not {count!r}")
+            raise DatasetError(
+                f"{name}, row {number}: the count must be an integer of 0 or more, not {count!r}"
+            )
         found[item] = int(count)
     if not found:
         raise DatasetError(f"{name} has a header and no row")
     return tuple(found), np.array(list(found.values()), dtype=np.int64)
 
 
-def _count_rows(name: str, rows: Iterator[list[str]], column: str) -> tuple[tuple[str, ...], NDArray[np.int64], int]:
+def _count_rows(
+    name: str, rows: Iterator[list[str]], column: str
+) -> tuple[tuple[str, ...], NDArray[np.int64], int]:
     position = _column(name, _header(name, rows), column)
     found = Counter(_cells(name, rows, position))
     blank = found.pop("", 0)
     if not found:
         raise DatasetError(f"{name}: column {column!r} holds no value")
     ordered = sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
-    return tuple(item for item, _ in ordered), np.array([count for _, count in ordered], dtype=np.int64), blank
+    return (
+        tuple(item for item, _ in ordered),
+        np.array([count for _, count in ordered], dtype=np.int64),
+        blank,
+    )

@@ -10,15 +10,14 @@ from typing import Any, TypeVar
 
 import httpcore
 
-__all__ = ["Deadline"]
-
 _PIECE = 1 << 18  # written in one step
 
 T = TypeVar("T")
 
 
 class Deadline(httpcore.NetworkBackend):
-    """The network, with an end to each request: HTTP libraries bound each step alone, and steps can be many.
+    """The network, with an end to each request: HTTP libraries bound each step alone, and steps can
+    be many.
 
     Each thread has its own; connections may go from one thread to another.
     """
@@ -29,7 +28,9 @@ class Deadline(httpcore.NetworkBackend):
 
     @contextlib.contextmanager
     def within(self, seconds: float) -> Iterator[None]:
-        """Fail what this thread still waits for after so many seconds, with a timeout of httpcore's."""
+        """Fail what this thread still waits for after so many seconds, with a timeout of
+        httpcore's.
+        """
         self._thread.seconds, self._thread.end = seconds, time.monotonic() + seconds
         try:
             yield
@@ -37,7 +38,9 @@ class Deadline(httpcore.NetworkBackend):
             del self._thread.end
 
     def left(self, timeout: float | None) -> float | None:
-        """Return how long the next step may take. Raises httpcore.ReadTimeout when there is no time left."""
+        """Return how long the next step may take. Raises httpcore.ReadTimeout when there is no time
+        left.
+        """
         end: float | None = getattr(self._thread, "end", None)
         if end is None:
             return timeout
@@ -47,7 +50,9 @@ class Deadline(httpcore.NetworkBackend):
         return left if timeout is None else min(timeout, left)
 
     def step(self, act: Callable[[float | None], T], timeout: float | None) -> T:
-        """Do one step, given how long it may take. Raises as `left` does, also when the time ends within the step."""
+        """Do one step, given how long it may take. Raises as `left` does, also when the time ends
+        within the step.
+        """
         try:
             return act(self.left(timeout))
         except httpcore.TimeoutException:
@@ -63,7 +68,10 @@ class Deadline(httpcore.NetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
         network = self._network
-        stream = self.step(lambda left: network.connect_tcp(host, port, left, local_address, socket_options), timeout)
+        stream = self.step(
+            lambda left: network.connect_tcp(host, port, left, local_address, socket_options),
+            timeout,
+        )
         return _Stream(stream, self)
 
 
@@ -87,21 +95,30 @@ class _Stream(httpcore.NetworkStream):
                 self._deadline.step(functools.partial(self._stream.write, piece), timeout)
             except httpcore.WriteTimeout:
                 if self._has_answer():
-                    raise httpcore.WriteError("the server answered and reads no more of the body") from None
+                    raise httpcore.WriteError(
+                        "the server answered and reads no more of the body"
+                    ) from None
                 raise
 
     def _has_answer(self) -> bool:
         # Under TLS there may be something to read other than the answer, such as a session's
         # ticket.
-        return self.get_extra_info("ssl_object") is None and bool(self.get_extra_info("is_readable"))
+        return self.get_extra_info("ssl_object") is None and bool(
+            self.get_extra_info("is_readable")
+        )
 
     def close(self) -> None:
         self._stream.close()
 
     def start_tls(
-        self, ssl_context: SSLContext, server_hostname: str | None = None, timeout: float | None = None
+        self,
+        ssl_context: SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
     ) -> httpcore.NetworkStream:
-        stream = self._deadline.step(lambda left: self._stream.start_tls(ssl_context, server_hostname, left), timeout)
+        stream = self._deadline.step(
+            lambda left: self._stream.start_tls(ssl_context, server_hostname, left), timeout
+        )
         return _Stream(stream, self._deadline)
 
     def get_extra_info(self, info: str) -> Any:

@@ -1,49 +1,25 @@
 """What can go wrong between a user and a round, by who is at fault.
 
-    ClientError
-    ├── CallerError                   you: what was asked for cannot be done
-    │   ├── ArgumentError             an argument or a URL is outside its range
-    │   ├── UnknownItemError          the value is not an item of the round
-    │   ├── UnknownProtocolError      the round's protocol is a plugin that is not loaded here
-    │   ├── AccessError               the round wants a key or a ticket, or takes no ticket
-    │   ├── AlreadyReportedError      this ledger already holds the round's one report
-    │   └── DatasetError              a file that cannot be read as items and counts
-    ├── LimitError                    your own privacy limits say no; nothing was perturbed or sent
-    │   ├── EpsilonTooHighError       the round's epsilon is above your limit for one round
+    ClientError ├── CallerError                   you: what was asked for cannot be done │   ├──
+    ArgumentError             an argument or a URL is outside its range │   ├── UnknownItemError
+    the value is not an item of the round │   ├── UnknownProtocolError      the round's protocol is
+    a plugin that is not loaded here │   ├── AccessError               the round wants a key or a
+    ticket, or takes no ticket │   ├── AlreadyReportedError      this ledger already holds the
+    round's one report │   └── DatasetError              a file that cannot be read as items and
+    counts ├── LimitError                    your own privacy limits say no; nothing was perturbed
+    or sent │   ├── EpsilonTooHighError       the round's epsilon is above your limit for one round
     │   ├── EpsilonSpentError         with this round, all rounds together would be above your total
-    │   └── SecondSeedError           your ticket picks another seed than the one your report to this round has
-    ├── LedgerError                   this machine: the ledger cannot be read, trusted or written
-    ├── JournalError                  this machine: the journal of a run cannot be read or written
-    ├── RefusedError                  the server understood and said no; it names its reason
-    ├── ServerError                   the server, or something that answers in its place
-    │   ├── InvalidAnswerError        an answer that does not fit this interface
-    │   └── InconsistentRoundError    parameters of a round that contradict each other
-    └── UnansweredError               the network, or a server that is down or too busy: try again later
+    │   └── SecondSeedError           your ticket picks another seed than the one your report to
+    this round has ├── LedgerError                   this machine: the ledger cannot be read,
+    trusted or written ├── JournalError                  this machine: the journal of a run cannot
+    be read or written ├── RefusedError                  the server understood and said no; it names
+    its reason ├── ServerError                   the server, or something that answers in its place
+    │   ├── InvalidAnswerError        an answer that does not fit this interface │   └──
+    InconsistentRoundError    parameters of a round that contradict each other └── UnansweredError
+    the network, or a server that is down or too busy: try again later
 
 Messages never hold a user's value: they may end up in logs, and a value must not leave its user.
 """
-
-__all__ = [
-    "AccessError",
-    "AlreadyReportedError",
-    "ArgumentError",
-    "CallerError",
-    "ClientError",
-    "DatasetError",
-    "EpsilonSpentError",
-    "EpsilonTooHighError",
-    "InconsistentRoundError",
-    "InvalidAnswerError",
-    "JournalError",
-    "LedgerError",
-    "LimitError",
-    "RefusedError",
-    "SecondSeedError",
-    "ServerError",
-    "UnansweredError",
-    "UnknownItemError",
-    "UnknownProtocolError",
-]
 
 
 class ClientError(Exception):
@@ -78,7 +54,9 @@ class AccessError(CallerError):
 
 
 class AlreadyReportedError(CallerError):
-    """The round's one report was made before, and it was answered: a second would cost epsilon again."""
+    """The round's one report was made before, and it was answered: a second would cost epsilon
+    again.
+    """
 
 
 class DatasetError(CallerError, ValueError):
@@ -98,7 +76,9 @@ class EpsilonSpentError(LimitError):
 
 
 class SecondSeedError(LimitError):
-    """A ticket picks another seed than the user has for the round: a value under two seeds tells more of it."""
+    """A ticket picks another seed than the user has for the round: a value under two seeds tells
+    more of it.
+    """
 
 
 class LedgerError(ClientError):
@@ -106,7 +86,9 @@ class LedgerError(ClientError):
 
 
 class JournalError(ClientError):
-    """The journal of a run cannot be read or written, so that the run could not go on after an interruption."""
+    """The journal of a run cannot be read or written, so that the run could not go on after an
+    interruption.
+    """
 
 
 class RefusedError(ClientError):
@@ -145,10 +127,15 @@ class RefusedError(ClientError):
 
 
 def _after(title: str, detail: str | None) -> str:
-    """Return what follows a title: its detail, without the title's own words where it begins with them."""
+    """Return what follows a title: its detail, without the title's own words where it begins with
+    them.
+    """
     if not detail:
         return ""
-    if detail.casefold().startswith(title.casefold()) and not detail[len(title) : len(title) + 1].isalnum():
+    if (
+        detail.casefold().startswith(title.casefold())
+        and not detail[len(title) : len(title) + 1].isalnum()
+    ):
         return detail[len(title) :]
     return f": {detail}"
 
@@ -162,7 +149,9 @@ class InvalidAnswerError(ServerError):
 
 
 class InconsistentRoundError(ServerError):
-    """A round's p, q, thresholds, hash range or digest do not fit its protocol, epsilon and items."""
+    """A round's p, q, thresholds, hash range or digest do not fit its protocol, epsilon and
+    items.
+    """
 
 
 class UnansweredError(ClientError):
@@ -174,7 +163,12 @@ class UnansweredError(ClientError):
     """
 
     def __init__(
-        self, message: str, status: int | None = None, retry_after: float | None = None, *, in_doubt: bool = True
+        self,
+        message: str,
+        status: int | None = None,
+        retry_after: float | None = None,
+        *,
+        in_doubt: bool = True,
     ) -> None:
         self.status = status
         self.retry_after = retry_after

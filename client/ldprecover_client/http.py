@@ -19,10 +19,23 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from ldprecover_client import calls
-from ldprecover_client.answers import Answer, JobStatus, Round, RoundStatus, RoundSummary, Submitted, problem_in
+from ldprecover_client.answers import (
+    Answer,
+    JobStatus,
+    Round,
+    RoundStatus,
+    RoundSummary,
+    Submitted,
+    problem_in,
+)
 from ldprecover_client.calls import Call
 from ldprecover_client.deadline import Deadline
-from ldprecover_client.errors import ArgumentError, InvalidAnswerError, RefusedError, UnansweredError
+from ldprecover_client.errors import (
+    ArgumentError,
+    InvalidAnswerError,
+    RefusedError,
+    UnansweredError,
+)
 from ldprecover_client.jobs import Job
 from ldprecover_client.retry import (
     Backoff,
@@ -33,8 +46,6 @@ from ldprecover_client.retry import (
     retry_after_seconds,
 )
 from ldprecover_client.secrecy import is_this_machine, warn_if_readable
-
-__all__ = ["MAX_ANSWER_BYTES", "AsyncClient", "AsyncTransport", "Client", "Transport", "server_url"]
 
 MAX_ANSWER_BYTES = 64 << 20
 """Answers past this size are refused: far more than 100,000 items with long labels take."""
@@ -56,29 +67,38 @@ T = TypeVar("T")
 def server_url(url: str) -> str:
     """Return the URL of a server without a slash at its end.
 
-    Raises ArgumentError for one that is not http or https, that has an impossible port, or that holds a password, a
-    query or a fragment.
+    Raises ArgumentError for one that is not http or https, that has an impossible port, or that
+    holds a password, a query or a fragment.
     """
     try:
         parsed = httpx.URL(url)
     except (httpx.InvalidURL, TypeError):
         raise ArgumentError("the server's URL cannot be read") from None
     if parsed.scheme not in ("http", "https") or not parsed.host:
-        raise ArgumentError(f"the server's URL must begin with http:// or https:// and name a host, unlike {url!r}")
-    if parsed.port is not None and not 0 < parsed.port < 1 << 16:  # the system would take it modulo 2¹⁶
-        raise ArgumentError(f"the port of the server's URL must be from 1 to 65535, not {parsed.port}")
+        raise ArgumentError(
+            f"the server's URL must begin with http:// or https:// and name a host, unlike {url!r}"
+        )
+    if (
+        parsed.port is not None and not 0 < parsed.port < 1 << 16
+    ):  # the system would take it modulo 2¹⁶
+        raise ArgumentError(
+            f"the port of the server's URL must be from 1 to 65535, not {parsed.port}"
+        )
     if parsed.userinfo:
-        raise ArgumentError("the server's URL must hold no user or password: it is written down with each report")
+        raise ArgumentError(
+            "the server's URL must hold no user or password: it is written down with each report"
+        )
     if parsed.query or parsed.fragment:
         raise ArgumentError("the server's URL must have no query and no fragment")
     return str(parsed).rstrip("/")
 
 
 def _tls_context(url: str) -> ssl.SSLContext:
-    """Return what secures connections to a server; for http:// one that trusts nobody and costs nothing.
+    """Return what secures connections to a server; for http:// one that trusts nobody and costs
+    nothing.
 
-    Reading the certificates that are trusted takes tens of milliseconds, in which an event loop stands still. A
-    process reads them once, as long as the environment names the same ones.
+    Reading the certificates that are trusted takes tens of milliseconds, in which an event loop
+    stands still. A process reads them once, as long as the environment names the same ones.
     """
     if httpx.URL(url).scheme == "http":
         return _no_tls_context()
@@ -111,8 +131,12 @@ class _Caller:
         rng: random.Random | None,
     ) -> None:
         self.url = server_url(url)
-        self._is_network = is_network  # else only the caller knows where it leads, and who can read it
-        if key is not None and not (key.isascii() and key.isprintable() and key.strip() == key != ""):
+        self._is_network = (
+            is_network  # else only the caller knows where it leads, and who can read it
+        )
+        if key is not None and not (
+            key.isascii() and key.isprintable() and key.strip() == key != ""
+        ):
             raise ArgumentError("a key must be printable ASCII without spaces around it")
         if key is not None and is_network:
             warn_if_readable(self.url, "key", stacklevel=3)
@@ -144,20 +168,32 @@ class _Caller:
             "headers": headers,
             "timeout": timeout,
             "verify": _tls_context(self.url),
-            "limits": httpx.Limits(max_connections=connections, max_keepalive_connections=connections),
+            "limits": httpx.Limits(
+                max_connections=connections, max_keepalive_connections=connections
+            ),
             # A cookie could tie the reports of one user together.
             "cookies": CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-            "trust_env": not is_this_machine(self.url),  # a proxy of the environment does not lead there
-            "follow_redirects": False,  # neither reports nor keys go where the user did not send them
+            "trust_env": not is_this_machine(
+                self.url
+            ),  # a proxy of the environment does not lead there
+            # neither reports nor keys go where the user did not send them
+            "follow_redirects": False,
         }
 
     def _request(self, call: Call[Any]) -> dict[str, Any]:
-        return {"method": call.method, "url": self.url + call.path, "headers": call.headers, "content": call.content}
+        return {
+            "method": call.method,
+            "url": self.url + call.path,
+            "headers": call.headers,
+            "content": call.content,
+        }
 
     def _backoff(self) -> Backoff:
         return Backoff(self._retries, clock=self._clock, draw=self._draw)
 
-    def _pause_after_error(self, call: Call[Any], backoff: Backoff, error: httpx.TransportError) -> float:
+    def _pause_after_error(
+        self, call: Call[Any], backoff: Backoff, error: httpx.TransportError
+    ) -> float:
         """Return the seconds until the next send; raise UnansweredError when there is none."""
         delay = None
         never_sent = isinstance(error, _NEVER_SENT)
@@ -173,7 +209,9 @@ class _Caller:
             raise UnansweredError(said, in_doubt=backoff.in_doubt) from error
         return delay
 
-    def _pause_after_answer(self, call: Call[Any], backoff: Backoff, answer: Answer) -> float | None:
+    def _pause_after_answer(
+        self, call: Call[Any], backoff: Backoff, answer: Answer
+    ) -> float | None:
         """Return the seconds until the next send, None when this answer is the one to take.
 
         Raises UnansweredError when the server was asked often enough.
@@ -205,7 +243,9 @@ class _Caller:
         return delay
 
     def _take(self, call: Call[T], backoff: Backoff, answer: Answer) -> T:
-        """Return what the last answer says; a refusal says whether an earlier try of the call is in doubt."""
+        """Return what the last answer says; a refusal says whether an earlier try of the call is in
+        doubt.
+        """
         try:
             return call.take(answer)
         except RefusedError as error:
@@ -233,7 +273,9 @@ class _Body:
     def add(self, piece: bytes) -> None:
         self._pieces += piece
         if len(self._pieces) > MAX_ANSWER_BYTES:
-            raise InvalidAnswerError(f"{self._call}: the answer is larger than {MAX_ANSWER_BYTES} bytes")
+            raise InvalidAnswerError(
+                f"{self._call}: the answer is larger than {MAX_ANSWER_BYTES} bytes"
+            )
 
     def answer(self) -> Answer:
         headers = {name.lower(): value for name, value in self._response.headers.items()}
@@ -273,7 +315,11 @@ class Client(_Caller):
     ) -> None:
         super().__init__(url, key, retries, transport is None, clock, rng)
         self._sleep = sleep
-        self._options: dict[str, Any] = {"timeout": timeout, "deadline": deadline, "retries": retries}
+        self._options: dict[str, Any] = {
+            "timeout": timeout,
+            "deadline": deadline,
+            "retries": retries,
+        }
         self._options |= {"analysis_timeout": analysis_timeout, "transport": transport}
         self._options |= {"sleep": sleep, "clock": clock, "rng": rng}
         self._http = httpx.Client(transport=transport, **self._settings(timeout, _MAX_CONNECTIONS))
@@ -290,7 +336,10 @@ class Client(_Caller):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -320,24 +369,35 @@ class Client(_Caller):
     ) -> RoundStatus:
         """Open a round over these items, or over "0" to "d-1" for a domain size (admin).
 
-        `access` says who may submit: "open", the default, anyone, one report at a time; "key", holders
-        of a report key; "ticket", holders of a ticket. `read_access` is "public", the default, or
-        "key": holders of an analyst key. `retention` is how long reports are kept once counted: "forever",
-        the default, "none", or hours or days, as "36h" or "7d".
-        `series` names the rounds over the same items that this one is compared with. `canaries` are items that
-        nobody holds, to be added to the others: their labels, or how many. With `quarantine` reports that no honest
-        user sends are set aside. `own` are the protocol's own
-        parameters by name: `hash_range` for olh, and `given_seeds`, with tickets alone.
+        `access` says who may submit: "open", the default, anyone, one report at a time; "key",
+        holders of a report key; "ticket", holders of a ticket. `read_access` is "public", the
+        default, or "key": holders of an analyst key. `retention` is how long reports are kept once
+        counted: "forever", the default, "none", or hours or days, as "36h" or "7d". `series` names
+        the rounds over the same items that this one is compared with. `canaries` are items that
+        nobody holds, to be added to the others: their labels, or how many. With `quarantine`
+        reports that no honest user sends are set aside. `own` are the protocol's own parameters by
+        name: `hash_range` for olh, and `given_seeds`, with tickets alone.
         """
-        fields: dict[str, Any] = {"name": name, "protocol": protocol, "epsilon": epsilon, "domain_size": domain_size}
+        fields: dict[str, Any] = {
+            "name": name,
+            "protocol": protocol,
+            "epsilon": epsilon,
+            "domain_size": domain_size,
+        }
         labels = None if items is None else list(items)
         fields |= {"items": labels, **own, "access": access, "read_access": read_access}
         added = canaries if canaries is None or isinstance(canaries, int) else list(canaries)
-        fields |= {"retention": retention, "series": series, "canaries": added, "quarantine": quarantine}
+        fields |= {
+            "retention": retention,
+            "series": series,
+            "canaries": added,
+            "quarantine": quarantine,
+        }
         return self._call(calls.open_round(fields))
 
     def rounds(self, before: str | None = None) -> tuple[RoundSummary, ...]:
-        """Return rounds without their items, the one opened last first, as many as the server gives at once.
+        """Return rounds without their items, the one opened last first, as many as the server gives
+        at once.
 
         `before` is the id of the last round of one page, and gives the next.
         """
@@ -364,7 +424,13 @@ class Client(_Caller):
         return self._call(calls.mint_tickets(reference, count))
 
     def submit(
-        self, reference: str, packed: bytes, key: str, *, compress: bool = False, ticket: str | None = None
+        self,
+        reference: str,
+        packed: bytes,
+        key: str,
+        *,
+        compress: bool = False,
+        ticket: str | None = None,
     ) -> Submitted:
         """Send packed reports as one submission under an idempotency key; durable when it returns.
 
@@ -379,7 +445,9 @@ class Client(_Caller):
         return self._call(calls.frequencies(reference))
 
     def stats(self, reference: str) -> dict[str, Any]:
-        """Return how many reports the round has, and how many submissions were duplicates or refused, and why."""
+        """Return how many reports the round has, and how many submissions were duplicates or
+        refused, and why.
+        """
         return self._call(calls.stats(reference))
 
     def methods(self, reference: str) -> dict[str, Any]:
@@ -391,15 +459,21 @@ class Client(_Caller):
         return self._call(calls.alarms(reference, rate))
 
     def suspects(self, reference: str, *, rate: float = 0.05, drift: float = 0.0) -> dict[str, Any]:
-        """Return the items that rose since the earlier rounds of the series, at this false-discovery rate."""
+        """Return the items that rose since the earlier rounds of the series, at this
+        false-discovery rate.
+        """
         return self._call(calls.suspects(reference, rate, drift))
 
     def recover(self, reference: str, **fields: Any) -> dict[str, Any]:
-        """Return the round's recovery; fields are those of POST /rounds/{id}/recover, each optional."""
+        """Return the round's recovery; fields are those of POST /rounds/{id}/recover, each
+        optional.
+        """
         return self._call(calls.recover(reference, fields))
 
     def start_recovery(self, reference: str, **fields: Any) -> Job:
-        """Have a recovery worked out as a job, which goes on without this connection; fields as in `recover`."""
+        """Have a recovery worked out as a job, which goes on without this connection; fields as in
+        `recover`.
+        """
         return self._job(reference, self._call(calls.start_recovery(reference, fields)))
 
     def job(self, reference: str, id: str) -> Job:
@@ -411,7 +485,9 @@ class Client(_Caller):
         return self._call(calls.export(reference))
 
     def plan(self, **fields: Any) -> dict[str, Any]:
-        """Return a plan of a round; fields are those of GET /plan, all but one of the first four given."""
+        """Return a plan of a round; fields are those of GET /plan, all but one of the first four
+        given.
+        """
         return self._call(calls.plan(fields))
 
     def version(self) -> dict[str, Any]:
@@ -449,7 +525,10 @@ class Client(_Caller):
 
     def _send(self, call: Call[Any]) -> Answer:
         request = self._request(call) | (self._of_analyses if call.is_analysis else {})
-        with self._deadline.within(self._seconds[call.is_analysis]), self._http.stream(**request) as response:
+        with (
+            self._deadline.within(self._seconds[call.is_analysis]),
+            self._http.stream(**request) as response,
+        ):
             body = _Body(call, response)
             for piece in response.iter_bytes():
                 body.add(piece)
@@ -474,16 +553,25 @@ class AsyncClient(_Caller):
     ) -> None:
         super().__init__(url, key, retries, transport is None, clock, rng)
         self._sleep = sleep
-        self._options: dict[str, Any] = {"timeout": timeout, "deadline": deadline, "retries": retries}
+        self._options: dict[str, Any] = {
+            "timeout": timeout,
+            "deadline": deadline,
+            "retries": retries,
+        }
         self._options |= {"transport": transport, "sleep": sleep, "clock": clock, "rng": rng}
-        self._http = httpx.AsyncClient(transport=transport, **self._settings(timeout, _MAX_ASYNC_CONNECTIONS))
+        self._http = httpx.AsyncClient(
+            transport=transport, **self._settings(timeout, _MAX_ASYNC_CONNECTIONS)
+        )
         self._seconds = deadline
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         await self.close()
 
@@ -500,7 +588,13 @@ class AsyncClient(_Caller):
         return await self._call(calls.parameters(reference))
 
     async def submit(
-        self, reference: str, packed: bytes, key: str, *, compress: bool = False, ticket: str | None = None
+        self,
+        reference: str,
+        packed: bytes,
+        key: str,
+        *,
+        compress: bool = False,
+        ticket: str | None = None,
     ) -> Submitted:
         """Send packed reports as one submission under an idempotency key; see `Client.submit`."""
         return await self._call(self._submission(reference, packed, key, compress, ticket))
@@ -521,7 +615,10 @@ class AsyncClient(_Caller):
 
     async def _send(self, call: Call[Any]) -> Answer:
         try:
-            async with asyncio.timeout(self._seconds), self._http.stream(**self._request(call)) as response:
+            async with (
+                asyncio.timeout(self._seconds),
+                self._http.stream(**self._request(call)) as response,
+            ):
                 body = _Body(call, response)
                 async for piece in response.aiter_bytes():
                     body.add(piece)

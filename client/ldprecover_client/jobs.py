@@ -6,8 +6,6 @@ from typing import Any
 from ldprecover_client.answers import JobStatus
 from ldprecover_client.errors import RefusedError
 
-__all__ = ["Job"]
-
 _FIRST_PAUSE = 0.25  # seconds between the first two questions; each next one is twice as long
 _LONGEST_PAUSE = 5.0
 
@@ -79,7 +77,9 @@ class Job:
         return self._status.result
 
     def cancel(self) -> None:
-        """Have the server drop it. One that is over stays as it is, also if it ended in the meantime."""
+        """Have the server drop it. One that is over stays as it is, also if it ended in the
+        meantime.
+        """
         if not self.is_over:
             self._cancel()
             self.refresh()

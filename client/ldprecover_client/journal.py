@@ -1,4 +1,5 @@
-"""The journal of a crowd: which of its submissions were accepted, on disk, so that an interrupted run can go on.
+"""The journal of a crowd: which of its submissions were accepted, on disk, so that an interrupted
+run can go on.
 
 The first line says what is sent and holds a random secret, from which every submission's
 idempotency key is derived; each further line is the first report of a submission that was accepted.
@@ -20,8 +21,6 @@ from numpy.typing import NDArray
 
 from ldprecover_client.errors import ArgumentError, JournalError
 
-__all__ = ["Journal", "runs_folder"]
-
 _FORM = 1
 
 
@@ -33,7 +32,8 @@ def runs_folder() -> Path:
 
 
 class Journal:
-    """What one run has sent. `facts` are what its maker must know to make the same reports again, as JSON.
+    """What one run has sent. `facts` are what its maker must know to make the same reports again,
+    as JSON.
 
     A new journal is written once its reports are known, by `begin`. Raises JournalError for a file
     that cannot be written.
@@ -62,11 +62,14 @@ class Journal:
         except (ValueError, KeyError, TypeError):
             raise JournalError(f"{path} is not the journal of a run") from None
         # A crash can cut the last line off; its submission is then sent again, and is a duplicate.
-        journal._accepted = {int(line) for line in lines if line.endswith("\n") and line.strip().isdecimal()}
+        journal._accepted = {
+            int(line) for line in lines if line.endswith("\n") and line.strip().isdecimal()
+        }
         return journal
 
     def begin(self, reports: NDArray[Any], size: int) -> int:
-        """Write down what is sent, in submissions of `size` reports; return the size that a run begun before has.
+        """Write down what is sent, in submissions of `size` reports; return the size that a run
+        begun before has.
 
         Raises ArgumentError where that run's reports were other ones.
         """
@@ -78,7 +81,12 @@ class Journal:
                 raise ArgumentError("these are not the reports that the run was begun with")
             return size
         self._reports = known | {"size": size}
-        head = {"form": _FORM, "secret": self._secret, "reports": self._reports, "facts": self.facts}
+        head = {
+            "form": _FORM,
+            "secret": self._secret,
+            "reports": self._reports,
+            "facts": self.facts,
+        }
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with open(self.path, "x", opener=_private, encoding="utf-8") as file:

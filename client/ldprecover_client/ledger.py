@@ -1,10 +1,11 @@
-"""The ledger: what this user has reported, on disk before it is sent, and what that has cost in epsilon.
+"""The ledger: what this user has reported, on disk before it is sent, and what that has cost in
+epsilon.
 
 One row a round, keyed by the round's random id, or by its name where reports go to that: the
 report's packed bytes, the key it travels under, and its state:
 
-    pending ──► accepted    the server has it
-       └──────► refused     the server will never take it (closed, deleted, malformed); not sent again
+    pending ──► accepted    the server has it └──────► refused     the server will never take it
+       (closed, deleted, malformed); not sent again
 
 A row is never removed, so its epsilon stays spent: the bytes may have left this machine, whatever
 was answered. The user's value is not in it.
@@ -39,8 +40,6 @@ from ldprecover_client.errors import (
     LedgerError,
     SecondSeedError,
 )
-
-__all__ = ["MAX_TOTAL_EPSILON", "Entry", "Ledger", "default_path"]
 
 MAX_TOTAL_EPSILON = 4.0
 """Default limit of epsilon over all rounds of one ledger: eight rounds at the paper's 0.5.
@@ -88,7 +87,10 @@ _FROM_VERSION_1 = (
     *_FROM_VERSION_2,
 )
 _MIGRATIONS = {1: _FROM_VERSION_1, 2: _FROM_VERSION_2, 3: _FROM_VERSION_3}
-_COLUMNS = "round_id, server_url, digest, epsilon, key, packed, state, reason, ticket, open_tries, round_name"
+_COLUMNS = (
+    "round_id, server_url, digest, epsilon, key, packed, state, reason, ticket, "
+    "open_tries, round_name"
+)
 _LOCK_TIMEOUT = 30.0
 
 
@@ -122,7 +124,8 @@ def default_path() -> Path:
 
 
 class Ledger:
-    """A user's ledger, an SQLite file (default: in the user's state directory) that only the user can read.
+    """A user's ledger, an SQLite file (default: in the user's state directory) that only the user
+    can read.
 
     Several processes and threads may share it: for each round one of them perturbs, the others find
     its report. What it says is on the disk when a call returns. `max_total_epsilon` limits the sum
@@ -132,7 +135,10 @@ class Ledger:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str] | None = None, *, max_total_epsilon: float = MAX_TOTAL_EPSILON
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        max_total_epsilon: float = MAX_TOTAL_EPSILON,
     ) -> None:
         if not max_total_epsilon > 0:
             raise ArgumentError("max_total_epsilon must be above 0")
@@ -142,7 +148,9 @@ class Ledger:
         self.path: Path | None = None
         with self._translated_errors():
             if path == _IN_MEMORY:
-                self._memory = sqlite3.connect(_IN_MEMORY, isolation_level=None, check_same_thread=False)
+                self._memory = sqlite3.connect(
+                    _IN_MEMORY, isolation_level=None, check_same_thread=False
+                )
                 finalize(self, self._memory.close)
             else:
                 self.path = Path(path) if path is not None else default_path()
@@ -154,8 +162,8 @@ class Ledger:
     def in_memory(cls, *, max_total_epsilon: float = MAX_TOTAL_EPSILON) -> Self:
         """Return a ledger that dies with the process.
 
-        A report that is not answered before that is lost, and the next process may report again: for
-        tests and demonstrations, not for a user's real value.
+        A report that is not answered before that is lost, and the next process may report again:
+        for tests and demonstrations, not for a user's real value.
         """
         return cls(_IN_MEMORY, max_total_epsilon=max_total_epsilon)
 
@@ -174,10 +182,11 @@ class Ledger:
         """Return the round's entry, and whether it is new.
 
         Only if there is none is `perturb` called, under the lock, and its packed report written
-        with a fresh random key, and its ticket if it has one. `seed` is what the ticket picks, where seeds
-        are given: it is on disk before `perturb` is called. Raises EpsilonSpentError when the total would
-        pass its limit, InconsistentRoundError when the round had other parameters before, and
-        SecondSeedError when it had another seed, and its report is pending or not made yet.
+        with a fresh random key, and its ticket if it has one. `seed` is what the ticket picks,
+        where seeds are given: it is on disk before `perturb` is called. Raises EpsilonSpentError
+        when the total would pass its limit, InconsistentRoundError when the round had other
+        parameters before, and SecondSeedError when it had another seed, and its report is pending
+        or not made yet.
         """
         if seed is not None:
             self._hold_seed(round_id, seed, epsilon)
@@ -186,14 +195,26 @@ class Ledger:
             found = _select(db, "WHERE round_id = ?", (round_id,))
             if found:
                 if found[0].digest != digest:
-                    raise InconsistentRoundError("the round had other parameters when it was first reported to")
+                    raise InconsistentRoundError(
+                        "the round had other parameters when it was first reported to"
+                    )
                 return found[0], False
             self._check_total(db, epsilon)
             # 128 random bits: nobody can guess, and so claim, another user's key.
             key = secrets.token_hex(16)
-            entry = Entry(round_id, server_url, digest, epsilon, key, perturb(), ticket=ticket, round_name=round_name)
+            entry = Entry(
+                round_id,
+                server_url,
+                digest,
+                epsilon,
+                key,
+                perturb(),
+                ticket=ticket,
+                round_name=round_name,
+            )
             db.execute(
-                f"INSERT INTO reports ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, 'pending', NULL, ?, 0, ?)",  # noqa: S608
+                f"INSERT INTO reports ({_COLUMNS}) "  # noqa: S608
+                "VALUES (?, ?, ?, ?, ?, ?, 'pending', NULL, ?, 0, ?)",
                 (round_id, server_url, digest, epsilon, key, entry.packed, ticket, round_name),
             )
             return entry, True
@@ -205,7 +226,9 @@ class Ledger:
             return _seed(db, round_id)
 
     def _hold_seed(self, round_id: str, seed: int, epsilon: float) -> None:
-        """Write down a round's seed. Raises SecondSeedError where it has another, unless its report is settled."""
+        """Write down a round's seed. Raises SecondSeedError where it has another, unless its report
+        is settled.
+        """
         with self._translated_errors(), self._transaction() as db:
             self._check(db)
             found = _select(db, "WHERE round_id = ?", (round_id,))
@@ -218,8 +241,10 @@ class Ledger:
                 db.execute("INSERT INTO seeds (round_id, seed) VALUES (?, ?)", (round_id, seed))
             elif held != seed:
                 raise SecondSeedError(
-                    "this ticket picks another seed than your first one for this round, and a value under two seeds "
-                    "tells more of it: report with the first ticket, or one that picks the same seed"
+                    "this ticket picks another seed than your first one for this round, and a "
+                    "value under two seeds "
+                    "tells more of it: report with the first ticket, or one that picks the same "
+                    "seed"
                 )
 
     def _check_total(self, db: sqlite3.Connection, epsilon: float) -> None:
@@ -232,10 +257,11 @@ class Ledger:
             )
 
     def begin_try(self, round_id: str, ticket: str) -> Entry:
-        """Write down that a try under a ticket is about to go out; return the entry as it must go out.
+        """Write down that a try under a ticket is about to go out; return the entry as it must go
+        out.
 
-        With another ticket than before, the report goes over to it if no try is open; else the entry
-        that is returned keeps the ticket it has.
+        With another ticket than before, the report goes over to it if no try is open; else the
+        entry that is returned keeps the ticket it has.
         """
         with self._translated_errors(), self._transaction() as db:
             self._check(db)
@@ -254,11 +280,15 @@ class Ledger:
         with self._translated_errors(), self._transaction() as db:
             self._check(db)
             db.execute(
-                "UPDATE reports SET open_tries = open_tries - 1 WHERE round_id = ? AND state = 'pending'", (round_id,)
+                "UPDATE reports SET open_tries = open_tries - 1 WHERE round_id = ? AND state = "
+                "'pending'",
+                (round_id,),
             )
 
     def settle(self, round_id: str, state: str, reason: str | None = None) -> None:
-        """Write down that a pending report was "accepted" or "refused". Settled entries stay as they are."""
+        """Write down that a pending report was "accepted" or "refused". Settled entries stay as
+        they are.
+        """
         with self._translated_errors(), self._transaction() as db:
             self._check(db)
             db.execute(
@@ -292,7 +322,9 @@ class Ledger:
         assert self.path is not None
         # mode=rw: a ledger that is gone must not come back empty, with nothing spent.
         uri = f"{self.path.absolute().as_uri()}?mode=rw"
-        with closing(sqlite3.connect(uri, uri=True, timeout=_LOCK_TIMEOUT, isolation_level=None)) as db:
+        with closing(
+            sqlite3.connect(uri, uri=True, timeout=_LOCK_TIMEOUT, isolation_level=None)
+        ) as db:
             # FULL syncs the file; EXTRA also the directory after the journal is unlinked, without
             # which a power cut could bring the journal back, and it would undo the commit.
             db.execute("PRAGMA synchronous = EXTRA")
@@ -314,15 +346,26 @@ class Ledger:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
-            raise LedgerError(f"the ledger {self.path or 'in memory'} cannot be used: {error}") from error
+            raise LedgerError(
+                f"the ledger {self.path or 'in memory'} cannot be used: {error}"
+            ) from error
 
     def _create_or_check(self, db: sqlite3.Connection) -> None:
-        if not any((_pragma(db, "application_id"), _pragma(db, "user_version"), _pragma(db, "schema_version"))):
+        if not any(
+            (
+                _pragma(db, "application_id"),
+                _pragma(db, "user_version"),
+                _pragma(db, "schema_version"),
+            )
+        ):
             db.execute(_SCHEMA)
             db.execute(_SEEDS)
             db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
-        elif _pragma(db, "application_id") == _APPLICATION_ID and _pragma(db, "user_version") in _MIGRATIONS:
+        elif (
+            _pragma(db, "application_id") == _APPLICATION_ID
+            and _pragma(db, "user_version") in _MIGRATIONS
+        ):
             for statement in _MIGRATIONS[_pragma(db, "user_version")]:
                 db.execute(statement)
             db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
@@ -335,7 +378,8 @@ class Ledger:
             raise LedgerError(f"{self.path} is not a ledger")
         if (found := _pragma(db, "user_version")) != _SCHEMA_VERSION:
             raise LedgerError(
-                f"the ledger {self.path} has form {found}, and this version reads {_SCHEMA_VERSION} alone: "
+                f"the ledger {self.path} has form {found}, and this version reads "
+                f"{_SCHEMA_VERSION} alone: "
                 "use the version that made it"
             )
 
@@ -363,7 +407,9 @@ def _make_private(path: Path) -> None:
 
 
 def _is_ours(head: bytes) -> bool:
-    """Return whether a file's first bytes are those of an SQLite file with a ledger's application id."""
+    """Return whether a file's first bytes are those of an SQLite file with a ledger's application
+    id.
+    """
     return head.startswith(_SQLITE) and head[68:72] == _APPLICATION_ID.to_bytes(4, "big")
 
 
@@ -371,13 +417,17 @@ def _pragma(db: sqlite3.Connection, name: str) -> int:
     return int(db.execute(f"PRAGMA {name}").fetchone()[0])
 
 
-def _select(db: sqlite3.Connection, where: str = "", parameters: tuple[str, ...] = ()) -> tuple[Entry, ...]:
+def _select(
+    db: sqlite3.Connection, where: str = "", parameters: tuple[str, ...] = ()
+) -> tuple[Entry, ...]:
     rows = db.execute(f"SELECT {_COLUMNS} FROM reports {where} ORDER BY rowid", parameters)  # noqa: S608
     return tuple(Entry(*row) for row in rows)
 
 
 def _spent(db: sqlite3.Connection) -> Decimal:
-    return sum((_decimal(epsilon) for (epsilon,) in db.execute("SELECT epsilon FROM reports")), Decimal(0))
+    return sum(
+        (_decimal(epsilon) for (epsilon,) in db.execute("SELECT epsilon FROM reports")), Decimal(0)
+    )
 
 
 def _seed(db: sqlite3.Connection, round_id: str) -> int | None:

@@ -1,4 +1,6 @@
-"""Simulated genuine users: their true values, which the simulator keeps, and their honest reports."""
+"""Simulated genuine users: their true values, which the simulator keeps, and their honest
+reports.
+"""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -18,8 +20,6 @@ from ldprecover_client.journal import Journal
 from ldprecover_client.progress import Progress, progress_bar
 from ldprecover_client.retry import Retries
 from ldprecover_client.seeds import with_tickets
-
-__all__ = ["Population"]
 
 _VALUES, _REPORTS = 0, 1  # the seed's streams, so that the protocol does not change who holds what
 
@@ -54,14 +54,20 @@ class Population:
         if self.draw not in ("multinomial", "apportioned"):
             raise ArgumentError('draw must be "multinomial" or "apportioned"')
         if self.items is not None and len(self.items) != weights.size:
-            raise ArgumentError(f"there must be as many items as weights, {weights.size}, not {len(self.items)}")
+            raise ArgumentError(
+                f"there must be as many items as weights, {weights.size}, not {len(self.items)}"
+            )
         weights /= weights.sum()
         weights.flags.writeable = False
         object.__setattr__(self, "weights", weights)
 
     @classmethod
     def of(
-        cls, dataset: Dataset, n: int, seed: int, draw: Literal["multinomial", "apportioned"] = "multinomial"
+        cls,
+        dataset: Dataset,
+        n: int,
+        seed: int,
+        draw: Literal["multinomial", "apportioned"] = "multinomial",
     ) -> Self:
         """Return n users whose values follow a data set."""
         return cls(dataset.counts, n, seed, draw, dataset.items)
@@ -83,11 +89,15 @@ class Population:
 
     @property
     def frequencies(self) -> NDArray[np.float64]:
-        """True frequencies f_X of these users, of shape (d,): what estimates and recoveries are measured against."""
+        """True frequencies f_X of these users, of shape (d,): what estimates and recoveries are
+        measured against.
+        """
         return self.counts / self.n
 
     def values(self) -> NDArray[np.int64]:
-        """Return each user's item index, of shape (n,), in random order: any part of it is a sample."""
+        """Return each user's item index, of shape (n,), in random order: any part of it is a
+        sample.
+        """
         rng = self._rng(_VALUES)
         if self.draw == "multinomial":
             rng.multinomial(self.n, self._distribution)  # the draw that gave `counts`
@@ -96,13 +106,15 @@ class Population:
     def reports(self, oracle: FrequencyOracle, canaries: Sequence[int] = ()) -> NDArray[Any]:
         """Return each user's report under an oracle, perturbed with the seeded generator.
 
-        `canaries` are items of the oracle that nobody holds: the users' items are the others, in their order. A
-        simulation alone may draw from a seed; a real user is a `Reporter`. Raises ArgumentError when the oracle is
-        over another number of items.
+        `canaries` are items of the oracle that nobody holds: the users' items are the others, in
+        their order. A simulation alone may draw from a seed; a real user is a `Reporter`. Raises
+        ArgumentError when the oracle is over another number of items.
         """
         held = np.delete(np.arange(oracle.domain_size), list(canaries))
         if held.size != self.domain_size:
-            raise ArgumentError(f"these users hold {self.domain_size} items, the round has {held.size}")
+            raise ArgumentError(
+                f"these users hold {self.domain_size} items, the round has {held.size}"
+            )
         return oracle.perturb(held[self.values()], self._rng(_REPORTS))
 
     def report_to(
@@ -122,13 +134,16 @@ class Population:
     ) -> int:
         """Have every user report to a round; return how many reports were accepted.
 
-        `progress` "bar" shows a bar on standard error, if that is a terminal; see `submit_reports` for the rest.
-        Raises ArgumentError when the round is over other items, and what `submit_reports` raises.
+        `progress` "bar" shows a bar on standard error, if that is a terminal; see `submit_reports`
+        for the rest. Raises ArgumentError when the round is over other items, and what
+        `submit_reports` raises.
         """
         with Client(url, key=key, timeout=timeout, retries=retries, transport=transport) as client:
             parameters = client.parameters(round)
         canaries, items = parameters.parameters.canaries, parameters.parameters.items
-        if self.items is not None and self.items != tuple(x for i, x in enumerate(items) if i not in canaries):
+        if self.items is not None and self.items != tuple(
+            x for i, x in enumerate(items) if i not in canaries
+        ):
             raise ArgumentError("the round's items are not those of these users")
         oracle = parameters.parameters.oracle
         bar = progress_bar("genuine users report", first="genuine users perturb their values")
@@ -160,7 +175,9 @@ class Population:
 
 
 def _apportion(frequencies: NDArray[np.float64], n: int) -> NDArray[np.int64]:
-    """Return whole users in proportion: floors first, the rest to the largest remainders (ties: lower index)."""
+    """Return whole users in proportion: floors first, the rest to the largest remainders (ties:
+    lower index).
+    """
     quotas = frequencies * n
     counts = np.floor(quotas).astype(np.int64)
     order = np.argsort(counts - quotas, kind="stable")

@@ -4,8 +4,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["Progress", "progress_bar"]
-
 Progress = Callable[[int, int], None]
 """Called with (reports accepted so far, reports in all), always from the caller's own thread."""
 
@@ -21,7 +19,14 @@ def progress_bar(description: str, *, first: str | None = None) -> Iterator[Prog
         yield lambda done, total: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Task, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Task,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
     from rich.progress import Progress as Bar
     from rich.text import Text
 
@@ -34,7 +39,9 @@ def progress_bar(description: str, *, first: str | None = None) -> Iterator[Prog
             return elapsed.render(task) if task.total is None else super().render(task)
 
     elapsed = TimeElapsedColumn()
-    with Bar(TextColumn("{task.description}"), BarColumn(), Count(), Time(), console=Console(stderr=True)) as bar:
+    with Bar(
+        TextColumn("{task.description}"), BarColumn(), Count(), Time(), console=Console(stderr=True)
+    ) as bar:
         task = bar.add_task(first or description, total=None)
 
         def move(done: int, total: int) -> None:

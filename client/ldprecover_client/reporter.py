@@ -32,8 +32,6 @@ from ldprecover_client.ledger import Entry, Ledger
 from ldprecover_client.retry import Retries
 from ldprecover_client.secrecy import warn_if_readable
 
-__all__ = ["MAX_EPSILON", "AsyncReporter", "Receipt", "Reporter"]
-
 MAX_EPSILON = 2.0
 """Default limit of epsilon for one round: all the paper's settings (0.1 to 1.6) lie below it.
 
@@ -83,7 +81,9 @@ class _Desk:
         if name is not None and (not _NAME.fullmatch(name) or name == "current"):
             raise ArgumentError("by_name needs the round's name, neither an id nor 'current'")
         if name is not None and ticket is not None:
-            raise ArgumentError("by_name takes no ticket: each is good on the one deployment that minted it")
+            raise ArgumentError(
+                "by_name takes no ticket: each is good on the one deployment that minted it"
+            )
         self._name = name
         given = {name: value for name, value in options.items() if value is not None}
         if isinstance(server, str):
@@ -91,7 +91,9 @@ class _Desk:
             self._has_key, is_network = "key" in given, "transport" not in given
         else:
             if given:
-                raise ArgumentError(f"{' and '.join(given)} must be given to the client that is shared")
+                raise ArgumentError(
+                    f"{' and '.join(given)} must be given to the client that is shared"
+                )
             self.url = server.url
             self._has_key, is_network = server.has_key, server.is_network
         self.ledger = Ledger() if ledger is None else ledger
@@ -104,19 +106,28 @@ class _Desk:
 
     def options_for(self, url: str) -> dict[str, Any]:
         """Return the settings of a client of a server: the key goes to none but the user's own."""
-        own = self._options if url == self.url else {k: v for k, v in self._options.items() if k != "key"}
+        own = (
+            self._options
+            if url == self.url
+            else {k: v for k, v in self._options.items() if k != "key"}
+        )
         return dict(own)
 
     def enter(self, round_: Round, value: Value) -> tuple[Entry, bool]:
-        """Return the round's entry in the ledger, perturbing the value if there is none, and whether it is new."""
+        """Return the round's entry in the ledger, perturbing the value if there is none, and
+        whether it is new.
+        """
         parameters = round_.parameters
         if parameters.epsilon > self.max_epsilon:
             raise EpsilonTooHighError(
-                f"the round asks for epsilon {parameters.epsilon:g}, above your limit of {self.max_epsilon:g}"
+                f"the round asks for epsilon {parameters.epsilon:g}, above your limit of "
+                f"{self.max_epsilon:g}"
             )
         item = _item(parameters, value)
         if item in parameters.canaries:
-            raise UnknownItemError("the value is a canary of the round, an item that nobody holds; nothing is sent")
+            raise UnknownItemError(
+                "the value is a canary of the round, an item that nobody holds; nothing is sent"
+            )
         oracle, seed = parameters.oracle, None
         if oracle.listed_seeds is not None and self.ticket is not None:
             seed = oracle.seed_of(ticket_draw(self.ticket))
@@ -140,11 +151,17 @@ class _Desk:
         if not new and entry.state == "pending" and entry.server_url != self.url:
             # The bytes and their key are for that server alone, whatever this one says its round's
             # id is.
-            raise InconsistentRoundError(f"the report to this round was made for {entry.server_url}")
+            raise InconsistentRoundError(
+                f"the report to this round was made for {entry.server_url}"
+            )
         if entry.state == "accepted":
-            raise AlreadyReportedError("this round has your report; a second would cost epsilon once more")
+            raise AlreadyReportedError(
+                "this round has your report; a second would cost epsilon once more"
+            )
         if entry.state == "refused":
-            raise AlreadyReportedError(f"the server refused your report to this round for good: {entry.reason}")
+            raise AlreadyReportedError(
+                f"the server refused your report to this round for good: {entry.reason}"
+            )
         if not new:
             self._check_access(round_, self.ticket or entry.ticket)
         return entry, new
@@ -154,36 +171,56 @@ class _Desk:
         if self._name is None:
             return round_.id
         if round_.name != self._name:
-            raise InconsistentRoundError(f"asked for the round {self._name}, the server states another")
+            raise InconsistentRoundError(
+                f"asked for the round {self._name}, the server states another"
+            )
         return self._name
 
     def _check_access(self, round_: Round, ticket: str | None) -> None:
-        """Raise AccessError unless the round takes reports with what there is, as far as can be told from here."""
+        """Raise AccessError unless the round takes reports with what there is, as far as can be
+        told from here.
+        """
         if round_.access == "ticket":
             if ticket is None:
-                raise AccessError("this round takes reports with tickets alone: give one of its tickets", "ticket")
+                raise AccessError(
+                    "this round takes reports with tickets alone: give one of its tickets", "ticket"
+                )
         elif round_.access == "key":
             if not self._has_key or self.ticket is not None:
                 also = "" if self.ticket is None else ", and no tickets"
-                raise AccessError(f"this round takes reports with a report key alone{also}: give a report key", "key")
+                raise AccessError(
+                    f"this round takes reports with a report key alone{also}: give a report key",
+                    "key",
+                )
         elif round_.access == "open":
             if self.ticket is not None:
                 raise AccessError("this round takes no tickets: report without one", None)
         else:
-            raise AccessError(f"this version knows no rounds of access {round_.access[:64]!r}", None)
+            raise AccessError(
+                f"this version knows no rounds of access {round_.access[:64]!r}", None
+            )
 
     def begin(self, entry: Entry, ticket: str | None) -> Entry:
-        """Return an entry as it must go out; a try under a ticket is written down before it does."""
+        """Return an entry as it must go out; a try under a ticket is written down before it
+        does.
+        """
         return entry if ticket is None else self.ledger.begin_try(entry.round_id, ticket)
 
     def accepted(self, entry: Entry, answer: Submitted, resent: bool) -> Receipt:
         """Check the answer to a submission and settle its entry."""
         by_name = entry.round_id == entry.round_name  # on each deployment the round has another id
         if answer["accepted"] != 1 or not (by_name or answer["round"] == entry.round_id):
-            raise InvalidAnswerError("the server answers for other reports than the one it was sent")
+            raise InvalidAnswerError(
+                "the server answers for other reports than the one it was sent"
+            )
         self.ledger.settle(entry.round_id, "accepted")
         return Receipt(
-            entry.round_id, entry.epsilon, "accepted", resent, answer["duplicate"], round_name=entry.round_name
+            entry.round_id,
+            entry.epsilon,
+            "accepted",
+            resent,
+            answer["duplicate"],
+            round_name=entry.round_name,
         )
 
     def failed(self, entry: Entry, error: _Failure, resent: bool) -> Receipt:
@@ -207,7 +244,14 @@ class _Desk:
                 self.ledger.settle(entry.round_id, "refused", str(error))
                 state, note = "refused", _REFUSED
             error.add_note(note)
-        return Receipt(entry.round_id, entry.epsilon, state, resent, reason=str(error), round_name=entry.round_name)
+        return Receipt(
+            entry.round_id,
+            entry.epsilon,
+            state,
+            resent,
+            reason=str(error),
+            round_name=entry.round_name,
+        )
 
 
 _OF_TICKETS = ("invalid-ticket", "idempotency-key-reused")
@@ -215,16 +259,22 @@ _OF_TICKETS = ("invalid-ticket", "idempotency-key-reused")
 
 _REFUSED = "the report will never be counted, and its epsilon stays spent"
 _PENDING = "the report is written down, and the same one goes out when you report again"
-_ANOTHER_TICKET = "the report is written down, and the same one goes out when you report again with another ticket"
+_ANOTHER_TICKET = (
+    "the report is written down, and the same one goes out when you report again "
+    "with another ticket"
+)
 _SAME_SEED = f"{_ANOTHER_TICKET} that picks the same seed"
 _USED_TICKET = "another report was sent under this ticket"
 _KEEPS_TICKET = (
-    "an earlier try under this ticket had no answer and may have been counted, so the report goes out under no other"
+    "an earlier try under this ticket had no answer and may have been counted, so the "
+    "report goes out under no other"
 )
 
 
 def _is_sure_not_taken(error: _Failure) -> bool:
-    """Return whether no try of a call under a ticket was taken: none arrived, or all were refused for the ticket."""
+    """Return whether no try of a call under a ticket was taken: none arrived, or all were refused
+    for the ticket.
+    """
     if isinstance(error, RefusedError):
         return error.slug in _OF_TICKETS and not error.in_doubt
     return isinstance(error, UnansweredError) and not error.in_doubt
@@ -235,14 +285,16 @@ def _is_final(error: RefusedError) -> bool:
 
     A 404 for the path is not that word, but a wrong URL's; and a key may come for a 401 or 403.
     """
-    return error.status in (409, 410, 422) or (error.status == 404 and error.slug not in ("", "not-found"))
+    return error.status in (409, 410, 422) or (
+        error.status == 404 and error.slug not in ("", "not-found")
+    )
 
 
 def _item(parameters: RoundParameters, value: Value) -> int:
     """Return the index of a value: a str is always a label, an int always an index.
 
-    So "3" is the item labelled 3, wherever it stands, and 3 the item at index 3, however labelled. In a round for
-    numbers (`ldprecover.protocols.harmony`) all three are the number itself.
+    So "3" is the item labelled 3, wherever it stands, and 3 the item at index 3, however labelled.
+    In a round for numbers (`ldprecover.protocols.harmony`) all three are the number itself.
     """
     items = parameters.items
     if is_for_numbers(parameters):
@@ -251,7 +303,9 @@ def _item(parameters: RoundParameters, value: Value) -> int:
         try:
             return items.index(value)
         except ValueError:
-            raise UnknownItemError(f"the value is not one of the round's {len(items)} items") from None
+            raise UnknownItemError(
+                f"the value is not one of the round's {len(items)} items"
+            ) from None
     try:
         index = -1 if isinstance(value, float) else operator.index(value)
     except TypeError:
@@ -322,24 +376,29 @@ class Reporter:
     def report(self, value: Value) -> Receipt:
         """Report a value: an item's label (a str, always) or its index (an int, always).
 
-        In a round for numbers it is the number, from -1 to 1, and is rounded at random to an item first.
+        In a round for numbers it is the number, from -1 to 1, and is rounded at random to an item
+        first.
 
-        If the round's report was made before and not answered, that one is sent again, and the value
-        given now is checked to be an item and otherwise ignored. Raises, having perturbed nothing:
-        UnknownItemError, EpsilonTooHighError, EpsilonSpentError, SecondSeedError, AccessError, InconsistentRoundError,
-        AlreadyReportedError, LedgerError. Raises RefusedError, UnansweredError or InvalidAnswerError
-        as `Client` does; when the report had been written down, it stays so, `resume` or a further
-        `report` sends it again unless the server refused it for good, and its epsilon stays spent.
+        If the round's report was made before and not answered, that one is sent again, and the
+        value given now is checked to be an item and otherwise ignored. Raises, having perturbed
+        nothing: UnknownItemError, EpsilonTooHighError, EpsilonSpentError, SecondSeedError,
+        AccessError, InconsistentRoundError, AlreadyReportedError, LedgerError. Raises RefusedError,
+        UnansweredError or InvalidAnswerError as `Client` does; when the report had been written
+        down, it stays so, `resume` or a further `report` sends it again unless the server refused
+        it for good, and its epsilon stays spent.
         """
         with self._client(self._desk.url) as client:
             entry, new = self._desk.enter(client.parameters(self._round), value)
-            receipt, error = self._deliver(client, entry, self._desk.ticket or entry.ticket, not new)
+            receipt, error = self._deliver(
+                client, entry, self._desk.ticket or entry.ticket, not new
+            )
         if error is not None:
             raise error
         return receipt
 
     def resume(self) -> tuple[Receipt, ...]:
-        """Send every pending report of the ledger again, each to the server it was made for, under its key or ticket.
+        """Send every pending report of the ledger again, each to the server it was made for, under
+        its key or ticket.
 
         Return a receipt for each; failures are in their `state` and `reason`. Raises LedgerError.
         """
@@ -364,13 +423,19 @@ class Reporter:
         if self._shared is not None and self._shared.url == url:
             yield self._shared
             return
-        own = Client(url, **self._desk.options_for(url)) if self._shared is None else self._shared.elsewhere(url)
+        own = (
+            Client(url, **self._desk.options_for(url))
+            if self._shared is None
+            else self._shared.elsewhere(url)
+        )
         with own:
             yield own
 
 
 class AsyncReporter:
-    """`Reporter` for asyncio: the same ledger, checks and promises. The ledger is written in a thread."""
+    """`Reporter` for asyncio: the same ledger, checks and promises. The ledger is written in a
+    thread.
+    """
 
     def __init__(
         self,
@@ -401,7 +466,9 @@ class AsyncReporter:
         async with self._client(self._desk.url) as client:
             round_ = await client.parameters(self._round)
             entry, new = await asyncio.to_thread(self._desk.enter, round_, value)
-            receipt, error = await self._deliver(client, entry, self._desk.ticket or entry.ticket, not new)
+            receipt, error = await self._deliver(
+                client, entry, self._desk.ticket or entry.ticket, not new
+            )
         if error is not None:
             raise error
         return receipt
@@ -419,7 +486,9 @@ class AsyncReporter:
     ) -> tuple[Receipt, _Failure | None]:
         entry = await asyncio.to_thread(self._desk.begin, entry, ticket)
         try:
-            answer = await client.submit(entry.round_id, entry.packed, entry.key, ticket=entry.ticket)
+            answer = await client.submit(
+                entry.round_id, entry.packed, entry.key, ticket=entry.ticket
+            )
             return await asyncio.to_thread(self._desk.accepted, entry, answer, resent), None
         except _FAILURES as error:
             return await asyncio.to_thread(self._desk.failed, entry, error, resent), error
@@ -429,6 +498,10 @@ class AsyncReporter:
         if self._shared is not None and self._shared.url == url:
             yield self._shared
             return
-        own = AsyncClient(url, **self._desk.options_for(url)) if self._shared is None else self._shared.elsewhere(url)
+        own = (
+            AsyncClient(url, **self._desk.options_for(url))
+            if self._shared is None
+            else self._shared.elsewhere(url)
+        )
         async with own:
             yield own

@@ -1,4 +1,6 @@
-"""When to send again, and when to give up: exponential back-off with full jitter, Retry-After honoured."""
+"""When to send again, and when to give up: exponential back-off with full jitter, Retry-After
+honoured.
+"""
 
 import math
 import random
@@ -9,14 +11,13 @@ from email.utils import parsedate_to_datetime
 
 from ldprecover_client.errors import ArgumentError
 
-__all__ = ["Backoff", "Retries", "is_passing", "may_have_cost_all", "never_taken", "retry_after_seconds"]
-
 _PERMANENT = {501, 505}
 _AFTER_WORK = {500, 504}
 
 
 def is_passing(status: int) -> bool:
-    """Return whether an answer says "not now": 408, 429 or 5xx, but what a server can never do (501, 505).
+    """Return whether an answer says "not now": 408, 429 or 5xx, but what a server can never do
+    (501, 505).
 
     507, a full disk, is among them: space comes back, and the report is in nobody else's hands.
     """
@@ -24,17 +25,22 @@ def is_passing(status: int) -> bool:
 
 
 def never_taken(status: int) -> bool:
-    """Return whether a passing answer says that nothing was done: 408, too slowly sent, or 429, too many."""
+    """Return whether a passing answer says that nothing was done: 408, too slowly sent, or 429, too
+    many.
+    """
     return status in (408, 429)
 
 
 def may_have_cost_all(status: int) -> bool:
-    """Return whether an answer may come after all the work on a call: 500, it failed, or 504, its time was up."""
+    """Return whether an answer may come after all the work on a call: 500, it failed, or 504, its
+    time was up.
+    """
     return status in _AFTER_WORK
 
 
 def retry_after_seconds(value: str | None, date: str | None = None) -> float | None:
-    """Return the seconds a Retry-After header asks to wait, None where it is absent or says nothing.
+    """Return the seconds a Retry-After header asks to wait, None where it is absent or says
+    nothing.
 
     An HTTP date counts from the answer's own `Date`, so that the user's clock need not be right.
     """
@@ -53,7 +59,8 @@ def retry_after_seconds(value: str | None, date: str | None = None) -> float | N
 
 @dataclass(frozen=True)
 class Retries:
-    """How persistent to be: at most `attempts` sends, `longest` seconds between two, `total` seconds in all.
+    """How persistent to be: at most `attempts` sends, `longest` seconds between two, `total`
+    seconds in all.
 
     Before the i-th retry the wait is uniform from 0 to min(longest, base * 2^i) ("full jitter"),
     after what the server asked for in Retry-After, which counts up to `longest`. The defaults ride
@@ -75,8 +82,12 @@ class Retries:
                 raise ArgumentError(f"{name} must be a number of seconds, 0 or more")
 
     def delay(self, retry: int, asked: float | None, draw: float) -> float:
-        """Return the wait before retry 0, 1, ...; `draw` is uniform in [0, 1), `asked` the Retry-After."""
-        return min(asked or 0.0, self.longest) + draw * min(self.longest, self.base * 2.0 ** min(retry, 62))
+        """Return the wait before retry 0, 1, ...; `draw` is uniform in [0, 1), `asked` the
+        Retry-After.
+        """
+        return min(asked or 0.0, self.longest) + draw * min(
+            self.longest, self.base * 2.0 ** min(retry, 62)
+        )
 
 
 class Backoff:

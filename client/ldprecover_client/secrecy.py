@@ -4,14 +4,13 @@ import warnings
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-__all__ = ["InsecureTransportWarning", "is_this_machine", "warn_if_readable"]
-
-
 _warned: set[tuple[str, str]] = set()
 
 
 class InsecureTransportWarning(UserWarning):
-    """A key or a ticket goes over plain http:// to another machine, where whoever carries it can read and use it."""
+    """A key or a ticket goes over plain http:// to another machine, where whoever carries it can
+    read and use it.
+    """
 
 
 def is_this_machine(url: str) -> bool:
@@ -24,12 +23,15 @@ def is_this_machine(url: str) -> bool:
 
 
 def warn_if_readable(url: str, secret: str, *, stacklevel: int = 2) -> None:
-    """Warn where a secret, "key" or "ticket", would go to another machine without TLS: once a machine and process."""
+    """Warn where a secret, "key" or "ticket", would go to another machine without TLS: once a
+    machine and process.
+    """
     parts = urlsplit(url)
     warned = (parts.netloc, secret)
     if parts.scheme == "http" and warned not in _warned and not is_this_machine(url):
         warnings.warn(
-            f"the {secret} goes to {parts.netloc} over plain http, where it can be read on the way and used by "
+            f"the {secret} goes to {parts.netloc} over plain http, where it can be read on the way "
+            "and used by "
             "others: use https",
             InsecureTransportWarning,
             stacklevel=stacklevel + 1,

@@ -10,19 +10,20 @@ from ldprecover.types import Reports, UInt32Array
 from ldprecover_client.calls import checked_ticket
 from ldprecover_client.errors import ArgumentError
 
-__all__ = ["tickets_of", "with_tickets"]
-
 
 def with_tickets(oracle: FrequencyOracle, tickets: Sequence[str]) -> FrequencyOracle:
-    """Return the protocol as the holders of these tickets have it: each report takes the next one's seed.
+    """Return the protocol as the holders of these tickets have it: each report takes the next one's
+    seed.
 
-    Where no seeds are given it is the protocol itself. Raises ArgumentError for what cannot be a ticket.
+    Where no seeds are given it is the protocol itself. Raises ArgumentError for what cannot be a
+    ticket.
     """
     return oracle if oracle.listed_seeds is None else oracle.with_seeds(_seeds(oracle, tickets))
 
 
 def tickets_of(oracle: FrequencyOracle, reports: Reports, tickets: Sequence[str]) -> Sequence[str]:
-    """Return the tickets in the order of the reports whose seeds they pick, or as they are where none are given.
+    """Return the tickets in the order of the reports whose seeds they pick, or as they are where
+    none are given.
 
     Raises ArgumentError where they do not pick these seeds.
     """
@@ -38,4 +39,6 @@ def tickets_of(oracle: FrequencyOracle, reports: Reports, tickets: Sequence[str]
 
 
 def _seeds(oracle: FrequencyOracle, tickets: Sequence[str]) -> UInt32Array:
-    return np.array([oracle.seed_of(ticket_draw(checked_ticket(ticket))) for ticket in tickets], np.uint32)
+    return np.array(
+        [oracle.seed_of(ticket_draw(checked_ticket(ticket))) for ticket in tickets], np.uint32
+    )

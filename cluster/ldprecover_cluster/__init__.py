@@ -1,4 +1,6 @@
-"""A round as data in a folder, and the engines that read it: this process, others, or other machines."""
+"""A round as data in a folder, and the engines that read it: this process, others, or other
+machines.
+"""
 
 from ldprecover_cluster.carried import CarriedPart
 from ldprecover_cluster.dataset import ReportDataset

@@ -1,4 +1,6 @@
-"""Reports on their way into a dataset: thrown into one file for each part at random, which is shuffled on its own."""
+"""Reports on their way into a dataset: thrown into one file for each part at random, which is
+shuffled on its own.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,14 +14,14 @@ from ldprecover_cluster.division import fresh_generator, joined_hours, number_of
 from ldprecover_cluster.errors import ReportDatasetError
 from ldprecover_cluster.folders import append, synced
 
-__all__ = ["bucket_of", "fill", "shuffled"]
-
 _HELD = 32 << 20  # bytes of reports that wait to be written
 
 
 @dataclass
 class _Hour:
-    """The files of an hour: the place of the first, how many reports each has, and what waits to be thrown."""
+    """The files of an hour: the place of the first, how many reports each has, and what waits to be
+    thrown.
+    """
 
     first: int
     sizes: np.ndarray
@@ -27,9 +29,13 @@ class _Hour:
 
 
 def fill(
-    folder: Path, oracle: FrequencyOracle, hours: Mapping[int, int], pieces: Iterable[tuple[int, bytes]]
+    folder: Path,
+    oracle: FrequencyOracle,
+    hours: Mapping[int, int],
+    pieces: Iterable[tuple[int, bytes]],
 ) -> list[tuple[int, int]]:
-    """Write pieces of packed reports, each of an hour, into files of the folder; return the hour and n of each file.
+    """Write pieces of packed reports, each of an hour, into files of the folder; return the hour
+    and n of each file.
 
     `hours` says how many reports each hour has. The files, `bucket_of` their places in the list,
     are on disk when it returns. Raises ReportDatasetError where the pieces have other numbers of
@@ -49,7 +55,9 @@ def fill(
     for hour, piece in pieces:
         n, rest = divmod(len(piece), oracle.report_size)
         if rest or left.get(hour, 0) < n:
-            raise ReportDatasetError("the round's reports are not as many, or not as long, as they should be")
+            raise ReportDatasetError(
+                "the round's reports are not as many, or not as long, as they should be"
+            )
         left[hour] -= n
         found[into[hour]].waiting.append(bytes(piece))
         waiting += len(piece)
@@ -74,17 +82,24 @@ def _throw(folder: Path, hours: Iterable[_Hour], size: int, rng: np.random.Gener
         rows = np.frombuffer(b"".join(hour.waiting), dtype=f"V{size}")
         hour.waiting.clear()
         number = len(hour.sizes)
-        drawn = rng.integers(0, number, len(rows), dtype=np.uint16 if number <= 1 << 16 else np.uint32)
+        drawn = rng.integers(
+            0, number, len(rows), dtype=np.uint16 if number <= 1 << 16 else np.uint32
+        )
         rows = rows.take(np.argsort(drawn, kind="stable"))
         counts = np.bincount(drawn, minlength=number)
         ends = np.cumsum(counts)
         for place in np.flatnonzero(counts).tolist():
-            append(bucket_of(folder, hour.first + place), rows[ends[place] - counts[place] : ends[place]])
+            append(
+                bucket_of(folder, hour.first + place),
+                rows[ends[place] - counts[place] : ends[place]],
+            )
         hour.sizes += counts
 
 
 def shuffled(path: Path, oracle: FrequencyOracle) -> Reports:
-    """Return the reports of a file in random order: each order is as likely as any other. Raises OSError."""
+    """Return the reports of a file in random order: each order is as likely as any other. Raises
+    OSError.
+    """
     rows = np.fromfile(path, dtype=f"V{oracle.report_size}")
     fresh_generator().shuffle(rows)
     return np.frombuffer(rows.view(np.uint8), dtype=oracle.report_dtype)

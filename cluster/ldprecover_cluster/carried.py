@@ -7,8 +7,6 @@ import numpy as np
 
 from ldprecover.types import Reports
 
-__all__ = ["CarriedPart"]
-
 
 @dataclass(frozen=True)
 class CarriedPart:

@@ -16,8 +16,6 @@ from ldprecover_cluster.extra import pyarrow
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["COLUMN", "check_columns", "row_bytes", "rows_of", "schema_of", "to_batch"]
-
 COLUMN = "report"
 """The column of reports that have no fields."""
 
@@ -25,12 +23,16 @@ COLUMN = "report"
 def schema_of(form: np.dtype) -> "pa.Schema":
     """Return the schema of reports of a type, an oracle's `report_dtype`."""
     pa = pyarrow()
-    return pa.schema([pa.field(name, _arrow_type(each), nullable=False) for name, each in _columns(form)])
+    return pa.schema(
+        [pa.field(name, _arrow_type(each), nullable=False) for name, each in _columns(form)]
+    )
 
 
 def row_bytes(form: np.dtype) -> int:
     """Return the bytes that a report takes in a file: Parquet stores small integers in four."""
-    return sum(max(4, each.itemsize) if _is_number(each) else each.itemsize for _, each in _columns(form))
+    return sum(
+        max(4, each.itemsize) if _is_number(each) else each.itemsize for _, each in _columns(form)
+    )
 
 
 def to_batch(form: np.dtype, reports: Reports) -> "pa.RecordBatch":
@@ -43,7 +45,9 @@ def to_batch(form: np.dtype, reports: Reports) -> "pa.RecordBatch":
         if _is_number(each):
             arrays.append(pa.array(values, type=field.type))
         else:
-            arrays.append(pa.Array.from_buffers(field.type, len(values), [None, pa.py_buffer(values)]))
+            arrays.append(
+                pa.Array.from_buffers(field.type, len(values), [None, pa.py_buffer(values)])
+            )
     return pa.record_batch(arrays, schema=schema)
 
 
@@ -55,7 +59,9 @@ def check_columns(form: np.dtype, schema: "pa.Schema") -> None:
 
 
 def rows_of(form: np.dtype, table: "pa.Table") -> Reports:
-    """Return the reports in columns of `schema_of`. Raises ReportDatasetError for others, or a missing value."""
+    """Return the reports in columns of `schema_of`. Raises ReportDatasetError for others, or a
+    missing value.
+    """
     check_columns(form, table.schema)
     rows = np.empty(table.num_rows, dtype=form)
     for name, each in _columns(form):

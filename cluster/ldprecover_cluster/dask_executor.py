@@ -15,8 +15,6 @@ from ldprecover_cluster.scheduler import Scheduler
 from ldprecover_cluster.tasks import Task, run
 from ldprecover_cluster.translated import Translated
 
-__all__ = ["dask_executor"]
-
 _SECONDS = 5.0  # for the scheduler to answer, at first and after the connection was lost
 _FRESH = 1.0  # seconds for which a number of workers is taken as it was
 
@@ -50,7 +48,12 @@ def dask_executor(
         def workers() -> int:
             return max(1, threads.number if most is None else min(threads.number, most))
 
-        yield Translated(_Pickling(client, begin), workers, partial(_translate, client, scheduler.url), pickle.loads)
+        yield Translated(
+            _Pickling(client, begin),
+            workers,
+            partial(_translate, client, scheduler.url),
+            pickle.loads,
+        )
     finally:
         client.close(_SECONDS)
 
@@ -60,7 +63,10 @@ def _translate(client: Any, url: str, error: BaseException) -> BaseException:
     from distributed.scheduler import NoValidWorkerError
 
     if isinstance(error, KilledWorker):
-        said = "a task has ended every worker that took it: workers were killed again and again, or lack memory"
+        said = (
+            "a task has ended every worker that took it: workers were killed again and again, "
+            "or lack memory"
+        )
     elif isinstance(error, NoValidWorkerError):
         said = f"the scheduler {url} has had no workers for too long"
     elif isinstance(error, CancelledError) or client.status != "running":
@@ -77,7 +83,8 @@ def _connected(scheduler: Scheduler) -> Any:
     import distributed
 
     dask_of: Any = distributed  # which says no types of these two
-    # What goes wrong is raised and told once; Dask would also write it to standard error, in many lines.
+    # What goes wrong is raised and told once; Dask would also write it to standard error, in many
+    # lines.
     for name in ("distributed", "distributed.client", "distributed.core", "tornado.application"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     files = {
@@ -87,15 +94,25 @@ def _connected(scheduler: Scheduler) -> Any:
     }
     try:
         security = dask_of.Security(
-            require_encryption=scheduler.is_encrypted, **{name: file for name, file in files.items() if file}
+            require_encryption=scheduler.is_encrypted,
+            **{name: file for name, file in files.items() if file},
         )
-        if scheduler.is_encrypted and security.get_connection_args("client").get("ssl_context") is None:
-            raise EngineError(f"the scheduler {scheduler.url} asks for TLS: give a CA, a certificate and its key")
+        if (
+            scheduler.is_encrypted
+            and security.get_connection_args("client").get("ssl_context") is None
+        ):
+            raise EngineError(
+                f"the scheduler {scheduler.url} asks for TLS: give a CA, a certificate and its key"
+            )
         with dask.config.set({"distributed.comm.timeouts.connect": _SECONDS}):
-            return dask_of.Client(scheduler.url, security=security, timeout=_SECONDS, set_as_default=False)
+            return dask_of.Client(
+                scheduler.url, security=security, timeout=_SECONDS, set_as_default=False
+            )
     except (OSError, TypeError, ValueError, RuntimeError) as error:
         said = " ".join(re.sub(r"in <[^>]*>: ", "", str(error.__cause__ or error)).split())
-        raise EngineError(f"the scheduler {scheduler.url} cannot be reached: {said or type(error).__name__}") from error
+        raise EngineError(
+            f"the scheduler {scheduler.url} cannot be reached: {said or type(error).__name__}"
+        ) from error
 
 
 class _Threads:
@@ -113,7 +130,9 @@ class _Threads:
 
 
 class _Pickling(Executor):
-    """Dask's own executor, with tasks and results that are pickled as for processes of this machine."""
+    """Dask's own executor, with tasks and results that are pickled as for processes of this
+    machine.
+    """
 
     def __init__(self, client: Any, begin: Callable[[], None] | None) -> None:
         self._inner: Executor = client.get_executor(pure=False)

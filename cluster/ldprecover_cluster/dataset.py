@@ -15,15 +15,17 @@ from ldprecover_cluster.folders import Folder
 from ldprecover_cluster.limits import ROUND_FILE_BYTES
 from ldprecover_cluster.parts import ParquetPart
 
-__all__ = ["ROUND_FILE", "ReportDataset", "read_round", "round_file"]
-
 ROUND_FILE = "round.json"
-"""The round's export, with its parts listed. It is written last: a dataset without one is not complete."""
+"""The round's export, with its parts listed. It is written last: a dataset without one is not
+complete.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class ReportDataset:
-    """A round, and its reports where they lie: nothing of them is read before somebody asks a part for them."""
+    """A round, and its reports where they lie: nothing of them is read before somebody asks a part
+    for them.
+    """
 
     url: str
     export: RoundExport
@@ -43,9 +45,14 @@ class ReportDataset:
                 f"{there} has no {ROUND_FILE}: it is no report dataset, or its export has not ended"
             ) from None
         if export.reports is None:
-            raise ReportDatasetError(f"{there}/{ROUND_FILE} is an export of counts alone: it lists no reports")
+            raise ReportDatasetError(
+                f"{there}/{ROUND_FILE} is an export of counts alone: it lists no reports"
+            )
         form = export.parameters.oracle.report_dtype
-        parts = (ParquetPart(there.url, part.hour, part.name, part.n, part.sha256, form) for part in export.reports)
+        parts = (
+            ParquetPart(there.url, part.hour, part.name, part.n, part.sha256, form)
+            for part in export.reports
+        )
         return cls(there.url, export, tuple(parts))
 
     @property
@@ -58,19 +65,29 @@ class ReportDataset:
         """The number of reports in the round's tally that it does not have."""
         return self.export.tally.n - self.n
 
-    def tally(self, *, executor: Executor | None = None, progress: Callable[[int, int], None] | None = None) -> Tally:
-        """Return the tally of its reports, read in one pass and checked, as a `ReportSource` does it.
+    def tally(
+        self,
+        *,
+        executor: Executor | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Tally:
+        """Return the tally of its reports, read in one pass and checked, as a `ReportSource` does
+        it.
 
         Raises ReportDatasetError for one that is no report of the round, and where they do not give
         the round's tally, or cannot be some of its reports.
         """
         oracle, whole = self.export.parameters.oracle, self.export.tally
         try:
-            tally = ReportSource.of_parts(oracle, self.parts, executor=executor, progress=progress).tally()
+            tally = ReportSource.of_parts(
+                oracle, self.parts, executor=executor, progress=progress
+            ).tally()
         except ReportError as error:
             raise self._fault(error) from error
         if (tally != whole) if not self.missing else (tally.summary > whole.summary).any():
-            raise ReportDatasetError(f"the reports of {self.url} do not give the counts of its {ROUND_FILE}")
+            raise ReportDatasetError(
+                f"the reports of {self.url} do not give the counts of its {ROUND_FILE}"
+            )
         return tally
 
     def _fault(self, error: ReportError) -> ReportDatasetError:
@@ -85,7 +102,9 @@ class ReportDataset:
 
 
 def read_round(there: Folder) -> RoundExport:
-    """Return what a folder's `round.json` says. Raises ReportDatasetError, and FileNotFoundError where it has none."""
+    """Return what a folder's `round.json` says. Raises ReportDatasetError, and FileNotFoundError
+    where it has none.
+    """
     data = there.read(ROUND_FILE, ROUND_FILE_BYTES + 1)
     if len(data) > ROUND_FILE_BYTES:
         raise ReportDatasetError(

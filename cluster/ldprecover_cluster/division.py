@@ -1,4 +1,5 @@
-"""How a round's reports are divided into the parts of a dataset: by hour, and by what one processor counts in a second.
+"""How a round's reports are divided into the parts of a dataset: by hour, and by what one processor
+counts in a second.
 
 Within an hour each report goes to a part at random, and each part is shuffled, so that every order
 of the hour's reports is as likely as any other.
@@ -14,10 +15,10 @@ from ldprecover.protocols import FrequencyOracle
 from ldprecover_cluster.columns import row_bytes
 from ldprecover_cluster.limits import FILE_BYTES, PAIRS
 
-__all__ = ["fresh_generator", "joined_hours", "number_of_parts"]
-
 FEW = 1_000
-"""Reports that an hour has at the least, if need be with the hours after it: among so many each is hidden."""
+"""Reports that an hour has at the least, if need be with the hours after it: among so many each is
+hidden.
+"""
 
 _BYTES = FILE_BYTES - (1 << 20)  # of reports in a file
 _SPREADS = 8  # standard deviations of a part's size that are left for chance
@@ -54,5 +55,7 @@ def number_of_parts(oracle: FrequencyOracle, n: int) -> int:
 
 
 def fresh_generator() -> np.random.Generator:
-    """Return a generator under a key of the operating system's that nobody knows, and that is not kept."""
+    """Return a generator under a key of the operating system's that nobody knows, and that is not
+    kept.
+    """
     return np.random.Generator(np.random.Philox(key=int.from_bytes(os.urandom(16))))

@@ -1,4 +1,6 @@
-"""Who does the work: this process, other processes of this machine, or the workers of a Dask cluster."""
+"""Who does the work: this process, other processes of this machine, or the workers of a Dask
+cluster.
+"""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
@@ -9,8 +11,6 @@ from ldprecover import plugins
 from ldprecover_cluster.dask_executor import dask_executor
 from ldprecover_cluster.processes import processes
 from ldprecover_cluster.scheduler import Scheduler
-
-__all__ = ["engine"]
 
 
 @contextmanager
@@ -23,7 +23,8 @@ def engine(
     most: int | None = None,
     tell: Callable[[str], None] = lambda said: None,
 ) -> Iterator[Executor | None]:
-    """Yield the executor of a scheduler's workers, or of so many processes; None where this process does the work.
+    """Yield the executor of a scheduler's workers, or of so many processes; None where this process
+    does the work.
 
     Workers load the plugins that this process has loaded, protocols and methods, or call `begin`
     instead. Numbers are the same with each. `leaving`, `most` and `tell` are as `processes` and

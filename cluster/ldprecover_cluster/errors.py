@@ -2,11 +2,11 @@
 
 from ldprecover.errors import LDPRecoverError
 
-__all__ = ["EngineError", "ReportDatasetError"]
-
 
 class ReportDatasetError(LDPRecoverError):
-    """A dataset of reports cannot be read or written, is damaged, or is not of the round that it should be of."""
+    """A dataset of reports cannot be read or written, is damaged, or is not of the round that it
+    should be of.
+    """
 
 
 class EngineError(LDPRecoverError):

@@ -1,10 +1,10 @@
-"""What the extra `cluster` brings, imported where it is used: the default install has none of it."""
+"""What the extra `cluster` brings, imported where it is used: the default install has none of
+it.
+"""
 
 from typing import Any
 
 from ldprecover_cluster.errors import ReportDatasetError
-
-__all__ = ["fsspec", "parquet", "pyarrow"]
 
 _NEEDED = "a dataset of reports needs the extra: pip install 'ldprecover[cluster]'"
 

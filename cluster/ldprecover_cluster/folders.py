@@ -1,4 +1,6 @@
-"""A folder of a dataset, on this machine or behind a URL that fsspec opens: whole files, by their names in it."""
+"""A folder of a dataset, on this machine or behind a URL that fsspec opens: whole files, by their
+names in it.
+"""
 
 import errno
 import os
@@ -11,8 +13,6 @@ from typing import Any
 
 from ldprecover_cluster.errors import ReportDatasetError
 from ldprecover_cluster.extra import fsspec
-
-__all__ = ["HALF", "Folder", "append", "make_folder", "synced", "translated", "write_whole"]
 
 HALF = ".half"
 """How the name of a file ends that is not there yet; it begins with a dot."""
@@ -40,13 +40,17 @@ class Folder:
     def local(self) -> Path | None:
         """The folder on this machine, or None."""
         kinds = self._files.protocol
-        return Path(self._path) if "file" in ((kinds,) if isinstance(kinds, str) else kinds) else None
+        return (
+            Path(self._path) if "file" in ((kinds,) if isinstance(kinds, str) else kinds) else None
+        )
 
     def __str__(self) -> str:
         return self.url if self.local is None else str(self.local)
 
     def read(self, name: str, most: int) -> bytes:
-        """Return a file's bytes, the first `most` of them. On this machine it must be a regular file."""
+        """Return a file's bytes, the first `most` of them. On this machine it must be a regular
+        file.
+        """
         with translated(f"{self}/{name}"):
             if (local := self.local) is not None:
                 return _read_regular(local / name, most)
@@ -92,21 +96,27 @@ class Folder:
 
 
 def _check_protocol(url: str) -> None:
-    """Raise ReportDatasetError where nothing that is installed opens URLs of this kind as folders."""
+    """Raise ReportDatasetError where nothing that is installed opens URLs of this kind as
+    folders.
+    """
     protocol, separator, _ = url.partition("://")
     if not separator:
         return
     import fsspec
     from fsspec.archive import AbstractArchiveFileSystem
 
-    if "::" in url:  # fsspec opens it, but what is in it has no URL of its own, which workers would need
+    if (
+        "::" in url
+    ):  # fsspec opens it, but what is in it has no URL of its own, which workers would need
         raise ReportDatasetError(f"cannot open {url}: a URL within a URL is no folder")
     if protocol not in fsspec.available_protocols():
         raise ReportDatasetError(f"cannot open {url}: no file system is known as {protocol}")
     try:
         kind = fsspec.get_filesystem_class(protocol)
     except ImportError as error:
-        raise ReportDatasetError(f"cannot open {url}: {_missing(error)} is not installed") from error
+        raise ReportDatasetError(
+            f"cannot open {url}: {_missing(error)} is not installed"
+        ) from error
     if issubclass(kind, AbstractArchiveFileSystem):
         raise ReportDatasetError(f"cannot open {url}: an archive is no folder; unpack it")
 
@@ -123,10 +133,14 @@ def _missing(error: BaseException) -> str:
 
 
 def _read_regular(path: Path, most: int) -> bytes:
-    """Return the first bytes of a regular file. Others, such as pipes, are refused: they may never end, or begin."""
+    """Return the first bytes of a regular file. Others, such as pipes, are refused: they may never
+    end, or begin.
+    """
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    except BlockingIOError:  # another process, such as a file server, has a lease on this regular file
+    except (
+        BlockingIOError
+    ):  # another process, such as a file server, has a lease on this regular file
         handle = os.open(path, os.O_RDONLY)
     with os.fdopen(handle, "rb") as file:
         found = os.fstat(handle)
@@ -136,12 +150,15 @@ def _read_regular(path: Path, most: int) -> bytes:
 
 
 def write_whole(path: Path, data: Any) -> None:
-    """Write a file of this machine by its bytes: on disk and in its place when it returns, or not there at all.
+    """Write a file of this machine by its bytes: on disk and in its place when it returns, or not
+    there at all.
 
     Folders on the way to it are made. They and the file are for their owner alone.
     """
     make_folder(path.parent)
-    half = path.with_name(f".{path.name}.{os.getpid()}{HALF}")  # several processes may write what is the same
+    half = path.with_name(
+        f".{path.name}.{os.getpid()}{HALF}"
+    )  # several processes may write what is the same
     try:
         with os.fdopen(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             file.write(data)
@@ -165,14 +182,18 @@ def make_folder(path: Path) -> None:
     try:
         path.mkdir(mode=0o700, exist_ok=True)
     except FileExistsError as error:
-        what = "a link to a folder that is not there" if path.is_symlink() else "a file, not a folder"
+        what = (
+            "a link to a folder that is not there" if path.is_symlink() else "a file, not a folder"
+        )
         raise ReportDatasetError(f"{path} is {what}") from error
     synced(path.parent)
 
 
 def append(path: Path, data: Any) -> None:
     """Write bytes at the end of a file of this machine, which is its owner's alone."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "wb", buffering=0) as file:
+    with os.fdopen(
+        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "wb", buffering=0
+    ) as file:
         left = memoryview(data).cast("B")
         while left:
             left = left[file.write(left) :]

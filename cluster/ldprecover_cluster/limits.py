@@ -2,8 +2,6 @@
 
 import numpy as np
 
-__all__ = ["FILE_BYTES", "GROUP_BYTES", "PAIRS", "ROUND_FILE_BYTES", "rows_of_group"]
-
 PAIRS = 1 << 30
 """Pairs of a report and an item in a part: about a second of counting."""
 
@@ -18,5 +16,7 @@ ROUND_FILE_BYTES = 64 << 20
 
 
 def rows_of_group(form: np.dtype) -> int:
-    """Return the most reports that a row group has; one, where a report is larger than a row group."""
+    """Return the most reports that a row group has; one, where a report is larger than a row
+    group.
+    """
     return max(1, GROUP_BYTES // form.itemsize)

@@ -15,15 +15,18 @@ from ldprecover_cluster.extra import parquet, pyarrow
 from ldprecover_cluster.folders import Folder
 from ldprecover_cluster.limits import FILE_BYTES, rows_of_group
 
-__all__ = ["ParquetPart", "encode", "folder_of", "place_of"]
-
-_ENCODINGS = {"PLAIN", "RLE", "BIT_PACKED"}  # the last two of levels, which columns without missing values have none of
+_ENCODINGS = {
+    "PLAIN",
+    "RLE",
+    "BIT_PACKED",
+}  # the last two of levels, which columns without missing values have none of
 _SLACK = 1 << 20  # bytes that a file may have beside its reports, and as many again as these
 
 
 @dataclass(frozen=True)
 class ParquetPart:
-    """One file of reports in a dataset: small, and picklable for other processes, which must reach `url` themselves.
+    """One file of reports in a dataset: small, and picklable for other processes, which must reach
+    `url` themselves.
 
     `url` is the dataset's, and `form` the array type of its round's reports.
     """
@@ -39,7 +42,8 @@ class ParquetPart:
         return f"the part {place_of(self.hour, self.name)} of {self.url}"
 
     def arrays(self) -> Iterator[Reports]:
-        """Yield its reports, a row group at a time. One file of the dataset's is in memory meanwhile.
+        """Yield its reports, a row group at a time. One file of the dataset's is in memory
+        meanwhile.
 
         Raises ReportDatasetError, with the part's name, for a file that is not there, whose bytes
         are not those that the round's file lists, or that does not hold so many such reports; and
@@ -60,12 +64,16 @@ class ParquetPart:
         if len(data) > FILE_BYTES:
             raise ReportDatasetError(f"it is larger than {FILE_BYTES >> 20} MiB, which no part is")
         if hashlib.sha256(data).hexdigest() != self.sha256:
-            raise ReportDatasetError("its bytes are not those that were written: it is damaged or was changed")
+            raise ReportDatasetError(
+                "its bytes are not those that were written: it is damaged or was changed"
+            )
         return data
 
     def _arrays(self, data: bytes) -> Iterator[Reports]:
         pa = pyarrow()
-        if int.from_bytes(data[-8:-4], "little") > _SLACK:  # what is parsed takes many times as much
+        if (
+            int.from_bytes(data[-8:-4], "little") > _SLACK
+        ):  # what is parsed takes many times as much
             raise ReportDatasetError("it is not a Parquet file of reports: its footer is too large")
         try:
             file = parquet().ParquetFile(pa.BufferReader(data))
@@ -85,21 +93,28 @@ class ParquetPart:
 
 
 def _check_groups(metadata: Any, form: np.dtype) -> None:
-    """See that what a file's row groups become when they are read is as small as what the writer makes."""
+    """See that what a file's row groups become when they are read is as small as what the writer
+    makes.
+    """
     rows = 0
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
         if not 0 <= group.num_rows <= rows_of_group(form):
             raise ReportDatasetError(
-                f"it has a row group of {group.num_rows} reports, not of {rows_of_group(form)} at most"
+                f"it has a row group of {group.num_rows} reports, not of {rows_of_group(form)} at "
+                "most"
             )
         for column in map(group.column, range(group.num_columns)):
             if column.compression != "UNCOMPRESSED":
                 raise ReportDatasetError(f"it is compressed, by {column.compression}")
             if column.has_dictionary_page or not _ENCODINGS.issuperset(column.encodings):
-                raise ReportDatasetError(f"its encodings are {', '.join(column.encodings)}, not PLAIN")
+                raise ReportDatasetError(
+                    f"its encodings are {', '.join(column.encodings)}, not PLAIN"
+                )
         rows += group.num_rows
     if rows != metadata.num_rows:
-        raise ReportDatasetError(f"its row groups have {rows} reports together, and should have {metadata.num_rows}")
+        raise ReportDatasetError(
+            f"its row groups have {rows} reports together, and should have {metadata.num_rows}"
+        )
 
 
 def encode(hour: int, name: str, reports: Reports, form: np.dtype) -> tuple[ReportPart, memoryview]:
@@ -111,7 +126,12 @@ def encode(hour: int, name: str, reports: Reports, form: np.dtype) -> tuple[Repo
     pa = pyarrow()
     step = rows_of_group(form)
     sink = pa.BufferOutputStream()
-    options = {"compression": "none", "use_dictionary": False, "write_statistics": False, "store_schema": False}
+    options = {
+        "compression": "none",
+        "use_dictionary": False,
+        "write_statistics": False,
+        "store_schema": False,
+    }
     with parquet().ParquetWriter(sink, to_batch(form, reports[:0]).schema, **options) as writer:
         for first in range(0, len(reports), step):
             writer.write_batch(to_batch(form, reports[first : first + step]), row_group_size=step)

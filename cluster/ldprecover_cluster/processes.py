@@ -13,8 +13,6 @@ from multiprocessing.context import SpawnContext, SpawnProcess
 from ldprecover_cluster.errors import EngineError
 from ldprecover_cluster.translated import Translated
 
-__all__ = ["processes"]
-
 _ENVIRONMENT = {"MKL_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 """One thread a process. What the environment says of these goes before."""
 
@@ -23,7 +21,8 @@ _ENVIRONMENT = {"MKL_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_TH
 def processes(
     jobs: int, begin: Callable[[], None] | None = None, leaving: Callable[[], None] = lambda: None
 ) -> Iterator[Executor]:
-    """Yield an executor of so many processes, which end with the block: none is left, and what waits is not done.
+    """Yield an executor of so many processes, which end with the block: none is left, and what
+    waits is not done.
 
     Each calls `begin` before its first task. Ctrl-C is for this process alone; `leaving` is called
     where the block ends by an error, before tasks under way are waited for. Raises EngineError
@@ -42,15 +41,21 @@ def processes(
 def _translate(error: BaseException) -> BaseException:
     if not isinstance(error, BrokenProcessPool):
         return error
-    said = "a process that worked on it has ended: it was killed, perhaps for want of memory, or a plugin ended it"
+    said = (
+        "a process that worked on it has ended: it was killed, perhaps for want of memory, or "
+        "a plugin ended it"
+    )
     return EngineError(said)
 
 
 class _Process(SpawnProcess):
-    """A process that has no thread of this one's, no second thread for matrices, and never sees Ctrl-C."""
+    """A process that has no thread of this one's, no second thread for matrices, and never sees
+    Ctrl-C.
+    """
 
     def start(self) -> None:
-        resource_tracker.ensure_running()  # or it would be started below, and let signals through again
+        # or it would be started below, and let signals through again
+        resource_tracker.ensure_running()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         added = {name: value for name, value in _ENVIRONMENT.items() if name not in os.environ}
         os.environ.update(added)
@@ -75,7 +80,9 @@ def _begin(begin: Callable[[], None] | None) -> None:
 
 
 def _end_with_parent() -> None:
-    """End this process when the one that started it has ended, were it by SIGKILL: a task may take minutes."""
+    """End this process when the one that started it has ended, were it by SIGKILL: a task may take
+    minutes.
+    """
     parent = parent_process()
     assert parent is not None
     parent.join()

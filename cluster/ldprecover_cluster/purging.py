@@ -1,4 +1,6 @@
-"""Parts of a dataset are deleted by their hour, and its `round.json` is written anew without them."""
+"""Parts of a dataset are deleted by their hour, and its `round.json` is written anew without
+them.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,11 +11,10 @@ from ldprecover_cluster.errors import ReportDatasetError
 from ldprecover_cluster.folders import Folder
 from ldprecover_cluster.writing import DatasetWriter
 
-__all__ = ["purge"]
-
 
 def purge(folder: str | Path, work: str | Path, round: str, before: int) -> int | None:
-    """Delete the reports of hours before this one from a dataset of a round, by its id; return the earliest hour left.
+    """Delete the reports of hours before this one from a dataset of a round, by its id; return the
+    earliest hour left.
 
     None where nothing is left. The tally stays, so `missing` grows. An export that has not ended is
     deleted as a whole, with what is on its way in the folder `work`. Raises ReportDatasetError
@@ -49,7 +50,9 @@ def _export(there: Folder) -> RoundExport | None:
 
 
 def _shorten(there: Folder, export: RoundExport, before: int) -> int | None:
-    """Write `round.json` without the parts of hours before this one; return the earliest hour that it has left."""
+    """Write `round.json` without the parts of hours before this one; return the earliest hour that
+    it has left.
+    """
     listed = export.reports or ()
     left = tuple(part for part in listed if part.hour >= before)
     if len(left) < len(listed):

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from ldprecover.errors import ParameterError
 
-__all__ = ["Scheduler"]
-
 _ADDRESS = re.compile(
     r"(?P<scheme>[a-z0-9+.-]+)://(?:\[(?P<v6>[0-9a-fA-F:.]+)\]|(?P<host>[^\s:/\[\]@?#]+)):(?P<port>\d{1,5})"
 )
@@ -17,10 +15,11 @@ _ADDRESS = re.compile(
 
 @dataclass(frozen=True)
 class Scheduler:
-    """A scheduler's address, `tls://HOST:PORT`, and what shows it who calls: a CA's certificate, one's own and its key.
+    """A scheduler's address, `tls://HOST:PORT`, and what shows it who calls: a CA's certificate,
+    one's own and its key.
 
-    The files are PEM. Where none is given they are those that Dask's own configuration names. Whoever
-    reaches a scheduler can run any code on its workers, so an address without TLS,
+    The files are PEM. Where none is given they are those that Dask's own configuration names.
+    Whoever reaches a scheduler can run any code on its workers, so an address without TLS,
     `tcp://127.0.0.1:PORT`, is of this machine alone.
 
     Raises ParameterError for another address, for some of the three files without the others, and
@@ -34,12 +33,20 @@ class Scheduler:
 
     def __post_init__(self) -> None:
         found = _ADDRESS.fullmatch(self.url)
-        if found is None or found["scheme"] not in ("tls", "tcp") or not 0 < int(found["port"]) < 1 << 16:
-            raise ParameterError(f"scheduler must be tls://HOST:PORT or tcp://127.0.0.1:PORT, not {self.url[:200]!r}")
+        if (
+            found is None
+            or found["scheme"] not in ("tls", "tcp")
+            or not 0 < int(found["port"]) < 1 << 16
+        ):
+            raise ParameterError(
+                f"scheduler must be tls://HOST:PORT or tcp://127.0.0.1:PORT, not {self.url[:200]!r}"
+            )
         files = {"CA": self.tls_ca, "certificate": self.tls_cert, "key": self.tls_key}
         if any(files.values()) and not all(files.values()):
             missing = next(what for what, file in files.items() if not file)
-            raise ParameterError(f"TLS takes three files, a CA, a certificate and its key: the {missing} is missing")
+            raise ParameterError(
+                f"TLS takes three files, a CA, a certificate and its key: the {missing} is missing"
+            )
         for what, file in files.items():
             if file and not Path(file).is_file():
                 raise ParameterError(f"the {what} of TLS is not a file: {file}")
@@ -47,10 +54,13 @@ class Scheduler:
             if not _is_here(found["v6"] or found["host"]):
                 raise ParameterError(
                     f"scheduler must be tls://HOST:PORT for another machine, not {self.url}: "
-                    "whoever reaches a scheduler without TLS can run any code on its workers, and on this machine"
+                    "whoever reaches a scheduler without TLS can run any code on its workers, and "
+                    "on this machine"
                 )
             if any(files.values()):
-                raise ParameterError(f"files of TLS are for a scheduler at tls://, not for {self.url}")
+                raise ParameterError(
+                    f"files of TLS are for a scheduler at tls://, not for {self.url}"
+                )
 
     @property
     def is_encrypted(self) -> bool:
@@ -59,7 +69,9 @@ class Scheduler:
 
     @staticmethod
     def missing_package() -> str | None:
-        """Return what has to be installed for a scheduler to be reached, in words; None where it is there."""
+        """Return what has to be installed for a scheduler to be reached, in words; None where it is
+        there.
+        """
         if find_spec("distributed") is not None:
             return None
         return "a scheduler needs Dask: install it with `pip install 'ldprecover[cluster]'`"

@@ -1,4 +1,6 @@
-"""A call on its way to a worker: pickled here, and read there once the worker is known to be of the same version."""
+"""A call on its way to a worker: pickled here, and read there once the worker is known to be of the
+same version.
+"""
 
 import pickle
 import threading
@@ -10,15 +12,14 @@ from typing import Any
 
 from ldprecover_cluster.errors import EngineError
 
-__all__ = ["Task", "run"]
-
 _begun: set[bytes] = set()
 _beginning = threading.Lock()
 
 
 @dataclass(frozen=True)
 class Task:
-    """A function of no arguments, pickled, and another that is called once in each worker process before the first.
+    """A function of no arguments, pickled, and another that is called once in each worker process
+    before the first.
 
     What is pickled is named by its module, as for processes of this machine; no code travels. A
     worker writes a task that fails to its log, where nothing of its reports may stand.
@@ -35,15 +36,20 @@ class Task:
 
 
 def run(task: Task) -> bytes:
-    """Return what the call returns, pickled here: what cannot be is this task's error, and no trouble on the way.
+    """Return what the call returns, pickled here: what cannot be is this task's error, and no
+    trouble on the way.
 
     Raises EngineError in a worker of another version.
     """
     if task.version != _version():
-        raise EngineError(f"the workers have ldprecover {_version()}, and this is {task.version}: install the same")
+        raise EngineError(
+            f"the workers have ldprecover {_version()}, and this is {task.version}: install the "
+            "same"
+        )
     with _beginning:
         if task.begin not in _begun:
-            begin = pickle.loads(task.begin)  # noqa: S301  whoever reaches a worker can run code there
+            # whoever reaches a worker can run code there
+            begin = pickle.loads(task.begin)  # noqa: S301
             if begin is not None:
                 begin()
             _begun.add(task.begin)

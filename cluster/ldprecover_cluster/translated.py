@@ -1,4 +1,6 @@
-"""An executor whose own failures are told as EngineError, so that nobody takes them for those of what it was given."""
+"""An executor whose own failures are told as EngineError, so that nobody takes them for those of
+what it was given.
+"""
 
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
@@ -6,10 +8,10 @@ from functools import partial
 from typing import Any
 from weakref import ref
 
-__all__ = ["Translated"]
-
 Translate = Callable[[BaseException], BaseException]
-"""Returns the EngineError for what an executor raises where it fails itself, and what a task raised as it is."""
+"""Returns the EngineError for what an executor raises where it fails itself, and what a task raised
+as it is.
+"""
 
 Read = Callable[[Any], Any]
 """Returns a task's result from what the executor returns."""
@@ -39,7 +41,8 @@ class Translated(Executor):
         except Exception as error:  # noqa: BLE001  as it is, where it is no failure of the executor's
             raise self._told(error)  # noqa: B904  it has its cause
         outer: Future[Any] = Future()
-        # Weakly: in a circle, what a worker holds of a result would stay there until this process looks for circles.
+        # Weakly: in a circle, what a worker holds of a result would stay there until this process
+        # looks for circles.
         outer.add_done_callback(partial(_cancel, ref(inner)))
         inner.add_done_callback(partial(self._pass_on, outer))
         return outer

@@ -1,4 +1,5 @@
-"""A dataset is written: its reports are read once, then its parts made one by one, and what ended halfway goes on.
+"""A dataset is written: its reports are read once, then its parts made one by one, and what ended
+halfway goes on.
 
 Reading throws each report into a file beside the dataset, for the part it will be of. When all are
 there the plan is written down: from then on nothing hangs on where the reports came from. Each part
@@ -34,8 +35,6 @@ from ldprecover_cluster.extra import parquet
 from ldprecover_cluster.folders import HALF, Folder, make_folder, translated, write_whole
 from ldprecover_cluster.parts import encode, place_of
 
-__all__ = ["WORK", "DatasetWriter", "work_of", "write_dataset"]
-
 WORK = ".export"
 """The folder in a dataset that is being written; what is in it is not the dataset's."""
 
@@ -47,7 +46,9 @@ Step = Callable[[int, int], None]
 
 
 def work_of(folder: str | Path) -> Path:
-    """Return the folder of this machine where a dataset's reports are on their way: in it, if it is here."""
+    """Return the folder of this machine where a dataset's reports are on their way: in it, if it is
+    here.
+    """
     there = Folder(folder)
     if (local := there.local) is not None:
         return local / WORK
@@ -94,7 +95,8 @@ class DatasetWriter:
         return (self.work / _PLAN).exists()
 
     def begun(self) -> RoundExport | None:
-        """Return the round that an earlier writer has not ended, and `finish` goes on with; None where there is none.
+        """Return the round that an earlier writer has not ended, and `finish` goes on with; None
+        where there is none.
 
         Raises ReportDatasetError where the folder has a dataset or other files.
         """
@@ -116,8 +118,11 @@ class DatasetWriter:
         assert self._export is not None
         return self._export.tally.n - sum(n for _, n in self._buckets)
 
-    def gather(self, export: RoundExport, hours: Mapping[int, int], pieces: Iterable[tuple[int, bytes]]) -> None:
-        """Take in the reports of a round: pieces of packed ones, each of an hour, and how many each hour has.
+    def gather(
+        self, export: RoundExport, hours: Mapping[int, int], pieces: Iterable[tuple[int, bytes]]
+    ) -> None:
+        """Take in the reports of a round: pieces of packed ones, each of an hour, and how many each
+        hour has.
 
         When it returns they are on disk, and the plan is.
         """
@@ -125,7 +130,11 @@ class DatasetWriter:
         with translated(str(self.work)):
             self._clear()
             buckets = fill(self.work, export.parameters.oracle, hours, pieces)
-            plan = {"folder": self._folder.url, "export": replace(export, reports=None).to_dict(), "buckets": buckets}
+            plan = {
+                "folder": self._folder.url,
+                "export": replace(export, reports=None).to_dict(),
+                "buckets": buckets,
+            }
             write_whole(self.work / _PLAN, json.dumps(plan).encode())
         self._export, self._buckets = export, buckets
 
@@ -147,7 +156,10 @@ class DatasetWriter:
                     step(tally.n, total)
                     part, counted = self._make(place, hour, name, oracle)
                     parts, tally = [*parts, part], tally + counted
-                    done = {"parts": [vars(each) for each in parts], "summary": tally.summary.tolist()}
+                    done = {
+                        "parts": [vars(each) for each in parts],
+                        "summary": tally.summary.tolist(),
+                    }
                     write_whole(self.work / _DONE, json.dumps(done).encode())
                 bucket_of(self.work, place).unlink(missing_ok=True)
         step(tally.n, total)
@@ -169,27 +181,36 @@ class DatasetWriter:
             self._clear()
         self._export = None
 
-    def _make(self, place: int, hour: int, name: str, oracle: FrequencyOracle) -> tuple[ReportPart, Tally]:
+    def _make(
+        self, place: int, hour: int, name: str, oracle: FrequencyOracle
+    ) -> tuple[ReportPart, Tally]:
         reports = shuffled(bucket_of(self.work, place), oracle)
         try:
             tally = _counted(oracle, reports)
         except LDPRecoverError as error:
-            raise ReportDatasetError(f"a report that was read is none of the round's: {error}") from error
+            raise ReportDatasetError(
+                f"a report that was read is none of the round's: {error}"
+            ) from error
         part, data = encode(hour, name, reports, oracle.report_dtype)
         if part.n != self._buckets[place][1]:
-            raise ReportDatasetError(f"{bucket_of(self.work, place)} was changed; delete {self.work} and begin again")
+            raise ReportDatasetError(
+                f"{bucket_of(self.work, place)} was changed; delete {self.work} and begin again"
+            )
         self._folder.write(place_of(hour, name), data)
         return part, tally
 
     def _check_sum(self, tally: Tally) -> None:
-        """See that the reports that were written are those of the round's tally, or some of them."""
+        """See that the reports that were written are those of the round's tally, or some of
+        them.
+        """
         assert self._export is not None
         whole = self._export.tally
         if tally.n == whole.n and tally == whole:
             return
         if tally.n >= whole.n or (tally.summary > whole.summary).any():
             raise ReportDatasetError(
-                "the reports that were written do not give the round's counts; `ldprecover check` compares them in the "
+                "the reports that were written do not give the round's counts; `ldprecover check` "
+                "compares them in the "
                 "database"
             )
 
@@ -199,7 +220,9 @@ class DatasetWriter:
         make_folder(self.work)
         found = self.work.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
-            raise ReportDatasetError(f"{self.work} must be a folder of yours that nobody else can read")
+            raise ReportDatasetError(
+                f"{self.work} must be a folder of yours that nobody else can read"
+            )
         lock = os.open(self.work / _LOCK, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._lock = os.fdopen(lock, "a")
         try:
@@ -212,11 +235,17 @@ class DatasetWriter:
     def _check_empty(self) -> None:
         """See that a new dataset is put where none is."""
         if self._folder.exists(ROUND_FILE):
-            raise ReportDatasetError(f"{self._folder} has a {ROUND_FILE} already: name a new folder")
+            raise ReportDatasetError(
+                f"{self._folder} has a {ROUND_FILE} already: name a new folder"
+            )
         if self._hours():
-            raise ReportDatasetError(f"{self._folder} has parts of another dataset: name a new folder")
+            raise ReportDatasetError(
+                f"{self._folder} has parts of another dataset: name a new folder"
+            )
         if others := [name for name in self._folder.names() if name != WORK]:
-            raise ReportDatasetError(f"{self._folder} is not empty, it has {others[0]}: name a new folder")
+            raise ReportDatasetError(
+                f"{self._folder} is not empty, it has {others[0]}: name a new folder"
+            )
 
     def _hours(self) -> list[str]:
         return [name for name in self._folder.names() if name.startswith("hour=")]
@@ -228,9 +257,13 @@ class DatasetWriter:
             buckets = [(int(hour), int(n)) for hour, n in plan["buckets"]]
             where = plan["folder"]
         except (LDPRecoverError, KeyError, TypeError, ValueError) as error:
-            raise ReportDatasetError(f"{self.work / _PLAN} is damaged; delete {self.work} and begin again") from error
+            raise ReportDatasetError(
+                f"{self.work / _PLAN} is damaged; delete {self.work} and begin again"
+            ) from error
         if where != self._folder.url:
-            raise ReportDatasetError(f"{self.work} is of a dataset at {where}; delete it and begin again")
+            raise ReportDatasetError(
+                f"{self.work} is of a dataset at {where}; delete it and begin again"
+            )
         self._export, self._buckets = export, buckets
 
     def _read_done(self, oracle: FrequencyOracle) -> tuple[list[ReportPart], Tally]:
@@ -243,10 +276,14 @@ class DatasetWriter:
             parts = [ReportPart(**part) for part in done["parts"]]
             tally = Tally(np.array(done["summary"], dtype="<i8"), sum(part.n for part in parts))
         except (LDPRecoverError, KeyError, TypeError, ValueError) as error:
-            raise ReportDatasetError(f"{path} is damaged; delete {self.work} and begin again") from error
+            raise ReportDatasetError(
+                f"{path} is damaged; delete {self.work} and begin again"
+            ) from error
         for part in parts:
             if not self._folder.exists(place_of(part.hour, part.name)):
-                raise ReportDatasetError(f"{part.name} was there, and is not; delete {self._folder} and begin again")
+                raise ReportDatasetError(
+                    f"{part.name} was there, and is not; delete {self._folder} and begin again"
+                )
         return parts, tally
 
     def _remove_halves(self) -> None:
@@ -271,9 +308,13 @@ class DatasetWriter:
 
 
 def write_dataset(
-    folder: str | Path, export: RoundExport, hours: Mapping[int, int], pieces: Iterable[tuple[int, bytes]]
+    folder: str | Path,
+    export: RoundExport,
+    hours: Mapping[int, int],
+    pieces: Iterable[tuple[int, bytes]],
 ) -> ReportDataset:
-    """Write a round's reports into a new dataset and return it: pieces of packed reports, each of an hour.
+    """Write a round's reports into a new dataset and return it: pieces of packed reports, each of
+    an hour.
 
     `hours` says how many reports each hour, since the epoch, has. One that ended halfway goes on.
     Raises ReportDatasetError where the reports do not give the export's tally, or some of it.

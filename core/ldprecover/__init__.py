@@ -1,9 +1,16 @@
-"""Locally differentially private frequency estimation, its poisoning, and its recovery: the mathematics.
+"""Locally differentially private frequency estimation, its poisoning, and its recovery: the
+mathematics.
 
 numpy alone, no I/O.
 """
 
-from ldprecover.errors import ContractError, LDPRecoverError, ParameterError, PluginError, ReportError
+from ldprecover.errors import (
+    ContractError,
+    LDPRecoverError,
+    ParameterError,
+    PluginError,
+    ReportError,
+)
 from ldprecover.estimates import Estimates
 from ldprecover.export import RoundExport
 from ldprecover.parameters import RoundParameters

@@ -11,7 +11,9 @@ from ldprecover.types import FloatArray
 
 
 def finite_vector(values: ArrayLike, name: str) -> FloatArray:
-    """Return a fresh float64 vector of `values`; ParameterError unless it is a non-empty vector of finite numbers."""
+    """Return a fresh float64 vector of `values`; ParameterError unless it is a non-empty vector of
+    finite numbers.
+    """
     try:
         given = np.asarray(values)
         if np.iscomplexobj(given):  # numpy would warn, and drop the imaginary part
@@ -22,12 +24,16 @@ def finite_vector(values: ArrayLike, name: str) -> FloatArray:
     if vector.ndim != 1 or not vector.size:
         raise ParameterError(f"{name} must be a one-dimensional array of at least one number")
     if not np.isfinite(vector).all():
-        raise ParameterError(f"{name} must be finite; entry {int(np.argmin(np.isfinite(vector)))} is not")
+        raise ParameterError(
+            f"{name} must be finite; entry {int(np.argmin(np.isfinite(vector)))} is not"
+        )
     return vector
 
 
 def real(value: object) -> float | None:
-    """Return a real number, numpy's among them, as a float, past its range infinite; None for anything else."""
+    """Return a real number, numpy's among them, as a float, past its range infinite; None for
+    anything else.
+    """
     if isinstance(value, bool) or not isinstance(value, Real):
         return None
     try:

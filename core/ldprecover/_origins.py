@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from types import TracebackType
 
-__all__ = ["LOADED", "Origin", "distribution_of", "named", "plugin_at_fault"]
-
 
 @dataclass(frozen=True)
 class Origin:
@@ -28,13 +26,19 @@ def distribution_of(group: str, name: str) -> str | None:
 
 
 def named(kind: str, name: str) -> str:
-    """Return "the method 'mine' of the distribution my-ldp", or without a distribution where no plugin brought it."""
+    """Return "the method 'mine' of the distribution my-ldp", or without a distribution where no
+    plugin brought it.
+    """
     distribution = distribution_of(f"ldprecover.{kind}s", name)
-    return f"the {kind} {name!r}" + ("" if distribution is None else f" of the distribution {distribution}")
+    return f"the {kind} {name!r}" + (
+        "" if distribution is None else f" of the distribution {distribution}"
+    )
 
 
 def plugin_at_fault(error: BaseException) -> str | None:
-    """Return in words whose package an error was raised in or came through last: its plugins; None for none's."""
+    """Return in words whose package an error was raised in or came through last: its plugins; None
+    for none's.
+    """
     packages: dict[str, list[str]] = {}
     of: dict[str, str] = {}
     for (_, name), origin in LOADED.items():

@@ -17,8 +17,6 @@ from ldprecover import kernels
 from ldprecover.laws import poisson_quantile, skewed_quantile
 from ldprecover.types import Int64Array, UInt32Array
 
-__all__ = ["SeedPairs", "pairs_quantile"]
-
 _HELD = 1 << 22  # seeds, 16 MB
 _BINS = 1 << 22  # 32 MB
 _PIECE = 1 << 16  # seeds hashed at once
@@ -74,7 +72,9 @@ class SeedPairs:
         return bins
 
     def __getstate__(self) -> dict[str, object]:
-        """What is pickled: the bins in as few bytes as the greatest needs, mostly one instead of eight."""
+        """What is pickled: the bins in as few bytes as the greatest needs, mostly one instead of
+        eight.
+        """
         bins = self._bins
         small = bins if bins is None else bins.astype(np.min_scalar_type(bins.max()))
         return self.__dict__ | {"_bins": small}

@@ -1,4 +1,5 @@
-"""What of a protocol's privacy can be seen from outside: in its probabilities, and in the reports that it makes.
+"""What of a protocol's privacy can be seen from outside: in its probabilities, and in the reports
+that it makes.
 
 Passing is no proof. A report may tell of its user's item in ways that no test here looks at.
 """
@@ -11,10 +12,10 @@ from ldprecover._tolerances import RATE, assert_counts
 from ldprecover.protocols.base import FrequencyOracle
 from ldprecover.types import Int64Array, Reports
 
-__all__ = ["check_epsilon", "check_randomness", "check_support_probabilities"]
-
 _SEEN = 0.03  # of p: an error of p that is seen almost surely
-_DEVIATIONS = 10.0  # 6.6 are allowed by Bernstein, so that a mean this far off is seen all but once in 3,000
+_DEVIATIONS = (
+    10.0  # 6.6 are allowed by Bernstein, so that a mean this far off is seen all but once in 3,000
+)
 _MOST_USERS, _MOST_CELLS = 2_000_000, 30_000_000  # as many (report, item) pairs take some seconds
 _CELLS_AT_ONCE = 1 << 22
 _ROUNDING = 1e-9
@@ -22,7 +23,9 @@ _OFTEN = 40  # reports of a value under both items, below which nothing can be s
 
 
 def check_epsilon(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
-    """No event that p, q and the traits speak of is more than e^epsilon times as likely under one item as another."""
+    """No event that p, q and the traits speak of is more than e^epsilon times as likely under one
+    item as another.
+    """
     p, q, limit = oracle.p, oracle.q, math.exp(oracle.epsilon)
     odds = {
         "supporting an item, p/q": p / q,
@@ -34,11 +37,15 @@ def check_epsilon(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
         )
     for what, ratio in odds.items():
         within = ratio <= limit * (1 + _ROUNDING)
-        assert within, f"the probability of {what}, differs by the factor {ratio:.6g}, and e^epsilon is {limit:.6g}"
+        assert within, (
+            f"the probability of {what}, differs by the factor {ratio:.6g}, and e^epsilon is "
+            f"{limit:.6g}"
+        )
 
 
 def check_support_probabilities(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
-    """Reports support the user's item with probability p and others with q, and no event tells more than e^epsilon.
+    """Reports support the user's item with probability p and others with q, and no event tells more
+    than e^epsilon.
 
     Of two items' users: which of the two items their reports support, which values the reports
     have, and which their bytes. There are as many users as it takes to see that p is 3 % off, at
@@ -69,18 +76,27 @@ def check_support_probabilities(oracle: FrequencyOracle, rng: np.random.Generato
 
 
 def check_randomness(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
-    """Without a generator reports are other ones each time; with two in the same state they are the same."""
+    """Without a generator reports are other ones each time; with two in the same state they are the
+    same.
+    """
     # Two reports of one item are the same at most so often as they agree on whether they support
     # it.
-    assert oracle.p < 1, "p must be below 1: a report that always supports its user's item is not private"
+    assert oracle.p < 1, (
+        "p must be below 1: a report that always supports its user's item is not private"
+    )
     agree = oracle.p**2 + (1 - oracle.p) ** 2
     n = math.ceil(math.log(1 / RATE) / -math.log(agree))
     items = np.zeros(n, np.int64)
     same = np.array_equal(oracle.perturb(items), oracle.perturb(items))
-    assert not same, "perturb without a generator makes the same reports again: it must draw from the operating system"
+    assert not same, (
+        "perturb without a generator makes the same reports again: it must draw from the "
+        "operating system"
+    )
     items, state = items[:100], int(rng.integers(1 << 32))
     one, other = (oracle.perturb(items, np.random.default_rng(state)) for _ in range(2))
-    assert np.array_equal(one, other), "perturb must draw from the generator that it is given, and from nothing else"
+    assert np.array_equal(one, other), (
+        "perturb must draw from the generator that it is given, and from nothing else"
+    )
 
 
 def _users(oracle: FrequencyOracle) -> int:
@@ -90,15 +106,22 @@ def _users(oracle: FrequencyOracle) -> int:
 
 
 def _value_counts(one: Reports, other: Reports) -> Int64Array:
-    """Return how often each value comes among the rows of bytes of two arrays, without those that hardly come."""
+    """Return how often each value comes among the rows of bytes of two arrays, without those that
+    hardly come.
+    """
     whole = np.concatenate([one, other])
-    _, of = np.unique(whole.view(np.dtype((np.void, whole.shape[1]))).reshape(-1), return_inverse=True)
-    counts = np.stack([np.bincount(part, minlength=of.max() + 1) for part in np.split(of, [len(one)])])
+    _, of = np.unique(
+        whole.view(np.dtype((np.void, whole.shape[1]))).reshape(-1), return_inverse=True
+    )
+    counts = np.stack(
+        [np.bincount(part, minlength=of.max() + 1) for part in np.split(of, [len(one)])]
+    )
     return counts[:, counts.sum(axis=0) >= _OFTEN]
 
 
 def _assert_within(oracle: FrequencyOracle, counts: Int64Array, n: int, what: str) -> None:
-    """Assert that no column's probability is more than e^epsilon times as high in one row as in the other.
+    """Assert that no column's probability is more than e^epsilon times as high in one row as in the
+    other.
 
     Chernoff's bound on each of both frequencies: a protocol that is within is off but once in 10^9.
     """
@@ -108,13 +131,16 @@ def _assert_within(oracle: FrequencyOracle, counts: Int64Array, n: int, what: st
         for column in np.flatnonzero(one > limit * other):
             low, high = _bound(int(one[column]), n, -1), _bound(int(other[column]), n, 1)
             assert low <= limit * high, (
-                f"the probability of {what}, differs by a factor of at least {low / high:.4g} under two items, and "
+                f"the probability of {what}, differs by a factor of at least {low / high:.4g} "
+                "under two items, and "
                 f"e^epsilon is {limit:.4g}: {one[column]} and {other[column]} of {n} reports"
             )
 
 
 def _bound(count: int, n: int, side: int) -> float:
-    """Return the lowest (-1) or highest (+1) probability under which so few or many of n come once in 2 * 10^9."""
+    """Return the lowest (-1) or highest (+1) probability under which so few or many of n come once
+    in 2 * 10^9.
+    """
     share, least = count / n, math.log(2 / RATE) / n
     near, far = share, 0.0 if side < 0 else 1.0
     for _ in range(60):

@@ -1,4 +1,6 @@
-"""Comparisons of what was drawn with its law, which a right law fails once in 10^9 for each number compared."""
+"""Comparisons of what was drawn with its law, which a right law fails once in 10^9 for each number
+compared.
+"""
 
 import math
 
@@ -18,7 +20,9 @@ def bernstein(probability: float, n: int) -> float:
 
 
 def bernstein_of(variance: float) -> float:
-    """Return the same of independent bits whose sum has this variance: t with t^2 = 2 L (v + t/3) (Bernstein)."""
+    """Return the same of independent bits whose sum has this variance: t with t^2 = 2 L (v + t/3)
+    (Bernstein).
+    """
     least = math.log(2 / RATE)
     return least / 3 + math.sqrt(least**2 / 9 + 2 * least * max(variance, 0.0))
 
@@ -28,7 +32,9 @@ def assert_counts(counts: Int64Array, probabilities: FloatArray, n: int) -> None
     off = np.abs(counts - n * probabilities)
     allowed = np.array([bernstein(float(p), n) for p in probabilities])
     certain = (probabilities <= 0) | (probabilities >= 1)
-    assert (off <= np.where(certain, 1e-6, allowed)).all(), f"{counts} of {n}, not in the shares {probabilities}"
+    assert (off <= np.where(certain, 1e-6, allowed)).all(), (
+        f"{counts} of {n}, not in the shares {probabilities}"
+    )
 
 
 def assert_close(found: float, expected: float) -> None:
@@ -37,7 +43,9 @@ def assert_close(found: float, expected: float) -> None:
 
 
 def assert_follows(observed: Int64Array, law: FloatArray) -> None:
-    """Assert by Pearson's chi-squared that so many of each value were drawn from the law; rare values are joined."""
+    """Assert by Pearson's chi-squared that so many of each value were drawn from the law; rare
+    values are joined.
+    """
     assert not observed[law <= 0].any(), "values that the law does not have"
     expected = law * observed.sum()
     often = expected >= _LEAST_EXPECTED
@@ -50,4 +58,6 @@ def assert_follows(observed: Int64Array, law: FloatArray) -> None:
     score = sum((found - e) ** 2 / e for found, e in pairs)
     freedom = max(1, len(pairs) - 1)
     most = _SKEWED * chi_squared_quantile(1 - RATE, freedom)
-    assert score <= most, f"chi-squared {score:.4g}, which is at most {most:.4g} with {freedom} degrees of freedom"
+    assert score <= most, (
+        f"chi-squared {score:.4g}, which is at most {most:.4g} with {freedom} degrees of freedom"
+    )

@@ -24,8 +24,6 @@ from ldprecover.recovery.simplex import project_simplex
 from ldprecover.tally import Tally
 from ldprecover.types import FloatArray, Int64Array, Reports
 
-__all__ = ["ALARMS", "DEFAULT_RATE", "LEAST_RATE", "Alarm", "AlarmKind", "raise_alarms"]
-
 DEFAULT_RATE = 1e-3
 LEAST_RATE = 1e-9
 """No threshold is known farther out."""
@@ -56,7 +54,8 @@ class Alarm:
 
 @dataclass(frozen=True)
 class AlarmKind:
-    """A test: its name, one line on it, why a protocol has none of it, whether it reads reports, and itself.
+    """A test: its name, one line on it, why a protocol has none of it, whether it reads reports,
+    and itself.
 
     `unfit` returns the reason, None where the protocol has it.
     """
@@ -89,14 +88,22 @@ def raise_alarms(
         raise ParameterError("alarms need at least one report")
     kinds = [kind for kind in ALARMS.values() if kind.unfit(oracle) is None]
     known = canary_indices(canaries, oracle.domain_size)
-    found = [kind.run(oracle, tally, reports, rate) for kind in kinds if reports is not None or not kind.needs_reports]
+    found = [
+        kind.run(oracle, tally, reports, rate)
+        for kind in kinds
+        if reports is not None or not kind.needs_reports
+    ]
     if known and _others_unfit(oracle, known) is None:
         found.append(_canaries(oracle, tally, known, rate))
     return tuple(found)
 
 
-def _sum_drift(oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, rate: float) -> Alarm:
-    """|sum of f~ - 1| in standard deviations: a test of the mean support size, from the counts alone."""
+def _sum_drift(
+    oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, rate: float
+) -> Alarm:
+    """|sum of f~ - 1| in standard deviations: a test of the mean support size, from the counts
+    alone.
+    """
     deviation = math.sqrt(oracle.sum_variance(tally.n))
     total = float(oracle.estimate(tally.counts(oracle), tally.n).sum())
     return Alarm(
@@ -104,12 +111,16 @@ def _sum_drift(oracle: FrequencyOracle, tally: Tally, reports: ReportSource | No
         abs(total - 1) / deviation,
         NormalDist().inv_cdf(1 - rate / 2),
         rate,
-        f"the estimates sum to {total:.6g}; of honest reports to 1 within {deviation:.3g}, one standard deviation",
+        f"the estimates sum to {total:.6g}; of honest reports to 1 within {deviation:.3g}, one "
+        "standard deviation",
     )
 
 
-def _excess(oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, rate: float) -> Alarm:
-    """The sum of the estimates that stand out from the noise: frequencies cannot sum to more than one.
+def _excess(
+    oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, rate: float
+) -> Alarm:
+    """The sum of the estimates that stand out from the noise: frequencies cannot sum to more than
+    one.
 
     After the attack statistic of Li et al. (CCS 2025), who compare it with one. On concentrated
     data that sum is one, and noise alone takes it above every other time, so the threshold adds
@@ -131,7 +142,9 @@ def _excess(oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None,
     rounds = (oracle.population_tally(honest / honest.sum(), n, rng) for _ in range(_SIMULATED))
     simulated = np.array([statistic(oracle.estimate(its.counts(oracle), n)) for its in rounds])
     deviation = float(simulated.std(ddof=1))
-    skewness = float(((simulated - simulated.mean()) ** 3).mean() / deviation**3) if deviation > 0 else 0.0
+    skewness = (
+        float(((simulated - simulated.mean()) ** 3).mean() / deviation**3) if deviation > 0 else 0.0
+    )
     # A quantile over the simulated moments, with what so many simulations leave open of them.
     wide = skewed_quantile(1 - rate, max(0.0, skewness)) + 3 / math.sqrt(_SIMULATED)
     # Items that stand out may have all the mass, also what the projection has put on noise.
@@ -146,7 +159,9 @@ def _excess(oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None,
     )
 
 
-def _support_sizes(oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, rate: float) -> Alarm:
+def _support_sizes(
+    oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, rate: float
+) -> Alarm:
     """Pearson's chi-squared of the reports' support sizes against their law."""
     assert reports is not None
     sizes = reports.total(size_counts)
@@ -163,7 +178,9 @@ def _support_sizes(oracle: FrequencyOracle, tally: Tally, reports: ReportSource 
 
 
 def _bins(observed: Int64Array, expected: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Join neighbouring sizes until each bin expects enough; the rarest go to the bins at the ends."""
+    """Join neighbouring sizes until each bin expects enough; the rarest go to the bins at the
+    ends.
+    """
     edges, waiting = [0], 0.0
     for k, value in enumerate(expected):
         waiting += value
@@ -174,13 +191,21 @@ def _bins(observed: Int64Array, expected: FloatArray) -> tuple[FloatArray, Float
     return np.add.reduceat(observed, starts).astype(np.float64), np.add.reduceat(expected, starts)
 
 
-def _duplicate_seeds(oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, rate: float) -> Alarm:
-    """Pairs of reports with one hash seed, of which n honest reports have about n^2/2^33 (a Poisson number)."""
+def _duplicate_seeds(
+    oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, rate: float
+) -> Alarm:
+    """Pairs of reports with one hash seed, of which n honest reports have about n^2/2^33 (a Poisson
+    number).
+    """
     assert reports is not None
     found = reports.total(_seeds)
     pairs, places = found.counted()
     expected = found.n * (found.n - 1) / (2 * places)
-    shared = "share their hash seed" if places == 1 << 32 else f"are in one of {places} bins by their hash seed"
+    shared = (
+        "share their hash seed"
+        if places == 1 << 32
+        else f"are in one of {places} bins by their hash seed"
+    )
     return Alarm(
         "duplicate-seeds",
         pairs,
@@ -190,7 +215,9 @@ def _duplicate_seeds(oracle: FrequencyOracle, tally: Tally, reports: ReportSourc
     )
 
 
-def _all_supporting(oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, rate: float) -> Alarm:
+def _all_supporting(
+    oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, rate: float
+) -> Alarm:
     """Reports that support every item, of which n honest reports have a binomial number."""
     found, probability = oracle.all_supporting(tally.summary)
     return Alarm(
@@ -202,8 +229,11 @@ def _all_supporting(oracle: FrequencyOracle, tally: Tally, reports: ReportSource
     )
 
 
-def _canaries(oracle: FrequencyOracle, tally: Tally, canaries: tuple[int, ...], rate: float) -> Alarm:
-    """|mean of the canaries' estimates| in standard deviations, against the exact law of how often they are supported.
+def _canaries(
+    oracle: FrequencyOracle, tally: Tally, canaries: tuple[int, ...], rate: float
+) -> Alarm:
+    """|mean of the canaries' estimates| in standard deviations, against the exact law of how often
+    they are supported.
 
     Both tails have rate/2 at most; the threshold is that of the side on which the mean lies.
     """
@@ -216,7 +246,8 @@ def _canaries(oracle: FrequencyOracle, tally: Tally, canaries: tuple[int, ...], 
         abs(shift.mean) / shift.standard_deviation,
         max(above if shift.mean > 0 else -below, 0.0) / shift.standard_deviation,
         rate,
-        f"the estimates of {items_in_words(len(canaries))} that nobody holds are {shift.mean:.6g} on average; of "
+        f"the estimates of {items_in_words(len(canaries))} that nobody holds are {shift.mean:.6g} "
+        "on average; of "
         f"honest reports 0 within {shift.standard_deviation:.3g}, one standard deviation",
     )
 
@@ -275,10 +306,26 @@ ALARMS: dict[str, AlarmKind] = {
     kind.name: kind
     for kind in (
         AlarmKind("sum-drift", "Sum of the estimates against one", _sum_unfit, False, _sum_drift),
-        AlarmKind("excess", "Sum of the estimates that stand out of the noise", _fits, False, _excess),
-        AlarmKind("all-supporting", "Reports that support every item", _all_unfit, False, _all_supporting),
-        AlarmKind("support-size", "Law of the number of items a report supports", _sizes_unfit, True, _support_sizes),
-        AlarmKind("duplicate-seeds", "Reports that share their hash seed", _seeds_unfit, True, _duplicate_seeds),
+        AlarmKind(
+            "excess", "Sum of the estimates that stand out of the noise", _fits, False, _excess
+        ),
+        AlarmKind(
+            "all-supporting", "Reports that support every item", _all_unfit, False, _all_supporting
+        ),
+        AlarmKind(
+            "support-size",
+            "Law of the number of items a report supports",
+            _sizes_unfit,
+            True,
+            _support_sizes,
+        ),
+        AlarmKind(
+            "duplicate-seeds",
+            "Reports that share their hash seed",
+            _seeds_unfit,
+            True,
+            _duplicate_seeds,
+        ),
     )
 }
 """Name to test."""

@@ -20,8 +20,6 @@ from ldprecover.protocols import FrequencyOracle
 from ldprecover.tally import Tally
 from ldprecover.types import FloatArray
 
-__all__ = ["MAX_CANARIES", "CanaryShift", "canary_indices", "canary_labels", "canary_shift"]
-
 MAX_CANARIES = 100
 
 
@@ -41,10 +39,14 @@ class CanaryShift:
     law: FloatArray
 
     def bounds(self, rate: float) -> tuple[int, int]:
-        """Return the least and the greatest `supported` that honest reports leave with probability `rate` at most."""
+        """Return the least and the greatest `supported` that honest reports leave with probability
+        `rate` at most.
+        """
         half = rate / 2
         low = int(np.searchsorted(np.cumsum(self.law), half, side="right"))
-        high = self.law.size - 1 - int(np.searchsorted(np.cumsum(self.law[::-1]), half, side="right"))
+        high = (
+            self.law.size - 1 - int(np.searchsorted(np.cumsum(self.law[::-1]), half, side="right"))
+        )
         return self.first + low, self.first + high
 
 
@@ -63,7 +65,8 @@ def canary_indices(canaries: Iterable[int], d: int) -> tuple[int, ...]:
 
 
 def canary_labels(items: Sequence[str], wanted: int | Sequence[str] | None) -> tuple[str, ...]:
-    """Return the labels of the canaries to add to items: those wanted, or so many of "canary 1", "canary 2", ….
+    """Return the labels of the canaries to add to items: those wanted, or so many of "canary 1",
+    "canary 2", ….
 
     Of these, labels that are items already are passed over, so that equal items have equal
     canaries.
@@ -78,7 +81,8 @@ def canary_labels(items: Sequence[str], wanted: int | Sequence[str] | None) -> t
 
 
 def canary_shift(oracle: FrequencyOracle, tally: Tally, canaries: Iterable[int]) -> CanaryShift:
-    """Return how far the canaries' estimates were shifted together, and its exact law under honest reports.
+    """Return how far the canaries' estimates were shifted together, and its exact law under honest
+    reports.
 
     Each report supports J of the canaries, with the law of `FrequencyOracle.others_law`, so the sum
     of n such J has mean nKq, and the mean estimate sum_K f~/K is (sum C/(nK) - q)/(p - q). Raises

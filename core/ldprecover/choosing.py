@@ -1,4 +1,6 @@
-"""Which protocol a round should have: by its error, an attack's gain, its reports' size, and counting them."""
+"""Which protocol a round should have: by its error, an attack's gain, its reports' size, and
+counting them.
+"""
 
 import math
 from collections.abc import Iterable
@@ -8,10 +10,12 @@ from ldprecover.errors import ParameterError
 from ldprecover.gains import most_gain
 from ldprecover.protocols import PROTOCOLS, FrequencyOracle, frequency_oracle
 
-__all__ = ["Candidate", "Choice", "choose"]
-
 _TARGETS = 10
-_GAIN, _SIZE, _COUNTING = 0.25, 0.05, 0.05  # what a factor in each is worth, where one in the variance is worth 1
+_GAIN, _SIZE, _COUNTING = (
+    0.25,
+    0.05,
+    0.05,
+)  # what a factor in each is worth, where one in the variance is worth 1
 _FRAME = 8  # bytes: shorter reports save nothing beside what carries them
 _FREE = 1e10  # hash tests that are counted in seconds
 
@@ -55,7 +59,8 @@ class Choice:
 
 
 def choose(d: int, epsilon: float, n: int, protocols: Iterable[str] | None = None) -> Choice:
-    """Return which protocol to open a round of d items with, for n users, and why; of all there are, unless given.
+    """Return which protocol to open a round of d items with, for n users, and why; of all there
+    are, unless given.
 
     Of two that are as good the one that was there first.
 
@@ -90,14 +95,21 @@ def _candidate(oracle: FrequencyOracle, n: int) -> Candidate:
     targets = max(1, min(_TARGETS, d // 2))
     error = math.sqrt(float(oracle.variance(1 / d, n)))
     return Candidate(
-        oracle, error, most_gain(oracle, targets), targets, oracle.report_size, float(oracle.hash_tests) * n
+        oracle,
+        error,
+        most_gain(oracle, targets),
+        targets,
+        oracle.report_size,
+        float(oracle.hash_tests) * n,
     )
 
 
 def _costs(each: Candidate) -> str:
     """Return what a candidate costs, in words."""
     words = [f"one standard error is {100 * each.standard_error:.3g} percentage points"]
-    words.append(f"1 % crafted reports raise {each.targets} items together by {each.gain:.3g} points")
+    words.append(
+        f"1 % crafted reports raise {each.targets} items together by {each.gain:.3g} points"
+    )
     words.append(f"{each.report_size} bytes a report")
     if each.hash_tests:
         words.append(f"{each.hash_tests:.2g} hashes to count")

@@ -9,8 +9,6 @@
 ParameterError, PluginError and ReportError are ValueErrors too.
 """
 
-__all__ = ["ContractError", "LDPRecoverError", "ParameterError", "PluginError", "ReportError"]
-
 
 class LDPRecoverError(Exception):
     """Base of every error this package raises on purpose."""
@@ -25,7 +23,9 @@ class PluginError(ParameterError):
 
 
 class ContractError(LDPRecoverError):
-    """A recovery method or an attack raised or returned what it may not; the message names it and its distribution."""
+    """A recovery method or an attack raised or returned what it may not; the message names it and
+    its distribution.
+    """
 
 
 class ReportError(LDPRecoverError, ValueError):

@@ -12,15 +12,13 @@ from ldprecover.protocols.base import FrequencyOracle
 from ldprecover.tally import Tally
 from ldprecover.types import FloatArray
 
-__all__ = ["Estimates"]
-
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
     """Unbiased, unclipped frequencies f~ of n reports, and their standard errors (Lemma 2).
 
-    `sum_standard_error` is that of their sum, or a bound on it, when every report is honest, whatever the users' items
-    are; None where the protocol has no such law.
+    `sum_standard_error` is that of their sum, or a bound on it, when every report is honest,
+    whatever the users' items are; None where the protocol has no such law.
     """
 
     frequencies: FloatArray
@@ -30,9 +28,16 @@ class Estimates:
 
     @classmethod
     def of(cls, oracle: FrequencyOracle, tally: Tally) -> "Estimates":
-        """Estimate from a tally. Raises ParameterError when it holds no report, or is over another domain."""
+        """Estimate from a tally. Raises ParameterError when it holds no report, or is over another
+        domain.
+        """
         frequencies = oracle.estimate(tally.counts(oracle), tally.n)
-        return cls(frequencies, oracle.standard_errors(frequencies, tally.n), tally.n, _of_sum(oracle, tally.n))
+        return cls(
+            frequencies,
+            oracle.standard_errors(frequencies, tally.n),
+            tally.n,
+            _of_sum(oracle, tally.n),
+        )
 
     @property
     def sum(self) -> float:

@@ -1,4 +1,6 @@
-"""A round as one JSON file: parameters, tally and checksum; estimated and recovered without any server."""
+"""A round as one JSON file: parameters, tally and checksum; estimated and recovered without any
+server.
+"""
 
 import hashlib
 import json
@@ -19,8 +21,6 @@ from ldprecover.protocols import own_parameters
 from ldprecover.quarantine import Quarantined
 from ldprecover.recovery import DEFAULT_ETA, Recovery, ReportSource, recover
 from ldprecover.tally import Tally
-
-__all__ = ["FORMAT", "RoundExport"]
 
 FORMAT = "ldprecover-export-1"
 
@@ -68,11 +68,17 @@ class RoundExport:
 
     def __post_init__(self) -> None:
         if (self.quarantined is None) == self.parameters.quarantine:
-            raise ParameterError("quarantined must be given for a round that quarantines, and for no other")
+            raise ParameterError(
+                "quarantined must be given for a round that quarantines, and for no other"
+            )
         if self.tally.summary.size != self.parameters.oracle.summary_size:
-            raise ParameterError(f"counts must be of the {self.parameters.oracle.summary_size} items")
+            raise ParameterError(
+                f"counts must be of the {self.parameters.oracle.summary_size} items"
+            )
         try:
-            "".join((self.round, self.name, *(each.round + each.name for each in self.merged))).encode()
+            "".join(
+                (self.round, self.name, *(each.round + each.name for each in self.merged))
+            ).encode()
         except UnicodeEncodeError:
             raise ParameterError("the round's id or name holds half a surrogate pair") from None
         if self.merged:
@@ -86,8 +92,8 @@ class RoundExport:
 
         The parameters' digest in ASCII, n as u8, the counts as i8, then id and name, each as a u4
         length and its UTF-8 bytes; of a round that quarantines then the two numbers as u8, 2^64 - 1
-        for None; of a merged one then its rounds, as `merged.bytes_of` has them; of one with reports
-        then "reports" in ASCII and the 32 bytes of `digest_of_parts`; little-endian.
+        for None; of a merged one then its rounds, as `merged.bytes_of` has them; of one with
+        reports then "reports" in ASCII and the 32 bytes of `digest_of_parts`; little-endian.
         """
         sha = hashlib.sha256(self.parameters.digest.encode("ascii"))
         sha.update(struct.pack("<Q", self.tally.n) + self.tally.to_bytes())
@@ -95,7 +101,9 @@ class RoundExport:
             utf8 = text.encode()
             sha.update(struct.pack("<I", len(utf8)) + utf8)
         if (aside := self.quarantined) is not None:
-            sha.update(struct.pack("<QQ", aside.sizes, _UNKNOWN if aside.seeds is None else aside.seeds))
+            sha.update(
+                struct.pack("<QQ", aside.sizes, _UNKNOWN if aside.seeds is None else aside.seeds)
+            )
         if self.merged:
             sha.update(bytes_of(self.merged))
         if self.reports is not None:
@@ -112,7 +120,8 @@ class RoundExport:
             "protocol": parameters.protocol,
             "epsilon": parameters.epsilon,
             "items": list(parameters.items),
-            "hash_range": None,  # in the file of every protocol, as the files before other protocols had it
+            # in the file of every protocol, as the files before other protocols had it
+            "hash_range": None,
             **parameters.own,
             **({"canaries": list(parameters.canaries)} if parameters.canaries else {}),
             **({} if self.quarantined is None else {"quarantined": asdict(self.quarantined)}),
@@ -126,12 +135,17 @@ class RoundExport:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "RoundExport":
-        """Read a file. Raises ParameterError where it is not an export, or has changed since it was written."""
+        """Read a file. Raises ParameterError where it is not an export, or has changed since it was
+        written.
+        """
         try:
             given = json.loads(text)
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
             raise ParameterError(f"the export is not JSON: {error}") from None
-        except (ValueError, RecursionError):  # integers of thousands of digits, or thousands of brackets
+        except (
+            ValueError,
+            RecursionError,
+        ):  # integers of thousands of digits, or thousands of brackets
             raise ParameterError("the export is not JSON that any export has") from None
         return cls.from_dict(given)
 
@@ -139,7 +153,9 @@ class RoundExport:
     def from_dict(cls, given: object) -> "RoundExport":
         """Read what `to_dict` returned. Raises ParameterError where it is not as it was written."""
         if not isinstance(given, dict) or given.get("format") != FORMAT:
-            raise ParameterError(f"the file is not an export of a round: its format must be {FORMAT!r}")
+            raise ParameterError(
+                f"the file is not an export of a round: its format must be {FORMAT!r}"
+            )
         for field, kind in _FIELDS.items():
             if not isinstance(given.get(field), kind) or isinstance(given[field], bool):
                 raise ParameterError(f"the export's {field} is missing or of another type")
@@ -147,7 +163,12 @@ class RoundExport:
         for field, value in own.items():
             if value is not None and type(value) is not int:
                 raise ParameterError(f"the export's {field} is of another type")
-        for field in given.keys() - _FIELDS.keys() - own.keys() - {"canaries", "quarantined", "merged", "reports"}:
+        for field in (
+            given.keys()
+            - _FIELDS.keys()
+            - own.keys()
+            - {"canaries", "quarantined", "merged", "reports"}
+        ):
             raise ParameterError(f"the export has a field {field[:80]!r}, which no export has")
         if not all(type(count) is int and 0 <= count < 1 << 63 for count in given["counts"]):
             raise ParameterError("the export's counts must be integers from 0")
@@ -156,18 +177,27 @@ class RoundExport:
             raise ParameterError("the export's canaries are of another type")
         aside = _quarantined(given["quarantined"]) if "quarantined" in given else None
         parameters = RoundParameters.named(
-            given["protocol"], given["epsilon"], given["items"], own, canaries=canaries, quarantine=aside is not None
+            given["protocol"],
+            given["epsilon"],
+            given["items"],
+            own,
+            canaries=canaries,
+            quarantine=aside is not None,
         )
         tally = Tally(np.array(given["counts"], dtype="<i8"), given["n"])
         merged = read_merged(given["merged"]) if "merged" in given else ()
         reports = parts_from(given["reports"]) if "reports" in given else None
-        export = cls(given["round"], given["name"], parameters, tally, aside, merged=merged, reports=reports)
+        export = cls(
+            given["round"], given["name"], parameters, tally, aside, merged=merged, reports=reports
+        )
         if given != export.to_dict():
             raise ParameterError("the export is damaged or was changed: its checksum is another")
         return export
 
     @classmethod
-    def merge(cls, exports: "Sequence[RoundExport]", *, called: Sequence[str] | None = None) -> "RoundExport":
+    def merge(
+        cls, exports: "Sequence[RoundExport]", *, called: Sequence[str] | None = None
+    ) -> "RoundExport":
         """Return the export of all reports of several rounds, one on each of several deployments.
 
         The rounds must have the same parameters, by their digest; what comes out is the same to the
@@ -176,7 +206,8 @@ class RoundExport:
         export alone comes back as it is.
 
         Raises ParameterError where parameters differ, or a round comes twice, also inside exports
-        that were merged before; the message calls the exports as `called` does, else by name and id.
+        that were merged before; the message calls the exports as `called` does, else by name and
+        id.
         """
         if not exports:
             raise ParameterError("give one export or more to merge")
@@ -186,12 +217,15 @@ class RoundExport:
         for export, name in zip(exports, names, strict=True):
             if export.parameters.digest != first.parameters.digest:
                 others = " and ".join(_differences(first.parameters, export.parameters))
-                raise ParameterError(f"{names[0]} and {name} do not add: their rounds differ in {others}")
+                raise ParameterError(
+                    f"{names[0]} and {name} do not add: their rounds differ in {others}"
+                )
             for each in export._rounds:
                 if each.round in found:
                     raise ParameterError(
                         f"{found[each.round]} and {name} do not add: "
-                        f"both have the round {each.name} ({each.round}), whose reports would count twice"
+                        f"both have the round {each.name} ({each.round}), whose reports would "
+                        "count twice"
                     )
                 found[each.round] = name
         if len(exports) == 1:
@@ -210,7 +244,9 @@ class RoundExport:
         return self.merged or (MergedRound(self.round, self.name, self.tally.n, self.checksum),)
 
     def estimates(self) -> Estimates:
-        """Return the unbiased estimates that the server answers with. Raises ParameterError with no reports."""
+        """Return the unbiased estimates that the server answers with. Raises ParameterError with no
+        reports.
+        """
         return Estimates.of(self.parameters.oracle, self.tally)
 
     def recover(
@@ -226,7 +262,8 @@ class RoundExport:
         reports: ReportSource | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> Recovery:
-        """Return the recovery that the server answers with; a method that reads reports needs them here.
+        """Return the recovery that the server answers with; a method that reads reports needs them
+        here.
 
         `targets` are indices; `history` are rounds over the same items that are known to be clean;
         `progress` is as `ldprecover.recover` has it.
@@ -261,7 +298,10 @@ def _differences(first: RoundParameters, second: RoundParameters) -> list[str]:
         ("protocol", first.protocol, second.protocol),
         ("epsilon", first.epsilon, second.epsilon),
         ("items", first.items, second.items),
-        *((name, first.own.get(name), second.own.get(name)) for name in sorted({*first.own, *second.own})),
+        *(
+            (name, first.own.get(name), second.own.get(name))
+            for name in sorted({*first.own, *second.own})
+        ),
         ("canaries", first.canaries, second.canaries),
         ("quarantine", first.quarantine, second.quarantine),
     ]

@@ -1,4 +1,5 @@
-"""What malicious users gain at most for several targets, by what they send: exact laws, for any protocol.
+"""What malicious users gain at most for several targets, by what they send: exact laws, for any
+protocol.
 
 A gain is how far an attack is expected to raise the estimates of r targets together. In units of
 the share beta of malicious users, and for targets that nobody holds, it is
@@ -18,8 +19,6 @@ import numpy as np
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import Aim, FrequencyOracle
 
-__all__ = ["Gain", "gains", "most_gain"]
-
 _COIN = 0.5
 _FEW_ITEMS = 10_000  # of which a law of honest sizes takes a millisecond
 
@@ -28,8 +27,8 @@ _FEW_ITEMS = 10_000  # of which a law of honest sizes takes a millisecond
 class Gain:
     """What one attack adds to the estimates of its targets together, in units of beta.
 
-    `attack` is its name, `sends` what a malicious user sends. `gain` is None where it is not stated,
-    and `reason` says why.
+    `attack` is its name, `sends` what a malicious user sends. `gain` is None where it is not
+    stated, and `reason` says why.
     """
 
     attack: str
@@ -42,21 +41,25 @@ def gains(oracle: FrequencyOracle, targets: int, *, thorough: bool = False) -> t
     """Return the gain of each attack on so many targets that nobody holds.
 
     Of mga it is that of the targets that suit the attacker best. mga-a and apa promote half of the
-    targets in each report, apa2 tosses fair coins. Laws that take long are worked out if `thorough`:
-    those of reports of honest sizes over more than 10,000 items, and, which takes seconds, those of
-    users who search for hash seeds of a wished size. Raises ParameterError unless there is at least
-    one target, and at least one item that is none.
+    targets in each report, apa2 tosses fair coins. Laws that take long are worked out if
+    `thorough`: those of reports of honest sizes over more than 10,000 items, and, which takes
+    seconds, those of users who search for hash seeds of a wished size. Raises ParameterError unless
+    there is at least one target, and at least one item that is none.
     """
     d, r = oracle.domain_size, targets
     if isinstance(r, bool) or not isinstance(r, int) or not 1 <= r < d:
-        raise ParameterError(f"targets, a number of items, must be from 1 to {d - 1}, not {targets!r:.40}")
+        raise ParameterError(
+            f"targets, a number of items, must be from 1 to {d - 1}, not {targets!r:.40}"
+        )
 
     def subsets(aim: Aim) -> float:
         each = (r + 1) // 2
         if aim == "honest" and each > oracle.expected_size and oracle.fixed_size != 1:
             raise ParameterError(f"{each} targets do not fit into a report of an honest size")
         if oracle.hash_tests and not thorough:
-            raise ParameterError("what a search for seeds of a wished size finds takes long to work out")
+            raise ParameterError(
+                "what a search for seeds of a wished size finds takes long to work out"
+            )
         if aim == "honest":
             check_items()
         hits, others = oracle.expected_hits(each, aim=aim)
@@ -64,13 +67,17 @@ def gains(oracle: FrequencyOracle, targets: int, *, thorough: bool = False) -> t
 
     def check_items() -> None:
         if d > _FEW_ITEMS and not thorough:
-            raise ParameterError("the law of honest sizes takes long to work out over so many items")
+            raise ParameterError(
+                "the law of honest sizes takes long to work out over so many items"
+            )
 
     def coins() -> float:
         if oracle.fixed_size == 1:
             raise ParameterError("a report supports one item, and tosses no coins")
         if r * _COIN > oracle.coin_room:
-            raise ParameterError(f"{r * _COIN:g} targets do not fit into a report of an honest size")
+            raise ParameterError(
+                f"{r * _COIN:g} targets do not fit into a report of an honest size"
+            )
         check_items()
         return float(oracle.coin_support(np.arange(r), _COIN)[:r].sum())
 
@@ -81,10 +88,18 @@ def gains(oracle: FrequencyOracle, targets: int, *, thorough: bool = False) -> t
 
     laws: tuple[tuple[str, str, Callable[[], float]], ...] = (
         ("mga", "reports that support as many targets as one can", lambda: _most_hits(oracle, r)),
-        ("mga-a", "the same for half of the targets, another half in each report", lambda: subsets("balanced")),
+        (
+            "mga-a",
+            "the same for half of the targets, another half in each report",
+            lambda: subsets("balanced"),
+        ),
         ("apa", "the same, in reports of honest sizes", lambda: subsets("honest")),
         ("apa2", "honest reports with a fair coin for each target", coins),
-        ("mga, sampled", "a target, encoded and not perturbed", lambda: weighted(oracle.encoded_support)),
+        (
+            "mga, sampled",
+            "a target, encoded and not perturbed",
+            lambda: weighted(oracle.encoded_support),
+        ),
         ("ria", "a lie: a target, perturbed honestly", lambda: weighted(oracle.honest_support)),
         ("rpa", "any report, at random", lambda: r * oracle.uniform_support()),
     )
@@ -92,7 +107,9 @@ def gains(oracle: FrequencyOracle, targets: int, *, thorough: bool = False) -> t
 
 
 def most_gain(oracle: FrequencyOracle, targets: int) -> float:
-    """Return the gain of reports crafted for the so many targets that suit an attacker best, in units of beta."""
+    """Return the gain of reports crafted for the so many targets that suit an attacker best, in
+    units of beta.
+    """
     return _of_hits(oracle, targets, _most_hits(oracle, targets))
 
 
@@ -113,7 +130,9 @@ def _of_hits(oracle: FrequencyOracle, r: int, hits: float) -> float:
     return (hits - r * oracle.q) / (oracle.p - oracle.q)
 
 
-def _gain(oracle: FrequencyOracle, r: int, attack: str, sends: str, hits: Callable[[], float]) -> Gain:
+def _gain(
+    oracle: FrequencyOracle, r: int, attack: str, sends: str, hits: Callable[[], float]
+) -> Gain:
     try:
         found = _of_hits(oracle, r, hits())
     except ParameterError as error:

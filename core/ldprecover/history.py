@@ -1,4 +1,5 @@
-"""Items that rose since earlier rounds by more than their noise: whom to suspect as targets (paper, V-D).
+"""Items that rose since earlier rounds by more than their noise: whom to suspect as targets (paper,
+V-D).
 
 LDPRecover* needs the targets. Where earlier rounds asked honest users for the same items, a target
 shows as an outlier: its estimate has risen by many standard errors of the difference. A true trend
@@ -16,8 +17,6 @@ from ldprecover.laws import skewed_tail
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.tally import Tally
 from ldprecover.types import FloatArray
-
-__all__ = ["DEFAULT_RATE", "Suspects", "suspects"]
 
 DEFAULT_RATE = 0.05
 
@@ -48,7 +47,8 @@ def suspects(
     rate: float = DEFAULT_RATE,
     drift: float = 0.0,
 ) -> Suspects:
-    """Return the items whose frequency rose since the earlier rounds by more than LDP noise explains.
+    """Return the items whose frequency rose since the earlier rounds by more than LDP noise
+    explains.
 
     Earlier rounds over the same items, in any protocol and at any epsilon, are pooled with weights
     inverse to their noise, the variance of Lemma 2 at frequency 0, which is the same for every
@@ -85,12 +85,16 @@ def suspects(
         third = third - weight**3 * _third_cumulant(other, likely, its.n)
     deviation = np.sqrt(variance)
     z = (now - before) / deviation
-    half = 0.5 / (tally.n * (oracle.p - oracle.q))  # a count, of which half belongs to a whole number's tail
+    half = 0.5 / (
+        tally.n * (oracle.p - oracle.q)
+    )  # a count, of which half belongs to a whole number's tail
     tails = zip((z - half / deviation).tolist(), (third / deviation**3).tolist(), strict=True)
     p_values = np.array([skewed_tail(*each) for each in tails])
     order = np.lexsort((-z, p_values))
     found = order[: _discoveries(p_values[order], rate)]
-    return Suspects(before, now, z, p_values, tuple(found[np.argsort(-z[found], kind="stable")].tolist()), rate)
+    return Suspects(
+        before, now, z, p_values, tuple(found[np.argsort(-z[found], kind="stable")].tolist()), rate
+    )
 
 
 def _third_cumulant(oracle: FrequencyOracle, frequencies: FloatArray, n: int) -> FloatArray:
@@ -99,7 +103,9 @@ def _third_cumulant(oracle: FrequencyOracle, frequencies: FloatArray, n: int) ->
     For a protocol that is not pure it is near: the item's own count is most of its estimate.
     """
     supported = oracle.q + frequencies * (oracle.p - oracle.q)
-    cumulant: FloatArray = supported * (1 - supported) * (1 - 2 * supported) / (n**2 * (oracle.p - oracle.q) ** 3)
+    cumulant: FloatArray = (
+        supported * (1 - supported) * (1 - 2 * supported) / (n**2 * (oracle.p - oracle.q) ** 3)
+    )
     return cumulant
 
 

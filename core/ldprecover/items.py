@@ -6,13 +6,12 @@ from collections.abc import Iterable, Sequence
 
 from ldprecover.errors import ParameterError
 
-__all__ = ["find_items", "items_in_words", "label_fault", "target_indices"]
-
 _SHOWN = 80  # characters of a label that a message repeats
 
 
 def label_fault(label: str) -> str | None:
-    """Return why a text is no label of an item, as a sentence goes on after the item; None where it is one.
+    """Return why a text is no label of an item, as a sentence goes on after the item; None where it
+    is one.
 
     A label can be written in UTF-8, has no control character, and something in it can be seen.
     """
@@ -30,8 +29,11 @@ def label_fault(label: str) -> str | None:
     return None
 
 
-def target_indices(targets: Iterable[int], d: int, what: tuple[str, str] = ("target", "targets")) -> tuple[int, ...]:
-    """Return the targets sorted and once each; `what` is how a message calls one of them, and several.
+def target_indices(
+    targets: Iterable[int], d: int, what: tuple[str, str] = ("target", "targets")
+) -> tuple[int, ...]:
+    """Return the targets sorted and once each; `what` is how a message calls one of them, and
+    several.
 
     Raises ParameterError for no target, and for an index outside the d items.
     """
@@ -44,7 +46,9 @@ def target_indices(targets: Iterable[int], d: int, what: tuple[str, str] = ("tar
         except TypeError:
             index = -1
         if isinstance(target, bool) or not 0 <= index < d:
-            raise ParameterError(f"every {what[0]} must be an integer from 0 to {d - 1}, not {target!r:.40}")
+            raise ParameterError(
+                f"every {what[0]} must be an integer from 0 to {d - 1}, not {target!r:.40}"
+            )
         indices.add(index)
     return tuple(sorted(indices))
 
@@ -55,7 +59,8 @@ def items_in_words(number: int) -> str:
 
 
 def find_items(targets: Sequence[str | int], items: Sequence[str]) -> list[int]:
-    """Return the indices of targets, in their order: a str is always a label of `items`, an int an index.
+    """Return the indices of targets, in their order: a str is always a label of `items`, an int an
+    index.
 
     Raises ParameterError for a label that no item has, and for an index outside.
     """
@@ -70,6 +75,8 @@ def find_items(targets: Sequence[str | int], items: Sequence[str]) -> list[int]:
             found.append(index[target])
         else:
             if not 0 <= target < len(items):
-                raise ParameterError(f"targets: {target} is not an index from 0 to {len(items) - 1}")
+                raise ParameterError(
+                    f"targets: {target} is not an index from 0 to {len(items) - 1}"
+                )
             found.append(target)
     return found

@@ -11,21 +11,6 @@ import numpy as np
 
 from ldprecover.types import FloatArray, Int64Array
 
-__all__ = [
-    "binomial_law",
-    "binomial_threshold",
-    "chi_squared_normal",
-    "chi_squared_quantile",
-    "draw_support_sizes",
-    "hypergeometric_law",
-    "log_choose",
-    "poisson_quantile",
-    "skewed_quantile",
-    "skewed_tail",
-    "sum_law",
-    "support_size_law",
-]
-
 _WIDTH = 20  # standard deviations, beyond which a sum has no probability to speak of
 _SYMMETRIC = 1e-3  # a skewness below which a law is taken as normal
 
@@ -34,7 +19,13 @@ def binomial_law(n: int, p: float) -> FloatArray:
     """Return P(X = k) for k from 0 to n, where X is Binomial(n, p) and 0 < p < 1."""
     k = np.arange(n + 1)
     log_factorial = np.append(0.0, np.cumsum(np.log(np.arange(1, n + 1))))
-    log_law = log_factorial[n] - log_factorial[k] - log_factorial[n - k] + k * math.log(p) + (n - k) * math.log1p(-p)
+    log_law = (
+        log_factorial[n]
+        - log_factorial[k]
+        - log_factorial[n - k]
+        + k * math.log(p)
+        + (n - k) * math.log1p(-p)
+    )
     law: FloatArray = np.exp(log_law)
     return law
 
@@ -79,7 +70,10 @@ def sum_law(law: FloatArray, n: int) -> tuple[int, FloatArray]:
     mean = float(law @ j)
     deviation = math.sqrt(max(float(law @ j**2) - mean**2, 0.0) * n)
     reach = math.ceil(_WIDTH * deviation + 20 * law.size)
-    low, high = max(0, math.floor(n * mean) - reach), min(n * (law.size - 1), math.ceil(n * mean) + reach)
+    low, high = (
+        max(0, math.floor(n * mean) - reach),
+        min(n * (law.size - 1), math.ceil(n * mean) + reach),
+    )
     size = high - low + 1
     angles = 2 * np.pi * np.arange(size // 2 + 1) / size
     u = np.zeros(angles.size, np.complex128)
@@ -121,7 +115,9 @@ def poisson_quantile(level: float, mean: float) -> int:
 
 
 def chi_squared_normal(score: float, freedom: float) -> float:
-    """Return a chi-squared value of so many degrees of freedom as the normal quantile of the same level."""
+    """Return a chi-squared value of so many degrees of freedom as the normal quantile of the same
+    level.
+    """
     part = 2 / (9 * freedom)
     return (math.cbrt(score / freedom) - (1 - part)) / math.sqrt(part)
 
@@ -133,7 +129,9 @@ def chi_squared_quantile(level: float, freedom: float) -> float:
 
 
 def skewed_quantile(level: float, skewness: float) -> float:
-    """Return the quantile of the gamma law of mean 0, variance 1 and this skewness, at least 0 (Pearson III)."""
+    """Return the quantile of the gamma law of mean 0, variance 1 and this skewness, at least 0
+    (Pearson III).
+    """
     if skewness < _SYMMETRIC:
         return NormalDist().inv_cdf(level)
     freedom = 8 / skewness**2
@@ -141,7 +139,9 @@ def skewed_quantile(level: float, skewness: float) -> float:
 
 
 def skewed_tail(z: float, skewness: float) -> float:
-    """Return P(Z >= z) for the gamma law Z of mean 0, variance 1 and this skewness, which may be negative."""
+    """Return P(Z >= z) for the gamma law Z of mean 0, variance 1 and this skewness, which may be
+    negative.
+    """
     if abs(skewness) >= _SYMMETRIC:
         root = 6 / abs(skewness)
         cube = 1 + skewness * z / 2

@@ -10,8 +10,6 @@ from ldprecover.errors import ParameterError
 from ldprecover.items import target_indices
 from ldprecover.types import FloatArray
 
-__all__ = ["frequency_gain", "mse"]
-
 
 def mse(estimate: ArrayLike, truth: ArrayLike) -> float:
     """Return the mean squared error (1/d) sum_v (estimate(v) - truth(v))^2 (paper, VI-B).
@@ -38,5 +36,7 @@ def frequency_gain(estimate: ArrayLike, genuine: ArrayLike, targets: Iterable[in
 def _like(estimate: ArrayLike, values: ArrayLike, name: str) -> FloatArray:
     vector = finite_vector(values, name)
     if vector.size != np.size(estimate):
-        raise ParameterError(f"estimate and {name} must be of one length, not {np.size(estimate)} and {vector.size}")
+        raise ParameterError(
+            f"estimate and {name} must be of one length, not {np.size(estimate)} and {vector.size}"
+        )
     return vector

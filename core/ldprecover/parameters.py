@@ -13,12 +13,11 @@ from ldprecover.items import label_fault
 from ldprecover.protocols import FrequencyOracle, frequency_oracle, own_parameter
 from ldprecover.quarantine import unfit
 
-__all__ = ["RoundParameters", "digest_of"]
-
 
 @dataclass(frozen=True)
 class RoundParameters:
-    """Protocol, epsilon, item labels and, for a protocol that has them, its own integer parameters, of one round.
+    """Protocol, epsilon, item labels and, for a protocol that has them, its own integer parameters,
+    of one round.
 
     `items` are 2 to 100,000 distinct labels, none blank or with a control character; item i is the
     i-th. `parameter` is OLH's hash range; `own` has it by its name. It is stored, so that neither
@@ -65,7 +64,8 @@ class RoundParameters:
         canaries: Iterable[int] = (),
         quarantine: bool = False,
     ) -> Self:
-        """Return the parameters of a round whose protocol's own parameters are given by name, or are not.
+        """Return the parameters of a round whose protocol's own parameters are given by name, or
+        are not.
 
         Raises ParameterError also for a parameter that is another protocol's.
         """
@@ -88,7 +88,9 @@ class RoundParameters:
     @cached_property
     def oracle(self) -> FrequencyOracle:
         """The frequency oracle with these parameters."""
-        return frequency_oracle(self.protocol, self.epsilon, len(self.items), self.parameter, self.given_seeds)
+        return frequency_oracle(
+            self.protocol, self.epsilon, len(self.items), self.parameter, self.given_seeds
+        )
 
     @cached_property
     def digest(self) -> str:

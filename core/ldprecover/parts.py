@@ -9,15 +9,14 @@ from typing import Any
 
 from ldprecover.errors import ParameterError
 
-__all__ = ["ReportPart", "check_parts", "digest_of_parts", "parts_from", "parts_to"]
-
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, order=True)
 class ReportPart:
-    """One file of reports: the hour of its folder, since the epoch, its plain name, its reports and its bytes' SHA-256.
+    """One file of reports: the hour of its folder, since the epoch, its plain name, its reports and
+    its bytes' SHA-256.
 
     Raises ParameterError for an hour outside 0 to 2^31 - 1, a name that is not 1 to 128 letters,
     digits, dots, underscores and hyphens, a letter or digit first, a number of reports below 1, and
@@ -33,16 +32,25 @@ class ReportPart:
         if type(self.hour) is not int or not 0 <= self.hour < 1 << 31:
             raise ParameterError("a part's hour must be an integer from 0, and below 2^31")
         if type(self.name) is not str or not _NAME.fullmatch(self.name):
-            raise ParameterError("a part's name must be a plain file name of letters, digits, dots, _ and -")
+            raise ParameterError(
+                "a part's name must be a plain file name of letters, digits, dots, _ and -"
+            )
         if type(self.n) is not int or not 1 <= self.n < 1 << 63:
             raise ParameterError("a part's n must be an integer of at least 1, and below 2^63")
         if type(self.sha256) is not str or not _SHA256.fullmatch(self.sha256):
             raise ParameterError("a part's sha256 must be 64 small hexadecimal digits")
 
     def to_bytes(self) -> bytes:
-        """Return what checksums cover: hour and n as u8, the SHA-256, then the name as a u4 length and ASCII."""
+        """Return what checksums cover: hour and n as u8, the SHA-256, then the name as a u4 length
+        and ASCII.
+        """
         name = self.name.encode("ascii")
-        return struct.pack("<QQ", self.hour, self.n) + bytes.fromhex(self.sha256) + struct.pack("<I", len(name)) + name
+        return (
+            struct.pack("<QQ", self.hour, self.n)
+            + bytes.fromhex(self.sha256)
+            + struct.pack("<I", len(name))
+            + name
+        )
 
 
 def parts_to(parts: Sequence[ReportPart]) -> dict[str, Any]:
@@ -52,20 +60,30 @@ def parts_to(parts: Sequence[ReportPart]) -> dict[str, Any]:
 
 def parts_from(given: object) -> tuple[ReportPart, ...]:
     """Read what `parts_to` returned. Raises ParameterError."""
-    if not isinstance(given, dict) or given.keys() != {"parts"} or not isinstance(given["parts"], list):
+    if (
+        not isinstance(given, dict)
+        or given.keys() != {"parts"}
+        or not isinstance(given["parts"], list)
+    ):
         raise ParameterError("the export's reports must have the one field parts, a list")
     fields = {"hour", "name", "n", "sha256"}
     if any(not isinstance(part, dict) or part.keys() != fields for part in given["parts"]):
-        raise ParameterError("each part of the export's reports must have the fields hour, name, n and sha256")
+        raise ParameterError(
+            "each part of the export's reports must have the fields hour, name, n and sha256"
+        )
     return tuple(ReportPart(**part) for part in given["parts"])
 
 
 def check_parts(parts: Sequence[ReportPart], n: int) -> None:
-    """Raise ParameterError where a file is listed twice, or the parts have more than n reports together."""
+    """Raise ParameterError where a file is listed twice, or the parts have more than n reports
+    together.
+    """
     if len({(part.hour, part.name) for part in parts}) != len(parts):
         raise ParameterError("the export's reports list a part twice")
     if sum(part.n for part in parts) > n:
-        raise ParameterError(f"the export's parts have more reports together than the {n} of its tally")
+        raise ParameterError(
+            f"the export's parts have more reports together than the {n} of its tally"
+        )
 
 
 def digest_of_parts(parts: Sequence[ReportPart]) -> bytes:

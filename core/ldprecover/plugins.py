@@ -42,8 +42,32 @@ _NAME_WORDS = "at most 40 small letters, digits and hyphens, a letter first"
 _GIVES = get_args(get_type_hints(Method)["gives"])
 _USES = tuple(sorted({each.name for each in fields(Knowledge)} - {"oracle", "poisoned", "options"}))
 _NOT_FREE = {
-    *("access", "checksum", "closed_at", "counts", "digest", "domain_size", "epsilon", "format", "given_seeds", "id"),
-    *("items", "n", "name", "opened_at", "p", "protocol", "q", "read_access", "retention", "round", "series", "state"),
+    *(
+        "access",
+        "checksum",
+        "closed_at",
+        "counts",
+        "digest",
+        "domain_size",
+        "epsilon",
+        "format",
+        "given_seeds",
+        "id",
+    ),
+    *(
+        "items",
+        "n",
+        "name",
+        "opened_at",
+        "p",
+        "protocol",
+        "q",
+        "read_access",
+        "retention",
+        "round",
+        "series",
+        "state",
+    ),
 }
 """What a round says beside its protocol's own parameter."""
 
@@ -65,7 +89,10 @@ class Registry:
 
 def installed() -> dict[str, tuple[str, ...]]:
     """Return the names of the plugins that are installed, by group; none of them is imported."""
-    return {group: tuple(sorted({entry.name for entry in entry_points(group=group)})) for group in GROUPS}
+    return {
+        group: tuple(sorted({entry.name for entry in entry_points(group=group)}))
+        for group in GROUPS
+    }
 
 
 def loaded(groups: Iterable[str] = GROUPS) -> tuple[str, ...]:
@@ -92,11 +119,16 @@ def load(
     wanted = None if names is None else set(names)
     if wanted is not None and not wanted:
         return  # without a look at every distribution that is installed
-    found = [(registry, entry) for registry in chosen for entry in entry_points(group=registry.group)]
+    found = [
+        (registry, entry) for registry in chosen for entry in entry_points(group=registry.group)
+    ]
     missing = set() if wanted is None else wanted - {entry.name for _, entry in found}
     if missing:
         groups = " or ".join(registry.group for registry in chosen)
-        _fail(PluginError(f"no installed distribution has a plugin {min(missing)!r} in {groups}"), failed)
+        _fail(
+            PluginError(f"no installed distribution has a plugin {min(missing)!r} in {groups}"),
+            failed,
+        )
     for registry, entry in found:
         if wanted is None or entry.name in wanted:
             try:
@@ -115,12 +147,16 @@ def _enter(registry: Registry, entry: EntryPoint) -> None:
     source = Origin(_distribution(entry), entry.value)
     if LOADED.get((registry.group, entry.name)) == source:
         return
-    what = f"the plugin {entry.name!r} of {registry.group} in the distribution {source.distribution}"
+    what = (
+        f"the plugin {entry.name!r} of {registry.group} in the distribution {source.distribution}"
+    )
     if entry.name in registry.table:
         owner = LOADED.get((registry.group, entry.name), "ldprecover itself")
         raise PluginError(f"{what} has a name that is taken by {owner}")
     if entry.name in registry.reserved:
-        raise PluginError(f"{what} has a name that is reserved: it means {registry.reserved[entry.name]}")
+        raise PluginError(
+            f"{what} has a name that is reserved: it means {registry.reserved[entry.name]}"
+        )
     value = _tried(entry.load, f"{what} cannot be imported")
     own = _tried(lambda: registry.check(value), f"{what} does not keep the contract")
     if own != entry.name:
@@ -130,14 +166,20 @@ def _enter(registry: Registry, entry: EntryPoint) -> None:
 
 
 def _tried(call: Callable[[], Any], what: str) -> Any:
-    """Return what other people's code returns; PluginError for whatever it raises, which may be to exit as well."""
+    """Return what other people's code returns; PluginError for whatever it raises, which may be to
+    exit as well.
+    """
     try:
         return call()
-    except KeyboardInterrupt as stopped:  # as a rule a person's Ctrl-C; should it be the plugin's own, this names it
+    except (
+        KeyboardInterrupt
+    ) as stopped:  # as a rule a person's Ctrl-C; should it be the plugin's own, this names it
         stopped.add_note(what)
         raise
     except BaseException as error:
-        said = str(error) if isinstance(error, ParameterError) else f"{type(error).__name__}: {error}"
+        said = (
+            str(error) if isinstance(error, ParameterError) else f"{type(error).__name__}: {error}"
+        )
         raise PluginError(f"{what}: {said}") from error
 
 
@@ -157,12 +199,19 @@ def _protocol(kind: Any) -> str:
         and name == name.lower()
         and len(name) <= _LONGEST
     ):
-        raise ParameterError(f"protocol must be a name of at most {_LONGEST} small letters, digits and _, not {name!r}")
+        raise ParameterError(
+            f"protocol must be a name of at most {_LONGEST} small letters, digits and _, not "
+            f"{name!r}"
+        )
     if parameter is not None and (not parameter.isidentifier() or parameter in _NOT_FREE):
-        raise ParameterError(f"parameter must be a name that a round does not have yet, not {parameter!r}")
+        raise ParameterError(
+            f"parameter must be a name that a round does not have yet, not {parameter!r}"
+        )
     default = kind.default_parameter(1.0, 2)
     if (default is None) != (parameter is None):
-        raise ParameterError("default_parameter must be an integer where there is a parameter, and None where not")
+        raise ParameterError(
+            "default_parameter must be an integer where there is a parameter, and None where not"
+        )
     oracle = kind(1.0, 2) if default is None else kind(1.0, 2, default)
     if not 0 < oracle.q < oracle.p <= 1:
         raise ParameterError(f"0 < q < p <= 1 must hold, not q = {oracle.q} and p = {oracle.p}")
@@ -177,7 +226,9 @@ def _method(method: Any) -> str:
     for name, words in known.items():
         given = getattr(method, name)
         if not isinstance(given, frozenset | set) or not given <= set(words):
-            raise ParameterError(f"{name} must be a set of some of {', '.join(words)}, not {given!r:.80}")
+            raise ParameterError(
+                f"{name} must be a set of some of {', '.join(words)}, not {given!r:.80}"
+            )
     for name in ("summary", "cost"):
         text = getattr(method, name)
         if not isinstance(text, str) or not text.strip():
@@ -187,22 +238,31 @@ def _method(method: Any) -> str:
             raise ParameterError(f"{name} must be a function, not {getattr(method, name)!r:.80}")
     if method.gives not in _GIVES:
         raise ParameterError(f"gives must be one of {', '.join(_GIVES)}, not {method.gives!r:.80}")
-    if not isinstance(method.options, tuple) or not all(isinstance(each, Option) for each in method.options):
+    if not isinstance(method.options, tuple) or not all(
+        isinstance(each, Option) for each in method.options
+    ):
         raise ParameterError(f"options must be a tuple of Option, not {method.options!r:.80}")
     return method.name
 
 
 def check_name(name: object) -> None:
-    """Raise ParameterError unless it can name a method or an attack: in commands, in files and in addresses."""
+    """Raise ParameterError unless it can name a method or an attack: in commands, in files and in
+    addresses.
+    """
     if not isinstance(name, str) or not re.fullmatch(_NAME, name):
         raise ParameterError(f"name must be {_NAME_WORDS}, not {name!r:.80}")
 
 
 def check_class(kind: Any, base: type, attributes: Iterable[str] = ()) -> None:
-    """Raise ParameterError unless `kind` is a subclass of `base` that can be made and has these attributes."""
+    """Raise ParameterError unless `kind` is a subclass of `base` that can be made and has these
+    attributes.
+    """
     if not (isinstance(kind, type) and issubclass(kind, base)):
         raise ParameterError(f"it must be a subclass of {base.__name__}, not {kind!r:.80}")
-    missing = [*sorted(getattr(kind, "__abstractmethods__", ())), *(n for n in attributes if not hasattr(kind, n))]
+    missing = [
+        *sorted(getattr(kind, "__abstractmethods__", ())),
+        *(n for n in attributes if not hasattr(kind, n)),
+    ]
     if missing:
         raise ParameterError(f"it lacks {', '.join(missing)}")
 
@@ -213,7 +273,10 @@ REGISTRIES = (
         GROUPS[1],
         METHODS,
         _method,
-        {"genuine": "the estimate without the attack", "poisoned": "the estimate before any recovery"},
+        {
+            "genuine": "the estimate without the attack",
+            "poisoned": "the estimate before any recovery",
+        },
     ),
 )
 """The tables of this package."""

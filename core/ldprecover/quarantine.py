@@ -1,4 +1,5 @@
-"""Reports that no honest user sends, which a round may set aside: of impossible sizes, and of seeds that recur.
+"""Reports that no honest user sends, which a round may set aside: of impossible sizes, and of seeds
+that recur.
 
 Both rules have a stated probability of hitting honest reports: below 10^-9 for a report by its
 size, and for a whole round by its seeds.
@@ -17,18 +18,6 @@ from ldprecover.protocols import FrequencyOracle
 from ldprecover.tally import Tally
 from ldprecover.types import BoolArray, Int64Array, Reports, UInt32Array
 
-__all__ = [
-    "IMPOSSIBLE",
-    "Quarantined",
-    "SeedScreen",
-    "impossible_sizes",
-    "judges_seeds",
-    "of_seeds",
-    "seed_threshold",
-    "split_by_size",
-    "unfit",
-]
-
 IMPOSSIBLE = 1e-9
 """Probability below which something is taken for impossible."""
 
@@ -40,7 +29,8 @@ _FULL = 255  # what a bin counts up to; no threshold is above
 
 @dataclass(frozen=True)
 class Quarantined:
-    """How many reports of a round were set aside for their size, and for their seed: None while that is not known.
+    """How many reports of a round were set aside for their size, and for their seed: None while
+    that is not known.
 
     Raises ParameterError for numbers that are not from 0.
     """
@@ -56,7 +46,9 @@ class Quarantined:
     def __add__(self, other: "Quarantined") -> "Quarantined":
         """Return both together; of the seeds nothing is known where it is not known of both."""
         unknown = self.seeds is None or other.seeds is None
-        return Quarantined(self.sizes + other.sizes, None if unknown else (self.seeds or 0) + (other.seeds or 0))
+        return Quarantined(
+            self.sizes + other.sizes, None if unknown else (self.seeds or 0) + (other.seeds or 0)
+        )
 
 
 def unfit(oracle: FrequencyOracle) -> str | None:
@@ -64,12 +56,19 @@ def unfit(oracle: FrequencyOracle) -> str | None:
     if judges_seeds(oracle):
         return None
     if oracle.fixed_size is not None:
-        return f"every {oracle.protocol} report supports {items_in_words(oracle.fixed_size)}, so no size is impossible"
+        return (
+            f"every {oracle.protocol} report supports {items_in_words(oracle.fixed_size)}, so "
+            "no size is impossible"
+        )
     try:
         sizes = impossible_sizes(oracle)
     except ParameterError as error:
         return str(error)
-    return None if sizes.any() else f"of {oracle.domain_size} items an honest report may support any number"
+    return (
+        None
+        if sizes.any()
+        else f"of {oracle.domain_size} items an honest report may support any number"
+    )
 
 
 def judges_seeds(oracle: FrequencyOracle) -> bool:
@@ -94,7 +93,8 @@ def impossible_sizes(oracle: FrequencyOracle) -> BoolArray:
 
 
 def split_by_size(oracle: FrequencyOracle, reports: Reports) -> tuple[BoolArray, Tally]:
-    """Return which of checked reports support an impossible number of items, and the tally of the others.
+    """Return which of checked reports support an impossible number of items, and the tally of the
+    others.
 
     It takes hardly longer than counting them. Raises ParameterError as `impossible_sizes` does.
     """
@@ -108,7 +108,8 @@ def split_by_size(oracle: FrequencyOracle, reports: Reports) -> tuple[BoolArray,
 
 
 def seed_threshold(n: int) -> int:
-    """Return t: of n honest reports so many share a seed, any of the 2^32, with a probability of at most 10^-9.
+    """Return t: of n honest reports so many share a seed, any of the 2^32, with a probability of at
+    most 10^-9.
 
     By 2^32 P(Binomial(n, 2^-32) >= t), which bounds it.
     """
@@ -122,7 +123,8 @@ def of_seeds(oracle: FrequencyOracle, reports: Reports, seeds: UInt32Array) -> B
 
 
 class SeedScreen:
-    """Finds the seeds that n reports have too often, in two passes over the same reports, block by block.
+    """Finds the seeds that n reports have too often, in two passes over the same reports, block by
+    block.
 
     `count` takes each block of the first pass, and `compare` each of the second, in any order.
     Memory is 64 MiB at the most, and 4 bytes for each report under a seed that recurs. The first
@@ -149,7 +151,9 @@ class SeedScreen:
 
     def found(self) -> UInt32Array:
         """Return the seeds that come `threshold` times or more, in ascending order."""
-        candidates = np.concatenate(self._candidates) if self._candidates else np.empty(0, np.uint32)
+        candidates = (
+            np.concatenate(self._candidates) if self._candidates else np.empty(0, np.uint32)
+        )
         seeds, times = np.unique(candidates, return_counts=True)
         return seeds[times >= self.threshold].astype(np.uint32)
 

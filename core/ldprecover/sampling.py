@@ -13,8 +13,6 @@ import numpy as np
 
 from ldprecover.types import UInt64Array
 
-__all__ = ["Words", "below", "flip_threshold", "hold_threshold", "keep_threshold", "words_from"]
-
 Words = Callable[[int], UInt64Array]
 """A source of randomness: n -> n independent uniform 64-bit words."""
 

@@ -1,4 +1,5 @@
-"""Tallies drawn at once: the support counts of many simulated malicious users, without making their reports.
+"""Tallies drawn at once: the support counts of many simulated malicious users, without making their
+reports.
 
 Recovery from counts needs the tally alone, and a tally has a law of its own that takes O(d) draws
 where its reports take O(n) or O(nd): see `FrequencyOracle.honest_tally`. A protocol without such a
@@ -23,11 +24,12 @@ from ldprecover.protocols import FrequencyOracle
 from ldprecover.tally import Tally
 from ldprecover.types import Int64Array
 
-__all__ = ["input_poisoning_tally", "one_hot_tally", "sampled_tally"]
 
-
-def one_hot_tally(oracle: FrequencyOracle, weights: ArrayLike, m: int, rng: np.random.Generator) -> Tally:
-    """Return a tally of m malicious reports that each support the one item drawn from the distribution `weights`.
+def one_hot_tally(
+    oracle: FrequencyOracle, weights: ArrayLike, m: int, rng: np.random.Generator
+) -> Tally:
+    """Return a tally of m malicious reports that each support the one item drawn from the
+    distribution `weights`.
 
     The paper's model of an attack (V-C): multinomial. For GRR and OUE it is the law of encoded,
     unperturbed items. For OLH no reports have it, since one that supports an item supports each
@@ -39,7 +41,9 @@ def one_hot_tally(oracle: FrequencyOracle, weights: ArrayLike, m: int, rng: np.r
     return oracle.tally_of_counts(_draw(oracle, weights, m, rng), m)
 
 
-def sampled_tally(oracle: FrequencyOracle, weights: ArrayLike, m: int, rng: np.random.Generator) -> Tally:
+def sampled_tally(
+    oracle: FrequencyOracle, weights: ArrayLike, m: int, rng: np.random.Generator
+) -> Tally:
     """Return a tally of m malicious reports that encode, unperturbed, an item drawn from `weights`.
 
     The law of `FrequencyOracle.encode`. Raises ParameterError as `one_hot_tally` does.
@@ -47,20 +51,29 @@ def sampled_tally(oracle: FrequencyOracle, weights: ArrayLike, m: int, rng: np.r
     return oracle.encoded_tally(_draw(oracle, weights, m, rng), rng)
 
 
-def input_poisoning_tally(oracle: FrequencyOracle, weights: ArrayLike, m: int, rng: np.random.Generator) -> Tally:
-    """Return a tally of m malicious users who draw an item from `weights` and report it honestly (paper, VII-B).
+def input_poisoning_tally(
+    oracle: FrequencyOracle, weights: ArrayLike, m: int, rng: np.random.Generator
+) -> Tally:
+    """Return a tally of m malicious users who draw an item from `weights` and report it honestly
+    (paper, VII-B).
 
     Raises ParameterError unless the weights are not negative and sum to one.
     """
     return oracle.honest_tally(_draw(oracle, weights, m, rng), rng)
 
 
-def _draw(oracle: FrequencyOracle, weights: ArrayLike, m: int, rng: np.random.Generator) -> Int64Array:
+def _draw(
+    oracle: FrequencyOracle, weights: ArrayLike, m: int, rng: np.random.Generator
+) -> Int64Array:
     vector = finite_vector(weights, "weights")
     if vector.size != oracle.domain_size:
-        raise ParameterError(f"weights must be of the {oracle.domain_size} items, not {vector.size}")
+        raise ParameterError(
+            f"weights must be of the {oracle.domain_size} items, not {vector.size}"
+        )
     if (vector < 0).any() or abs(vector.sum() - 1) > 1e-9:
         raise ParameterError("weights must be at least 0 and sum to one")
     if isinstance(m, bool) or not isinstance(m, int) or m < 0:
-        raise ParameterError(f"m, the number of malicious users, must be an integer of at least 0, not {m!r:.40}")
+        raise ParameterError(
+            f"m, the number of malicious users, must be an integer of at least 0, not {m!r:.40}"
+        )
     return rng.multinomial(m, vector / vector.sum())

@@ -11,12 +11,11 @@ from ldprecover.types import Int64Array, Reports
 if TYPE_CHECKING:  # a protocol's laws give tallies
     from ldprecover.protocols.base import FrequencyOracle
 
-__all__ = ["Tally"]
-
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """A summary of n reports: what their protocol reads the support counts C(v) off, for most the counts themselves.
+    """A summary of n reports: what their protocol reads the support counts C(v) off, for most the
+    counts themselves.
 
     Tallies add and subtract exactly, in any order and split.
 
@@ -62,7 +61,9 @@ class Tally:
         Raises ParameterError where the summary is not of this oracle's size.
         """
         if self.summary.size != oracle.summary_size:
-            raise ParameterError(f"the tally is of {self.summary.size} items, not of {oracle.summary_size}")
+            raise ParameterError(
+                f"the tally is of {self.summary.size} items, not of {oracle.summary_size}"
+            )
         return oracle.counts_from(self.summary)
 
     def __add__(self, other: "Tally") -> "Tally":
@@ -74,10 +75,16 @@ class Tally:
         return Tally(self.summary - other.summary, self.n - other.n)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Tally) and self.n == other.n and np.array_equal(self.summary, other.summary)
+        return (
+            isinstance(other, Tally)
+            and self.n == other.n
+            and np.array_equal(self.summary, other.summary)
+        )
 
     def _fits(self, other: "Tally") -> None:
         if self.summary.size != other.summary.size:
-            raise ParameterError(f"tallies of {self.summary.size} and {other.summary.size} items do not add")
+            raise ParameterError(
+                f"tallies of {self.summary.size} and {other.summary.size} items do not add"
+            )
 
     __hash__ = None  # type: ignore[assignment]

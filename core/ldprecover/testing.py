@@ -1,4 +1,5 @@
-"""What every frequency oracle must pass: for the tests of this package, and of whoever adds a protocol.
+"""What every frequency oracle must pass: for the tests of this package, and of whoever adds a
+protocol.
 
     from ldprecover.testing import check_protocol
 
@@ -23,20 +24,26 @@ import numpy as np
 
 from ldprecover import laws, wire
 from ldprecover._privacy_checks import check_epsilon, check_randomness, check_support_probabilities
-from ldprecover._tolerances import RATE, assert_close, assert_counts, assert_follows, bernstein, bernstein_of
+from ldprecover._tolerances import (
+    RATE,
+    assert_close,
+    assert_counts,
+    assert_follows,
+    bernstein,
+    bernstein_of,
+)
 from ldprecover.errors import ParameterError, ReportError
 from ldprecover.protocols.base import FrequencyOracle
 from ldprecover.tally import Tally
 from ldprecover.types import FloatArray
-
-__all__ = ["CHECKS", "check_protocol"]
 
 _USERS = 20_000
 _TALLIES = 400
 
 
 def check_protocol(oracle: FrequencyOracle, *, seed: int = 1) -> None:
-    """Run every check. Raises AssertionError for the first that the oracle fails, or what it raised itself.
+    """Run every check. Raises AssertionError for the first that the oracle fails, or what it raised
+    itself.
 
     The error says which check it was, what that asks for, and what was found.
     """
@@ -64,7 +71,9 @@ def check_parameters(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     assert oracle.parameter is None or oracle.own[oracle.parameter] == oracle.parameter_value
     default = oracle.default_parameter(oracle.epsilon, oracle.domain_size)
     assert (default is None) == (oracle.parameter is None)
-    assert all(name.isidentifier() and 0 < word < 1 << 64 for name, word in oracle.thresholds.items())
+    assert all(
+        name.isidentifier() and 0 < word < 1 << 64 for name, word in oracle.thresholds.items()
+    )
     json.dumps(oracle.forms.example)
     assert oracle.forms.json.endswith(".")
     assert oracle.forms.packed.endswith(".")
@@ -73,10 +82,17 @@ def check_parameters(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
 
 
 def check_reports(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
-    """Reports are of one type, pass their own check, and say alike what they support in every way of asking."""
+    """Reports are of one type, pass their own check, and say alike what they support in every way
+    of asking.
+    """
     d = oracle.domain_size
     items = rng.integers(d, size=300)
-    for reports in (oracle.perturb(items, rng), oracle.encode(items, rng), oracle.perturb(items), oracle.perturb([])):
+    for reports in (
+        oracle.perturb(items, rng),
+        oracle.encode(items, rng),
+        oracle.perturb(items),
+        oracle.perturb([]),
+    ):
         assert reports.dtype == oracle.report_dtype.base
         assert reports.nbytes == len(reports) * oracle.report_size
         oracle.check(reports)
@@ -88,12 +104,16 @@ def check_reports(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
         together = supports[:, some].astype(np.int64)
         assert np.array_equal(oracle.pair_counts(reports, some), together.T @ together)
         subsets = rng.random((3, len(reports))) < 0.5
-        assert np.array_equal(oracle.subset_counts(reports, subsets), subsets.astype(np.int64) @ supports)
+        assert np.array_equal(
+            oracle.subset_counts(reports, subsets), subsets.astype(np.int64) @ supports
+        )
         sizes = supports.sum(axis=1)
         assert np.array_equal(oracle.support_sizes(reports), sizes)
         if oracle.fixed_size is not None:
             said = f"every report must support {oracle.fixed_size}, as the traits or fixed_size say"
-            assert (sizes == oracle.fixed_size).all(), f"{said}, and some support {sizes.min()} or {sizes.max()}"
+            assert (sizes == oracle.fixed_size).all(), (
+                f"{said}, and some support {sizes.min()} or {sizes.max()}"
+            )
         one = not oracle.traits.one_item or oracle.fixed_size == 1
         assert one, f"fixed_size must be 1 where the trait one_item is set, not {oracle.fixed_size}"
     assert oracle.supports(oracle.encode(items, rng))[np.arange(300), items].all()
@@ -102,7 +122,9 @@ def check_reports(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
 
 
 def check_seeds(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
-    """Seeds are of 32 bits and hardly ever come twice; a protocol without them raises ParameterError with its name."""
+    """Seeds are of 32 bits and hardly ever come twice; a protocol without them raises
+    ParameterError with its name.
+    """
     reports = oracle.perturb(np.zeros(2000, np.int64), rng)
     if not oracle.traits.seeded:
         _raises(lambda: oracle.seeds(reports), oracle.protocol)
@@ -113,7 +135,9 @@ def check_seeds(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
 
 
 def check_packed_form(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
-    """Packed reports are read as they were written; for any other bytes the error has a position."""
+    """Packed reports are read as they were written; for any other bytes the error has a
+    position.
+    """
     reports = oracle.perturb(rng.integers(oracle.domain_size, size=50), rng)
     packed = wire.pack(reports)
     assert len(packed) == 50 * oracle.report_size
@@ -134,7 +158,9 @@ def check_packed_form(oracle: FrequencyOracle, rng: np.random.Generator) -> None
 
 
 def check_json_form(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
-    """The JSON form is read as it was written, is no longer than said, and the first bad report is named."""
+    """The JSON form is read as it was written, is no longer than said, and the first bad report is
+    named.
+    """
     reports = oracle.perturb(rng.integers(oracle.domain_size, size=20), rng)
     body = wire.to_json(oracle, reports)
     assert list(body) == [column.name for column in oracle.columns]
@@ -164,7 +190,9 @@ def check_json_form(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
 
 
 def check_summary(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
-    """Summaries add, and the support counts read off them are those of the reports; so are their sizes."""
+    """Summaries add, and the support counts read off them are those of the reports; so are their
+    sizes.
+    """
     reports = oracle.perturb(rng.integers(oracle.domain_size, size=500), rng)
     whole = oracle.summarise(reports)
     assert whole.dtype == np.int64
@@ -188,7 +216,9 @@ def check_independence(oracle: FrequencyOracle, rng: np.random.Generator) -> Non
     if not oracle.traits.independent_bits:
         return
     own, first, last = 0, 1, oracle.domain_size - 1
-    found = oracle.supported(oracle.perturb(np.full(_USERS, own), rng), np.array([own, first, last]))
+    found = oracle.supported(
+        oracle.perturb(np.full(_USERS, own), rng), np.array([own, first, last])
+    )
     together = np.array([(found[:, 0] & found[:, 1]).sum(), (found[:, 1] & found[:, 2]).sum()])
     others = oracle.q if first == last else oracle.q**2
     assert_counts(together, np.array([oracle.p * oracle.q, others]), _USERS)
@@ -210,7 +240,9 @@ def check_sizes(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
 
 
 def check_joint_support(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
-    """What is said of several items at once holds: of those that a user does not hold, and of any."""
+    """What is said of several items at once holds: of those that a user does not hold, and of
+    any.
+    """
     d = oracle.domain_size
     items = np.arange(1, min(d, 5))
     found = oracle.supported(oracle.perturb(np.zeros(_USERS, np.int64), rng), items)
@@ -236,11 +268,15 @@ def check_joint_support(oracle: FrequencyOracle, rng: np.random.Generator) -> No
 
 
 def check_likelihood(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
-    """Likelihoods are normalised, differ by the stated ratio alone, and never by more than e^epsilon."""
+    """Likelihoods are normalised, differ by the stated ratio alone, and never by more than
+    e^epsilon.
+    """
     d = oracle.domain_size
     ratio, limit = oracle.likelihood_ratio, math.exp(oracle.epsilon)
     within = ratio is None or 1 < ratio <= limit * (1 + 1e-12)
-    assert within, f"likelihood_ratio must be above 1 and at most e^epsilon, {limit:.6g}, not {ratio}"
+    assert within, (
+        f"likelihood_ratio must be above 1 and at most e^epsilon, {limit:.6g}, not {ratio}"
+    )
     reports = oracle.perturb(np.zeros(_USERS, np.int64), rng)
     uniform = _given(lambda: oracle.log_likelihood(reports, np.full(d, 1 / d)), oracle)
     if uniform is None:
@@ -253,11 +289,15 @@ def check_likelihood(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     of_item = np.stack([oracle.log_likelihood(few, _one_hot(d, v)) for v in range(min(d, 8))])
     gap = of_item.max(axis=0) - of_item.min(axis=0)
     most = gap.max(initial=0.0)
-    assert most <= oracle.epsilon * (1 + 1e-9), f"log_likelihood differs by {most:.6g} under two items"
+    assert most <= oracle.epsilon * (1 + 1e-9), (
+        f"log_likelihood differs by {most:.6g} under two items"
+    )
     if ratio is not None:
         supports = oracle.supports(few)[:, : len(of_item)].T
         least = np.where(supports, of_item - math.log(ratio), of_item)
-        assert np.allclose(least, least[0]), f"reports are not {ratio:.6g} times as likely under items they support"
+        assert np.allclose(least, least[0]), (
+            f"reports are not {ratio:.6g} times as likely under items they support"
+        )
 
 
 def check_honest_tally(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
@@ -267,7 +307,9 @@ def check_honest_tally(oracle: FrequencyOracle, rng: np.random.Generator) -> Non
     held[: d - 1] = rng.multinomial(100, np.full(d - 1, 1 / (d - 1)))
     p, q = oracle.p, oracle.q
     mean, variance = held * p + (100 - held) * q, held * p * (1 - p) + (100 - held) * q * (1 - q)
-    _check_moments(oracle, [oracle.honest_tally(held, rng) for _ in range(_TALLIES)], mean, variance)
+    _check_moments(
+        oracle, [oracle.honest_tally(held, rng) for _ in range(_TALLIES)], mean, variance
+    )
     # With the items drawn too, each report supports an item with one probability.
     weights = held / 100
     share = q + weights * (p - q)
@@ -278,7 +320,9 @@ def check_honest_tally(oracle: FrequencyOracle, rng: np.random.Generator) -> Non
     assert not oracle.honest_tally(np.zeros(d, np.int64), rng).n
 
 
-def _check_moments(oracle: FrequencyOracle, tallies: list[Tally], mean: FloatArray, variance: FloatArray) -> None:
+def _check_moments(
+    oracle: FrequencyOracle, tallies: list[Tally], mean: FloatArray, variance: FloatArray
+) -> None:
     """The counts of tallies of 100 reports have these means and variances."""
     assert all(tally.n == 100 for tally in tallies)
     counts = np.array([tally.counts(oracle) for tally in tallies], dtype=np.float64)
@@ -300,7 +344,9 @@ def check_encoded(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     if support is not None:
         assert support.shape == (d,)
         assert_counts(tally.counts(oracle), support, _USERS)
-        assert_counts(oracle.support_counts(oracle.encode(np.ones(_USERS, np.int64), rng)), support, _USERS)
+        assert_counts(
+            oracle.support_counts(oracle.encode(np.ones(_USERS, np.int64), rng)), support, _USERS
+        )
     displaced = _given(oracle.displacements, oracle)
     if displaced is not None and support is not None:
         least = oracle.q - float(support[0])  # of a report of `encode`
@@ -358,11 +404,15 @@ CHECKS: dict[str, Callable[[FrequencyOracle, np.random.Generator], None]] = {
 
 
 def _given(ask: Callable[[], Any], oracle: FrequencyOracle) -> Any:
-    """Return what the oracle answers; None where it raises ParameterError, which must have its name."""
+    """Return what the oracle answers; None where it raises ParameterError, which must have its
+    name.
+    """
     try:
         return ask()
     except ParameterError as error:
-        assert oracle.protocol in str(error), f"an error that does not name {oracle.protocol}: {error}"
+        assert oracle.protocol in str(error), (
+            f"an error that does not name {oracle.protocol}: {error}"
+        )
         return None
 
 
@@ -375,11 +425,15 @@ def _raises(ask: Callable[[], object], name: str = "") -> None:
         raise AssertionError("no error was raised for what cannot be")
 
 
-def _raises_report_error(oracle: FrequencyOracle, body: dict[str, Any], position: int | None) -> None:
+def _raises_report_error(
+    oracle: FrequencyOracle, body: dict[str, Any], position: int | None
+) -> None:
     try:
         wire.from_json(oracle, body)
     except ReportError as error:
-        assert error.position == position, f"position {error.position}, not {position}: {error.reason}"
+        assert error.position == position, (
+            f"position {error.position}, not {position}: {error.reason}"
+        )
     else:
         raise AssertionError(f"no error was raised for the body: {str(body)[:200]}")
 

@@ -25,21 +25,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover._checks import finite_vector
-from ldprecover.choosing import Choice, choose
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.types import FloatArray
-
-__all__ = [
-    "Choice",
-    "NormalLaw",
-    "WorstChange",
-    "choose",
-    "genuine_law",
-    "malicious_law",
-    "poisoned_law",
-    "worst_change",
-]
 
 _IDENTICAL, _SHIFT = 0.33554, 0.415
 _DIFFERENT = 0.56
@@ -68,7 +56,11 @@ def malicious_law(oracle: FrequencyOracle, support: ArrayLike, m: int) -> Normal
 
 
 def genuine_law(
-    oracle: FrequencyOracle, frequencies: ArrayLike, n: int, *, users: Literal["fixed", "sampled"] = "fixed"
+    oracle: FrequencyOracle,
+    frequencies: ArrayLike,
+    n: int,
+    *,
+    users: Literal["fixed", "sampled"] = "fixed",
 ) -> NormalLaw:
     """Return the law of f~_X~(v) from n genuine reports (paper, Lemma 2 and Theorem 5).
 
@@ -107,7 +99,8 @@ def poisoned_law(
 
 @dataclass(frozen=True)
 class WorstChange:
-    """How far an attack can move the expected sum of the estimates of some items: up by `rise`, down by `fall`.
+    """How far an attack can move the expected sum of the estimates of some items: up by `rise`,
+    down by `fall`.
 
     `projected_rise` and `projected_fall` are the same of any method whose result is a distribution.
     """
@@ -118,8 +111,11 @@ class WorstChange:
     projected_fall: float
 
 
-def worst_change(oracle: FrequencyOracle, beta: float, items: int, share: float | None = None) -> WorstChange:
-    """Return the most that a share beta of malicious reports, 0 to 1, can do to the sum over `items` of the d items.
+def worst_change(
+    oracle: FrequencyOracle, beta: float, items: int, share: float | None = None
+) -> WorstChange:
+    """Return the most that a share beta of malicious reports, 0 to 1, can do to the sum over
+    `items` of the d items.
 
     A bin, a range or the first k are such sums. Genuine users hold a `share` of these items, any
     where it is None. With f their share, r items, and t of them supported by a report, the expected
@@ -147,7 +143,9 @@ def worst_change(oracle: FrequencyOracle, beta: float, items: int, share: float 
     return WorstChange(rise, fall, min(rise, 1 - lowest), min(fall, highest))
 
 
-def _genuine(oracle: FrequencyOracle, f: FloatArray, n: int, users: str) -> list[tuple[FloatArray | int, FloatArray]]:
+def _genuine(
+    oracle: FrequencyOracle, f: FloatArray, n: int, users: str
+) -> list[tuple[FloatArray | int, FloatArray]]:
     _check_number(n)
     d, p, q = oracle.domain_size, oracle.p, oracle.q
     if users == "fixed":
@@ -157,10 +155,16 @@ def _genuine(oracle: FrequencyOracle, f: FloatArray, n: int, users: str) -> list
     raise ParameterError(f"users must be fixed or sampled, not {users!r}")
 
 
-def _law(oracle: FrequencyOracle, total: int, groups: list[tuple[FloatArray | int, FloatArray]]) -> NormalLaw:
-    """Return the law of the average over groups of (number of reports, probability of supporting v)."""
+def _law(
+    oracle: FrequencyOracle, total: int, groups: list[tuple[FloatArray | int, FloatArray]]
+) -> NormalLaw:
+    """Return the law of the average over groups of (number of reports, probability of supporting
+    v).
+    """
     if not oracle.traits.pure:
-        raise ParameterError("these laws are of pure protocols, whose estimates are averages for each item alone")
+        raise ParameterError(
+            "these laws are of pure protocols, whose estimates are averages for each item alone"
+        )
     _check_number(total)
     gap = oracle.p - oracle.q
     mean = sum(count * (pi - oracle.q) for count, pi in groups) / (total * gap)
@@ -176,7 +180,9 @@ def _law(oracle: FrequencyOracle, total: int, groups: list[tuple[FloatArray | in
         error = _IDENTICAL * (third / scale**1.5 * np.sqrt(total) + _SHIFT) / np.sqrt(total)
     else:
         error = _DIFFERENT * third / scale**1.5
-    return NormalLaw(np.asarray(mean), np.asarray(second / (total * gap) ** 2), np.where(random, error, 0.0))
+    return NormalLaw(
+        np.asarray(mean), np.asarray(second / (total * gap) ** 2), np.where(random, error, 0.0)
+    )
 
 
 def _probabilities(oracle: FrequencyOracle, values: ArrayLike, name: str) -> FloatArray:

@@ -2,8 +2,6 @@
 
 import base64
 
-__all__ = ["ticket_draw"]
-
 _BITS = 8  # bytes of the MAC
 
 

@@ -5,18 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "BoolArray",
-    "ComplexArray",
-    "FloatArray",
-    "Int64Array",
-    "Reports",
-    "UInt8Array",
-    "UInt16Array",
-    "UInt32Array",
-    "UInt64Array",
-]
-
 BoolArray = NDArray[np.bool_]
 ComplexArray = NDArray[np.complex128]
 FloatArray = NDArray[np.float64]

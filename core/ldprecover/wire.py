@@ -13,16 +13,6 @@ from ldprecover.errors import ReportError
 from ldprecover.protocols import Column, FrequencyOracle
 from ldprecover.types import Reports
 
-__all__ = [
-    "MEDIA_TYPE",
-    "from_columns",
-    "from_json",
-    "longest_json",
-    "pack",
-    "to_json",
-    "unpack",
-]
-
 MEDIA_TYPE = "application/vnd.ldprecover.reports"
 
 
@@ -47,7 +37,8 @@ def unpack(oracle: FrequencyOracle, data: bytes | bytearray | memoryview) -> Rep
         raise ReportError("a submission needs at least one report")
     if len(data) % size:
         raise ReportError(
-            f"{len(data)} bytes are not a whole number of reports of {size} bytes", position=len(data) // size
+            f"{len(data)} bytes are not a whole number of reports of {size} bytes",
+            position=len(data) // size,
         )
     reports = np.frombuffer(data, dtype=oracle.report_dtype)
     oracle.check(reports)
@@ -79,7 +70,8 @@ def from_json(oracle: FrequencyOracle, body: Any) -> Reports:
 
 
 def from_columns(oracle: FrequencyOracle, values: Sequence[list[Any]]) -> Reports:
-    """Return the reports in the columns of the JSON form, whose values are of their type and in their range.
+    """Return the reports in the columns of the JSON form, whose values are of their type and in
+    their range.
 
     Raises ReportError for no report, columns of unequal length, and what the oracle does not take.
     """
@@ -95,7 +87,9 @@ def from_columns(oracle: FrequencyOracle, values: Sequence[list[Any]]) -> Report
 def _values(body: dict[str, Any], *names: str) -> list[list[Any]]:
     extra = sorted(set(body) - set(names))
     if extra:
-        raise ReportError(f"unknown field {extra[0]!r:.60}; this protocol's reports are in {' and '.join(names)}")
+        raise ReportError(
+            f"unknown field {extra[0]!r:.60}; this protocol's reports are in {' and '.join(names)}"
+        )
     columns = []
     for name in names:
         column = body.get(name)
@@ -119,7 +113,9 @@ def _column_fault(columns: Sequence[Column], values: Sequence[list[Any]]) -> Rep
             found.append((position, column.reason))
     lengths = [len(given) for given in values]
     if len(set(lengths)) > 1:
-        names, sizes = (" and ".join(map(str, each)) for each in ([column.name for column in columns], lengths))
+        names, sizes = (
+            " and ".join(map(str, each)) for each in ([column.name for column in columns], lengths)
+        )
         found.append((min(lengths), f"{names} must be of equal length, not {sizes}"))
     position, reason = min(found, key=lambda fault: fault[0])
     return ReportError(reason, position=position)

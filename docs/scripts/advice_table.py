@@ -1,10 +1,13 @@
-"""Measure the sentences of advice on five worlds and epsilon from 0.2 to 4, and print them as tables.
+"""Measure the sentences of advice on five worlds and epsilon from 0.2 to 4, and print them as
+tables.
 
-    python docs/scripts/advice_table.py               counts alone, some minutes
-    python docs/scripts/advice_table.py --reports     what reads reports too: Diffstats and FIAD, some minutes more
+    python docs/scripts/advice_table.py               counts alone, some minutes python
+    docs/scripts/advice_table.py --reports     what reads reports too: Diffstats and FIAD, some
+    minutes more
 
-A sentence that holds on one city at one epsilon is no advice. A world is as in docs/measurements/evaluation.md. Ratios
-are of means over the trials, then geometric means over settings; the least and the most say where advice fails.
+A sentence that holds on one city at one epsilon is no advice. A world is as in
+docs/measurements/evaluation.md. Ratios are of means over the trials, then geometric means over
+settings; the least and the most say where advice fails.
 """
 
 import argparse
@@ -40,7 +43,10 @@ COUNTED = [
     MethodSpec("LDPRecover, true η", eta="true"),
     MethodSpec("LDPRecover*, all targets", targets=True),
     MethodSpec("LDPRecover*, true η", targets=True, eta="true"),
-    *(MethodSpec(name, name) for name in ("normalization", "norm", "norm-mul", "norm-cut", "base-cut", "rsn", "mle")),
+    *(
+        MethodSpec(name, name)
+        for name in ("normalization", "norm", "norm-mul", "norm-cut", "base-cut", "rsn", "mle")
+    ),
     *([MethodSpec("unmix, counts", "unmix", reads=False)] if "unmix" in METHODS else []),
 ]
 ATTACKS = {
@@ -67,37 +73,76 @@ Summary = Mapping[tuple[str | float, ...], Mapping[str, Mean]]
 Played = Mapping[Cell, Sequence[Outcome]]
 
 
-def cells(crowds: Mapping[str, Crowd], attacks: Mapping[str, tuple[str, str]], trials: int) -> list[Cell]:
+def cells(
+    crowds: Mapping[str, Crowd], attacks: Mapping[str, tuple[str, str]], trials: int
+) -> list[Cell]:
     """Return every world, protocol and epsilon, without an attack and with each."""
-    kinds = [("none", "none", 0.0), *((text, model, beta) for (text, model), beta in product(attacks.values(), BETAS))]
+    kinds = [
+        ("none", "none", 0.0),
+        *((text, model, beta) for (text, model), beta in product(attacks.values(), BETAS)),
+    ]
     return [
         Cell(name, protocol, text, model, beta, epsilon, trial=trial)
-        for name, protocol, epsilon, (text, model, beta) in product(crowds, PROTOCOLS, EPSILONS, kinds)
+        for name, protocol, epsilon, (text, model, beta) in product(
+            crowds, PROTOCOLS, EPSILONS, kinds
+        )
         for trial in range(trials)
         if frequency_oracle(protocol, epsilon, 2).traits.one_item is False or model != "crafted"
     ]
 
 
-def played(crowds: Mapping[str, Crowd], asked: Sequence[Cell], specs: Sequence[MethodSpec], jobs: int) -> Played:
+def played(
+    crowds: Mapping[str, Crowd], asked: Sequence[Cell], specs: Sequence[MethodSpec], jobs: int
+) -> Played:
     """Return what every method makes of every cell."""
-    found = dict(pair for some in run_cells(asked, Work(crowds, 0, specs, floors=True), jobs) for pair in some)
+    found = dict(
+        pair
+        for some in run_cells(asked, Work(crowds, 0, specs, floors=True), jobs)
+        for pair in some
+    )
     return {cell: found[cell] for cell in asked}
 
 
 def against_projection(results: Played) -> Table:
     """Return each method's error under projection's: with nobody attacking, and under attacks."""
     summary = summarise(results)
-    names = [name for name in dict.fromkeys(n for means in summary.values() for n in means) if name not in _REFERENCES]
-    rows = [[name, *_ratios(summary, name, "none"), *_ratios(summary, name), _better(results, name)] for name in names]
-    columns = ("method", "clean", "least", "most", "attacked", "least", "most", "where least", "better in trials")
+    names = [
+        name
+        for name in dict.fromkeys(n for means in summary.values() for n in means)
+        if name not in _REFERENCES
+    ]
+    rows = [
+        [name, *_ratios(summary, name, "none"), *_ratios(summary, name), _better(results, name)]
+        for name in names
+    ]
+    columns = (
+        "method",
+        "clean",
+        "least",
+        "most",
+        "attacked",
+        "least",
+        "most",
+        "where least",
+        "better in trials",
+    )
     return Table(columns, rows)
 
 
-_REFERENCES = ("genuine", "poisoned", "norm-sub", "genuine, projected", "floor, attack removed", "floor, counts")
+_REFERENCES = (
+    "genuine",
+    "poisoned",
+    "norm-sub",
+    "genuine, projected",
+    "floor, attack removed",
+    "floor, counts",
+)
 
 
 def _ratios(summary: Summary, method: str, attack: str | None = None) -> list[str]:
-    """Return the geometric mean, the least and the most of projection's error over a method's; where the least is."""
+    """Return the geometric mean, the least and the most of projection's error over a method's;
+    where the least is.
+    """
     found = [
         (means["norm-sub"].mse / means[method].mse, Cell(*group))  # type: ignore[arg-type]
         for group, means in summary.items()
@@ -108,7 +153,11 @@ def _ratios(summary: Summary, method: str, attack: str | None = None) -> list[st
     ratios = np.array([ratio for ratio, _ in found])
     least, cell = min(found, key=lambda one: one[0])
     said = [f"{np.exp(np.log(ratios).mean()):.2f}", f"{least:.3g}", f"{ratios.max():.3g}"]
-    return said if attack else [*said, f"{cell.data}, {cell.protocol.upper()}, ε = {cell.epsilon:g}, {cell.label}"]
+    return (
+        said
+        if attack
+        else [*said, f"{cell.data}, {cell.protocol.upper()}, ε = {cell.epsilon:g}, {cell.label}"]
+    )
 
 
 def _better(results: Played, method: str) -> str:
@@ -121,7 +170,9 @@ def _better(results: Played, method: str) -> str:
 
 
 def naming(crowds: Mapping[str, Crowd], trials: int) -> Table:
-    """Return what naming ten items costs: random ones with nobody attacking; all the targets of MGA, η = 0.2."""
+    """Return what naming ten items costs: random ones with nobody attacking; all the targets of
+    MGA, η = 0.2.
+    """
     rows = []
     for what, (attack, model, beta) in {
         "clean, ten random items": ("none", "none", 0.0),
@@ -130,37 +181,65 @@ def naming(crowds: Mapping[str, Crowd], trials: int) -> Table:
     }.items():
         for protocol in PROTOCOLS:
             errors = {
-                (name, epsilon): _named(crowd, Cell(name, protocol, attack, model, beta, epsilon), trials)
+                (name, epsilon): _named(
+                    crowd, Cell(name, protocol, attack, model, beta, epsilon), trials
+                )
                 for (name, crowd), epsilon in product(crowds.items(), EPSILONS)
             }
             ratios = {setting: told / projected for setting, (projected, told) in errors.items()}
             most = max(ratios, key=lambda setting: ratios[setting])
             mean = np.exp(np.mean(np.log(list(ratios.values()))))
             worse = sum(ratio > NEAR for ratio in ratios.values())
-            rows.append([
-                what, protocol.upper(), f"{mean:.2f}", f"{min(ratios.values()):.2f}", f"{ratios[most]:.2f}",
-                f"{most[0]}, ε = {most[1]:g}", f"{worse} of {len(ratios)}",
-            ])  # fmt: skip
-    return Table(("named", "protocol", "LDPRecover* / projection", "least", "most", "where most", "worse in"), rows)
+            rows.append(
+                [
+                    what,
+                    protocol.upper(),
+                    f"{mean:.2f}",
+                    f"{min(ratios.values()):.2f}",
+                    f"{ratios[most]:.2f}",
+                    f"{most[0]}, ε = {most[1]:g}",
+                    f"{worse} of {len(ratios)}",
+                ]
+            )
+    return Table(
+        (
+            "named",
+            "protocol",
+            "LDPRecover* / projection",
+            "least",
+            "most",
+            "where most",
+            "worse in",
+        ),
+        rows,
+    )
 
 
 def _named(crowd: Crowd, cell: Cell, trials: int) -> tuple[float, float]:
-    """Return the mean errors of projection and of LDPRecover* that is told the targets, or ten random items."""
+    """Return the mean errors of projection and of LDPRecover* that is told the targets, or ten
+    random items.
+    """
     errors = np.zeros((trials, 2))
     for trial in range(trials):
         round_ = draw_round(replace(cell, trial=trial), crowd, 1)
         rng = np.random.default_rng([1, trial])
-        told = round_.targets or tuple(sorted(rng.choice(len(crowd.items), TARGETS, replace=False).tolist()))
+        told = round_.targets or tuple(
+            sorted(rng.choice(len(crowd.items), TARGETS, replace=False).tolist())
+        )
         for i, method in enumerate(("norm-sub", "ldprecover")):
             targets = told if method == "ldprecover" else ()
-            found = recover(round_.oracle, round_.poisoned.frequencies, method=method, targets=targets)
+            found = recover(
+                round_.oracle, round_.poisoned.frequencies, method=method, targets=targets
+            )
             errors[trial, i] = mse(found.recovered, round_.truth)
     projected, named = errors.mean(axis=0)
     return float(projected), float(named)
 
 
 def lost_to_uniform(summary: Summary) -> Table:
-    """Return where the answer 1/d for every item has a lower error than projection, with nobody attacking."""
+    """Return where the answer 1/d for every item has a lower error than projection, with nobody
+    attacking.
+    """
     rows = []
     for protocol in PROTOCOLS:
         ratios = {
@@ -170,30 +249,54 @@ def lost_to_uniform(summary: Summary) -> Table:
         }
         lost = {setting: ratio for setting, ratio in ratios.items() if ratio > 1}
         most = max(ratios, key=lambda setting: ratios[setting])
-        where = ", ".join(f"{name} ε = {epsilon:g} ({ratio:.1f})" for (name, epsilon), ratio in sorted(lost.items()))
-        rows.append([protocol.upper(), f"{len(lost)} of {len(ratios)}", f"{ratios[most]:.1f}", where or "nowhere"])
+        where = ", ".join(
+            f"{name} ε = {epsilon:g} ({ratio:.1f})"
+            for (name, epsilon), ratio in sorted(lost.items())
+        )
+        rows.append(
+            [
+                protocol.upper(),
+                f"{len(lost)} of {len(ratios)}",
+                f"{ratios[most]:.1f}",
+                where or "nowhere",
+            ]
+        )
     return Table(("protocol", "1/d is better in", "most", "where (projection / uniform)"), rows)
 
 
 def gains(crowds: Mapping[str, Crowd]) -> Table:
-    """Return the exact gains of crafted MGA on ten targets, β = 0.05, and GRR's over the greater of the others."""
+    """Return the exact gains of crafted MGA on ten targets, β = 0.05, and GRR's over the greater of
+    the others.
+    """
     rows = []
     for (name, crowd), epsilon in product(crowds.items(), EPSILONS):
         d = len(crowd.items)
         targets = [round((i + 0.5) * d / TARGETS) for i in range(TARGETS)]
         each = [
-            MGA(targets).gain(frequency_oracle(protocol, epsilon, d), crowd.frequencies, 0.05) for protocol in PROTOCOLS
+            MGA(targets).gain(frequency_oracle(protocol, epsilon, d), crowd.frequencies, 0.05)
+            for protocol in PROTOCOLS
         ]
         bound = TARGETS * (2 * np.exp(epsilon) + 1)
-        rows.append([
-            name, str(d), f"{epsilon:g}", *(f"{value:+.2f}" for value in each), f"{each[0] / max(each[1:]):.2f}",
-            f"{d / bound:.2f}",
-        ])  # fmt: skip
-    return Table(("data", "d", "ε", *map(str.upper, PROTOCOLS), "GRR / greater other", "d / r(2e^ε + 1)"), rows)
+        rows.append(
+            [
+                name,
+                str(d),
+                f"{epsilon:g}",
+                *(f"{value:+.2f}" for value in each),
+                f"{each[0] / max(each[1:]):.2f}",
+                f"{d / bound:.2f}",
+            ]
+        )
+    return Table(
+        ("data", "d", "ε", *map(str.upper, PROTOCOLS), "GRR / greater other", "d / r(2e^ε + 1)"),
+        rows,
+    )
 
 
 def readers(results: Played) -> Iterator[Table]:
-    """Yield how often what reads reports is worse than projection, and what FIAD finds of three targets."""
+    """Yield how often what reads reports is worse than projection, and what FIAD finds of three
+    targets.
+    """
     summary = summarise(results)
     rows = []
     for name in [spec.name for spec in READING if spec.name != "norm-sub"]:
@@ -211,10 +314,14 @@ def readers(results: Played) -> Iterator[Table]:
                 f"{worst.data}, ε = {worst.epsilon:g}, β = {worst.beta:g}, {worst.label}",
                 f"{sum(ratio > NEAR for ratio in few)} of {len(few)}",
             ])  # fmt: skip
-    yield Table(("method", "protocol", "worse than projection", "least", "where", "helps at r = 3"), rows)
+    yield Table(
+        ("method", "protocol", "worse than projection", "least", "where", "helps at r = 3"), rows
+    )
 
 
-def tables(crowds: Mapping[str, Crowd], trials: int, jobs: int, *, reports: bool) -> Iterator[Table]:
+def tables(
+    crowds: Mapping[str, Crowd], trials: int, jobs: int, *, reports: bool
+) -> Iterator[Table]:
     """Yield all tables."""
     counted = played(crowds, cells(crowds, ATTACKS, trials), COUNTED, jobs)
     yield against_projection(counted)
@@ -233,14 +340,18 @@ def printed() -> Iterator[str]:
 
 def main() -> None:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", nargs="+", default=WORLDS)
     parser.add_argument("--users", type=int, help="of each world; by default its own number")
     parser.add_argument("--trials", type=int, default=TRIALS)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--reports", action="store_true")
     asked = parser.parse_args()
-    for table in tables(crowds_of(asked.data, users=asked.users), asked.trials, asked.jobs, reports=asked.reports):
+    for table in tables(
+        crowds_of(asked.data, users=asked.users), asked.trials, asked.jobs, reports=asked.reports
+    ):
         sys.stdout.write(f"{table.markdown()}\n\n")
         sys.stdout.flush()
 

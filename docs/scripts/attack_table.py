@@ -1,10 +1,11 @@
-"""Measure what every attack gains and which alarm sees it, and print the tables of docs/measurements/attacks.md.
+"""Measure what every attack gains and which alarm sees it, and print the tables of
+docs/measurements/attacks.md.
 
     python docs/scripts/attack_table.py
 
-One round for each attack and protocol, in this process: the genuine users perturb, the malicious users make
-the reports that would travel, both are counted. A gain is the rise of the targets' estimates by the malicious
-reports; beside it stands what the attack's own formula says.
+One round for each attack and protocol, in this process: the genuine users perturb, the malicious
+users make the reports that would travel, both are counted. A gain is the rise of the targets'
+estimates by the malicious reports; beside it stands what the attack's own formula says.
 """
 
 import sys
@@ -19,7 +20,19 @@ from ldprecover import FrequencyOracle, ParameterError, frequency_oracle
 from ldprecover.alarms import ALARMS, raise_alarms
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery.reports import ReportSource
-from ldprecover_attacker import AA, APA, APA2, MGA, MGAA, MLA, RIA, RPA, Attack, InputPoisoning, Manip
+from ldprecover_attacker import (
+    AA,
+    APA,
+    APA2,
+    MGA,
+    MGAA,
+    MLA,
+    RIA,
+    RPA,
+    Attack,
+    InputPoisoning,
+    Manip,
+)
 from ldprecover_experiments import PoisonedRound
 from ldprecover_experiments.tables import Table
 
@@ -72,7 +85,9 @@ class Outcome:
     alarms: tuple[str, ...]
 
 
-def under(setting: Setting, clean: PoisonedRound, attack: Attack | None, targets: list[int]) -> Outcome | str:
+def under(
+    setting: Setting, clean: PoisonedRound, attack: Attack | None, targets: list[int]
+) -> Outcome | str:
     """Return what an attack did to a clean round, or why it cannot be made."""
     oracle, m, rng = clean.oracle, setting.malicious, partial(np.random.default_rng, setting.seed)
     if attack is None:
@@ -81,8 +96,12 @@ def under(setting: Setting, clean: PoisonedRound, attack: Attack | None, targets
         poisoned = clean.under(attack, m, rng())
     except ParameterError as error:
         return str(error)
-    after, before = (float(f[targets].sum()) for f in (poisoned.poisoned.frequencies, clean.f_genuine))
-    gain = attack.gain(oracle, clean.truth, m / (m + setting.users), targets=targets, rng=rng(), m=m)
+    after, before = (
+        float(f[targets].sum()) for f in (poisoned.poisoned.frequencies, clean.f_genuine)
+    )
+    gain = attack.gain(
+        oracle, clean.truth, m / (m + setting.users), targets=targets, rng=rng(), m=m
+    )
     return Outcome(attack.support_sum(oracle, rng(), m=m), gain, after - before, alarms(poisoned))
 
 
@@ -90,7 +109,9 @@ def alarms(round_: PoisonedRound) -> tuple[str, ...]:
     """Return the alarms that a round raises."""
     assert round_.reports is not None
     source = ReportSource(round_.oracle, round_.reports)
-    return tuple(a.name for a in raise_alarms(round_.oracle, round_.together, source, rate=RATE) if a.raised)
+    return tuple(
+        a.name for a in raise_alarms(round_.oracle, round_.together, source, rate=RATE) if a.raised
+    )
 
 
 def targets_of(setting: Setting, d: int) -> list[int]:
@@ -99,7 +120,9 @@ def targets_of(setting: Setting, d: int) -> list[int]:
 
 
 def tables(setting: Setting) -> Iterator[str]:
-    """Yield a table in Markdown for each protocol, for OLH with given seeds, and that of which attack to play."""
+    """Yield a table in Markdown for each protocol, for OLH with given seeds, and that of which
+    attack to play.
+    """
     found = []
     for protocol in PROTOCOLS:
         found.append(_table(setting, setting.oracle(protocol), protocol.upper()))
@@ -111,7 +134,11 @@ def tables(setting: Setting) -> Iterator[str]:
 def given_table(setting: Setting) -> str:
     """Return the table of OLH whose seeds are given."""
     d = setting.oracle("olh").domain_size
-    return _table(setting, frequency_oracle("olh", setting.epsilon, d, None, GIVEN), f"OLH, {GIVEN} given seeds")
+    return _table(
+        setting,
+        frequency_oracle("olh", setting.epsilon, d, None, GIVEN),
+        f"OLH, {GIVEN} given seeds",
+    )
 
 
 def _table(setting: Setting, oracle: FrequencyOracle, head: str) -> str:
@@ -137,7 +164,9 @@ AIMS = {
 
 
 def choices(tables: Iterable[str]) -> str:
-    """Return the table of which attack on targets to play for which aim, made from the tables of all protocols."""
+    """Return the table of which attack on targets to play for which aim, made from the tables of
+    all protocols.
+    """
     found = {}
     for table in tables:
         protocol = table.split(" | ")[0].strip("| ")
@@ -159,7 +188,9 @@ def choices(tables: Iterable[str]) -> str:
 def _cells(outcome: Outcome | str) -> Iterable[str]:
     if isinstance(outcome, str):
         return ("refused", "", "", "")
-    gains = (f"{gain:+.2f}".replace("-0.00", "+0.00") for gain in (outcome.expected_gain, outcome.gain))
+    gains = (
+        f"{gain:+.2f}".replace("-0.00", "+0.00") for gain in (outcome.expected_gain, outcome.gain)
+    )
     return (f"{outcome.expected_sum + 0.0:.2f}", *gains, ", ".join(outcome.alarms) or "none")
 
 

@@ -2,10 +2,10 @@
 
     python docs/scripts/canary_table.py
 
-Cells of the evaluation, with ten more items that nobody holds: un-mixing is told that they are canaries, or takes them
-for items like others. Targets are never canaries, for who attacks can read which they are; attacks on random items
-raise them too. Errors are those of the other items: the mean over the trials is taken first, then ratios, then
-geometric means over data.
+Cells of the evaluation, with ten more items that nobody holds: un-mixing is told that they are
+canaries, or takes them for items like others. Targets are never canaries, for who attacks can read
+which they are; attacks on random items raise them too. Errors are those of the other items: the
+mean over the trials is taken first, then ratios, then geometric means over data.
 """
 
 import argparse
@@ -28,12 +28,25 @@ from ldprecover_experiments.tables import Table
 WORLDS = ("ipums-like", "bump", "geometric")
 CANARIES = 10
 TRIALS = 2
-COLUMNS = ("attack", "protocol", "counts", "least", "reports", "least", "P(attack)", "told", "gain left", "told")
+COLUMNS = (
+    "attack",
+    "protocol",
+    "counts",
+    "least",
+    "reports",
+    "least",
+    "P(attack)",
+    "told",
+    "gain left",
+    "told",
+)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What un-mixing made of a round: its error and gain over the items that are no canaries, and P(attack)."""
+    """What un-mixing made of a round: its error and gain over the items that are no canaries, and
+    P(attack).
+    """
 
     error: float
     attack: float
@@ -43,18 +56,24 @@ class Answer:
 def watched(crowd: Crowd) -> Crowd:
     """Return the crowd with ten more items, held by nobody."""
     canaries = tuple(f"canary {i + 1}" for i in range(CANARIES))
-    return Crowd(crowd.name, (*crowd.items, *canaries), np.append(crowd.counts, np.zeros(CANARIES, np.int64)))
+    return Crowd(
+        crowd.name, (*crowd.items, *canaries), np.append(crowd.counts, np.zeros(CANARIES, np.int64))
+    )
 
 
 def sparing(cell: Cell, crowd: Crowd, trials: int) -> Iterator[Cell]:
     """Yield so many trials of a cell whose targets are no canaries."""
     d = len(crowd.items) - CANARIES
     every = (replace(cell, trial=trial) for trial in count())
-    yield from islice((one for one in every if max(Plan(one, crowd, 0).targets or (0,)) < d), trials)
+    yield from islice(
+        (one for one in every if max(Plan(one, crowd, 0).targets or (0,)) < d), trials
+    )
 
 
 def answered(round_: PoisonedRound, *, told: bool, reads: bool) -> Answer:
-    """Return what un-mixing makes of a round, told of the canaries or not, with the reports or without."""
+    """Return what un-mixing makes of a round, told of the canaries or not, with the reports or
+    without.
+    """
     d = round_.oracle.domain_size - CANARIES
     found = recover(
         round_.oracle,
@@ -67,11 +86,19 @@ def answered(round_: PoisonedRound, *, told: bool, reads: bool) -> Answer:
     assert found.conclusions is not None
     raised = None if round_.targets is None else list(round_.targets)
     gain = None if raised is None else float((found.recovered - round_.f_genuine)[raised].sum())
-    return Answer(mse(found.recovered[:d], round_.truth[:d]), found.conclusions.attack_probability or 0.0, gain)
+    return Answer(
+        mse(found.recovered[:d], round_.truth[:d]),
+        found.conclusions.attack_probability or 0.0,
+        gain,
+    )
 
 
-def played(cells: Sequence[Cell], crowds: Mapping[str, Crowd]) -> dict[tuple[bool, bool], list[Answer]]:
-    """Return what un-mixing makes of these trials of one cell, by whether it is told and whether it reads reports."""
+def played(
+    cells: Sequence[Cell], crowds: Mapping[str, Crowd]
+) -> dict[tuple[bool, bool], list[Answer]]:
+    """Return what un-mixing makes of these trials of one cell, by whether it is told and whether it
+    reads reports.
+    """
     found = defaultdict(list)
     for cell in cells:
         round_ = draw_round(cell, crowds[cell.data], 0, reports=True)
@@ -80,7 +107,9 @@ def played(cells: Sequence[Cell], crowds: Mapping[str, Crowd]) -> dict[tuple[boo
     return found
 
 
-def table(data: Sequence[str], users: int | None, trials: int, attacks: Sequence[str] = BASE) -> Table:
+def table(
+    data: Sequence[str], users: int | None, trials: int, attacks: Sequence[str] = BASE
+) -> Table:
     """Return how many times canaries lessen the error of un-mixing, by attack and protocol."""
     crowds = {name: watched(crowd) for name, crowd in crowds_of(data, users=users).items()}
     found = defaultdict(list)
@@ -98,9 +127,16 @@ def table(data: Sequence[str], users: int | None, trials: int, attacks: Sequence
 
 
 def _row(cells: Sequence[Mapping[tuple[bool, bool], Sequence[Answer]]]) -> Iterator[str]:
-    """Yield the columns: ratios of errors without and with canaries, for counts and for reports, P(attack), |FG|."""
+    """Yield the columns: ratios of errors without and with canaries, for counts and for reports,
+    P(attack), |FG|.
+    """
     for reads in (False, True):
-        errors = np.array([[np.mean([a.error for a in cell[told, reads]]) for told in (False, True)] for cell in cells])
+        errors = np.array(
+            [
+                [np.mean([a.error for a in cell[told, reads]]) for told in (False, True)]
+                for cell in cells
+            ]
+        )
         ratios = errors[:, 0] / errors[:, 1]
         yield f"{np.exp(np.log(ratios).mean()):.2f}"
         yield f"{ratios.min():.2f}"
@@ -119,7 +155,9 @@ def printed() -> Iterator[str]:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", nargs="+", default=WORLDS)
     parser.add_argument("--users", type=int, help="of each data set; by default its own number")
     parser.add_argument("--trials", type=int, default=TRIALS)

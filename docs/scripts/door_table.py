@@ -1,10 +1,12 @@
-"""Measure what quarantine and canaries leave of every attack, and print the tables of docs/measurements/attacks.md.
+"""Measure what quarantine and canaries leave of every attack, and print the tables of
+docs/measurements/attacks.md.
 
     python docs/scripts/door_table.py
 
-One round for each attack and protocol, in this process, over the data's items and ten canaries. A round sets aside what
-a server would: reports of impossible sizes, and those under seeds that come too often among all that are left. The
-shares that are set aside and the shift of the canaries stand beside what the laws say of them.
+One round for each attack and protocol, in this process, over the data's items and ten canaries. A
+round sets aside what a server would: reports of impossible sizes, and those under seeds that come
+too often among all that are left. The shares that are set aside and the shift of the canaries stand
+beside what the laws say of them.
 """
 
 import sys
@@ -40,8 +42,11 @@ QUARANTINE = ("aside, law", "aside by size", "aside by seed", "G", "G left")
 SHIFT = ("shift, law", "shift", "one sd", "alarm", "β told", "G left")
 
 
-def size_law(oracle: FrequencyOracle, attack: Attack, rng: np.random.Generator) -> FloatArray | None:
-    """Return P(k), k = 0..d, of the number of items that a malicious report supports; None where it is not known.
+def size_law(
+    oracle: FrequencyOracle, attack: Attack, rng: np.random.Generator
+) -> FloatArray | None:
+    """Return P(k), k = 0..d, of the number of items that a malicious report supports; None where it
+    is not known.
 
     `rng` draws the attacker's secrets as it does for its reports.
     """
@@ -64,7 +69,11 @@ def size_law(oracle: FrequencyOracle, attack: Attack, rng: np.random.Generator) 
             return point[max(oracle.expected_size, r)]
         g = oracle.parameter_value
         assert g is not None  # of the protocol with seeds
-        hits = np.eye(r + 1)[r] if attack.search == "exhaustive" else most_hits_law(r, g, attack.search)
+        hits = (
+            np.eye(r + 1)[r]
+            if attack.search == "exhaustive"
+            else most_hits_law(r, g, attack.search)
+        )
         sizes: FloatArray = np.convolve(hits, binomial_law(d - r, oracle.q))
         return sizes
     if isinstance(attack, ModelledAttack) and not seeded:
@@ -78,7 +87,9 @@ def gain_of(round_: PoisonedRound, tally: Tally, targets: list[int]) -> float:
     return float((estimates - round_.f_genuine)[targets].sum())
 
 
-def quarantined(clean: PoisonedRound, attack: Attack | None, m: int, draw: Draw, targets: list[int]) -> list[str]:
+def quarantined(
+    clean: PoisonedRound, attack: Attack | None, m: int, draw: Draw, targets: list[int]
+) -> list[str]:
     """Return a row of the table of the quarantine."""
     oracle = clean.oracle
     assert clean.reports is not None
@@ -93,17 +104,29 @@ def quarantined(clean: PoisonedRound, attack: Attack | None, m: int, draw: Draw,
         screen.count(left)
         screen.compare(left)
         by_seed[~bad] = of_seeds(oracle, everything[~bad], screen.found())
-    assert not (bad | by_seed)[~fake].any()  # of honest ones none, but once in 2,000 rounds of this size
+    assert not (bad | by_seed)[
+        ~fake
+    ].any()  # of honest ones none, but once in 2,000 rounds of this size
     kept = Tally.of(oracle, everything[~(bad | by_seed)])
     law = None if attack is None else size_law(oracle, attack, draw())
     share = "" if law is None else f"{law[impossible_sizes(oracle)].sum():.2%}"
     poisoned = Tally.of(oracle, everything)
     shares = [f"{found[fake].mean():.2%}" if fake.any() else "" for found in (bad, by_seed)]
-    return [share, *shares, signed(gain_of(clean, poisoned, targets)), signed(gain_of(clean, kept, targets))]
+    return [
+        share,
+        *shares,
+        signed(gain_of(clean, poisoned, targets)),
+        signed(gain_of(clean, kept, targets)),
+    ]
 
 
 def shifted(
-    clean: PoisonedRound, attack: Attack | None, m: int, draw: Draw, targets: list[int], canaries: list[int]
+    clean: PoisonedRound,
+    attack: Attack | None,
+    m: int,
+    draw: Draw,
+    targets: list[int],
+    canaries: list[int],
 ) -> list[str]:
     """Return a row of the table of the canaries."""
     oracle = clean.oracle
@@ -117,7 +140,14 @@ def shifted(
     left = gain_of(clean, poisoned, targets) - len(targets) * found.mean
     raised = "" if low <= found.supported <= high else "raised"
     told = f"{max(0.0, -found.mean * (oracle.p - oracle.q) / oracle.q):.4f}"
-    return [f"{law + 0.0:+.4f}", f"{found.mean:+.4f}", f"{found.standard_deviation:.4f}", raised, told, signed(left)]
+    return [
+        f"{law + 0.0:+.4f}",
+        f"{found.mean:+.4f}",
+        f"{found.standard_deviation:.4f}",
+        raised,
+        told,
+        signed(left),
+    ]
 
 
 def signed(gain: float) -> str:
@@ -137,7 +167,9 @@ def has(oracle: FrequencyOracle, canaries: list[int]) -> bool:
 
 
 def tables(setting: Setting) -> Iterator[str]:
-    """Yield a table of the quarantine for each protocol that has one, and then of the canaries likewise."""
+    """Yield a table of the quarantine for each protocol that has one, and then of the canaries
+    likewise.
+    """
     data = dataset_of(setting.dataset)
     users = Population.of(data, setting.users, setting.seed, draw="apportioned")
     d = len(data.items)

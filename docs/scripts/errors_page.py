@@ -8,8 +8,6 @@ import textwrap
 
 from ldprecover_server.errors import every_refusal
 
-__all__ = ["errors_sections"]
-
 
 def errors_sections() -> str:
     """Return a section for each problem: its heading, status, title, and what its sender can do."""

@@ -6,8 +6,9 @@ They stand in docs/measurements/recovery.md and docs/explanation/recovery.md.
 
 Everything happens in this process, and every method is given the same reports. A cell is the mean
 over the trials: MSE against the true frequencies f_X, and in brackets FG against the estimate f~_X~
-from the genuine reports alone. Methods that need targets are told the right ones; eta is its default, 0.2, but for
-the rows with the right model: `custom`, given the share of the malicious reports that really supports each item.
+from the genuine reports alone. Methods that need targets are told the right ones; eta is its
+default, 0.2, but for the rows with the right model: `custom`, given the share of the malicious
+reports that really supports each item.
 """
 
 import sys
@@ -50,17 +51,37 @@ _UNMIXED = ("grr", *_INDEPENDENT, "ss")
 CHOICES = (
     ("nothing; counts alone are kept", "MGA, crafted", dict.fromkeys(_UNMIXED, COUNTS.name)),
     ("nothing; the reports are kept", "MGA, crafted", dict.fromkeys(_UNMIXED, "`unmix`")),
-    ("the same, of attackers who vary their targets", "MGA-A, r' = 4", dict.fromkeys((*_INDEPENDENT, "ss"), "`unmix`")),
-    ("the same, of attackers who hide", "APA, r' = 4", dict.fromkeys((*_INDEPENDENT, "ss"), "`unmix`")),
-    ("the same, of attackers who lie honestly", "MGA, input poisoning", dict.fromkeys(_UNMIXED, "`unmix`")),
+    (
+        "the same, of attackers who vary their targets",
+        "MGA-A, r' = 4",
+        dict.fromkeys((*_INDEPENDENT, "ss"), "`unmix`"),
+    ),
+    (
+        "the same, of attackers who hide",
+        "APA, r' = 4",
+        dict.fromkeys((*_INDEPENDENT, "ss"), "`unmix`"),
+    ),
+    (
+        "the same, of attackers who lie honestly",
+        "MGA, input poisoning",
+        dict.fromkeys(_UNMIXED, "`unmix`"),
+    ),
     ("all targets", "MGA, crafted", dict.fromkeys(PROTOCOLS, TOLD[0].name)),
     (
         "all targets; the reports are kept",
         "MGA, crafted",
         {"grr": "`detection-any`", **dict.fromkeys(_PADDED, "`detection-all`")},
     ),
-    ("all targets, of attackers who hide", "APA, r' = 4", dict.fromkeys((*_INDEPENDENT, "ss", "hr"), TOLD[0].name)),
-    ("what malicious reports support, and η", "MGA, crafted", dict.fromkeys(PROTOCOLS, TOLD[1].name)),
+    (
+        "all targets, of attackers who hide",
+        "APA, r' = 4",
+        dict.fromkeys((*_INDEPENDENT, "ss", "hr"), TOLD[0].name),
+    ),
+    (
+        "what malicious reports support, and η",
+        "MGA, crafted",
+        dict.fromkeys(PROTOCOLS, TOLD[1].name),
+    ),
 )
 """What is known -> the attack to compare under, and the method to ask for by protocol."""
 
@@ -96,7 +117,9 @@ def table(setting: Setting, protocol: str) -> str:
     one_item = setting.oracle(protocol).traits.one_item
     attacks = [name for name in ATTACKS if not one_item or name in ON_ONE_ITEM]
     asked = methods(setting, protocol)
-    cells: dict[str, dict[str, list[Outcome]]] = {name: {} for name in ("poisoned", *(spec.name for spec in asked))}
+    cells: dict[str, dict[str, list[Outcome]]] = {
+        name: {} for name in ("poisoned", *(spec.name for spec in asked))
+    }
     for attack in attacks:
         for round_ in play(setting, protocol, attack):
             for outcome in measured(round_, asked):
@@ -109,13 +132,16 @@ def table(setting: Setting, protocol: str) -> str:
 def choices(tables: Mapping[str, str]) -> str:
     """Return the table of what to ask for, made from the tables of all protocols.
 
-    A cell is the MSE of projection over the method's, under the attack and, in brackets, without any.
+    A cell is the MSE of projection over the method's, under the attack and, in brackets, without
+    any.
     """
     found = {protocol: rows_of(text) for protocol, text in tables.items()}
 
     def better(protocol: str, name: str, attack: str) -> str:
         def by(under: str) -> float:
-            projected, asked = (float(found[protocol][row][under].split()[0]) for row in ("`norm-sub`", name))
+            projected, asked = (
+                float(found[protocol][row][under].split()[0]) for row in ("`norm-sub`", name)
+            )
             return projected / asked
 
         return f"{name}: {by(attack):.2g} ({by('none'):.2g})"
@@ -129,7 +155,11 @@ def choices(tables: Mapping[str, str]) -> str:
 
 def _cell(found: Sequence[Outcome]) -> str:
     error, gain = np.mean([(outcome.mse, outcome.fg or 0.0) for outcome in found], axis=0)
-    return "refused" if np.isnan(error) else f"{error:.1e} ({round(gain, 2) + 0.0:+.2f})".replace("e-0", "e-")
+    return (
+        "refused"
+        if np.isnan(error)
+        else f"{error:.1e} ({round(gain, 2) + 0.0:+.2f})".replace("e-0", "e-")
+    )
 
 
 def tables(setting: Setting) -> Iterator[str]:

@@ -35,7 +35,11 @@ def main() -> None:
         truth = dict(zip(demo.dataset.items, demo.population.frequencies.tolist(), strict=True))
         page.set_input_files(
             "input[type=file]",
-            {"name": "truth.json", "mimeType": "application/json", "buffer": json.dumps(truth).encode()},
+            {
+                "name": "truth.json",
+                "mimeType": "application/json",
+                "buffer": json.dumps(truth).encode(),
+            },
         )
         page.get_by_role("region", name="Scores against the truth").wait_for()
         page.evaluate("scrollTo(0, 0)")

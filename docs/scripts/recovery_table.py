@@ -2,10 +2,11 @@
 
     python docs/scripts/recovery_table.py --trials 10
 
-Everything happens in this process: genuine users perturb, malicious users make the reports that would
-travel, both are counted, and every method recovers from the same poisoned frequencies. MSE is measured
-against the true frequencies f_X; FG, in brackets, against the estimate f~_X~ from the genuine reports
-alone. A cell is the mean over the trials; each trial draws reports, targets and the attacker's secrets anew.
+Everything happens in this process: genuine users perturb, malicious users make the reports that
+would travel, both are counted, and every method recovers from the same poisoned frequencies. MSE is
+measured against the true frequencies f_X; FG, in brackets, against the estimate f~_X~ from the
+genuine reports alone. A cell is the mean over the trials; each trial draws reports, targets and the
+attacker's secrets anew.
 """
 
 import sys
@@ -28,7 +29,9 @@ from ldprecover_experiments.poisoned_round import Targets, Vector
 from ldprecover_experiments.tables import Table
 
 RISE = 4.0
-"""Standard errors by which an estimate must have risen since an earlier round for its item to be suspected."""
+"""Standard errors by which an estimate must have risen since an earlier round for its item to be
+suspected.
+"""
 
 DEFAULT = Setting(trials=10)
 
@@ -37,8 +40,9 @@ DEFAULT = Setting(trials=10)
 class Trial:
     """One trial of one attack, and what a server may know of it beside the reports.
 
-    `earlier` are the estimates of another clean round of as many users, who hold the same items. `targets` are drawn
-    for every attack, and `others` as many other items; `round` has its own where the attack has any.
+    `earlier` are the estimates of another clean round of as many users, who hold the same items.
+    `targets` are drawn for every attack, and `others` as many other items; `round` has its own
+    where the attack has any.
     """
 
     round: PoisonedRound
@@ -53,7 +57,9 @@ class Trial:
 
     @cached_property
     def told(self) -> Targets:
-        """What LDPRecover* is told: the targets, or where there are none the r/2 greatest rises (paper, VI-A)."""
+        """What LDPRecover* is told: the targets, or where there are none the r/2 greatest rises
+        (paper, VI-A).
+        """
         return self.targets if self.targeted else most_risen(self.round, len(self.targets) // 2)
 
     @cached_property
@@ -73,18 +79,24 @@ def untold(eta: float = DEFAULT_ETA) -> Method:
     return told("paper", eta, lambda t: ())
 
 
-def told(model: str, eta: float = DEFAULT_ETA, targets: Callable[[Trial], Targets] = lambda t: t.told) -> Method:
+def told(
+    model: str, eta: float = DEFAULT_ETA, targets: Callable[[Trial], Targets] = lambda t: t.told
+) -> Method:
     """LDPRecover*."""
 
     def recovered(t: Trial) -> Vector:
         poisoned = t.round.poisoned.frequencies
-        return recover(t.round.oracle, poisoned, eta=eta, targets=targets(t), malicious_model=model).recovered
+        return recover(
+            t.round.oracle, poisoned, eta=eta, targets=targets(t), malicious_model=model
+        ).recovered
 
     return recovered
 
 
 def without_targets(t: Trial) -> Vector:
-    """Targets at zero, the other items projected: what one can do without any model of the attack."""
+    """Targets at zero, the other items projected: what one can do without any model of the
+    attack.
+    """
     others = np.delete(np.arange(t.round.truth.size), t.told)
     result = np.zeros_like(t.round.truth)
     result[others] = project_simplex(t.round.poisoned.frequencies[others])
@@ -94,12 +106,15 @@ def without_targets(t: Trial) -> Vector:
 def attacks(oracle: FrequencyOracle) -> dict[str, dict[str, Any] | None]:
     """Return the attacks by name, as options of `make_attack`.
 
-    Only those with reports of their own: both report models give the same GRR reports, and the same reports but for
-    MGA where nothing is padded.
+    Only those with reports of their own: both report models give the same GRR reports, and the same
+    reports but for MGA where nothing is padded.
     """
     found: dict[str, dict[str, Any] | None] = {"none": None}
     models = ("sampled", "crafted")
-    found |= {f"MGA, {model}": {"name": "mga", "model": model} for model in models[oracle.traits.one_item :]}
+    found |= {
+        f"MGA, {model}": {"name": "mga", "model": model}
+        for model in models[oracle.traits.one_item :]
+    }
     for model in models[not pads_one_item(oracle) :]:
         found[f"Manip, {model}"] = {"name": "manip", "model": model}
         found[f"AA diffuse, {model}"] = {"name": "aa", "kind": "diffuse", "model": model}
@@ -110,19 +125,29 @@ def attacks(oracle: FrequencyOracle) -> dict[str, dict[str, Any] | None]:
 def play(setting: Setting, protocol: str, only: str | None = None) -> dict[str, list[Trial]]:
     """Return the trials of each attack. A trial is the same whatever else is played."""
     oracle = setting.oracle(protocol)
-    chosen = {name: options for name, options in attacks(setting.oracle(protocol)).items() if only in (None, name)}
+    chosen = {
+        name: options
+        for name, options in attacks(setting.oracle(protocol)).items()
+        if only in (None, name)
+    }
     played: dict[str, list[Trial]] = {name: [] for name in chosen}
     for trial in range(setting.trials):
         *users, secret = np.random.SeedSequence([setting.seed, trial]).generate_state(3)
         earlier, clean = (setting.clean(oracle, int(seed)) for seed in users)
-        items = np.random.default_rng(secret).permutation(oracle.domain_size)[: 2 * setting.targets].tolist()
+        items = (
+            np.random.default_rng(secret)
+            .permutation(oracle.domain_size)[: 2 * setting.targets]
+            .tolist()
+        )
         targets, others = tuple(items[: setting.targets]), tuple(items[setting.targets :])
         for name, options in chosen.items():
             its = targets if _is_targeted(name) else None
             attack = None if options is None else make_attack(**options, targets=its)
             poisoned = clean.under(attack, setting.malicious, setting.attacker(trial, name), its)
             # Ten trials of a dozen attacks: the counts are enough.
-            played[name].append(Trial(replace(poisoned, reports=None), earlier.poisoned, targets, others))
+            played[name].append(
+                Trial(replace(poisoned, reports=None), earlier.poisoned, targets, others)
+            )
     return played
 
 
@@ -156,7 +181,8 @@ def tables(setting: Setting) -> Iterator[str]:
     played = {protocol: play(setting, protocol) for protocol in PROTOCOLS}
     for protocol, attacked in played.items():
         rows = [
-            [name, _sum(trials), *(_cell(trials, m) for m in METHODS.values())] for name, trials in attacked.items()
+            [name, _sum(trials), *(_cell(trials, m) for m in METHODS.values())]
+            for name, trials in attacked.items()
         ]
         yield Table([protocol.upper(), "sum", *METHODS], rows).markdown()
     yield _facts([trials for attacked in played.values() for trials in attacked.values()])
@@ -170,13 +196,20 @@ def tables(setting: Setting) -> Iterator[str]:
         for kind, make in KINDS.items()
     ]
     yield Table(["η", "", *(f"{eta:.2g}" for eta in etas)], rows).markdown()
-    rows = [[name, *(_cell(played[p][CRAFTED], method) for p in PROTOCOLS)] for name, method in NAMED.items()]
-    yield Table(["named as targets", *(f"{protocol.upper()}, {CRAFTED}" for protocol in PROTOCOLS)], rows).markdown()
+    rows = [
+        [name, *(_cell(played[p][CRAFTED], method) for p in PROTOCOLS)]
+        for name, method in NAMED.items()
+    ]
+    yield Table(
+        ["named as targets", *(f"{protocol.upper()}, {CRAFTED}" for protocol in PROTOCOLS)], rows
+    ).markdown()
     targeted = filter(_is_targeted, played["oue"])
     rows = [[name, *(_found(played[p].get(name, [])) for p in PROTOCOLS)] for name in targeted]
     yield Table(["rose since an earlier round", *map(str.upper, PROTOCOLS)], rows).markdown()
     one_hot = [play(replace(setting, beta=beta), "oue", only=SAMPLED)[SAMPLED] for beta in BETAS]
-    rows = [[name, *(_cell(trials, method) for trials in one_hot)] for name, method in METHODS.items()]
+    rows = [
+        [name, *(_cell(trials, method) for trials in one_hot)] for name, method in METHODS.items()
+    ]
     yield Table([f"OUE, {SAMPLED}", *(f"β = {beta:g}" for beta in BETAS)], rows).markdown()
 
 
@@ -203,13 +236,17 @@ def _cell(trials: Sequence[Trial], method: Method) -> str:
 def _facts(attacked: Sequence[Sequence[Trial]]) -> str:
     errors = [_mse(trials, method) for trials in attacked for method in METHODS.values()]
     spread = [e.std() / np.sqrt(max(e.size - 1, 1)) / e.mean() for e in errors]
-    projected, untold, told = (METHODS[name] for name in ("projected only", "LDPRecover", "LDPRecover*, paper"))
+    projected, untold, told = (
+        METHODS[name] for name in ("projected only", "LDPRecover", "LDPRecover*, paper")
+    )
     better = sum(int((_mse(trials, untold) < _mse(trials, projected)).sum()) for trials in attacked)
     zeroed = sum(not told(t)[list(t.told)].any() for trials in attacked for t in trials)
     number = sum(map(len, attacked))
     return (
-        f"LDPRecover had a lower MSE than projection alone in {better} of these {number} trials. LDPRecover*, paper, "
-        f"set every item it was told to zero in {zeroed} of {number}. The standard error of a mean MSE is "
+        f"LDPRecover had a lower MSE than projection alone in {better} of these {number} trials. "
+        "LDPRecover*, paper, "
+        f"set every item it was told to zero in {zeroed} of {number}. The standard error of a mean "
+        "MSE is "
         f"{np.median(spread):.0%} of it in the median, {max(spread):.0%} at most."
     )
 

@@ -10,8 +10,6 @@ from pydantic import SecretStr
 from ldprecover_server.metrics import MANIFEST
 from ldprecover_server.settings import Settings
 
-__all__ = ["metrics_table", "settings_table"]
-
 
 def settings_table() -> str:
     """Return every setting: its environment variable, its default and what it says."""

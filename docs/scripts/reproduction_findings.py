@@ -15,11 +15,19 @@ def numbers(means: Means) -> str:
     m = means
 
     def ends(model: str) -> str:
-        found = [m("poisoned", "grr", "mga", model, beta=beta) for beta in EXPERIMENTS["ipa"].values]
+        found = [
+            m("poisoned", "grr", "mga", model, beta=beta) for beta in EXPERIMENTS["ipa"].values
+        ]
         return f"{number(min(found[1:]))} … {number(max(found[1:]))}"
 
-    km = {xi: (m("k-means-raw", "grr", "mga", "input", xi=xi), m("ldprecover-km", "grr", "mga", "input", xi=xi),
-               m("k-means", "grr", "mga", "input", xi=xi)) for xi in EXPERIMENTS["km"].values}  # fmt: skip
+    km = {
+        xi: (
+            m("k-means-raw", "grr", "mga", "input", xi=xi),
+            m("ldprecover-km", "grr", "mga", "input", xi=xi),
+            m("k-means", "grr", "mga", "input", xi=xi),
+        )
+        for xi in EXPERIMENTS["km"].values
+    }
     over_raw = np.mean([1 - b / a for a, b, _ in km.values()])
     over_projected = np.mean([1 - b / c for _, b, c in km.values()])
 
@@ -34,23 +42,41 @@ def numbers(means: Means) -> str:
         return number(m(method, "grr", f"aa-{kind}", eta=0.4))
 
     adaptive_claim = (
-        f"peaked {adaptive('peaked', 'ldprecover')}, diffuse {adaptive('diffuse', 'ldprecover')}; with the true "
+        f"peaked {adaptive('peaked', 'ldprecover')}, diffuse {adaptive('diffuse', 'ldprecover')}; "
+        "with the true "
         f"malicious frequencies {adaptive('peaked', 'oracle')} and {adaptive('diffuse', 'oracle')}"
     )
     several = (
         f"diffuse {improvement('aa-diffuse-x5', 'ldprecover'):.1%}, peaked "
-        f"{improvement('aa-peaked-x5', 'ldprecover'):.1%}, means over β = .01 to .25; Norm-Sub alone "
-        f"{improvement('aa-diffuse-x5', 'norm-sub'):.1%} and {improvement('aa-peaked-x5', 'norm-sub'):.1%}"
+        f"{improvement('aa-peaked-x5', 'ldprecover'):.1%}, means over β = .01 to .25; Norm-Sub "
+        "alone "
+        f"{improvement('aa-diffuse-x5', 'norm-sub'):.1%} and "
+        f"{improvement('aa-peaked-x5', 'norm-sub'):.1%}"
     )
     poisoned = f"peaked {adaptive('peaked', 'poisoned')}, diffuse {adaptive('diffuse', 'poisoned')}"
     clusters = f"{over_raw:.1%}, mean over ξ; better than k-means projected by {over_projected:.1%}"
     rows = [
         ("AA on GRR, β = .05, poisoned (VI-D)", "8.78e-2", poisoned, "`sweep-eta`"),
         ("the same, LDPRecover with η = .4", "1.42e-4", adaptive_claim, "`sweep-eta`"),
-        ("MGA on GRR, poisoned, over β (VII-B)", "6.07e-2 … 1.08", f"β = .05 to .25: {ends('one-hot')}", "`ipa`"),
-        ("MGA-IPA on GRR, poisoned, over β", "5.16e-4 … 6.21e-4", f"β = .05 to .25: {ends('input')}", "`ipa`"),
+        (
+            "MGA on GRR, poisoned, over β (VII-B)",
+            "6.07e-2 … 1.08",
+            f"β = .05 to .25: {ends('one-hot')}",
+            "`ipa`",
+        ),
+        (
+            "MGA-IPA on GRR, poisoned, over β",
+            "5.16e-4 … 6.21e-4",
+            f"β = .05 to .25: {ends('input')}",
+            "`ipa`",
+        ),
         ("LDPRecover-KM better than k-means, GRR (VII-B)", "48.9%", clusters, "`km`"),
-        ("five attackers on GRR, LDPRecover better than poisoned (VII-C)", "80.2%", several, "`multi`"),
+        (
+            "five attackers on GRR, LDPRecover better than poisoned (VII-C)",
+            "80.2%",
+            several,
+            "`multi`",
+        ),
     ]
     return table(("claim", "paper", "ours, cities", "rerun"), rows)
 
@@ -59,7 +85,8 @@ def findings(means: Means) -> str:
     """Return what the paper says in words, beside what the cells say."""
     c = _Cells(means)
     accurate = (
-        f"lower MSE than poisoned in {c.fewer('ldprecover', 'poisoned', c.all)} cells; lower than Norm-Sub in "
+        f"lower MSE than poisoned in {c.fewer('ldprecover', 'poisoned', c.all)} cells; lower than "
+        "Norm-Sub in "
         f"{c.fewer('ldprecover', 'norm-sub', c.all)}"
     )
     star = f"in {c.fewer('ldprecover-star', 'ldprecover', c.mga)} cells"
@@ -112,9 +139,13 @@ class _Cells:
 
 def _subtracted(c: _Cells) -> str:
     grr = [cell for cell in c.all if protocols.PROTOCOLS[cell[1]].traits.one_item]
-    same, same_grr = (sum(c.of("ldprecover", cell) == c.of("scaled", cell) for cell in cells) for cells in (c.all, grr))
+    same, same_grr = (
+        sum(c.of("ldprecover", cell) == c.of("scaled", cell) for cell in cells)
+        for cells in (c.all, grr)
+    )
     return (
-        f"the MSE of Π((1+η)f̃), which subtracts none, is the same to four digits in {same} of {len(c.all)} cells, "
+        f"the MSE of Π((1+η)f̃), which subtracts none, is the same to four digits in {same} of "
+        f"{len(c.all)} cells, "
         f"for GRR in {same_grr} of {len(grr)}"
     )
 
@@ -124,7 +155,13 @@ def _detection(c: _Cells) -> str:
         cell = (data, "grr", "mga", "one-hot")
         raw, projected, poisoned, recovered, star = (
             number(c.of(method, cell))
-            for method in ("detection", "detection-projected", "poisoned", "ldprecover", "ldprecover-star")
+            for method in (
+                "detection",
+                "detection-projected",
+                "poisoned",
+                "ldprecover",
+                "ldprecover-star",
+            )
         )
         beside = f"poisoned {poisoned}, LDPRecover {recovered}, LDPRecover\\* {star}"
         return f"{data} {raw} raw, {projected} projected ({beside})"
@@ -138,7 +175,8 @@ def _unpoisoned(means: Means) -> str:
     for data in _DATA:
         for protocol in PROTOCOLS:
             before, after = (
-                means(method, protocol, "none", "none", data=data, beta=0.0) for method in ("poisoned", "ldprecover")
+                means(method, protocol, "none", "none", data=data, beta=0.0)
+                for method in ("poisoned", "ldprecover")
             )
             (better if after < before else worse).append(f"{protocol.upper()} on {data}")
     return f"helps {', '.join(better)}; hurts {', '.join(worse)}"
@@ -152,7 +190,10 @@ def _best_eta(means: Means) -> str:
         for method in ("ldprecover", "ldprecover-star")
     ]
     at_least, near_true = (sum(errors.index(min(errors)) == i for errors in etas) for i in (0, 1))
-    return f"of {len(etas)} rows the lowest MSE is at the least η, .01, in {at_least}, at .05 in {near_true}"
+    return (
+        f"of {len(etas)} rows the lowest MSE is at the least η, .01, in {at_least}, at .05 in "
+        f"{near_true}"
+    )
 
 
 def _over_epsilon(means: Means) -> str:
@@ -160,18 +201,24 @@ def _over_epsilon(means: Means) -> str:
     for attack in ("aa-peaked", "aa-diffuse"):
         for protocol in PROTOCOLS:
             epsilons = EXPERIMENTS["sweep-epsilon"].values
-            errors = [means("ldprecover-star", protocol, attack, epsilon=epsilon) for epsilon in epsilons]
+            errors = [
+                means("ldprecover-star", protocol, attack, epsilon=epsilon) for epsilon in epsilons
+            ]
             spread.append(max(errors) / min(errors))
-    return f"greatest over least MSE from ε = .1 to 1.6: {min(spread):.0f} to {max(spread):.0f} times"
+    return (
+        f"greatest over least MSE from ε = .1 to 1.6: {min(spread):.0f} to {max(spread):.0f} times"
+    )
 
 
 def _one_hot(means: Means) -> str:
     poisoned, recovered, norm_sub = (
-        number(means(method, "oue", "aa-diffuse", beta=0.025)) for method in ("poisoned", "ldprecover", "norm-sub")
+        number(means(method, "oue", "aa-diffuse", beta=0.025))
+        for method in ("poisoned", "ldprecover", "norm-sub")
     )
     f = load_dataset("cities").frequencies
     point = float((1 - 2 * f.max() + (f**2).sum()) / f.size)
     return (
-        f"AA diffuse at β = .025: poisoned {poisoned}, LDPRecover {recovered}, Norm-Sub {norm_sub}; one city alone "
+        f"AA diffuse at β = .025: poisoned {poisoned}, LDPRecover {recovered}, Norm-Sub "
+        f"{norm_sub}; one city alone "
         f"given the frequency 1: {number(point)}"
     )

@@ -1,4 +1,6 @@
-"""The means of a run of `ldprecover reproduce`, and how docs/measurements/reproduction.md writes them."""
+"""The means of a run of `ldprecover reproduce`, and how docs/measurements/reproduction.md writes
+them.
+"""
 
 import csv
 from collections.abc import Iterable, Sequence
@@ -36,7 +38,14 @@ class Means:
         xi: float = 0.0,
     ) -> float | None:
         """Return a mean, None where the method does not fit."""
-        key = (data, protocol, attack, model, *(f"{value:g}" for value in (beta, epsilon, eta, xi)), method)
+        key = (
+            data,
+            protocol,
+            attack,
+            model,
+            *(f"{value:g}" for value in (beta, epsilon, eta, xi)),
+            method,
+        )
         if key not in self._rows:
             return None
         self._used.add(key)

@@ -1,4 +1,6 @@
-"""What the rounds of the measured tables have in common: the paper's setting (VI-A), but for the data."""
+"""What the rounds of the measured tables have in common: the paper's setting (VI-A), but for the
+data.
+"""
 
 import argparse
 from collections.abc import Mapping
@@ -40,7 +42,9 @@ class Setting:
         return frequency_oracle(protocol, self.epsilon, len(dataset_of(self.dataset).items))
 
     def clean(self, oracle: FrequencyOracle, seed: int) -> PoisonedRound:
-        """Return the round of the genuine users alone; a seed decides about their reports, not about who holds what."""
+        """Return the round of the genuine users alone; a seed decides about their reports, not
+        about who holds what.
+        """
         users = Population.of(dataset_of(self.dataset), self.users, seed, draw="apportioned")
         return PoisonedRound.clean(oracle, users)
 
@@ -50,14 +54,22 @@ class Setting:
 
 
 def pads_one_item(oracle: FrequencyOracle) -> bool:
-    """Tell whether a report crafted for one item is another than that item sent as it is: padded to an honest size."""
+    """Tell whether a report crafted for one item is another than that item sent as it is: padded to
+    an honest size.
+    """
     return oracle.crafted_model == "padded" and oracle.fixed_size is None
 
 
 def asked_for(doc: str, default: Setting) -> Setting:
-    """Return the setting that the command line asks for; `--trials` is an option where the default has several."""
-    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--dataset", default=default.dataset, help=f"{', '.join(DATASETS)}, or a CSV file")
+    """Return the setting that the command line asks for; `--trials` is an option where the default
+    has several.
+    """
+    parser = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--dataset", default=default.dataset, help=f"{', '.join(DATASETS)}, or a CSV file"
+    )
     for name in ("users", "targets", "seed", *(["trials"] if default.trials > 1 else [])):
         parser.add_argument(f"--{name}", type=int, default=getattr(default, name))
     for name in ("epsilon", "beta"):
@@ -69,5 +81,7 @@ def asked_for(doc: str, default: Setting) -> Setting:
 
 def rows_of(table: str) -> Mapping[str, Mapping[str, str]]:
     """Return the cells of a Markdown table by the row's first cell and the column's name."""
-    head, _, *lines = ([cell.strip() for cell in line.split("|")[1:-1]] for line in table.strip().splitlines())
+    head, _, *lines = (
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in table.strip().splitlines()
+    )
     return {line[0]: dict(zip(head, line, strict=True)) for line in lines}

@@ -1,4 +1,6 @@
-"""An attack as the text in a cell, which says what was played: mga, aa-peaked-x5, apa {"each": 4}, a mix of these."""
+"""An attack as the text in a cell, which says what was played: mga, aa-peaked-x5, apa {"each": 4},
+a mix of these.
+"""
 
 import json
 import re
@@ -9,8 +11,6 @@ from typing import Any, Self
 from ldprecover import ParameterError
 from ldprecover_attacker import ATTACKS, Attack, Several, attack_options, make_attack
 from ldprecover_experiments.setting import TARGETS
-
-__all__ = ["REPORT_MODELS", "AttackSpec", "Mix", "parse"]
 
 REPORT_MODELS = ("crafted", "input", "one-hot", "sampled")
 """How a malicious report can be made: see Cell."""
@@ -37,14 +37,20 @@ class AttackSpec:
         names = "|".join(map(re.escape, sorted(ATTACKS, key=len, reverse=True)))  # mga-a before mga
         found = re.fullmatch(f"({names}){_OPTIONS}", text)
         if found is None:
-            raise ParameterError(f"attack must be one of {', '.join(sorted(ATTACKS))}, not {text!r}")
+            raise ParameterError(
+                f"attack must be one of {', '.join(sorted(ATTACKS))}, not {text!r}"
+            )
         name, kind, attackers, options = found.groups()
         return cls(name, kind, int(attackers or 1), json.loads(options or "{}"))
 
     def __str__(self) -> str:
         kind = f"-{self.kind}" if self.kind else ""
         several = f"-x{self.attackers}" if self.attackers != 1 else ""
-        options = f" {json.dumps(dict(self.options), sort_keys=True, ensure_ascii=False)}" if self.options else ""
+        options = (
+            f" {json.dumps(dict(self.options), sort_keys=True, ensure_ascii=False)}"
+            if self.options
+            else ""
+        )
         return f"{self.name}{kind}{several}{options}"
 
     @property
@@ -67,13 +73,18 @@ class AttackSpec:
         """
         sets = self.options.get("sets", 1)
         if sets != 1:
-            one = replace(self, options={name: value for name, value in self.options.items() if name != "sets"})
+            one = replace(
+                self,
+                options={name: value for name, value in self.options.items() if name != "sets"},
+            )
             return Several([one.make(model, (targets or ())[i::sets]) for i in range(sets)])
         options = {name: value for name, value in self.options.items() if name != "targets"}
         modelled = "model" in attack_options(self.name)
         if model not in REPORT_MODELS or not (modelled or model in ("crafted", "input")):
             its = REPORT_MODELS if modelled else ("crafted", "input")
-            raise ParameterError(f"the model of {self.name} must be one of {', '.join(its)}, not {model!r}")
+            raise ParameterError(
+                f"the model of {self.name} must be one of {', '.join(its)}, not {model!r}"
+            )
         if modelled and model != "input":
             options["model"] = "crafted" if model == "crafted" else "sampled"
         return make_attack(
@@ -88,7 +99,8 @@ class AttackSpec:
 
 @dataclass(frozen=True)
 class Mix:
-    """Attacks among whom the malicious users are shared out: each its share, its text and its report model.
+    """Attacks among whom the malicious users are shared out: each its share, its text and its
+    report model.
 
     All that have targets raise the same ones, those of the first. Its text is JSON after the word
     mix.
@@ -99,7 +111,9 @@ class Mix:
     @classmethod
     def of(cls, *parts: tuple[float, str, str]) -> Self:
         """Return the mix of these shares, texts and models. Raises ParameterError."""
-        return cls(tuple((float(share), AttackSpec.parse(text), model) for share, text, model in parts))
+        return cls(
+            tuple((float(share), AttackSpec.parse(text), model) for share, text, model in parts)
+        )
 
     def __str__(self) -> str:
         parts = [[share, str(spec), model] for share, spec, model in self.parts]
@@ -118,7 +132,9 @@ class Mix:
     def make(self, model: str, targets: tuple[int, ...] | None) -> Attack:
         """Return the attack with these targets. Its model is crafted. Raises ParameterError."""
         if model != "crafted":
-            raise ParameterError(f"the model of a mix must be crafted, not {model!r}: its parts have their own")
+            raise ParameterError(
+                f"the model of a mix must be crafted, not {model!r}: its parts have their own"
+            )
         made = [spec.make(each, targets if spec.targeted else None) for _, spec, each in self.parts]
         return Several(made, [share for share, _, _ in self.parts])
 
@@ -130,4 +146,6 @@ def parse(text: str) -> AttackSpec | Mix:
     try:
         return Mix.of(*json.loads(text.removeprefix("mix ")))
     except (ValueError, TypeError) as error:
-        raise ParameterError(f"a mix is a list of shares, attacks and models, not {text!r:.80}") from error
+        raise ParameterError(
+            f"a mix is a list of shares, attacks and models, not {text!r:.80}"
+        ) from error

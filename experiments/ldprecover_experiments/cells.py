@@ -1,4 +1,6 @@
-"""The file of cells: a row for a cell and a method, appended as cells are done, so that a run can be resumed."""
+"""The file of cells: a row for a cell and a method, appended as cells are done, so that a run can
+be resumed.
+"""
 
 import csv
 import os
@@ -14,14 +16,37 @@ from ldprecover_experiments.errors import ExperimentError
 from ldprecover_experiments.measures import Outcome
 from ldprecover_experiments.setting import Cell, Crowd
 
-__all__ = ["COLUMNS", "CellFile", "Run", "csv_line", "replaced"]
-
 COLUMNS = (
-    *("data", "digest", "n", "protocol", "attack", "model", "beta", "epsilon", "eta", "xi", "trial", "seed", "door"),
-    *("method", "mse", "fg", "malicious_mse", "coverage", "variance", "attack_probability", "seconds"),
+    *(
+        "data",
+        "digest",
+        "n",
+        "protocol",
+        "attack",
+        "model",
+        "beta",
+        "epsilon",
+        "eta",
+        "xi",
+        "trial",
+        "seed",
+        "door",
+    ),
+    *(
+        "method",
+        "mse",
+        "fg",
+        "malicious_mse",
+        "coverage",
+        "variance",
+        "attack_probability",
+        "seconds",
+    ),
     *("refused", "methods"),
 )
-"""Of the file: what was simulated, where, and what came out. `methods` is the number of rows of the cell."""
+"""Of the file: what was simulated, where, and what came out. `methods` is the number of rows of the
+cell.
+"""
 
 _WITHOUT_REASONS = tuple(name for name in COLUMNS if name != "refused")
 """Of files that were written before they said why a method refused."""
@@ -34,7 +59,9 @@ _WHOLE = ("n", "trial", "seed")
 
 @dataclass(frozen=True)
 class Run:
-    """What all cells of a run share: the users, the seed, and the door they used, or the methods they were given."""
+    """What all cells of a run share: the users, the seed, and the door they used, or the methods
+    they were given.
+    """
 
     crowds: Mapping[str, Crowd]
     seed: int
@@ -44,7 +71,21 @@ class Run:
         """Return what identifies a cell in the file."""
         crowd = self.crowds[cell.data]
         values = (cell.data, crowd.digest, crowd.n, cell.protocol, cell.attack, cell.model)
-        return tuple(map(str, (*values, cell.beta, cell.epsilon, cell.eta, cell.xi, cell.trial, self.seed, self.door)))
+        return tuple(
+            map(
+                str,
+                (
+                    *values,
+                    cell.beta,
+                    cell.epsilon,
+                    cell.eta,
+                    cell.xi,
+                    cell.trial,
+                    self.seed,
+                    self.door,
+                ),
+            )
+        )
 
 
 class CellFile:
@@ -74,14 +115,20 @@ class CellFile:
             self._found[key] = outcomes
             for o in outcomes:
                 numbers = (getattr(o, name) for name in _MEASURED)
-                text.write(csv_line((*key, o.method, *numbers, f"{o.seconds:.3g}", o.refused, len(outcomes))))
+                text.write(
+                    csv_line(
+                        (*key, o.method, *numbers, f"{o.seconds:.3g}", o.refused, len(outcomes))
+                    )
+                )
         with self.file.open("ab") as file:
             file.write(text.getvalue().encode())
             file.flush()
             os.fsync(file.fileno())
 
     def parquet(self) -> bytes:
-        """Return every row as Parquet: text, 64-bit integers and doubles, null where a method has no number."""
+        """Return every row as Parquet: text, 64-bit integers and doubles, null where a method has
+        no number.
+        """
         import pyarrow as pa
         from pyarrow import parquet
 
@@ -90,24 +137,34 @@ class CellFile:
         for key, outcomes in self._found.items():
             for o in outcomes:
                 numbers = (getattr(o, name) for name in _MEASURED)
-                for name, value in zip(names, (*key, o.method, *numbers, o.seconds, o.refused), strict=True):
+                for name, value in zip(
+                    names, (*key, o.method, *numbers, o.seconds, o.refused), strict=True
+                ):
                     kind = str if name in _TEXT else int if name in _WHOLE else float
                     columns[name].append(None if value is None else kind(value))
         kinds = {str: pa.string(), int: pa.int64(), float: pa.float64()}
-        of = {name: kinds[str if name in _TEXT else int if name in _WHOLE else float] for name in names}
+        of = {
+            name: kinds[str if name in _TEXT else int if name in _WHOLE else float]
+            for name in names
+        }
         sink = pa.BufferOutputStream()
         parquet.write_table(pa.table(columns, schema=pa.schema(list(of.items()))), sink)
         return bytes(sink.getvalue())
 
     def _read(self) -> None:
         whole = self.file.read_bytes()
-        text = whole[: whole.rfind(b"\n") + 1].decode("utf-8", errors="replace")  # a torn last line does not count
+        text = whole[: whole.rfind(b"\n") + 1].decode(
+            "utf-8", errors="replace"
+        )  # a torn last line does not count
         rows = list(csv.reader(StringIO(text, newline="")))
         broken = bool(rows) and tuple(rows[0]) == _WITHOUT_REASONS
         if broken:
             rows = [list(COLUMNS), *([*row[:-1], "", *row[-1:]] for row in rows[1:])]
         if not rows or tuple(rows[0]) != COLUMNS:
-            raise ParameterError(f"{self.file} is not a file of cells of this version: name another folder with --out")
+            raise ParameterError(
+                f"{self.file} is not a file of cells of this version: name another folder with "
+                "--out"
+            )
         found: dict[tuple[str, ...], list[list[str]]] = defaultdict(list)
         for row in rows[1:]:
             found[tuple(row[:_KEY])].append(row)
@@ -121,12 +178,19 @@ class CellFile:
                 self._found[key] = outcomes
             broken = broken or not whole_cell
         if broken or len(text.encode()) != len(whole):
-            kept = [csv_line(row) for key, of_cell in found.items() if key in self._found for row in of_cell]
+            kept = [
+                csv_line(row)
+                for key, of_cell in found.items()
+                if key in self._found
+                for row in of_cell
+            ]
             replaced(self.file, "".join([csv_line(COLUMNS), *kept]))
 
 
 def replaced(file: Path, content: str | bytes) -> None:
-    """Write a file so that at every moment it is either the old one or the new one. Raises ExperimentError."""
+    """Write a file so that at every moment it is either the old one or the new one. Raises
+    ExperimentError.
+    """
     beside = file.with_name(f".{file.name}.new")
     data = content.encode() if isinstance(content, str) else content
     try:
@@ -144,7 +208,9 @@ def replaced(file: Path, content: str | bytes) -> None:
 def csv_line(values: Sequence[object]) -> str:
     """Return values as a line of CSV, nothing for None."""
     text = StringIO()
-    csv.writer(text, lineterminator="\n").writerow(["" if value is None else value for value in values])
+    csv.writer(text, lineterminator="\n").writerow(
+        ["" if value is None else value for value in values]
+    )
     return text.getvalue()
 
 

@@ -1,4 +1,6 @@
-"""The estimates of one round, item by item with their labels, beside the truth: what a demo shows."""
+"""The estimates of one round, item by item with their labels, beside the truth: what a demo
+shows.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,10 +14,10 @@ from ldprecover_experiments.tables import Table, frame, shown_error, shown_gain
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["ESTIMATES", "Comparison"]
-
 ESTIMATES = ("genuine", "poisoned", "projected", "recovered", "unmixed", "recovered_targets")
-"""f~_X~, f~_Z, its projection on the simplex (Norm-Sub), LDPRecover, un-mixing, and LDPRecover*, told the targets."""
+"""f~_X~, f~_Z, its projection on the simplex (Norm-Sub), LDPRecover, un-mixing, and LDPRecover*,
+told the targets.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +43,9 @@ class Comparison:
     @property
     def mse(self) -> dict[str, float | None]:
         """Mean squared error of each estimate against f_X."""
-        return {name: None if f is None else mse(f, self.true) for name, f in self.estimates.items()}
+        return {
+            name: None if f is None else mse(f, self.true) for name, f in self.estimates.items()
+        }
 
     @property
     def fg(self) -> dict[str, float | None] | None:
@@ -49,19 +53,31 @@ class Comparison:
         if self.targets is None:
             return None
         genuine, targets = self.estimate("genuine"), self.targets
-        return {name: None if f is None else frequency_gain(f, genuine, targets) for name, f in self.estimates.items()}
+        return {
+            name: None if f is None else frequency_gain(f, genuine, targets)
+            for name, f in self.estimates.items()
+        }
 
     def as_json(self) -> dict[str, Any]:
         """Return settings, targets (labels), MSE and FG."""
         targets = None if self.targets is None else [self.items[i] for i in self.targets]
-        return {"settings": self.settings.as_json(), "targets": targets, "mse": self.mse, "fg": self.fg}
+        return {
+            "settings": self.settings.as_json(),
+            "targets": targets,
+            "mse": self.mse,
+            "fg": self.fg,
+        }
 
     def to_frame(self) -> Any:
-        """Return a data frame of pandas: a row for each item by its label, a column for the truth and each estimate.
+        """Return a data frame of pandas: a row for each item by its label, a column for the truth
+        and each estimate.
 
         Raises ExperimentError without pandas.
         """
-        return frame({"true": self.true} | {n: f for n, f in self.estimates.items() if f is not None}, self.items)
+        return frame(
+            {"true": self.true} | {n: f for n, f in self.estimates.items() if f is not None},
+            self.items,
+        )
 
     def table(self) -> Table:
         """Return the error of each estimate, and with targets its gain."""
@@ -72,10 +88,13 @@ class Comparison:
             if error is not None
         ]
         columns = ("estimate", "MSE", *([] if fg is None else ["FG"]))
-        return Table(columns, rows, f"{self.settings.dataset}, {self.settings.protocol}", len(columns) - 1)
+        return Table(
+            columns, rows, f"{self.settings.dataset}, {self.settings.protocol}", len(columns) - 1
+        )
 
     def plot(self) -> "Figure":
-        """Return a figure of matplotlib: the estimates of the most frequent items and of the targets.
+        """Return a figure of matplotlib: the estimates of the most frequent items and of the
+        targets.
 
         Raises ExperimentError without matplotlib.
         """

@@ -1,4 +1,6 @@
-"""Anyone's own data as a data set: a file, a column of a data frame, an Arrow array; no library of them is needed."""
+"""Anyone's own data as a data set: a file, a column of a data frame, an Arrow array; no library of
+them is needed.
+"""
 
 import os
 from collections import Counter
@@ -11,8 +13,6 @@ import numpy as np
 
 from ldprecover_client import DATASETS, Dataset, DatasetError, load_dataset
 from ldprecover_experiments.worlds import WORLDS, world
-
-__all__ = ["NAMES", "dataset_of"]
 
 NAMES = (*DATASETS, *WORLDS)
 """The data sets that are known by name: those that are shipped, and those that are formulas."""
@@ -46,10 +46,14 @@ def dataset_of(source: Any, column: str | None = None, *, name: str | None = Non
         return world(source)
     if isinstance(source, str | os.PathLike):
         path = Path(source)
-        return _of_parquet(path, column) if path.suffix in _PARQUET else load_dataset(source, column)
+        return (
+            _of_parquet(path, column) if path.suffix in _PARQUET else load_dataset(source, column)
+        )
     called = str(name or column or getattr(source, "name", None) or "data")
     if callable(getattr(type(source), "collect", None)):
-        raise DatasetError(f"{called}: a {type(source).__name__} holds no values yet; collect it first")
+        raise DatasetError(
+            f"{called}: a {type(source).__name__} holds no values yet; collect it first"
+        )
     if column is None and {"item", "count"} <= set(_names(source)):
         items, counts = (np.asarray(source[each].to_numpy()).tolist() for each in ("item", "count"))
         return _as_they_are(called, items, counts, "values in memory")
@@ -58,7 +62,9 @@ def dataset_of(source: Any, column: str | None = None, *, name: str | None = Non
 
 def _of_parquet(path: Path, column: str | None) -> Dataset:
     if find_spec("pyarrow") is None:
-        raise DatasetError(f"{path} is a Parquet file, which needs pyarrow: pip install 'ldprecover[experiments]'")
+        raise DatasetError(
+            f"{path} is a Parquet file, which needs pyarrow: pip install 'ldprecover[experiments]'"
+        )
     from pyarrow import ArrowException, parquet
 
     try:
@@ -67,14 +73,20 @@ def _of_parquet(path: Path, column: str | None) -> Dataset:
         for each in wanted:
             if each not in present:
                 hint = "; name the column to count" if column is None else ""
-                raise DatasetError(f"{path.name} has no column {each!r}; it has {', '.join(present[:20])}{hint}")
+                raise DatasetError(
+                    f"{path.name} has no column {each!r}; it has {', '.join(present[:20])}{hint}"
+                )
         table = parquet.read_table(path, columns=wanted)
     except OSError as error:
-        raise DatasetError(f"{path} cannot be read: {os.strerror(error.errno) if error.errno else error}") from None
+        raise DatasetError(
+            f"{path} cannot be read: {os.strerror(error.errno) if error.errno else error}"
+        ) from None
     except ArrowException as error:
         raise DatasetError(f"{path} is not a Parquet file: {error}") from None
     if column is not None:
-        return _counted(path.name, table[column].to_pylist(), f"column {column} of the file {path.name}")
+        return _counted(
+            path.name, table[column].to_pylist(), f"column {column} of the file {path.name}"
+        )
     items, counts = table["item"].to_pylist(), table["count"].to_pylist()
     return _as_they_are(path.name, items, counts, f"the file {path.name}")
 
@@ -82,7 +94,9 @@ def _of_parquet(path: Path, column: str | None) -> Dataset:
 def _as_they_are(name: str, items: list[Any], counts: list[Any], source: str) -> Dataset:
     if not all(isinstance(count, int) for count in counts):
         raise DatasetError(f"{name}: counts must be integers")
-    return Dataset(name, tuple(_label(item) for item in items), np.array(counts, dtype=np.int64), source)
+    return Dataset(
+        name, tuple(_label(item) for item in items), np.array(counts, dtype=np.int64), source
+    )
 
 
 def _names(source: Any) -> Iterable[str]:
@@ -95,7 +109,8 @@ def _column(source: Any, column: str | None) -> Any:
     if column is None:
         if hasattr(source, "columns"):  # a frame or a table
             raise DatasetError(
-                "a table of several columns needs the name of the column to count, or the columns item and count"
+                "a table of several columns needs the name of the column to count, or the columns "
+                "item and count"
             )
         return source
     try:
@@ -103,7 +118,9 @@ def _column(source: Any, column: str | None) -> Any:
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise DatasetError(f"there is no column {column!r}") from error
     except Exception as error:
-        if type(error).__name__ == "ColumnNotFoundError":  # polars', which is not imported for its name
+        if (
+            type(error).__name__ == "ColumnNotFoundError"
+        ):  # polars', which is not imported for its name
             raise DatasetError(f"there is no column {column!r}") from error
         raise
 
@@ -113,7 +130,9 @@ def _values(name: str, source: Any) -> Iterable[Any]:
     if arrow and find_spec("pyarrow") is not None:
         import pyarrow as pa
 
-        array = pa.chunked_array(source) if hasattr(source, "__arrow_c_stream__") else pa.array(source)
+        array = (
+            pa.chunked_array(source) if hasattr(source, "__arrow_c_stream__") else pa.array(source)
+        )
         try:
             return _repeated(array)
         except pa.ArrowNotImplementedError:
@@ -125,12 +144,18 @@ def _values(name: str, source: Any) -> Iterable[Any]:
             raise DatasetError(f"{name}: values must be one-dimensional, one a user")
         values: list[Any] = source.tolist()
         return values
-    needed = "reading Arrow data needs pyarrow" if arrow else "values must be a file's name, a Series or an Arrow array"
+    needed = (
+        "reading Arrow data needs pyarrow"
+        if arrow
+        else "values must be a file's name, a Series or an Arrow array"
+    )
     raise DatasetError(f"{name}: {needed}, not {type(source).__name__}")
 
 
 def _repeated(array: Any) -> Counter[Any]:
-    """Return how often each value is in an Arrow array, counted there: a hundred million rows stay where they are."""
+    """Return how often each value is in an Arrow array, counted there: a hundred million rows stay
+    where they are.
+    """
     return Counter({each["values"]: each["counts"] for each in array.value_counts().to_pylist()})
 
 

@@ -1,4 +1,6 @@
-"""Playing a demo: one round on a running server, from opening it to its last recovery. Draws nothing."""
+"""Playing a demo: one round on a running server, from opening it to its last recovery. Draws
+nothing.
+"""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -17,8 +19,6 @@ from ldprecover_experiments.over_http import open_round
 from ldprecover_experiments.poisoned_round import PoisonedRound, Vector
 from ldprecover_experiments.setting import draw_targets
 
-__all__ = ["Demo", "Stage", "unseen"]
-
 Stage = Callable[[str], AbstractContextManager[Callable[[int, int], None]]]
 """Shows how far a stage of the demo is: its title in, a context manager of "done, of all" out."""
 
@@ -29,14 +29,18 @@ def unseen(title: str) -> AbstractContextManager[Callable[[int, int], None]]:
 
 
 class Demo:
-    """A demo that is ready to be played: all of its settings have been checked, and no server was needed.
+    """A demo that is ready to be played: all of its settings have been checked, and no server was
+    needed.
 
-    `dataset` is what the settings name, where it has been read already. Raises DatasetError and ParameterError.
+    `dataset` is what the settings name, where it has been read already. Raises DatasetError and
+    ParameterError.
     """
 
     def __init__(self, settings: DemoSettings, dataset: Dataset | None = None) -> None:
         if settings.users < 1:
-            raise ParameterError(f"the number of genuine users must be at least 1, not {settings.users}")
+            raise ParameterError(
+                f"the number of genuine users must be at least 1, not {settings.users}"
+            )
         if settings.seed < 0:
             raise ParameterError(f"the seed must be at least 0, not {settings.seed}")
         self.settings = settings
@@ -45,14 +49,24 @@ class Demo:
         items = self.dataset.items
         self.population = Population.of(self.dataset, settings.users, settings.seed)
         self.parameters = RoundParameters(settings.protocol, settings.epsilon, items)
-        self.targets = draw_targets(len(items), settings.targets, settings.seed) if settings.targeted else None
+        self.targets = (
+            draw_targets(len(items), settings.targets, settings.seed) if settings.targeted else None
+        )
         model = settings.model if settings.modelled else None
-        self.attack: Attack = make_attack(settings.attack, model=model, targets=self.targets).resolve(items)
-        self.attack.reports(self.parameters.oracle, 1, np.random.default_rng(0))  # raises for a protocol it is not for
-        Knowledge(self.parameters.oracle, np.zeros(len(items)), settings.eta)  # raises for an eta outside its range
+        self.attack: Attack = make_attack(
+            settings.attack, model=model, targets=self.targets
+        ).resolve(items)
+        self.attack.reports(
+            self.parameters.oracle, 1, np.random.default_rng(0)
+        )  # raises for a protocol it is not for
+        Knowledge(
+            self.parameters.oracle, np.zeros(len(items)), settings.eta
+        )  # raises for an eta outside its range
 
     def on(self, url: str, key: str, stage: Stage, *, name: str = "demo") -> Comparison:
-        """Play on the server at `url`, whose admin key this is, and return what came out. Raises ClientError."""
+        """Play on the server at `url`, whose admin key this is, and return what came out. Raises
+        ClientError.
+        """
         with Client(url, key=key) as server:
             round_ = self.open_round(server, name)
             self.report_genuine(url, key, round_.id, stage)
@@ -86,14 +100,29 @@ class Demo:
         poisoned = server.frequencies(round)["frequencies"]
 
         def recovered(method: str, targets: tuple[int, ...] = ()) -> Any:
-            answer = server.recover(round, method=method, eta=self.settings.eta, targets=list(targets))
+            answer = server.recover(
+                round, method=method, eta=self.settings.eta, targets=list(targets)
+            )
             return answer["recovered"]
 
         known = recovered("ldprecover", self.targets) if self.targets else None
         unmixed = None if METHODS["unmix"].unfit(self.parameters.oracle) else recovered("unmix")
-        columns = (genuine, poisoned, recovered("norm-sub"), recovered("ldprecover"), unmixed, known)
+        columns = (
+            genuine,
+            poisoned,
+            recovered("norm-sub"),
+            recovered("ldprecover"),
+            unmixed,
+            known,
+        )
         estimates: dict[str, Vector | None] = {
             name: None if column is None else np.asarray(column, dtype=np.float64)
             for name, column in zip(ESTIMATES, columns, strict=True)
         }
-        return Comparison(self.settings, self.parameters.items, self.targets, self.population.frequencies, estimates)
+        return Comparison(
+            self.settings,
+            self.parameters.items,
+            self.targets,
+            self.population.frequencies,
+            estimates,
+        )

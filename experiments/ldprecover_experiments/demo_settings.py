@@ -3,8 +3,6 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-__all__ = ["DemoSettings"]
-
 
 @dataclass(frozen=True)
 class DemoSettings:
@@ -50,7 +48,9 @@ class DemoSettings:
         return self.attack in ATTACKS and option in attack_options(self.attack)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the settings; `targets`, the number of them, and `model` are None for an attack without any."""
+        """Return the settings; `targets`, the number of them, and `model` are None for an attack
+        without any.
+        """
         settings = asdict(self) | {"malicious_users": self.malicious_users}
         idle = {"targets": self.targeted, "model": self.modelled}
         return settings | {name: None for name, belongs in idle.items() if not belongs}

@@ -1,6 +1,6 @@
-"""What can go wrong in an experiment beside parameters outside their range and data that cannot be read."""
-
-__all__ = ["ExperimentError"]
+"""What can go wrong in an experiment beside parameters outside their range and data that cannot be
+read.
+"""
 
 
 class ExperimentError(Exception):

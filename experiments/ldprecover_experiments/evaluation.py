@@ -1,4 +1,5 @@
-"""The evaluation of un-mixing: data sets, protocols and attacks in every combination, then one factor at a time.
+"""The evaluation of un-mixing: data sets, protocols and attacks in every combination, then one
+factor at a time.
 
 A cell is as in the paper's setting (epsilon 0.5, beta 0.05, 10 targets) but for the one factor that
 is varied. Its poisoned round is drawn once, and every method recovers from the same.
@@ -20,14 +21,14 @@ from ldprecover_experiments.paper import PROTOCOLS
 from ldprecover_experiments.poisoned_round import Plan
 from ldprecover_experiments.setting import BETA, EPSILON, TARGETS, Cell, Crowd, malicious_users
 
-__all__ = ["ATTACKS", "DATA", "DRIFT", "FACTORS", "PARTS", "Only", "Place", "cells_of", "cost", "methods"]
-
 DATA = ("ipums-like", "fire-like", "emoji", "zipf", "bump", "geometric")
 SWEPT = ("ipums-like", "fire-like")
 """The data sets over which one factor at a time is varied."""
 
 DRIFT = 0.1
-"""Standard deviation of the logarithm by which each frequency differs from that of the earlier round."""
+"""Standard deviation of the logarithm by which each frequency differs from that of the earlier
+round.
+"""
 
 FACTORS: dict[str, tuple[float, ...]] = {
     "beta": (0.005, 0.01, 0.1, 0.2),
@@ -37,7 +38,9 @@ FACTORS: dict[str, tuple[float, ...]] = {
 """What is varied, to its values beside those of the paper; beta 0 is the unpoisoned cell."""
 
 PARTS = ("base", "more", *FACTORS)
-"""`base` is all data and protocols under the attacks of the catalogue, `more` other attacks on the first data set."""
+"""`base` is all data and protocols under the attacks of the catalogue, `more` other attacks on the
+first data set.
+"""
 
 _LEFT_OUT = ("conditional-probability", "em", "k-means", "ldprecover-km")
 """Methods for one target alone, and those that go over the reports many times."""
@@ -48,7 +51,9 @@ def _none(oracle: FrequencyOracle, r: int) -> tuple[str, str]:
 
 
 def _camouflaged(oracle: FrequencyOracle, r: int) -> tuple[str, str]:
-    """Return APA with half of the targets in a report; where a report is one item, MGA among uniform reports."""
+    """Return APA with half of the targets in a report; where a report is one item, MGA among
+    uniform reports.
+    """
     if oracle.traits.one_item:
         parts = (0.2, _text("mga", targets=r), "sampled"), (0.8, "rpa", "crafted")
         return str(Mix.of(*parts)), "crafted"
@@ -57,7 +62,9 @@ def _camouflaged(oracle: FrequencyOracle, r: int) -> tuple[str, str]:
 
 def _text(name: str, targets: int | None = None, size: int | None = None, **options: object) -> str:
     """Return the text of an attack; what is as it would be without saying is left out."""
-    given = options | {key: r for key, r in (("targets", targets), ("size", size)) if r not in (None, TARGETS)}
+    given = options | {
+        key: r for key, r in (("targets", targets), ("size", size)) if r not in (None, TARGETS)
+    }
     return f"{name} {json.dumps(given, sort_keys=True)}" if given else name
 
 
@@ -73,15 +80,22 @@ ATTACKS: dict[str, Any] = {
     "APA": _camouflaged,
     "APA2": lambda oracle, r: None if oracle.traits.one_item else (_text("apa2", r), "crafted"),
     "RPA": lambda oracle, r: ("rpa", "crafted"),
-    "Manip padded": lambda oracle, r: None if oracle.crafted_model != "padded" else ("manip", "crafted"),
+    "Manip padded": lambda oracle, r: (
+        None if oracle.crafted_model != "padded" else ("manip", "crafted")
+    ),
     "MLA": lambda oracle, r: ("mla", "crafted"),
-    "MGA-A": lambda oracle, r: None if oracle.traits.one_item else (_text("mga-a", r, each=(r + 1) // 2), "crafted"),
+    "MGA-A": lambda oracle, r: (
+        None if oracle.traits.one_item else (_text("mga-a", r, each=(r + 1) // 2), "crafted")
+    ),
     "MGA two": lambda oracle, r: (_text("mga", 2 * r, sets=2), "crafted"),
     "APA two": lambda oracle, r: (
-        None if oracle.traits.one_item else (_text("apa", 2 * r, each=(r + 1) // 2, search=100, sets=2), "crafted")
+        None
+        if oracle.traits.one_item
+        else (_text("apa", 2 * r, each=(r + 1) // 2, search=100, sets=2), "crafted")
     ),
 }
-"""Name in the tables to the attack and the model of a cell with r targets, None where a protocol has no such attack.
+"""Name in the tables to the attack and the model of a cell with r targets, None where a protocol
+has no such attack.
 
 AA10 weighs 10 random items, AAd all, MUL5 is five attackers of the kind AA10, IPA lies alone, MGAx
 crafts its reports.
@@ -94,7 +108,9 @@ _OF_TARGETS = ("MGA", "AA10", "MUL5", "IPA", "MGAx", "APA", "APA2")
 
 @dataclass(frozen=True)
 class Place:
-    """Where a cell stands: the part of the evaluation, the attack's name, and the value of the factor of that part."""
+    """Where a cell stands: the part of the evaluation, the attack's name, and the value of the
+    factor of that part.
+    """
 
     part: str
     attack: str
@@ -114,15 +130,24 @@ class Only:
     method: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        known = {"part": PARTS, "protocol": tuple(REGISTERED), "attack": tuple(ATTACKS), "method": _names()}
+        known = {
+            "part": PARTS,
+            "protocol": tuple(REGISTERED),
+            "attack": tuple(ATTACKS),
+            "method": _names(),
+        }
         for key, names in known.items():
             for name in getattr(self, key):
                 if name not in names:
-                    raise ParameterError(f"there is no {key} {name!r}; there are {', '.join(names)}")
+                    raise ParameterError(
+                        f"there is no {key} {name!r}; there are {', '.join(names)}"
+                    )
 
 
 def methods(named: Collection[str] = ()) -> list[MethodSpec]:
-    """Return the methods that are compared, or those of these names with the two that all are compared with."""
+    """Return the methods that are compared, or those of these names with the two that all are
+    compared with.
+    """
     found = [
         MethodSpec("ldprecover"),
         MethodSpec("ldprecover true eta", eta="true"),
@@ -145,7 +170,9 @@ def _names() -> tuple[str, ...]:
 
 
 def cells_of(only: Only, crowds: Mapping[str, Crowd], trials: int) -> dict[Cell, Place]:
-    """Return the cells and where each stands: of one factor at a time half as many trials, and at least one."""
+    """Return the cells and where each stands: of one factor at a time half as many trials, and at
+    least one.
+    """
     return {
         replace(cell, trial=trial): place
         for cell, place in _settings(only, crowds)
@@ -160,7 +187,9 @@ def _settings(only: Only, crowds: Mapping[str, Crowd]) -> Iterator[tuple[Cell, P
         if part not in only.part:
             continue
         data = tuple(crowds) if part == "base" else swept[:1] if part == "more" else swept
-        attacks = {"base": BASE, "more": MORE, "targets": _OF_TARGETS}.get(part, BASE[1:] if part == "beta" else BASE)
+        attacks = {"base": BASE, "more": MORE, "targets": _OF_TARGETS}.get(
+            part, BASE[1:] if part == "beta" else BASE
+        )
         for name in data:
             d = len(crowds[name].items)
             for protocol in only.protocol:
@@ -173,7 +202,9 @@ def _settings(only: Only, crowds: Mapping[str, Crowd]) -> Iterator[tuple[Cell, P
                             continue
                         beta = value if part == "beta" and value is not None else BETA
                         text, model = made
-                        cell = Cell(name, protocol, text, model, 0.0 if attack == "none" else beta, epsilon)
+                        cell = Cell(
+                            name, protocol, text, model, 0.0 if attack == "none" else beta, epsilon
+                        )
                         if _is_made(cell, crowds[name]):
                             yield cell, Place(part, attack, value)
 
@@ -189,7 +220,9 @@ def _is_made(cell: Cell, crowd: Crowd) -> bool:
     return True
 
 
-def cost(cells: Collection[Cell], crowds: Mapping[str, Crowd], specs: Sequence[MethodSpec], jobs: int) -> str:
+def cost(
+    cells: Collection[Cell], crowds: Mapping[str, Crowd], specs: Sequence[MethodSpec], jobs: int
+) -> str:
     """Return in a sentence what it takes: cells, reports that are really made, and about how long.
 
     The times are of one core of 2020: to make a report and read it once, to search a seed, to
@@ -203,8 +236,16 @@ def cost(cells: Collection[Cell], crowds: Mapping[str, Crowd], specs: Sequence[M
         m = malicious_users(n, cell.beta)
         made = n + m if readers else m if cell.model == "crafted" else 0
         reports += made
-        seconds += 0.05 + 1e-4 * d + unmixed * (0.2 + 1e-3 * d) + made * (1e-6 + readers * (3e-7 + 4e-10 * d))
-        searched = cell.model == "crafted" and frequency_oracle(cell.protocol, cell.epsilon, d).traits.seeded
+        seconds += (
+            0.05
+            + 1e-4 * d
+            + unmixed * (0.2 + 1e-3 * d)
+            + made * (1e-6 + readers * (3e-7 + 4e-10 * d))
+        )
+        searched = (
+            cell.model == "crafted"
+            and frequency_oracle(cell.protocol, cell.epsilon, d).traits.seeded
+        )
         seconds += m * 1e-4 if searched else 0.0
     return (
         f"{len(cells):,} cells of {len(specs)} methods and {reports:,} reports to make: about "

@@ -1,4 +1,6 @@
-"""The paper's figures, arranged as it arranges them, as PNG and SVG files: the same means give the same bytes."""
+"""The paper's figures, arranged as it arranges them, as PNG and SVG files: the same means give the
+same bytes.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -19,14 +21,27 @@ if TYPE_CHECKING:
 
     from ldprecover_experiments.scores import Scores
 
-__all__ = ["AXES", "draw_figures", "draw_scores", "grid", "legend", "plain_label"]
-
-_BARS = ("poisoned", "norm-sub", "ldprecover", "ldprecover-star", "detection", "detection-projected")
+_BARS = (
+    "poisoned",
+    "norm-sub",
+    "ldprecover",
+    "ldprecover-star",
+    "detection",
+    "detection-projected",
+)
 _LINES = ("poisoned", "norm-sub", "ldprecover", "ldprecover-star", "oracle")
 _PAPER_KM = ("k-means-raw", "k-means", "ldprecover-km", "norm-sub")
 _COLOURS = dict(
     zip(
-        ("poisoned", "norm-sub", "ldprecover", "ldprecover-star", "detection", "detection-projected", "oracle"),
+        (
+            "poisoned",
+            "norm-sub",
+            "ldprecover",
+            "ldprecover-star",
+            "detection",
+            "detection-projected",
+            "oracle",
+        ),
         ("#7f7f7f", "#1f77b4", "#ff7f0e", "#2ca02c", "#9467bd", "#c5b0d5", "#17becf"),
         strict=True,
     )
@@ -52,16 +67,23 @@ class _Line:
     style: str = "-"
 
 
-def draw_figures(names: Sequence[str], data: Sequence[str], summary: Summary, folder: Path) -> list[Path]:
+def draw_figures(
+    names: Sequence[str], data: Sequence[str], summary: Summary, folder: Path
+) -> list[Path]:
     """Draw the figures of the named experiments into a folder, and return the files."""
     import matplotlib as mpl
 
     with mpl.rc_context(_LOOK):
-        return [file for name, figure in _figures(names, data, summary) for file in _saved(figure, folder / name)]
+        return [
+            file
+            for name, figure in _figures(names, data, summary)
+            for file in _saved(figure, folder / name)
+        ]
 
 
 def draw_scores(scores: "Scores", folder: Path) -> list[Path]:
-    """Draw how many times smaller than Norm-Sub's the errors are, by attack and over what is varied; return the files.
+    """Draw how many times smaller than Norm-Sub's the errors are, by attack and over what is
+    varied; return the files.
 
     A bar or a point is the geometric mean over the data sets.
     """
@@ -80,7 +102,9 @@ def draw_scores(scores: "Scores", folder: Path) -> list[Path]:
 
 
 def _draw_part(panel: "Axes", scores: "Scores", part: str, protocol: str) -> None:
-    places = [s.place for s in scores.settings if (s.place.part, s.cell.protocol) == (part, protocol)]
+    places = [
+        s.place for s in scores.settings if (s.place.part, s.cell.protocol) == (part, protocol)
+    ]
     varied = any(place.value is not None for place in places)
     at = list(dict.fromkeys(place.value if varied else place.attack for place in places))
     for i, method in enumerate(scores.shown):
@@ -89,7 +113,8 @@ def _draw_part(panel: "Axes", scores: "Scores", part: str, protocol: str) -> Non
                 "norm-sub",
                 method,
                 lambda s, x=x: (  # type: ignore[misc]
-                    (s.place.part, s.cell.protocol, s.place.value if varied else s.place.attack) == (part, protocol, x)
+                    (s.place.part, s.cell.protocol, s.place.value if varied else s.place.attack)
+                    == (part, protocol, x)
                 ),
             ).mean
             for x in at
@@ -99,7 +124,10 @@ def _draw_part(panel: "Axes", scores: "Scores", part: str, protocol: str) -> Non
         else:
             width = 0.8 / len(scores.shown)
             panel.bar(
-                [x + width * (i - (len(scores.shown) - 1) / 2) for x in range(len(at))], means, width, label=method
+                [x + width * (i - (len(scores.shown) - 1) / 2) for x in range(len(at))],
+                means,
+                width,
+                label=method,
             )
     if not varied:
         panel.set_xticks(range(len(at)), [str(x).replace(" ", "\n") for x in at], fontsize=6)
@@ -122,7 +150,9 @@ def _saved(figure: "Figure", path: Path) -> list[Path]:
     return files
 
 
-def _figures(names: Sequence[str], data: Sequence[str], summary: Summary) -> Iterator[tuple[str, "Figure"]]:
+def _figures(
+    names: Sequence[str], data: Sequence[str], summary: Summary
+) -> Iterator[tuple[str, "Figure"]]:
     for name in ("mse", "fg"):
         if name in names:
             yield name, _bars(EXPERIMENTS[name], data, summary)
@@ -134,10 +164,15 @@ def _figures(names: Sequence[str], data: Sequence[str], summary: Summary) -> Ite
     for source in data if sweeps else ():
         for attack in ("aa-peaked", "aa-diffuse"):
             rows = [[(name, source, protocol) for name in sweeps] for protocol in PROTOCOLS]
-            yield f"sweeps-{re.sub(r'[^A-Za-z0-9]+', '-', source)}-{attack}", _errors(rows, attack, summary)
+            yield (
+                f"sweeps-{re.sub(r'[^A-Za-z0-9]+', '-', source)}-{attack}",
+                _errors(rows, attack, summary),
+            )
 
 
-def _errors(rows: Sequence[Sequence[tuple[str, str, str]]], attack: str | None, summary: Summary) -> "Figure":
+def _errors(
+    rows: Sequence[Sequence[tuple[str, str, str]]], attack: str | None, summary: Summary
+) -> "Figure":
     """Return a figure of rows of panels, each of an experiment, a data set and a protocol."""
     figure, axes = grid(len(rows), len(rows[0]))
     for row, shown in zip(axes, rows, strict=True):
@@ -154,12 +189,20 @@ def _bars(experiment: Experiment, data: Sequence[str], summary: Summary) -> "Fig
         for panel, protocol in zip(row, PROTOCOLS, strict=True):
             cells = [cell for cell in experiment.cells(source, 1) if cell.protocol == protocol]
             for i, method in enumerate(_BARS):
-                places = [(at, summary.get(cell.group, {}).get(method)) for at, cell in enumerate(cells)]
-                known = [(at + 0.13 * (i - 2.5), getattr(mean, number)) for at, mean in places if mean is not None]
+                places = [
+                    (at, summary.get(cell.group, {}).get(method)) for at, cell in enumerate(cells)
+                ]
+                known = [
+                    (at + 0.13 * (i - 2.5), getattr(mean, number))
+                    for at, mean in places
+                    if mean is not None
+                ]
                 if known:
                     at, heights = zip(*known, strict=True)
                     panel.bar(at, heights, 0.13, label=LABELS[method], color=_COLOURS[method])
-            panel.set_xticks(range(len(cells)), [re.sub("[ -]", "\n", cell.label) for cell in cells], fontsize=6)
+            panel.set_xticks(
+                range(len(cells)), [re.sub("[ -]", "\n", cell.label) for cell in cells], fontsize=6
+            )
             panel.set_title(f"{plain_label(source)}, {protocol.upper()}")
             if number == "mse":
                 panel.set_yscale("log")
@@ -171,20 +214,36 @@ def _bars(experiment: Experiment, data: Sequence[str], summary: Summary) -> "Fig
 
 
 def _draw(
-    panel: "Axes", experiment: Experiment, source: str, protocol: str, attack: str | None, summary: Summary
+    panel: "Axes",
+    experiment: Experiment,
+    source: str,
+    protocol: str,
+    attack: str | None,
+    summary: Summary,
 ) -> None:
     varied = experiment.varied
     assert varied is not None, experiment.name
     cells = [cell for cell in experiment.cells(source, 1) if cell.protocol == protocol]
     for line in _lines(experiment, [cell for cell in cells if attack in (None, cell.attack)]):
-        points = [(getattr(cell, varied), summary.get(cell.group, {}).get(line.method)) for cell in line.cells]
-        known = [(x, y) for x, mean in points if mean is not None and (y := getattr(mean, line.number)) is not None]
+        points = [
+            (getattr(cell, varied), summary.get(cell.group, {}).get(line.method))
+            for cell in line.cells
+        ]
+        known = [
+            (x, y)
+            for x, mean in points
+            if mean is not None and (y := getattr(mean, line.number)) is not None
+        ]
         if known:
             x, y = zip(*known, strict=True)
-            panel.plot(x, y, line.style, label=line.label, color=line.colour, marker=".", linewidth=1)
+            panel.plot(
+                x, y, line.style, label=line.label, color=line.colour, marker=".", linewidth=1
+            )
     panel.set_yscale("log")
     panel.set_xlabel(AXES[varied])
-    panel.set_title(f"{plain_label(source)}, {protocol.upper()}" + (f", {attack}" if attack else ""))
+    panel.set_title(
+        f"{plain_label(source)}, {protocol.upper()}" + (f", {attack}" if attack else "")
+    )
 
 
 def _lines(experiment: Experiment, cells: Sequence[Cell]) -> Iterator[_Line]:
@@ -218,16 +277,26 @@ def grid(rows: int, columns: int, width: float = 2.8) -> tuple["Figure", Any]:
 
 
 def plain_label(name: str) -> str:
-    """Return a stranger's name without what a figure would read as mathematics or as a line's end."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name.replace("\n", " ")).replace(
-        "$", r"\$"
-    )
+    """Return a stranger's name without what a figure would read as mathematics or as a line's
+    end.
+    """
+    return "".join(
+        c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name.replace("\n", " ")
+    ).replace("$", r"\$")
 
 
 def legend(figure: "Figure") -> None:
-    """Put a legend below, with each labelled line or bar of all panels once, in as many columns as fit."""
+    """Put a legend below, with each labelled line or bar of all panels once, in as many columns as
+    fit.
+    """
     found = {
-        label: handle for axes in figure.axes for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+        label: handle
+        for axes in figure.axes
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
-    columns = max(1, int(figure.get_figwidth() / (0.55 + 0.065 * max(map(len, found), default=1))))  # inches
-    figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=columns, frameon=False)
+    columns = max(
+        1, int(figure.get_figwidth() / (0.55 + 0.065 * max(map(len, found), default=1)))
+    )  # inches
+    figure.legend(
+        list(found.values()), list(found), loc="outside lower center", ncols=columns, frameon=False
+    )

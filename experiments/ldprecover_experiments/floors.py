@@ -1,4 +1,5 @@
-"""What no recovery can do better than, computed with knowledge that no recovery has: the true frequencies, unordered.
+"""What no recovery can do better than, computed with knowledge that no recovery has: the true
+frequencies, unordered.
 
 A method that treats all items alike can at best know the multiset of the frequencies, and has to
 find out which item has which from the estimates. Given that, the posterior mean has the least
@@ -18,14 +19,14 @@ from numpy.typing import NDArray
 
 from ldprecover_experiments.poisoned_round import PoisonedRound, Vector
 
-__all__ = ["floor_counts", "floor_removed", "matched_mean"]
-
 _CELL = 0.1  # standard deviations of noise, within which values are taken as one
 _ROUNDS, _ENOUGH = 500, 1e-7
 
 
 def floor_removed(round_: PoisonedRound) -> Vector:
-    """Return the posterior mean of f_X from the genuine reports' estimates and the multiset of f_X."""
+    """Return the posterior mean of f_X from the genuine reports' estimates and the multiset
+    of f_X.
+    """
     oracle, n = round_.oracle, round_.genuine.n
 
     def variance(f: Vector) -> Vector:
@@ -35,7 +36,8 @@ def floor_removed(round_: PoisonedRound) -> Vector:
 
 
 def floor_counts(round_: PoisonedRound) -> Vector:
-    """Return the posterior mean of f_X from the poisoned estimates and the multisets of f_X and of f~_Y.
+    """Return the posterior mean of f_X from the poisoned estimates and the multisets of f_X and of
+    f~_Y.
 
     f~_Z = (1 - beta) f~_X~ + beta f~_Y; which item has which malicious frequency is not known.
     """
@@ -48,7 +50,11 @@ def floor_counts(round_: PoisonedRound) -> Vector:
         return (1 - beta) ** 2 * oracle.variance(f, n)
 
     return matched_mean(
-        round_.poisoned.frequencies, round_.truth, variance, share=1 - beta, added=beta * round_.f_malicious
+        round_.poisoned.frequencies,
+        round_.truth,
+        variance,
+        share=1 - beta,
+        added=beta * round_.f_malicious,
     )
 
 
@@ -92,7 +98,9 @@ def _gathered(values: Vector, cell: float) -> tuple[Vector, Vector]:
 
 
 def _scaled(likelihood: NDArray[np.float64], times: Vector) -> NDArray[np.float64]:
-    """Return the matrix with rows that sum to one and columns to `times` (Sinkhorn), of this one's cross ratios."""
+    """Return the matrix with rows that sum to one and columns to `times` (Sinkhorn), of this one's
+    cross ratios.
+    """
     matrix = likelihood / likelihood.max(axis=1, keepdims=True)
     columns = np.ones(times.size)
     for _ in range(_ROUNDS):

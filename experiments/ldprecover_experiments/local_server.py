@@ -20,8 +20,6 @@ from types import FrameType
 from ldprecover.plugins import GROUPS, loaded
 from ldprecover_experiments.errors import ExperimentError
 
-__all__ = ["LocalServer", "local_server"]
-
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _START_SECONDS = 120.0
 _STOP_SECONDS = 10.0
@@ -91,7 +89,9 @@ def _own_folder() -> tuple[Path, int]:
 
 
 def _locked(folder: Path) -> int | None:
-    """Lock a folder of this user's that nobody who lives has locked; the lock ends with what is returned."""
+    """Lock a folder of this user's that nobody who lives has locked; the lock ends with what is
+    returned.
+    """
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:
@@ -108,7 +108,11 @@ def _locked(folder: Path) -> int | None:
 
 def _start(folder: Path, key: str) -> subprocess.Popen[bytes]:
     # Settings in the environment are for another server; the choice of kernels is not a setting.
-    kept = (name for name in os.environ if not name.startswith("LDPRECOVER_") or name == "LDPRECOVER_KERNELS")
+    kept = (
+        name
+        for name in os.environ
+        if not name.startswith("LDPRECOVER_") or name == "LDPRECOVER_KERNELS"
+    )
     environment = {name: os.environ[name] for name in kept}
     plugins = ",".join(loaded(GROUPS[:2]))
     command = ["serve", "--host", "127.0.0.1", "--port", "0", "--database-url", "sqlite:///demo.db"]
@@ -146,7 +150,9 @@ def _wait_for_url(process: subprocess.Popen[bytes], folder: Path) -> str:
         piece = os.read(output, 4096) if ready else b""
         if not piece:
             why = (folder / "log").read_text(errors="replace").strip().splitlines()
-            raise ExperimentError(f"the demo's server did not start: {why[-1] if why else 'it says nothing'}")
+            raise ExperimentError(
+                f"the demo's server did not start: {why[-1] if why else 'it says nothing'}"
+            )
         line += piece
     found = re.search(rb"http://\S+", line)
     if found is None:
@@ -156,7 +162,9 @@ def _wait_for_url(process: subprocess.Popen[bytes], folder: Path) -> str:
 
 @contextmanager
 def _held_back() -> Iterator[None]:
-    """Hold signals that end a program back until the block is done, then let the first one through."""
+    """Hold signals that end a program back until the block is done, then let the first one
+    through.
+    """
     held: list[int] = []
 
     def hold(number: int, frame: FrameType | None) -> None:

@@ -16,20 +16,10 @@ from ldprecover_experiments.floors import floor_counts, floor_removed
 from ldprecover_experiments.poisoned_round import PoisonedRound, Targets, Vector
 from ldprecover_experiments.setting import ETA, TARGETS
 
-__all__ = [
-    "LABELS",
-    "MethodSpec",
-    "Outcome",
-    "Recoverer",
-    "in_process",
-    "measured",
-    "most_risen",
-    "outcomes",
-    "reckoned",
-]
-
 Recoverer = Callable[..., tuple[Vector, Vector]]
-"""(method, eta, targets, malicious_model) -> what was recovered, and the malicious frequencies it assumed."""
+"""(method, eta, targets, malicious_model) -> what was recovered, and the malicious frequencies it
+assumed.
+"""
 
 LABELS = {
     "genuine": "genuine",
@@ -122,11 +112,15 @@ class MethodSpec:
         if self.support:
             known["support"] = round_.support
         eta = eta if self.eta is None else round_.eta if self.eta == "true" else self.eta
-        return recover(round_.oracle, round_.poisoned.frequencies, method=self.method, eta=eta, **known)
+        return recover(
+            round_.oracle, round_.poisoned.frequencies, method=self.method, eta=eta, **known
+        )
 
 
 def told(round_: PoisonedRound) -> Targets:
-    """Return what LDPRecover* is told: the targets, or where there are none the r/2 that rose most (paper, VI-A)."""
+    """Return what LDPRecover* is told: the targets, or where there are none the r/2 that rose most
+    (paper, VI-A).
+    """
     return most_risen(round_, TARGETS // 2) if round_.targets is None else round_.targets
 
 
@@ -156,7 +150,12 @@ def in_process(round_: PoisonedRound) -> Recoverer:
 
 
 def outcomes(
-    round_: PoisonedRound, recoverer: Recoverer, *, eta: float = ETA, xi: float = 0.0, trial: int = 0
+    round_: PoisonedRound,
+    recoverer: Recoverer,
+    *,
+    eta: float = ETA,
+    xi: float = 0.0,
+    trial: int = 0,
 ) -> Iterator[Outcome]:
     """Yield what each method of the paper's evaluation that fits the round makes of it."""
     oracle, f_poisoned, f_malicious = round_.oracle, round_.poisoned.frequencies, round_.f_malicious
@@ -181,7 +180,9 @@ def outcomes(
         f_kept = oracle.estimate(kept, int(kept.sum()))
         yield made("detection", lambda: f_kept)
         yield made("detection-projected", lambda: project_simplex(f_kept))
-    yield made("oracle", lambda: project_simplex((1 + round_.eta) * f_poisoned - round_.eta * f_malicious))
+    yield made(
+        "oracle", lambda: project_simplex((1 + round_.eta) * f_poisoned - round_.eta * f_malicious)
+    )
     if xi:
         subsets = {"rate": xi, "seed": trial}
         clustered = MethodSpec("k-means", "k-means", options=subsets).recovery(round_, eta)
@@ -191,14 +192,18 @@ def outcomes(
         yield made(spec.name, lambda: spec.recovery(round_, eta).recovered)
 
 
-def measured(round_: PoisonedRound, methods: Sequence[MethodSpec], eta: float = ETA) -> Iterator[Outcome]:
+def measured(
+    round_: PoisonedRound, methods: Sequence[MethodSpec], eta: float = ETA
+) -> Iterator[Outcome]:
     """Yield `genuine` and `poisoned`, and what each of these methods makes of a round."""
     yield _outcome(round_, "genuine", lambda: round_.f_genuine)
     yield _outcome(round_, "poisoned", lambda: round_.poisoned.frequencies)
     for spec in methods:
         found: list[Recovery] = []
 
-        def answer(spec: MethodSpec = spec, found: list[Recovery] = found) -> tuple[Vector, Vector | None]:
+        def answer(
+            spec: MethodSpec = spec, found: list[Recovery] = found
+        ) -> tuple[Vector, Vector | None]:
             found.append(spec.recovery(round_, eta))
             assumes = "malicious_model" in METHODS[spec.method].uses
             return found[0].recovered, found[0].malicious if assumes else None
@@ -211,7 +216,9 @@ def measured(round_: PoisonedRound, methods: Sequence[MethodSpec], eta: float = 
 
 
 def reckoned(round_: PoisonedRound) -> Iterator[Outcome]:
-    """Yield what needs the truth: the genuine reports projected, the computed floors, and 1/d for every item."""
+    """Yield what needs the truth: the genuine reports projected, the computed floors, and 1/d for
+    every item.
+    """
     yield _outcome(round_, "genuine, projected", lambda: project_simplex(round_.f_genuine))
     yield _outcome(round_, "floor, attack removed", lambda: floor_removed(round_))
     yield _outcome(round_, "floor, counts", lambda: floor_counts(round_))
@@ -224,7 +231,9 @@ def _certainty(round_: PoisonedRound, said: Conclusions | None) -> dict[str, Any
         return {}
     found = {}
     if said.lower is not None and said.upper is not None:
-        found["coverage"] = float(np.mean((said.lower <= round_.truth) & (round_.truth <= said.upper)))
+        found["coverage"] = float(
+            np.mean((said.lower <= round_.truth) & (round_.truth <= said.upper))
+        )
     if said.standard_deviations is not None:
         found["variance"] = float(np.mean(said.standard_deviations**2))
     if said.attack_probability is not None:
@@ -239,6 +248,12 @@ def _outcome(
     given = answer()
     seconds = time.perf_counter() - started
     estimate, assumed = given if isinstance(given, tuple) else (given, None)
-    gain = None if round_.targets is None else frequency_gain(estimate, round_.f_genuine, round_.targets)
-    wrong = None if assumed is None or round_.f_malicious is None else mse(assumed, round_.f_malicious)
+    gain = (
+        None
+        if round_.targets is None
+        else frequency_gain(estimate, round_.f_genuine, round_.targets)
+    )
+    wrong = (
+        None if assumed is None or round_.f_malicious is None else mse(assumed, round_.f_malicious)
+    )
     return Outcome(method, mse(estimate, round_.truth), gain, wrong, seconds)

@@ -1,4 +1,6 @@
-"""Cells through a real server: every report is made, sent and counted there, and the server recovers."""
+"""Cells through a real server: every report is made, sent and counted there, and the server
+recovers.
+"""
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,20 +15,20 @@ from ldprecover_experiments.poisoned_round import HASH_ONLY, Plan, PoisonedRound
 from ldprecover_experiments.runner import Done, Work
 from ldprecover_experiments.setting import Cell
 
-__all__ = ["can_travel", "open_round", "round_over_http", "run_over_http"]
-
-
 _MANY = 100  # items, of which a report that supports more than its own would support some
 
 
 def open_round(server: Client, parameters: RoundParameters, name: str | None = None) -> RoundStatus:
     """Open a round with these parameters. Raises ClientError."""
     p = parameters
-    return server.open_round(name=name, protocol=p.protocol, epsilon=p.epsilon, items=p.items, **p.own)
+    return server.open_round(
+        name=name, protocol=p.protocol, epsilon=p.epsilon, items=p.items, **p.own
+    )
 
 
 def can_travel(cell: Cell) -> bool:
-    """Whether reports of the cell exist that a server takes, and whose recovery needs no second look at them.
+    """Whether reports of the cell exist that a server takes, and whose recovery needs no second
+    look at them.
 
     Of some protocols, as OLH, reports that support exactly one item exist as counts alone. OLH
     without its randomised response is not a protocol of a server, and random subsets of users are
@@ -39,7 +41,9 @@ def can_travel(cell: Cell) -> bool:
 
 
 def run_over_http(cells: Sequence[Cell], work: Work) -> Generator[Done, None, None]:
-    """Yield the cells with their outcomes, one at a time, on a server that is started for them and goes with them."""
+    """Yield the cells with their outcomes, one at a time, on a server that is started for them and
+    goes with them.
+    """
     with local_server() as running, Client(running.url, key=running.key) as server:
         for cell in cells:
             plan = Plan(cell, work.crowds[cell.data], work.seed)
@@ -49,20 +53,30 @@ def run_over_http(cells: Sequence[Cell], work: Work) -> Generator[Done, None, No
 
 
 @contextmanager
-def round_over_http(plan: Plan, server: Client, key: str) -> Iterator[tuple[PoisonedRound, Recoverer]]:
-    """Have all users of a plan report to a round of their own; yield what the server counted, and its recovery."""
+def round_over_http(
+    plan: Plan, server: Client, key: str
+) -> Iterator[tuple[PoisonedRound, Recoverer]]:
+    """Have all users of a plan report to a round of their own; yield what the server counted, and
+    its recovery.
+    """
     oracle = plan.oracle
     opened = open_round(server, RoundParameters(oracle.protocol, oracle.epsilon, plan.crowd.items))
 
     def tally() -> Tally:
         answer = server.frequencies(opened.id)
-        return oracle.tally_of_counts(np.asarray(answer["counts"], dtype=np.int64), int(answer["n"]))
+        return oracle.tally_of_counts(
+            np.asarray(answer["counts"], dtype=np.int64), int(answer["n"])
+        )
 
     def recoverer(
         method: str, eta: float, targets: Targets = (), malicious_model: str = "paper"
     ) -> tuple[Vector, Vector]:
         answer = server.recover(
-            opened.id, method=method, eta=eta, targets=list(targets), malicious_model=malicious_model
+            opened.id,
+            method=method,
+            eta=eta,
+            targets=list(targets),
+            malicious_model=malicious_model,
         )
         return np.asarray(answer["recovered"]), np.asarray(answer["malicious"])
 
@@ -70,6 +84,9 @@ def round_over_http(plan: Plan, server: Client, key: str) -> Iterator[tuple[Pois
         submit_reports(server.url, opened.id, plan.genuine_reports(), key=key)
         genuine = tally()
         submit_reports(server.url, opened.id, plan.malicious_reports(), key=key)
-        yield PoisonedRound(oracle, plan.crowd.frequencies, genuine, tally() - genuine, plan.targets), recoverer
+        yield (
+            PoisonedRound(oracle, plan.crowd.frequencies, genuine, tally() - genuine, plan.targets),
+            recoverer,
+        )
     finally:
         server.delete_round(opened.id)

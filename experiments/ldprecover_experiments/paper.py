@@ -7,10 +7,6 @@ from typing import Any, Literal, get_args
 from ldprecover_experiments.poisoned_round import HASH_ONLY
 from ldprecover_experiments.setting import BETA, Cell
 
-__all__ = [
-    "EXPERIMENTS", "PAPER_ITEMS", "PAPER_NAMES", "PAPER_TABLE", "PROTOCOLS", "Experiment", "Kind", "Name", "cells_of",
-]  # fmt: skip
-
 PROTOCOLS = ("grr", "oue", "olh")
 PAPER_NAMES = {"cities": "IPUMS", "fire": "Fire"}
 PAPER_ITEMS = {"cities": 102, "fire": 490}
@@ -26,7 +22,18 @@ PAPER_TABLE = {
 }
 """The paper's Table I: MSE before and after recovery."""
 
-Name = Literal["table1", "mse", "fg", "malicious", "sweep-beta", "sweep-epsilon", "sweep-eta", "ipa", "km", "multi"]
+Name = Literal[
+    "table1",
+    "mse",
+    "fg",
+    "malicious",
+    "sweep-beta",
+    "sweep-epsilon",
+    "sweep-eta",
+    "ipa",
+    "km",
+    "multi",
+]
 
 
 @dataclass(frozen=True)
@@ -41,7 +48,9 @@ class Kind:
 
 @dataclass(frozen=True)
 class Experiment:
-    """One table or figure: the kinds of attack in it, and the parameter that it varies, if it does."""
+    """One table or figure: the kinds of attack in it, and the parameter that it varies, if it
+    does.
+    """
 
     name: Name
     where: str
@@ -89,20 +98,45 @@ _TABLE = (
         ),
     ),
     Experiment("mse", "VI-C", "mean squared error under each attack", _ATTACKS),
-    Experiment("fg", "VI-C", "frequency gain of the targets", tuple(k for k in _ATTACKS if k.attack == "mga")),
-    Experiment("malicious", "VI-C", "error of the assumed malicious frequencies", (Kind("mga"),), "beta", _BETAS[1:]),
+    Experiment(
+        "fg",
+        "VI-C",
+        "frequency gain of the targets",
+        tuple(k for k in _ATTACKS if k.attack == "mga"),
+    ),
+    Experiment(
+        "malicious",
+        "VI-C",
+        "error of the assumed malicious frequencies",
+        (Kind("mga"),),
+        "beta",
+        _BETAS[1:],
+    ),
     Experiment("sweep-beta", "VI-D", "error over the malicious share beta", _AA, "beta", _BETAS),
-    Experiment("sweep-epsilon", "VI-D", "error over the privacy budget epsilon", _AA, "epsilon", _EPSILONS),
+    Experiment(
+        "sweep-epsilon", "VI-D", "error over the privacy budget epsilon", _AA, "epsilon", _EPSILONS
+    ),
     Experiment("sweep-eta", "VI-D", "error over the assumed eta", _AA, "eta", _ETAS),
     Experiment(
-        "ipa", "VII-B", "MGA against the same lies reported honestly", (Kind("mga"), Kind("mga", "input")),
-        "beta", _WIDE_BETAS,
+        "ipa",
+        "VII-B",
+        "MGA against the same lies reported honestly",
+        (Kind("mga"), Kind("mga", "input")),
+        "beta",
+        _WIDE_BETAS,
     ),
-    Experiment("km", "VII-B", "k-means over random subsets of users", (Kind("mga", "input"),), "xi", _XIS),
     Experiment(
-        "multi", "VII-C", "five attackers at once", (Kind("aa-diffuse-x5"), Kind("aa-peaked-x5")), "beta", _WIDE_BETAS
+        "km", "VII-B", "k-means over random subsets of users", (Kind("mga", "input"),), "xi", _XIS
     ),
-)  # fmt: skip
+    Experiment(
+        "multi",
+        "VII-C",
+        "five attackers at once",
+        (Kind("aa-diffuse-x5"), Kind("aa-peaked-x5")),
+        "beta",
+        _WIDE_BETAS,
+    ),
+)
 
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _TABLE}
 """Name to experiment, in the paper's order."""
@@ -111,7 +145,9 @@ assert tuple(EXPERIMENTS) == get_args(Name)
 
 
 def cells_of(names: Iterable[str], data: Iterable[str], trials: int) -> list[Cell]:
-    """Return the cells of some experiments over some data sets, each once: experiments share many."""
+    """Return the cells of some experiments over some data sets, each once: experiments share
+    many.
+    """
     each = [
         cell
         for name in data

@@ -17,13 +17,12 @@ if TYPE_CHECKING:
     from ldprecover_experiments.results import Results
     from ldprecover_experiments.setting import Cell
 
-__all__ = ["draw_comparison", "draw_results"]
-
 _MOST_FREQUENT = 10
 
 
 def draw_results(results: "Results", number: str = "mse") -> "Figure":
-    """Return the figure of a study: a panel for each data set and protocol, over the parameter that it varies.
+    """Return the figure of a study: a panel for each data set and protocol, over the parameter that
+    it varies.
 
     Where several parameters vary, or none, each setting is a group of bars.
     """
@@ -31,7 +30,9 @@ def draw_results(results: "Results", number: str = "mse") -> "Figure":
     if number not in ("mse", "fg"):
         raise ParameterError(f'number must be "mse" or "fg", not {number!r}')
     settings = list(results.settings.values())
-    data, protocols = (list(dict.fromkeys(getattr(cell, key) for cell in settings)) for key in ("data", "protocol"))
+    data, protocols = (
+        list(dict.fromkeys(getattr(cell, key) for cell in settings)) for key in ("data", "protocol")
+    )
     varied = [key for key in results.varied if key in AXES]
     figure, axes = grid(max(1, len(data)), max(1, len(protocols)), width=4.0)
     for row, source in zip(axes, data, strict=False):
@@ -51,37 +52,57 @@ def draw_results(results: "Results", number: str = "mse") -> "Figure":
     return figure
 
 
-def _lines(panel: "Axes", results: "Results", number: str, cells: "Sequence[Cell]", varied: str) -> None:
+def _lines(
+    panel: "Axes", results: "Results", number: str, cells: "Sequence[Cell]", varied: str
+) -> None:
     for attack in dict.fromkeys(cell.label for cell in cells):
         of_attack = [cell for cell in cells if cell.label == attack]
         for method in results.methods:
             heights = [results.number(cell, method, number) for cell in of_attack]
             label = plain_label(f"{method}, {attack}")
-            panel.plot([getattr(cell, varied) for cell in of_attack], heights, marker=".", label=label)
+            panel.plot(
+                [getattr(cell, varied) for cell in of_attack], heights, marker=".", label=label
+            )
     panel.set_xlabel(AXES[varied])
 
 
-def _bars(panel: "Axes", results: "Results", number: str, cells: "Sequence[Cell]", varied: "Sequence[str]") -> None:
+def _bars(
+    panel: "Axes", results: "Results", number: str, cells: "Sequence[Cell]", varied: "Sequence[str]"
+) -> None:
     width = 0.8 / len(results.methods)
     for i, method in enumerate(results.methods):
         heights = [results.number(cell, method, number) for cell in cells]
         at = [place + width * i - 0.4 for place in range(len(cells))]
         panel.bar(at, heights, width, align="edge", label=plain_label(method))
-    ticks = [", ".join([c.label, *(f"{AXES[key]} {getattr(c, key):g}" for key in varied)]) for c in cells]
-    panel.set_xticks(range(len(cells)), list(map(plain_label, ticks)), rotation=30, ha="right", fontsize=6)
+    ticks = [
+        ", ".join([c.label, *(f"{AXES[key]} {getattr(c, key):g}" for key in varied)]) for c in cells
+    ]
+    panel.set_xticks(
+        range(len(cells)), list(map(plain_label, ticks)), rotation=30, ha="right", fontsize=6
+    )
 
 
 def draw_comparison(comparison: "Comparison") -> "Figure":
-    """Return the figure of a demo: the truth and every estimate of the most frequent items and of the targets."""
+    """Return the figure of a demo: the truth and every estimate of the most frequent items and of
+    the targets.
+    """
     _check_matplotlib()
     by_share = (-comparison.true).argsort(kind="stable").tolist()
     targets = set(comparison.targets or ())
     chosen = by_share[:_MOST_FREQUENT] + [i for i in by_share[_MOST_FREQUENT:] if i in targets]
     figure, ((panel,),) = grid(1, 1, width=max(6.0, 0.6 * len(chosen)))
-    columns = {"true": comparison.true} | {name: f for name, f in comparison.estimates.items() if f is not None}
+    columns = {"true": comparison.true} | {
+        name: f for name, f in comparison.estimates.items() if f is not None
+    }
     width = 0.8 / len(columns)
     for i, (name, f) in enumerate(columns.items()):
-        panel.bar([at - 0.4 + width * i for at in range(len(chosen))], f[chosen], width, align="edge", label=name)
+        panel.bar(
+            [at - 0.4 + width * i for at in range(len(chosen))],
+            f[chosen],
+            width,
+            align="edge",
+            label=name,
+        )
     labels = [("> " if i in targets else "") + plain_label(comparison.items[i]) for i in chosen]
     panel.set_xticks(range(len(chosen)), labels, rotation=45, ha="right")
     panel.set_ylabel("share of all users")

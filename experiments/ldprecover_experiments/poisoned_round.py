@@ -18,8 +18,6 @@ from ldprecover_client import Population
 from ldprecover_experiments.attacks import parse
 from ldprecover_experiments.setting import TARGETS, Cell, Crowd, malicious_users
 
-__all__ = ["HASH_ONLY", "Plan", "PoisonedRound", "Targets", "Vector", "draw_round", "variants"]
-
 Vector = NDArray[np.float64]
 Targets = tuple[int, ...]
 
@@ -28,12 +26,16 @@ HASH_ONLY = "olh-hash-only"
 
 
 def variants(protocol: str) -> tuple[str, ...]:
-    """Return the names under which cells may have a protocol: its own, and those of what the paper made of it."""
+    """Return the names under which cells may have a protocol: its own, and those of what the paper
+    made of it.
+    """
     return tuple(name for name in (protocol, HASH_ONLY) if name.partition("-")[0] == protocol)
 
 
 class _HashOnly(OLH):
-    """OLH whose users skip the randomised response: no privacy, and only hash collisions for noise."""
+    """OLH whose users skip the randomised response: no privacy, and only hash collisions for
+    noise.
+    """
 
     @property
     def p(self) -> float:
@@ -60,22 +62,34 @@ class PoisonedRound:
 
     @classmethod
     def clean(cls, oracle: FrequencyOracle, users: Population, canaries: Targets = ()) -> Self:
-        """Return the round in which these users report, and nobody else; none of them holds a canary."""
+        """Return the round in which these users report, and nobody else; none of them holds a
+        canary.
+        """
         reports = users.reports(oracle, canaries)
         nobody = Tally.empty(oracle.summary_size)
         truth = np.zeros(oracle.domain_size)
         truth[np.delete(np.arange(truth.size), list(canaries))] = users.frequencies
         return cls(oracle, truth, Tally.of(oracle, reports), nobody, reports=reports)
 
-    def under(self, attack: Attack | None, m: int, rng: np.random.Generator, targets: Targets | None = None) -> Self:
-        """Return this clean round with m reports of an attack added. Raises ParameterError where it cannot be made."""
+    def under(
+        self,
+        attack: Attack | None,
+        m: int,
+        rng: np.random.Generator,
+        targets: Targets | None = None,
+    ) -> Self:
+        """Return this clean round with m reports of an attack added. Raises ParameterError where it
+        cannot be made.
+        """
         if attack is None:
             return replace(self, targets=targets)
         assert self.reports is not None
         assert self.malicious.n == 0
         made = attack.reports(self.oracle, m, rng)
         everything = np.concatenate([self.reports, made])
-        return replace(self, malicious=Tally.of(self.oracle, made), targets=targets, reports=everything)
+        return replace(
+            self, malicious=Tally.of(self.oracle, made), targets=targets, reports=everything
+        )
 
     @cached_property
     def together(self) -> Tally:
@@ -95,7 +109,11 @@ class PoisonedRound:
     @cached_property
     def f_malicious(self) -> Vector | None:
         """The estimate f~_Y from the malicious reports alone; None where nobody is malicious."""
-        return self.oracle.estimate(self.malicious.counts(self.oracle), self.malicious.n) if self.malicious.n else None
+        return (
+            self.oracle.estimate(self.malicious.counts(self.oracle), self.malicious.n)
+            if self.malicious.n
+            else None
+        )
 
     @property
     def eta(self) -> float:
@@ -111,7 +129,9 @@ class PoisonedRound:
         """
         if self.malicious.n:
             return self.malicious.counts(self.oracle) / self.malicious.n
-        return np.full(self.oracle.domain_size, (self.oracle.fixed_size or 1) / self.oracle.domain_size)
+        return np.full(
+            self.oracle.domain_size, (self.oracle.fixed_size or 1) / self.oracle.domain_size
+        )
 
 
 class Plan:
@@ -130,7 +150,9 @@ class Plan:
         spec = None if cell.attack in ("none", "honest") else parse(cell.attack)
         chosen = _targets(TARGETS if spec is None else spec.targets, crowd.items, secrets)
         self.targets = chosen if spec is not None and spec.targeted else None
-        self.attack = None if spec is None else spec.make(cell.model, self.targets).resolve(crowd.items)
+        self.attack = (
+            None if spec is None else spec.make(cell.model, self.targets).resolve(crowd.items)
+        )
         # A report that the attack itself makes draws its secrets again; no law needs them.
         lawful = None if cell.model == "crafted" else self.attack
         self.weights = crowd.frequencies if lawful is None else _distribution(lawful, d, secrets)
@@ -150,7 +172,9 @@ class Plan:
 
     def earlier_tally(self, drift: float) -> Tally:
         """Return the tally of a clean round before this one, of as many users."""
-        then = self.crowd.frequencies * np.exp(drift * self.earlier_rng.standard_normal(self.crowd.counts.size))
+        then = self.crowd.frequencies * np.exp(
+            drift * self.earlier_rng.standard_normal(self.crowd.counts.size)
+        )
         counts = self.earlier_rng.multinomial(self.crowd.n, then / then.sum())
         return self.oracle.honest_tally(counts, self.earlier_rng)
 
@@ -160,22 +184,29 @@ class Plan:
         return self.oracle.perturb(np.repeat(np.arange(counts.size), counts), self.genuine_rng)
 
     def malicious_reports(self, m: int | None = None) -> NDArray[Any]:
-        """Return the packed reports of the m malicious users. Raises ParameterError where the model has none."""
+        """Return the packed reports of the m malicious users. Raises ParameterError where the model
+        has none.
+        """
         rng, model = self.malicious_rng, self.cell.model
         m = self.m if m is None else m
         if model == "one-hot" and self.oracle.encoded_others():
             name = self.oracle.protocol.upper()
-            raise ParameterError(f"no {name} report supports exactly one item: such malicious users are counts alone")
+            raise ParameterError(
+                f"no {name} report supports exactly one item: such malicious users are counts alone"
+            )
         if self.attack is not None and model == "crafted":
             return self.attack.reports(self.oracle, m, rng)
         items = rng.choice(self.weights.size, size=m, p=self.weights)
-        return self.oracle.perturb(items, rng) if model == "input" else self.oracle.encode(items, rng)
+        return (
+            self.oracle.perturb(items, rng) if model == "input" else self.oracle.encode(items, rng)
+        )
 
 
 def draw_round(
     cell: Cell, crowd: Crowd, seed: int, *, reports: bool = False, drift: float | None = None
 ) -> PoisonedRound:
-    """Simulate one cell; with `reports`, and where the cell draws random subsets of them, every report is made.
+    """Simulate one cell; with `reports`, and where the cell draws random subsets of them, every
+    report is made.
 
     With `drift` there is an earlier round of as many users, none of them malicious, whose
     frequencies were these times exp(drift normal), item by item, and a factor. What else is drawn
@@ -188,9 +219,14 @@ def draw_round(
         genuine, malicious = (Tally.of(plan.oracle, each) for each in made)
         kept = np.concatenate(made)
     else:
-        genuine, malicious = plan.oracle.honest_tally(crowd.counts, plan.genuine_rng), plan.malicious_tally()
+        genuine, malicious = (
+            plan.oracle.honest_tally(crowd.counts, plan.genuine_rng),
+            plan.malicious_tally(),
+        )
     earlier = None if drift is None else plan.earlier_tally(drift)
-    return PoisonedRound(plan.oracle, crowd.frequencies, genuine, malicious, plan.targets, kept, earlier)
+    return PoisonedRound(
+        plan.oracle, crowd.frequencies, genuine, malicious, plan.targets, kept, earlier
+    )
 
 
 def _oracle(protocol: str, epsilon: float, d: int) -> FrequencyOracle:
@@ -199,7 +235,9 @@ def _oracle(protocol: str, epsilon: float, d: int) -> FrequencyOracle:
     return _HashOnly(epsilon, d, _HashOnly.default_parameter(epsilon, d))
 
 
-def _targets(wanted: int | tuple[str, ...], items: tuple[str, ...], rng: np.random.Generator) -> Targets:
+def _targets(
+    wanted: int | tuple[str, ...], items: tuple[str, ...], rng: np.random.Generator
+) -> Targets:
     if isinstance(wanted, int):
         return tuple(sorted(rng.choice(len(items), size=wanted, replace=False).tolist()))
     unknown = [label for label in wanted if label not in items]
@@ -209,7 +247,9 @@ def _targets(wanted: int | tuple[str, ...], items: tuple[str, ...], rng: np.rand
 
 
 def _distribution(attack: Attack, d: int, rng: np.random.Generator) -> Vector:
-    """Return P over the items; of several attackers, among whom users are assigned evenly, the mean of theirs."""
+    """Return P over the items; of several attackers, among whom users are assigned evenly, the mean
+    of theirs.
+    """
     if isinstance(attack, Several):
         mean: Vector = np.mean([_distribution(one, d, rng) for one in attack.attacks], axis=0)
         return mean

@@ -1,4 +1,6 @@
-"""What came out of a study: each cell with what every method made of it; as JSON, data frame, table and picture."""
+"""What came out of a study: each cell with what every method made of it; as JSON, data frame, table
+and picture.
+"""
 
 import json
 from collections import Counter
@@ -16,14 +18,13 @@ from ldprecover_experiments.tables import Summary, Table, frame, shown, shown_pa
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Results"]
-
 _VARIED = ("data", "protocol", "epsilon", "beta", "eta")
 
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """The cells of a study, in its order, and the outcomes of each, one a method in the methods' order.
+    """The cells of a study, in its order, and the outcomes of each, one a method in the methods'
+    order.
 
     Raises ParameterError without any cell.
     """
@@ -63,12 +64,15 @@ class Results:
     @property
     def refusals(self) -> dict[tuple[str, str], int]:
         """Why methods refused or failed, and in how many cells, by the method and the reason."""
-        return Counter((each.method, each.refused) for each in self.outcomes if each.refused is not None)
+        return Counter(
+            (each.method, each.refused) for each in self.outcomes if each.refused is not None
+        )
 
     def to_json(self) -> str:
         """Return the results as one JSON object; what a method refuses is null."""
         rows = [
-            asdict(cell) | {"outcomes": [asdict(o) | {"mse": None if isnan(o.mse) else o.mse} for o in outcomes]}
+            asdict(cell)
+            | {"outcomes": [asdict(o) | {"mse": None if isnan(o.mse) else o.mse} for o in outcomes]}
             for cell, outcomes in self.cells.items()
         ]
         return json.dumps({"name": self.name, "cells": rows}, ensure_ascii=False, allow_nan=False)
@@ -80,7 +84,8 @@ class Results:
             given = json.loads(text)
             cells = {
                 Cell(**{each.name: row[each.name] for each in fields(Cell)}): [
-                    Outcome(**o | {"mse": nan if o["mse"] is None else o["mse"]}) for o in row["outcomes"]
+                    Outcome(**o | {"mse": nan if o["mse"] is None else o["mse"]})
+                    for o in row["outcomes"]
                 ]
                 for row in given["cells"]
             }
@@ -89,8 +94,14 @@ class Results:
             raise ParameterError(f"these are not the results of a study: {error}") from error
 
     def to_frame(self) -> Any:
-        """Return a data frame of pandas, a row for each cell and method. Raises ExperimentError without pandas."""
-        rows = [asdict(cell) | asdict(outcome) for cell, outcomes in self.cells.items() for outcome in outcomes]
+        """Return a data frame of pandas, a row for each cell and method. Raises ExperimentError
+        without pandas.
+        """
+        rows = [
+            asdict(cell) | asdict(outcome)
+            for cell, outcomes in self.cells.items()
+            for outcome in outcomes
+        ]
         return frame({name: [row[name] for row in rows] for name in rows[0]})
 
     def table(self, *, gains: bool = False) -> Table:
@@ -111,7 +122,8 @@ class Results:
         return Table((*varied, "attack", *self.methods), rows, title, len(self.methods))
 
     def plot(self, number: str = "mse") -> "Figure":
-        """Return a figure of matplotlib: a panel for each data set and protocol, a line or bars for each method.
+        """Return a figure of matplotlib: a panel for each data set and protocol, a line or bars for
+        each method.
 
         `number` is "mse" or "fg". Raises ExperimentError without matplotlib.
         """
@@ -126,19 +138,27 @@ class Results:
         return "".join(table._repr_html_() for table in tables)
 
     def number(self, cell: Cell, method: str, name: str) -> float:
-        """Return the mean `mse` or `fg` of a method in a cell's setting, NaN where there is none."""
+        """Return the mean `mse` or `fg` of a method in a cell's setting, NaN where there is
+        none.
+        """
         mean = self.means[cell.group].get(method)
         value = None if mean is None else getattr(mean, name)
         return nan if value is None else float(value)
 
     @property
     def _attacked(self) -> list[Cell]:
-        return [cell for cell in self.settings.values() if cell.attack != "none"] or list(self.settings.values())
+        return [cell for cell in self.settings.values() if cell.attack != "none"] or list(
+            self.settings.values()
+        )
 
     @property
     def _constant(self) -> str:
         """What is the same in all cells, in words."""
         first = self._attacked[0]
-        said = [f"{key} {shown_parameter(getattr(first, key))}" for key in _VARIED if key not in self.varied]
+        said = [
+            f"{key} {shown_parameter(getattr(first, key))}"
+            for key in _VARIED
+            if key not in self.varied
+        ]
         trials = max(mean.trials for methods in self.means.values() for mean in methods.values())
         return ", ".join([*said, f"{trials} trial{'' if trials == 1 else 's'}"])

@@ -1,4 +1,6 @@
-"""Running cells: here, in other processes or on a cluster, a few cells as one task, results as they come."""
+"""Running cells: here, in other processes or on a cluster, a few cells as one task, results as they
+come.
+"""
 
 import hashlib
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -13,11 +15,16 @@ from ldprecover.recovery.reports import number_of_workers
 from ldprecover_attacker.plugins import load
 from ldprecover_cluster import EngineError, Scheduler, engine
 from ldprecover_experiments.errors import ExperimentError
-from ldprecover_experiments.measures import MethodSpec, Outcome, in_process, measured, outcomes, reckoned
+from ldprecover_experiments.measures import (
+    MethodSpec,
+    Outcome,
+    in_process,
+    measured,
+    outcomes,
+    reckoned,
+)
 from ldprecover_experiments.poisoned_round import draw_round
 from ldprecover_experiments.setting import Cell, Crowd
-
-__all__ = ["Done", "Work", "run_cells", "tasks_of", "workers"]
 
 Done = list[tuple[Cell, list[Outcome]]]
 
@@ -56,10 +63,17 @@ class Work:
     def run(self, cell: Cell) -> list[Outcome]:
         """Simulate one cell and measure every method on it."""
         drift = self.drift if any(spec.history for spec in self.methods) else None
-        round_ = draw_round(cell, self.crowds[cell.data], self.seed, reports=self.reads_reports, drift=drift)
+        round_ = draw_round(
+            cell, self.crowds[cell.data], self.seed, reports=self.reads_reports, drift=drift
+        )
         if self.methods:
-            return [*measured(round_, self.methods, cell.eta), *(reckoned(round_) if self.floors else ())]
-        return list(outcomes(round_, in_process(round_), eta=cell.eta, xi=cell.xi, trial=cell.trial))
+            return [
+                *measured(round_, self.methods, cell.eta),
+                *(reckoned(round_) if self.floors else ()),
+            ]
+        return list(
+            outcomes(round_, in_process(round_), eta=cell.eta, xi=cell.xi, trial=cell.trial)
+        )
 
 
 def run_cells(
@@ -71,7 +85,8 @@ def run_cells(
     scheduler: Scheduler | None = None,
     tell: Callable[[str], None] = lambda said: None,
 ) -> Generator[Done, None, None]:
-    """Yield the cells with their outcomes, some at a time, in any order; with one job in this process.
+    """Yield the cells with their outcomes, some at a time, in any order; with one job in this
+    process.
 
     With a `scheduler` the workers of its Dask cluster run them. Ctrl-C is for this process; its own
     workers, which never see it, end when the iterator is closed. `finishing` is called when that
@@ -80,16 +95,21 @@ def run_cells(
     """
     tasks = iter(tasks_of(cells, 1 if work.reads_reports else _TASK))
     try:
-        with engine(jobs, scheduler, begin=_plugins(any_failed=True), leaving=finishing, tell=tell) as executor:
+        with engine(
+            jobs, scheduler, begin=_plugins(any_failed=True), leaving=finishing, tell=tell
+        ) as executor:
             if executor is None:
                 for task in tasks:
                     yield _run(work, task)
                 return
             waiting: set[Future[Done]] = set()
             while True:
-                # So many that no worker waits for this process: it may be busy with what it is given.
+                # So many that no worker waits for this process: it may be busy with what it is
+                # given.
                 free = _AHEAD * number_of_workers(executor) - len(waiting)
-                waiting |= {executor.submit(_run, work, task) for task in islice(tasks, max(0, free))}
+                waiting |= {
+                    executor.submit(_run, work, task) for task in islice(tasks, max(0, free))
+                }
                 if not waiting:
                     return
                 done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
@@ -103,7 +123,9 @@ def run_cells(
 
 @contextmanager
 def workers(jobs: int, scheduler: Scheduler | None = None) -> Iterator[Executor | None]:
-    """Yield so many processes, or a cluster's workers, that know this one's plugins; None for this process alone."""
+    """Yield so many processes, or a cluster's workers, that know this one's plugins; None for this
+    process alone.
+    """
     with engine(jobs, scheduler, begin=_plugins(any_failed=False)) as executor:
         yield executor
 
@@ -114,7 +136,9 @@ def tasks_of(cells: Sequence[Cell], size: int = _TASK) -> list[Sequence[Cell]]:
 
 
 def _plugins(*, any_failed: bool) -> Callable[[], None] | None:
-    """Return what loads this process's plugins in another, `any_failed` whether one may fail to: None without any."""
+    """Return what loads this process's plugins in another, `any_failed` whether one may fail to:
+    None without any.
+    """
     names = loaded()
     return partial(_load, names, any_failed) if names else None
 

@@ -1,4 +1,5 @@
-"""Scores of recovery methods over many cells: how many times smaller an error is, and what it says of itself.
+"""Scores of recovery methods over many cells: how many times smaller an error is, and what it says
+of itself.
 
 The squared error is averaged over the trials of a setting first, then ratios of these means are
 taken, then their geometric mean over settings: a single lucky trial, or a single data set with
@@ -18,13 +19,13 @@ from ldprecover_experiments.measures import Outcome
 from ldprecover_experiments.setting import Cell
 from ldprecover_experiments.tables import Mean, Table, summarise
 
-__all__ = ["BETTER", "FLOOR", "Ratio", "Scores", "Setting"]
-
 BETTER = "the better of both"
 """Of LDPRecover and Norm-Sub, in each setting."""
 
 FLOOR = "the floor"
-"""The computed floor that is one in a setting: of the genuine reports, or of the counts where reports say no more."""
+"""The computed floor that is one in a setting: of the genuine reports, or of the counts where
+reports say no more.
+"""
 
 _LOWEST, _OTHERS = 12, 4
 
@@ -48,7 +49,9 @@ class Setting:
 
     @property
     def removable(self) -> bool:
-        """Whether malicious reports can differ from honest ones in more than what they add to the counts."""
+        """Whether malicious reports can differ from honest ones in more than what they add to the
+        counts.
+        """
         oracle = frequency_oracle(self.cell.protocol, self.cell.epsilon, 64)
         if self.cell.attack == "none":
             return True
@@ -58,7 +61,9 @@ class Setting:
 
 @dataclass(frozen=True)
 class Ratio:
-    """The ratios of two methods' errors over settings: their geometric mean, the least, and how many there are."""
+    """The ratios of two methods' errors over settings: their geometric mean, the least, and how
+    many there are.
+    """
 
     mean: float
     least: float
@@ -72,11 +77,17 @@ Where = Callable[[Setting], bool]
 
 
 class Scores:
-    """The scores of an evaluation's results; `places` says where each cell stands. Settings keep their order."""
+    """The scores of an evaluation's results; `places` says where each cell stands. Settings keep
+    their order.
+    """
 
-    def __init__(self, cells: Mapping[Cell, Sequence[Outcome]], places: Mapping[Cell, Place]) -> None:
+    def __init__(
+        self, cells: Mapping[Cell, Sequence[Outcome]], places: Mapping[Cell, Place]
+    ) -> None:
         standing = {cell.group: (cell, place) for cell, place in reversed(list(places.items()))}
-        self.settings = [Setting(*standing[group], means) for group, means in summarise(cells).items()]
+        self.settings = [
+            Setting(*standing[group], means) for group, means in summarise(cells).items()
+        ]
 
     @cached_property
     def methods(self) -> list[str]:
@@ -85,7 +96,9 @@ class Scores:
 
     @property
     def shown(self) -> list[str]:
-        """The methods that tables by group have: un-mixing in all its forms; where it was not run, the first others."""
+        """The methods that tables by group have: un-mixing in all its forms; where it was not run,
+        the first others.
+        """
         unmixed = [name for name in self.methods if name.startswith("unmix")]
         known = ("genuine", "poisoned", "ldprecover", "norm-sub", "genuine, projected", "uniform")
         others = [n for n in self.methods if n not in known and not n.startswith("floor")]
@@ -97,10 +110,14 @@ class Scores:
         found = np.array([a / b for a, b in pairs if not isnan(a) and not isnan(b) and b > 0])
         if not found.size:
             return Ratio(nan, nan, 0)
-        return Ratio(float(np.exp(np.log(np.maximum(found, 1e-300)).mean())), float(found.min()), found.size)
+        return Ratio(
+            float(np.exp(np.log(np.maximum(found, 1e-300)).mean())), float(found.min()), found.size
+        )
 
     def gain(self, method: str, where: Where = lambda _: True) -> float:
-        """Return the mean over settings with targets of |FG|, itself the mean over trials; NaN where there is none."""
+        """Return the mean over settings with targets of |FG|, itself the mean over trials; NaN
+        where there is none.
+        """
         means = [s.means.get(method) for s in self.settings if where(s)]
         gains = [abs(mean.fg) for mean in means if mean is not None and mean.fg is not None]
         return float(np.mean(gains)) if gains else nan
@@ -115,12 +132,24 @@ class Scores:
         if any(_certain(mean) for s in self.settings for mean in s.means.values()):
             yield self._certainty()
         if any(s.place.part == "more" for s in self.settings):
-            yield self._by("other attacks", lambda s: f"{s.cell.protocol.upper()} {s.place.attack}", part="more")
-        for factor in dict.fromkeys(s.place.part for s in self.settings if s.place.value is not None):
-            yield self._by(factor, lambda s: f"{s.place.value:g} {s.cell.protocol.upper()}", part=factor)
+            yield self._by(
+                "other attacks",
+                lambda s: f"{s.cell.protocol.upper()} {s.place.attack}",
+                part="more",
+            )
+        for factor in dict.fromkeys(
+            s.place.part for s in self.settings if s.place.value is not None
+        ):
+            yield self._by(
+                factor, lambda s: f"{s.place.value:g} {s.cell.protocol.upper()}", part=factor
+            )
 
     def _overall(self) -> Table:
-        rows = [[method, *self._row(method, _base)] for method in self.methods if self._known(method, _base)]
+        rows = [
+            [method, *self._row(method, _base)]
+            for method in self.methods
+            if self._known(method, _base)
+        ]
         return Table(("method", *_COLUMNS), rows, f"overall: {_RATIOS}", len(_COLUMNS))
 
     def _by(self, what: str, key: Callable[[Setting], str], part: str = "base") -> Table:
@@ -141,17 +170,41 @@ class Scores:
         ratios = [self.ratio(one, method, where) for one in ("ldprecover", "norm-sub", BETTER)]
         over, gain = self.ratio(method, FLOOR, where), self.gain(method, where)
         floor = f"{over.mean:.2f}" if over.settings else ""
-        return [str(ratios[0].settings), *map(str, ratios), floor, "" if isnan(gain) else f"{gain:.3f}"]
+        return [
+            str(ratios[0].settings),
+            *map(str, ratios),
+            floor,
+            "" if isnan(gain) else f"{gain:.3f}",
+        ]
 
     def _lowest(self) -> Table:
         rows = []
         for method in self.shown:
-            found = [(s.error("norm-sub") / s.error(method), s) for s in self.settings if s.error(method) > 0]
+            found = [
+                (s.error("norm-sub") / s.error(method), s)
+                for s in self.settings
+                if s.error(method) > 0
+            ]
             for ratio, s in sorted(found, key=lambda one: one[0])[:_LOWEST]:
                 value = "" if s.place.value is None else f"{s.place.part} {s.place.value:g}"
                 where = [s.cell.data, s.cell.protocol.upper(), s.place.attack, value]
-                rows.append([method, *where, f"{ratio:.2f}", f"{s.error('ldprecover') / s.error(method):.2f}"])
-        columns = ("method", "data", "protocol", "attack", "varied", "Norm-Sub / it", "LDPRecover / it")
+                rows.append(
+                    [
+                        method,
+                        *where,
+                        f"{ratio:.2f}",
+                        f"{s.error('ldprecover') / s.error(method):.2f}",
+                    ]
+                )
+        columns = (
+            "method",
+            "data",
+            "protocol",
+            "attack",
+            "varied",
+            "Norm-Sub / it",
+            "LDPRecover / it",
+        )
         return Table(columns, rows, "where a method gains least over Norm-Sub", 2)
 
     def _certainty(self) -> Table:
@@ -161,17 +214,32 @@ class Scores:
                 means = [
                     s.means[method]
                     for s in self.settings
-                    if (s.cell.protocol, s.place.attack) == group and method in s.means and _certain(s.means[method])
+                    if (s.cell.protocol, s.place.attack) == group
+                    and method in s.means
+                    and _certain(s.means[method])
                 ]
                 if means:
                     rows.append([method, group[0].upper(), group[1], *_said(means)])
-        columns = ("method", "protocol", "attack", "coverage", "least", "RMS error / sd", "most", "P(attack)", "most")
-        return Table(columns, rows, "what a method says of itself: coverage of its 95 % intervals, its sd", 6)
+        columns = (
+            "method",
+            "protocol",
+            "attack",
+            "coverage",
+            "least",
+            "RMS error / sd",
+            "most",
+            "P(attack)",
+            "most",
+        )
+        return Table(
+            columns, rows, "what a method says of itself: coverage of its 95 % intervals, its sd", 6
+        )
 
 
 _COLUMNS = ("n", "LDPRecover", "Norm-Sub", "better", "floor", "FG")
 _RATIOS = (
-    "n settings; how many times the error of LDPRecover, of Norm-Sub and of the better of both is the method's, and "
+    "n settings; how many times the error of LDPRecover, of Norm-Sub and of the better of both is "
+    "the method's, and "
     "the method's is the floor's: geometric means, the least in brackets; the mean of |FG|"
 )
 _KEYS: dict[str, Callable[[Setting], str]] = {
@@ -191,7 +259,9 @@ def _certain(mean: Mean) -> bool:
 
 
 def _said(means: Sequence[Mean]) -> Iterator[str]:
-    """Yield the mean coverage and the least, the root mean squares' ratio and the most, P(attack) and the most."""
+    """Yield the mean coverage and the least, the root mean squares' ratio and the most, P(attack)
+    and the most.
+    """
     coverage = [m.coverage for m in means if m.coverage is not None]
     ratios = [sqrt(m.mse / m.variance) for m in means if m.variance]
     attack = [m.attack_probability for m in means if m.attack_probability is not None]

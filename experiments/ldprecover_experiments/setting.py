@@ -1,4 +1,6 @@
-"""What is simulated: the users of a data set, one cell of an experiment, and the seed that follows from both."""
+"""What is simulated: the users of a data set, one cell of an experiment, and the seed that follows
+from both.
+"""
 
 import hashlib
 from collections.abc import Iterable
@@ -13,39 +15,33 @@ from ldprecover import ParameterError
 from ldprecover_client import Population
 from ldprecover_experiments.data import dataset_of
 
-__all__ = [
-    "BETA",
-    "EPSILON",
-    "ETA",
-    "PAPER_USERS",
-    "TARGETS",
-    "Cell",
-    "Crowd",
-    "crowds_of",
-    "draw_targets",
-    "load_crowd",
-    "malicious_users",
-]
-
 BETA, EPSILON, ETA, TARGETS = 0.05, 0.5, 0.2, 10
 """The paper's setting (VI-A): malicious share, privacy budget, assumed m/n, number r of targets."""
 
 PAPER_USERS = {"cities": 389_894, "fire": 667_574}
 """Genuine users of the paper's data sets, which the shipped ones stand in for."""
 
-_STREAM = 3  # of the seed; a population and a campaign of the same seed draw from its streams 0 to 2
+_STREAM = (
+    3  # of the seed; a population and a campaign of the same seed draw from its streams 0 to 2
+)
 
 
 def draw_targets(d: int, r: int, seed: int) -> tuple[int, ...]:
-    """Return r of d items, drawn uniformly with the seed, in order. Raises ParameterError unless 1 <= r < d."""
+    """Return r of d items, drawn uniformly with the seed, in order. Raises ParameterError unless 1
+    <= r < d.
+    """
     if not 1 <= r < d:
-        raise ParameterError(f"the number of targets must be from 1 to {d - 1}, as there are {d} items, not {r}")
+        raise ParameterError(
+            f"the number of targets must be from 1 to {d - 1}, as there are {d} items, not {r}"
+        )
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_STREAM,)))
     return tuple(sorted(rng.choice(d, size=r, replace=False).tolist()))
 
 
 def malicious_users(n: int, beta: float) -> int:
-    """Return m = n beta/(1 - beta), rounded: beta = m/(n + m). Raises ParameterError unless 0 <= beta <= 0.9."""
+    """Return m = n beta/(1 - beta), rounded: beta = m/(n + m). Raises ParameterError unless 0 <=
+    beta <= 0.9.
+    """
     if not 0 <= beta <= 0.9:
         raise ParameterError(f"beta must be from 0 to 0.9, not {beta:g}")
     return round(n * beta / (1 - beta))
@@ -75,8 +71,11 @@ class Crowd:
         return hashlib.sha256(self.counts.astype("<i8").tobytes()).hexdigest()[:8]
 
 
-def load_crowd(source: Any, column: str | None = None, users: int | None = None, *, targets: int = TARGETS) -> Crowd:
-    """Return the users of a data set: the paper's number for a stand-in, otherwise as many as the data have.
+def load_crowd(
+    source: Any, column: str | None = None, users: int | None = None, *, targets: int = TARGETS
+) -> Crowd:
+    """Return the users of a data set: the paper's number for a stand-in, otherwise as many as the
+    data have.
 
     `source` and `column` are what `dataset_of` takes. Another number of users deals them out in the
     data's proportions. Raises DatasetError, and ParameterError for data with too few items for so
@@ -85,11 +84,16 @@ def load_crowd(source: Any, column: str | None = None, users: int | None = None,
     dataset = dataset_of(source, column)
     n = users or PAPER_USERS.get(dataset.name) or int(dataset.counts.sum())
     if len(dataset.items) <= targets:
-        raise ParameterError(f"{dataset.name} has {len(dataset.items)} items; the experiments need more than {targets}")
+        raise ParameterError(
+            f"{dataset.name} has {len(dataset.items)} items; the experiments need more than "
+            f"{targets}"
+        )
     return Crowd(dataset.name, dataset.items, Population.of(dataset, n, 0, "apportioned").counts)
 
 
-def crowds_of(sources: Iterable[Any], column: str | None = None, users: int | None = None) -> dict[str, Crowd]:
+def crowds_of(
+    sources: Iterable[Any], column: str | None = None, users: int | None = None
+) -> dict[str, Crowd]:
     """Return the users of several data sets by name, in order.
 
     Raises what `load_crowd` does, and ParameterError for two of one name.
@@ -98,7 +102,9 @@ def crowds_of(sources: Iterable[Any], column: str | None = None, users: int | No
     for source in sources:
         crowd = load_crowd(source, column, users)
         if crowd.name in found:
-            raise ParameterError(f"two data sets are called {crowd.name}: rename one, its name is in the results")
+            raise ParameterError(
+                f"two data sets are called {crowd.name}: rename one, its name is in the results"
+            )
         found[crowd.name] = crowd
     return found
 
@@ -140,6 +146,15 @@ class Cell:
 
         It leaves eta and xi out: what recovery assumes is compared on the same poisoned counts.
         """
-        simulated = (crowd.digest, self.protocol, self.attack, self.model, self.beta, self.epsilon, self.trial, seed)
+        simulated = (
+            crowd.digest,
+            self.protocol,
+            self.attack,
+            self.model,
+            self.beta,
+            self.epsilon,
+            self.trial,
+            seed,
+        )
         digest = hashlib.sha256(repr(simulated).encode()).digest()
         return np.random.SeedSequence(int.from_bytes(digest, "big"))

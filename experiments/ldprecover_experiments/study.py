@@ -1,4 +1,5 @@
-"""A study of one's own, from a small TOML file: any attacks, methods, protocols, data sets and parameters.
+"""A study of one's own, from a small TOML file: any attacks, methods, protocols, data sets and
+parameters.
 
 data = ["cities", {file = "pets.csv", column = "pet"}]
 protocols = ["grr", "oue"]
@@ -30,12 +31,31 @@ from ldprecover_experiments.paper import PROTOCOLS
 from ldprecover_experiments.poisoned_round import Plan
 from ldprecover_experiments.results import Results
 from ldprecover_experiments.runner import Work, run_cells
-from ldprecover_experiments.setting import BETA, EPSILON, ETA, TARGETS, Cell, Crowd, load_crowd, malicious_users
-
-__all__ = ["MAX_CELLS", "Study"]
+from ldprecover_experiments.setting import (
+    BETA,
+    EPSILON,
+    ETA,
+    TARGETS,
+    Cell,
+    Crowd,
+    load_crowd,
+    malicious_users,
+)
 
 _ATTACK_KEYS = (
-    *("name", "model", "targets", "kind", "size", "each", "rate", "search", "item", "against", "attackers"),
+    *(
+        "name",
+        "model",
+        "targets",
+        "kind",
+        "size",
+        "each",
+        "rate",
+        "search",
+        "item",
+        "against",
+        "attackers",
+    ),
 )
 _DATA_KEYS = ("file", "column")
 
@@ -45,7 +65,8 @@ MAX_CELLS = 1_000_000
 
 @dataclass(frozen=True)
 class Study:
-    """Every attack on every protocol and data set, with every value of the parameters, and every method on each.
+    """Every attack on every protocol and data set, with every value of the parameters, and every
+    method on each.
 
     `data` are sources that `dataset_of` takes. `attacks` are pairs of an attack and its report
     model, None for no attack. `users` None is the paper's number for its stand-ins, for other data
@@ -84,8 +105,15 @@ class Study:
             return cls.of({"name": path.stem} | given, path.parent)
 
     @classmethod
-    def of(cls, given: Mapping[str, Any], folder: Path | None = None, *, data: Sequence[Any] | None = None) -> Self:
-        """Return the study that a mapping says, as a TOML file says it; `data` may be in memory instead.
+    def of(
+        cls,
+        given: Mapping[str, Any],
+        folder: Path | None = None,
+        *,
+        data: Sequence[Any] | None = None,
+    ) -> Self:
+        """Return the study that a mapping says, as a TOML file says it; `data` may be in memory
+        instead.
 
         Raises ParameterError.
         """
@@ -95,15 +123,24 @@ class Study:
             if not given.get(needed):
                 raise ParameterError(f"{needed} must name at least one")
         study = {key: given[key] for key in given.keys() & {"users", "trials", "seed"}}
-        study |= {key: _several(given[key], key, (int, float)) for key in ("epsilon", "beta", "eta") if key in given}
+        study |= {
+            key: _several(given[key], key, (int, float))
+            for key in ("epsilon", "beta", "eta")
+            if key in given
+        }
         if "protocols" in given:
             study["protocols"] = _several(given["protocols"], "protocols", (str,))
         if data is not None:
             study["data"] = list(data)
         elif "data" in given:
-            sources = [_source(one, folder or Path()) for one in _several(given["data"], "data", (str, dict))]
+            sources = [
+                _source(one, folder or Path())
+                for one in _several(given["data"], "data", (str, dict))
+            ]
             study["data"] = [source for source, _ in sources]
-            study["columns"] = {i: column for i, (_, column) in enumerate(sources) if column is not None}
+            study["columns"] = {
+                i: column for i, (_, column) in enumerate(sources) if column is not None
+            }
         return cls(
             given.get("name", "study"),
             [_method(one) for one in _several(given["methods"], "methods", (str, dict))],
@@ -118,11 +155,15 @@ class Study:
             if value is None and name == "users":
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ParameterError(f"{name} must be an integer of at least {least}, not {value!r:.40}")
+                raise ParameterError(
+                    f"{name} must be an integer of at least {least}, not {value!r:.40}"
+                )
         names = [spec.name for spec in self.methods]
         for name in names:
             if name in ("genuine", "poisoned"):
-                raise ParameterError(f"a method cannot be called {name!r}: that is the estimate it is compared with")
+                raise ParameterError(
+                    f"a method cannot be called {name!r}: that is the estimate it is compared with"
+                )
             if names.count(name) > 1:
                 raise ParameterError(f"two methods are called {name!r}: give one another name")
         for key in ("protocols", "epsilon", "beta", "eta"):
@@ -130,7 +171,8 @@ class Study:
         _check_once("attacks", [f"{spec or 'none'}, {model}" for spec, model in self.attacks])
         if self._number > MAX_CELLS:
             raise ParameterError(
-                f"a study has at most {MAX_CELLS:,} cells, not {self._number:,}: give fewer trials, or fewer values"
+                f"a study has at most {MAX_CELLS:,} cells, not {self._number:,}: give fewer "
+                "trials, or fewer values"
             )
         for protocol, epsilon in product(self.protocols, self.epsilon):
             oracle = frequency_oracle(protocol, epsilon, 2)
@@ -148,7 +190,9 @@ class Study:
         for i, source in enumerate(self.data):
             crowd = load_crowd(source, self.columns.get(i), self.users, targets=most)
             if crowd.name in found:
-                raise ParameterError(f"two data sets are called {crowd.name}: rename one, its name is in the results")
+                raise ParameterError(
+                    f"two data sets are called {crowd.name}: rename one, its name is in the results"
+                )
             found[crowd.name] = crowd
         return found
 
@@ -161,15 +205,21 @@ class Study:
 
     @cached_property
     def cells(self) -> list[Cell]:
-        """Every cell once, the trials of a setting together. Raises ParameterError for what does not go together."""
-        return [replace(cell, trial=trial) for cell in self._settings for trial in range(self.trials)]
+        """Every cell once, the trials of a setting together. Raises ParameterError for what does
+        not go together.
+        """
+        return [
+            replace(cell, trial=trial) for cell in self._settings for trial in range(self.trials)
+        ]
 
     @cached_property
     def _settings(self) -> list[Cell]:
         """The first trial of every setting. Raises ParameterError for what does not go together."""
         every = []
         for data, protocol, (spec, model) in product(self.crowds, self.protocols, self.attacks):
-            for beta, epsilon, eta in product(self.beta if spec else (0.0,), self.epsilon, self.eta):
+            for beta, epsilon, eta in product(
+                self.beta if spec else (0.0,), self.epsilon, self.eta
+            ):
                 attack = "none" if spec is None else str(spec)
                 cell = Cell(data, protocol, attack, model, float(beta), float(epsilon), float(eta))
                 plan = Plan(cell, self.crowds[data], self.seed)
@@ -197,11 +247,14 @@ class Study:
             crafted = malicious_users(n, cell.beta) if cell.model == "crafted" or reads else 0
             reports += (crafted + (n if reads else 0)) * self.trials
         return (
-            f"{self.name}: {self._number:,} cells, {self._number * len(self.methods):,} recoveries, "
+            f"{self.name}: {self._number:,} cells, {self._number * len(self.methods):,} "
+            "recoveries, "
             f"{reports:,} reports to make; all other counts are drawn from their law."
         )
 
-    def run(self, jobs: int = 1, progress: Callable[[int, int], None] = lambda done, total: None) -> Results:
+    def run(
+        self, jobs: int = 1, progress: Callable[[int, int], None] = lambda done, total: None
+    ) -> Results:
         """Run every cell, in so many processes, and return the results."""
         found: dict[Cell, list[Outcome]] = {}
         cells = self.cells
@@ -212,7 +265,12 @@ class Study:
 
 
 def _check_name(name: Any) -> None:
-    plain = isinstance(name, str) and name.isprintable() and not name.isspace() and not set(name) & set("/\\")
+    plain = (
+        isinstance(name, str)
+        and name.isprintable()
+        and not name.isspace()
+        and not set(name) & set("/\\")
+    )
     if not plain or name in ("", ".", ".."):
         raise ParameterError(f"name must be a plain file name, without a folder, not {name!r:.40}")
 
@@ -243,9 +301,14 @@ def _check_keys(given: Mapping[str, Any], known: Sequence[str], what: str) -> No
 
 def _several(given: Any, key: str, kinds: tuple[type, ...]) -> list[Any]:
     values = given if isinstance(given, list) else [given]
-    if not values or not all(isinstance(one, kinds) and not isinstance(one, bool) for one in values):
+    if not values or not all(
+        isinstance(one, kinds) and not isinstance(one, bool) for one in values
+    ):
         words = {str: "text", dict: "table", int: "number", float: "number"}
-        raise ParameterError(f"{key} must be a {' or '.join(dict.fromkeys(words[kind] for kind in kinds))}, or a list")
+        raise ParameterError(
+            f"{key} must be a {' or '.join(dict.fromkeys(words[kind] for kind in kinds))}, or a "
+            "list"
+        )
     return values
 
 
@@ -265,11 +328,15 @@ def _attack(given: str | Mapping[str, Any]) -> tuple[AttackSpec | None, str]:
     if name == "none" and not options:
         return None, "none"
     if name not in ATTACKS:
-        raise ParameterError(f"attack must be none or one of {', '.join(sorted(ATTACKS))}, not {name!r}")
+        raise ParameterError(
+            f"attack must be none or one of {', '.join(sorted(ATTACKS))}, not {name!r}"
+        )
     targets = options.get("targets", TARGETS)
     several = isinstance(targets, list) and targets and all(isinstance(one, str) for one in targets)
     if isinstance(targets, bool) or not (several or (isinstance(targets, int) and targets >= 1)):
-        raise ParameterError(f"targets must be a number of them, or their labels, not {targets!r:.40}")
+        raise ParameterError(
+            f"targets must be a number of them, or their labels, not {targets!r:.40}"
+        )
     spec = AttackSpec(name, options.pop("kind", None), options.pop("attackers", 1), options)
     if "targets" in options and not spec.targeted:
         raise ParameterError(f"targets does not belong to {name}")
@@ -285,11 +352,17 @@ def _method(given: str | Mapping[str, Any]) -> MethodSpec:
         near = get_close_matches(str(method), METHODS, 1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(METHODS)}"
         raise ParameterError(f"there is no method {method!r}; {hint}")
-    rest = ", ".join(f"{key} {value}" for key, value in options.items() if key not in ("method", "name"))
+    rest = ", ".join(
+        f"{key} {value}" for key, value in options.items() if key not in ("method", "name")
+    )
     spec = MethodSpec(**{"name": f"{method} ({rest})" if rest else method} | options)
     METHODS[method].checked(spec.options)
     kinds = {"name": str, "malicious_model": str}
-    for key, kind in (kinds | dict.fromkeys(("targets", "support", "reads", "history"), bool)).items():
+    for key, kind in (
+        kinds | dict.fromkeys(("targets", "support", "reads", "history"), bool)
+    ).items():
         if not isinstance(getattr(spec, key), kind):
-            raise ParameterError(f"{key} of a method must be {'true or false' if kind is bool else 'text'}")
+            raise ParameterError(
+                f"{key} of a method must be {'true or false' if kind is bool else 'text'}"
+            )
     return spec

@@ -1,4 +1,6 @@
-"""Tables of strings, as Markdown, HTML or a data frame; and the paper's, of the means over the trials."""
+"""Tables of strings, as Markdown, HTML or a data frame; and the paper's, of the means over the
+trials.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,21 +16,6 @@ from ldprecover_experiments.errors import ExperimentError
 from ldprecover_experiments.measures import LABELS, Outcome
 from ldprecover_experiments.paper import Experiment
 from ldprecover_experiments.setting import Cell
-
-__all__ = [
-    "COLUMNS",
-    "Mean",
-    "Summary",
-    "Table",
-    "frame",
-    "shown",
-    "shown_error",
-    "shown_gain",
-    "shown_parameter",
-    "summarise",
-    "summary_csv",
-    "tables",
-]
 
 COLUMNS = (
     *("data", "protocol", "attack", "model", "beta", "epsilon", "eta", "xi", "method", "trials"),
@@ -59,11 +46,14 @@ class Table:
 
         caption = f"<caption>{escape(self.title)}</caption>" if self.title else ""
         body = "".join(line("td", row) for row in self.rows)
-        return f"<table>{caption}<thead>{line('th', self.columns)}</thead><tbody>{body}</tbody></table>"
+        head = line("th", self.columns)
+        return f"<table>{caption}<thead>{head}</thead><tbody>{body}</tbody></table>"
 
 
 def frame(columns: Mapping[str, Any], index: Sequence[str] | None = None) -> Any:
-    """Return columns as a data frame of pandas. Raises ExperimentError where it is not installed."""
+    """Return columns as a data frame of pandas. Raises ExperimentError where it is not
+    installed.
+    """
     if find_spec("pandas") is None:
         raise ExperimentError("a data frame needs pandas: pip install pandas")
     import pandas as pd
@@ -71,7 +61,15 @@ def frame(columns: Mapping[str, Any], index: Sequence[str] | None = None) -> Any
     return pd.DataFrame(dict(columns), index=None if index is None else list(index))
 
 
-_SHOWN = ("poisoned", "norm-sub", "ldprecover", "ldprecover-star", "detection", "detection-projected", "oracle")
+_SHOWN = (
+    "poisoned",
+    "norm-sub",
+    "ldprecover",
+    "ldprecover-star",
+    "detection",
+    "detection-projected",
+    "oracle",
+)
 
 
 _HEADERS = {
@@ -111,7 +109,10 @@ def summarise(cells: Mapping[Cell, Sequence[Outcome]]) -> Summary:
         of_group = found.setdefault(cell.group, {})
         for outcome in outcomes:
             of_group.setdefault(outcome.method, []).append(outcome)
-    return {group: {name: _mean(trials) for name, trials in methods.items()} for group, methods in found.items()}
+    return {
+        group: {name: _mean(trials) for name, trials in methods.items()}
+        for group, methods in found.items()
+    }
 
 
 def summary_csv(summary: Summary) -> str:
@@ -126,11 +127,17 @@ def summary_csv(summary: Summary) -> str:
 
 
 def tables(experiment: Experiment, data: Iterable[str], summary: Summary) -> Iterator[Table]:
-    """Yield the table of an experiment over each data set, as far as it was run: errors, or gains."""
+    """Yield the table of an experiment over each data set, as far as it was run: errors, or
+    gains.
+    """
     gains = experiment.name == "fg"
     for name in data:
         groups = [group for cell in experiment.cells(name, 1) if (group := cell.group) in summary]
-        present = [method for method in _methods(experiment) if any(method in summary[group] for group in groups)]
+        present = [
+            method
+            for method in _methods(experiment)
+            if any(method in summary[group] for group in groups)
+        ]
         what = "FG" if gains else "MSE"
         varied = [experiment.varied] if experiment.varied else []
         names = _HEADERS | ({"poisoned": "before"} if experiment.name == "table1" else {})

@@ -1,4 +1,5 @@
-"""The search for what no alarm sees: mixes of the catalogue's attacks, tuned for gain against the alarms of a round.
+"""The search for what no alarm sees: mixes of the catalogue's attacks, tuned for gain against the
+alarms of a round.
 
 A mix is an attack on targets, of some share of the malicious users, among uniform reports and
 honest lies; with the number of targets in a report, the coins' rate and the width of the search for
@@ -24,37 +25,23 @@ from ldprecover_experiments.poisoned_round import PoisonedRound, draw_round
 from ldprecover_experiments.setting import EPSILON, TARGETS, Cell, Crowd
 from ldprecover_experiments.tables import Table
 
-__all__ = [
-    "CONFIRMED",
-    "GENERATION",
-    "ROUNDS",
-    "WATCHERS",
-    "Candidate",
-    "Found",
-    "Search",
-    "Verdict",
-    "Verdicts",
-    "attacks_on",
-    "judged",
-    "table",
-    "watchers",
-]
-
 WATCHERS = ("alarms", "alarms and unmix")
-"""By whom a mix must not be seen: the alarms at their default rate; these, and un-mixing, which must drop no report and
-give an attack less than one half."""
+"""By whom a mix must not be seen: the alarms at their default rate; these, and un-mixing, which
+must drop no report and give an attack less than one half."""
 
 GENERATION = 16
 ROUNDS, CONFIRMED, ALLOWED, _TRIED = 4, 20, 1, 4
-"""Rounds in none of which a mix may be seen; rounds of their own in which one that would be the best is confirmed, and
-in how many of these it may be seen. Of a generation so many are tried at most."""
+"""Rounds in none of which a mix may be seen; rounds of their own in which one that would be the
+best is confirmed, and in how many of these it may be seen. Of a generation so many are tried at
+most."""
 
 _RATES, _WIDTHS = (0.4, 1.0), (1, 400)
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A mix of one attack on ten targets, uniform reports (`noise`) and, what is left, honest lies about the targets.
+    """A mix of one attack on ten targets, uniform reports (`noise`) and, what is left, honest lies
+    about the targets.
 
     `search` is 1 where there are no seeds to search.
     """
@@ -78,7 +65,11 @@ class Candidate:
         if self.model == "crafted" and self.attack != "ria":
             options["search"] = self.search
         name = f"{self.attack} {json.dumps(options, sort_keys=True)}" if options else self.attack
-        parts = [(self.share, name, self.model), (self.noise, "rpa", "crafted"), (self.lies, "ria", "crafted")]
+        parts = [
+            (self.share, name, self.model),
+            (self.noise, "rpa", "crafted"),
+            (self.lies, "ria", "crafted"),
+        ]
         return str(Mix.of(*(part for part in parts if part[0] > 0)))
 
     @property
@@ -89,14 +80,33 @@ class Candidate:
     @property
     def words(self) -> str:
         """The mix as tables have it."""
-        tuned = {"apa": f", r' = {self.each}", "mga-a": f", r' = {self.each}", "apa2": f", rate {self.rate:g}"}
+        tuned = {
+            "apa": f", r' = {self.each}",
+            "mga-a": f", r' = {self.each}",
+            "apa2": f", rate {self.rate:g}",
+        }
         if self.attack == "ria":
             return " + ".join(
-                [f"{1 - self.noise:.0%} RIA", *([f"{self.noise:.0%} RPA"] if self.noise >= 0.005 else [])]
+                [
+                    f"{1 - self.noise:.0%} RIA",
+                    *([f"{self.noise:.0%} RPA"] if self.noise >= 0.005 else []),
+                ]
             )
-        search = f", {self.model}" if self.model != "crafted" else f", search {self.search}" if self.search > 1 else ""
-        rest = [f"{share:.0%} {what}" for share, what in ((self.noise, "RPA"), (self.lies, "RIA")) if share >= 0.005]
-        return " + ".join([f"{self.share:.0%} {self.attack.upper()}{tuned.get(self.attack, '')}{search}", *rest])
+        search = (
+            f", {self.model}"
+            if self.model != "crafted"
+            else f", search {self.search}"
+            if self.search > 1
+            else ""
+        )
+        rest = [
+            f"{share:.0%} {what}"
+            for share, what in ((self.noise, "RPA"), (self.lies, "RIA"))
+            if share >= 0.005
+        ]
+        return " + ".join(
+            [f"{self.share:.0%} {self.attack.upper()}{tuned.get(self.attack, '')}{search}", *rest]
+        )
 
     @classmethod
     def drawn(cls, rng: np.random.Generator, attacks: Sequence[tuple[str, str]]) -> Self:
@@ -148,7 +158,9 @@ _HINTS = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a mix gained, on average over the rounds played, who saw it in any of them, and in how many it was seen."""
+    """What a mix gained, on average over the rounds played, who saw it in any of them, and in how
+    many it was seen.
+    """
 
     gain: float
     seen: tuple[str, ...] = ()
@@ -157,7 +169,9 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Found:
-    """The best mix that a search found for one protocol and watcher, and how it did in the rounds that confirm."""
+    """The best mix that a search found for one protocol and watcher, and how it did in the rounds
+    that confirm.
+    """
 
     protocol: str
     watcher: str
@@ -169,14 +183,19 @@ Play = Callable[[range, Sequence[str]], Sequence[Verdict]]
 """From trials and the texts of mixes to what became of each mix."""
 
 
-def judged(crowd: Crowd, seed: int, protocol: str, watcher: str, trials: range, text: str) -> Verdict:
-    """Return what a mix gains in these trials, and who sees it, up to the trial in which it is seen too often.
+def judged(
+    crowd: Crowd, seed: int, protocol: str, watcher: str, trials: range, text: str
+) -> Verdict:
+    """Return what a mix gains in these trials, and who sees it, up to the trial in which it is seen
+    too often.
 
     Raises ParameterError for what the protocol has no reports for.
     """
     gains, seen, times = [], set[str](), 0
     for trial in trials:
-        round_ = draw_round(Cell(crowd.name, protocol, text, "crafted", trial=trial), crowd, seed, reports=True)
+        round_ = draw_round(
+            Cell(crowd.name, protocol, text, "crafted", trial=trial), crowd, seed, reports=True
+        )
         assert round_.targets is not None
         gains.append(frequency_gain(round_.poisoned.frequencies, round_.f_genuine, round_.targets))
         who = _seen_by(round_, watcher)
@@ -188,16 +207,24 @@ def judged(crowd: Crowd, seed: int, protocol: str, watcher: str, trials: range, 
 
 
 def _seen_by(round_: PoisonedRound, watcher: str) -> set[str]:
-    """Return the alarms that a round raises, those of its counts first and the others only where these are silent."""
+    """Return the alarms that a round raises, those of its counts first and the others only where
+    these are silent.
+    """
     seen = {alarm.name for alarm in raise_alarms(round_.oracle, round_.together) if alarm.raised}
     if seen or round_.reports is None:
         return seen
     source = ReportSource(round_.oracle, round_.reports)
-    seen = {alarm.name for alarm in raise_alarms(round_.oracle, round_.together, source) if alarm.raised}
+    seen = {
+        alarm.name for alarm in raise_alarms(round_.oracle, round_.together, source) if alarm.raised
+    }
     if seen or watcher == WATCHERS[0]:
         return seen
     found = recover(
-        round_.oracle, round_.poisoned.frequencies, method="unmix", n=round_.together.n, reports=source
+        round_.oracle,
+        round_.poisoned.frequencies,
+        method="unmix",
+        n=round_.together.n,
+        reports=source,
     ).conclusions
     assert found is not None
     return {"unmix"} if found.dropped or (found.attack_probability or 0) >= 0.5 else set()
@@ -205,7 +232,8 @@ def _seen_by(round_: PoisonedRound, watcher: str) -> set[str]:
 
 @dataclass(frozen=True)
 class Search:
-    """A search on one protocol: generations of mixes, drawn with the seed and from the best that was not seen.
+    """A search on one protocol: generations of mixes, drawn with the seed and from the best that
+    was not seen.
 
     Raises ParameterError for a watcher that there is not.
     """
@@ -217,20 +245,32 @@ class Search:
 
     def __post_init__(self) -> None:
         if self.watcher not in watchers():
-            raise ParameterError(f"the watcher must be one of {', '.join(watchers())}, not {self.watcher!r}")
+            raise ParameterError(
+                f"the watcher must be one of {', '.join(watchers())}, not {self.watcher!r}"
+            )
 
     def run(self, play: Play, progress: Callable[[int], None] = lambda played: None) -> Found:
-        """Return the best mix of all generations; `play` may play the mixes of one generation at once.
+        """Return the best mix of all generations; `play` may play the mixes of one generation at
+        once.
 
         After each generation `progress` is called with the number of mixes that it had.
         """
-        rng = np.random.default_rng([self.seed, *self.protocol.encode(), WATCHERS.index(self.watcher)])
-        attacks, seeded = attacks_on(self.protocol), frequency_oracle(self.protocol, EPSILON, 100).traits.seeded
+        rng = np.random.default_rng(
+            [self.seed, *self.protocol.encode(), WATCHERS.index(self.watcher)]
+        )
+        attacks, seeded = (
+            attacks_on(self.protocol),
+            frequency_oracle(self.protocol, EPSILON, 100).traits.seeded,
+        )
         found = Found(self.protocol, self.watcher)
         for number in range(self.generations):
             mixes = _generation(number, found.best, attacks, rng, seeded=seeded)
             verdicts = play(range(ROUNDS), [mix.text for mix in mixes])
-            unseen = [(verdict.gain, mix) for mix, verdict in zip(mixes, verdicts, strict=True) if not verdict.seen]
+            unseen = [
+                (verdict.gain, mix)
+                for mix, verdict in zip(mixes, verdicts, strict=True)
+                if not verdict.seen
+            ]
             least = 0.0 if found.confirmed is None else found.confirmed.gain
             for gain, mix in sorted(unseen, key=lambda one: -one[0])[:_TRIED]:
                 if gain <= least:
@@ -249,7 +289,9 @@ def watchers() -> tuple[str, ...]:
 
 
 def attacks_on(protocol: str) -> list[tuple[str, str]]:
-    """Return the attacks beside honest lies, and their models, that a protocol has; of those that are one the first."""
+    """Return the attacks beside honest lies, and their models, that a protocol has; of those that
+    are one the first.
+    """
     every = [
         ("mga", "sampled"),
         ("mga", "crafted"),
@@ -263,7 +305,9 @@ def attacks_on(protocol: str) -> list[tuple[str, str]]:
     found = []
     for attack, model in every:
         try:
-            AttackSpec(attack).make(model, tuple(range(TARGETS))).reports(oracle, 1, np.random.default_rng(0))
+            AttackSpec(attack).make(model, tuple(range(TARGETS))).reports(
+                oracle, 1, np.random.default_rng(0)
+            )
         except ParameterError:
             continue
         found.append((attack, model))
@@ -271,16 +315,25 @@ def attacks_on(protocol: str) -> list[tuple[str, str]]:
 
 
 def _generation(
-    number: int, best: Candidate | None, attacks: Sequence[tuple[str, str]], rng: np.random.Generator, *, seeded: bool
+    number: int,
+    best: Candidate | None,
+    attacks: Sequence[tuple[str, str]],
+    rng: np.random.Generator,
+    *,
+    seeded: bool,
 ) -> list[Candidate]:
     """Return mixes: the hints first, then a quarter at random and the others near the best."""
     found = (
-        [hint for hint in _HINTS if hint.attack == "ria" or (hint.attack, hint.model) in attacks] if not number else []
+        [hint for hint in _HINTS if hint.attack == "ria" or (hint.attack, hint.model) in attacks]
+        if not number
+        else []
     )
     while len(found) < GENERATION:
         # Near honest lies alone there is nothing but these.
         near = best is not None and best.attack != "ria" and len(found) >= GENERATION // 4
-        found.append(best.moved(rng) if best is not None and near else Candidate.drawn(rng, attacks))
+        found.append(
+            best.moved(rng) if best is not None and near else Candidate.drawn(rng, attacks)
+        )
     return found if seeded else [replace(mix, search=1) for mix in found]
 
 
@@ -306,10 +359,15 @@ class Verdicts:
         search: Search,
         run: Callable[[Callable[[str], Verdict], Sequence[str]], Iterable[Verdict]],
     ) -> Play:
-        """Return what plays a search's mixes: those that are not known by `run`, a map, which may be of processes."""
+        """Return what plays a search's mixes: those that are not known by `run`, a map, which may
+        be of processes.
+        """
 
         def play(trials: range, texts: Sequence[str]) -> list[Verdict]:
-            of = f"{crowd.name} {crowd.digest} {crowd.n} {search.seed} {search.protocol} {search.watcher} {trials}"
+            of = (
+                f"{crowd.name} {crowd.digest} {crowd.n} {search.seed} {search.protocol} "
+                f"{search.watcher} {trials}"
+            )
             keys = {text: f"{of} {text}" for text in texts}
             missing = [text for text, key in keys.items() if key not in self._known]
             one = partial(judged, crowd, search.seed, search.protocol, search.watcher, trials)
@@ -331,6 +389,8 @@ def table(found: Iterable[Found]) -> Table:
             rows.append([one.protocol.upper(), one.watcher, "nothing", "", ""])
             continue
         seen = f"{one.confirmed.times} of {CONFIRMED}"
-        rows.append([one.protocol.upper(), one.watcher, one.best.words, f"{one.confirmed.gain:+.2f}", seen])
+        rows.append(
+            [one.protocol.upper(), one.watcher, one.best.words, f"{one.confirmed.gain:+.2f}", seen]
+        )
     columns = ("protocol", "unseen by", "mix of malicious users", "gain", "seen in")
     return Table(columns, rows, "the highest gains found that are not seen", 2)

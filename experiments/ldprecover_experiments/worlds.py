@@ -1,4 +1,5 @@
-"""Data sets that are formulas: populations of other shapes than the shipped ones, the same on every machine.
+"""Data sets that are formulas: populations of other shapes than the shipped ones, the same on every
+machine.
 
 A conclusion that holds on one city's data may be that city's. These are wide and narrow, steep and
 flat, with many modes and with items that nobody holds.
@@ -11,8 +12,6 @@ from numpy.typing import NDArray
 
 from ldprecover_client import Dataset, Population, load_dataset
 
-__all__ = ["WORLDS", "world"]
-
 
 def ipums_like() -> Dataset:
     """Return the 102 largest US cities raised to the power at which the sum of f squared is 0.064.
@@ -23,24 +22,31 @@ def ipums_like() -> Dataset:
     """
     cities = load_dataset("cities")
     shares = _powered(cities.counts.astype(np.float64), 0.064)
-    return _dealt("ipums-like", shares, 389_894, "the data set cities raised to a power", cities.items)
+    return _dealt(
+        "ipums-like", shares, 389_894, "the data set cities raised to a power", cities.items
+    )
 
 
 def fire_like() -> Dataset:
-    """Return 80 busy items and a tail of 410, raised to the power at which the sum of f squared is 0.0198.
+    """Return 80 busy items and a tail of 410, raised to the power at which the sum of f squared is
+    0.0198.
 
     The paper's Fire has 490 items and 667,574 users; 0.0198 follows from its Table I as for
     `ipums_like`. The busy items are the mid-quantiles exp(-0.45 ln(1/u - 1)/1.702) of a logistic
     law near the lognormal of sd 0.45, and each item of the tail has 0.98 of the one before.
     """
     u = (np.arange(80)[::-1] + 0.5) / 80
-    busy = np.exp(-0.45 * np.log(1 / u - 1) / 1.702)  # a normal quantile is near a logistic one over 1.702
+    busy = np.exp(
+        -0.45 * np.log(1 / u - 1) / 1.702
+    )  # a normal quantile is near a logistic one over 1.702
     shares = _powered(np.append(busy, busy[-1] * 0.98 ** np.arange(1, 411)), 0.0198)
     return _dealt("fire-like", shares, 667_574, "80 busy items and a geometric tail")
 
 
 def zipf() -> Dataset:
-    """Return 1,024 items in proportion to rank^-1.5 (Zipf's law): a wide and steep domain of 10^6 users."""
+    """Return 1,024 items in proportion to rank^-1.5 (Zipf's law): a wide and steep domain of 10^6
+    users.
+    """
     return _dealt("zipf", np.arange(1.0, 1025) ** -1.5, 1_000_000, "rank^-1.5")
 
 
@@ -76,7 +82,9 @@ def world(name: str) -> Dataset:
 
 
 def _powered(weights: NDArray[np.float64], squares: float) -> NDArray[np.float64]:
-    """Return the weights to the power s at which their shares f have this sum of squares, s by 60 halvings."""
+    """Return the weights to the power s at which their shares f have this sum of squares, s by 60
+    halvings.
+    """
     low, high = 0.0, 8.0
     for _ in range(60):
         power = (low + high) / 2
@@ -87,7 +95,11 @@ def _powered(weights: NDArray[np.float64], squares: float) -> NDArray[np.float64
 
 
 def _dealt(
-    name: str, weights: NDArray[np.float64], users: int, formula: str, items: tuple[str, ...] | None = None
+    name: str,
+    weights: NDArray[np.float64],
+    users: int,
+    formula: str,
+    items: tuple[str, ...] | None = None,
 ) -> Dataset:
     """Return a data set of so many users, dealt out in these proportions."""
     labels = items or tuple(f"item {i + 1}" for i in range(weights.size))

@@ -10,8 +10,6 @@ from ldprecover_server.keys import AccessKey
 from ldprecover_server.settings import Settings
 from ldprecover_server.store import Finding, SetAside, Store
 
-__all__ = ["check", "create_key", "export_reports", "list_keys", "migrate", "quarantined", "revoke_key"]
-
 
 def migrate(settings: Settings) -> list[str]:
     """Bring the database's schema to this version's; return the revisions it went through."""
@@ -20,7 +18,9 @@ def migrate(settings: Settings) -> list[str]:
 
 
 def create_key(settings: Settings, *, scope: str = "admin", name: str | None = None) -> str:
-    """Make another key on the database and return it, this once. Raises NameTakenError or ParameterError."""
+    """Make another key on the database and return it, this once. Raises NameTakenError or
+    ParameterError.
+    """
     with contextlib.closing(Store(settings.database_url)) as store:
         store.prepare()
         return make_key(store, scope, name)
@@ -41,23 +41,33 @@ def revoke_key(settings: Settings, name: str) -> None:
 
 
 def check(settings: Settings) -> list[Finding]:
-    """Return what in the database does not agree with itself; nothing is written. Raises ConfigurationError."""
+    """Return what in the database does not agree with itself; nothing is written. Raises
+    ConfigurationError.
+    """
     with contextlib.closing(Store(settings.database_url)) as store:
         store.prepare(migrate=False)
         return store.check()
 
 
 def quarantined(settings: Settings, round: str) -> Iterator[SetAside]:
-    """Yield what a round has in quarantine; nothing is written. Raises ConfigurationError and RoundNotFoundError."""
+    """Yield what a round has in quarantine; nothing is written. Raises ConfigurationError and
+    RoundNotFoundError.
+    """
     with contextlib.closing(Store(settings.database_url)) as store:
         store.prepare(migrate=False)
         yield from store.quarantined(round)
 
 
 def export_reports(
-    settings: Settings, round: str, folder: str, *, partial: bool = False, step: Callable[[int, int], None]
+    settings: Settings,
+    round: str,
+    folder: str,
+    *,
+    partial: bool = False,
+    step: Callable[[int, int], None],
 ) -> ReportDataset:
-    """Write a round's reports as a dataset, or go on with one; `step` is told of how many reports how many are written.
+    """Write a round's reports as a dataset, or go on with one; `step` is told of how many reports
+    how many are written.
 
     A round that does not keep all its reports is refused unless `partial` is said. The server may
     be running. Raises ConfigurationError, RoundNotFoundError and ReportDatasetError.

@@ -25,7 +25,16 @@ from ldprecover_server.http.bodies import Bodies, CloseUnread
 from ldprecover_server.http.connection import CROWD
 from ldprecover_server.http.cors import Cors
 from ldprecover_server.http.crowd import Crowd
-from ldprecover_server.http.routes import analysis, jobs, operation, page, planning, reference, results, rounds
+from ldprecover_server.http.routes import (
+    analysis,
+    jobs,
+    operation,
+    page,
+    planning,
+    reference,
+    results,
+    rounds,
+)
 from ldprecover_server.http.routes.common import Decoded, Rooms
 from ldprecover_server.http.routes.submissions import SubmissionRoute
 from ldprecover_server.http.watch import Watch
@@ -38,8 +47,6 @@ from ldprecover_server.rounds import Rounds
 from ldprecover_server.settings import Settings
 from ldprecover_server.store import Store
 from ldprecover_server.submissions import Submissions
-
-__all__ = ["Application"]
 
 _DRAIN_SECONDS = 1.0
 
@@ -60,7 +67,9 @@ class Application:
             metrics=self.metrics,
         )
         self.refusals = Refusals(store)
-        self.bodies = Bodies(settings.queue_bytes, settings.body_seconds, settings.anonymous_body_seconds)
+        self.bodies = Bodies(
+            settings.queue_bytes, settings.body_seconds, settings.anonymous_body_seconds
+        )
         self.children = Children(
             settings.analyses,
             waiting=settings.analysis_queue,
@@ -75,7 +84,11 @@ class Application:
         )
         self.jobs = Jobs(store, waiting=settings.analysis_queue, metrics=self.metrics)
         self.crowd = Crowd(most_connections(settings.connections, settings.analyses), self.metrics)
-        rates = ReportRates(settings.report_rate, settings.report_burst) if settings.report_rate else None
+        rates = (
+            ReportRates(settings.report_rate, settings.report_burst)
+            if settings.report_rate
+            else None
+        )
         access = Access(store, settings.secret_key, rates=rates)
         known = Rounds(store, settings.max_domain_size)
         submissions = Submissions(known, access, self.ingest, self.refusals, store, settings)
@@ -85,7 +98,9 @@ class Application:
             rounds=known,
             submissions=submissions,
             results=read,
-            analyses=Analyses(known, read, store, self.children, Answers(settings.analysis_cache_bytes)),
+            analyses=Analyses(
+                known, read, store, self.children, Answers(settings.analysis_cache_bytes)
+            ),
             jobs=self.jobs,
             access=access,
             metrics=self.metrics,
@@ -98,7 +113,9 @@ class Application:
         )
         self.api = self._make_api()
         self._submit = SubmissionRoute(self._rooms)
-        self._others = CloseUnread(Unread(self._framework, settings.answer_bytes, settings.answer_seconds))
+        self._others = CloseUnread(
+            Unread(self._framework, settings.answer_bytes, settings.answer_seconds)
+        )
         app: ASGIApp = self._dispatch
         if settings.cors_origins:
             app = Cors(app, settings.cors_origins)
@@ -122,7 +139,9 @@ class Application:
             await self.api(scope, receive, send)
 
     def _make_api(self) -> FastAPI:
-        """Return everything but the submissions: rounds, results, operation and the API reference."""
+        """Return everything but the submissions: rounds, results, operation and the API
+        reference.
+        """
         api = FastAPI(
             title="LDPRecover",
             version=version("ldprecover"),
@@ -160,12 +179,19 @@ class Application:
             await self.children.stop()
             housekeeping.cancel()
             await wait([housekeeping])  # however it ended
-            for lane in (self._rooms.submitting, self._rooms.reading, self._rooms.keyed, self._rooms.operating):
+            for lane in (
+                self._rooms.submitting,
+                self._rooms.reading,
+                self._rooms.keyed,
+                self._rooms.operating,
+            ):
                 await lane.drain(_DRAIN_SECONDS)  # of callers who have gone
             await to_thread.run_sync(self._close)
 
     def _close(self) -> None:
-        """Stop the writer, once it has stored what it holds, write what was refused, and close the store."""
+        """Stop the writer, once it has stored what it holds, write what was refused, and close the
+        store.
+        """
         self.ingest.stop()
         self.refusals.flush_or_warn()
         self.store.close()

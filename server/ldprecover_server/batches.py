@@ -13,22 +13,35 @@ from ldprecover.types import BoolArray, Reports
 from ldprecover_server.shuffle import shuffled
 from ldprecover_server.store import Sealed
 
-__all__ = ["Batch", "Submission"]
-
 _KEY_BYTES = 16
-_LONG = 1 << 19  # items to hash, which take numba 0.05 to 0.15 ms: a change of thread is a fraction of it
-_TALLY_SHARE = 8  # a tally that waits takes at most an eighth of what its reports take, which is bounded
+_LONG = (
+    1 << 19
+)  # items to hash, which take numba 0.05 to 0.15 ms: a change of thread is a fraction of it
+_TALLY_SHARE = (
+    8  # a tally that waits takes at most an eighth of what its reports take, which is bounded
+)
 
 
 class Submission:
     """One submission on its way: `packed` reports, checked; the answer awaited.
 
-    Stored are the first bytes of SHA-256 of the submission key, and of a digest of the packed reports
-    that is salted with the key itself: without the key, neither tells anything of the report. With
-    `quarantine` the round sets reports of impossible sizes aside.
+    Stored are the first bytes of SHA-256 of the submission key, and of a digest of the packed
+    reports that is salted with the key itself: without the key, neither tells anything of the
+    report. With `quarantine` the round sets reports of impossible sizes aside.
     """
 
-    __slots__ = ("_salt", "cells", "counted", "digest", "future", "key", "oracle", "packed", "quarantine", "seq")
+    __slots__ = (
+        "_salt",
+        "cells",
+        "counted",
+        "digest",
+        "future",
+        "key",
+        "oracle",
+        "packed",
+        "quarantine",
+        "seq",
+    )
 
     def __init__(
         self,
@@ -53,8 +66,12 @@ class Submission:
 
     @property
     def takes_long(self) -> bool:
-        """Whether it is to be counted ahead of its group: for long, and with a tally that is small beside its bytes."""
-        return self.cells >= _LONG and _TALLY_SHARE * 8 * self.oracle.summary_size <= len(self.packed)
+        """Whether it is to be counted ahead of its group: for long, and with a tally that is small
+        beside its bytes.
+        """
+        return self.cells >= _LONG and _TALLY_SHARE * 8 * self.oracle.summary_size <= len(
+            self.packed
+        )
 
     @property
     def is_over(self) -> bool:
@@ -62,7 +79,9 @@ class Submission:
         return self.future is not None and self.future.done()
 
     def hash(self) -> None:
-        """Take the digest, which of megabytes takes milliseconds: the event loop leaves it to the writer."""
+        """Take the digest, which of megabytes takes milliseconds: the event loop leaves it to the
+        writer.
+        """
         digest = hashlib.sha256(self._salt)
         digest.update(self.packed)
         self.digest = digest.digest()[:_KEY_BYTES]
@@ -75,7 +94,9 @@ class Submission:
 
 @dataclass(frozen=True)
 class _Counted:
-    """The tally of some reports, and which of them are set aside and not in it; None where none can be."""
+    """The tally of some reports, and which of them are set aside and not in it; None where none can
+    be.
+    """
 
     tally: Tally
     bad: BoolArray | None
@@ -90,7 +111,9 @@ class _Counted:
 
 @dataclass
 class Batch:
-    """The submissions of one group for one round, hashed and counted before the transaction begins."""
+    """The submissions of one group for one round, hashed and counted before the transaction
+    begins.
+    """
 
     seq: int
     submissions: list[Submission] = field(default_factory=list)
@@ -120,7 +143,11 @@ class Batch:
         counted = [submission.counted for submission in ahead if submission.counted is not None]
         if others:
             # Joined as bytes: numpy takes far longer to join many small arrays.
-            packed = b"".join([submission.packed for submission in others]) if len(others) > 1 else others[0].packed
+            packed = (
+                b"".join([submission.packed for submission in others])
+                if len(others) > 1
+                else others[0].packed
+            )
             pieces.append(np.frombuffer(packed, oracle.report_dtype))
             counted.append(_Counted.of(oracle, pieces[-1], quarantine))
         tally = counted[0].tally

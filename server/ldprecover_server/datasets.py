@@ -1,4 +1,6 @@
-"""A round's reports as a dataset in a folder: written for an operator, and let go of when retention says so."""
+"""A round's reports as a dataset in a folder: written for an operator, and let go of when retention
+says so.
+"""
 
 import contextlib
 import logging
@@ -8,8 +10,6 @@ from ldprecover import RoundExport
 from ldprecover_cluster import DatasetWriter, ReportDataset, ReportDatasetError, purge
 from ldprecover_server.errors import ServiceError
 from ldprecover_server.store import Snapshot, Store, StoredRound
-
-__all__ = ["DatasetPurge", "export_reports"]
 
 _log = logging.getLogger(__name__)
 
@@ -24,7 +24,8 @@ def export_reports(
     partial: bool = False,
     step: Callable[[int, int], None] = lambda done, of: None,
 ) -> ReportDataset:
-    """Write the reports that a round keeps as a new dataset, or go on with one that did not end; return it.
+    """Write the reports that a round keeps as a new dataset, or go on with one that did not end;
+    return it.
 
     All of it is of one moment. `step` is told how many reports are in their parts, and of how many.
     A round that does not keep all its reports is refused, unless `partial` is said. Raises
@@ -39,12 +40,15 @@ def export_reports(
                     _gather(store, snapshot, writer, partial)
             except BaseException:
                 if not writer.has_plan:
-                    # What cannot be deleted is left to the servers, which know of it as long as it is noted.
+                    # What cannot be deleted is left to the servers, which know of it as long as it
+                    # is noted.
                     with contextlib.suppress(ReportDatasetError, ServiceError):
                         _discard(store, writer)
                 raise
         elif begun.round != round.id:
-            raise ReportDatasetError(f"{folder} has an export of the round {begun.name} that has not ended")
+            raise ReportDatasetError(
+                f"{folder} has an export of the round {begun.name} that has not ended"
+            )
         elif writer.missing and not partial:
             raise ReportDatasetError(f"the export in {folder} was begun with --partial")
 
@@ -70,7 +74,9 @@ def _gather(store: Store, snapshot: Snapshot, writer: DatasetWriter, partial: bo
             first=min(snapshot.hours),
             last=max(snapshot.hours),
         )
-    export = RoundExport(round.id, round.name, snapshot.parameters, snapshot.tally, snapshot.quarantined)
+    export = RoundExport(
+        round.id, round.name, snapshot.parameters, snapshot.tally, snapshot.quarantined
+    )
     # They are read from the snapshot's connection, so they end before it does.
     with contextlib.closing(snapshot.pieces()) as pieces:
         writer.gather(export, snapshot.hours, pieces)
@@ -93,7 +99,9 @@ def _check_partial(round: StoredRound, missing: int, partial: bool) -> None:
 
 
 def _is_late(store: Store, round: StoredRound, hours: list[int]) -> bool:
-    return round.retention is not None and any(hour < store.hour() - round.retention for hour in hours)
+    return round.retention is not None and any(
+        hour < store.hour() - round.retention for hour in hours
+    )
 
 
 class DatasetPurge:
@@ -107,7 +115,8 @@ class DatasetPurge:
     def __call__(self) -> bool:
         """Delete what is past its retention, and return whether nothing is left of it.
 
-        What cannot be deleted is logged once an hour, and is to be tried again. Raises ServiceError.
+        What cannot be deleted is logged once an hour, and is to be tried again. Raises
+        ServiceError.
         """
         done, now = True, self._store.hour()
         for dataset in self._store.expired_datasets():
@@ -115,7 +124,10 @@ class DatasetPurge:
                 left = purge(dataset.url, dataset.work, dataset.round, dataset.before(now))
                 _log.info("purged the dataset %s of reports past their retention", dataset.url)
             except FileNotFoundError:
-                _log.warning("the dataset %s is not there: whoever has it must delete its old reports", dataset.url)
+                _log.warning(
+                    "the dataset %s is not there: whoever has it must delete its old reports",
+                    dataset.url,
+                )
                 # To be looked for again as long as some of its reports may be kept.
                 left = dataset.before(now) if dataset.before(now) <= dataset.last else None
             except ReportDatasetError as error:

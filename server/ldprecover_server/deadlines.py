@@ -3,13 +3,12 @@
 import asyncio
 from collections.abc import Callable
 
-__all__ = ["Deadlines"]
-
 _SWEEP = 1.0
 
 
 class Deadlines:
-    """Calls back for what has not ended within `seconds`, up to one second late; for use in one event loop.
+    """Calls back for what has not ended within `seconds`, up to one second late; for use in one
+    event loop.
 
     A timer for each request would cost more than reading it.
     """
@@ -41,7 +40,9 @@ class Deadlines:
         return self._number
 
     def oldest(self) -> tuple[float, Callable[[], None]] | None:
-        """Return when the one was added that is there for longest, and what ends it; None for none."""
+        """Return when the one was added that is there for longest, and what ends it; None for
+        none.
+        """
         for due, expire in self._due.values():
             return due - self.seconds, expire
         return None

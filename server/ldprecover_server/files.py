@@ -1,20 +1,23 @@
-"""How many connections there may be: each is an open file, and the system allows a process only so many."""
+"""How many connections there may be: each is an open file, and the system allows a process only so
+many.
+"""
 
 import contextlib
 import errno
 import resource
 
-__all__ = ["LEAST_CONNECTIONS", "most_connections"]
-
 LEAST_CONNECTIONS = 16
 """A server with fewer is useless."""
 
-_OTHERS = 60  # files of the database and the log, listening sockets, what a commit or an analysis has open for a moment
+# files of the database and the log, listening sockets, what a commit or an analysis has open for a
+# moment
+_OTHERS = 60
 _OF_A_CHILD = 2  # the pipes to and from it
 
 
 def most_connections(wanted: int, children: int) -> int:
-    """Return how many of the connections wanted there may be, in a server process with so many child processes.
+    """Return how many of the connections wanted there may be, in a server process with so many
+    child processes.
 
     The soft limit on open files is raised as far as that takes and the hard one allows. Raises
     OSError where too few are left.
@@ -31,6 +34,8 @@ def most_connections(wanted: int, children: int) -> int:
     if soft < LEAST_CONNECTIONS + others:
         least = LEAST_CONNECTIONS + others
         raise OSError(
-            errno.EMFILE, f"the server may have {soft} files open and needs {least} at least; `ulimit -n {least}` helps"
+            errno.EMFILE,
+            f"the server may have {soft} files open and needs {least} at least; `ulimit -n "
+            f"{least}` helps",
         )
     return min(wanted, soft - others)

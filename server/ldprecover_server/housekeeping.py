@@ -1,4 +1,6 @@
-"""What a server process does from time to time: write what it refused, let go of what is over, mix what is closed."""
+"""What a server process does from time to time: write what it refused, let go of what is over, mix
+what is closed.
+"""
 
 import asyncio
 import logging
@@ -14,8 +16,6 @@ from ldprecover_server.metrics import Metrics
 from ldprecover_server.refusals import Refusals
 from ldprecover_server.store import Progress, Store, for_seconds
 
-__all__ = ["Housekeeping"]
-
 _log = logging.getLogger(__name__)
 
 _PERIOD = 10.0  # seconds
@@ -24,7 +24,8 @@ _SECONDS = 5.0  # that one kind of work may take before the others have their tu
 
 
 class Housekeeping:
-    """A task beside the requests. Several processes may do the same work at once: the second finds it done.
+    """A task beside the requests. Several processes may do the same work at once: the second finds
+    it done.
 
     Whatever fails is logged and tried again next time; nothing ends it but its owner.
     """
@@ -37,7 +38,8 @@ class Housekeeping:
         self._stopping = threading.Event()
         self._purged_hour: int | None = None
         self.last_run: float | None = None
-        """When all of the work was last gone through, in seconds since the epoch; None for not yet."""
+        """When all of the work was last gone through, in seconds since the epoch; None for not yet.
+        """
         self.last_purge: float | None = None
         """When nothing was found any more, or left, that is past its retention."""
         self.rows_to_delete = 0
@@ -46,7 +48,9 @@ class Housekeeping:
         """Keys and segments of closed rounds that are yet to be mixed; see `Store.rows_to_mix`."""
 
     async def run(self) -> None:
-        """Do the work at once, and again every few seconds, until cancelled; then the piece under way is finished."""
+        """Do the work at once, and again every few seconds, until cancelled; then the piece under
+        way is finished.
+        """
         while True:
             work = asyncio.ensure_future(to_thread.run_sync(self.once))
             try:
@@ -61,7 +65,9 @@ class Housekeeping:
             await asyncio.sleep(_SOON if soon else _PERIOD)
 
     def once(self) -> bool:
-        """Do each kind of work, for some seconds at the most; return whether something is left to do soon."""
+        """Do each kind of work, for some seconds at the most; return whether something is left to
+        do soon.
+        """
         works = (
             self._keep_claim,
             self._flush,

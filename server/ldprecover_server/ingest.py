@@ -23,8 +23,6 @@ from ldprecover_server.errors import (
 from ldprecover_server.metrics import Metrics
 from ldprecover_server.store import Outcome, Store
 
-__all__ = ["Ingest"]
-
 _log = logging.getLogger(__name__)
 
 _MOST_COUNTERS = 8
@@ -68,7 +66,9 @@ class Ingest:
         self._groups: queue.SimpleQueue[list[Submission] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="ldprecover-writer", daemon=True)
         self._long: collections.deque[Submission] = collections.deque()
-        self._counts: queue.SimpleQueue[bool] = queue.SimpleQueue()  # one for each of the long, and False at the end
+        self._counts: queue.SimpleQueue[bool] = (
+            queue.SimpleQueue()
+        )  # one for each of the long, and False at the end
         self._counters = [
             threading.Thread(target=self._count_ahead, name="ldprecover-counter", daemon=True)
             for _ in range(min(max((os.cpu_count() or 1) - 1, 1), _MOST_COUNTERS))
@@ -87,7 +87,9 @@ class Ingest:
             thread.start()
 
     def stop(self) -> None:
-        """Stop the writer once the group it has is stored. Whoever still waits must have been answered."""
+        """Stop the writer once the group it has is stored. Whoever still waits must have been
+        answered.
+        """
         self._stopping.set()
         for _ in self._counters:
             self._counts.put(False)
@@ -95,11 +97,17 @@ class Ingest:
             counter.join(self._waiting_seconds)
         self._groups.put(None)
         self._thread.join(self._waiting_seconds)
-        if self._thread.is_alive():  # nobody waits any more: whoever did has been answered that it is not known
-            _log.warning("the database has not answered the last commit; the process ends without its answer")
+        if (
+            self._thread.is_alive()
+        ):  # nobody waits any more: whoever did has been answered that it is not known
+            _log.warning(
+                "the database has not answered the last commit; the process ends without its answer"
+            )
 
     def check_ready(self) -> None:
-        """Raise QueueFullError, StorageFullError or StoreUnavailableError unless a submission could be stored now."""
+        """Raise QueueFullError, StorageFullError or StoreUnavailableError unless a submission could
+        be stored now.
+        """
         self._check_queue()
         if self._storage_full:
             self._store.check_room()
@@ -140,7 +148,9 @@ class Ingest:
         self._gathering.append(submission)
         if not self._committing and self._loop is not None:
             self._committing = True
-            self._loop.call_soon(self._hand_over)  # not at once: others may come in this turn of the loop
+            self._loop.call_soon(
+                self._hand_over
+            )  # not at once: others may come in this turn of the loop
 
     def _count_ahead(self) -> None:
         assert self._loop is not None
@@ -153,13 +163,17 @@ class Ingest:
                 with self._metrics.counting_seconds.time():
                     submission.count()
             except Exception:  # noqa: BLE001
-                _log.exception("a submission was not counted ahead")  # the writer counts it, or answers for the fault
+                _log.exception(
+                    "a submission was not counted ahead"
+                )  # the writer counts it, or answers for the fault
             self._loop.call_soon_threadsafe(self._gather, submission)
 
     def _expire(self, submission: Submission) -> None:
         if submission.future is not None and not submission.future.done():
             submission.future.set_exception(
-                StoreUnavailableError(f"the submission has waited {self._waiting_seconds:g} seconds for its commit")
+                StoreUnavailableError(
+                    f"the submission has waited {self._waiting_seconds:g} seconds for its commit"
+                )
             )
         # They wait in the order in which they came: whoever is answered stands first.
         with self._taking:
@@ -198,7 +212,9 @@ class Ingest:
                 self._loop.call_soon_threadsafe(self._deliver, group, outcomes, not following)
                 group = following
 
-    def _deliver(self, group: list[Submission], outcomes: list[Outcome] | ServiceError, last: bool) -> None:
+    def _deliver(
+        self, group: list[Submission], outcomes: list[Outcome] | ServiceError, last: bool
+    ) -> None:
         if last:
             self._hand_over()
         self._metrics.queue.set(max(0, self.waiting - len(group)))
@@ -215,7 +231,9 @@ class Ingest:
     def _commit(self, group: list[Submission]) -> list[Outcome] | ServiceError:
         by_round: dict[int, Batch] = {}
         for submission in group:
-            by_round.setdefault(submission.seq, Batch(submission.seq)).submissions.append(submission)
+            by_round.setdefault(submission.seq, Batch(submission.seq)).submissions.append(
+                submission
+            )
         batches = list(by_round.values())
         metrics = self._metrics
         try:
@@ -257,7 +275,9 @@ class Ingest:
                 self._metrics.quarantined.labels("size").inc(batch.aside)
 
     def _commit_surely(self, batches: list[Batch]) -> list[list[Outcome]]:
-        """Commit; when the outcome is unknown run the same transaction again, which finds what was stored."""
+        """Commit; when the outcome is unknown run the same transaction again, which finds what was
+        stored.
+        """
         end = time.monotonic() + self._waiting_seconds
         pause = _FIRST_PAUSE
         while True:
@@ -273,9 +293,14 @@ class Ingest:
 
 def _refusal(outcome: Outcome | ServiceError) -> ServiceError:
     if isinstance(outcome, ServiceError):
-        return type(outcome)(str(outcome))  # each waiter raises its own: a shared one would gather tracebacks
+        return type(outcome)(
+            str(outcome)
+        )  # each waiter raises its own: a shared one would gather tracebacks
     if outcome is Outcome.KEY_REUSED:
-        return KeyReusedError("this idempotency key came before with other bytes; nothing of this submission is stored")
+        return KeyReusedError(
+            "this idempotency key came before with other bytes; nothing of this submission is "
+            "stored"
+        )
     if outcome is Outcome.CLOSED:
         return RoundClosedError("the round is closed; nothing of this submission is stored")
     return RoundNotFoundError("the round was deleted")

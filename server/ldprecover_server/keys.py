@@ -6,8 +6,6 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["NAME", "SCOPES", "AccessKey", "HashedKey", "allows", "find_key", "hash_key", "make_key", "make_name"]
-
 SCOPES = ("admin", "analyst", "report")
 """What a key may do: everything; read rounds that are read with a key; submit reports."""
 

@@ -11,13 +11,12 @@ from anyio import CapacityLimiter, to_thread
 from ldprecover_server.deadlines import Deadlines
 from ldprecover_server.errors import BusyError
 
-__all__ = ["Lane"]
-
 T = TypeVar("T")
 
 
 class Lane:
-    """At most `threads` calls of one kind at a time; at most `waiting` wait for their turn, each `seconds` at most.
+    """At most `threads` calls of one kind at a time; at most `waiting` wait for their turn, each
+    `seconds` at most.
 
     So one kind of call cannot keep another kind waiting, and while the database hangs the last of
     many does not wait for as many tries. When a caller is cancelled, its call is
@@ -64,7 +63,9 @@ class Lane:
                 made.cancel()
             caller = asyncio.current_task()
             if late and caller is not None and not caller.cancelling():
-                raise BusyError(f"its turn has not come in {self._deadlines.seconds:g} seconds") from None
+                raise BusyError(
+                    f"its turn has not come in {self._deadlines.seconds:g} seconds"
+                ) from None
             raise
         finally:
             self._deadlines.remove(deadline)

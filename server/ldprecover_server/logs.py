@@ -1,4 +1,5 @@
-"""The process's log: one line an event, as words or as JSON, with the id of the request it belongs to.
+"""The process's log: one line an event, as words or as JSON, with the id of the request it belongs
+to.
 
 No report, key or address is ever written: nothing logs them, the access log is off, and the
 database's errors come without their parameters.
@@ -11,8 +12,6 @@ from datetime import UTC, datetime
 from typing import Literal
 
 import msgspec
-
-__all__ = ["LogFormat", "configure", "request_id"]
 
 LogFormat = Literal["console", "json"]
 

@@ -1,4 +1,5 @@
-"""What the server counts for its operator, in Prometheus' terms: one table, and the values behind it.
+"""What the server counts for its operator, in Prometheus' terms: one table, and the values behind
+it.
 
 Nothing here knows a round: labels of rounds would grow without end. `GET /rounds/{id}/stats` has
 what is counted by round.
@@ -19,8 +20,6 @@ from typing import Any, Literal
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.multiprocess import MultiProcessCollector
-
-__all__ = ["MANIFEST", "MEDIA_TYPE", "Metric", "Metrics", "Requests", "shared_by_processes"]
 
 MEDIA_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
@@ -48,13 +47,15 @@ MANIFEST = (
     Metric(
         "ldprecover_requests_total",
         "counter",
-        "Requests answered, by method, template of the route (none where no route took the request) and status.",
+        "Requests answered, by method, template of the route (none where no route took the "
+        "request) and status.",
         ("method", "route", "code"),
     ),
     Metric(
         "ldprecover_request_seconds",
         "histogram",
-        "Time from a request's head to the end of its answer, by method and route; of a submission, its body and its "
+        "Time from a request's head to the end of its answer, by method and route; of a "
+        "submission, its body and its "
         "commit are in it.",
         ("method", "route"),
         buckets=_SECONDS,
@@ -64,17 +65,26 @@ MANIFEST = (
     Metric(
         "ldprecover_quarantined_reports_total",
         "counter",
-        "Reports set aside, by the reason: their size, when they came, or their seed, once their round was closed.",
+        "Reports set aside, by the reason: their size, when they came, or their seed, once their "
+        "round was closed.",
         ("reason",),
     ),
-    Metric("ldprecover_duplicates_total", "counter", "Submissions that had been stored before: retries."),
+    Metric(
+        "ldprecover_duplicates_total",
+        "counter",
+        "Submissions that had been stored before: retries.",
+    ),
     Metric(
         "ldprecover_refusals_total",
         "counter",
         "Requests answered with a problem, by its type: a heading of the errors page.",
         ("reason",),
     ),
-    Metric("ldprecover_queue_submissions", "gauge", "Submissions that wait for their commit, once a commit."),
+    Metric(
+        "ldprecover_queue_submissions",
+        "gauge",
+        "Submissions that wait for their commit, once a commit.",
+    ),
     Metric(
         "ldprecover_commit_submissions",
         "histogram",
@@ -82,7 +92,10 @@ MANIFEST = (
         buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256, 512),
     ),
     Metric(
-        "ldprecover_commit_seconds", "histogram", "Time of one commit, with the times it ran again.", buckets=_SECONDS
+        "ldprecover_commit_seconds",
+        "histogram",
+        "Time of one commit, with the times it ran again.",
+        buckets=_SECONDS,
     ),
     Metric(
         "ldprecover_counting_seconds",
@@ -99,7 +112,9 @@ MANIFEST = (
         buckets=_ANALYSIS_SECONDS,
     ),
     Metric(
-        "ldprecover_pool_connections", "gauge", "Connections to the database that are in use; the writer keeps one."
+        "ldprecover_pool_connections",
+        "gauge",
+        "Connections to the database that are in use; the writer keeps one.",
     ),
     Metric("ldprecover_connections", "gauge", "Connections of clients that are open."),
     Metric(
@@ -110,19 +125,22 @@ MANIFEST = (
     Metric(
         "ldprecover_jobs_total",
         "counter",
-        "Analyses in the background that ended, by their state: done, or failed, which those cancelled count as.",
+        "Analyses in the background that ended, by their state: done, or failed, which those "
+        "cancelled count as.",
         ("state",),
     ),
     Metric(
         "ldprecover_last_housekeeping_timestamp_seconds",
         "gauge",
-        "When any process last finished its housekeeping, in seconds since 1970; it does so every 10 seconds.",
+        "When any process last finished its housekeeping, in seconds since 1970; it does so every "
+        "10 seconds.",
         over_processes="max",
     ),
     Metric(
         "ldprecover_last_purge_timestamp_seconds",
         "gauge",
-        "When any process last purged what is past its retention, in seconds since 1970; it does so every hour.",
+        "When any process last purged what is past its retention, in seconds since 1970; it does "
+        "so every hour.",
         over_processes="max",
     ),
     Metric(
@@ -141,7 +159,9 @@ class Metrics:
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         made: dict[str, Any] = {metric.name: _make(metric, self._registry) for metric in MANIFEST}
-        self.requests = Requests(made["ldprecover_requests_total"], made["ldprecover_request_seconds"])
+        self.requests = Requests(
+            made["ldprecover_requests_total"], made["ldprecover_request_seconds"]
+        )
         self.submissions: Counter = made["ldprecover_submissions_total"]
         self.reports: Counter = made["ldprecover_reports_total"]
         self.quarantined: Counter = made["ldprecover_quarantined_reports_total"]
@@ -163,7 +183,9 @@ class Metrics:
         self.rows_to_delete: Gauge = made["ldprecover_rows_to_delete"]
 
     def render(self) -> bytes:
-        """Return the text that Prometheus reads: of all processes of this server, whichever is asked."""
+        """Return the text that Prometheus reads: of all processes of this server, whichever is
+        asked.
+        """
         self.requests.publish()
         if _SHARED not in os.environ:
             return generate_latest(self._registry)
@@ -190,7 +212,10 @@ class Requests:
         """Count one request and how long it took."""
         kind = self._kinds.get((method, route, code))
         if kind is None:
-            total, times = self._total.labels(method, route, str(code)), self._seconds.labels(method, route)
+            total, times = (
+                self._total.labels(method, route, str(code)),
+                self._seconds.labels(method, route),
+            )
             kind = self._kinds[method, route, code] = _Kind(total, times)
         kind.seconds += seconds
         kind.buckets[bisect_left(_SECONDS, seconds)] += 1
@@ -248,15 +273,22 @@ def shared_by_processes() -> Iterator[None]:
 @contextmanager
 def _own_folder() -> Iterator[str]:
     while True:
-        with TemporaryDirectory(prefix=_FOLDER, ignore_cleanup_errors=True) as folder, _locked(Path(folder)) as is_ours:
-            if is_ours and Path(folder).exists():  # else another who starts has taken it for one that was left
+        with (
+            TemporaryDirectory(prefix=_FOLDER, ignore_cleanup_errors=True) as folder,
+            _locked(Path(folder)) as is_ours,
+        ):
+            if (
+                is_ours and Path(folder).exists()
+            ):  # else another who starts has taken it for one that was left
                 yield folder
                 return
 
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[bool]:
-    """Lock a folder, and tell whether it is this user's and nobody else's who lives. The lock ends with its process."""
+    """Lock a folder, and tell whether it is this user's and nobody else's who lives. The lock ends
+    with its process.
+    """
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:
@@ -287,5 +319,9 @@ def _make(metric: Metric, registry: CollectorRegistry) -> Counter | Gauge | Hist
         return Counter(metric.name, metric.help, metric.labels, registry=registry)
     if metric.kind == "gauge":
         mode = metric.over_processes
-        return Gauge(metric.name, metric.help, metric.labels, registry=registry, multiprocess_mode=mode)
-    return Histogram(metric.name, metric.help, metric.labels, registry=registry, buckets=metric.buckets)
+        return Gauge(
+            metric.name, metric.help, metric.labels, registry=registry, multiprocess_mode=mode
+        )
+    return Histogram(
+        metric.name, metric.help, metric.labels, registry=registry, buckets=metric.buckets
+    )

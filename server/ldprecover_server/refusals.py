@@ -7,8 +7,6 @@ from collections import Counter
 from ldprecover_server.errors import ServiceError
 from ldprecover_server.store import Store
 
-__all__ = ["DUPLICATE", "Refusals"]
-
 DUPLICATE = "duplicate"
 
 _log = logging.getLogger(__name__)

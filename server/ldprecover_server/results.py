@@ -8,8 +8,6 @@ from ldprecover_server.refusals import Refusals
 from ldprecover_server.rounds import KnownRound, Rounds
 from ldprecover_server.store import Store, StoredRound
 
-__all__ = ["Results"]
-
 
 class Results:
     """Reads the rounds of a store, for those who may."""
@@ -42,8 +40,11 @@ class Results:
         round = self.readable(identifier, key)
         return round, self._store.tally(round.seq, round.oracle.summary_size)
 
-    def counted(self, identifier: str, key: str | None = None) -> tuple[KnownRound, Tally, Quarantined | None]:
-        """Return the same, and how many reports are set aside, of the same moment; None where none are.
+    def counted(
+        self, identifier: str, key: str | None = None
+    ) -> tuple[KnownRound, Tally, Quarantined | None]:
+        """Return the same, and how many reports are set aside, of the same moment; None where none
+        are.
 
         Raises as `tally` does.
         """
@@ -56,12 +57,16 @@ class Results:
     def stats(
         self, identifier: str, key: str | None = None
     ) -> tuple[KnownRound, Tally, Quarantined | None, dict[str, int]]:
-        """Return the same, and the round's submissions refused by reason. Raises as `tally` does."""
+        """Return the same, and the round's submissions refused by reason. Raises as `tally`
+        does.
+        """
         round, tally, aside = self.counted(identifier, key)
         self._refusals.flush_or_warn()  # what can be read is answered
         return round, tally, aside, self._store.refused(round.seq)
 
     def export(self, identifier: str, key: str | None = None) -> RoundExport:
-        """Return a round on its own, to estimate and recover without the server. Raises as `tally` does."""
+        """Return a round on its own, to estimate and recover without the server. Raises as `tally`
+        does.
+        """
         round, tally, aside = self.counted(identifier, key)
         return RoundExport(round.id, round.name, round.parameters, tally, aside)

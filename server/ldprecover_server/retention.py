@@ -2,20 +2,26 @@
 
 from ldprecover.errors import ParameterError
 
-__all__ = ["PATTERN", "hours", "words"]
-
 PATTERN = r"^(forever|none|[1-9][0-9]{0,4}[hd])$"
 
 
 def hours(retention: str) -> int | None:
-    """Return "forever" as None, "none" as 0, and "36h" or "7d" as that many hours. Raises ParameterError."""
+    """Return "forever" as None, "none" as 0, and "36h" or "7d" as that many hours. Raises
+    ParameterError.
+    """
     if retention == "forever":
         return None
     if retention == "none":
         return 0
     number, unit = retention[:-1], retention[-1:]
-    if unit not in ("h", "d") or not (number.isascii() and number.isdigit()) or not 1 <= int(number) <= 99_999:
-        raise ParameterError('retention must be "forever", "none", or 1 to 99999 hours or days, as "36h" or "7d"')
+    if (
+        unit not in ("h", "d")
+        or not (number.isascii() and number.isdigit())
+        or not 1 <= int(number) <= 99_999
+    ):
+        raise ParameterError(
+            'retention must be "forever", "none", or 1 to 99999 hours or days, as "36h" or "7d"'
+        )
     return int(number) * (24 if unit == "d" else 1)
 
 

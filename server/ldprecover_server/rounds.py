@@ -12,8 +12,6 @@ from ldprecover import FrequencyOracle, ParameterError, RoundParameters
 from ldprecover_server.errors import PluginNotLoadedError, RoundNotFoundError
 from ldprecover_server.store import CURRENT, Store, StoredRound, Unread
 
-__all__ = ["NAME", "KnownRound", "Rounds"]
-
 NAME = r"[a-z0-9][a-z0-9._-]{0,63}"
 """Pattern of a round's name, and of a series'."""
 
@@ -59,29 +57,46 @@ class Rounds:
         retention: int | None = None,
         series: str | None = None,
     ) -> tuple[StoredRound, KnownRound]:
-        """Open a round; without a name it is called after its protocol. `retention` is in hours, None for ever.
+        """Open a round; without a name it is called after its protocol. `retention` is in hours,
+        None for ever.
 
         Raises NameTakenError, SeriesMismatchError or ParameterError.
         """
         for what, given in (("name", name), ("series", series)):
             if given is not None and not re.fullmatch(NAME, given):
-                raise ParameterError(f"{what} must be 1 to 64 of a-z 0-9 . _ -, a letter or digit first")
+                raise ParameterError(
+                    f"{what} must be 1 to 64 of a-z 0-9 . _ -, a letter or digit first"
+                )
         if name == CURRENT:
-            raise ParameterError(f"name: {CURRENT!r} means the round opened last and cannot be a name")
+            raise ParameterError(
+                f"name: {CURRENT!r} means the round opened last and cannot be a name"
+            )
         if parameters.given_seeds is not None and access != "ticket":
-            raise ParameterError(f"given_seeds: tickets pick the seeds, so access must be 'ticket', not {access!r}")
+            raise ParameterError(
+                f"given_seeds: tickets pick the seeds, so access must be 'ticket', not {access!r}"
+            )
         if len(parameters.items) > self._max_domain_size:
-            raise ParameterError(f"items: this server takes at most {self._max_domain_size} of a round")
+            raise ParameterError(
+                f"items: this server takes at most {self._max_domain_size} of a round"
+            )
         # Ids begin with a capital and names cannot, so the two are never taken for each other.
         id = f"R{secrets.token_hex(12)}"
         name = name or f"{parameters.protocol}-{secrets.token_hex(4)}"
         stored = self._store.open_round(
-            id, name, parameters, access=access, read_access=read_access, retention=retention, series=series
+            id,
+            name,
+            parameters,
+            access=access,
+            read_access=read_access,
+            retention=retention,
+            series=series,
         )
         return stored, self.known(stored)
 
     def close(self, identifier: str) -> tuple[StoredRound, KnownRound]:
-        """Close a round: no report enters it any more. Raises RoundNotFoundError and PluginNotLoadedError."""
+        """Close a round: no report enters it any more. Raises RoundNotFoundError and
+        PluginNotLoadedError.
+        """
         known = self.find(identifier)  # first: what is refused must not have been done
         return self._store.close_round(known.id), known
 
@@ -102,9 +117,13 @@ class Rounds:
         return self.get(identifier)[1]
 
     def remembered(self, identifier: str) -> KnownRound | None:
-        """Return a round by its id from memory alone; whether it is there still, its next use in the store says."""
+        """Return a round by its id from memory alone; whether it is there still, its next use in
+        the store says.
+        """
         try:
-            self._known.move_to_end(identifier)  # whoever asks for many rounds drops none that is in use
+            self._known.move_to_end(
+                identifier
+            )  # whoever asks for many rounds drops none that is in use
             return self._known[identifier]
         except KeyError:  # another thread may also have dropped it in between
             return None
@@ -112,8 +131,9 @@ class Rounds:
     def named(self, name: str) -> KnownRound | None:
         """Return the round that had this name when it was last looked up, from memory alone.
 
-        It is the name's as long as it is there, which a commit to it says. Whatever else comes of it
-        may be about a round that another process has deleted, and the name may be another's by now.
+        It is the name's as long as it is there, which a commit to it says. Whatever else comes of
+        it may be about a round that another process has deleted, and the name may be another's by
+        now.
         """
         id = self._ids.get(name)
         return None if id is None else self.remembered(id)

@@ -27,8 +27,6 @@ from ldprecover_server.metrics import shared_by_processes
 from ldprecover_server.settings import Settings
 from ldprecover_server.store import Store
 
-__all__ = ["serve", "worker"]
-
 # A worker that gives no sign of life for so long is killed and replaced. It gives none while it
 # starts, and on a busy machine that takes longer than uvicorn's 5 seconds: none would ever come up.
 _WORKER_SECONDS = 30
@@ -58,7 +56,11 @@ def serve(settings: Settings) -> None:
         if settings.workers > 1 and store.database.dialect == "sqlite":
             raise ConfigurationError("a SQLite file serves one process; more workers need Postgres")
         # From here to the end: another server that starts meanwhile finds the place taken.
-        served = held.enter_context(contextlib.closing(_claimed(settings))) if settings.workers == 1 else None
+        served = (
+            held.enter_context(contextlib.closing(_claimed(settings)))
+            if settings.workers == 1
+            else None
+        )
         with contextlib.closing(store):
             store.prepare()
             key = Access(store, settings.secret_key).ensure_admin_key()
@@ -71,7 +73,9 @@ def serve(settings: Settings) -> None:
         # Workers are processes of their own and find their settings where this one did, or here.
         os.environ.update(settings.environment())
         config = uvicorn.Config(
-            "ldprecover_server.serve:worker" if served is None else functools.partial(_application, settings, served),
+            "ldprecover_server.serve:worker"
+            if served is None
+            else functools.partial(_application, settings, served),
             factory=True,
             workers=settings.workers,
             http=Connection,
@@ -191,9 +195,12 @@ def _listen(host: str, port: int) -> socket.socket:
         listener = socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
         reason = str(error.strerror or error).partition(" (while")[0]  # the address is named once
-        there = ", or use the server that is there already" if error.errno == errno.EADDRINUSE else ""
+        there = (
+            ", or use the server that is there already" if error.errno == errno.EADDRINUSE else ""
+        )
         raise ConfigurationError(
-            f"cannot listen on {host} port {port}: {reason}; try --port 0, which takes a free one{there}"
+            f"cannot listen on {host} port {port}: {reason}; try --port 0, which takes a free "
+            f"one{there}"
         ) from error
 
     # Connections inherit it. Else writing megabytes of each answer that nobody reads into the

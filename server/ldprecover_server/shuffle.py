@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["permutation", "shuffled"]
-
 _FEW = 512
 _WORD = 8  # bytes of the numbers that are sorted
 _KEPT = 1 << 19  # of them at the most
@@ -41,7 +39,8 @@ def permutation(n: int) -> NDArray[np.int64]:
 
 
 def shuffled(pieces: Sequence[NDArray[Any]]) -> bytes:
-    """Return the bytes of all rows of some arrays of one type in random order, as `permutation` draws it.
+    """Return the bytes of all rows of some arrays of one type in random order, as `permutation`
+    draws it.
 
     Many rows of four or six bytes are sorted themselves, as numbers below 32 or 16 random bits
     each. Where these agree the rows stand in an order that hangs on what they are, not on the one
@@ -50,7 +49,9 @@ def shuffled(pieces: Sequence[NDArray[Any]]) -> bytes:
     n, size = sum(map(len, pieces)), pieces[0].dtype.itemsize
     if n <= _FEW or size not in _RANDOM or pieces[0].ndim != 1:
         rows = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-        return rows.take(permutation(n), axis=0).tobytes()  # of rows of several bytes six times as fast as rows[...]
+        return rows.take(
+            permutation(n), axis=0
+        ).tobytes()  # of rows of several bytes six times as fast as rows[...]
     # Rows are copied as bytes without a type: field by field takes twice as long.
     row, random = np.dtype(f"V{size}"), _RANDOM[size]
     words = _words(n)
@@ -75,7 +76,9 @@ _kept = threading.local()
 
 
 def _words(n: int) -> NDArray[np.uint64]:
-    """Return room for n words, the same each time for a thread: fresh pages would cost as much as sorting."""
+    """Return room for n words, the same each time for a thread: fresh pages would cost as much as
+    sorting.
+    """
     if n > _KEPT:
         return np.empty(n, dtype="<u8")
     words: NDArray[np.uint64] | None = getattr(_kept, "words", None)

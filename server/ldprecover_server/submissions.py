@@ -19,8 +19,6 @@ from ldprecover_server.rounds import KnownRound, Rounds
 from ldprecover_server.settings import Settings
 from ldprecover_server.store import Store
 
-__all__ = ["Submissions"]
-
 _SLACK = 4096  # bytes beside the reports: names, brackets, white space
 
 
@@ -28,7 +26,13 @@ class Submissions:
     """Takes submissions to the rounds of a store, each by who sends it."""
 
     def __init__(
-        self, rounds: Rounds, access: Access, ingest: Ingest, refusals: Refusals, store: Store, settings: Settings
+        self,
+        rounds: Rounds,
+        access: Access,
+        ingest: Ingest,
+        refusals: Refusals,
+        store: Store,
+        settings: Settings,
     ) -> None:
         self._rounds = rounds
         self._access = access
@@ -39,7 +43,8 @@ class Submissions:
         self._wrong_tries = WrongTries()
 
     def largest(self, round: KnownRound, sender: Sender, packed: bool) -> int:
-        """Return how many bytes the body of a submission may have, decompressed: its reports' most, and 4 KiB.
+        """Return how many bytes the body of a submission may have, decompressed: its reports' most,
+        and 4 KiB.
 
         With a key they may be written with as much white space again.
         """
@@ -49,7 +54,9 @@ class Submissions:
             most = 1 if sender.submission_key is not None else self._settings.open_reports
             return most * each + _SLACK
         most = self.most_reports(oracle)
-        return min(self._settings.max_decoded_bytes, most * (each if packed else 2 * each + 8) + _SLACK)
+        return min(
+            self._settings.max_decoded_bytes, most * (each if packed else 2 * each + 8) + _SLACK
+        )
 
     def most_reports(self, oracle: FrequencyOracle) -> int:
         """Return how many reports a submission with a key may hold."""
@@ -61,7 +68,8 @@ class Submissions:
     async def submit(
         self, round: KnownRound, sender: Sender, submission_key: str, packed: bytes | bytearray
     ) -> tuple[int, bool]:
-        """Store checked, packed reports durably; return how many, and whether they had been stored before.
+        """Store checked, packed reports durably; return how many, and whether they had been stored
+        before.
 
         Raises TooManyReportsError, ReportKeyNeededError, RateLimitedError, WrongTriesError,
         ReportError, and what `Ingest.submit` raises.
@@ -72,7 +80,9 @@ class Submissions:
         if round.oracle.listed_seeds is not None:
             _check_seed(round.oracle, sender, packed)
         quarantine = round.parameters.quarantine
-        submission = Submission(round.seq, round.oracle, submission_key, packed, quarantine=quarantine)
+        submission = Submission(
+            round.seq, round.oracle, submission_key, packed, quarantine=quarantine
+        )
         place = (round.seq, submission.key)
         await self._wrong_tries.begin(place)
         try:
@@ -93,22 +103,29 @@ class Submissions:
         most = self.most_reports(round.oracle)
         if reports > most:
             raise TooManyReportsError(
-                f"a submission to this round holds at most {most} reports, and this one has {reports}"
+                f"a submission to this round holds at most {most} reports, and this one has "
+                f"{reports}"
             )
         if sender.submission_key is not None:
             if reports > 1:
-                raise ReportError(f"a ticket admits one report, and this submission has {reports}", 1)
+                raise ReportError(
+                    f"a ticket admits one report, and this submission has {reports}", 1
+                )
         elif sender.key is not None:
             self._access.take(sender.key, reports)
         elif reports > (most := self._settings.open_reports):
             raise ReportKeyNeededError(
-                f"without a report key a submission holds at most {most} report{'s' * (most > 1)}, and this one has "
-                f"{reports}: send one submission for each user, or the header Authorization: Bearer KEY with a report "
+                f"without a report key a submission holds at most {most} report{'s' * (most > 1)}, "
+                "and this one has "
+                f"{reports}: send one submission for each user, or the header Authorization: "
+                "Bearer KEY with a report "
                 "key"
             )
 
     def check_ready(self) -> None:
-        """Raise QueueFullError, StorageFullError or StoreUnavailableError unless a submission could be stored now."""
+        """Raise QueueFullError, StorageFullError or StoreUnavailableError unless a submission could
+        be stored now.
+        """
         free, least = self._store.free_bytes(), self._settings.min_free_bytes
         if free is not None and free < least:
             raise StorageFullError(f"the disk has {free} bytes free; below {least} is not ready")
@@ -121,4 +138,6 @@ def _check_seed(oracle: FrequencyOracle, sender: Sender, packed: bytes | bytearr
     seed = oracle.seed_of(sender.draw)
     found = int(oracle.seeds(np.frombuffer(packed, oracle.report_dtype))[0])
     if found != seed:
-        raise ReportError(f"the ticket picks the seed {seed}, and the report has the seed {found}", 0)
+        raise ReportError(
+            f"the ticket picks the seed {seed}, and the report has the seed {found}", 0
+        )

@@ -5,10 +5,33 @@ from tests.attacker.strategies import tosses_coins
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle, frequency_oracle
 from ldprecover.protocols import PROTOCOLS
-from ldprecover_attacker import AA, APA, APA2, MGA, MGAA, MLA, RIA, RPA, Attack, InputPoisoning, Manip, Several
+from ldprecover_attacker import (
+    AA,
+    APA,
+    APA2,
+    MGA,
+    MGAA,
+    MLA,
+    RIA,
+    RPA,
+    Attack,
+    InputPoisoning,
+    Manip,
+    Several,
+)
 
-ORACLES = [GRR(0.5, 21), OUE(0.5, 21), OLH(0.5, 21, 3), OLH(2.0, 21, 300), GRR(1.0, 5), OUE(1.0, 5), OLH(1.0, 5, 2)]
-ORACLES += [frequency_oracle(name, 0.5, 21) for name in PROTOCOLS if name not in ("grr", "oue", "olh")]
+ORACLES = [
+    GRR(0.5, 21),
+    OUE(0.5, 21),
+    OLH(0.5, 21, 3),
+    OLH(2.0, 21, 300),
+    GRR(1.0, 5),
+    OUE(1.0, 5),
+    OLH(1.0, 5, 2),
+]
+ORACLES += [
+    frequency_oracle(name, 0.5, 21) for name in PROTOCOLS if name not in ("grr", "oue", "olh")
+]
 
 ATTACKS = {
     "mga crafted": MGA([3, 0, 4]),
@@ -36,12 +59,16 @@ ATTACKS = {
     "mla, raw, on an item": MLA(2, against="raw", search=50),
     "mla input poisoning": InputPoisoning(MLA()),
     "five of all": Several([RPA(), RIA([1]), MGAA([0, 1], search=20), MLA(search=20), AA()]),
-    "a mixture": Several([MGA([0, 1], model="sampled"), InputPoisoning(Manip(3)), Several([MGA([2, 3])])]),
+    "a mixture": Several(
+        [MGA([0, 1], model="sampled"), InputPoisoning(Manip(3)), Several([MGA([2, 3])])]
+    ),
 }
 
 
 NO_ROOM = OLH(2.0, 21, 300)  # an honest report supports 0.09 items
-REFUSED = {("apa", NO_ROOM), ("apa2", NO_ROOM)} | {("apa2", oracle) for oracle in ORACLES if not tosses_coins(oracle)}
+REFUSED = {("apa", NO_ROOM), ("apa2", NO_ROOM)} | {
+    ("apa2", oracle) for oracle in ORACLES if not tosses_coins(oracle)
+}
 CASES = {
     f"{name}-{oracle}": (oracle, attack)
     for name, attack in ATTACKS.items()

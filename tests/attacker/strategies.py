@@ -23,8 +23,6 @@ from ldprecover_attacker import (
     Several,
 )
 
-__all__ = ["attacks", "items_are_alike", "oracles", "tosses_coins"]
-
 epsilons = st.floats(0.01, 10)
 searches = st.integers(1, 30)
 models = st.sampled_from(MODELS)
@@ -36,7 +34,9 @@ def tosses_coins(oracle: FrequencyOracle) -> bool:
 
 
 def items_are_alike(oracle: FrequencyOracle) -> bool:
-    """Return whether what a crafted report supports depends on no more than which items are wanted."""
+    """Return whether what a crafted report supports depends on no more than which items are
+    wanted.
+    """
     return type(oracle).crafted_support is CraftedReports.crafted_support
 
 
@@ -64,7 +64,11 @@ def item_attacks(draw: st.DrawFn, d: int) -> ItemAttack:
                 MGAA(targets, each, search=search),
                 APA(targets, each, search=search),
                 APA2(targets, rate=draw(st.floats(0.01, 0.99)), search=search),
-                MLA(draw(st.none() | st.integers(0, d - 1)), against=draw(st.sampled_from(AGAINST)), search=search),
+                MLA(
+                    draw(st.none() | st.integers(0, d - 1)),
+                    against=draw(st.sampled_from(AGAINST)),
+                    search=search,
+                ),
                 Manip(size, model=draw(models)),
                 AA(model=draw(models)),
                 AA("peaked", size, model=draw(models)),

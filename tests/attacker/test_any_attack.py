@@ -19,7 +19,9 @@ def rng(seed: int = 5) -> np.random.Generator:
 def refusal(attack: Attack, oracle: FrequencyOracle) -> str | None:
     """Return what a refusal must say, or None where there is no reason for one."""
     if isinstance(attack, Several):
-        return next((reason for inner in attack.attacks if (reason := refusal(inner, oracle))), None)
+        return next(
+            (reason for inner in attack.attacks if (reason := refusal(inner, oracle))), None
+        )
     if isinstance(attack, APA2) and oracle.fixed_size == 1:
         return f"a {oracle.protocol} report supports one item"
     if isinstance(attack, APA2) and not tosses_coins(oracle):
@@ -34,7 +36,9 @@ def refusal(attack: Attack, oracle: FrequencyOracle) -> str | None:
 
 @settings(deadline=None)
 @given(st.data(), oracles(), st.integers(0, 40))
-def test_m_valid_reports_or_a_refusal_with_its_reason(data: st.DataObject, oracle: FrequencyOracle, m: int) -> None:
+def test_m_valid_reports_or_a_refusal_with_its_reason(
+    data: st.DataObject, oracle: FrequencyOracle, m: int
+) -> None:
     attack = data.draw(attacks(oracle.domain_size))
     reason = refusal(attack, oracle)
     if reason:
@@ -55,7 +59,9 @@ def test_m_valid_reports_or_a_refusal_with_its_reason(data: st.DataObject, oracl
 def test_no_report_supports_what_none_should_and_every_one_what_all_should(
     data: st.DataObject, oracle: FrequencyOracle
 ) -> None:
-    """Where pi is 0 or 1 there is no chance in it. A report of a fixed size has it, whatever the attack."""
+    """Where pi is 0 or 1 there is no chance in it. A report of a fixed size has it, whatever the
+    attack.
+    """
     attack = data.draw(attacks(oracle.domain_size))
     if refusal(attack, oracle):
         return
@@ -85,8 +91,12 @@ def test_expectations_are_probabilities(data: st.DataObject, oracle: FrequencyOr
 
 @settings(deadline=None)
 @given(st.data(), oracles().filter(items_are_alike))
-def test_expectations_follow_the_items_when_they_are_relabelled(data: st.DataObject, oracle: FrequencyOracle) -> None:
-    """An attack on the relabelled targets supports the relabelled items; what is secret has no label."""
+def test_expectations_follow_the_items_when_they_are_relabelled(
+    data: st.DataObject, oracle: FrequencyOracle
+) -> None:
+    """An attack on the relabelled targets supports the relabelled items; what is secret has no
+    label.
+    """
     d = oracle.domain_size
     targets = data.draw(st.lists(st.integers(0, d - 1), min_size=1, max_size=d, unique=True))
     order = data.draw(st.permutations(range(d)))

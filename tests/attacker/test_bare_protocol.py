@@ -1,11 +1,23 @@
-"""Attacks on a protocol that says nothing of crafted reports: what an honest client can do works, and no more."""
+"""Attacks on a protocol that says nothing of crafted reports: what an honest client can do works,
+and no more.
+"""
 
 import numpy as np
 import pytest
 from tests.toy_protocols import Bare
 
 from ldprecover import ParameterError
-from ldprecover_attacker import AA, ATTACKS, MGA, Attack, InputPoisoning, Manip, Several, attack_options, make_attack
+from ldprecover_attacker import (
+    AA,
+    ATTACKS,
+    MGA,
+    Attack,
+    InputPoisoning,
+    Manip,
+    Several,
+    attack_options,
+    make_attack,
+)
 
 ORACLE = Bare(0.5, 20)
 SAMPLED = [MGA([1, 2], model="sampled"), Manip(model="sampled"), AA(model="sampled")]

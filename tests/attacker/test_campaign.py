@@ -63,15 +63,21 @@ class Round(httpx.BaseTransport):
         self.tally += Tally.of(self.oracle, reports)
         self.batches.append(len(reports))
         self.keys.add(request.headers["Idempotency-Key"])
-        return httpx.Response(202, json={"round": "r1", "accepted": len(reports), "duplicate": False})
+        return httpx.Response(
+            202, json={"round": "r1", "accepted": len(reports), "duplicate": False}
+        )
 
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
-@pytest.mark.parametrize("attack", [MGA([3, 4]), Manip(), AA(model="sampled"), InputPoisoning(MGA([1]))], ids=repr)
+@pytest.mark.parametrize(
+    "attack", [MGA([3, 4]), Manip(), AA(model="sampled"), InputPoisoning(MGA([1]))], ids=repr
+)
 def test_the_round_counts_the_m_reports_of_the_seed(protocol: str, attack: Attack) -> None:
     first, second, other = Round(protocol), Round(protocol), Round(protocol)
     for transport, seed in ((first, 5), (second, 5), (other, 6)):
-        result = Campaign(URL, "cities", attack, 700, seed, batch_size=300, transport=transport).run()
+        result = Campaign(
+            URL, "cities", attack, 700, seed, batch_size=300, transport=transport
+        ).run()
         assert (result.accepted, result.m, result.seed, result.round_id) == (700, 700, seed, "r1")
         assert sorted(transport.batches) == [100, 300, 300]
         assert len(transport.keys) == 3
@@ -81,12 +87,17 @@ def test_the_round_counts_the_m_reports_of_the_seed(protocol: str, attack: Attac
 
 
 def test_a_campaign_shares_no_randomness_with_a_population_of_its_seed() -> None:
-    """A seed's streams 0 and 1 are the population's, and nobody is surprised who draws targets from the seed itself."""
+    """A seed's streams 0 and 1 are the population's, and nobody is surprised who draws targets from
+    the seed itself.
+    """
     transport = Round("oue")
     Campaign(URL, "cities", Manip(), 500, 5, transport=transport).run()
     for stream in ((), (0,), (1,)):
         rng = np.random.default_rng(np.random.SeedSequence(5, spawn_key=stream))
-        assert Tally.of(transport.oracle, Manip().reports(transport.oracle, 500, rng)) != transport.tally
+        assert (
+            Tally.of(transport.oracle, Manip().reports(transport.oracle, 500, rng))
+            != transport.tally
+        )
 
 
 def test_reports_go_to_the_id_behind_a_name() -> None:
@@ -126,7 +137,9 @@ def test_progress_counts_up_to_m() -> None:
     assert (seen[0], seen[-1]) == ((0, 250), (250, 250))
 
 
-def test_a_bar_may_show_the_progress(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bar_may_show_the_progress(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     assert Campaign(URL, "cities", AA(), 250, 1, transport=Round("grr")).run("bar").accepted == 250
     assert "malicious users report" in capsys.readouterr().err

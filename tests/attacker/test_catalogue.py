@@ -30,7 +30,11 @@ from ldprecover_attacker import (
     [
         ("mga", {"targets": [1, "b"]}, MGA([1, "b"])),
         ("mga", {"targets": [1], "search": "exhaustive"}, MGA([1], search="exhaustive")),
-        ("mga", {"targets": [1], "model": "sampled", "size": None, "kind": None}, MGA([1], model="sampled")),
+        (
+            "mga",
+            {"targets": [1], "model": "sampled", "size": None, "kind": None},
+            MGA([1], model="sampled"),
+        ),
         ("mga", {"targets": [1], "input_poisoning": True}, InputPoisoning(MGA([1]))),
         ("manip", {}, Manip()),
         ("manip", {"size": 4, "model": "sampled"}, Manip(4, model="sampled")),
@@ -46,32 +50,66 @@ from ldprecover_attacker import (
         ("apa2", {"targets": [1, 2], "rate": 0.4}, APA2([1, 2], rate=0.4)),
         ("mla", {}, MLA()),
         ("mla", {"item": "b", "against": "raw"}, MLA("b", against="raw")),
-        ("manip", {"attackers": 2, "input_poisoning": True}, Several([InputPoisoning(Manip())] * 2)),
+        (
+            "manip",
+            {"attackers": 2, "input_poisoning": True},
+            Several([InputPoisoning(Manip())] * 2),
+        ),
     ],
 )
-def test_a_name_and_options_make_the_attack(name: str, options: dict[str, Any], expected: Attack) -> None:
+def test_a_name_and_options_make_the_attack(
+    name: str, options: dict[str, Any], expected: Attack
+) -> None:
     assert make_attack(name, **options) == expected
 
 
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("mpa", {}, "attack must be one of aa, apa, apa2, manip, mga, mga-a, mla, ria, rpa, not 'mpa'"),
+        (
+            "mpa",
+            {},
+            "attack must be one of aa, apa, apa2, manip, mga, mga-a, mla, ria, rpa, not 'mpa'",
+        ),
         ("mga", {}, "mga needs targets"),
-        ("mga", {"targets": [1], "size": 4}, "size does not belong to mga; its options are model, search, targets"),
+        (
+            "mga",
+            {"targets": [1], "size": 4},
+            "size does not belong to mga; its options are model, search, targets",
+        ),
         ("manip", {"targets": [1]}, "targets does not belong to manip"),
         ("aa", {"search": 5}, "search does not belong to aa"),
         ("manip", {"kind": "peaked"}, "kind does not belong to manip"),
         ("aa", {"size": 5}, "size belongs to the peaked kind"),
-        ("mga", {"targets": [1], "model": "sampled", "input_poisoning": True}, "neither model nor search"),
+        (
+            "mga",
+            {"targets": [1], "model": "sampled", "input_poisoning": True},
+            "neither model nor search",
+        ),
         ("mga", {"targets": [1], "search": 9, "input_poisoning": True}, "neither model nor search"),
-        ("mga", {"targets": [1], "search": 9, "model": "sampled"}, "search belongs to the crafted model"),
+        (
+            "mga",
+            {"targets": [1], "search": 9, "model": "sampled"},
+            "search belongs to the crafted model",
+        ),
         ("rpa", {"size": 3}, "size does not belong to rpa; it has no options"),
         ("apa", {}, "apa needs targets"),
         ("apa", {"targets": [1], "each": 2, "model": "sampled"}, "model does not belong to apa"),
-        ("apa", {"targets": [1], "search": "exhaustive"}, "a number of seeds from 1 to 1000000, not 'exhaustive'"),
-        ("apa2", {"targets": [1], "rate": 1.0}, "rate, the probability to support a target, must be between 0 and 1"),
-        ("apa2", {"targets": [1], "rate": 0.3, "input_poisoning": True}, "neither model nor search, so no rate"),
+        (
+            "apa",
+            {"targets": [1], "search": "exhaustive"},
+            "a number of seeds from 1 to 1000000, not 'exhaustive'",
+        ),
+        (
+            "apa2",
+            {"targets": [1], "rate": 1.0},
+            "rate, the probability to support a target, must be between 0 and 1",
+        ),
+        (
+            "apa2",
+            {"targets": [1], "rate": 0.3, "input_poisoning": True},
+            "neither model nor search, so no rate",
+        ),
         ("mla", {"against": "nobody"}, "against must be one of projected, raw"),
         ("mla", {"item": -1}, "a target must be an item index"),
         ("aa", {"attackers": 0}, "attackers must be an integer from 1"),

@@ -14,8 +14,12 @@ def rng(seed: int = 7) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def send(oracle: FrequencyOracle, attack: Attack, generator: np.random.Generator) -> tuple[bytes, bytes | None]:
-    """Return 200 reports, and the support they all have where nothing but a hash seed can tell them apart."""
+def send(
+    oracle: FrequencyOracle, attack: Attack, generator: np.random.Generator
+) -> tuple[bytes, bytes | None]:
+    """Return 200 reports, and the support they all have where nothing but a hash seed can tell them
+    apart.
+    """
     pi = attack.support(oracle, copy.deepcopy(generator))
     certain = np.isin(pi, (0, 1)).all() and not oracle.traits.seeded
     return attack.reports(oracle, 200, generator).tobytes(), pi.tobytes() if certain else None
@@ -42,7 +46,9 @@ def test_reports_survive_the_packed_form(attack: Attack, oracle: FrequencyOracle
 
 
 def test_the_same_seed_gives_the_same_bytes(attack: Attack, oracle: FrequencyOracle) -> None:
-    assert attack.reports(oracle, 200, rng()).tobytes() == attack.reports(oracle, 200, rng()).tobytes()
+    assert (
+        attack.reports(oracle, 200, rng()).tobytes() == attack.reports(oracle, 200, rng()).tobytes()
+    )
 
 
 def test_another_seed_gives_other_reports(attack: Attack, oracle: FrequencyOracle) -> None:
@@ -50,7 +56,9 @@ def test_another_seed_gives_other_reports(attack: Attack, oracle: FrequencyOracl
     assert (one == other) is are_bound_to_agree(always, ever)
 
 
-def test_one_generator_gives_two_calls_different_reports(attack: Attack, oracle: FrequencyOracle) -> None:
+def test_one_generator_gives_two_calls_different_reports(
+    attack: Attack, oracle: FrequencyOracle
+) -> None:
     generator = rng()
     (one, always), (other, ever) = (send(oracle, attack, generator) for _ in range(2))
     assert (one == other) is are_bound_to_agree(always, ever)
@@ -74,15 +82,22 @@ def test_resolving_changes_no_report(attack: Attack, oracle: FrequencyOracle) ->
     resolved = attack.resolve(items)
     assert type(resolved) is type(attack)
     assert resolved.resolve(items) == resolved
-    assert resolved.reports(oracle, 100, rng()).tobytes() == attack.reports(oracle, 100, rng()).tobytes()
+    assert (
+        resolved.reports(oracle, 100, rng()).tobytes()
+        == attack.reports(oracle, 100, rng()).tobytes()
+    )
 
 
-def test_support_is_a_share_of_reports_for_each_item(attack: Attack, oracle: FrequencyOracle) -> None:
+def test_support_is_a_share_of_reports_for_each_item(
+    attack: Attack, oracle: FrequencyOracle
+) -> None:
     pi = attack.support(oracle, rng(), m=100)
     assert pi.shape == (oracle.domain_size,)
     assert pi.min() >= 0
     assert pi.max() <= 1 + 1e-12
-    assert attack.resolve([str(v) for v in range(pi.size)]).support(oracle, rng(), m=100) == pytest.approx(pi)
+    assert attack.resolve([str(v) for v in range(pi.size)]).support(
+        oracle, rng(), m=100
+    ) == pytest.approx(pi)
     assert attack.support_sum(oracle, rng(), m=100) == pytest.approx(
         (pi.sum() - oracle.q * pi.size) / (oracle.p - oracle.q)
     )

@@ -1,4 +1,6 @@
-"""The expected support, S and gain of every attack: against the literature's closed forms, and against real reports."""
+"""The expected support, S and gain of every attack: against the literature's closed forms, and
+against real reports.
+"""
 
 import math
 from collections.abc import Callable
@@ -11,7 +13,20 @@ from tests.attacker.strategies import tosses_coins
 
 from ldprecover import OLH, OUE, Estimates, FrequencyOracle, ParameterError, Tally, frequency_oracle
 from ldprecover.protocols import PROTOCOLS
-from ldprecover_attacker import AA, APA, APA2, MGA, MGAA, MLA, RIA, RPA, Attack, InputPoisoning, Manip, Several
+from ldprecover_attacker import (
+    AA,
+    APA,
+    APA2,
+    MGA,
+    MGAA,
+    MLA,
+    RIA,
+    RPA,
+    Attack,
+    InputPoisoning,
+    Manip,
+    Several,
+)
 
 R, BETA = 10, 0.05
 TARGETS = tuple(range(5, 105, 10))
@@ -68,19 +83,24 @@ def every(sizes: tuple[int, ...]) -> pytest.MarkDecorator:
 
 
 @every((102, 490))
-def test_real_reports_have_the_expected_support_and_sum(oracle: FrequencyOracle, attack: Attack) -> None:
-    """Each item's count within Bernstein's bound of a binomial, S to 7 sd of the reports' own sizes.
+def test_real_reports_have_the_expected_support_and_sum(
+    oracle: FrequencyOracle, attack: Attack
+) -> None:
+    """Each item's count within Bernstein's bound of a binomial, S to 7 sd of the reports' own
+    sizes.
 
-    Of 5,000 reports, of 2,000 over 490 items. They are independent given the attacker's secrets. Without a fault an
-    item fails in at most 3e-12 of all trials, and a sum in 4e-12 (Student's t of 1,999 degrees): 140 cases of at most
-    491 checks, 2e-7 in all.
+    Of 5,000 reports, of 2,000 over 490 items. They are independent given the attacker's secrets.
+    Without a fault an item fails in at most 3e-12 of all trials, and a sum in 4e-12 (Student's t of
+    1,999 degrees): 140 cases of at most 491 checks, 2e-7 in all.
     """
     m = 5_000 if oracle.domain_size == 102 else 2_000
     pi = attack.support(oracle, rng(), m=m)
     supports = oracle.supports(attack.reports(oracle, m, rng()))
     deviation = np.abs(supports.sum(axis=0) - m * pi)
     level, variance = math.log(2 / 3e-12), m * np.clip(pi * (1 - pi), 0, None)
-    bound = np.where(variance > 1e-6, level / 3 + np.sqrt(level**2 / 9 + 2 * level * variance), 1e-6)
+    bound = np.where(
+        variance > 1e-6, level / 3 + np.sqrt(level**2 / 9 + 2 * level * variance), 1e-6
+    )
     assert (deviation <= bound).all()
 
     sizes = supports.sum(axis=1)
@@ -91,19 +111,27 @@ def test_real_reports_have_the_expected_support_and_sum(oracle: FrequencyOracle,
 
 @cache
 def genuine(oracle: FrequencyOracle) -> tuple[Tally, np.ndarray]:
-    """Of 95,000 users whose items have a Zipf law: the tally of their reports, and how many users hold each item."""
+    """Of 95,000 users whose items have a Zipf law: the tally of their reports, and how many users
+    hold each item.
+    """
     n = 95_000
     weights = 1 / np.arange(1, oracle.domain_size + 1)
     users = np.floor(n * weights / weights.sum()).astype(int)
     users[0] += n - users.sum()
-    return Tally.of(oracle, oracle.perturb(np.repeat(np.arange(oracle.domain_size), users), rng(1))), users
+    return Tally.of(
+        oracle, oracle.perturb(np.repeat(np.arange(oracle.domain_size), users), rng(1))
+    ), users
 
 
 @every((102,))
-def test_real_reports_among_genuine_ones_gain_what_is_expected(oracle: FrequencyOracle, attack: Attack) -> None:
-    """To 7 sd, of the hits that 5,000 malicious reports have and of those that 95,000 honest ones may have at most.
+def test_real_reports_among_genuine_ones_gain_what_is_expected(
+    oracle: FrequencyOracle, attack: Attack
+) -> None:
+    """To 7 sd, of the hits that 5,000 malicious reports have and of those that 95,000 honest ones
+    may have at most.
 
-    Measured from both estimates of the same genuine reports, G is beta (sum_T f~_Y - sum_T f~_X~). 1e-11 a case.
+    Measured from both estimates of the same genuine reports, G is beta (sum_T f~_Y - sum_T f~_X~).
+    1e-11 a case.
     """
     m = 5_000
     honest, users = genuine(oracle)
@@ -111,11 +139,14 @@ def test_real_reports_among_genuine_ones_gain_what_is_expected(oracle: Frequency
     targets = list(TARGETS)
     reports = attack.reports(oracle, m, rng())
     poisoned, before = (
-        Estimates.of(oracle, tally).frequencies[targets].sum() for tally in (honest + Tally.of(oracle, reports), honest)
+        Estimates.of(oracle, tally).frequencies[targets].sum()
+        for tally in (honest + Tally.of(oracle, reports), honest)
     )
     expected = attack.gain(oracle, users / n, BETA, targets=targets, rng=rng(), m=m)
     hits = oracle.supports(reports)[:, targets].sum(axis=1)
-    most = 1 / 4 if oracle.fixed_size == 1 else R / 4  # the greatest variance of one honest report's hits
+    most = (
+        1 / 4 if oracle.fixed_size == 1 else R / 4
+    )  # the greatest variance of one honest report's hits
     sd = BETA * math.sqrt(hits.var() / m + most / n) / (oracle.p - oracle.q)
     assert abs(poisoned - before - expected) <= 7 * sd
 
@@ -144,15 +175,21 @@ SUMS: list[tuple[str, str, float, float, float]] = [
 
 
 @pytest.mark.parametrize(("protocol", "name", "small", "less_private", "large"), SUMS)
-def test_the_sums_are_the_known_ones(protocol: str, name: str, small: float, less_private: float, large: float) -> None:
+def test_the_sums_are_the_known_ones(
+    protocol: str, name: str, small: float, less_private: float, large: float
+) -> None:
     """At d = 102 with epsilon 0.5 and 1, and at d = 490 with 0.5. Computed, no chance in it."""
     settings = ((0.5, 102), (1.0, 102), (0.5, 490))
-    sums = [ATTACKS[name].support_sum(oracle_of(protocol, epsilon, d), rng()) for epsilon, d in settings]
+    sums = [
+        ATTACKS[name].support_sum(oracle_of(protocol, epsilon, d), rng()) for epsilon, d in settings
+    ]
     assert sums == pytest.approx([small, less_private, large], abs=0.02)
 
 
 def test_perfect_seeds_have_the_greatest_sum() -> None:
-    """r(1 - q)/(p - q): 56.24 at epsilon 0.5 and 33.28 at 1, where 20,520 users are more than the perfect seeds."""
+    """r(1 - q)/(p - q): 56.24 at epsilon 0.5 and 33.28 at 1, where 20,520 users are more than the
+    perfect seeds.
+    """
     attack = MGA(TARGETS, search="exhaustive")
     assert attack.support_sum(oracle_of("olh")) == pytest.approx(56.24, abs=0.01)
     assert attack.support_sum(oracle_of("olh", 1.0)) == pytest.approx(33.28, abs=0.01)
@@ -165,7 +202,11 @@ CLOSED_FORMS: list[tuple[str, str, Gain]] = [
     ("grr", "rpa", lambda o, f_t: BETA * (R / o.domain_size - f_t)),
     ("oue", "rpa", lambda o, f_t: BETA * (R - f_t)),
     ("olh", "rpa", lambda o, f_t: -BETA * f_t),
-    ("grr", "mga crafted", lambda o, f_t: BETA * (1 - f_t + (o.domain_size - R) / math.expm1(o.epsilon))),
+    (
+        "grr",
+        "mga crafted",
+        lambda o, f_t: BETA * (1 - f_t + (o.domain_size - R) / math.expm1(o.epsilon)),
+    ),
     ("oue", "mga crafted", lambda o, f_t: BETA * (2 * R - f_t + 2 * R / math.expm1(o.epsilon))),
     ("grr", "mga-a", lambda o, f_t: BETA * (1 - f_t + (o.domain_size - R) / math.expm1(o.epsilon))),
     ("oue", "apa2", lambda o, f_t: BETA * (R * (0.5 - o.q) / (o.p - o.q) - f_t)),
@@ -176,7 +217,9 @@ CLOSED_FORMS: list[tuple[str, str, Gain]] = [
 
 @pytest.mark.parametrize(("protocol", "name", "formula"), CLOSED_FORMS)
 @pytest.mark.parametrize("epsilon", [0.5, 1.0])
-def test_the_gains_are_those_of_the_closed_forms(protocol: str, name: str, formula: Gain, epsilon: float) -> None:
+def test_the_gains_are_those_of_the_closed_forms(
+    protocol: str, name: str, formula: Gain, epsilon: float
+) -> None:
     """Cao et al., Table 1. No chance in it."""
     oracle, f = oracle_of(protocol, epsilon), np.arange(102) / np.arange(102).sum()
     expected = formula(oracle, float(f[list(TARGETS)].sum()))
@@ -188,24 +231,34 @@ def test_perfect_seeds_gain_what_oue_reports_do_where_the_hash_range_is_whole() 
     epsilon = math.log(2)
     f = np.full(102, 1 / 102)
     gains = [
-        MGA(TARGETS, search="exhaustive").gain(oracle, f, BETA) for oracle in (OLH(epsilon, 102, 3), OUE(epsilon, 102))
+        MGA(TARGETS, search="exhaustive").gain(oracle, f, BETA)
+        for oracle in (OLH(epsilon, 102, 3), OUE(epsilon, 102))
     ]
     assert gains[0] == pytest.approx(gains[1])
 
 
-@pytest.mark.parametrize(("epsilon", "known"), [(0.5, (7.14, 2.54, 2.26)), (1.0, (2.72, 1.58, 1.20))])
+@pytest.mark.parametrize(
+    ("epsilon", "known"), [(0.5, (7.14, 2.54, 2.26)), (1.0, (2.72, 1.58, 1.20))]
+)
 def test_the_gains_of_mga_are_the_known_ones(epsilon: float, known: tuple[float, ...]) -> None:
-    """d = 102, r = 10, beta = 0.05, items of a Zipf law; the last, of 1,000 seeds, known to 0.01."""
+    """d = 102, r = 10, beta = 0.05, items of a Zipf law; the last, of 1,000 seeds, known to
+    0.01.
+    """
     f = 1 / np.arange(1, 103)
     f /= f.sum()
-    gains = [MGA(TARGETS).gain(oracle_of(protocol, epsilon), f, BETA) for protocol in ("grr", "oue", "olh")]
+    gains = [
+        MGA(TARGETS).gain(oracle_of(protocol, epsilon), f, BETA)
+        for protocol in ("grr", "oue", "olh")
+    ]
     assert gains == pytest.approx(known, abs=0.012)
 
 
 def test_sampled_oue_reports_lower_their_targets() -> None:
     """A report supports 1/r of the targets each, an honest one q > 1/r: -1.14."""
     f = np.full(102, 1 / 102)
-    assert MGA(TARGETS, model="sampled").gain(oracle_of("oue"), f, BETA) == pytest.approx(-1.14, abs=0.01)
+    assert MGA(TARGETS, model="sampled").gain(oracle_of("oue"), f, BETA) == pytest.approx(
+        -1.14, abs=0.01
+    )
 
 
 def test_a_pattern_attack_supports_other_targets_as_it_does_others() -> None:
@@ -232,7 +285,11 @@ def test_one_attacker_of_mean_distributions_is_expected_of_several() -> None:
     ],
 )
 def test_a_gain_of_what_does_not_fit_is_refused(changed: dict[str, Any], reason: str) -> None:
-    arguments: dict[str, Any] = {"frequencies": np.full(102, 1 / 102), "beta": BETA, "targets": TARGETS} | changed
+    arguments: dict[str, Any] = {
+        "frequencies": np.full(102, 1 / 102),
+        "beta": BETA,
+        "targets": TARGETS,
+    } | changed
     with pytest.raises(ParameterError, match=reason):
         MGA(TARGETS).gain(oracle_of("oue"), **arguments)
 

@@ -5,7 +5,20 @@ import pytest
 
 from ldprecover import Estimates, ParameterError, Tally, frequency_oracle
 from ldprecover.protocols.seed_law import most_hits_law
-from ldprecover_attacker import AA, APA, APA2, MGA, MGAA, MLA, RIA, RPA, Attack, InputPoisoning, Manip, Several
+from ldprecover_attacker import (
+    AA,
+    APA,
+    APA2,
+    MGA,
+    MGAA,
+    MLA,
+    RIA,
+    RPA,
+    Attack,
+    InputPoisoning,
+    Manip,
+    Several,
+)
 from ldprecover_client import load_dataset
 
 D, BETA = 102, 0.05
@@ -37,28 +50,36 @@ def rng(seed: int = 1) -> np.random.Generator:
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_reports_are_estimated_as_the_exact_law_of_the_list_has_it(name: str) -> None:
-    """Each item of the malicious estimate within 7 standard deviations of its mean: once in 10^9 for 102 items."""
+    """Each item of the malicious estimate within 7 standard deviations of its mean: once in 10^9
+    for 102 items.
+    """
     attack, m = ATTACKS[name], 20_000
     reports = attack.reports(GIVEN, m, rng())
     GIVEN.check(reports)
     found = Estimates.of(GIVEN, Tally.of(GIVEN, reports)).frequencies
     expected = GIVEN.frequencies_of(attack.support(GIVEN, rng(), m=m))
-    # A report's term is a sum over its bucket; the variance over a report's supports is taken from the reports.
+    # A report's term is a sum over its bucket; the variance over a report's supports is taken from
+    # the reports.
     sample = GIVEN.frequencies_of(GIVEN.supports(reports[:2000]).astype(np.float64))
     assert (np.abs(found - expected) <= 7 * 1.2 * sample.std(axis=0) / np.sqrt(m)).all()
     assert attack.support_sum(GIVEN, rng(), m=m) == pytest.approx(float(expected.sum()))
 
 
 def test_crafted_mga_falls_from_2_26_to_two_thirds() -> None:
-    """The list decides about each set of targets; over sets the gain is that of the best bucket of a random seed."""
+    """The list decides about each set of targets; over sets the gain is that of the best bucket of
+    a random seed.
+    """
     searched = MGA(TARGETS).gain(frequency_oracle("olh", 0.5, D), TRUTH, BETA)
     assert searched == pytest.approx(2.26, abs=0.01)
     sets = [sorted(rng(i).choice(D, 10, replace=False).tolist()) for i in range(100)]
-    gains = np.array([MGA(chosen).gain(GIVEN, TRUTH, BETA) + BETA * TRUTH[chosen].sum() for chosen in sets])
+    gains = np.array(
+        [MGA(chosen).gain(GIVEN, TRUTH, BETA) + BETA * TRUTH[chosen].sum() for chosen in sets]
+    )
     c = float(most_hits_law(10, 3, 1) @ np.arange(11))  # the best of one seed
     ideal = BETA * (c - 10 * GIVEN.q) / (GIVEN.p - GIVEN.q)
     assert ideal == pytest.approx(0.67, abs=0.01)
-    # The sets overlap, and so share what the list does to them: twice the error of independent ones, seven times.
+    # The sets overlap, and so share what the list does to them: twice the error of independent
+    # ones, seven times.
     assert abs(gains.mean() - ideal) <= 7 * 2 * gains.std() / 10
     assert gains.max() < 0.9
     assert gains.max() < searched / 2
@@ -72,28 +93,37 @@ def test_a_poisoned_round_of_given_seeds_gains_what_the_law_says() -> None:
     after = Estimates.of(GIVEN, genuine + malicious).frequencies
     gain = float((after - before)[TARGETS].sum())
     law = MGA(TARGETS).gain(GIVEN, TRUTH, m / (n + m))
-    # beta times the noise of 20,520 reports and of the genuine estimates' share: 7 standard deviations of either.
+    # beta times the noise of 20,520 reports and of the genuine estimates' share: 7 standard
+    # deviations of either.
     noise = m / (n + m) * 7 * np.sqrt(len(TARGETS)) * float(np.sqrt(GIVEN.variance(0.0, m)))
     assert abs(gain - law) <= noise
     assert law == pytest.approx(0.69, abs=0.01)
 
 
 def test_an_exhaustive_search_finds_nothing_more() -> None:
-    few, all_ = (MGA(TARGETS, search=search).gain(GIVEN, TRUTH, BETA) for search in (1, "exhaustive"))
+    few, all_ = (
+        MGA(TARGETS, search=search).gain(GIVEN, TRUTH, BETA) for search in (1, "exhaustive")
+    )
     assert few == all_
     assert np.array_equal(
-        MGA(TARGETS, search=1).reports(GIVEN, 500, rng()), MGA(TARGETS, search="exhaustive").reports(GIVEN, 500, rng())
+        MGA(TARGETS, search=1).reports(GIVEN, 500, rng()),
+        MGA(TARGETS, search="exhaustive").reports(GIVEN, 500, rng()),
     )
 
 
 def test_whoever_has_more_tickets_than_reports_takes_the_best_of_them() -> None:
-    """Of k tickets for each report the best seed gains as a search of k seeds does: tickets must be scarce."""
+    """Of k tickets for each report the best seed gains as a search of k seeds does: tickets must be
+    scarce.
+    """
     listed = np.asarray([GIVEN.seed_of(i << 55) for i in range(512)], np.uint32)
     wanted = np.broadcast_to(np.array(TARGETS), (512, 10))
     reports = GIVEN.with_seeds(listed).craft(wanted, rng())
     hits = GIVEN.supported(reports, np.array(TARGETS)).sum(axis=1)
     best = reports[np.argsort(-hits)[:64]]  # one in eight
-    gains = [float(GIVEN.estimate(GIVEN.support_counts(each), len(each))[TARGETS].sum()) for each in (reports, best)]
+    gains = [
+        float(GIVEN.estimate(GIVEN.support_counts(each), len(each))[TARGETS].sum())
+        for each in (reports, best)
+    ]
     assert gains[1] > 1.5 * gains[0]
 
 

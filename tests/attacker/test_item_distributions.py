@@ -31,9 +31,12 @@ def test_a_distribution_is_one(attack: ItemAttack, d: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "d", "expected"), [(None, 40, 20), (None, 41, 21), (None, 2, 1), (7, 40, 7), (40, 40, 40)]
+    ("size", "d", "expected"),
+    [(None, 40, 20), (None, 41, 21), (None, 2, 1), (7, 40, 7), (40, 40, 40)],
 )
-def test_manip_is_uniform_on_half_the_items_unless_told(size: int | None, d: int, expected: int) -> None:
+def test_manip_is_uniform_on_half_the_items_unless_told(
+    size: int | None, d: int, expected: int
+) -> None:
     weights = Manip(size).distribution(d, rng())
     assert sorted(weights)[-expected:] == [1 / expected] * expected
     assert np.count_nonzero(weights) == expected
@@ -41,15 +44,21 @@ def test_manip_is_uniform_on_half_the_items_unless_told(size: int | None, d: int
 
 
 def test_a_diffuse_distribution_has_uniform_weights_on_all_items() -> None:
-    """w / max(w) of 20,000 items is close to U(0, 1): Kolmogorov-Smirnov distance below 0.025 (P < 1e-10)."""
+    """w / max(w) of 20,000 items is close to U(0, 1): Kolmogorov-Smirnov distance below 0.025 (P <
+    1e-10).
+    """
     weights = AA().distribution(20_000, rng())
     assert weights.min() > 0
     ranks = np.sort(weights / weights.max())
     assert np.abs(ranks - np.arange(1, 20_001) / 20_000).max() < 0.025
 
 
-@pytest.mark.parametrize(("size", "d", "expected"), [(None, 40, 10), (None, 6, 6), (3, 40, 3), (40, 40, 40)])
-def test_a_peaked_distribution_has_ten_items_unless_told(size: int | None, d: int, expected: int) -> None:
+@pytest.mark.parametrize(
+    ("size", "d", "expected"), [(None, 40, 10), (None, 6, 6), (3, 40, 3), (40, 40, 40)]
+)
+def test_a_peaked_distribution_has_ten_items_unless_told(
+    size: int | None, d: int, expected: int
+) -> None:
     attack = AA("peaked", size)
     weights = attack.distribution(d, rng())
     assert np.count_nonzero(weights) == expected
@@ -60,7 +69,9 @@ def test_a_peaked_distribution_has_ten_items_unless_told(size: int | None, d: in
 def test_every_call_draws_another_secret() -> None:
     generator = rng()
     for attack in (Manip(), AA(), AA("peaked")):
-        assert not np.array_equal(attack.distribution(40, generator), attack.distribution(40, generator))
+        assert not np.array_equal(
+            attack.distribution(40, generator), attack.distribution(40, generator)
+        )
 
 
 @pytest.mark.parametrize("size", [0, -3, 2.5, True, "4"])
@@ -85,8 +96,12 @@ def test_a_diffuse_attack_has_no_size_and_another_kind_is_refused() -> None:
         AA("spiky")
 
 
-def support_probability(oracle: FrequencyOracle, attack: Manip | AA, weights: np.ndarray) -> np.ndarray:
-    """Return pi(v), the probability that one malicious report supports v, when items are drawn from `weights`."""
+def support_probability(
+    oracle: FrequencyOracle, attack: Manip | AA, weights: np.ndarray
+) -> np.ndarray:
+    """Return pi(v), the probability that one malicious report supports v, when items are drawn from
+    `weights`.
+    """
     if isinstance(oracle, OLH):
         return weights + (1 - weights) * oracle.q
     if isinstance(oracle, OUE) and attack.model == "crafted":
@@ -97,11 +112,15 @@ def support_probability(oracle: FrequencyOracle, attack: Manip | AA, weights: np
 
 @pytest.mark.parametrize("oracle", ORACLES, ids=repr)
 @pytest.mark.parametrize("model", ["crafted", "sampled"])
-@pytest.mark.parametrize("make", [Manip, AA, lambda **kw: AA("peaked", **kw)], ids=["manip", "diffuse", "peaked"])
+@pytest.mark.parametrize(
+    "make", [Manip, AA, lambda **kw: AA("peaked", **kw)], ids=["manip", "diffuse", "peaked"]
+)
 def test_support_follows_the_distribution_drawn(
     oracle: FrequencyOracle, model: str, make: Callable[..., Manip | AA]
 ) -> None:
-    """Every item's count among 20,000 reports is binomial: to 6.5 sd each (18 cases: 6e-8 in all)."""
+    """Every item's count among 20,000 reports is binomial: to 6.5 sd each (18 cases: 6e-8 in
+    all).
+    """
     attack, m = make(model=model), 20_000
     pi = support_probability(oracle, attack, attack.distribution(40, rng()))
     counts = oracle.support_counts(attack.reports(oracle, m, rng()))
@@ -110,8 +129,12 @@ def test_support_follows_the_distribution_drawn(
 
 @pytest.mark.parametrize("oracle", ORACLES, ids=repr)
 @pytest.mark.parametrize("attack", [MGA([3, 0, 4]), Manip(), AA("peaked")], ids=repr)
-def test_input_poisoning_has_the_law_of_honest_users(oracle: FrequencyOracle, attack: ItemAttack) -> None:
-    """pi(v) = P(v)(p - q) + q for each of 40 items among 20,000 reports, to 6.5 sd (9 cases: 3e-8 in all)."""
+def test_input_poisoning_has_the_law_of_honest_users(
+    oracle: FrequencyOracle, attack: ItemAttack
+) -> None:
+    """pi(v) = P(v)(p - q) + q for each of 40 items among 20,000 reports, to 6.5 sd (9 cases: 3e-8
+    in all).
+    """
     m = 20_000
     pi = attack.distribution(40, rng()) * (oracle.p - oracle.q) + oracle.q
     counts = oracle.support_counts(InputPoisoning(attack).reports(oracle, m, rng()))
@@ -121,7 +144,8 @@ def test_input_poisoning_has_the_law_of_honest_users(oracle: FrequencyOracle, at
 def test_input_poisoning_takes_no_notice_of_the_report_model() -> None:
     oracle = OUE(0.5, 40)
     crafted, sampled = (
-        InputPoisoning(MGA([1, 2], model=m)).reports(oracle, 100, rng()) for m in ("crafted", "sampled")
+        InputPoisoning(MGA([1, 2], model=m)).reports(oracle, 100, rng())
+        for m in ("crafted", "sampled")
     )
     assert np.array_equal(crafted, sampled)
 

@@ -27,7 +27,9 @@ def test_a_number_is_an_index_and_a_string_a_label() -> None:
 
 
 def test_resolving_keeps_model_and_search() -> None:
-    assert MGA(["Faro"], model="sampled", search=5).resolve(ITEMS) == MGA([4], model="sampled", search=5)
+    assert MGA(["Faro"], model="sampled", search=5).resolve(ITEMS) == MGA(
+        [4], model="sampled", search=5
+    )
 
 
 @pytest.mark.parametrize("targets", [[], (), [-1], [True], [1.0], [""], [None], "Faro"])
@@ -75,7 +77,9 @@ def test_the_search_is_checked() -> None:
 
 @pytest.mark.parametrize("oracle", [GRR(0.5, 30), OUE(0.5, 30), OLH(0.5, 30, 3)], ids=repr)
 def test_a_sampled_report_supports_a_target_drawn_uniformly(oracle: FrequencyOracle) -> None:
-    """Among reports that support one target, each of four has a quarter of 20,000 users, to 6 sd (8e-9)."""
+    """Among reports that support one target, each of four has a quarter of 20,000 users, to 6 sd
+    (8e-9).
+    """
     m, targets = 20_000, [3, 29, 0, 11]
     supports = oracle.supports(MGA(targets, model="sampled").reports(oracle, m, rng()))[:, targets]
     assert supports.any(axis=1).all()
@@ -89,7 +93,9 @@ def test_more_seeds_put_more_targets_into_a_bucket() -> None:
     """Mean hits of 2,000 users rise by 0.3 and more at each step, at least 10 sd of a mean."""
     oracle, targets = OLH(0.5, 102, 3), list(range(10))
     hits = [
-        oracle.supports(MGA(targets, search=search).reports(oracle, 2_000, rng()))[:, targets].sum(axis=1).mean()
+        oracle.supports(MGA(targets, search=search).reports(oracle, 2_000, rng()))[:, targets]
+        .sum(axis=1)
+        .mean()
         for search in (1, 10, 100, 1_000, "exhaustive")
     ]
     assert min(np.diff(hits)) > 0.3

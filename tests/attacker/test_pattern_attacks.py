@@ -19,7 +19,9 @@ def chi_square(observed: np.ndarray, law: np.ndarray) -> tuple[float, float]:
     """Return the statistic over values expected 10 times and more, and its 1 - 1e-9 quantile."""
     common = law * observed.sum() >= 10
     expected = law[common] * observed.sum()
-    return float(((observed[common] - expected) ** 2 / expected).sum()), float(stats.chi2.isf(1e-9, common.sum()))
+    return float(((observed[common] - expected) ** 2 / expected).sum()), float(
+        stats.chi2.isf(1e-9, common.sum())
+    )
 
 
 @pytest.mark.parametrize("make", [MGAA, APA])
@@ -31,9 +33,13 @@ def test_half_the_targets_are_promoted_by_each_user_unless_told(make: type[Subse
 
 @pytest.mark.parametrize("make", [MGAA, APA])
 def test_more_targets_for_each_user_than_there_are_are_refused(make: type[SubsetAttack]) -> None:
-    with pytest.raises(ParameterError, match="each, a number of targets, must be from 1 to 10, not 11"):
+    with pytest.raises(
+        ParameterError, match="each, a number of targets, must be from 1 to 10, not 11"
+    ):
         make(TARGETS, 11).reports(OUE_, 5, rng())
-    with pytest.raises(ParameterError, match="each, a number of targets, must be an integer from 1, not 0"):
+    with pytest.raises(
+        ParameterError, match="each, a number of targets, must be an integer from 1, not 0"
+    ):
         make(TARGETS, 0)
 
 
@@ -68,20 +74,29 @@ def test_an_oue_report_of_mga_a_has_its_subset_and_an_honest_number_of_ones() ->
 
 
 def test_targets_are_together_in_fewer_reports_than_under_mga() -> None:
-    """Four targets in all of them together: in P(hypergeometric) of 20,000 reports, to 6 sd (2e-9); MGA: in all."""
+    """Four targets in all of them together: in P(hypergeometric) of 20,000 reports, to 6 sd (2e-9);
+    MGA: in all.
+    """
     m = 20_000
     supports = OUE_.supports(MGAA(TARGETS, 2).reports(OUE_, m, rng()))[:, TARGETS[:4]].all(axis=1)
     # Of four given targets h are in the subset of 2 and the rest among the 36 of 100 others.
-    probability = sum(stats.hypergeom(10, 4, 2).pmf(h) * stats.hypergeom(100, 4 - h, 36).pmf(4 - h) for h in range(3))
+    probability = sum(
+        stats.hypergeom(10, 4, 2).pmf(h) * stats.hypergeom(100, 4 - h, 36).pmf(4 - h)
+        for h in range(3)
+    )
     assert probability < 0.06
     assert abs(supports.sum() - m * probability) <= 6 * (m * probability * (1 - probability)) ** 0.5
 
 
 @pytest.mark.parametrize("oracle", [OUE_, OLH_, OUE(1.0, 490)], ids=repr)
 def test_reports_of_apa_have_the_sizes_of_honest_ones(oracle: FrequencyOracle) -> None:
-    """20,000 reports, chi-square: 1e-9. A search of 300 OLH seeds finds all but the rarest sizes."""
+    """20,000 reports, chi-square: 1e-9. A search of 300 OLH seeds finds all but the rarest
+    sizes.
+    """
     sizes = oracle.supports(APA(TARGETS, search=300).reports(oracle, 20_000, rng())).sum(axis=1)
-    statistic, quantile = chi_square(np.bincount(sizes, minlength=oracle.domain_size + 1), oracle.support_size_law())
+    statistic, quantile = chi_square(
+        np.bincount(sizes, minlength=oracle.domain_size + 1), oracle.support_size_law()
+    )
     assert statistic <= quantile
 
 
@@ -102,8 +117,12 @@ def test_a_report_too_small_for_its_targets_has_some_of_them() -> None:
 
 
 @pytest.mark.parametrize("oracle", [OUE(2.0, 21), OLH(2.0, 21, 9)], ids=repr)
-def test_more_targets_than_an_honest_report_has_room_for_are_refused(oracle: FrequencyOracle) -> None:
-    with pytest.raises(ParameterError, match=r"apa cannot hide 3 targets .* each must be at most 2"):
+def test_more_targets_than_an_honest_report_has_room_for_are_refused(
+    oracle: FrequencyOracle,
+) -> None:
+    with pytest.raises(
+        ParameterError, match=r"apa cannot hide 3 targets .* each must be at most 2"
+    ):
         APA([0, 1, 2], 3).reports(oracle, 5, rng())
 
 
@@ -114,12 +133,17 @@ def test_more_coins_than_an_honest_oue_report_has_room_for_are_refused() -> None
 
 
 @pytest.mark.parametrize(("oracle", "rate"), [(OUE_, 0.5), (OUE_, 0.42), (OLH_, 0.5)], ids=repr)
-def test_targets_of_apa2_are_supported_by_independent_coins(oracle: FrequencyOracle, rate: float) -> None:
+def test_targets_of_apa2_are_supported_by_independent_coins(
+    oracle: FrequencyOracle, rate: float
+) -> None:
     """How many targets 20,000 reports support is Binomial(10, rate): chi-square, 1e-9 a case.
 
-    Eight and more together: of 2,000 OLH buckets none may hold the nine or ten that were wished for.
+    Eight and more together: of 2,000 OLH buckets none may hold the nine or ten that were wished
+    for.
     """
-    supports = oracle.supports(APA2(TARGETS, rate=rate, search=2_000).reports(oracle, 20_000, rng()))
+    supports = oracle.supports(
+        APA2(TARGETS, rate=rate, search=2_000).reports(oracle, 20_000, rng())
+    )
     hits = np.bincount(np.minimum(supports[:, TARGETS].sum(axis=1), 8), minlength=9)
     law = stats.binom(10, rate).pmf(np.arange(9))
     law[8] = stats.binom(10, rate).sf(7)

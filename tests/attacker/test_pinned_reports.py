@@ -1,4 +1,5 @@
-"""Every attack's reports and expectations, as they were pinned: an attack in a paper can be repeated.
+"""Every attack's reports and expectations, as they were pinned: an attack in a paper can be
+repeated.
 
 Write the pins anew, after a change that is meant: python -m tests.attacker.test_pinned_reports
 """
@@ -19,7 +20,9 @@ SEED, USERS = 20_240_516, 257
 
 
 def pin(oracle: FrequencyOracle, attack: Attack) -> tuple[str, float]:
-    """Return a digest of the reports and of the generator after them, and a number that tells apart any two pi."""
+    """Return a digest of the reports and of the generator after them, and a number that tells apart
+    any two pi.
+    """
     rng = np.random.default_rng(SEED)
     reports = attack.reports(oracle, USERS, rng)
     digest = hashlib.sha256(reports.tobytes() + rng.bytes(8)).hexdigest()[:16]
@@ -37,4 +40,6 @@ def test_a_generators_state_gives_the_pinned_reports(name: str) -> None:
 
 if __name__ == "__main__":
     pins = {name: pin(*case) for name, case in CASES.items()}
-    PINS.write_text("{\n" + ",\n".join(f"  {json.dumps(n)}: {json.dumps(p)}" for n, p in pins.items()) + "\n}\n")
+    PINS.write_text(
+        "{\n" + ",\n".join(f"  {json.dumps(n)}: {json.dumps(p)}" for n, p in pins.items()) + "\n}\n"
+    )

@@ -15,7 +15,9 @@ def rng(seed: int = 10) -> np.random.Generator:
 
 
 def test_oue_reports_at_random_are_fair_coins() -> None:
-    """Each bit in half of 20,000 reports, each pair together in a quarter, to 7 sd (2e-8 in all)."""
+    """Each bit in half of 20,000 reports, each pair together in a quarter, to 7 sd (2e-8 in
+    all).
+    """
     m = 20_000
     bits = OUE(0.5, 45).supports(RPA().reports(OUE(0.5, 45), m, rng())).astype(np.float64)
     pairs = bits.T @ bits
@@ -24,11 +26,16 @@ def test_oue_reports_at_random_are_fair_coins() -> None:
 
 
 def test_olh_reports_at_random_have_any_seed_and_any_bucket() -> None:
-    """Sixteenths of the seeds and three buckets have their share of 30,000 reports, to 6 sd (4e-8 in all)."""
+    """Sixteenths of the seeds and three buckets have their share of 30,000 reports, to 6 sd (4e-8
+    in all).
+    """
     m = 30_000
     reports = RPA().reports(OLH(0.5, 102, 3), m, rng())
     for values, k in ((reports["seed"] >> np.uint32(28), 16), (reports["bucket"], 3)):
-        assert np.abs(np.bincount(values, minlength=k) - m / k).max() <= 6 * (m / k * (1 - 1 / k)) ** 0.5
+        assert (
+            np.abs(np.bincount(values, minlength=k) - m / k).max()
+            <= 6 * (m / k * (1 - 1 / k)) ** 0.5
+        )
 
 
 @each_oracle
@@ -47,12 +54,16 @@ def test_an_oue_report_supports_all_items_or_half_of_them() -> None:
 
 
 def test_an_olh_report_is_the_best_of_its_seeds() -> None:
-    """Among the buckets of the seeds that the generator gives: the fullest, or the one of nearest to d/2 items."""
+    """Among the buckets of the seeds that the generator gives: the fullest, or the one of nearest
+    to d/2 items.
+    """
     oracle = OLH(1.0, 102, 4)
     seeds = rng().integers(0, 1 << 32, size=1_000, dtype=np.uint32)
     places = oracle.buckets(seeds[:, None], np.arange(102))
     sizes = np.stack([(places == bucket).sum(axis=1) for bucket in range(4)])
-    raw, projected = (MLA(against=against).support(oracle, rng()).sum() for against in ("raw", "projected"))
+    raw, projected = (
+        MLA(against=against).support(oracle, rng()).sum() for against in ("raw", "projected")
+    )
     assert raw == sizes.max()
     assert abs(projected - 51) == np.abs(sizes - 51).min()
 
@@ -69,7 +80,10 @@ def test_the_item_may_be_named() -> None:
     assert MLA("b").resolve(labels) == MLA(1)
     assert MLA().resolve(labels) == MLA()
     assert GRR(1.0, 3).support_counts(MLA(1).reports(GRR(1.0, 3), 9, rng())).tolist() == [0, 9, 0]
-    for wrong, reason in ((MLA("d"), "no item is labelled 'd'"), (MLA(3), "3 is not an index from 0 to 2")):
+    for wrong, reason in (
+        (MLA("d"), "no item is labelled 'd'"),
+        (MLA(3), "3 is not an index from 0 to 2"),
+    ):
         with pytest.raises(ParameterError, match=reason):
             wrong.resolve(labels)
     with pytest.raises(ParameterError, match="'b' is a label"):
@@ -78,7 +92,9 @@ def test_the_item_may_be_named() -> None:
 
 @each_oracle
 def test_no_report_loses_more_than_the_one_against_raw_estimates(oracle: FrequencyOracle) -> None:
-    """beta^2 sum ((pi - q)/(p - q) - f)^2 of MLA, against the reports of 300 honest and 300 random users."""
+    """beta^2 sum ((pi - q)/(p - q) - f)^2 of MLA, against the reports of 300 honest and 300 random
+    users.
+    """
     f = np.arange(102.0, 0, -1)
     f /= f.sum()
     lost = 101 if isinstance(oracle, GRR) else None
@@ -98,11 +114,15 @@ def test_the_loss_under_grr_is_the_known_one() -> None:
     p, q, d = oracle.p, oracle.q, 490
     pi = MLA(3).support(oracle)
     exact = beta**2 * (((pi - q) / (p - q) - 1 / d) ** 2).mean()
-    assert exact == pytest.approx(beta**2 * ((1 - q) ** 2 + (d - 1) * q**2) / (d * (p - q) ** 2), rel=0.01)
+    assert exact == pytest.approx(
+        beta**2 * ((1 - q) ** 2 + (d - 1) * q**2) / (d * (p - q) ** 2), rel=0.01
+    )
 
 
 def test_against_projection_a_half_loses_more_than_everything() -> None:
-    """What all items have in common is erased: all ones lose nothing, half of them (d/4) ((p - q)^-2)."""
+    """What all items have in common is erased: all ones lose nothing, half of them (d/4) ((p -
+    q)^-2).
+    """
     oracle = ORACLES[1]
     for against, expected in (("raw", 0.0), ("projected", 102 / 4 / (oracle.p - oracle.q) ** 2)):
         y = (MLA(against=against).support(oracle, rng()) - oracle.q) / (oracle.p - oracle.q)

@@ -12,7 +12,9 @@ def rng(seed: int = 6) -> np.random.Generator:
 
 
 def test_users_are_assigned_at_random_with_equal_probability() -> None:
-    """Three attackers, 30,000 users: a third each, and a third of each in the first half, to 6 sd (1e-8 in all)."""
+    """Three attackers, 30,000 users: a third each, and a third of each in the first half, to 6 sd
+    (1e-8 in all).
+    """
     m = 30_000
     reports = Several([MGA([0]), MGA([1]), MGA([2])]).reports(GRR(1.0, 3), m, rng())
     for users in (reports, reports[: m // 2]):
@@ -21,22 +23,33 @@ def test_users_are_assigned_at_random_with_equal_probability() -> None:
 
 
 def test_each_attacker_draws_its_own_secret() -> None:
-    """Five attackers with a single item each, five seeds: five times the same item has probability 102^-4 a seed."""
-    sent = [np.unique(Several([AA("peaked", 1)] * 5).reports(GRR(1.0, 102), 500, rng(s))).size for s in range(5)]
+    """Five attackers with a single item each, five seeds: five times the same item has probability
+    102^-4 a seed.
+    """
+    sent = [
+        np.unique(Several([AA("peaked", 1)] * 5).reports(GRR(1.0, 102), 500, rng(s))).size
+        for s in range(5)
+    ]
     assert min(sent) >= 2
     assert max(sent) <= 5
 
 
 def test_attackers_may_be_of_any_kind() -> None:
-    """Half the users set bit 0 and no other; the others set the padded ones, of which bit 1 always."""
+    """Half the users set bit 0 and no other; the others set the padded ones, of which bit 1
+    always.
+    """
     oracle = OUE(0.5, 102)
-    ones = oracle.supports(Several([MGA([0], model="sampled"), MGA([1])]).reports(oracle, 400, rng())).sum(axis=1)
+    ones = oracle.supports(
+        Several([MGA([0], model="sampled"), MGA([1])]).reports(oracle, 400, rng())
+    ).sum(axis=1)
     assert set(ones.tolist()) == {1, 38}
 
 
 def test_resolving_reaches_every_attacker() -> None:
     several = Several([MGA(["b"]), InputPoisoning(MGA(["c"])), Manip()])
-    assert several.resolve(["a", "b", "c"]) == Several([MGA([1]), InputPoisoning(MGA([2])), Manip(2)])
+    assert several.resolve(["a", "b", "c"]) == Several(
+        [MGA([1]), InputPoisoning(MGA([2])), Manip(2)]
+    )
 
 
 @pytest.mark.parametrize("attacks", [[], [AA(), "mga"]])
@@ -46,7 +59,9 @@ def test_attackers_that_are_none_are_refused(attacks: list[object]) -> None:
 
 
 def test_users_are_shared_out_as_the_shares_say() -> None:
-    """30,000 users, shares of 1 and 5: a sixth sends item 0, to 6 sd (2e-9). The support is weighted as well."""
+    """30,000 users, shares of 1 and 5: a sixth sends item 0, to 6 sd (2e-9). The support is
+    weighted as well.
+    """
     m = 30_000
     mixed = Several([MGA([0]), MGA([1])], [1, 5])
     counts = np.bincount(mixed.reports(GRR(1.0, 3), m, rng()), minlength=3)
@@ -55,7 +70,9 @@ def test_users_are_shared_out_as_the_shares_say() -> None:
     assert mixed.support(GRR(1.0, 3), rng()).tolist() == pytest.approx([1 / 6, 5 / 6, 0])
 
 
-@pytest.mark.parametrize("shares", [[1], [1, 0], [1, -1], [1, float("nan")], [1, float("inf")], [1, 1, 1]])
+@pytest.mark.parametrize(
+    "shares", [[1], [1, 0], [1, -1], [1, float("nan")], [1, float("inf")], [1, 1, 1]]
+)
 def test_shares_that_are_none_are_refused(shares: list[float]) -> None:
     with pytest.raises(ParameterError, match="one positive number for each attack"):
         Several([AA(), RPA()], shares)

@@ -67,7 +67,9 @@ def test_sampled_oue_reports_sum_to_the_papers_constant(attack: Attack) -> None:
     assert OUE_.malicious_sum == pytest.approx(-306.30, abs=0.005)
 
 
-@pytest.mark.parametrize("attack", [MGA(TARGETS, model="sampled"), Manip(), AA(), AA(model="sampled")], ids=repr)
+@pytest.mark.parametrize(
+    "attack", [MGA(TARGETS, model="sampled"), Manip(), AA(), AA(model="sampled")], ids=repr
+)
 def test_sampled_olh_reports_sum_to_what_a_random_seed_gives(attack: Attack) -> None:
     """(1 - q)/(p - q) = 5.62 and not the paper's -278.41, to 6 sd of Bin(d-1, 1/g) (2e-9)."""
     m, expected = 20_000, (1 - OLH_.q) / (OLH_.p - OLH_.q)
@@ -76,7 +78,9 @@ def test_sampled_olh_reports_sum_to_what_a_random_seed_gives(attack: Attack) -> 
     assert OLH_.malicious_sum == pytest.approx(-278.41, abs=0.005)
 
 
-@pytest.mark.parametrize("attack", [MGA(TARGETS), Manip(), AA(), AA("peaked"), MGA([7]), Several([AA()] * 5)], ids=repr)
+@pytest.mark.parametrize(
+    "attack", [MGA(TARGETS), Manip(), AA(), AA("peaked"), MGA([7]), Several([AA()] * 5)], ids=repr
+)
 def test_padded_oue_reports_sum_to_almost_what_honest_ones_do(attack: Attack) -> None:
     """(L - qd)/(p - q) = -4.16 with L = 38 ones, identically."""
     assert measured(attack, OUE_, 500) == pytest.approx(malicious_sum(OUE_, 38), rel=1e-12)
@@ -85,12 +89,16 @@ def test_padded_oue_reports_sum_to_almost_what_honest_ones_do(attack: Attack) ->
 
 def test_more_targets_than_an_honest_report_has_ones_are_all_set() -> None:
     oracle = OUE(3.0, 50)  # L = 2
-    assert measured(MGA(range(20)), oracle, 300) == pytest.approx(malicious_sum(oracle, 20), rel=1e-12)
+    assert measured(MGA(range(20)), oracle, 300) == pytest.approx(
+        malicious_sum(oracle, 20), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("search", [1, 1_000])
 def test_searched_olh_reports_sum_to_what_their_hits_give(search: int) -> None:
-    """(c - rq)/(p - q), 13.5 and 45.2 for c of 1 and 1,000 seeds, to 6 sd of hits plus Bin(d-r, 1/g) (2e-9 each)."""
+    """(c - rq)/(p - q), 13.5 and 45.2 for c of 1 and 1,000 seeds, to 6 sd of hits plus Bin(d-r,
+    1/g) (2e-9 each).
+    """
     m = 6_000
     mean, variance = best_hits(R, 3, search)
     expected = (mean - R * OLH_.q) / (OLH_.p - OLH_.q)
@@ -101,7 +109,9 @@ def test_searched_olh_reports_sum_to_what_their_hits_give(search: int) -> None:
 def test_perfect_olh_seeds_sum_to_the_most_there_is() -> None:
     """r(1 - q)/(p - q) = 56.2, to 6 sd of Bin(d-r, 1/g) (2e-9)."""
     m, expected = 300, R * (1 - OLH_.q) / (OLH_.p - OLH_.q)
-    assert abs(measured(MGA(TARGETS, search="exhaustive"), OLH_, m) - expected) <= spread(OLH_, (D - R) * 2 / 9, m)
+    assert abs(measured(MGA(TARGETS, search="exhaustive"), OLH_, m) - expected) <= spread(
+        OLH_, (D - R) * 2 / 9, m
+    )
     assert expected == pytest.approx(56.2, abs=0.05)
 
 
@@ -116,7 +126,9 @@ def test_input_poisoning_sums_to_one(oracle: FrequencyOracle, inner: ItemAttack)
 
 @dataclass(frozen=True)
 class Case:
-    """An attack, the mean and variance of the targets one of its reports supports, and the gain it should have."""
+    """An attack, the mean and variance of the targets one of its reports supports, and the gain it
+    should have.
+    """
 
     oracle: FrequencyOracle
     attack: Attack
@@ -126,7 +138,11 @@ class Case:
 
 
 def gain_cases() -> list[Case]:
-    crafted, sampled, ipa = MGA(TARGETS), MGA(TARGETS, model="sampled"), InputPoisoning(MGA(TARGETS))
+    crafted, sampled, ipa = (
+        MGA(TARGETS),
+        MGA(TARGETS, model="sampled"),
+        InputPoisoning(MGA(TARGETS)),
+    )
     cases = [
         Case(GRR_, crafted, 1, 0, 7.14),
         Case(GRR_, sampled, 1, 0, 7.14),
@@ -137,14 +153,16 @@ def gain_cases() -> list[Case]:
     for oracle in (GRR_, OUE_, OLH_):
         p, q = oracle.p, oracle.q
         hits = p + (R - 1) * q
-        # GRR reports one item: its hits are one coin. The bits of OUE, and buckets of OLH, are pairwise independent.
+        # GRR reports one item: its hits are one coin. The bits of OUE, and buckets of OLH, are
+        # pairwise independent.
         variance = hits * (1 - hits) if oracle is GRR_ else p * (1 - p) + (R - 1) * q * (1 - q)
         cases.append(Case(oracle, ipa, hits, variance, None))
     return cases
 
 
 def gain_and_tolerance(case: Case) -> tuple[float, float, float]:
-    """Return measured gain, expected gain and 6 sd, at beta = 0.05 among 95,000 genuine users of a Zipf law.
+    """Return measured gain, expected gain and 6 sd, at beta = 0.05 among 95,000 genuine users of a
+    Zipf law.
 
     G = beta (sum_t f~_Y(t) - f_T). Measured from both estimates of the same genuine reports, it is
     beta (sum_t f~_Y - sum_t f~_X~), so both sums' variances count.
@@ -159,7 +177,8 @@ def gain_and_tolerance(case: Case) -> tuple[float, float, float]:
     targets = list(TARGETS)
     share = counts[targets].sum() / n
     poisoned, before = (
-        Estimates.of(oracle, tally).frequencies[targets].sum() for tally in (genuine + malicious, genuine)
+        Estimates.of(oracle, tally).frequencies[targets].sum()
+        for tally in (genuine + malicious, genuine)
     )
     expected = beta * ((case.hits - R * q) / (p - q) - share)
     honest = 1 / 4 if oracle is GRR_ else R / 4  # at most, for hits of one honest report
@@ -169,7 +188,9 @@ def gain_and_tolerance(case: Case) -> tuple[float, float, float]:
     return float(poisoned - before), expected, 6 * sd
 
 
-@pytest.mark.parametrize("case", gain_cases(), ids=lambda case: f"{case.oracle.protocol} {case.attack}")
+@pytest.mark.parametrize(
+    "case", gain_cases(), ids=lambda case: f"{case.oracle.protocol} {case.attack}"
+)
 def test_the_gain_is_the_expected_one(case: Case) -> None:
     """2e-9 a case."""
     gain, expected, tolerance = gain_and_tolerance(case)
@@ -180,6 +201,8 @@ def test_the_gain_is_the_expected_one(case: Case) -> None:
 def test_the_gain_of_searched_seeds_is_the_expected_one(search: Any, known: float) -> None:
     """2e-9 a case; 5,000 perfect seeds among three buckets are found in 10^8."""
     hits, variance = best_hits(R, 3, 1_000) if search == 1_000 else (R, 0.0)
-    gain, expected, tolerance = gain_and_tolerance(Case(OLH_, MGA(TARGETS, search=search), hits, variance, known))
+    gain, expected, tolerance = gain_and_tolerance(
+        Case(OLH_, MGA(TARGETS, search=search), hits, variance, known)
+    )
     assert abs(gain - expected) <= tolerance
     assert math.isclose(expected, known, abs_tol=0.01)

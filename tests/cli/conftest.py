@@ -61,12 +61,16 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Between two tries of one request is a tenth of the time, but what the server asks for."""
     delay = Retries.delay
-    monkeypatch.setattr(Retries, "delay", lambda self, retry, asked, draw: delay(self, retry, asked, draw / 10))
+    monkeypatch.setattr(
+        Retries, "delay", lambda self, retry, asked, draw: delay(self, retry, asked, draw / 10)
+    )
 
 
 @pytest.fixture
 def run(capfd: pytest.CaptureFixture[str]) -> Iterator[Run]:
-    """Run one command line in this process, whose answer to Ctrl-C `serve` would change for the tests that follow."""
+    """Run one command line in this process, whose answer to Ctrl-C `serve` would change for the
+    tests that follow.
+    """
 
     def run_one(*arguments: str) -> Result:
         capfd.readouterr()
@@ -80,7 +84,9 @@ def run(capfd: pytest.CaptureFixture[str]) -> Iterator[Run]:
 
 @pytest.fixture
 def on_server(run: Run, server: Any, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run one command line with the server and its admin key in the environment, as an operator has them."""
+    """Run one command line with the server and its admin key in the environment, as an operator has
+    them.
+    """
     monkeypatch.setenv("LDPRECOVER_URL", server.url)
     monkeypatch.setenv("LDPRECOVER_ADMIN_KEY", server.admin_key)
     return run
@@ -93,12 +99,17 @@ class Watched:
         self._terminal, theirs = pty.openpty()
         self.shown = ""
         self.process = start_python(
-            *("-m", "ldprecover_cli", *arguments), folder=Path.cwd(), environment=os.environ, stderr=theirs
+            *("-m", "ldprecover_cli", *arguments),
+            folder=Path.cwd(),
+            environment=os.environ,
+            stderr=theirs,
         )
         os.close(theirs)
 
     def watch(self, until: str = "") -> bool:
-        """Read the terminal until a text is on it; without one, until the end. Tell whether it came."""
+        """Read the terminal until a text is on it; without one, until the end. Tell whether it
+        came.
+        """
         while not until or until not in self.shown:
             try:
                 piece = os.read(self._terminal, 65536)
@@ -136,7 +147,9 @@ def watched(forking: None) -> Iterator[Callable[..., Watched]]:
 
 @pytest.fixture
 def nowhere() -> Iterator[str]:
-    """A URL at which nothing listens: its port is bound, so that nobody else takes it, and refuses callers."""
+    """A URL at which nothing listens: its port is bound, so that nobody else takes it, and refuses
+    callers.
+    """
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{bound.getsockname()[1]}"

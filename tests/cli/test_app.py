@@ -31,12 +31,16 @@ COMMANDS = _paths(get_command(app.app))
 
 def test_there_are_the_commands_there_should_be() -> None:
     single = {"attack", "demo", "frequencies", "recover", "report", "serve", "simulate"}
-    groups = {("round", name) for name in ("open", "list", "show", "close", "delete")} | {("key", "create")}
+    groups = {("round", name) for name in ("open", "list", "show", "close", "delete")} | {
+        ("key", "create")
+    }
     assert {(name,) for name in single} | groups <= set(COMMANDS)
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
-def test_help_of_every_command_says_what_it_does_and_gives_an_example(run: Any, path: tuple[str, ...]) -> None:
+def test_help_of_every_command_says_what_it_does_and_gives_an_example(
+    run: Any, path: tuple[str, ...]
+) -> None:
     result = run(*path, "--help")
     assert (result.code, result.err) == (0, "")
     text = " ".join(result.out.split())
@@ -94,11 +98,16 @@ def test_a_wrong_option_is_one_line_with_exit_code_2(run: Any, arguments: tuple[
 
 
 def test_an_option_before_the_command_is_told_where_it_belongs(run: Any) -> None:
-    assert "stand behind it, as in `ldprecover COMMAND --users …`" in run("--users", "3", "simulate").error
+    assert (
+        "stand behind it, as in `ldprecover COMMAND --users …`"
+        in run("--users", "3", "simulate").error
+    )
     assert "stand behind it" not in run("--nonsense").error
 
 
-def test_an_unforeseen_error_is_one_line_and_debug_shows_where(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unforeseen_error_is_one_line_and_debug_shows_where(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*args: object, **options: object) -> None:
         raise ZeroDivisionError("two\nlines")
 
@@ -128,12 +137,16 @@ def test_it_runs_as_a_module_and_help_loads_neither_server_nor_numpy() -> None:
     """What only some commands need must not make every command slow."""
     code = (
         "import sys; from ldprecover_cli.app import run; code = run(['--help']); "
-        "print(sorted({'numpy', 'fastapi', 'sqlalchemy', 'httpx'} & set(sys.modules)), file=sys.stderr); sys.exit(code)"
+        "print(sorted({'numpy', 'fastapi', 'sqlalchemy', 'httpx'} & set(sys.modules)), "
+        "file=sys.stderr); sys.exit(code)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr == "[]\n"
     module = subprocess.run(
-        [sys.executable, "-m", "ldprecover_cli", "--version"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "ldprecover_cli", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert module.stdout == f"ldprecover {version('ldprecover')}\n"
 
@@ -149,7 +162,9 @@ def test_a_terminal_without_unicode_is_no_reason_to_fail() -> None:
     assert done.stderr == b""
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("round", "list"), ("round", "list", "--json")], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments", [("--help",), ("round", "list"), ("round", "list", "--json")], ids=" ".join
+)
 def test_what_nobody_reads_ends_without_a_word(server: Any, arguments: tuple[str, ...]) -> None:
     """As before `| head`: whoever read is gone before the first line."""
     read, write = os.pipe()
@@ -169,7 +184,9 @@ def test_closed_streams_are_no_reason_to_fail(server: Any, nowhere: str) -> None
     command = f"{sys.executable} -m ldprecover_cli round list --url"
     closed = subprocess.run(["sh", "-c", f"{command} {server.url} >&- 2>&-"], check=False)
     assert closed.returncode == 0
-    refused = subprocess.run(["sh", "-c", f"{command} {nowhere} 2>&-"], capture_output=True, check=False)
+    refused = subprocess.run(
+        ["sh", "-c", f"{command} {nowhere} 2>&-"], capture_output=True, check=False
+    )
     assert (refused.returncode, refused.stdout) == (1, b"")
 
 
@@ -177,14 +194,22 @@ def test_a_shell_completes_commands_and_options(forking: None) -> None:
     """What the script of `--show-completion` asks for, and its answers."""
     program = Path(sys.executable).with_name("ldprecover")
     done = subprocess.run(
-        ["ldprecover"], executable=program, capture_output=True, env=_asked("ldprecover fr"), check=True
+        ["ldprecover"],
+        executable=program,
+        capture_output=True,
+        env=_asked("ldprecover fr"),
+        check=True,
     )
     assert (done.stdout.split(), done.stderr) == ([b"frequencies"], b"")
     assert _completed("ldprecover round open --acc") == ["--access"]
 
 
-def test_a_shell_completes_values(server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Protocols, methods and attacks are those of the registries; rounds are the server's, files the folder's."""
+def test_a_shell_completes_values(
+    server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Protocols, methods and attacks are those of the registries; rounds are the server's, files
+    the folder's.
+    """
     name = server.open_round(items=["a", "b"])["name"]
     monkeypatch.chdir(tmp_path)
     (tmp_path / "fires.csv").touch()
@@ -196,13 +221,17 @@ def test_a_shell_completes_values(server: Any, tmp_path: Path, monkeypatch: pyte
         assert {"current", name} <= set(_completed(words, LDPRECOVER_URL=server.url))
 
 
-def test_without_a_server_the_current_round_is_what_a_shell_completes(forking: None, nowhere: str) -> None:
+def test_without_a_server_the_current_round_is_what_a_shell_completes(
+    forking: None, nowhere: str
+) -> None:
     assert _completed("ldprecover recover --round ", LDPRECOVER_URL=nowhere) == ["current"]
 
 
 def _completed(words: str, **environment: str) -> list[str]:
     """Return what a shell offers for the last word."""
-    process = start_python("-m", "ldprecover_cli", folder=Path.cwd(), environment=_asked(words) | environment)
+    process = start_python(
+        "-m", "ldprecover_cli", folder=Path.cwd(), environment=_asked(words) | environment
+    )
     out, err = process.communicate()
     assert (process.wait(), err) == (0, "")
     return out.split()
@@ -210,12 +239,19 @@ def _completed(words: str, **environment: str) -> list[str]:
 
 def _asked(words: str) -> dict[str, str]:
     """Return the environment in which a shell asks."""
-    asked = {"_LDPRECOVER_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    asked = {
+        "_LDPRECOVER_COMPLETE": "complete_bash",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(words.count(" ")),
+    }
     return os.environ | asked
 
 
 def test_every_command_has_its_heading(run: Any) -> None:
-    shown = {name: index for index, name in enumerate(re.findall(r"^│ (\w+) ", run("--help").out, re.MULTILINE))}
+    shown = {
+        name: index
+        for index, name in enumerate(re.findall(r"^│ (\w+) ", run("--help").out, re.MULTILINE))
+    }
     assert list(shown) == [name for names in app._PANELS.values() for name in names]
     assert set(shown) == {path[0] for path in COMMANDS if path}
 
@@ -226,17 +262,25 @@ def test_help_states_no_type_of_what_takes_no_value(run: Any, path: tuple[str, .
 
 
 def test_the_program_and_the_module_are_one() -> None:
-    program = subprocess.run([Path(sys.executable).with_name("ldprecover"), "--help"], capture_output=True, check=True)
-    module = subprocess.run([sys.executable, "-m", "ldprecover_cli", "--help"], capture_output=True, check=True)
+    program = subprocess.run(
+        [Path(sys.executable).with_name("ldprecover"), "--help"], capture_output=True, check=True
+    )
+    module = subprocess.run(
+        [sys.executable, "-m", "ldprecover_cli", "--help"], capture_output=True, check=True
+    )
     assert program.stdout == module.stdout
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
-def test_help_fits_a_terminal_of_80_columns(run: Any, path: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_fits_a_terminal_of_80_columns(
+    run: Any, path: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     lines = run(*path, "--help").out.splitlines()
     assert max(map(len, lines)) <= 80
-    assert not [line for line in lines if "…" in line and '"1", …' not in line]  # nothing is cut off
+    assert not [
+        line for line in lines if "…" in line and '"1", …' not in line
+    ]  # nothing is cut off
 
 
 def test_no_colour_codes_and_no_endless_lines_when_not_a_terminal(run: Any) -> None:

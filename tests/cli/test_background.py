@@ -1,4 +1,6 @@
-"""Recoveries that the server works out on its own, against one that answers what the interface says."""
+"""Recoveries that the server works out on its own, against one that answers what the interface
+says.
+"""
 
 import json
 import threading
@@ -33,8 +35,19 @@ RECOVERY = {
     **COLUMNS,
 }
 BEGUN = {"job": "j1", "state": "queued", "progress": 0.0}
-DONE = {"job": "j1", "round": "r1", "state": "done", "progress": 1.0, "result": RECOVERY, "problem": None}
-FAILED = DONE | {"state": "failed", "result": None, "problem": {"title": "It took too long", "status": 504}}
+DONE = {
+    "job": "j1",
+    "round": "r1",
+    "state": "done",
+    "progress": 1.0,
+    "result": RECOVERY,
+    "problem": None,
+}
+FAILED = DONE | {
+    "state": "failed",
+    "result": None,
+    "problem": {"title": "It took too long", "status": 504},
+}
 
 Answers = dict[str, tuple[int, Any]]
 
@@ -74,10 +87,17 @@ def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Answers], None]]
 def test_a_recovery_is_begun_and_asked_for_later(run: Any, stub: Any) -> None:
     stub({"POST /rounds/r1/recover": (202, BEGUN), "GET /rounds/r1/jobs/j1": (200, DONE)})
     begun = run("recover", "--round", "letters", "--background")
-    assert begun.out == "Begun. `ldprecover recover --round r1 --job j1` waits for it and shows it.\n"
-    assert run("recover", "--round", "letters", "--background", "--json").json == {"job": "j1", "round": "r1"}
+    assert (
+        begun.out == "Begun. `ldprecover recover --round r1 --job j1` waits for it and shows it.\n"
+    )
+    assert run("recover", "--round", "letters", "--background", "--json").json == {
+        "job": "j1",
+        "round": "r1",
+    }
     assert run("recover", "--round", "r1", "--job", "j1", "--json").json == RECOVERY
-    assert run("recover", "--round", "r1", "--job", "j1").out.startswith("10 reports, ldprecover, eta 0.2\n")
+    assert run("recover", "--round", "r1", "--job", "j1").out.startswith(
+        "10 reports, ldprecover, eta 0.2\n"
+    )
 
 
 def test_a_recovery_that_is_answered_at_once_is_shown(run: Any, stub: Any) -> None:

@@ -1,4 +1,6 @@
-"""`check`: says in words or JSON what in a database does not agree, and by its exit code whether anything does not."""
+"""`check`: says in words or JSON what in a database does not agree, and by its exit code whether
+anything does not.
+"""
 
 from contextlib import closing
 from pathlib import Path
@@ -40,7 +42,12 @@ def test_what_does_not_agree_is_a_table_or_json_and_exit_code_1(run: Any, url: s
     assert "reports in segments, -3 being purged" in shown.out
     told = run("check", "--database-url", url, "--json")
     assert told.code == 1
-    finding = {"round": "cities", "what": "reports in segments, -3 being purged", "expected": 3, "found": 0}
+    finding = {
+        "round": "cities",
+        "what": "reports in segments, -3 being purged",
+        "expected": 3,
+        "found": 0,
+    }
     assert told.json == {"findings": [{**finding, "fault": True}]}
 
 
@@ -60,10 +67,14 @@ def test_a_database_of_an_older_schema_is_left_as_it_is(run: Any, url: str) -> N
 
 
 @pytest.mark.parametrize("command", [("check",), ("key", "list")], ids=" ".join)
-def test_a_damaged_file_is_called_damaged_in_one_line(run: Any, url: str, tmp_path: Path, command: tuple[str]) -> None:
+def test_a_damaged_file_is_called_damaged_in_one_line(
+    run: Any, url: str, tmp_path: Path, command: tuple[str]
+) -> None:
     file = tmp_path / "ldprecover.db"
     whole = file.read_bytes()
-    with file.open("r+b") as damaged:  # all but the first two pages, which hold the schema's beginning
+    with file.open(
+        "r+b"
+    ) as damaged:  # all but the first two pages, which hold the schema's beginning
         damaged.seek(2 * 4096)
         damaged.write(b"\x5a" * (len(whole) - 2 * 4096))
     done = run(*command, "--database-url", url)

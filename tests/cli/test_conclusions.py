@@ -1,4 +1,6 @@
-"""What a method concludes, at a terminal and from exports: un-mixing of a round with a clean past."""
+"""What a method concludes, at a terminal and from exports: un-mixing of a round with a clean
+past.
+"""
 
 import json
 from pathlib import Path
@@ -41,7 +43,10 @@ def test_a_terminal_shows_intervals_and_what_is_concluded(on_server: Any, rounds
     assert "95 % interval" in lines[1]
     first = int(np.argmax(answer["recovered"]))
     concluded = answer["conclusions"]
-    assert f"{100 * concluded['lower'][first]:.2f} to {100 * concluded['upper'][first]:.2f}" in lines[2]
+    assert (
+        f"{100 * concluded['lower'][first]:.2f} to {100 * concluded['upper'][first]:.2f}"
+        in lines[2]
+    )
     words = " ".join(result.out.split())
     for sentence in sentences(concluded):
         assert sentence in words
@@ -52,7 +57,9 @@ def test_a_terminal_shows_intervals_and_what_is_concluded(on_server: Any, rounds
 def test_exports_carry_the_same_conclusions(
     server: Any, rounds: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """GRR's reports say no more than their counts, so that the server has nothing an export lacks."""
+    """GRR's reports say no more than their counts, so that the server has nothing an export
+    lacks.
+    """
     files = []
     for round in rounds:
         files.append(tmp_path / f"{round['name']}.json")
@@ -84,8 +91,13 @@ def test_every_conclusion_has_its_sentence() -> None:
         "history_weight": 0.5,
     }
     assert list(sentences(concluded)) == [
-        "Probability of an attack: 0.99; share of malicious reports that shows 5.0 % (4.0 % to 6.0 %).",
-        "Raised by reports, with probability: " + ", ".join(f"x{i} (0.90)" for i in range(10)) + " and 2 more.",
+        (
+            "Probability of an attack: 0.99; share of malicious reports that shows 5.0 % (4.0 % to "
+            "6.0 %)."
+        ),
+        "Raised by reports, with probability: "
+        + ", ".join(f"x{i} (0.90)" for i in range(10))
+        + " and 2 more.",
         "Left out by the screen sizes: 1 report, of sizes next to impossible.",
         "Probability that the earlier rounds are a guide to this one: 0.50.",
     ]

@@ -23,29 +23,57 @@ def cities(server: Any) -> Any:
     return server.open_round("grr", 0.5, items=list(load_dataset("cities").items))
 
 
-def test_genuine_users_follow_the_data_set_and_the_seed(on_server: Any, cities: Any, server: Any) -> None:
-    arguments = ("simulate", "--round", cities["name"], "--dataset", "cities", "--users", "5000", "--seed", "4")
+def test_genuine_users_follow_the_data_set_and_the_seed(
+    on_server: Any, cities: Any, server: Any
+) -> None:
+    arguments = (
+        "simulate",
+        "--round",
+        cities["name"],
+        "--dataset",
+        "cities",
+        "--users",
+        "5000",
+        "--seed",
+        "4",
+    )
     answer = on_server(*arguments, "--json").json
     population = Population.of(load_dataset("cities"), 5000, 4)
-    assert answer == {"round": cities["id"], "accepted": 5000, "seed": 4, "true_counts": population.counts.tolist()}
+    assert answer == {
+        "round": cities["id"],
+        "accepted": 5000,
+        "seed": 4,
+        "true_counts": population.counts.tolist(),
+    }
     assert server.frequencies(cities["id"])["n"] == 5000
     said = on_server(*arguments)
-    assert said.out == f"5,000 genuine users reported to {cities['name']}.\nThe same reports again: --seed 4\n"
+    assert (
+        said.out
+        == f"5,000 genuine users reported to {cities['name']}.\nThe same reports again: --seed 4\n"
+    )
 
 
-@pytest.mark.parametrize("command", [("simulate",), ("attack", "mga", "--targets", "2")], ids=" ".join)
-def test_every_run_has_a_seed_of_its_own_and_says_it(on_server: Any, cities: Any, server: Any, command: Any) -> None:
+@pytest.mark.parametrize(
+    "command", [("simulate",), ("attack", "mga", "--targets", "2")], ids=" ".join
+)
+def test_every_run_has_a_seed_of_its_own_and_says_it(
+    on_server: Any, cities: Any, server: Any, command: Any
+) -> None:
     arguments = (*command, "--users", "40", "--round", cities["name"])
     first, second = (on_server(*arguments, "--json").json for _ in range(2))
     assert first["seed"] != second["seed"]
     assert first != {**second, "seed": first["seed"]}
     again = on_server(*arguments, "--seed", str(first["seed"]), "--json").json
     assert again | {"beta": None} == first | {"beta": None}
-    assert re.search(r"^The same reports again: --seed \d+$", on_server(*arguments).out, re.MULTILINE)
+    assert re.search(
+        r"^The same reports again: --seed \d+$", on_server(*arguments).out, re.MULTILINE
+    )
 
 
 def test_users_who_report_twice_raise_no_alarm(on_server: Any, server: Any) -> None:
-    """`duplicate-seeds` knows reports that were sent before. At rate 1e-9 an honest round raises it so often."""
+    """`duplicate-seeds` knows reports that were sent before. At rate 1e-9 an honest round raises it
+    so often.
+    """
     olh = server.open_round("olh", 0.5, domain_size=20)
     for _ in range(2):
         on_server("simulate", "--users", "2000", "--round", olh["name"])
@@ -94,7 +122,9 @@ def test_data_that_do_not_fit_are_refused(
     ],
     ids=" ".join,
 )
-def test_every_attack_sends_its_reports(on_server: Any, cities: Any, server: Any, arguments: tuple[str, ...]) -> None:
+def test_every_attack_sends_its_reports(
+    on_server: Any, cities: Any, server: Any, arguments: tuple[str, ...]
+) -> None:
     result = on_server("attack", *arguments, "--users", "300", "--round", cities["name"])
     assert result.code == 0, result.err
     assert "300 malicious users" in result.out
@@ -103,7 +133,17 @@ def test_every_attack_sends_its_reports(on_server: Any, cities: Any, server: Any
 
 def test_a_search_budget_is_mga_s_on_olh(on_server: Any, server: Any) -> None:
     olh = server.open_round("olh", 0.5, domain_size=20)
-    arguments = ("attack", "--target", "3", "--target", "4", "--users", "50", "--round", olh["name"])
+    arguments = (
+        "attack",
+        "--target",
+        "3",
+        "--target",
+        "4",
+        "--users",
+        "50",
+        "--round",
+        olh["name"],
+    )
     assert on_server(*arguments, "--search", "50").code == 0
     frequencies = server.frequencies(olh["id"])
     assert [frequencies["counts"][i] for i in (3, 4)] == [50, 50]
@@ -113,7 +153,18 @@ def test_a_share_counts_on_the_reports_already_there_and_targets_are_the_seed_s(
     on_server: Any, cities: Any, server: Any
 ) -> None:
     on_server("simulate", "--round", cities["name"], "--users", "1900")
-    arguments = ("attack", "--beta", "0.05", "--targets", "3", "--seed", "9", "--round", cities["name"], "--json")
+    arguments = (
+        "attack",
+        "--beta",
+        "0.05",
+        "--targets",
+        "3",
+        "--seed",
+        "9",
+        "--round",
+        cities["name"],
+        "--json",
+    )
     answer = on_server(*arguments).json
     targets = [cities["items"][i] for i in draw_targets(102, 3, 9)]
     assert answer == {
@@ -130,7 +181,17 @@ def test_a_share_counts_on_the_reports_already_there_and_targets_are_the_seed_s(
 
 def test_no_canary_is_drawn_as_a_target(on_server: Any, server: Any) -> None:
     round_ = server.open_round(items=["a", "b", "c"], canaries=["d", "e", "f", "g"])
-    arguments = ("attack", "mga", "--targets", "2", "--users", "3", "--round", round_["name"], "--json")
+    arguments = (
+        "attack",
+        "mga",
+        "--targets",
+        "2",
+        "--users",
+        "3",
+        "--round",
+        round_["name"],
+        "--json",
+    )
     for seed in range(6):
         assert set(on_server(*arguments, "--seed", str(seed)).json["targets"]) < {"a", "b", "c"}
     result = on_server(*arguments[:3], "3", *arguments[4:])
@@ -139,7 +200,9 @@ def test_no_canary_is_drawn_as_a_target(on_server: Any, server: Any) -> None:
 
 
 @pytest.mark.parametrize("beta", ["0", "0.05"])
-def test_a_share_that_is_nobody_is_refused_in_words(on_server: Any, cities: Any, server: Any, beta: str) -> None:
+def test_a_share_that_is_nobody_is_refused_in_words(
+    on_server: Any, cities: Any, server: Any, beta: str
+) -> None:
     on_server("report", "Reno, NV", "--round", cities["name"])
     result = on_server("attack", "--beta", beta, "--target", "Reno, NV", "--round", cities["name"])
     assert result.code == 2
@@ -154,7 +217,10 @@ def test_a_share_that_is_nobody_is_refused_in_words(on_server: Any, cities: Any,
         ((), "--users"),
         (("--users", "5", "--beta", "0.1"), "--beta"),
         (("manip", "--beta", "1"), "beta"),
-        (("--users", "5"), "mga needs targets: name them with --target, or say how many with --targets"),
+        (
+            ("--users", "5"),
+            "mga needs targets: name them with --target, or say how many with --targets",
+        ),
         (("apa", "--users", "5"), "apa needs targets: name them with --target"),
         (("mla", "--users", "5", "--item", "reno"), "did you mean 'Reno, NV'"),
         (("apa2", "--users", "5", "--target", "Reno, NV"), "grr"),
@@ -180,7 +246,9 @@ def test_an_attack_that_makes_no_sense_is_refused(
 
 
 @pytest.mark.parametrize("command", [("simulate",), ("attack", "manip")], ids=" ".join)
-def test_a_round_of_tickets_takes_no_users_without(on_server: Any, server: Any, command: Any) -> None:
+def test_a_round_of_tickets_takes_no_users_without(
+    on_server: Any, server: Any, command: Any
+) -> None:
     round_ = server.open_round(access="ticket")
     result = on_server(*command, "--users", "3", "--round", round_["name"])
     assert result.code == 2
@@ -202,13 +270,17 @@ def minted(on_server: Any, round_: Any, file: str, count: int) -> list[str]:
     return list(tickets.split())
 
 
-def test_users_with_tickets_report_and_so_do_attackers_with_theirs(on_server: Any, server: Any, members: Any) -> None:
+def test_users_with_tickets_report_and_so_do_attackers_with_theirs(
+    on_server: Any, server: Any, members: Any
+) -> None:
     minted(on_server, members, "users.txt", 60)
     minted(on_server, members, "stolen.txt", 5)
     at = ("--round", members["name"])
     answer = on_server("simulate", *at, "--tickets", "users.txt", "--json").json
     assert answer["accepted"] == 60
-    answer = on_server("attack", "mga", "--target", "4", *at, "--tickets", "stolen.txt", "--json").json
+    answer = on_server(
+        "attack", "mga", "--target", "4", *at, "--tickets", "stolen.txt", "--json"
+    ).json
     assert answer["accepted"] == 5
     assert answer["beta"] == pytest.approx(5 / 65)
     frequencies = server.frequencies(members["id"])
@@ -222,12 +294,19 @@ def test_users_with_tickets_report_and_so_do_attackers_with_theirs(on_server: An
     assert server.frequencies(members["id"])["n"] == 65
 
 
-def test_fewer_users_leave_the_last_tickets_unused(on_server: Any, server: Any, members: Any) -> None:
+def test_fewer_users_leave_the_last_tickets_unused(
+    on_server: Any, server: Any, members: Any
+) -> None:
     tickets = minted(on_server, members, "some.txt", 30)
     at = ("--round", members["name"])
     assert on_server("simulate", *at, "--tickets", "some.txt", "--users", "19").code == 0
     Path("rest.txt").write_text("\n".join(tickets[19:]) + "\n\n")  # as editors leave it
-    assert on_server("attack", "mga", "--target", "1", *at, "--tickets", "rest.txt", "--beta", "0.05").code == 0
+    assert (
+        on_server(
+            "attack", "mga", "--target", "1", *at, "--tickets", "rest.txt", "--beta", "0.05"
+        ).code
+        == 0
+    )
     assert server.frequencies(members["id"])["n"] == 20
 
 
@@ -245,7 +324,12 @@ def test_fewer_users_leave_the_last_tickets_unused(on_server: Any, server: Any, 
 )
 @pytest.mark.parametrize("command", [("simulate",), ("attack", "manip")], ids=" ".join)
 def test_a_file_that_has_not_a_ticket_for_each_is_refused(
-    on_server: Any, server: Any, command: Any, content: str | None, options: tuple[str, ...], word: str
+    on_server: Any,
+    server: Any,
+    command: Any,
+    content: str | None,
+    options: tuple[str, ...],
+    word: str,
 ) -> None:
     round_ = server.open_round(access="ticket")
     tickets = minted(on_server, round_, "two.txt", 2)
@@ -278,7 +362,10 @@ def test_a_round_without_tickets_takes_none(on_server: Any, server: Any, lunch: 
 def test_a_closed_round_takes_nothing(on_server: Any, cities: Any) -> None:
     on_server("round", "close", cities["name"])
     for arguments, note in (
-        (("report", "Reno, NV"), " (the report will never be counted, and its epsilon stays spent)"),
+        (
+            ("report", "Reno, NV"),
+            " (the report will never be counted, and its epsilon stays spent)",
+        ),
         (("simulate", "--users", "3"), " (0 of 3 reports were accepted)"),
         (("attack", "manip", "--users", "3"), " (0 of 3 reports were accepted)"),
     ):
@@ -291,14 +378,18 @@ def test_a_closed_round_takes_nothing(on_server: Any, cities: Any) -> None:
 
 
 @pytest.mark.parametrize("command", [("simulate",), ("attack", "manip")], ids=" ".join)
-def test_json_comes_without_bars_even_on_a_terminal(on_server: Any, lunch: Any, watched: Any, command: Any) -> None:
+def test_json_comes_without_bars_even_on_a_terminal(
+    on_server: Any, lunch: Any, watched: Any, command: Any
+) -> None:
     shown = watched(*command, "--users", "50", "--round", lunch["name"], "--json")
     code, out = shown.ended()
     assert (code, shown.shown) == (0, "")
     assert json.loads(out)["accepted"] == 50
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name
+)
 @pytest.mark.parametrize("command", [("simulate",), ("attack", "manip")], ids=" ".join)
 def test_a_signal_in_the_midst_of_them_says_how_many_were_accepted(
     on_server: Any, lunch: Any, server: Any, watched: Any, command: Any, number: signal.Signals
@@ -311,7 +402,9 @@ def test_a_signal_in_the_midst_of_them_says_how_many_were_accepted(
     assert 0 < accepted < 6_000_000
     rest = f"`ldprecover {command[0]} --resume` sends the rest"
     ended = "Interrupted" if number == signal.SIGINT else "Ended"
-    assert crowd.shown.endswith(f"{ended}. ({accepted} of 6000000 reports were accepted; {rest})\r\n")
+    assert crowd.shown.endswith(
+        f"{ended}. ({accepted} of 6000000 reports were accepted; {rest})\r\n"
+    )
     assert "Traceback" not in crowd.shown
 
 

@@ -16,7 +16,9 @@ from tests.conftest import ServerProcess
 from ldprecover import RoundParameters, Tally
 from ldprecover_cluster import ReportDataset
 
-pytest.importorskip("pyarrow", reason="a report dataset needs the extra: pip install 'ldprecover[cluster]'")
+pytest.importorskip(
+    "pyarrow", reason="a report dataset needs the extra: pip install 'ldprecover[cluster]'"
+)
 
 ORACLE = RoundParameters("olh", 1.0, tuple("abcd")).oracle
 N = 6_000
@@ -55,9 +57,22 @@ def collected(server: ServerProcess, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.fixture
 def slow(tmp_path: Path, collected: str) -> Iterator[subprocess.Popen[str]]:
     """The command in a process of its own, that has made two parts and waits."""
-    command = [sys.executable, "-c", _SLOWLY, "export", collected, "--reports", str(tmp_path / "round")]
+    command = [
+        sys.executable,
+        "-c",
+        _SLOWLY,
+        "export",
+        collected,
+        "--reports",
+        str(tmp_path / "round"),
+    ]
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ}
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ},
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "two parts are made\n"
@@ -85,7 +100,12 @@ def test_a_round_is_exported_while_its_server_runs(
     assert written == {name: value for name, value in counts.items() if name != "checksum"}
     assert recount(tmp_path / "round").summary.tolist() == counts["counts"]
     assert run("recompute", "round/round.json").json["counts"] == counts["counts"]
-    assert server.submit(collected, ORACLE.perturb([0], np.random.default_rng(1)).tobytes()).status_code == 202
+    assert (
+        server.submit(
+            collected, ORACLE.perturb([0], np.random.default_rng(1)).tobytes()
+        ).status_code
+        == 202
+    )
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=lambda number: number.name)
@@ -105,30 +125,53 @@ def test_the_same_command_goes_on_whatever_ended_it(
     assert recount(tmp_path / "round") == ReportDataset.open(tmp_path / "round").export.tally
 
 
-def test_what_cannot_be_exported_is_said_in_a_line(run: Any, collected: str, tmp_path: Path) -> None:
+def test_what_cannot_be_exported_is_said_in_a_line(
+    run: Any, collected: str, tmp_path: Path
+) -> None:
     assert "has an export" not in run("export", "nowhere", "--reports", "round").error
     assert not (tmp_path / "round").exists()
     assert "--partial goes with --reports" in run("export", collected, "--partial").error
-    assert "give one of them" in run("export", collected, "--reports", "round", "--output", "x.json").error
+    assert (
+        "give one of them"
+        in run("export", collected, "--reports", "round", "--output", "x.json").error
+    )
     assert run("export", collected, "--reports", "round").code == 0
     assert "has a round.json already" in run("export", collected, "--reports", "round").error
     assert "nothing://x: " in run("export", collected, "--reports", "nothing://x").error
-    for folder, why in (("", "it is empty"), ("memory://x", "in memory"), ("simplecache::memory://x", "in memory")):
+    for folder, why in (
+        ("", "it is empty"),
+        ("memory://x", "in memory"),
+        ("simplecache::memory://x", "in memory"),
+    ):
         refused = run("export", collected, "--reports", folder)
         assert refused.code == 2
         assert why in refused.error
     (tmp_path / "file").write_text("")
     for folder in ("file", "file/round"):
-        assert f"{tmp_path / 'file'} is a file, not a folder" in run("export", collected, "--reports", folder).error
+        assert (
+            f"{tmp_path / 'file'} is a file, not a folder"
+            in run("export", collected, "--reports", folder).error
+        )
 
 
 def test_a_database_that_does_not_answer_is_said_once(run: Any) -> None:
-    refused = run("export", "x", "--reports", "x", "--database-url", "postgresql+psycopg://x@/x?host=/no/such/folder")
+    refused = run(
+        "export",
+        "x",
+        "--reports",
+        "x",
+        "--database-url",
+        "postgresql+psycopg://x@/x?host=/no/such/folder",
+    )
     assert refused.code == 2
     assert refused.err.count("/no/such/folder/") == 1
 
 
-def test_without_pyarrow_the_extra_is_named(run: Any, collected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyarrow_the_extra_is_named(
+    run: Any, collected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("pyarrow", "pyarrow.parquet"):
         monkeypatch.setitem(sys.modules, name, None)
-    assert "pip install 'ldprecover[cluster]'" in run("export", collected, "--reports", "round").error
+    assert (
+        "pip install 'ldprecover[cluster]'" in run("export", collected, "--reports", "round").error
+    )

@@ -28,7 +28,9 @@ def test_recompute_prints_the_servers_numbers(
     assert run(["recompute", str(file), "--target", "1", "--eta", "0.1"]) == 0
     found = json.loads(capsys.readouterr().out)
     frequencies = server.frequencies(round)
-    recovered = server.http.post(f"/rounds/{round}/recover", json={"targets": ["1"], "eta": 0.1}).json()
+    recovered = server.http.post(
+        f"/rounds/{round}/recover", json={"targets": ["1"], "eta": 0.1}
+    ).json()
     for column in ("counts", "frequencies", "standard_errors", "items", "n", "round"):
         assert found[column] == frequencies[column]
     for column in ("malicious", "genuine", "recovered", "targets", "eta", "notes"):
@@ -36,13 +38,19 @@ def test_recompute_prints_the_servers_numbers(
 
 
 def test_recompute_takes_options_and_a_support(
-    server: ServerProcess, exported: tuple[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    server: ServerProcess,
+    exported: tuple[str, Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     round, file = exported
     shares = tmp_path / "shares.txt"
     shares.write_text("0.9\n0.1\n0\n0.5\n", encoding="utf-8")
     for options, fields in (
-        (["--method", "base-cut", "--option", "alpha=1"], {"method": "base-cut", "options": {"alpha": 1}}),
+        (
+            ["--method", "base-cut", "--option", "alpha=1"],
+            {"method": "base-cut", "options": {"alpha": 1}},
+        ),
         (
             ["--malicious-model", "custom", "--support", str(shares)],
             {"malicious_model": "custom", "support": [0.9, 0.1, 0, 0.5]},
@@ -76,7 +84,10 @@ def test_an_export_overwrites_nothing(
 
 
 def test_an_export_that_does_not_fit_on_the_disk_leaves_no_file(
-    server: ServerProcess, exported: tuple[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    server: ServerProcess,
+    exported: tuple[str, Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     output = tmp_path / "half.json"
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -90,7 +101,9 @@ def test_an_export_that_does_not_fit_on_the_disk_leaves_no_file(
     assert not output.exists()
 
 
-@pytest.mark.parametrize(("written", "instead"), [('"n": 3', '"n": 4'), ('"round": "R', '"round": "S')])
+@pytest.mark.parametrize(
+    ("written", "instead"), [('"n": 3', '"n": 4'), ('"round": "R', '"round": "S')]
+)
 def test_a_changed_file_is_refused(
     exported: tuple[str, Path], capsys: pytest.CaptureFixture[str], written: str, instead: str
 ) -> None:

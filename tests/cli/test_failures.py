@@ -4,7 +4,14 @@ import httpx
 import pytest
 
 from ldprecover import ParameterError, ReportError
-from ldprecover_cli.failures import CommandError, UsageError, check_items, close_to, explain, reworded
+from ldprecover_cli.failures import (
+    CommandError,
+    UsageError,
+    check_items,
+    close_to,
+    explain,
+    reworded,
+)
 from ldprecover_client import (
     AlreadyReportedError,
     ArgumentError,
@@ -39,15 +46,21 @@ def test_the_exit_code_tells_usage_from_refusal(error: Exception, code: int) -> 
     assert explain(error) == ("x", code)
 
 
-def _refused(detail: str | None = None, slug: str = "invalid-request", *fields: tuple[str, str]) -> RefusedError:
-    return RefusedError(422, "The request does not fit", detail, f"/docs/errors#{slug}", fields=fields)
+def _refused(
+    detail: str | None = None, slug: str = "invalid-request", *fields: tuple[str, str]
+) -> RefusedError:
+    return RefusedError(
+        422, "The request does not fit", detail, f"/docs/errors#{slug}", fields=fields
+    )
 
 
 @pytest.mark.parametrize(
     ("error", "said"),
     [
         (
-            _refused("x", "invalid-request", ("epsilon", "Input should be less than or equal to 10")),
+            _refused(
+                "x", "invalid-request", ("epsilon", "Input should be less than or equal to 10")
+            ),
             "--epsilon must be at most 10",
         ),
         (
@@ -59,12 +72,20 @@ def _refused(detail: str | None = None, slug: str = "invalid-request", *fields: 
             "NAME must be 1 to 64 small letters",
         ),
         (
-            _refused("x", "invalid-request", ("items.2", "String should have at least 1 character")),
+            _refused(
+                "x", "invalid-request", ("items.2", "String should have at least 1 character")
+            ),
             "the items: item 3 must have",
         ),
         (_refused("x", "invalid-request", ("body", "Field required")), "body Field required"),
-        (_refused("hash_range is for olh alone", "invalid-parameter"), "--hash-range is for olh alone"),
-        (_refused("targets: no item is labelled 'x'", "invalid-parameter"), "--target: no item is labelled 'x'"),
+        (
+            _refused("hash_range is for olh alone", "invalid-parameter"),
+            "--hash-range is for olh alone",
+        ),
+        (
+            _refused("targets: no item is labelled 'x'", "invalid-parameter"),
+            "--target: no item is labelled 'x'",
+        ),
         (_refused(None, "invalid-parameter"), "The request does not fit"),
         (ParameterError("items must be distinct"), "the items must be distinct"),
         (ArgumentError("max_epsilon must be above 0"), "--max-epsilon must be above 0"),
@@ -80,19 +101,30 @@ def test_an_option_outside_its_range_is_named_as_it_was_given(error: Exception, 
 
 
 def test_only_so_many_fields_are_named() -> None:
-    known = explain(_refused("x", "invalid-request", *[(name, "Input should be 1") for name in "abcde"]))
+    known = explain(
+        _refused("x", "invalid-request", *[(name, "Input should be 1") for name in "abcde"])
+    )
     assert known == ("a must be 1; b must be 1; c must be 1", 2)
 
 
 def test_what_may_be_one_thing_or_another_is_said_once() -> None:
-    reasons = (("eta.float", "Input should be less than or equal to 10"), ("eta.literal", "Input should be 'auto'"))
-    assert explain(_refused("x", "invalid-request", *reasons)) == ("--eta must be at most 10, or must be 'auto'", 2)
+    reasons = (
+        ("eta.float", "Input should be less than or equal to 10"),
+        ("eta.literal", "Input should be 'auto'"),
+    )
+    assert explain(_refused("x", "invalid-request", *reasons)) == (
+        "--eta must be at most 10, or must be 'auto'",
+        2,
+    )
 
 
 def test_what_was_noted_on_an_error_is_said() -> None:
     error = RefusedError(409, "Closed", type="/docs/errors#round-closed")
     error.add_note("5 of 9 reports were accepted")
-    assert explain(error) == ("Closed (5 of 9 reports were accepted); open another with `ldprecover round open`", 1)
+    assert explain(error) == (
+        "Closed (5 of 9 reports were accepted); open another with `ldprecover round open`",
+        1,
+    )
     other = CommandError("no key")
     other.__cause__ = error
     assert explain(other) == ("no key (5 of 9 reports were accepted)", 1)
@@ -110,12 +142,19 @@ def test_an_error_of_the_system_names_its_file_and_no_number() -> None:
     ("reason", "said"),
     [
         (
-            "Invalid value for '--users': Input should be a valid integer, unable to parse string as an integer",
+            (
+                "Invalid value for '--users': Input should be a valid integer, unable to parse "
+                "string "
+                "as an integer"
+            ),
             "an integer",
         ),
         ("Input should be a valid number, unable to parse string as a number", "must be a number"),
         ("Input should be a valid number or be 'auto'", "must be a number or be 'auto'"),
-        ("List should have at least 2 items after validation, not 1", "must have at least 2 items, not 1"),
+        (
+            "List should have at least 2 items after validation, not 1",
+            "must have at least 2 items, not 1",
+        ),
         ("Value error, 'bribe' is not one of 'aa'", "'bribe' is not one of 'aa'"),
         ("Missing option '--epsilon'.", "Missing option '--epsilon'."),
     ],
@@ -143,7 +182,9 @@ def test_a_hint_follows_where_there_is_something_to_do(error: Exception, hint: s
     assert hint in known[0]
 
 
-@pytest.mark.parametrize("error", [ReportError("a report of ours is malformed"), KeyError("x"), ValueError("x")])
+@pytest.mark.parametrize(
+    "error", [ReportError("a report of ours is malformed"), KeyError("x"), ValueError("x")]
+)
 def test_what_should_not_happen_is_a_fault_of_ours(error: Exception) -> None:
     assert explain(error) is None
 

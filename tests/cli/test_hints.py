@@ -1,4 +1,6 @@
-"""What a person is told to do next must be what helps: the right key, the right URL, the right package."""
+"""What a person is told to do next must be what helps: the right key, the right URL, the right
+package.
+"""
 
 import os
 import subprocess
@@ -20,15 +22,27 @@ import pytest
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
-@pytest.mark.parametrize("key", [None, "a-key-that-nobody-made"], ids=["without a key", "with a wrong key"])
+@pytest.mark.parametrize(
+    "key", [None, "a-key-that-nobody-made"], ids=["without a key", "with a wrong key"]
+)
 def test_the_key_that_is_hinted_is_the_one_that_is_needed(
-    run: Any, server: Any, monkeypatch: pytest.MonkeyPatch, fields: Any, command: Any, scope: str, key: str | None
+    run: Any,
+    server: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    fields: Any,
+    command: Any,
+    scope: str,
+    key: str | None,
 ) -> None:
     monkeypatch.setenv("LDPRECOVER_URL", server.url)
     round_ = server.open_round(**fields)
     result = run(*command, round_["name"], *([] if key is None else ["--key", key]))
     assert result.code == 1
-    made = "`ldprecover key create`" if scope == "admin" else f"`ldprecover key create --scope {scope}`"
+    made = (
+        "`ldprecover key create`"
+        if scope == "admin"
+        else f"`ldprecover key create --scope {scope}`"
+    )
     assert made in result.error
     if key is None:
         variable = "LDPRECOVER_ADMIN_KEY" if scope == "admin" else "LDPRECOVER_KEY"
@@ -38,15 +52,21 @@ def test_the_key_that_is_hinted_is_the_one_that_is_needed(
 
 
 @pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg2"])
-@pytest.mark.parametrize("command", [("serve", "--port", "0"), ("migrate",), ("key", "list")], ids=" ".join)
-def test_another_name_of_postgres_is_told_the_right_one(run: Any, scheme: str, command: Any) -> None:
+@pytest.mark.parametrize(
+    "command", [("serve", "--port", "0"), ("migrate",), ("key", "list")], ids=" ".join
+)
+def test_another_name_of_postgres_is_told_the_right_one(
+    run: Any, scheme: str, command: Any
+) -> None:
     result = run(*command, "--database-url", f"{scheme}://someone@nowhere.test/db")
     assert result.code == 2
     assert f"write postgresql+psycopg:// for {scheme}://" in result.error
 
 
 def _bare(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run Python where nothing is installed but this project and numpy, as `pip install ldprecover` leaves it."""
+    """Run Python where nothing is installed but this project and numpy, as `pip install ldprecover`
+    leaves it.
+    """
     hide = (
         "import sys\n"
         "class Bare:\n"
@@ -57,7 +77,11 @@ def _bare(*arguments: str) -> subprocess.CompletedProcess[str]:
         "sys.meta_path.insert(0, Bare())\n"
     )
     return subprocess.run(
-        [sys.executable, "-c", hide + arguments[0]], capture_output=True, text=True, env=dict(os.environ), check=False
+        [sys.executable, "-c", hide + arguments[0]],
+        capture_output=True,
+        text=True,
+        env=dict(os.environ),
+        check=False,
     )
 
 
@@ -73,16 +97,24 @@ def test_a_bare_install_has_the_attacks_and_says_what_a_campaign_lacks() -> None
     done = _bare("import ldprecover_attacker as a; print(a.MGA.name, len(a.ATTACKS)); a.Campaign")
     assert done.stdout.startswith("mga ")
     last = done.stderr.splitlines()[-1]
-    assert last == "ImportError: Campaign needs httpx, which is not installed: pip install 'ldprecover[attacker]'"
+    assert (
+        last == "ImportError: Campaign needs httpx, which is not installed: pip install "
+        "'ldprecover[attacker]'"
+    )
 
 
 def test_a_bare_install_says_what_the_client_lacks() -> None:
     done = _bare("from ldprecover_client import Reporter")
     last = done.stderr.splitlines()[-1]
-    assert last == "ImportError: Reporter needs httpx, which is not installed: pip install 'ldprecover[client]'"
+    assert (
+        last == "ImportError: Reporter needs httpx, which is not installed: pip install "
+        "'ldprecover[client]'"
+    )
 
 
-def test_labels_with_commas_stand_apart(run: Any, server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_labels_with_commas_stand_apart(
+    run: Any, server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("LDPRECOVER_URL", server.url)
     round_ = server.open_round(items=["New York, NY", "Los Angeles, CA"])
     assert "New York, NY; Los Angeles, CA" in run("round", "show", round_["name"]).out

@@ -61,16 +61,25 @@ def test_a_key_that_cannot_be_made_leaves_no_file(key: Any, tmp_path: Path) -> N
     assert not (tmp_path / "secret.key").exists()
 
 
-@pytest.mark.parametrize("arguments", [("create",), ("list",), ("list", "--json"), ("revoke", "crowd")], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments", [("create",), ("list",), ("list", "--json"), ("revoke", "crowd")], ids=" ".join
+)
 @pytest.mark.parametrize("empty", [False, True])
-def test_where_no_database_is_none_is_made(run: Any, tmp_path: Path, arguments: tuple[str, ...], empty: bool) -> None:
+def test_where_no_database_is_none_is_made(
+    run: Any, tmp_path: Path, arguments: tuple[str, ...], empty: bool
+) -> None:
     if empty:
         (tmp_path / "ldprecover.db").touch()
     before = sorted(tmp_path.rglob("*"))
     result = run("key", *arguments)
     assert result.code == 2
     assert f"there is no database {tmp_path / 'ldprecover.db'}" in result.error
-    for way in ("--database-url", "LDPRECOVER_DATABASE_URL", "ldprecover serve", "ldprecover migrate"):
+    for way in (
+        "--database-url",
+        "LDPRECOVER_DATABASE_URL",
+        "ldprecover serve",
+        "ldprecover migrate",
+    ):
         assert way in result.error
     assert sorted(tmp_path.rglob("*")) == before
     assert not empty or (tmp_path / "ldprecover.db").stat().st_size == 0
@@ -88,7 +97,9 @@ def test_names_and_scopes_that_cannot_be_are_refused(key: Any, arguments: tuple[
     assert key("list", "--json").json == {"keys": []}
 
 
-def test_tickets_are_minted_one_a_line_and_each_admits_one_report(on_server: Any, tmp_path: Path) -> None:
+def test_tickets_are_minted_one_a_line_and_each_admits_one_report(
+    on_server: Any, tmp_path: Path
+) -> None:
     arguments = ("--epsilon", "1", "--item", "a", "--item", "b", "--access", "ticket", "--json")
     opened = on_server("round", "open", *arguments).json
     assert opened["access"] == "ticket"
@@ -96,7 +107,9 @@ def test_tickets_are_minted_one_a_line_and_each_admits_one_report(on_server: Any
     first, second, _ = minted.out.split()
 
     def report(ledger: str, *ticket: str) -> Any:
-        return on_server("report", "a", "--round", opened["id"], "--ledger", str(tmp_path / ledger), *ticket)
+        return on_server(
+            "report", "a", "--round", opened["id"], "--ledger", str(tmp_path / ledger), *ticket
+        )
 
     assert report("one", "--ticket", first).code == 0
     assert report("two", "--ticket", second).code == 0
@@ -107,8 +120,12 @@ def test_tickets_are_minted_one_a_line_and_each_admits_one_report(on_server: Any
     assert on_server("frequencies", "--round", opened["id"], "--json").json["n"] == 2
 
 
-def test_only_keys_that_are_sent_let_a_crowd_in(on_server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = on_server("round", "open", "--epsilon", "1", "--domain-size", "4", "--access", "key", "--json").json
+def test_only_keys_that_are_sent_let_a_crowd_in(
+    on_server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = on_server(
+        "round", "open", "--epsilon", "1", "--domain-size", "4", "--access", "key", "--json"
+    ).json
     arguments = ("simulate", "--round", opened["id"], "--users", "50")
     assert on_server(*arguments).code == 0
     monkeypatch.delenv("LDPRECOVER_ADMIN_KEY")

@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import Any
 
 
-def test_the_ledger_lists_rounds_states_and_what_was_spent(on_server: Any, server: Any, nowhere: str) -> None:
+def test_the_ledger_lists_rounds_states_and_what_was_spent(
+    on_server: Any, server: Any, nowhere: str
+) -> None:
     first = server.open_round(epsilon=0.5, items=["a", "b"])
     closed = server.open_round(epsilon=1.0, items=["a", "b"])
     on_server("report", "a", "--round", first["name"])
@@ -27,7 +29,10 @@ def test_the_ledger_lists_rounds_states_and_what_was_spent(on_server: Any, serve
 def test_looking_at_a_ledger_that_is_not_there_makes_none(run: Any, tmp_path: Path) -> None:
     result = run("ledger")
     path = tmp_path / "state" / "ldprecover" / "ledger.sqlite3"
-    assert (result.code, result.out) == (0, f"Nothing was reported from here yet: {path} holds no report.\n")
+    assert (result.code, result.out) == (
+        0,
+        f"Nothing was reported from here yet: {path} holds no report.\n",
+    )
     assert run("ledger", "--json").json["reports"] == []
     named = run("ledger", "--ledger", "l.db")
     assert (named.code, named.error) == (2, "there is no ledger l.db")

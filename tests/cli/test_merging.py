@@ -69,7 +69,12 @@ def test_what_does_not_add_is_refused_by_its_file_and_leaves_none(
     other = write("other.json", "R5", [1, 1, 1], 3, epsilon=0.5)
     output = tmp_path / "all.json"
     refused = {
-        (a, b, c): f"{a} and {c} do not add: both have the round letters (R1), whose reports would count twice",
+        (
+            a,
+            b,
+            c,
+        ): f"{a} and {c} do not add: both have the round letters (R1), whose reports would count "
+        "twice",
         (a, a): f"{a} and {a} do not add: both have the round letters (R1)",
         (a, other): f"{a} and {other} do not add: their rounds differ in epsilon",
         (a,): "merge adds two exports or more",
@@ -84,7 +89,11 @@ def test_what_does_not_add_is_refused_by_its_file_and_leaves_none(
 
 @pytest.mark.parametrize("links", [True, False], ids=["", "without links"])
 def test_a_merge_overwrites_nothing_and_leaves_no_half_file(
-    links: bool, write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    links: bool,
+    write: Write,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if not links:
 
@@ -110,7 +119,10 @@ def test_a_merge_overwrites_nothing_and_leaves_no_half_file(
 
 
 def test_a_pipe_is_read_and_what_has_no_end_is_refused(
-    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    write: Write,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     a, b = write("a.json", "R1", [3, 0, 1], 5), write("b.json", "R2", [0, 1, 0], 2)
     reading, writing = os.pipe()

@@ -24,7 +24,18 @@ def test_a_plan_shows_every_protocol_the_best_first_and_what_attackers_gain(run:
 
 
 def test_json_is_the_plan_alone(run: Run) -> None:
-    shown = run("plan", "--domain-size", "20", "--users", "100", "--epsilon", "1", "--protocol", "oue", "--json")
+    shown = run(
+        "plan",
+        "--domain-size",
+        "20",
+        "--users",
+        "100",
+        "--epsilon",
+        "1",
+        "--protocol",
+        "oue",
+        "--json",
+    )
     found = plan(Wish(domain_size=20, users=100, epsilon=1.0), ["oue"])
     assert shown.json == json.loads(json.dumps(found.to_dict()))
 
@@ -46,12 +57,30 @@ def test_gains_that_take_long_are_asked_for(run: Run) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ((), "give all but one of --domain-size, --users, --epsilon, --error: --domain-size, --users, --epsilon, "),
-        (("--domain-size", "20"), "give all but one of --domain-size, --users, --epsilon, --error: --users, --epsilon"),
+        (
+            (),
+            (
+                "give all but one of --domain-size, --users, --epsilon, --error: --domain-size, "
+                "--users, --epsilon, "
+            ),
+        ),
+        (
+            ("--domain-size", "20"),
+            "give all but one of --domain-size, --users, --epsilon, --error: --users, --epsilon",
+        ),
         (("--domain-size=2", "--users=9", "--epsilon=1", "--error=1"), "give all but one of"),
-        (("--domain-size", "20", "--users", "0", "--epsilon", "1"), "--users must be an integer from 1"),
-        (("--domain-size", "20", "--users", "9", "--error", "2"), "--error must be a number above 0"),
-        (("--domain-size", "20", "--users", "9", "--epsilon", "1", "--protocol", "rap"), "--protocol must be one of"),
+        (
+            ("--domain-size", "20", "--users", "0", "--epsilon", "1"),
+            "--users must be an integer from 1",
+        ),
+        (
+            ("--domain-size", "20", "--users", "9", "--error", "2"),
+            "--error must be a number above 0",
+        ),
+        (
+            ("--domain-size", "20", "--users", "9", "--epsilon", "1", "--protocol", "rap"),
+            "--protocol must be one of",
+        ),
     ],
 )
 def test_what_makes_no_plan_is_refused(run: Run, options: tuple[str, ...], said: str) -> None:

@@ -17,7 +17,9 @@ D = 102
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    """A database with a round that has set two reports of one item each aside, and has counted one."""
+    """A database with a round that has set two reports of one item each aside, and has
+    counted one.
+    """
     url = f"sqlite:///{tmp_path / 'ldprecover.db'}"
     oracle = OUE(0.5, D)
     rows = np.packbits(np.arange(D) < np.array([1, 40, 1])[:, None], axis=1, bitorder="little")
@@ -32,7 +34,9 @@ def url(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("round", [(), ("cities",), ("R1",)], ids=["current", "name", "id"])
-def test_what_was_set_aside_is_printed_with_its_reason(run: Any, url: str, round: tuple[str, ...]) -> None:
+def test_what_was_set_aside_is_printed_with_its_reason(
+    run: Any, url: str, round: tuple[str, ...]
+) -> None:
     done = run("quarantine", *round, "--database-url", url)
     assert done.code == 0
     (line,) = done.out.splitlines()

@@ -23,17 +23,25 @@ def cities(server: Any) -> Any:
     return server.open_round("grr", 0.5, items=list(load_dataset("cities").items))
 
 
-def test_one_value_is_reported_once(on_server: Any, lunch: Any, server: Any, tmp_path: Path) -> None:
+def test_one_value_is_reported_once(
+    on_server: Any, lunch: Any, server: Any, tmp_path: Path
+) -> None:
     arguments = ("report", "soup", "--round", lunch["name"], "--ledger", str(tmp_path / "ledger"))
     receipt = on_server(*arguments, "--json").json
-    assert (receipt["round"], receipt["state"], receipt["epsilon"]) == (lunch["id"], "accepted", 1.0)
+    assert (receipt["round"], receipt["state"], receipt["epsilon"]) == (
+        lunch["id"],
+        "accepted",
+        1.0,
+    )
     again = on_server(*arguments)
     assert again.code == 1
     assert "epsilon" in again.error
     assert server.frequencies(lunch["id"])["n"] == 1
 
 
-def test_the_ledger_is_in_the_state_directory_unless_told_otherwise(on_server: Any, lunch: Any, tmp_path: Path) -> None:
+def test_the_ledger_is_in_the_state_directory_unless_told_otherwise(
+    on_server: Any, lunch: Any, tmp_path: Path
+) -> None:
     result = on_server("report", "fish [and] chips", "--round", lunch["name"])
     assert result.code == 0
     assert lunch["name"] in result.out
@@ -41,7 +49,9 @@ def test_the_ledger_is_in_the_state_directory_unless_told_otherwise(on_server: A
     assert on_server("report", "soup", "--round", lunch["name"]).code == 1
 
 
-def test_a_value_that_is_no_item_gets_its_close_matches(on_server: Any, cities: Any, server: Any) -> None:
+def test_a_value_that_is_no_item_gets_its_close_matches(
+    on_server: Any, cities: Any, server: Any
+) -> None:
     result = on_server("report", "denver", "--round", cities["name"])
     assert result.code == 2
     assert "did you mean 'Denver, CO'" in result.error
@@ -53,7 +63,9 @@ def test_epsilon_above_the_user_s_limits_is_refused(on_server: Any, server: Any)
     high = on_server("report", "1", "--round", dear["name"])
     assert high.code == 1
     assert "--max-epsilon" in high.error
-    total = on_server("report", "1", "--round", dear["name"], "--max-epsilon", "3", "--max-total-epsilon", "2")
+    total = on_server(
+        "report", "1", "--round", dear["name"], "--max-epsilon", "3", "--max-total-epsilon", "2"
+    )
     assert total.code == 1
     assert "--max-total-epsilon" in total.error
     assert server.frequencies(dear["id"])["n"] == 0
@@ -63,7 +75,9 @@ def test_epsilon_above_the_user_s_limits_is_refused(on_server: Any, server: Any)
 def test_a_report_that_finds_no_answer_is_kept_and_resumed(
     run: Any, start_server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The server is gone between the round's parameters and the report; another on the same database takes it."""
+    """The server is gone between the round's parameters and the report; another on the same
+    database takes it.
+    """
     own = start_server()
     port = int(own.url.rpartition(":")[2])
     lunch = own.open_round("olh", 1.0)
@@ -96,7 +110,9 @@ def test_report_wants_a_value_or_resume(run: Any) -> None:
     assert "--resume" in run("report", "soup", "--resume").error
 
 
-def test_a_file_that_is_no_ledger_stays_as_it_is(on_server: Any, lunch: Any, tmp_path: Path) -> None:
+def test_a_file_that_is_no_ledger_stays_as_it_is(
+    on_server: Any, lunch: Any, tmp_path: Path
+) -> None:
     notes = tmp_path / "notes.txt"
     notes.write_text("soup on Monday\n")
     notes.chmod(0o644)
@@ -110,7 +126,9 @@ def test_a_round_of_tickets_asks_for_one_and_takes_the_right_one_after_a_wrong_o
     on_server: Any, server: Any, tmp_path: Path
 ) -> None:
     round_ = server.open_round("grr", 1.0, access="ticket")
-    tickets = server.http.post(f"/rounds/{round_['id']}/tickets", headers=server.admin, json={"count": 1}).text.split()
+    tickets = server.http.post(
+        f"/rounds/{round_['id']}/tickets", headers=server.admin, json={"count": 1}
+    ).text.split()
     report = ("report", "1", "--round", round_["name"], "--ledger", str(tmp_path / "ledger"))
     none = on_server(*report)
     assert (none.code, Ledger(tmp_path / "ledger").spent) == (2, 0)
@@ -145,15 +163,29 @@ def test_a_round_of_keys_asks_for_one_and_takes_the_right_one_after_a_wrong_one(
     assert server.frequencies(round_["id"])["n"] == 1
 
 
-def test_a_ticket_for_a_round_that_takes_none_is_refused(on_server: Any, lunch: Any, server: Any) -> None:
-    result = on_server("report", "soup", "--round", lunch["name"], "--ticket", "w" * 22 + "." + "w" * 22)
+def test_a_ticket_for_a_round_that_takes_none_is_refused(
+    on_server: Any, lunch: Any, server: Any
+) -> None:
+    result = on_server(
+        "report", "soup", "--round", lunch["name"], "--ticket", "w" * 22 + "." + "w" * 22
+    )
     assert (result.code, result.error) == (2, "this round takes no tickets: report without one")
     assert server.frequencies(lunch["id"])["n"] == 0
 
 
-def test_a_report_by_name_is_written_down_under_it(on_server: Any, server: Any, tmp_path: Path) -> None:
+def test_a_report_by_name_is_written_down_under_it(
+    on_server: Any, server: Any, tmp_path: Path
+) -> None:
     round_ = server.open_round("grr", 1.0)
-    report = ("report", "1", "--round", round_["name"], "--by-name", "--ledger", str(tmp_path / "ledger"))
+    report = (
+        "report",
+        "1",
+        "--round",
+        round_["name"],
+        "--by-name",
+        "--ledger",
+        str(tmp_path / "ledger"),
+    )
     assert on_server(*report).code == 0
     assert [entry.round_id for entry in Ledger(tmp_path / "ledger").entries()] == [round_["name"]]
     again = on_server(*report)
@@ -165,10 +197,15 @@ def test_a_report_by_name_is_written_down_under_it(on_server: Any, server: Any, 
 
 
 def test_resume_takes_no_ticket(run: Any) -> None:
-    assert "give VALUE and --round" in run("report", "--resume", "--ticket", "w" * 22 + "." + "w" * 22).error
+    assert (
+        "give VALUE and --round"
+        in run("report", "--resume", "--ticket", "w" * 22 + "." + "w" * 22).error
+    )
 
 
-def test_a_key_over_plain_http_is_warned_of_on_standard_error(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_over_plain_http_is_warned_of_on_standard_error(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The name is one that no resolver knows (RFC 6761), so nothing goes anywhere."""
     monkeypatch.setattr(secrecy, "_warned", set())
     monkeypatch.setenv("no_proxy", "*")
@@ -180,7 +217,9 @@ def test_a_key_over_plain_http_is_warned_of_on_standard_error(run: Any, monkeypa
 
 
 class Stranger:
-    """Something that listens where a server was meant to be; what it does with a caller is `meet`'s affair."""
+    """Something that listens where a server was meant to be; what it does with a caller is `meet`'s
+    affair.
+    """
 
     def __init__(self, meet: Callable[[socket.socket], None], calls: int) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))

@@ -1,4 +1,6 @@
-"""`reproduce` at the terminal: its files, its tables, going on after an interruption, and what it refuses."""
+"""`reproduce` at the terminal: its files, its tables, going on after an interruption, and what it
+refuses.
+"""
 
 import csv
 import importlib.util
@@ -38,7 +40,9 @@ def _undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda figure, file, **options: None)
 
 
-def test_a_table_leaves_results_means_and_a_picture_of_each_figure(run: Any, tmp_path: Path) -> None:
+def test_a_table_leaves_results_means_and_a_picture_of_each_figure(
+    run: Any, tmp_path: Path
+) -> None:
     result = run("reproduce", "table1", "mse", *SMALL, "--out", "out")
     assert (result.code, result.err.count("\n")) == (0, 1)
     assert "table1 (Table I): recovery of unpoisoned frequencies; cities, MSE" in result.out
@@ -52,7 +56,9 @@ def test_a_table_leaves_results_means_and_a_picture_of_each_figure(run: Any, tmp
     assert tuple(cells[0]) == cell_file.COLUMNS
     parquet = pq.read_table(out / "cells.parquet").to_pylist()
     assert [row["mse"] for row in parquet] == [float(row["mse"]) for row in cells]
-    assert [row["fg"] for row in parquet] == [float(row["fg"]) if row["fg"] else None for row in cells]
+    assert [row["fg"] for row in parquet] == [
+        float(row["fg"]) if row["fg"] else None for row in cells
+    ]
     assert {row["n"] for row in parquet} == {2000}
 
 
@@ -72,9 +78,15 @@ def test_means_are_those_of_the_cells(run: Any, tmp_path: Path) -> None:
 
 
 def test_the_seed_alone_decides_the_numbers_not_the_processes(run: Any, tmp_path: Path) -> None:
-    """With one process and with two; pictures too are the same to the byte. Another seed gives others."""
+    """With one process and with two; pictures too are the same to the byte. Another seed gives
+    others.
+    """
     arguments = ("reproduce", "malicious", "--data", "cities", "--users", "2000", "--trials", "1")
-    for folder, more in (("one", ("--jobs", "1")), ("two", ("--jobs", "2")), ("other", ("--seed", "1", "--jobs", "1"))):
+    for folder, more in (
+        ("one", ("--jobs", "1")),
+        ("two", ("--jobs", "2")),
+        ("other", ("--seed", "1", "--jobs", "1")),
+    ):
         assert run(*arguments, *more, "--out", folder).code == 0
     assert without_seconds(tmp_path / "one") == without_seconds(tmp_path / "two")
     for name in ("malicious.png", "malicious.svg", "summary.csv"):
@@ -86,7 +98,9 @@ def test_the_seed_alone_decides_the_numbers_not_the_processes(run: Any, tmp_path
 
 
 @pytest.mark.usefixtures("_undrawn")
-def test_what_is_in_the_folder_is_not_run_again(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_in_the_folder_is_not_run_again(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run("reproduce", "mse", *SMALL, "--out", "out")
     before = (tmp_path / "out" / "cells.csv").read_bytes()
 
@@ -94,12 +108,16 @@ def test_what_is_in_the_folder_is_not_run_again(run: Any, tmp_path: Path, monkey
         raise AssertionError
 
     monkeypatch.setattr("ldprecover_experiments.runner.Work.run", never)
-    assert run("reproduce", "mse", "fg", *SMALL, "--out", "out").code == 0  # whose cells are among those of mse
+    assert (
+        run("reproduce", "mse", "fg", *SMALL, "--out", "out").code == 0
+    )  # whose cells are among those of mse
     assert (tmp_path / "out" / "cells.csv").read_bytes() == before
 
 
 @pytest.mark.parametrize("lost", [1, 40, 400, 4_000])
-def test_a_run_goes_on_from_a_file_whose_end_was_torn_off(run: Any, tmp_path: Path, lost: int) -> None:
+def test_a_run_goes_on_from_a_file_whose_end_was_torn_off(
+    run: Any, tmp_path: Path, lost: int
+) -> None:
     """What is left of a cell is dropped, the cell is run again, and comes out the same."""
     run("reproduce", "table1", *SMALL, "--out", "out")
     whole = without_seconds(tmp_path / "out")
@@ -122,7 +140,9 @@ def test_ctrl_c_leaves_a_file_to_go_on_from(forking: None, tmp_path: Path, jobs:
     file = tmp_path / "out" / "cells.csv"
     sweeps = ["sweep-beta", "sweep-epsilon", "--data", "cities", "--trials", "20", "--out", "out"]
     process = start_python(
-        *("-m", "ldprecover_cli", "reproduce", *sweeps, "--jobs", jobs), folder=tmp_path, environment=os.environ
+        *("-m", "ldprecover_cli", "reproduce", *sweeps, "--jobs", jobs),
+        folder=tmp_path,
+        environment=os.environ,
     )
     while not file.exists() or file.stat().st_size < 20_000:
         assert process.poll() is None
@@ -132,10 +152,13 @@ def test_ctrl_c_leaves_a_file_to_go_on_from(forking: None, tmp_path: Path, jobs:
     assert (process.returncode, out) == (130, "")
     assert "cells were run; the same command goes on from there" in err
     assert err.startswith("Finishing the cells under way") == (jobs == "2")
-    found = Counter(tuple(row[column] for column in cell_file.COLUMNS[:13]) for row in rows(tmp_path / "out"))
+    found = Counter(
+        tuple(row[column] for column in cell_file.COLUMNS[:13]) for row in rows(tmp_path / "out")
+    )
     assert 0 < len(found) < 1_800
     assert all(
-        int(row["methods"]) == found[tuple(row[c] for c in cell_file.COLUMNS[:13])] for row in rows(tmp_path / "out")
+        int(row["methods"]) == found[tuple(row[c] for c in cell_file.COLUMNS[:13])]
+        for row in rows(tmp_path / "out")
     )
 
 
@@ -158,13 +181,22 @@ def test_columns_of_a_user_s_own_file_are_counted(run: Any, tmp_path: Path) -> N
     """One row a user: all of them report, no more and no fewer."""
     people = [f"town {i % 12}" for i in range(600)]
     Path("ipums.csv").write_text("\n".join(["CITY", *people]) + "\n")
-    assert run("reproduce", "table1", "--data", "ipums.csv", "--column", "CITY", "--trials", "1").code == 0
-    assert {(row["data"], row["n"]) for row in rows(tmp_path / "reproduction")} == {("ipums.csv", "600")}
+    assert (
+        run("reproduce", "table1", "--data", "ipums.csv", "--column", "CITY", "--trials", "1").code
+        == 0
+    )
+    assert {(row["data"], row["n"]) for row in rows(tmp_path / "reproduction")} == {
+        ("ipums.csv", "600")
+    }
 
 
-def test_data_sets_of_one_name_and_other_counts_are_not_taken_for_each_other(run: Any, tmp_path: Path) -> None:
+def test_data_sets_of_one_name_and_other_counts_are_not_taken_for_each_other(
+    run: Any, tmp_path: Path
+) -> None:
     for count in (50, 60):
-        Path("data.csv").write_text("\n".join(["item,count", *(f"{i},{count + i}" for i in range(12))]) + "\n")
+        Path("data.csv").write_text(
+            "\n".join(["item,count", *(f"{i},{count + i}" for i in range(12))]) + "\n"
+        )
         run("reproduce", "table1", "--data", "data.csv", "--trials", "1", "--out", "out")
     assert len({row["digest"] for row in rows(tmp_path / "out")}) == 2
 
@@ -183,7 +215,9 @@ def test_data_sets_of_one_name_and_other_counts_are_not_taken_for_each_other(run
     ],
     ids=" ".join,
 )
-def test_what_cannot_be_run_is_one_line_with_exit_code_2(run: Any, arguments: tuple[str, ...], said: str) -> None:
+def test_what_cannot_be_run_is_one_line_with_exit_code_2(
+    run: Any, arguments: tuple[str, ...], said: str
+) -> None:
     Path("few.csv").write_text("\n".join(["item,count", *(f"{i},5" for i in range(10))]) + "\n")
     Path("other").mkdir()
     Path("other", "cells.csv").write_text("a,b\n1,2\n")
@@ -201,16 +235,24 @@ def test_a_missing_package_is_named_before_anything_is_run(
 
     monkeypatch.setattr(running, "find_spec", find)
     error = run("reproduce", "mse").error
-    assert error == f"reproduce needs {package}: install it with `pip install 'ldprecover[experiments]'`"
+    assert (
+        error
+        == f"reproduce needs {package}: install it with `pip install 'ldprecover[experiments]'`"
+    )
     assert not list(tmp_path.iterdir())
 
 
 def test_over_http_leaves_out_what_cannot_travel(run: Any, tmp_path: Path) -> None:
     """A server of the command's own; table, picture and means are of the cells that are left."""
-    result = run("reproduce", "mse", "--data", "cities", "--users", "500", "--trials", "1", "--over-http")
+    result = run(
+        "reproduce", "mse", "--data", "cities", "--users", "500", "--trials", "1", "--over-http"
+    )
     assert result.code == 0
     assert "cannot go over HTTP and are left out" in result.err
-    found = {(row["protocol"], row["attack"], row["model"], row["door"]) for row in rows(tmp_path / "reproduction")}
+    found = {
+        (row["protocol"], row["attack"], row["model"], row["door"])
+        for row in rows(tmp_path / "reproduction")
+    }
     assert {key for key in found if key[0] == "olh"} == {
         ("olh", "mga", model, "http") for model in ("crafted", "sampled")
     }
@@ -232,7 +274,10 @@ def test_a_study_says_its_cost_first_and_leaves_json_and_a_table(run: Any, tmp_p
     Path("mine.toml").write_text(STUDY)
     result = run("reproduce", "mine.toml", "--out", "out", "--jobs", "1")
     assert result.code == 0
-    cost = "mine: 4 cells, 8 recoveries, 4,212 reports to make; all other counts are drawn from their law."
+    cost = (
+        "mine: 4 cells, 8 recoveries, 4,212 reports to make; all other counts are drawn from "
+        "their law."
+    )
     assert result.err.splitlines()[0] == cost
     assert "mine: MSE, data cities" in result.out
     assert "mine: FG, data cities" in result.out
@@ -243,7 +288,9 @@ def test_a_study_says_its_cost_first_and_leaves_json_and_a_table(run: Any, tmp_p
     assert {file.name for file in (tmp_path / "out").iterdir()} == {"cells.csv", "mine.json"}
 
 
-def test_a_study_goes_on_and_other_methods_run_anew(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_study_goes_on_and_other_methods_run_anew(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """More trials keep those there are."""
     ran: list[int] = []
     work = Work.run
@@ -254,7 +301,12 @@ def test_a_study_goes_on_and_other_methods_run_anew(run: Any, tmp_path: Path, mo
 
     monkeypatch.setattr(Work, "run", counted)
     shown = []
-    for text in (STUDY, STUDY, STUDY.replace("trials = 2", "trials = 3"), STUDY.replace('"norm-sub"', '"norm-cut"')):
+    for text in (
+        STUDY,
+        STUDY,
+        STUDY.replace("trials = 2", "trials = 3"),
+        STUDY.replace('"norm-sub"', '"norm-cut"'),
+    ):
         Path("mine.toml").write_text(text)
         shown.append(run("reproduce", "mine.toml", "--out", "out", "--jobs", "1").out)
         ran.append(-1)
@@ -292,8 +344,15 @@ def test_a_study_needs_no_pictures(run: Any, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_column_of_a_parquet_file_is_counted(run: Any, tmp_path: Path) -> None:
     pq.write_table(pa.table({"CITY": [f"town {i % 12}" for i in range(600)]}), "ipums.parquet")
-    assert run("reproduce", "table1", "--data", "ipums.parquet", "--column", "CITY", "--trials", "1").code == 0
-    assert {(row["data"], row["n"]) for row in rows(tmp_path / "reproduction")} == {("ipums.parquet", "600")}
+    assert (
+        run(
+            "reproduce", "table1", "--data", "ipums.parquet", "--column", "CITY", "--trials", "1"
+        ).code
+        == 0
+    )
+    assert {(row["data"], row["n"]) for row in rows(tmp_path / "reproduction")} == {
+        ("ipums.parquet", "600")
+    }
 
 
 def test_the_help_names_every_table_and_figure(run: Any) -> None:
@@ -303,14 +362,26 @@ def test_the_help_names_every_table_and_figure(run: Any) -> None:
 
 PART = (
     *("reproduce", "unmix", "--users", "2000", "--trials", "1", "--jobs", "1", "--out", "out"),
-    *("--only", "data=geometric", "--only", "part=base,targets", "--only", "attack=none,MGA", "--only", "method=mle"),
+    *(
+        "--only",
+        "data=geometric",
+        "--only",
+        "part=base,targets",
+        "--only",
+        "attack=none,MGA",
+        "--only",
+        "method=mle",
+    ),
 )
 
 
-def test_the_evaluation_says_its_cost_first_and_leaves_tables_pictures_and_results(run: Any, tmp_path: Path) -> None:
+def test_the_evaluation_says_its_cost_first_and_leaves_tables_pictures_and_results(
+    run: Any, tmp_path: Path
+) -> None:
     result = run(*PART)
     assert result.code == 0
-    # Six cells of the base; 3, 7, 14 targets of three protocols, for 30 are more than half of the items.
+    # Six cells of the base; 3, 7, 14 targets of three protocols, for 30 are more than half of the
+    # items.
     assert result.err.splitlines()[0].startswith("15 cells of 3 methods and ")
     assert "overall: n settings" in result.out
     out = tmp_path / "out"
@@ -346,7 +417,9 @@ def test_a_search_prints_its_table_and_plays_nothing_twice(run: Any, tmp_path: P
     )
     first = run(*search, "--jobs", "1", "--out", "out")
     assert first.code == 0
-    assert first.err.startswith("1 search of 16 mixes, each played in up to 4 rounds of 1,000 users: about 1 min")
+    assert first.err.startswith(
+        "1 search of 16 mixes, each played in up to 4 rounds of 1,000 users: about 1 min"
+    )
     assert "the highest gains found that are not seen" in first.out
     verdicts = (tmp_path / "out" / "unseen.jsonl").read_bytes()
     assert verdicts
@@ -366,9 +439,15 @@ def test_a_search_prints_its_table_and_plays_nothing_twice(run: Any, tmp_path: P
         (("unseen", "unmix"), "is run alone"),
         (("unseen", "--only", "part=base"), "--only is KEY=NAME[,NAME], not 'part=base'"),
         (("unseen", "--only", "watcher=nobody"), "the watcher must be one of alarms"),
-        (("unmix", "--only", "attak=MGA"), "--only is KEY=NAME[,NAME], not 'attak=MGA'; did you mean 'attack'"),
+        (
+            ("unmix", "--only", "attak=MGA"),
+            "--only is KEY=NAME[,NAME], not 'attak=MGA'; did you mean 'attack'",
+        ),
         (("unmix", "--only", "attack"), "--only is KEY=NAME[,NAME], not 'attack'"),
-        (("unmix", "--only", "attack=bribe", "--only", "data=geometric"), "there is no attack 'bribe'; there are none"),
+        (
+            ("unmix", "--only", "attack=bribe", "--only", "data=geometric"),
+            "there is no attack 'bribe'; there are none",
+        ),
         (("unmix", "--only", "data=nowhere"), "there is no file nowhere"),
     ],
     ids=" ".join,

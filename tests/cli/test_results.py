@@ -25,8 +25,15 @@ def poisoned(server: Any) -> Any:
 
 
 def test_json_is_the_server_s_answer(on_server: Any, server: Any, poisoned: Any) -> None:
-    assert on_server("frequencies", "--round", poisoned["name"], "--json").json == server.frequencies(poisoned["id"])
-    fields = {"eta": 0.25, "targets": ["Reno, NV"], "malicious_model": "exact", "method": "ldprecover"}
+    assert on_server(
+        "frequencies", "--round", poisoned["name"], "--json"
+    ).json == server.frequencies(poisoned["id"])
+    fields = {
+        "eta": 0.25,
+        "targets": ["Reno, NV"],
+        "malicious_model": "exact",
+        "method": "ldprecover",
+    }
     expected = server.http.post(f"/rounds/{poisoned['id']}/recover", json=fields).json()
     options = ("--eta", "0.25", "--target", "Reno, NV", "--malicious-model", "exact", "--json")
     assert on_server("recover", "--round", poisoned["name"], *options).json == expected
@@ -43,12 +50,18 @@ def test_frequencies_in_words_show_the_most_frequent_first(on_server: Any, poiso
     assert "\x1b" not in result.out
 
 
-def test_frequencies_in_words_mark_canaries_and_say_what_was_set_aside(on_server: Any, server: Any) -> None:
-    opened = server.open_round("oue", 0.5, items=[f"i{i}" for i in range(60)], canaries=2, quarantine=True)
+def test_frequencies_in_words_mark_canaries_and_say_what_was_set_aside(
+    on_server: Any, server: Any
+) -> None:
+    opened = server.open_round(
+        "oue", 0.5, items=[f"i{i}" for i in range(60)], canaries=2, quarantine=True
+    )
     rows = np.packbits(np.arange(62) < np.array([1, 24, 62])[:, None], axis=1, bitorder="little")
     assert server.submit(opened["id"], rows.tobytes()).status_code == 202
     shown = on_server("frequencies", "--round", opened["name"], "--top", "62").out
-    assert shown.startswith("1 report, oue, epsilon 0.5\n2 reports set aside as no honest user's, and not counted.\n")
+    assert shown.startswith(
+        "1 report, oue, epsilon 0.5\n2 reports set aside as no honest user's, and not counted.\n"
+    )
     assert "canary 2 (canary)" in shown
     assert "i0 (canary)" not in shown
 
@@ -57,9 +70,13 @@ def test_frequencies_in_words_mark_canaries_and_say_what_was_set_aside(on_server
 def test_no_row_is_folded_where_the_terminal_is_narrow(
     on_server: Any, poisoned: Any, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Bars give way to names and numbers; below 60 columns a recovery's names may take two lines."""
+    """Bars give way to names and numbers; below 60 columns a recovery's names may take two
+    lines.
+    """
     monkeypatch.setenv("COLUMNS", str(width))
-    for command in [("frequencies",), ("recover", "--target", "Reno, NV")][: 1 if width < 60 else 2]:
+    for command in [("frequencies",), ("recover", "--target", "Reno, NV")][
+        : 1 if width < 60 else 2
+    ]:
         lines = on_server(*command, "--round", poisoned["name"], "--top", "5").out.splitlines()
         assert max(map(len, lines)) <= width
         rows = lines[2 : next(i for i, line in enumerate(lines) if line.startswith("…"))]
@@ -92,13 +109,24 @@ def test_options_and_a_support_are_sent_as_they_are_given(
             {"malicious_model": "custom", "support": shares.tolist()},
         ),
         (
-            ("--method", "k-means", "--option", "subsets=4", "--option", "rate=0.25", "--option", "seed=7"),
+            (
+                "--method",
+                "k-means",
+                "--option",
+                "subsets=4",
+                "--option",
+                "rate=0.25",
+                "--option",
+                "seed=7",
+            ),
             {"method": "k-means", "options": {"subsets": 4, "rate": 0.25, "seed": 7}},
         ),
     ):
         expected = server.http.post(f"/rounds/{poisoned['id']}/recover", json=fields).json()
         assert "recovered" in expected
-        assert on_server("recover", "--round", poisoned["name"], *options, "--json").json == expected
+        assert (
+            on_server("recover", "--round", poisoned["name"], *options, "--json").json == expected
+        )
 
 
 @pytest.mark.parametrize(
@@ -143,9 +171,21 @@ def test_a_round_without_reports_has_no_estimates(on_server: Any, server: Any) -
         (("--method", "base-cut", "--option", "alpha"), 2, "--option takes a name and a number"),
         (("--method", "base-cut", "--option", "=1"), 2, "--option takes a name and a number"),
         (("--method", "base-cut", "--option", "alpha=nan"), 2, "not 'alpha=nan'"),
-        (("--method", "base-cut", "--option", "alpha=1", "--option", "alpha=2"), 2, "--option alpha is given twice"),
-        (("--method", "base-cut", "--option", "beta=1"), 2, "base-cut has no option 'beta'; its options are alpha"),
-        (("--method", "base-cut", "--option", "alpha=101"), 2, "alpha must be a number from 1e-09 to 100, not 101"),
+        (
+            ("--method", "base-cut", "--option", "alpha=1", "--option", "alpha=2"),
+            2,
+            "--option alpha is given twice",
+        ),
+        (
+            ("--method", "base-cut", "--option", "beta=1"),
+            2,
+            "base-cut has no option 'beta'; its options are alpha",
+        ),
+        (
+            ("--method", "base-cut", "--option", "alpha=101"),
+            2,
+            "alpha must be a number from 1e-09 to 100, not 101",
+        ),
         (("--support", "nowhere.txt"), 2, "nowhere.txt cannot be read"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
@@ -158,8 +198,12 @@ def test_what_cannot_be_recovered_so_is_refused(
     assert word in result.error
 
 
-def test_an_earlier_round_that_there_is_not_is_the_one_that_is_named(on_server: Any, server: Any) -> None:
+def test_an_earlier_round_that_there_is_not_is_the_one_that_is_named(
+    on_server: Any, server: Any
+) -> None:
     now = server.open_round("grr", 1.0, domain_size=16)
     on_server("simulate", "--users", "20", "--round", now["name"])
-    result = on_server("recover", "--method", "unmix", "--round", now["name"], "--history", "nonsense")
+    result = on_server(
+        "recover", "--method", "unmix", "--round", now["name"], "--history", "nonsense"
+    )
     assert "no round is called 'nonsense'" in result.error

@@ -20,8 +20,15 @@ def name() -> str:
 
 
 def test_a_round_s_life(on_server: Any, name: str) -> None:
-    opened = on_server("round", "open", name, "--epsilon", "1", "--item", "soup", "--item", "salad", "--json").json
-    assert (opened["name"], opened["state"], opened["n"], opened["protocol"]) == (name, "open", 0, "olh")
+    opened = on_server(
+        "round", "open", name, "--epsilon", "1", "--item", "soup", "--item", "salad", "--json"
+    ).json
+    assert (opened["name"], opened["state"], opened["n"], opened["protocol"]) == (
+        name,
+        "open",
+        0,
+        "olh",
+    )
     assert opened["items"] == ["soup", "salad"]
     shown = on_server("round", "show", name, "--json").json
     assert shown == opened
@@ -35,8 +42,12 @@ def test_a_round_s_life(on_server: Any, name: str) -> None:
     assert on_server("round", "show", name).code == 1
 
 
-def test_a_round_s_life_in_words(on_server: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = on_server("round", "open", name, "--epsilon", "0.5", "--protocol", "oue", "--dataset", "cities")
+def test_a_round_s_life_in_words(
+    on_server: Any, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = on_server(
+        "round", "open", name, "--epsilon", "0.5", "--protocol", "oue", "--dataset", "cities"
+    )
     assert opened.code == 0
     for word in (name, "oue", "0.5", "102", "New York, NY", "(94 more)"):
         assert word in opened.out
@@ -52,23 +63,47 @@ def test_a_round_s_life_in_words(on_server: Any, name: str, monkeypatch: pytest.
 
 
 def test_the_protocol_that_suits_a_round_is_chosen_and_said_why(on_server: Any, name: str) -> None:
-    opened = on_server("round", "open", name, "--epsilon", "1", "--domain-size", "4", "--protocol", "auto")
+    opened = on_server(
+        "round", "open", name, "--epsilon", "1", "--domain-size", "4", "--protocol", "auto"
+    )
     assert opened.code == 0
     title, _, best, *_ = opened.out.splitlines()
     assert title.rstrip() == "4 items, epsilon 1, 10,000 users: the first suits best"
     assert best.split() == ["grr", "±1.37", "points", "2.16", "points", "4", "none"]
     assert on_server("round", "show", name, "--json").json["protocol"] == "grr"
-    wide = ("--epsilon", "0.5", "--domain-size", "20000", "--protocol", "auto", "--users", "1000000", "--json")
+    wide = (
+        "--epsilon",
+        "0.5",
+        "--domain-size",
+        "20000",
+        "--protocol",
+        "auto",
+        "--users",
+        "1000000",
+        "--json",
+    )
     assert on_server("round", "open", *wide).json["protocol"] == "hr"
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--protocol", "auto", "--hash-range", "4"), "hash_range belongs to one protocol: name it with --protocol"),
-        (("--protocol", "auto", "--parameter", "keep=4"), "keep belongs to one protocol: name it with --protocol"),
-        (("--protocol", "ss", "--parameter", "subset_size=3", "--subset-size", "3"), "subset_size by --subset-size or"),
-        (("--protocol", "ss", "--parameter", "dummies=3"), "--parameter dummies: no protocol of the server has such a"),
+        (
+            ("--protocol", "auto", "--hash-range", "4"),
+            "hash_range belongs to one protocol: name it with --protocol",
+        ),
+        (
+            ("--protocol", "auto", "--parameter", "keep=4"),
+            "keep belongs to one protocol: name it with --protocol",
+        ),
+        (
+            ("--protocol", "ss", "--parameter", "subset_size=3", "--subset-size", "3"),
+            "subset_size by --subset-size or",
+        ),
+        (
+            ("--protocol", "ss", "--parameter", "dummies=3"),
+            "--parameter dummies: no protocol of the server has such a",
+        ),
         (("--protocol", "ss", "--parameter", "dummies=3"), "; ss has subset_size"),
         (("--protocol", "grr", "--parameter", "dummies=3"), "; grr has none"),
         (("--protocol", "kue"), "once LDPRECOVER_PLUGINS names it where the server is started"),
@@ -77,7 +112,9 @@ def test_the_protocol_that_suits_a_round_is_chosen_and_said_why(on_server: Any, 
         (("--protocol", "olh", "--users", "5"), "--users belongs to --protocol auto"),
     ],
 )
-def test_what_does_not_go_with_a_choice_is_refused(on_server: Any, options: tuple[str, ...], said: str) -> None:
+def test_what_does_not_go_with_a_choice_is_refused(
+    on_server: Any, options: tuple[str, ...], said: str
+) -> None:
     refused = on_server("round", "open", "--epsilon", "1", "--domain-size", "4", *options)
     assert refused.code == 2
     assert said in " ".join(refused.err.split())
@@ -93,7 +130,10 @@ def test_seeds_are_given_in_rounds_of_tickets(on_server: Any, name: str) -> None
     assert on_server("report", "7", "--round", name, "--ticket", ticket).code == 0
     for options, said in (
         (("128",), "--given-seeds: tickets pick the seeds, so access must be 'ticket', not 'open'"),
-        (("128", "--access", "ticket", "--protocol", "oue"), "--given-seeds belongs to olh; oue has none"),
+        (
+            ("128", "--access", "ticket", "--protocol", "oue"),
+            "--given-seeds belongs to olh; oue has none",
+        ),
     ):
         refused = on_server("round", "open", *given, *options)
         assert refused.code != 0
@@ -101,7 +141,9 @@ def test_seeds_are_given_in_rounds_of_tickets(on_server: Any, name: str) -> None
 
 
 def test_the_series_is_shown_where_there_is_one(on_server: Any, name: str) -> None:
-    opened = on_server("round", "open", name, "--epsilon", "1", "--domain-size", "4", "--series", "weekly")
+    opened = on_server(
+        "round", "open", name, "--epsilon", "1", "--domain-size", "4", "--series", "weekly"
+    )
     for shown in (opened, on_server("round", "show", name)):
         assert re.search(r"^series +weekly *$", shown.out, re.MULTILINE)
     assert on_server("round", "show", name, "--json").json["series"] == "weekly"
@@ -112,19 +154,42 @@ def test_the_series_is_shown_where_there_is_one(on_server: Any, name: str) -> No
 
 
 def test_a_round_may_have_canaries_and_a_quarantine(on_server: Any, name: str) -> None:
-    opened = on_server("round", "open", name, "--epsilon", "1", "--domain-size", "2", "--canaries", "2", "--quarantine")
+    opened = on_server(
+        "round",
+        "open",
+        name,
+        "--epsilon",
+        "1",
+        "--domain-size",
+        "2",
+        "--canaries",
+        "2",
+        "--quarantine",
+    )
     for shown in (opened, on_server("round", "show", name)):
         assert re.search(r"^canaries +canary 1; canary 2 *$", shown.out, re.MULTILINE)
-        assert "0 reports by their size; seeds are looked at once it is closed" in " ".join(shown.out.split())
+        assert "0 reports by their size; seeds are looked at once it is closed" in " ".join(
+            shown.out.split()
+        )
     found = on_server("round", "show", name, "--json").json
-    assert (found["canaries"], found["quarantine"], found["quarantined"]) == ([2, 3], True, {"sizes": 0, "seeds": None})
-    labelled = on_server("round", "open", "--epsilon", "1", "--domain-size", "2", "--canary", "x", "--canary", "y")
+    assert (found["canaries"], found["quarantine"], found["quarantined"]) == (
+        [2, 3],
+        True,
+        {"sizes": 0, "seeds": None},
+    )
+    labelled = on_server(
+        "round", "open", "--epsilon", "1", "--domain-size", "2", "--canary", "x", "--canary", "y"
+    )
     assert re.search(r"^canaries +x; y *$", labelled.out, re.MULTILINE)
     assert "quarantine" not in labelled.out
-    both = on_server("round", "open", "--epsilon", "1", "--domain-size", "2", "--canary", "x", "--canaries", "1")
+    both = on_server(
+        "round", "open", "--epsilon", "1", "--domain-size", "2", "--canary", "x", "--canaries", "1"
+    )
     assert both.code == 2
     assert "not by both" in both.err
-    said = on_server("round", "open", "--epsilon", "1", "--domain-size", "4", "--protocol", "grr", "--quarantine")
+    said = on_server(
+        "round", "open", "--epsilon", "1", "--domain-size", "4", "--protocol", "grr", "--quarantine"
+    )
     assert said.code != 0
     assert "no size is impossible" in " ".join(said.err.split())
 
@@ -140,7 +205,9 @@ def test_items_may_come_from_a_data_set_a_file_or_a_number(on_server: Any, tmp_p
         (("--dataset", "fire"), list(load_dataset("fire").items)),
         (("--domain-size", "3"), ["0", "1", "2"]),
     ):
-        assert on_server("round", "open", "--epsilon", "1", *options, "--json").json["items"] == items
+        assert (
+            on_server("round", "open", "--epsilon", "1", *options, "--json").json["items"] == items
+        )
 
 
 @pytest.mark.parametrize(
@@ -155,7 +222,9 @@ def test_items_may_come_from_a_data_set_a_file_or_a_number(on_server: Any, tmp_p
     ],
     ids=" ".join,
 )
-def test_items_from_nowhere_or_two_places_are_refused(on_server: Any, options: tuple[str, ...]) -> None:
+def test_items_from_nowhere_or_two_places_are_refused(
+    on_server: Any, options: tuple[str, ...]
+) -> None:
     result = on_server("round", "open", "--epsilon", "1", *options)
     assert result.code == 2
     assert result.error
@@ -164,20 +233,38 @@ def test_items_from_nowhere_or_two_places_are_refused(on_server: Any, options: t
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        (("Capital", "--epsilon", "1", "--domain-size", "4"), "NAME must be 1 to 64 small letters, digits, dots,"),
+        (
+            ("Capital", "--epsilon", "1", "--domain-size", "4"),
+            "NAME must be 1 to 64 small letters, digits, dots,",
+        ),
         (
             ("--epsilon", "1", "--domain-size", "4", "--series", "Bad Name"),
             "--series must be 1 to 64 small letters, digits",
         ),
-        (("current", "--epsilon", "1", "--domain-size", "4"), "NAME: 'current' means the round opened last"),
+        (
+            ("current", "--epsilon", "1", "--domain-size", "4"),
+            "NAME: 'current' means the round opened last",
+        ),
         (("--epsilon", "11", "--domain-size", "4"), "--epsilon must be a number of at most 10"),
         (("--epsilon", "nan", "--domain-size", "4"), "--epsilon must be a finite number"),
-        (("--epsilon", "1", "--domain-size", "1"), "--domain-size must be an integer of at least 2"),
+        (
+            ("--epsilon", "1", "--domain-size", "1"),
+            "--domain-size must be an integer of at least 2",
+        ),
         (("--epsilon", "1", "--item", "a"), "a round must have at least 2 items"),
-        (("--epsilon", "1", "--item", "a", "--item", ""), "the items: item 2 must have at least 1 character"),
+        (
+            ("--epsilon", "1", "--item", "a", "--item", ""),
+            "the items: item 2 must have at least 1 character",
+        ),
         (("--epsilon", "1", "--item", "a", "--item", "a"), "the items must be distinct"),
-        (("--epsilon", "1", "--domain-size", "4", "--protocol", "grr", "--hash-range", "3"), "--hash-range"),
-        (("--epsilon", "1", "--domain-size", "4", "--retention", "1w"), "--retention must be forever, none, or hours"),
+        (
+            ("--epsilon", "1", "--domain-size", "4", "--protocol", "grr", "--hash-range", "3"),
+            "--hash-range",
+        ),
+        (
+            ("--epsilon", "1", "--domain-size", "4", "--retention", "1w"),
+            "--retention must be forever, none, or hours",
+        ),
         (("--epsilon", "0", "--domain-size", "0"), "--epsilon must be a number of at least 0.01"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
@@ -191,13 +278,16 @@ def test_what_the_server_refuses_is_said_in_one_line_that_names_the_option(
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"), [((), "forever"), (("--retention", "none"), "none"), (("--retention", "48h"), "2d")]
+    ("given", "kept"),
+    [((), "forever"), (("--retention", "none"), "none"), (("--retention", "48h"), "2d")],
 )
 def test_who_may_report_and_read_and_how_long_reports_are_kept_is_shown(
     on_server: Any, given: tuple[str, ...], kept: str
 ) -> None:
     access = ("--access", "key", "--read-access", "key")
-    opened = on_server("round", "open", "--epsilon", "1", "--domain-size", "4", *access, *given, "--json").json
+    opened = on_server(
+        "round", "open", "--epsilon", "1", "--domain-size", "4", *access, *given, "--json"
+    ).json
     assert (opened["access"], opened["read_access"], opened["retention"]) == ("key", "key", kept)
     assert on_server("round", "list", "--json").json["rounds"][0]["retention"] == kept
     assert f"retention    {kept}" in on_server("round", "show", opened["id"]).out
@@ -258,7 +348,12 @@ def test_deleting_asks_first_and_without_a_terminal_refuses(
 
 
 def test_where_no_server_listens_it_says_how_to_start_one(run: Any, nowhere: str) -> None:
-    for arguments in (("round", "list"), ("frequencies",), ("recover",), ("simulate", "--users", "1")):
+    for arguments in (
+        ("round", "list"),
+        ("frequencies",),
+        ("recover",),
+        ("simulate", "--users", "1"),
+    ):
         result = run(*arguments, "--url", nowhere)
         assert result.code == 1
         assert nowhere in result.error
@@ -309,7 +404,8 @@ EVERY_CALL = [
 
 @pytest.mark.parametrize("arguments", EVERY_CALL, ids=" ".join)
 @pytest.mark.parametrize(
-    ("path", "said"), [("", "status 404 without a problem, so this is not an LDPRecover server"), ("/page", "")]
+    ("path", "said"),
+    [("", "status 404 without a problem, so this is not an LDPRecover server"), ("/page", "")],
 )
 def test_another_web_server_is_one_line_that_names_the_url(
     run: Any, other_server: str, path: str, said: str, arguments: tuple[str, ...]
@@ -323,7 +419,9 @@ def test_another_web_server_is_one_line_that_names_the_url(
 
 
 @pytest.mark.parametrize("arguments", EVERY_CALL, ids=" ".join)
-def test_a_server_without_tls_asked_for_it_is_one_line(run: Any, server: Any, arguments: tuple[str, ...]) -> None:
+def test_a_server_without_tls_asked_for_it_is_one_line(
+    run: Any, server: Any, arguments: tuple[str, ...]
+) -> None:
     result = run(*arguments, "--url", server.url.replace("http:", "https:"))
     assert result.code == 1
     assert "http://" in result.error
@@ -342,7 +440,9 @@ def test_a_url_that_is_none_is_refused(run: Any) -> None:
     assert "http://" in result.error
 
 
-def test_an_empty_server_says_how_to_open_a_round(run: Any, start_server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_server_says_how_to_open_a_round(
+    run: Any, start_server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("LDPRECOVER_URL", start_server().url)
     assert "ldprecover round open" in run("round", "list").out
     nothing = run("frequencies")

@@ -10,7 +10,9 @@ import pytest
 from tests.conftest import ServerProcess, StartServer
 
 N = 120_000
-"""Twelve submissions, of which nine at most are under way when the first is accepted: no kill then comes too late."""
+"""Twelve submissions, of which nine at most are under way when the first is accepted: no kill then
+comes too late.
+"""
 
 COMMANDS = [("simulate",), ("attack", "mga", "--targets", "2")]
 
@@ -55,7 +57,10 @@ def test_a_run_waits_for_a_server_that_was_killed(
     result = run(*command, "--users", str(N), "--round", round_["name"], "--wait")
     assert result.code == 0, result.err
     assert mortal.frequencies(round_["id"])["n"] == N
-    assert result.err in ("", "The server takes no reports now. Waiting until it does; Ctrl-C ends this.\n")
+    assert result.err in (
+        "",
+        "The server takes no reports now. Waiting until it does; Ctrl-C ends this.\n",
+    )
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
@@ -96,7 +101,10 @@ def test_a_run_under_tickets_goes_on_under_the_same(
     at_first_progress(mortal.kill)
     result = run(*command, "--tickets", "t.txt", "--round", round_["name"])
     assert f"`ldprecover {command[0]} --resume` sends the rest" in result.error
-    assert tickets.split()[0] not in next((tmp_path / "state" / "ldprecover" / "runs").iterdir()).read_text()
+    assert (
+        tickets.split()[0]
+        not in next((tmp_path / "state" / "ldprecover" / "runs").iterdir()).read_text()
+    )
     mortal.start()
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
@@ -133,7 +141,9 @@ def test_a_run_that_the_round_refuses_for_good_is_not_kept(
     run: Any, mortal: ServerProcess, at_first_progress: Any, tmp_path: Path
 ) -> None:
     round_ = mortal.open_round()
-    at_first_progress(lambda: mortal.http.post(f"/rounds/{round_['id']}/close", headers=mortal.admin) and None)
+    at_first_progress(
+        lambda: mortal.http.post(f"/rounds/{round_['id']}/close", headers=mortal.admin) and None
+    )
     result = run("simulate", "--users", "600000", "--round", round_["name"])
     assert "The round is closed" in result.error
     assert "--resume" not in result.error
@@ -147,7 +157,9 @@ def test_what_was_begun_cannot_be_changed(run: Any, command: Any) -> None:
     assert "leave out --users, --seed" in result.error
 
 
-def test_only_runs_of_the_round_that_is_named_go_on(run: Any, mortal: ServerProcess, at_first_progress: Any) -> None:
+def test_only_runs_of_the_round_that_is_named_go_on(
+    run: Any, mortal: ServerProcess, at_first_progress: Any
+) -> None:
     round_ = mortal.open_round()
     at_first_progress(mortal.kill)
     run("simulate", "--users", str(N), "--round", round_["name"])
@@ -179,7 +191,8 @@ def test_a_run_of_another_server_is_kept_and_said_to_be(
     elsewhere = run(command[0], "--resume")
     assert elsewhere.code == 1
     assert elsewhere.error == (
-        f"the interrupted run reports to the round {round_['name']} of {mortal.url}, and this server has no such "
+        f"the interrupted run reports to the round {round_['name']} of {mortal.url}, and this "
+        "server has no such "
         f"round: --url names the one that has; removing {journal} drops the run"
     )
     assert run(command[0], "--resume", "--url", mortal.url).code == 0
@@ -187,7 +200,11 @@ def test_a_run_of_another_server_is_kept_and_said_to_be(
 
 
 def test_of_several_runs_that_of_the_server_named_goes_on(
-    run: Any, mortal: ServerProcess, start_server: StartServer, at_first_progress: Any, monkeypatch: pytest.MonkeyPatch
+    run: Any,
+    mortal: ServerProcess,
+    start_server: StartServer,
+    at_first_progress: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     other = start_server()
     other.keep_port()
@@ -195,7 +212,21 @@ def test_of_several_runs_that_of_the_server_named_goes_on(
     for server in (mortal, other):
         rounds[server.url] = server.open_round()
         at_first_progress(server.kill)
-        run("simulate", "--users", str(N), "--round", rounds[server.url]["name"], "--url", server.url)
+        run(
+            "simulate",
+            "--users",
+            str(N),
+            "--round",
+            rounds[server.url]["name"],
+            "--url",
+            server.url,
+        )
         server.start()
-    assert run("simulate", "--resume", "--url", mortal.url + "/", "--json").json["round"] == rounds[mortal.url]["id"]
-    assert run("simulate", "--resume", "--url", other.url, "--json").json["round"] == rounds[other.url]["id"]
+    assert (
+        run("simulate", "--resume", "--url", mortal.url + "/", "--json").json["round"]
+        == rounds[mortal.url]["id"]
+    )
+    assert (
+        run("simulate", "--resume", "--url", other.url, "--json").json["round"]
+        == rounds[other.url]["id"]
+    )

@@ -77,21 +77,28 @@ def test_ctrl_c_ends_it_quietly(serve: Serve, number: signal.Signals) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_before_the_server_has_begun_ends_it_without_a_warning(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_before_the_server_has_begun_ends_it_without_a_warning(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     """It comes right after the first lines, while the server's event loop is being loaded."""
     code = (
         "import os, uvicorn\n"
         "load = uvicorn.Config.get_loop_factory\n"
-        f"uvicorn.Config.get_loop_factory = lambda config: (os.kill(os.getpid(), {int(number)}), load(config))[1]\n"
+        f"uvicorn.Config.get_loop_factory = lambda config: (os.kill(os.getpid(), {int(number)}), "
+        "load(config))[1]\n"
         "from ldprecover_cli.app import run\n"
         "raise SystemExit(run(['serve', '--port', '0']))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[-1] == "Stopping: what is under way is answered first."
 
 
-def test_an_option_beats_its_variable_and_the_variable_beats_the_default(serve: Serve, tmp_path: Path) -> None:
+def test_an_option_beats_its_variable_and_the_variable_beats_the_default(
+    serve: Serve, tmp_path: Path
+) -> None:
     variables = {"LDPRECOVER_DATABASE_URL": "sqlite:///variable.db", "LDPRECOVER_PORT": "0"}
     _url(serve("--database-url", "sqlite:///option.db", **variables))
     assert (tmp_path / "option.db").exists()
@@ -100,7 +107,9 @@ def test_an_option_beats_its_variable_and_the_variable_beats_the_default(serve: 
     assert not (tmp_path / "ldprecover.db").exists()
 
 
-def test_a_key_made_beside_a_running_server_opens_rounds(serve: Serve, run: Any, tmp_path: Path) -> None:
+def test_a_key_made_beside_a_running_server_opens_rounds(
+    serve: Serve, run: Any, tmp_path: Path
+) -> None:
     url = _url(serve("--port", "0", LDPRECOVER_ADMIN_KEY="a-key-of-enough-characters"))
     made = run("key", "create")
     assert made.err == f"An admin key of {tmp_path / 'ldprecover.db'}\n"
@@ -112,7 +121,10 @@ def test_a_key_made_beside_a_running_server_opens_rounds(serve: Serve, run: Any,
 
 
 def test_a_database_that_is_none_has_no_keys(run: Any) -> None:
-    for url, word in (("postgresql://nowhere", "postgresql+psycopg"), ("nonsense", "cannot be read")):
+    for url, word in (
+        ("postgresql://nowhere", "postgresql+psycopg"),
+        ("nonsense", "cannot be read"),
+    ):
         result = run("key", "create", "--database-url", url)
         assert result.code == 2
         assert word in result.error
@@ -129,7 +141,9 @@ def test_a_database_that_is_none_has_no_keys(run: Any) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_settings_that_cannot_work_are_one_line(run: Any, options: tuple[str, ...], word: str) -> None:
+def test_settings_that_cannot_work_are_one_line(
+    run: Any, options: tuple[str, ...], word: str
+) -> None:
     result = run("serve", *options)
     assert result.code == 2
     assert word in result.error
@@ -148,7 +162,10 @@ def test_a_misspelt_variable_is_one_line(run: Any, monkeypatch: pytest.MonkeyPat
 def test_a_key_that_is_too_short_is_refused_and_not_shown(run: Any) -> None:
     result = run("serve", "--admin-key", "hunter2")
     assert result.code == 2
-    assert result.error == "--admin-key or LDPRECOVER_ADMIN_KEY must have at least 16 characters, not 7"
+    assert (
+        result.error
+        == "--admin-key or LDPRECOVER_ADMIN_KEY must have at least 16 characters, not 7"
+    )
     assert "hunter2" not in result.error
 
 
@@ -157,7 +174,8 @@ def test_a_port_or_database_in_use_is_one_line(serve: Serve, run: Any) -> None:
     port = run("serve", "--port", url.rpartition(":")[2], "--database-url", "sqlite:///other.db")
     assert port.code == 2
     assert port.error.endswith(
-        "Address already in use; try --port 0, which takes a free one, or use the server that is there already"
+        "Address already in use; try --port 0, which takes a free one, or use the server that is "
+        "there already"
     )
     database = run("serve", "--port", "0")
     assert database.code == 2
@@ -165,7 +183,9 @@ def test_a_port_or_database_in_use_is_one_line(serve: Serve, run: Any) -> None:
 
 
 def test_the_database_is_the_servers_from_its_first_line_on(serve: Serve, tmp_path: Path) -> None:
-    """Another server that started while this one's application is made would take it, and end this one."""
+    """Another server that started while this one's application is made would take it, and end this
+    one.
+    """
     _url(serve("--port", "0"))
     with (tmp_path / "ldprecover.db.lock").open("a") as lock, pytest.raises(BlockingIOError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -174,7 +194,9 @@ def test_the_database_is_the_servers_from_its_first_line_on(serve: Serve, tmp_pa
 def with_files(files: int, tmp_path: Path) -> subprocess.Popen[str]:
     """Start `ldprecover serve` where no more than so many files may be open."""
     limit = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({files}, {files}))"
-    serve = "import sys; from ldprecover_cli import app; sys.exit(app.run(['serve', '--port', '0']))"
+    serve = (
+        "import sys; from ldprecover_cli import app; sys.exit(app.run(['serve', '--port', '0']))"
+    )
     return subprocess.Popen(
         [sys.executable, "-c", f"{limit}; {serve}"],
         cwd=tmp_path,
@@ -193,7 +215,11 @@ def test_too_few_open_files_are_one_line(tmp_path: Path, files: int) -> None:
     finally:
         process.kill()
         process.communicate()
-    assert err == f"error: the server may have {files} files open and needs 80 at least; `ulimit -n 80` helps\n"
+    assert (
+        err
+        == f"error: the server may have {files} files open and needs 80 at least; `ulimit -n 80` "
+        "helps\n"
+    )
     assert (process.returncode, out, list(tmp_path.iterdir())) == (1, "", [])
 
 
@@ -202,7 +228,9 @@ def test_so_many_open_files_are_enough(tmp_path: Path) -> None:
     try:
         url = _url(process)
         with contextlib.ExitStack() as stack:
-            crowd = [stack.enter_context(httpx.Client(base_url=url, trust_env=False)) for _ in range(16)]
+            crowd = [
+                stack.enter_context(httpx.Client(base_url=url, trust_env=False)) for _ in range(16)
+            ]
             assert [client.get("/readyz").status_code for client in crowd] == [200] * 16
     finally:
         process.terminate()

@@ -1,4 +1,6 @@
-"""A round is followed: a line a change in a pipe, a picture on a terminal, until it is closed or Ctrl-C."""
+"""A round is followed: a line a change in a pipe, a picture on a terminal, until it is closed or
+Ctrl-C.
+"""
 
 import contextlib
 import os
@@ -31,7 +33,10 @@ def opened(server: ServerProcess, reports: int = 300) -> str:
 
 def fill(server: ServerProcess, id: str, reports: int) -> None:
     held = np.zeros(reports, np.int64)
-    assert server.submit(id, pack(GRR(3.0, 3).perturb(held, np.random.default_rng(3)))).status_code == 202
+    assert (
+        server.submit(id, pack(GRR(3.0, 3).perturb(held, np.random.default_rng(3)))).status_code
+        == 202
+    )
 
 
 class Watching:
@@ -43,7 +48,8 @@ class Watching:
         self.process = start_python(
             *("-m", "ldprecover_cli", "watch", id, "--every", "0.2"),
             folder=Path.cwd(),
-            environment=os.environ | {"LDPRECOVER_URL": url, "COLUMNS": "80", "TERM": "xterm", "PYTHONUTF8": "1"},
+            environment=os.environ
+            | {"LDPRECOVER_URL": url, "COLUMNS": "80", "TERM": "xterm", "PYTHONUTF8": "1"},
             stdout=theirs,
         )
         os.close(theirs)
@@ -77,7 +83,9 @@ def watching(server: ServerProcess) -> Iterator[Any]:
     with contextlib.ExitStack() as stack:
 
         def start(id: str, *, terminal: bool = False) -> Watching:
-            return stack.enter_context(contextlib.closing(Watching(server.url, id, terminal=terminal)))
+            return stack.enter_context(
+                contextlib.closing(Watching(server.url, id, terminal=terminal))
+            )
 
         yield start
 
@@ -93,7 +101,9 @@ def test_a_closed_round_is_one_line(on_server: Run, server: ServerProcess) -> No
     assert "blue" not in shown.out
 
 
-def test_every_change_is_a_line_until_the_round_is_closed(server: ServerProcess, watching: Any) -> None:
+def test_every_change_is_a_line_until_the_round_is_closed(
+    server: ServerProcess, watching: Any
+) -> None:
     id = opened(server, reports=0)
     watcher = watching(id)
     watcher.until("open, 0 reports, 0 a second\n")
@@ -105,7 +115,9 @@ def test_every_change_is_a_line_until_the_round_is_closed(server: ServerProcess,
     assert watcher.ended() == (0, "")
 
 
-def test_a_terminal_shows_whiskers_and_ctrl_c_ends_it_without_a_word(server: ServerProcess, watching: Any) -> None:
+def test_a_terminal_shows_whiskers_and_ctrl_c_ends_it_without_a_word(
+    server: ServerProcess, watching: Any
+) -> None:
     id = opened(server)
     watcher = watching(id, terminal=True)
     shown = watcher.until("Ctrl-C stops watching")
@@ -115,7 +127,9 @@ def test_a_terminal_shows_whiskers_and_ctrl_c_ends_it_without_a_word(server: Ser
     assert watcher.ended() == (0, "")
 
 
-def test_a_round_that_is_deleted_meanwhile_is_an_error(server: ServerProcess, watching: Any) -> None:
+def test_a_round_that_is_deleted_meanwhile_is_an_error(
+    server: ServerProcess, watching: Any
+) -> None:
     id = opened(server)
     watcher = watching(id)
     watcher.until("300 reports")
@@ -139,7 +153,9 @@ def test_a_server_that_goes_away_is_waited_for(start_server: Any, watching: Any)
         watcher.until("open, 301 reports")
 
 
-def test_alarms_that_are_refused_are_not_asked_for_again_at_every_look(server: ServerProcess) -> None:
+def test_alarms_that_are_refused_are_not_asked_for_again_at_every_look(
+    server: ServerProcess,
+) -> None:
     """They may read every report, of a server that has just said that it is busy."""
     asked: list[str] = []
 

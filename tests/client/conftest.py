@@ -1,4 +1,6 @@
-"""A collector that behaves as the HTTP interface says, in memory or on a real socket, and can be made to fail."""
+"""A collector that behaves as the HTTP interface says, in memory or on a real socket, and can be
+made to fail.
+"""
 
 import asyncio
 import json
@@ -29,9 +31,11 @@ Fault = Callable[[Send], httpx.Response]
 
 @dataclass
 class Collector:
-    """Rounds, and the submissions they hold, each stored once for its key; `faults` befall the next submissions.
+    """Rounds, and the submissions they hold, each stored once for its key; `faults` befall the next
+    submissions.
 
-    A round of access "ticket" takes the tickets in `tickets`, and stores a submission for its ticket.
+    A round of access "ticket" takes the tickets in `tickets`, and stores a submission for its
+    ticket.
     """
 
     rounds: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -51,9 +55,16 @@ class Collector:
     @staticmethod
     def problem(status: int, slug: str, detail: str = "because", **headers: str) -> httpx.Response:
         """An answer that is a problem."""
-        body = {"type": f"/docs/errors#{slug}", "title": slug.replace("-", " "), "status": status, "detail": detail}
+        body = {
+            "type": f"/docs/errors#{slug}",
+            "title": slug.replace("-", " "),
+            "status": status,
+            "detail": detail,
+        }
         return httpx.Response(
-            status, content=json.dumps(body), headers={"Content-Type": "application/problem+json", **headers}
+            status,
+            content=json.dumps(body),
+            headers={"Content-Type": "application/problem+json", **headers},
         )
 
     @staticmethod
@@ -89,7 +100,9 @@ class Collector:
         given_seeds: int | None = None,
     ) -> dict[str, Any]:
         """Open a round; return what it says of itself, to be changed."""
-        parameters = RoundParameters(protocol, epsilon, items, canaries=canaries, given_seeds=given_seeds)
+        parameters = RoundParameters(
+            protocol, epsilon, items, canaries=canaries, given_seeds=given_seeds
+        )
         oracle = parameters.oracle
         self.rounds[id] = {
             "id": id,
@@ -124,7 +137,9 @@ class Collector:
     def answer(self, request: httpx.Request) -> httpx.Response:
         _, _, reference, *rest = request.url.path.split("/")
         id = next(reversed(self.rounds)) if reference == "current" and self.rounds else reference
-        id = next((round_["id"] for round_ in self.rounds.values() if round_["name"] == reference), id)
+        id = next(
+            (round_["id"] for round_ in self.rounds.values() if round_["name"] == reference), id
+        )
         if id not in self.rounds:
             return self.problem(404, "round-not-found")
         if rest == ["parameters"]:
@@ -146,7 +161,9 @@ class Collector:
 
     def _store(self, round_: dict[str, Any], key: str, body: bytes) -> httpx.Response:
         own = {name: round_[name] for name in own_parameters()}
-        oracle = RoundParameters.named(round_["protocol"], round_["epsilon"], round_["items"], own).oracle
+        oracle = RoundParameters.named(
+            round_["protocol"], round_["epsilon"], round_["items"], own
+        ).oracle
         try:
             reports = unpack(oracle, body)
         except ReportError as error:
@@ -157,13 +174,18 @@ class Collector:
                 return self.problem(409, "round-closed")
             if self.stored.setdefault(key, body) != body:
                 return self.problem(409, "idempotency-key-reused")
-        return httpx.Response(202, json={"round": round_["id"], "accepted": len(reports), "duplicate": duplicate})
+        return httpx.Response(
+            202, json={"round": round_["id"], "accepted": len(reports), "duplicate": duplicate}
+        )
 
     @property
     def sent(self) -> list[tuple[str, bytes]]:
         """(key or ticket, bytes) of every submission that was tried, in order."""
         return [
-            (headers.get("Idempotency-Key") or headers["Authorization"].removeprefix("Ticket "), request.content)
+            (
+                headers.get("Idempotency-Key") or headers["Authorization"].removeprefix("Ticket "),
+                request.content,
+            )
             for request in self.posts
             for headers in (request.headers,)
         ]
@@ -181,7 +203,9 @@ class Collector:
                 collector.connections.add(self.client_address)
                 try:
                     url = collector.URL + self.path
-                    response = collector(httpx.Request(self.command, url, headers=dict(self.headers), content=body))
+                    response = collector(
+                        httpx.Request(self.command, url, headers=dict(self.headers), content=body)
+                    )
                 except httpx.TransportError:
                     self.close_connection = True
                     return
@@ -231,7 +255,12 @@ def reporter(request: pytest.FixtureRequest, collector: Collector) -> Callable[.
     """Make a reporter, of either kind, to the collector; in-memory ledger unless one is given."""
 
     def make(round_: str = "r1", **options: Any) -> Any:
-        options = {"ledger": None, "retries": collector.AT_ONCE, "transport": httpx.MockTransport(collector), **options}
+        options = {
+            "ledger": None,
+            "retries": collector.AT_ONCE,
+            "transport": httpx.MockTransport(collector),
+            **options,
+        }
         options["ledger"] = options["ledger"] or Ledger.in_memory()
         return request.param(options.pop("url", collector.URL), round_, **options)
 

@@ -1,4 +1,5 @@
-"""Keys and tickets: asked for before anything is perturbed, and put right afterwards with the same report.
+"""Keys and tickets: asked for before anything is perturbed, and put right afterwards with the same
+report.
 
 Every test runs for the synchronous reporter and for the asynchronous one.
 """
@@ -15,7 +16,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.client.conftest import Blocking, Collector
 
-from ldprecover_client import AccessError, ArgumentError, ClientError, Ledger, RefusedError, Reporter, UnansweredError
+from ldprecover_client import (
+    AccessError,
+    ArgumentError,
+    ClientError,
+    Ledger,
+    RefusedError,
+    Reporter,
+    UnansweredError,
+)
 
 RIGHT, WRONG, WORSE, OTHER = (letter * 22 + "." + letter * 22 for letter in "rwxo")
 
@@ -71,7 +80,17 @@ def test_what_a_round_takes_is_taken(collector, reporter, access, given):
 
 
 @pytest.mark.parametrize(
-    "ticket", ["", "nonsense", RIGHT[:-1], RIGHT + "r", RIGHT.replace(".", ":"), " " + RIGHT, RIGHT + "\n", "é" + RIGHT]
+    "ticket",
+    [
+        "",
+        "nonsense",
+        RIGHT[:-1],
+        RIGHT + "r",
+        RIGHT.replace(".", ":"),
+        " " + RIGHT,
+        RIGHT + "\n",
+        "é" + RIGHT,
+    ],
 )
 def test_what_cannot_be_a_ticket_is_refused_before_anything(ticketed, reporter, ticket):
     with pytest.raises(ArgumentError, match="a ticket must be 22 characters, a dot, and 22 more"):
@@ -113,7 +132,9 @@ def test_a_ticket_that_never_reached_the_server_may_be_changed(ticketed, reporte
 
 
 def request_cut(send):
-    """A fault: the request is cut on its way. From the client's side that is no other than a lost answer."""
+    """A fault: the request is cut on its way. From the client's side that is no other than a lost
+    answer.
+    """
     raise httpx.ReadError("connection reset")
 
 
@@ -130,7 +151,9 @@ def request_cut(send):
     ],
     ids=["answer lost", "request cut", "503", "garbage", "502", "501", "413"],
 )
-def test_a_report_that_may_have_been_taken_under_a_ticket_goes_out_under_no_other(ticketed, reporter, fault):
+def test_a_report_that_may_have_been_taken_under_a_ticket_goes_out_under_no_other(
+    ticketed, reporter, fault
+):
     ticketed.faults.extend([fault] * 5)
     ledger = Ledger.in_memory()
     with pytest.raises(ClientError):
@@ -165,13 +188,17 @@ def test_resume_sends_a_report_under_the_ticket_it_has(ticketed, reporter):
     ledger = Ledger.in_memory()
     with pytest.raises(RefusedError):
         reporter(ledger=ledger, ticket=WRONG).report(0)
-    assert [receipt.state for receipt in reporter(ledger=ledger, ticket=RIGHT).resume()] == ["pending"]
+    assert [receipt.state for receipt in reporter(ledger=ledger, ticket=RIGHT).resume()] == [
+        "pending"
+    ]
     assert reporter(ledger=ledger, ticket=RIGHT).report(0).state == "accepted"
     assert ledger.pending() == ()
 
 
 def test_a_try_of_another_process_under_the_same_ticket_keeps_it(ticketed, reporter):
-    """While one is refused, the other is on its way: until that one is answered too, the ticket stays."""
+    """While one is refused, the other is on its way: until that one is answered too, the ticket
+    stays.
+    """
     ledger = Ledger.in_memory()
 
     def other_begins(send):
@@ -197,7 +224,9 @@ def test_a_try_of_another_process_under_the_same_ticket_keeps_it(ticketed, repor
         (413, "body-too-large", "the same one goes out when you report again"),
     ],
 )
-def test_a_refusal_says_whether_the_report_can_still_be_counted(collector, reporter, status, slug, note):
+def test_a_refusal_says_whether_the_report_can_still_be_counted(
+    collector, reporter, status, slug, note
+):
     collector.add()
     collector.faults.append(lambda send: collector.problem(status, slug))
     user = reporter()
@@ -209,7 +238,9 @@ def test_a_refusal_says_whether_the_report_can_still_be_counted(collector, repor
 
 @pytest.mark.parametrize("doubt", [True, False])
 def test_after_a_wrong_key_the_same_report_goes_out_with_the_right_one(collector, reporter, doubt):
-    """It keeps its idempotency key, so also a try of which nobody knows what became is safe to follow."""
+    """It keeps its idempotency key, so also a try of which nobody knows what became is safe to
+    follow.
+    """
     collector.add(access="key")
     ledger = Ledger.in_memory()
     collector.faults.extend([request_cut] * doubt)
@@ -252,10 +283,11 @@ STEPS = st.tuples(
 @pytest.mark.parametrize("kind", [Reporter, Blocking], ids=["sync", "async"])
 @given(steps=st.lists(STEPS, max_size=6))
 def test_whatever_happens_a_report_counts_once_and_is_not_lost_without_need(kind, steps):
-    """Users give tickets in any order, requests and answers get lost, and processes end at any point.
+    """Users give tickets in any order, requests and answers get lost, and processes end at any
+    point.
 
-    The same bytes always; under another ticket only where all that befell the tries before is sure; and as long as
-    nothing is in doubt, the right ticket gets the report counted.
+    The same bytes always; under another ticket only where all that befell the tries before is sure;
+    and as long as nothing is in doubt, the right ticket gets the report counted.
     """
     collector = Collector()
     collector.add(access="ticket")
@@ -293,7 +325,9 @@ def test_whatever_happens_a_report_counts_once_and_is_not_lost_without_need(kind
     assert taken is None or tickets[-1] == taken, "after the one that took it there is no other"
 
 
-def test_a_crash_before_the_first_try_is_written_down_leaves_the_choice_of_the_ticket(ticketed, reporter, monkeypatch):
+def test_a_crash_before_the_first_try_is_written_down_leaves_the_choice_of_the_ticket(
+    ticketed, reporter, monkeypatch
+):
     ledger = Ledger.in_memory()
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "begin_try", lambda *args: crash())
@@ -303,7 +337,9 @@ def test_a_crash_before_the_first_try_is_written_down_leaves_the_choice_of_the_t
     assert [ticket for ticket, _ in ticketed.sent] == [RIGHT]
 
 
-def test_a_crash_before_a_refusal_is_written_down_leaves_the_try_open(ticketed, reporter, monkeypatch):
+def test_a_crash_before_a_refusal_is_written_down_leaves_the_try_open(
+    ticketed, reporter, monkeypatch
+):
     ledger = Ledger.in_memory()
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "end_try", lambda *args: crash())

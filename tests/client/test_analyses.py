@@ -26,7 +26,9 @@ OTHERS: list[Callable[[Client], Any]] = [
     lambda server: server.submit("r1", bytes(4), "key"),
 ]
 analyses = pytest.mark.parametrize("call", ANALYSES, ids=["recover", "alarms", "suspects"])
-others = pytest.mark.parametrize("call", OTHERS, ids=["frequencies", "methods", "start", "job", "submit"])
+others = pytest.mark.parametrize(
+    "call", OTHERS, ids=["frequencies", "methods", "start", "job", "submit"]
+)
 
 
 class Stub:
@@ -91,9 +93,12 @@ def test_the_deadline_of_an_analysis_is_its_own(call: Callable[[Client], Any]) -
 
 @analyses
 @pytest.mark.parametrize(
-    ("status", "slug"), [(504, "analysis-timeout"), (500, "analysis-failed"), (500, "internal-error")]
+    ("status", "slug"),
+    [(504, "analysis-timeout"), (500, "analysis-failed"), (500, "internal-error")],
 )
-def test_an_analysis_that_failed_is_not_asked_for_again(call: Callable[[Client], Any], status: int, slug: str) -> None:
+def test_an_analysis_that_failed_is_not_asked_for_again(
+    call: Callable[[Client], Any], status: int, slug: str
+) -> None:
     stub = Stub(busy(), Collector.problem(status, slug))
     with stub.server() as server, pytest.raises(RefusedError) as caught:
         call(server)
@@ -104,15 +109,23 @@ def test_an_analysis_that_failed_is_not_asked_for_again(call: Callable[[Client],
 @analyses
 def test_a_proxy_that_waited_in_vain_is_not_asked_again(call: Callable[[Client], Any]) -> None:
     stub = Stub(httpx.Response(504, text="Gateway Timeout"))
-    with stub.server() as server, pytest.raises(UnansweredError, match=r"answered 504 to .*, once") as caught:
+    with (
+        stub.server() as server,
+        pytest.raises(UnansweredError, match=r"answered 504 to .*, once") as caught,
+    ):
         call(server)
     assert caught.value.status == 504
 
 
 @analyses
-def test_an_analysis_that_was_waited_for_in_vain_is_not_asked_for_again(call: Callable[[Client], Any]) -> None:
+def test_an_analysis_that_was_waited_for_in_vain_is_not_asked_for_again(
+    call: Callable[[Client], Any],
+) -> None:
     stub = Stub(httpx.ReadTimeout("timed out"))
-    with stub.server(retries=Retries(attempts=5, base=0)) as server, pytest.raises(UnansweredError, match="timed out"):
+    with (
+        stub.server(retries=Retries(attempts=5, base=0)) as server,
+        pytest.raises(UnansweredError, match="timed out"),
+    ):
         call(server)
 
 
@@ -139,7 +152,9 @@ def test_a_submission_is_sent_again_after_a_failure_and_after_silence() -> None:
         Collector.problem(500, "internal-error"),
         httpx.Response(504, text="Gateway Timeout"),
         httpx.ReadTimeout("timed out"),
-        httpx.Response(202, content=json.dumps(taken), headers={"Content-Type": "application/json"}),
+        httpx.Response(
+            202, content=json.dumps(taken), headers={"Content-Type": "application/json"}
+        ),
     )
     with stub.server() as server:
         assert server.submit("r1", bytes(4), "key") == taken

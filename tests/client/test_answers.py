@@ -104,7 +104,9 @@ READERS = [
 
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4)
+    ),
     max_leaves=8,
 )
 
@@ -126,15 +128,24 @@ def test_a_round_with_its_state_is_read():
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
 def test_a_list_has_of_each_round_what_the_round_says_itself_without_its_items(protocol):
     whole = read_status(answer(a_round(protocol, access="key", retention="7d", series="weekly")))
-    (listed,) = read_rounds(answer({"rounds": [a_summary(protocol, access="key", retention="7d", series="weekly")]}))
+    (listed,) = read_rounds(
+        answer({"rounds": [a_summary(protocol, access="key", retention="7d", series="weekly")]})
+    )
     assert listed == whole.summary
-    assert (listed.domain_size, listed.access, listed.retention, listed.series) == (3, "key", "7d", "weekly")
+    assert (listed.domain_size, listed.access, listed.retention, listed.series) == (
+        3,
+        "key",
+        "7d",
+        "weekly",
+    )
 
 
 @pytest.mark.parametrize(("reader", "body"), READERS)
 @given(data=st.data())
 def test_an_answer_with_any_field_replaced_is_read_or_blamed_on_the_server(reader, body, data):
-    """No answer, however odd, is a traceback of another kind; a protocol may be one of a plugin that is not here."""
+    """No answer, however odd, is a traceback of another kind; a protocol may be one of a plugin
+    that is not here.
+    """
     where = data.draw(st.sampled_from(sorted(body)))
     changed = dict(body)
     if data.draw(st.booleans()):
@@ -154,7 +165,14 @@ def test_an_answer_of_anything_else_is_refused(reader, body, content):
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"<html>Sign in to the network</html>", b"[" * 100_000, b'{"round":' * 50_000, b"\xff\xfe\xfd", b"9" * 9999],
+    [
+        b"",
+        b"<html>Sign in to the network</html>",
+        b"[" * 100_000,
+        b'{"round":' * 50_000,
+        b"\xff\xfe\xfd",
+        b"9" * 9999,
+    ],
     ids=["empty", "a page", "nested arrays", "nested objects", "no text", "a long number"],
 )
 def test_what_is_no_json_object_is_refused_in_words(content):
@@ -193,11 +211,16 @@ def test_a_round_that_contradicts_itself_is_refused(changes, words):
     "stated", [{}, {"keep_below": str(KEEP)}, {"keep_below": str(KEEP), "of_a_later_version": "1"}]
 )
 def test_a_round_may_state_its_thresholds(stated):
-    assert read_round(answer(a_round(thresholds=stated))).parameters.oracle.thresholds == {"keep_below": KEEP}
+    assert read_round(answer(a_round(thresholds=stated))).parameters.oracle.thresholds == {
+        "keep_below": KEEP
+    }
 
 
 def test_a_round_of_a_protocol_that_is_not_loaded_is_refused_by_its_name():
-    with pytest.raises(UnknownProtocolError, match="protocol 'rappor' is not known here: install and load the plugin"):
+    with pytest.raises(
+        UnknownProtocolError,
+        match="protocol 'rappor' is not known here: install and load the plugin",
+    ):
         read_round(answer(a_round(protocol="rappor")))
 
 
@@ -284,7 +307,8 @@ def test_frequencies_of_no_report_are_none():
 
 
 @pytest.mark.parametrize(
-    "changes", [{"targets": [2]}, {"targets": ["a"]}, {"recovered": [1.0]}, {"malicious_sum": "x"}, {"n": 0}]
+    "changes",
+    [{"targets": [2]}, {"targets": ["a"]}, {"recovered": [1.0]}, {"malicious_sum": "x"}, {"n": 0}],
 )
 def test_a_recovery_is_checked(changes):
     with pytest.raises(InvalidAnswerError, match=next(iter(changes))):
@@ -299,7 +323,12 @@ def problem_of(given: Answer) -> RefusedError:
 
 
 def test_a_problem_is_read_with_its_kind_position_and_reason():
-    body = {"type": "/docs/errors#invalid-report", "title": "A report is malformed", "detail": "too big", "position": 4}
+    body = {
+        "type": "/docs/errors#invalid-report",
+        "title": "A report is malformed",
+        "detail": "too big",
+        "position": 4,
+    }
     error = problem_of(answer(body, 422, "application/problem+json; charset=utf-8"))
     assert (error.status, error.slug, error.position) == (422, "invalid-report", 4)
     assert str(error) == "A report is malformed (report 4): too big"
@@ -312,7 +341,9 @@ def test_a_problem_without_a_known_field_is_still_a_refusal():
 
 
 def test_a_strangers_text_cannot_write_to_the_terminal_or_fill_it():
-    error = problem_in(answer({"title": "\x1b[2Jgone\n", "detail": "x" * 10_000}, 409, "application/problem+json"))
+    error = problem_in(
+        answer({"title": "\x1b[2Jgone\n", "detail": "x" * 10_000}, 409, "application/problem+json")
+    )
     assert "\x1b" not in str(error)
     assert "\n" not in str(error)
     assert len(str(error)) < 1000
@@ -329,8 +360,13 @@ def test_a_problem_that_is_not_json_is_none():
 
 def test_a_problem_names_the_fields_that_do_not_fit_and_nothing_else():
     good = {"field": "epsilon", "reason": "too \x1b high"}
-    body = {"title": "t", "errors": [good, {"field": 3, "reason": "x"}, "text", {"field": "name"}] + [good] * 40}
-    found = problem_of(Answer(422, {"content-type": "application/problem+json"}, json.dumps(body).encode()))
+    body = {
+        "title": "t",
+        "errors": [good, {"field": 3, "reason": "x"}, "text", {"field": "name"}] + [good] * 40,
+    }
+    found = problem_of(
+        Answer(422, {"content-type": "application/problem+json"}, json.dumps(body).encode())
+    )
     assert found.fields[0] == ("epsilon", "too \N{REPLACEMENT CHARACTER} high")
     assert set(found.fields) == {found.fields[0]}
     assert len(found.fields) <= 20
@@ -381,11 +417,15 @@ def test_canaries_and_quarantine_that_do_not_fit_are_named(changes):
         read_status(answer(a_round(**changes)))
 
 
-@pytest.mark.parametrize("changes", [{"canaries": [2]}, {"canaries": "a"}, {"quarantined": {"sizes": None}}])
+@pytest.mark.parametrize(
+    "changes", [{"canaries": [2]}, {"canaries": "a"}, {"quarantined": {"sizes": None}}]
+)
 def test_frequencies_name_canaries_among_their_items_and_how_many_reports_are_set_aside(changes):
     said = {"canaries": [1], "quarantined": {"sizes": 2, "seeds": None}}
     assert read_frequencies(answer(FREQUENCIES | said))["canaries"] == [1]
-    with pytest.raises(InvalidAnswerError, match=next(iter(changes)) if "canaries" in changes else "sizes"):
+    with pytest.raises(
+        InvalidAnswerError, match=next(iter(changes)) if "canaries" in changes else "sizes"
+    ):
         read_frequencies(answer(FREQUENCIES | changes))
 
 

@@ -25,7 +25,11 @@ def submit(collector):
     """Submit to the collector's r1 in memory, without waiting."""
 
     def call(reports, **options):
-        options = {"transport": httpx.MockTransport(collector), "retries": collector.AT_ONCE, **options}
+        options = {
+            "transport": httpx.MockTransport(collector),
+            "retries": collector.AT_ONCE,
+            **options,
+        }
         return submit_reports(collector.URL, "r1", reports, **options)
 
     return call
@@ -55,7 +59,12 @@ def test_every_report_is_stored_once(collector, submit, protocol, batch_size):
 
 def test_every_report_is_stored_once_whatever_gets_lost(collector, submit):
     reports = reports_of(collector)
-    losses = [collector.answer_lost, collector.request_lost, collector.busy(503), collector.busy(429)]
+    losses = [
+        collector.answer_lost,
+        collector.request_lost,
+        collector.busy(503),
+        collector.busy(429),
+    ]
     collector.faults.extend(losses * 10)
     assert submit(reports, batch_size=10, retries=Retries(attempts=50, base=0, longest=0)) == 1000
     assert rows(b"".join(collector.stored.values()), reports) == rows(pack(reports), reports)
@@ -109,7 +118,9 @@ def test_a_submission_stays_below_what_a_server_takes(collector, submit, monkeyp
 def test_a_submission_that_is_too_large_says_which(collector, submit):
     reports = reports_of(collector)
     collector.faults.append(lambda send: collector.problem(413, "body-too-large"))
-    with pytest.raises(RefusedError, match="500 reports of 3000 bytes in one submission; take a smaller batch_size"):
+    with pytest.raises(
+        RefusedError, match="500 reports of 3000 bytes in one submission; take a smaller batch_size"
+    ):
         submit(reports, batch_size=500, connections=1)
 
 
@@ -122,7 +133,9 @@ def test_a_submission_stays_below_what_a_server_counts_at_once(collector, submit
         collector.stored.clear()
 
 
-def test_with_the_oracle_a_submission_is_as_large_as_its_counting_allows(collector, submit, monkeypatch):
+def test_with_the_oracle_a_submission_is_as_large_as_its_counting_allows(
+    collector, submit, monkeypatch
+):
     for protocol in PROTOCOLS:
         reports = reports_of(collector, protocol)
         oracle = RoundParameters(protocol, 0.5, collector.ITEMS).oracle
@@ -133,7 +146,9 @@ def test_with_the_oracle_a_submission_is_as_large_as_its_counting_allows(collect
 
 
 def test_while_others_get_through_a_limited_key_a_submission_waits_for_its_turn(collector, submit):
-    """It is refused as often as it may try, and another was taken meanwhile: it begins again, under its key."""
+    """It is refused as often as it may try, and another was taken meanwhile: it begins again, under
+    its key.
+    """
     reports = reports_of(collector)
     first = pack(reports[:500])
     begun, taken = threading.Event(), threading.Event()
@@ -151,7 +166,10 @@ def test_while_others_get_through_a_limited_key_a_submission_waits_for_its_turn(
             taken.wait(60)
         return collector.problem(429, "rate-limited", **{"Retry-After": "0"})
 
-    options = {"transport": httpx.MockTransport(answer), "retries": Retries(attempts=3, base=0, longest=0)}
+    options = {
+        "transport": httpx.MockTransport(answer),
+        "retries": Retries(attempts=3, base=0, longest=0),
+    }
 
     def moved(done, total):
         if done:
@@ -177,7 +195,10 @@ def test_a_refusal_stops_the_rest_and_tells_how_far_it_came(collector, submit):
     collector.faults.append(lambda send: collector.problem(409, "round-closed"))
     with pytest.raises(RefusedError, match="round closed") as caught:
         submit(reports, batch_size=10, connections=1)
-    assert f"{10 * len(collector.stored)} of 1000 reports were accepted" in traceback.format_exception(caught.value)[-1]
+    assert (
+        f"{10 * len(collector.stored)} of 1000 reports were accepted"
+        in traceback.format_exception(caught.value)[-1]
+    )
     assert len(collector.posts) < 10
 
 
@@ -197,7 +218,13 @@ def test_a_failure_wakes_those_who_wait_to_retry(collector, submit):
 
     patient = Retries(attempts=9, longest=3600, total=36_000)
     with pytest.raises(RefusedError):
-        submit(reports, batch_size=500, connections=2, transport=httpx.MockTransport(answer), retries=patient)
+        submit(
+            reports,
+            batch_size=500,
+            connections=2,
+            transport=httpx.MockTransport(answer),
+            retries=patient,
+        )
 
 
 def test_a_failing_progress_stops_the_rest(collector, submit):
@@ -218,7 +245,9 @@ def test_a_server_that_is_down_is_unanswered(collector, submit):
 
 def test_an_answer_for_another_number_of_reports_is_refused(collector, submit):
     reports = reports_of(collector)
-    collector.faults.append(collector.instead(202, json={"round": "r1", "accepted": 999, "duplicate": False}))
+    collector.faults.append(
+        collector.instead(202, json={"round": "r1", "accepted": 999, "duplicate": False})
+    )
     with pytest.raises(InvalidAnswerError, match="accepted 999 of a submission of 1000"):
         submit(reports)
 
@@ -251,7 +280,9 @@ def test_each_report_goes_under_its_own_ticket(collector, submit):
     collector.rounds["r1"]["access"] = "ticket"
     collector.tickets |= set(TICKETS)
     assert submit(reports, tickets=TICKETS) == 10
-    assert [collector.stored[ticket] for ticket in TICKETS] == [pack(reports[i : i + 1]) for i in range(10)]
+    assert [collector.stored[ticket] for ticket in TICKETS] == [
+        pack(reports[i : i + 1]) for i in range(10)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -263,7 +294,9 @@ def test_each_report_goes_under_its_own_ticket(collector, submit):
     ],
     ids=["too few", "one twice", "none at all"],
 )
-def test_tickets_that_will_not_do_are_refused_before_any_report_is_sent(collector, submit, tickets, words):
+def test_tickets_that_will_not_do_are_refused_before_any_report_is_sent(
+    collector, submit, tickets, words
+):
     with pytest.raises(ArgumentError, match=words):
         submit(reports_of(collector, n=10), tickets=tickets)
     assert not collector.posts

@@ -1,4 +1,6 @@
-"""Reporting to a round by its name: a proxy before several deployments, on each of which it has another id."""
+"""Reporting to a round by its name: a proxy before several deployments, on each of which it has
+another id.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +23,9 @@ MakeReporter = Callable[..., Any]
 
 
 class Proxy:
-    """Two deployments with a round "cities" each; parameters come from one, reports go to another, and then over."""
+    """Two deployments with a round "cities" each; parameters come from one, reports go to another,
+    and then over.
+    """
 
     def __init__(self) -> None:
         self.deployments = [Collector(), Collector()]
@@ -51,7 +55,9 @@ def by_name(proxy: Proxy, reporter: MakeReporter) -> MakeReporter:
     """Make a reporter of either kind that reports to "cities" by its name."""
 
     def make(round_: str = "cities", **options: Any) -> Any:
-        return reporter(round_, **{"by_name": True, "transport": httpx.MockTransport(proxy), **options})
+        return reporter(
+            round_, **{"by_name": True, "transport": httpx.MockTransport(proxy), **options}
+        )
 
     return make
 
@@ -94,7 +100,9 @@ def test_whichever_deployment_states_the_parameters_next_the_same_report_goes_ou
     assert [entry.state for entry in ledger.entries()] == ["accepted"]
 
 
-def test_a_round_of_that_name_with_other_parameters_gets_no_report(proxy: Proxy, by_name: MakeReporter) -> None:
+def test_a_round_of_that_name_with_other_parameters_gets_no_report(
+    proxy: Proxy, by_name: MakeReporter
+) -> None:
     ledger = Ledger.in_memory()
     by_name(ledger=ledger).report(2)
     proxy.switch()
@@ -104,13 +112,19 @@ def test_a_round_of_that_name_with_other_parameters_gets_no_report(proxy: Proxy,
         by_name(ledger=ledger).report(2)
 
 
-def test_an_answer_for_more_than_one_report_is_wrong_by_name_as_well(proxy: Proxy, by_name: MakeReporter) -> None:
-    proxy.takes.faults.append(lambda send: httpx.Response(202, json={"round": "r2", "accepted": 2, "duplicate": False}))
+def test_an_answer_for_more_than_one_report_is_wrong_by_name_as_well(
+    proxy: Proxy, by_name: MakeReporter
+) -> None:
+    proxy.takes.faults.append(
+        lambda send: httpx.Response(202, json={"round": "r2", "accepted": 2, "duplicate": False})
+    )
     with pytest.raises(InvalidAnswerError, match="other reports"):
         by_name().report(2)
 
 
-def test_a_round_that_calls_itself_by_another_name_gets_no_report(proxy: Proxy, by_name: MakeReporter) -> None:
+def test_a_round_that_calls_itself_by_another_name_gets_no_report(
+    proxy: Proxy, by_name: MakeReporter
+) -> None:
     proxy.states.rounds["cities"] = proxy.states.rounds.pop("r1") | {"name": "towns"}
     with pytest.raises(InconsistentRoundError, match="asked for the round cities"):
         by_name().report(2)

@@ -23,7 +23,10 @@ def test_a_number_that_is_not_finite_is_refused_by_its_name(value: float) -> Non
 
 @pytest.mark.parametrize(
     ("status", "said"),
-    [(404, "status 404 without a problem, so this is not an LDP"), (301, "give the URL it redirects to")],
+    [
+        (404, "status 404 without a problem, so this is not an LDP"),
+        (301, "give the URL it redirects to"),
+    ],
 )
 def test_an_answer_of_somebody_else_says_so(status: int, said: str) -> None:
     with pytest.raises(InvalidAnswerError, match=f"GET /rounds: .*{said}"):
@@ -42,9 +45,24 @@ def test_a_plan_is_asked_for_by_what_is_given() -> None:
     [
         (b"[]", "object"),
         (b'{"solved": "users"}', "protocols"),
-        (b'{"solved": "users", "protocols": [{"protocol": "grr", "users": "many", "gains": []}]}', "users"),
-        (b'{"solved": "error", "protocols": [{"protocol": "grr", "standard_error": null, "gains": []}]}', "standard"),
-        (b'{"solved": "users", "protocols": [{"protocol": "grr", "users": 7, "gains": [{}]}]}', "attack"),
+        (
+            (
+                b'{"solved": "users", "protocols": [{"protocol": "grr", '
+                b'"users": "many", "gains": []}]}'
+            ),
+            "users",
+        ),
+        (
+            (
+                b'{"solved": "error", "protocols": [{"protocol": "grr", '
+                b'"standard_error": null, "gains": []}]}'
+            ),
+            "standard",
+        ),
+        (
+            b'{"solved": "users", "protocols": [{"protocol": "grr", "users": 7, "gains": [{}]}]}',
+            "attack",
+        ),
     ],
 )
 def test_a_plan_that_does_not_fit_is_refused_by_the_field(body: bytes, said: str) -> None:

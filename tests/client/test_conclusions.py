@@ -68,4 +68,6 @@ def test_conclusions_of_another_form_are_invalid(changes: dict[str, Any]) -> Non
 def test_conclusions_that_are_no_object_are_invalid() -> None:
     broken = json.loads(answer().body) | {"conclusions": [1]}
     with pytest.raises(InvalidAnswerError):
-        read_recovery(Answer(200, {"content-type": "application/json"}, json.dumps(broken).encode()))
+        read_recovery(
+            Answer(200, {"content-type": "application/json"}, json.dumps(broken).encode())
+        )

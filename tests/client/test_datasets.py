@@ -87,7 +87,10 @@ def test_a_path_may_be_text(csv_file):
     [
         ("", "data.csv is empty"),
         ("item,count\n", "a header and no row"),
-        ("name,n\na,1\n", "no column 'item'; it has name, n; for a file of one row a user, name the column"),
+        (
+            "name,n\na,1\n",
+            "no column 'item'; it has name, n; for a file of one row a user, name the column",
+        ),
         ("item,n\na,1\n", "no column 'count'"),
         ("item,count\na,1\nb\n", "row 3: too few cells"),
         ("item,count\na,1\nb,-2\n", "row 3: the count must be an integer of 0 or more, not '-2'"),
@@ -105,10 +108,15 @@ def test_a_path_may_be_text(csv_file):
         ("item,count\na,0\nb,0\n", "not all 0"),
         (b"item,count\n\xff\xfe,1\n", "not text in UTF-8"),
         ('item,count\n"a,1\nb,2\n', "not a CSV file"),
-        ("item,count\n" + "".join(f"{i},1\n" for i in range(100_001)), "from 2 to 100000 items, not 100001"),
+        (
+            "item,count\n" + "".join(f"{i},1\n" for i in range(100_001)),
+            "from 2 to 100000 items, not 100001",
+        ),
     ],
 )
-def test_a_file_that_is_no_counts_is_refused_with_the_place_and_the_reason(csv_file, content, words):
+def test_a_file_that_is_no_counts_is_refused_with_the_place_and_the_reason(
+    csv_file, content, words
+):
     with pytest.raises(DatasetError) as caught:
         load_dataset(csv_file(content))
     assert words in str(caught.value)
@@ -131,7 +139,9 @@ def test_a_column_that_cannot_be_counted_is_refused(csv_file, content, words):
 
 
 def test_a_file_that_is_not_there_is_refused_with_the_names_there_are():
-    with pytest.raises(DatasetError, match="no file town, and no data set of that name: cities, fire, emoji"):
+    with pytest.raises(
+        DatasetError, match="no file town, and no data set of that name: cities, fire, emoji"
+    ):
         load_dataset("town")
 
 

@@ -15,7 +15,9 @@ HEAD = b"HTTP/1.1 202 Accepted\r\nContent-Type: application/json\r\nContent-Leng
 
 @contextlib.contextmanager
 def trickling(whole: bytes, trickled: bytes) -> Iterator[str]:
-    """Answer one request with the first bytes at once and others one by one, for ever; yield the URL."""
+    """Answer one request with the first bytes at once and others one by one, for ever; yield the
+    URL.
+    """
     stop = threading.Event()
 
     def answer(listener: socket.socket) -> None:
@@ -58,8 +60,13 @@ def submit_async(url: str) -> None:
 def test_an_answer_that_trickles_in_is_given_up_at_the_deadline(
     call: Callable[[str], None], whole: bytes, trickled: bytes
 ) -> None:
-    """Bytes come every 10 ms, far within the 30 s that each may take; the answer would take hours."""
-    with trickling(whole, trickled) as url, pytest.raises(UnansweredError, match=r"no whole answer in 0\.3 seconds"):
+    """Bytes come every 10 ms, far within the 30 s that each may take; the answer would take
+    hours.
+    """
+    with (
+        trickling(whole, trickled) as url,
+        pytest.raises(UnansweredError, match=r"no whole answer in 0\.3 seconds"),
+    ):
         call(url)
 
 

@@ -1,4 +1,6 @@
-"""A server that answers, hangs up or resets before it has read the whole body, over a real connection."""
+"""A server that answers, hangs up or resets before it has read the whole body, over a real
+connection.
+"""
 
 import asyncio
 import contextlib
@@ -19,12 +21,19 @@ TAKEN = json.dumps({"round": "r1", "accepted": 1, "duplicate": False}).encode()
 
 def answer(status: int, body: bytes, *headers: str) -> bytes:
     kind = "application/json" if status < 400 else "application/problem+json"
-    lines = [f"HTTP/1.1 {status} X", f"Content-Type: {kind}", f"Content-Length: {len(body)}", *headers]
+    lines = [
+        f"HTTP/1.1 {status} X",
+        f"Content-Type: {kind}",
+        f"Content-Length: {len(body)}",
+        *headers,
+    ]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
 def problem(status: int, slug: str, *headers: str) -> bytes:
-    return answer(status, json.dumps({"type": f"/docs/errors#{slug}", "title": slug}).encode(), *headers)
+    return answer(
+        status, json.dumps({"type": f"/docs/errors#{slug}", "title": slug}).encode(), *headers
+    )
 
 
 def read_head(connection: socket.socket) -> bytes:
@@ -88,7 +97,9 @@ both = pytest.mark.parametrize("send", [submit, submit_async], ids=["sync", "asy
 
 @pytest.mark.parametrize("status", [404, 413])
 def test_an_answer_before_the_body_is_read_is_seen(status: int) -> None:
-    """The server reads no more and keeps the connection: to write on would wait until the time is up."""
+    """The server reads no more and keeps the connection: to write on would wait until the time is
+    up.
+    """
 
     def refuse(connection: socket.socket, over: threading.Event) -> None:
         read_head(connection)
@@ -101,7 +112,9 @@ def test_an_answer_before_the_body_is_read_is_seen(status: int) -> None:
 
 
 @both
-def test_an_answer_after_which_the_server_lets_the_body_run_out_is_seen(send: Callable[..., object]) -> None:
+def test_an_answer_after_which_the_server_lets_the_body_run_out_is_seen(
+    send: Callable[..., object],
+) -> None:
     def refuse(connection: socket.socket, over: threading.Event) -> None:
         read_head(connection)
         connection.sendall(problem(413, "body-too-large", "Connection: close"))

@@ -11,11 +11,17 @@ from ldprecover_client import RefusedError
         ("No such round", "no round has the name 'x'", "No such round: no round has the name 'x'"),
         ("The round is closed", None, "The round is closed"),
         ("The round is closed", "the round is closed", "The round is closed"),
-        ("The round is closed", "the round is closed; nothing is stored", "The round is closed; nothing is stored"),
+        (
+            "The round is closed",
+            "the round is closed; nothing is stored",
+            "The round is closed; nothing is stored",
+        ),
         ("Not", "nothing", "Not: nothing"),
     ],
 )
-def test_a_title_and_a_detail_do_not_say_the_same_twice(title: str, detail: str | None, said: str) -> None:
+def test_a_title_and_a_detail_do_not_say_the_same_twice(
+    title: str, detail: str | None, said: str
+) -> None:
     assert str(RefusedError(409, title, detail)) == said
 
 

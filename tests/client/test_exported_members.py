@@ -8,6 +8,11 @@ import pytest
 import ldprecover_client
 from ldprecover_client import errors
 
+NAMES = [
+    name
+    for name, value in vars(errors).items()
+    if isinstance(value, type) and value.__module__ == errors.__name__
+]
 MODULES = sorted(Path(ldprecover_client.__file__).parent.glob("*.py"))
 
 
@@ -18,15 +23,17 @@ def test_every_public_name_is_there_and_belongs_to_the_module_it_is_said_to():
 
 
 def test_every_error_is_public_and_below_one_root():
-    assert set(errors.__all__) <= set(ldprecover_client.__all__)
-    for name in errors.__all__:
+    assert set(NAMES) <= set(ldprecover_client.__all__)
+    for name in NAMES:
         assert issubclass(getattr(errors, name), errors.ClientError)
 
 
 def test_the_tree_of_errors_is_drawn_as_it_is():
     drawing = errors.__doc__
-    for name in errors.__all__:
-        parents = [base.__name__ for base in getattr(errors, name).__mro__[1:] if base.__name__ in errors.__all__]
+    for name in NAMES:
+        parents = [
+            base.__name__ for base in getattr(errors, name).__mro__[1:] if base.__name__ in NAMES
+        ]
         assert drawing.index(name) > max((drawing.index(parent) for parent in parents), default=0)
 
 
@@ -36,8 +43,13 @@ def test_a_name_that_is_not_there_is_an_attribute_error():
 
 
 def test_importing_the_package_loads_neither_numpy_nor_the_http_library():
-    code = "import sys, ldprecover_client; print(sorted({'numpy', 'httpx', 'rich'} & set(sys.modules)))"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    code = (
+        "import sys, ldprecover_client; print(sorted({'numpy', 'httpx', 'rich'} & "
+        "set(sys.modules)))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert result.stdout == "[]\n"
 
 
@@ -52,14 +64,8 @@ def test_one_module_knows_the_http_library():
     assert [path.name for path in MODULES if "httpx" in imports(path)] == ["http.py"]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
-def test_public_names_are_listed_in_order(path):
+def test_public_names_are_listed_in_order():
     """As the linter sorts them: constants, classes, functions."""
-    tree = ast.parse(path.read_text())
-    (names,) = (
-        ast.literal_eval(node.value)
-        for node in tree.body
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
-    )
+    names = ldprecover_client.__all__
     kinds = [0 if name.isupper() else 1 if name[0].isupper() else 2 for name in names]
     assert list(zip(kinds, names, strict=True)) == sorted(zip(kinds, names, strict=True))

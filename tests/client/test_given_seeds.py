@@ -1,4 +1,6 @@
-"""Given seeds: the ticket's seed is written down first, is the only one for its round, and is in the report."""
+"""Given seeds: the ticket's seed is written down first, is the only one for its round, and is in
+the report.
+"""
 
 import base64
 import contextlib
@@ -32,7 +34,10 @@ ORACLE = GivenSeedsOLH(0.5, 4, 3, 64)
 def ticket(place: int, name: int = 0) -> str:
     """Return a ticket that picks the seed at a place of the list, one of several by its name."""
     mac = (place << 58 | name).to_bytes(8, "little") + bytes(8)
-    id, text = (base64.urlsafe_b64encode(part).rstrip(b"=").decode() for part in (name.to_bytes(16, "big"), mac))
+    id, text = (
+        base64.urlsafe_b64encode(part).rstrip(b"=").decode()
+        for part in (name.to_bytes(16, "big"), mac)
+    )
     return f"{id}.{text}"
 
 
@@ -64,7 +69,9 @@ def test_the_seed_is_on_disk_before_the_value_is_perturbed(given, reporter, monk
     seen = []
 
     def perturb(self, items, rng=None):
-        with contextlib.closing(sqlite3.connect(path)) as db:  # another process: what is not committed it does not see
+        with contextlib.closing(
+            sqlite3.connect(path)
+        ) as db:  # another process: what is not committed it does not see
             seen.append(db.execute("SELECT round_id, seed FROM seeds").fetchall())
         raise KeyboardInterrupt
 
@@ -141,7 +148,10 @@ def test_without_a_ticket_or_without_room_for_its_epsilon_no_seed_is_held(given,
     [
         ({"given_seeds": 65}, "digest is not that of its parameters"),
         ({"given_seeds": None}, "digest is not that of its parameters"),
-        ({"given_seeds": 8}, "no round can have these parameters: given_seeds must be from 64 to 4096"),
+        (
+            {"given_seeds": 8},
+            "no round can have these parameters: given_seeds must be from 64 to 4096",
+        ),
         ({"access": "open"}, "takes reports without"),
     ],
 )
@@ -175,7 +185,9 @@ def test_tickets_go_to_the_reports_whose_seeds_they_pick():
         with_tickets(ORACLE, ["nonsense"])
 
 
-@pytest.mark.parametrize("attack", [MGA([1, 3]), MLA(), Several([MGA([1]), MLA(against="raw")])], ids=lambda a: a.name)
+@pytest.mark.parametrize(
+    "attack", [MGA([1, 3]), MLA(), Several([MGA([1]), MLA(against="raw")])], ids=lambda a: a.name
+)
 def test_malicious_users_craft_for_the_seeds_they_are_given(given, attack):
     import httpx
 
@@ -193,7 +205,12 @@ def test_simulated_users_report_with_tickets(given):
 
     tickets = [ticket(7 * i % 64, i) for i in range(20)]
     given.tickets |= set(tickets)
-    options = {"retries": given.AT_ONCE, "transport": httpx.MockTransport(given), "connections": 1, "progress": None}
+    options = {
+        "retries": given.AT_ONCE,
+        "transport": httpx.MockTransport(given),
+        "connections": 1,
+        "progress": None,
+    }
     users = Population(np.arange(1, 5), 20, 1)
     assert users.report_to(given.URL, "r1", tickets=tickets, **options) == 20
     assert [its for its, _ in given.sent] == tickets

@@ -60,7 +60,12 @@ def submit(request, collector, time):
     """Submit PACKED under KEY to the collector's r1, by either kind of server."""
 
     def call(round_="r1", packed=PACKED, key=KEY, *, compress=False, **options):
-        options = {"transport": httpx.MockTransport(collector), "rng": Half(), "clock": time.clock, **options}
+        options = {
+            "transport": httpx.MockTransport(collector),
+            "rng": Half(),
+            "clock": time.clock,
+            **options,
+        }
         if request.param == "sync":
             with Client(collector.URL, sleep=time.sleep, **options) as server:
                 return server.submit(round_, packed, key, compress=compress)
@@ -95,7 +100,9 @@ def test_a_lost_answer_is_asked_for_again_with_the_same_bytes_and_key(collector,
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 507])
 def test_a_server_that_cannot_now_is_asked_again(collector, submit, status):
     collector.add()
-    collector.faults.extend([collector.busy(status), collector.instead(status, text="no problem document")])
+    collector.faults.extend(
+        [collector.busy(status), collector.instead(status, text="no problem document")]
+    )
     assert submit()["accepted"] == 2
     assert collector.sent == [(KEY, PACKED)] * 3
 
@@ -146,7 +153,9 @@ def test_a_request_is_given_up_after_its_attempts(collector, submit):
 
 def test_giving_up_on_a_busy_server_says_what_it_answered(collector, submit):
     collector.add()
-    collector.faults.extend([lambda send: collector.problem(507, "of-a-later-version", "its reason")] * 50)
+    collector.faults.extend(
+        [lambda send: collector.problem(507, "of-a-later-version", "its reason")] * 50
+    )
     words = r"507 to POST /rounds/r1/reports, 2 times \(of a later version: its reason\)"
     with pytest.raises(UnansweredError, match=words) as caught:
         submit(retries=Retries(attempts=2))
@@ -164,16 +173,22 @@ def test_giving_up_on_a_busy_server_says_what_it_answered(collector, submit):
 )
 def test_giving_up_says_whether_a_try_may_have_been_taken(collector, submit, faults, in_doubt):
     collector.add()
-    collector.faults.extend(getattr(collector, f) if isinstance(f, str) else collector.busy(f) for f in faults)
+    collector.faults.extend(
+        getattr(collector, f) if isinstance(f, str) else collector.busy(f) for f in faults
+    )
     with pytest.raises(UnansweredError) as caught:
         submit(retries=Retries(attempts=2))
     assert caught.value.in_doubt is in_doubt
 
 
 @pytest.mark.parametrize(("fault", "in_doubt"), [("request_lost", False), ("answer_lost", True)])
-def test_a_refusal_says_whether_an_earlier_try_may_have_been_taken(collector, submit, fault, in_doubt):
+def test_a_refusal_says_whether_an_earlier_try_may_have_been_taken(
+    collector, submit, fault, in_doubt
+):
     collector.add()
-    collector.faults.extend([getattr(collector, fault), lambda send: collector.problem(409, "round-closed")])
+    collector.faults.extend(
+        [getattr(collector, fault), lambda send: collector.problem(409, "round-closed")]
+    )
     with pytest.raises(RefusedError) as caught:
         submit()
     assert caught.value.in_doubt is in_doubt
@@ -186,7 +201,11 @@ def test_a_refusal_is_raised_at_once_with_its_reason(collector, submit, status):
     collector.faults.append(lambda send: refusal)
     with pytest.raises(RefusedError, match="some kind: a reason") as caught:
         submit()
-    assert (caught.value.status, caught.value.slug, caught.value.detail) == (status, "some-kind", "a reason")
+    assert (caught.value.status, caught.value.slug, caught.value.detail) == (
+        status,
+        "some-kind",
+        "a reason",
+    )
     assert len(collector.posts) == 1
 
 
@@ -195,7 +214,9 @@ def test_an_answer_of_something_else_is_no_answer(collector, submit, status):
     """A page that signs users in to a network answers 200 to everything."""
     collector.add()
     collector.faults.append(collector.instead(status, html="<h1>Welcome to the hotel</h1>"))
-    with pytest.raises(InvalidAnswerError, match=f"POST /rounds/r1/reports: status {status} without a problem"):
+    with pytest.raises(
+        InvalidAnswerError, match=f"POST /rounds/r1/reports: status {status} without a problem"
+    ):
         submit()
 
 
@@ -209,7 +230,9 @@ def test_garbage_where_the_answer_belongs_is_refused(collector, submit):
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_not_followed(collector, submit, status):
     collector.add()
-    collector.faults.append(collector.instead(status, headers={"Location": "http://elsewhere.test/"}))
+    collector.faults.append(
+        collector.instead(status, headers={"Location": "http://elsewhere.test/"})
+    )
     with pytest.raises(InvalidAnswerError, match="redirects"):
         submit()
     assert {request.url.host for request in collector.requests} == {"collector.test"}
@@ -242,7 +265,9 @@ def test_a_compressed_answer_is_refused_before_it_unfolds(collector, submit):
     collector.add()
     bomb = gzip.compress(bytes(1 << 20))
     collector.faults.append(
-        lambda send: httpx.Response(202, headers={"Content-Encoding": "gzip"}, stream=httpx.ByteStream(bomb))
+        lambda send: httpx.Response(
+            202, headers={"Content-Encoding": "gzip"}, stream=httpx.ByteStream(bomb)
+        )
     )
     with pytest.raises(InvalidAnswerError, match="compressed"):
         submit()
@@ -253,7 +278,9 @@ def test_no_cookie_comes_back(collector, submit):
     """A cookie would tell a server which requests are one user's."""
     collector.add()
     collector.faults.append(
-        lambda send: httpx.Response(503, headers={"Set-Cookie": "who=alice; Domain=collector.test; Path=/"})
+        lambda send: httpx.Response(
+            503, headers={"Set-Cookie": "who=alice; Domain=collector.test; Path=/"}
+        )
     )
     submit()
     assert len(collector.requests) == 2
@@ -281,7 +308,9 @@ def test_a_key_goes_with_every_request_and_only_when_given(collector, submit):
     with Client(collector.URL, key="s3cret", transport=httpx.MockTransport(collector)) as server:
         server.parameters("r1")
         server.submit("r1", PACKED, "second")
-    assert [request.headers["Authorization"] for request in collector.requests] == ["Bearer s3cret"] * 2
+    assert [request.headers["Authorization"] for request in collector.requests] == [
+        "Bearer s3cret"
+    ] * 2
     assert "Authorization" not in collector.posts[0].headers
 
 
@@ -298,7 +327,9 @@ def test_a_server_key_that_no_header_can_hold_is_refused(key):
         Client("http://a.test", key=key)
 
 
-@pytest.mark.parametrize("reference", ["", "..", "../admin", "a/b", "a?b", "a#b", "a b", "ü", "x" * 200, None, 7])
+@pytest.mark.parametrize(
+    "reference", ["", "..", "../admin", "a/b", "a?b", "a#b", "a b", "ü", "x" * 200, None, 7]
+)
 def test_a_round_reference_cannot_change_the_path(collector, submit, reference):
     with pytest.raises(ArgumentError, match="a round must be named by"):
         submit(reference)
@@ -363,8 +394,19 @@ def test_each_call_is_the_one_of_the_interface():
         "closed_at": None,
     }
     columns = {"counts": [1, 0, 0], "frequencies": [1, 0, 0], "standard_errors": [0.5, 0.5, 0.5]}
-    estimates = {k: round_[k] for k in ("protocol", "epsilon", "p", "q", "items")} | {"round": "r1", "n": 1, "sum": 1}
-    recovery = {"round": "r1", "method": "ldprecover", "eta": 0.1, "targets": [2], "n": 1, "malicious_sum": 0.0}
+    estimates = {k: round_[k] for k in ("protocol", "epsilon", "p", "q", "items")} | {
+        "round": "r1",
+        "n": 1,
+        "sum": 1,
+    }
+    recovery = {
+        "round": "r1",
+        "method": "ldprecover",
+        "eta": 0.1,
+        "targets": [2],
+        "n": 1,
+        "malicious_sum": 0.0,
+    }
     recovery |= {"items": round_["items"]}
     recovery |= {name: [1, 0, 0] for name in ("poisoned", "malicious", "genuine", "recovered")}
     answers = {
@@ -387,7 +429,9 @@ def test_each_call_is_the_one_of_the_interface():
         return answers[call]
 
     with Client("http://a.test", transport=httpx.MockTransport(answer)) as server:
-        opened = server.open_round(protocol="olh", epsilon=0.5, items=("a", "b", "c"), name="letters")
+        opened = server.open_round(
+            protocol="olh", epsilon=0.5, items=("a", "b", "c"), name="letters"
+        )
         assert (opened.id, opened.state, opened.parameters) == ("r1", "open", parameters)
         assert [row.name for row in server.rounds()] == ["letters"]
         assert server.round("letters").n == 0
@@ -417,11 +461,15 @@ def server_that(*outcomes):
             raise outcome
         return outcome
 
-    return Client("http://a.test", transport=httpx.MockTransport(answer), sleep=lambda seconds: None), seen
+    return Client(
+        "http://a.test", transport=httpx.MockTransport(answer), sleep=lambda seconds: None
+    ), seen
 
 
 def test_rounds_come_in_pages():
-    server, seen = server_that(httpx.Response(200, json={"rounds": []}), httpx.Response(200, json={"rounds": []}))
+    server, seen = server_that(
+        httpx.Response(200, json={"rounds": []}), httpx.Response(200, json={"rounds": []})
+    )
     with server:
         assert server.rounds() == server.rounds(before="r1") == ()
         with pytest.raises(ArgumentError):
@@ -447,7 +495,12 @@ def test_opening_a_round_is_not_repeated_after_a_server_error():
 
 
 def test_opening_a_round_is_repeated_when_it_never_arrived():
-    outcomes = [httpx.ConnectError("refused"), httpx.ConnectTimeout("slow"), httpx.Response(429), httpx.Response(418)]
+    outcomes = [
+        httpx.ConnectError("refused"),
+        httpx.ConnectTimeout("slow"),
+        httpx.Response(429),
+        httpx.Response(418),
+    ]
     server, seen = server_that(*outcomes)
     with server, pytest.raises(InvalidAnswerError, match="418"):
         server.open_round(protocol="grr", epsilon=1, domain_size=3)
@@ -463,7 +516,9 @@ def test_what_json_cannot_say_is_not_sent():
     assert not seen
 
 
-@pytest.mark.parametrize("outcome", [httpx.Response(503), httpx.ConnectError("refused"), httpx.ReadTimeout("slow")])
+@pytest.mark.parametrize(
+    "outcome", [httpx.Response(503), httpx.ConnectError("refused"), httpx.ReadTimeout("slow")]
+)
 def test_a_server_that_is_not_ready_is_asked_once(outcome):
     server, seen = server_that(outcome)
     with server:

@@ -18,12 +18,30 @@ RECOVERY = {
     "items": ["a", "b"],
     **{name: [0.5, 0.5] for name in ("poisoned", "malicious", "genuine", "recovered")},
 }
-BUSY = {"type": "/docs/errors#analyses-busy", "title": "Too many analyses", "status": 503, "detail": "later"}
-FAILED = {"type": "/docs/errors#analysis-timeout", "title": "It took too long", "status": 504, "detail": "60 s"}
+BUSY = {
+    "type": "/docs/errors#analyses-busy",
+    "title": "Too many analyses",
+    "status": 503,
+    "detail": "later",
+}
+FAILED = {
+    "type": "/docs/errors#analysis-timeout",
+    "title": "It took too long",
+    "status": 504,
+    "detail": "60 s",
+}
 
 
 def job(state, progress=0.0, **fields):
-    return {"job": "j1", "round": "r1", "state": state, "progress": progress, "result": None, "problem": None, **fields}
+    return {
+        "job": "j1",
+        "round": "r1",
+        "state": state,
+        "progress": progress,
+        "result": None,
+        "problem": None,
+        **fields,
+    }
 
 
 class Stub:
@@ -46,14 +64,20 @@ class Stub:
 
     def server(self):
         transport = httpx.MockTransport(self)
-        return Client("http://a.test", transport=transport, sleep=self.waits.append, retries=Retries(base=0))
+        return Client(
+            "http://a.test", transport=transport, sleep=self.waits.append, retries=Retries(base=0)
+        )
 
     @property
     def calls(self):
         return [f"{request.method} {request.url.path}" for request in self.asked]
 
 
-STARTED = (202, {"job": "j1", "state": "queued", "progress": 0.0}, {"Location": "/rounds/r1/jobs/j1"})
+STARTED = (
+    202,
+    {"job": "j1", "state": "queued", "progress": 0.0},
+    {"Location": "/rounds/r1/jobs/j1"},
+)
 
 
 def test_a_job_is_started_watched_and_waited_for():
@@ -62,7 +86,12 @@ def test_a_job_is_started_watched_and_waited_for():
     seen: list[Any] = []
     with stub.server() as server:
         started = server.start_recovery("r1", method="em", eta=0.1)
-        assert (started.id, started.state, started.progress, started.is_over) == ("j1", "queued", 0.0, False)
+        assert (started.id, started.state, started.progress, started.is_over) == (
+            "j1",
+            "queued",
+            0.0,
+            False,
+        )
         started.refresh()
         assert (started.state, started.progress) == ("running", 0.25)
         assert started.wait(seen.append) == RECOVERY
@@ -103,7 +132,10 @@ def test_a_job_is_found_again_by_its_id():
 
 def test_a_job_that_failed_raises_the_servers_reason():
     stub = Stub(STARTED, (200, job("failed", 0.5, problem=FAILED)))
-    with stub.server() as server, pytest.raises(RefusedError, match="It took too long: 60 s") as caught:
+    with (
+        stub.server() as server,
+        pytest.raises(RefusedError, match="It took too long: 60 s") as caught,
+    ):
         server.start_recovery("r1").wait()
     assert (caught.value.status, caught.value.slug) == (504, "analysis-timeout")
 

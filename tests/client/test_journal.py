@@ -1,4 +1,6 @@
-"""Runs that are interrupted and gone on with: each report counts once, whatever happened in between."""
+"""Runs that are interrupted and gone on with: each report counts once, whatever happened in
+between.
+"""
 
 import json
 import stat
@@ -9,7 +11,15 @@ import numpy as np
 import pytest
 
 from ldprecover import RoundParameters
-from ldprecover_client import ArgumentError, Journal, JournalError, Population, Retries, UnansweredError, submit_reports
+from ldprecover_client import (
+    ArgumentError,
+    Journal,
+    JournalError,
+    Population,
+    Retries,
+    UnansweredError,
+    submit_reports,
+)
 
 N = 950
 SIZE = 100
@@ -18,18 +28,27 @@ SIZE = 100
 @pytest.fixture
 def reports(collector):
     collector.add("grr")
-    return RoundParameters("grr", 0.5, collector.ITEMS).oracle.perturb(np.arange(N) % 4, np.random.default_rng(1))
+    return RoundParameters("grr", 0.5, collector.ITEMS).oracle.perturb(
+        np.arange(N) % 4, np.random.default_rng(1)
+    )
 
 
 @pytest.fixture
 def send(collector, reports, tmp_path):
-    """Send the reports with the journal there is, one submission after another; return how many were accepted."""
+    """Send the reports with the journal there is, one submission after another; return how many
+    were accepted.
+    """
     path = tmp_path / "runs" / "run.jsonl"
 
     def call(rows: Any = reports, **options: Any) -> int:
         journal = Journal.open(path) if path.exists() else Journal(path, {"who": "us"})
         transport, at_once = httpx.MockTransport(collector), Retries(attempts=1)
-        usual: dict[str, Any] = {"batch_size": SIZE, "connections": 1, "transport": transport, "retries": at_once}
+        usual: dict[str, Any] = {
+            "batch_size": SIZE,
+            "connections": 1,
+            "transport": transport,
+            "retries": at_once,
+        }
         return submit_reports(collector.URL, "r1", rows, journal=journal, **(usual | options))
 
     call.path = path  # type: ignore[attr-defined]
@@ -121,11 +140,15 @@ def test_a_journal_of_another_version_is_said_so(tmp_path):
         Journal.open(path)
 
 
-def test_a_journal_that_cannot_be_written_is_said_so_before_anything_is_sent(collector, reports, tmp_path):
+def test_a_journal_that_cannot_be_written_is_said_so_before_anything_is_sent(
+    collector, reports, tmp_path
+):
     (tmp_path / "file").touch()
     journal = Journal(tmp_path / "file" / "run.jsonl", {})
     with pytest.raises(JournalError, match="cannot be written"):
-        submit_reports(collector.URL, "r1", reports, journal=journal, transport=httpx.MockTransport(collector))
+        submit_reports(
+            collector.URL, "r1", reports, journal=journal, transport=httpx.MockTransport(collector)
+        )
     assert not collector.posts
 
 

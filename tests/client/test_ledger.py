@@ -24,7 +24,9 @@ NEVER = 1.0e9
 
 
 def claim(ledger, round_id="r1", epsilon=0.5, packed=b"\x01\x02", digest="d", url="http://a.test"):
-    return ledger.claim(server_url=url, round_id=round_id, digest=digest, epsilon=epsilon, perturb=lambda: packed)
+    return ledger.claim(
+        server_url=url, round_id=round_id, digest=digest, epsilon=epsilon, perturb=lambda: packed
+    )
 
 
 @pytest.fixture
@@ -40,7 +42,12 @@ def ledger(request, path):
 def test_a_first_claim_perturbs_and_is_pending(ledger):
     entry, new = claim(ledger)
     assert new
-    assert (entry.round_id, entry.server_url, entry.epsilon, entry.packed) == ("r1", "http://a.test", 0.5, b"\x01\x02")
+    assert (entry.round_id, entry.server_url, entry.epsilon, entry.packed) == (
+        "r1",
+        "http://a.test",
+        0.5,
+        b"\x01\x02",
+    )
     assert entry.state == "pending"
     assert ledger.entries() == ledger.pending() == (entry,)
 
@@ -57,7 +64,9 @@ def test_a_second_claim_finds_the_first_and_perturbs_nothing(ledger):
     def perturb():
         raise AssertionError("perturbed twice")
 
-    again, new = ledger.claim(server_url="http://b.test", round_id="r1", digest="d", epsilon=0.5, perturb=perturb)
+    again, new = ledger.claim(
+        server_url="http://b.test", round_id="r1", digest="d", epsilon=0.5, perturb=perturb
+    )
     assert (again, new) == (first, False)
 
 
@@ -108,7 +117,9 @@ def test_the_total_over_rounds_is_limited(path):
 
 @given(st.integers(1, 60), st.sampled_from([0.01, 0.1, 0.3, 0.7, 1.1]))
 def test_rounds_up_to_exactly_the_limit_are_allowed(count, epsilon):
-    """Sums are of the numbers as written: 0.1 forty times is 4, and the limit is met, not passed."""
+    """Sums are of the numbers as written: 0.1 forty times is 4, and the limit is met, not
+    passed.
+    """
     limit = float(f"{count * epsilon:.10g}")
     ledger = Ledger.in_memory(max_total_epsilon=limit)
     for i in range(count):
@@ -163,7 +174,10 @@ def test_the_journal_of_a_ledger_is_as_private(path):
     claim(ledger)
 
     def perturb():
-        with sqlite3.connect(path, timeout=0) as other, pytest.raises(sqlite3.OperationalError, match="locked"):
+        with (
+            sqlite3.connect(path, timeout=0) as other,
+            pytest.raises(sqlite3.OperationalError, match="locked"),
+        ):
             other.execute("BEGIN IMMEDIATE")
         other.close()
         return b"\x01"
@@ -178,7 +192,11 @@ def test_the_journal_of_a_ledger_is_as_private(path):
             return result
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sqlite3, "connect", lambda *args, **options: real_connect(*args, factory=Watched, **options))
+        patch.setattr(
+            sqlite3,
+            "connect",
+            lambda *args, **options: real_connect(*args, factory=Watched, **options),
+        )
         ledger.claim(server_url="u", round_id="r2", digest="d", epsilon=0.5, perturb=perturb)
     assert modes == [0o600, 0o600]
 
@@ -221,7 +239,9 @@ def test_a_claim_is_synced_to_the_disk_before_it_returns(path, monkeypatch):
             return super().execute(sql, *args)
 
     ledger = Ledger(path)
-    monkeypatch.setattr(sqlite3, "connect", lambda *args, **options: real_connect(*args, factory=Watched, **options))
+    monkeypatch.setattr(
+        sqlite3, "connect", lambda *args, **options: real_connect(*args, factory=Watched, **options)
+    )
     claim(ledger)
     assert levels == [3, "delete"]
 
@@ -236,7 +256,9 @@ def test_threads_racing_for_one_round_perturb_once(ledger):
             return bytes([i])
 
         barrier.wait()
-        found.append(ledger.claim(server_url="u", round_id="r1", digest="d", epsilon=0.5, perturb=perturb))
+        found.append(
+            ledger.claim(server_url="u", round_id="r1", digest="d", epsilon=0.5, perturb=perturb)
+        )
 
     threads = [threading.Thread(target=run, args=(i,)) for i in range(8)]
     for thread in threads:
@@ -343,12 +365,17 @@ def test_what_is_no_file_is_refused_and_not_made_private(tmp_path):
 
 
 def test_a_ledger_whose_making_was_cut_short_is_made_again(path):
-    """A crash in the midst of the first commit: the first page is torn, and the journal knows it was empty."""
+    """A crash in the midst of the first commit: the first page is torn, and the journal knows it
+    was empty.
+    """
     path.parent.mkdir(parents=True)
     path.write_bytes(b"\0" * 4096)
     journal = path.with_name(path.name + "-journal")
-    # A hot journal of no page: the header's magic, no records, a nonce, 0 pages before, sectors of 512, pages of 4096.
-    head = bytes.fromhex("d9d505f920a163d7") + b"".join(n.to_bytes(4, "big") for n in (0, 7, 0, 512, 4096))
+    # A hot journal of no page: the header's magic, no records, a nonce, 0 pages before, sectors of
+    # 512, pages of 4096.
+    head = bytes.fromhex("d9d505f920a163d7") + b"".join(
+        n.to_bytes(4, "big") for n in (0, 7, 0, 512, 4096)
+    )
     journal.write_bytes(head.ljust(512, b"\0"))
     assert Ledger(path).entries() == ()
     assert not journal.exists()
@@ -413,7 +440,8 @@ def test_a_report_changes_its_ticket_only_while_no_try_is_open(ledger):
 
 VERSION_1 = """
 CREATE TABLE reports (
-    round_id TEXT PRIMARY KEY NOT NULL, server_url TEXT NOT NULL, digest TEXT NOT NULL, epsilon REAL NOT NULL,
+    round_id TEXT PRIMARY KEY NOT NULL, server_url TEXT NOT NULL, digest TEXT NOT NULL,
+    epsilon REAL NOT NULL,
     key TEXT NOT NULL UNIQUE, packed BLOB NOT NULL, state TEXT NOT NULL, reason TEXT
 );
 INSERT INTO reports VALUES
@@ -444,11 +472,13 @@ def test_a_ledger_of_the_first_version_is_read_on(path):
 
 VERSION_2 = """
 CREATE TABLE reports (
-    round_id TEXT PRIMARY KEY NOT NULL, server_url TEXT NOT NULL, digest TEXT NOT NULL, epsilon REAL NOT NULL,
+    round_id TEXT PRIMARY KEY NOT NULL, server_url TEXT NOT NULL, digest TEXT NOT NULL,
+    epsilon REAL NOT NULL,
     key TEXT NOT NULL UNIQUE, packed BLOB NOT NULL, state TEXT NOT NULL, reason TEXT, ticket TEXT,
     open_tries INTEGER NOT NULL DEFAULT 0
 );
-INSERT INTO reports VALUES ('r1', 'http://a.test', 'd', 0.5, '00ff', x'01', 'pending', NULL, 'abc', 1);
+INSERT INTO reports
+VALUES ('r1', 'http://a.test', 'd', 0.5, '00ff', x'01', 'pending', NULL, 'abc', 1);
 PRAGMA application_id = 0x4C445052;
 PRAGMA user_version = 2;
 """
@@ -465,7 +495,14 @@ def test_a_ledger_of_the_second_version_is_read_on(path):
 
 
 def test_an_entry_knows_the_name_of_its_round(ledger):
-    ledger.claim(server_url="u", round_id="r1", digest="d", epsilon=0.5, perturb=lambda: b"1", round_name="cities")
+    ledger.claim(
+        server_url="u",
+        round_id="r1",
+        digest="d",
+        epsilon=0.5,
+        perturb=lambda: b"1",
+        round_name="cities",
+    )
     assert [entry.round_name for entry in ledger.entries()] == ["cities"]
 
 

@@ -89,7 +89,9 @@ def test_who_holds_what_does_not_depend_on_the_protocol():
 
 @pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: oracle.protocol)
 def test_reports_are_honest(oracle):
-    """A report supports its user's item with p and another with q, to six standard errors; seed fixed."""
+    """A report supports its user's item with p and another with q, to six standard errors; seed
+    fixed.
+    """
     n = 40_000
     users = Population(WEIGHTS, n, seed=2)
     supports = oracle.supports(users.reports(oracle))
@@ -144,7 +146,9 @@ def test_the_truth_cannot_be_changed():
 def test_all_users_report_to_a_round(collector, protocol):
     collector.add(protocol)
     users = Population(WEIGHTS, 1234, 9, items=collector.ITEMS)
-    sent = users.report_to(collector.URL, batch_size=100, progress=None, transport=httpx.MockTransport(collector))
+    sent = users.report_to(
+        collector.URL, batch_size=100, progress=None, transport=httpx.MockTransport(collector)
+    )
     oracle = RoundParameters(protocol, 0.5, collector.ITEMS).oracle
     assert sent == 1234
     assert sum(map(len, collector.stored.values())) == 1234 * oracle.report_size
@@ -164,7 +168,9 @@ def test_users_of_other_items_do_not_report(collector):
 
 def test_users_without_a_round_do_not_report(collector):
     with pytest.raises(RefusedError, match="round not found"):
-        Population(WEIGHTS, 10, 9).report_to(collector.URL, transport=httpx.MockTransport(collector))
+        Population(WEIGHTS, 10, 9).report_to(
+            collector.URL, transport=httpx.MockTransport(collector)
+        )
 
 
 def test_a_bar_on_a_terminal_shows_how_far_they_are(collector, capsys, monkeypatch):
@@ -177,7 +183,9 @@ def test_a_bar_on_a_terminal_shows_how_far_they_are(collector, capsys, monkeypat
 
 
 @pytest.mark.parametrize("closed", [False, True])
-def test_there_is_no_bar_where_standard_error_is_no_terminal(collector, capsys, monkeypatch, closed):
+def test_there_is_no_bar_where_standard_error_is_no_terminal(
+    collector, capsys, monkeypatch, closed
+):
     collector.add()
     monkeypatch.setenv("FORCE_COLOR", "1")
     if closed:
@@ -191,14 +199,18 @@ def test_progress_may_be_the_callers_own(collector, capsys):
     collector.add()
     seen = []
     Population(WEIGHTS, 100, 9).report_to(
-        collector.URL, progress=lambda *step: seen.append(step), transport=httpx.MockTransport(collector)
+        collector.URL,
+        progress=lambda *step: seen.append(step),
+        transport=httpx.MockTransport(collector),
     )
     assert seen == [(0, 100), (100, 100)]
     assert capsys.readouterr().err == ""
 
 
 def test_no_user_of_a_round_with_canaries_holds_one(collector):
-    """GRR at epsilon 10 reports .05 other items of 300 users on average, more than 5 less than once in 10^9."""
+    """GRR at epsilon 10 reports .05 other items of 300 users on average, more than 5 less than once
+    in 10^9.
+    """
     parameters = RoundParameters("grr", 10.0, ("a", "x", "b", "c", "y"), canaries=(1, 4))
     users = Population([3, 2, 1], 300, seed=1, items=("a", "b", "c"))
     reports = users.reports(parameters.oracle, parameters.canaries)

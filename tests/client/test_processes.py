@@ -43,7 +43,8 @@ def counted(self, items, rng=None):
 OLH.perturb = counted
 transport = DiesInsteadOfSending() if die == "before sending" else None
 print("pid", os.getpid(), flush=True)
-reporter = Reporter(url, "r1", ledger=Ledger(ledger), transport=transport, ticket=ticket[0] if ticket else None)
+ticket = ticket[0] if ticket else None
+reporter = Reporter(url, "r1", ledger=Ledger(ledger), transport=transport, ticket=ticket)
 try:
     print(reporter.report(int(value)).state)
 except AlreadyReportedError:
@@ -62,7 +63,9 @@ def path(tmp_path):
 
 
 @pytest.mark.parametrize("again", ["resume", "report"])
-def test_killed_between_ledger_and_send_the_same_bytes_go_out_after_a_restart(collector, path, again):
+def test_killed_between_ledger_and_send_the_same_bytes_go_out_after_a_restart(
+    collector, path, again
+):
     collector.add()
     with collector.listening() as url:
         child = start(url, path, 0, "before sending")
@@ -77,7 +80,9 @@ def test_killed_between_ledger_and_send_the_same_bytes_go_out_after_a_restart(co
 
 
 @pytest.mark.parametrize("again", ["resume", "report"])
-def test_killed_between_send_and_answer_the_same_bytes_go_out_after_a_restart(collector, path, again):
+def test_killed_between_send_and_answer_the_same_bytes_go_out_after_a_restart(
+    collector, path, again
+):
     collector.add()
     pids: queue.Queue[int] = queue.Queue()
 
@@ -100,7 +105,9 @@ def test_killed_between_send_and_answer_the_same_bytes_go_out_after_a_restart(co
 
 
 @pytest.mark.parametrize("stored", [True, False], ids=["stored", "not stored"])
-def test_killed_after_a_try_under_a_ticket_the_report_goes_out_under_no_other(collector, path, stored):
+def test_killed_after_a_try_under_a_ticket_the_report_goes_out_under_no_other(
+    collector, path, stored
+):
     """The process that comes after it cannot know whether the try was taken."""
     collector.add(access="ticket")
     first, second = (letter * 22 + "." + letter * 22 for letter in "ab")
@@ -137,7 +144,9 @@ def finish(url, path, again):
     assert output.splitlines()[1:] == ["accepted"], "nothing is perturbed a second time"
 
 
-def test_killed_while_perturbing_nothing_is_written_or_sent_and_the_round_stays_open_to_the_user(collector, path):
+def test_killed_while_perturbing_nothing_is_written_or_sent_and_the_round_stays_open_to_the_user(
+    collector, path
+):
     collector.add()
     with collector.listening() as url:
         child = start(url, path, 0, "while perturbing")
@@ -150,7 +159,9 @@ def test_killed_while_perturbing_nothing_is_written_or_sent_and_the_round_stays_
 
 
 def test_two_processes_racing_on_one_ledger_perturb_once(collector, path):
-    """Neither gets the round's parameters before both have asked for them, so they claim together."""
+    """Neither gets the round's parameters before both have asked for them, so they claim
+    together.
+    """
     collector.add()
     Ledger(path)
     together = threading.Barrier(2, timeout=60)
@@ -165,7 +176,11 @@ def test_two_processes_racing_on_one_ledger_perturb_once(collector, path):
     with collector.listening() as url:
         children = [start(url, path, value) for value in (0, 3)]
         outputs = [child.communicate() for child in children]
-    lines = [line for output, errors in outputs for line in [*output.splitlines()[1:], *errors.splitlines()]]
+    lines = [
+        line
+        for output, errors in outputs
+        for line in [*output.splitlines()[1:], *errors.splitlines()]
+    ]
     assert lines.count("perturbed") == 1
     assert set(lines) <= {"perturbed", "accepted", "already"}
     assert len(set(collector.sent)) == len(collector.stored) == 1

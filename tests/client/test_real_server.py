@@ -40,7 +40,10 @@ def test_a_population_is_counted_to_the_bit(admin, server, protocol):
     cities = load_dataset("cities")
     round_ = admin.open_round(protocol=protocol, epsilon=0.5, items=cities.items)
     users = Population.of(cities, 25_000, seed=1)
-    assert users.report_to(server.url, round_.id, key=server.admin_key, batch_size=3000, progress=None) == 25_000
+    assert (
+        users.report_to(server.url, round_.id, key=server.admin_key, batch_size=3000, progress=None)
+        == 25_000
+    )
     tally = Tally.of(round_.parameters.oracle, users.reports(round_.parameters.oracle))
     answer = admin.frequencies(round_.id)
     assert answer["n"] == admin.round(round_.id).n == 25_000
@@ -53,7 +56,9 @@ def test_a_population_is_counted_to_the_bit(admin, server, protocol):
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_users_report_and_are_refused_once_the_round_is_closed(admin, server, protocol):
     round_ = admin.open_round(protocol=protocol, epsilon=0.5, items=["a", "b", "c"])
-    assert Reporter(server.url, round_.id, ledger=Ledger.in_memory()).report("b").state == "accepted"
+    assert (
+        Reporter(server.url, round_.id, ledger=Ledger.in_memory()).report("b").state == "accepted"
+    )
     other = AsyncReporter(server.url, round_.name, ledger=Ledger.in_memory())
     assert asyncio.run(other.report(2)).state == "accepted"
     assert admin.close_round(round_.id).state == "closed"
@@ -87,14 +92,20 @@ def test_a_submission_too_large_for_the_server_says_so(start_server):
     with Client(small.url, key=small.admin_key) as admin:
         round_ = admin.open_round(protocol="grr", epsilon=1, domain_size=3)
     reports = Population([1, 1, 1], 1000, 0).reports(round_.parameters.oracle)
-    with pytest.raises(RefusedError, match="1000 reports of 4000 bytes in one submission") as caught:
+    with pytest.raises(
+        RefusedError, match="1000 reports of 4000 bytes in one submission"
+    ) as caught:
         submit_reports(small.url, round_.id, reports, key=small.admin_key)
     assert caught.value.status == 413
-    assert submit_reports(small.url, round_.id, reports, key=small.admin_key, batch_size=256) == 1000
+    assert (
+        submit_reports(small.url, round_.id, reports, key=small.admin_key, batch_size=256) == 1000
+    )
 
 
 def test_reports_sent_while_a_server_is_killed_are_counted_once(start_server):
-    """It is killed after some submissions, started again on its database, and the rest go on where they were."""
+    """It is killed after some submissions, started again on its database, and the rest go on where
+    they were.
+    """
     process = start_server()
     with Client(process.url, key=process.admin_key) as admin:
         round_ = admin.open_round(protocol="olh", epsilon=0.5, domain_size=50)
@@ -133,12 +144,16 @@ def test_reports_sent_while_a_server_is_killed_are_counted_once(start_server):
     assert answer["counts"] == Tally.of(round_.parameters.oracle, reports).summary.tolist()
 
 
-def test_a_ticket_admits_one_report_and_a_lost_answer_is_asked_for_again_under_it(admin, server, tmp_path):
+def test_a_ticket_admits_one_report_and_a_lost_answer_is_asked_for_again_under_it(
+    admin, server, tmp_path
+):
     round_ = admin.open_round(protocol="olh", epsilon=0.5, items=["a", "b", "c"], access="ticket")
     assert (round_.access, round_.read_access) == ("ticket", "public")
     first, second, third = admin.mint_tickets(round_.id, 3)
     ledger = Ledger(tmp_path / "ledger")
-    assert Reporter(server.url, round_.id, ledger=ledger, ticket=first).report("b").state == "accepted"
+    assert (
+        Reporter(server.url, round_.id, ledger=ledger, ticket=first).report("b").state == "accepted"
+    )
     (entry,) = ledger.entries()
     assert entry.ticket == first
     # The server has it, and the user's machine forgot that it was answered.
@@ -152,12 +167,18 @@ def test_a_ticket_admits_one_report_and_a_lost_answer_is_asked_for_again_under_i
     with pytest.raises(AccessError, match="tickets alone"):
         Reporter(server.url, round_.id, ledger=Ledger.in_memory()).report("b")
     assert admin.round(round_.id).n == 2
-    assert Reporter(server.url, round_.id, ledger=Ledger.in_memory(), ticket=third).report("a").state == "accepted"
+    assert (
+        Reporter(server.url, round_.id, ledger=Ledger.in_memory(), ticket=third).report("a").state
+        == "accepted"
+    )
 
 
 def test_after_wrong_tickets_the_right_one_stores_the_same_report_once(admin, server, tmp_path):
     """One of nobody, one of another round, then one of this."""
-    round_, another = (admin.open_round(protocol="grr", epsilon=0.5, domain_size=3, access="ticket") for _ in range(2))
+    round_, another = (
+        admin.open_round(protocol="grr", epsilon=0.5, domain_size=3, access="ticket")
+        for _ in range(2)
+    )
     (foreign,) = admin.mint_tickets(another.id, 1)
     (own,) = admin.mint_tickets(round_.id, 1)
     ledger = Ledger(tmp_path / "ledger")
@@ -167,7 +188,9 @@ def test_after_wrong_tickets_the_right_one_stores_the_same_report_once(admin, se
             Reporter(server.url, round_.id, ledger=ledger, ticket=wrong).report("1")
         assert (caught.value.status, caught.value.slug) == (401, "invalid-ticket")
         made |= {entry.packed for entry in ledger.pending()}
-    receipt = asyncio.run(AsyncReporter(server.url, round_.id, ledger=ledger, ticket=own).report("1"))
+    receipt = asyncio.run(
+        AsyncReporter(server.url, round_.id, ledger=ledger, ticket=own).report("1")
+    )
     assert (receipt.state, receipt.resent, receipt.duplicate) == ("accepted", True, False)
     assert {entry.packed for entry in ledger.entries()} == made
     assert len(made) == 1
@@ -177,7 +200,10 @@ def test_after_wrong_tickets_the_right_one_stores_the_same_report_once(admin, se
 def test_anothers_ticket_is_refused_and_ones_own_is_taken_after_it(admin, server):
     round_ = admin.open_round(protocol="olh", epsilon=0.5, domain_size=3, access="ticket")
     used, own = admin.mint_tickets(round_.id, 2)
-    assert Reporter(server.url, round_.id, ledger=Ledger.in_memory(), ticket=used).report(0).state == "accepted"
+    assert (
+        Reporter(server.url, round_.id, ledger=Ledger.in_memory(), ticket=used).report(0).state
+        == "accepted"
+    )
     ledger = Ledger.in_memory()
     with pytest.raises(RefusedError, match="belongs to another submission") as caught:
         Reporter(server.url, round_.id, ledger=ledger, ticket=used).report(1)
@@ -192,7 +218,9 @@ def test_what_cannot_be_a_ticket_is_refused_before_anything_is_perturbed(server)
 
 
 def test_a_key_round_takes_a_reporter_with_a_key(admin, server):
-    round_ = admin.open_round(protocol="olh", epsilon=0.5, items=["a", "b"], access="key", read_access="key")
+    round_ = admin.open_round(
+        protocol="olh", epsilon=0.5, items=["a", "b"], access="key", read_access="key"
+    )
     ledger = Ledger.in_memory()
     with pytest.raises(AccessError, match="give a report key"):
         Reporter(server.url, round_.id, ledger=ledger).report("b")
@@ -209,12 +237,19 @@ def test_a_key_round_takes_a_reporter_with_a_key(admin, server):
 
 
 def test_a_population_through_a_key_of_limited_rate_is_counted_once(start_server):
-    """A submission larger than the burst goes into debt, so the second one is refused, and waits as it is told."""
+    """A submission larger than the burst goes into debt, so the second one is refused, and waits as
+    it is told.
+    """
     limited = start_server(report_rate=2000, report_burst=1000)
     with Client(limited.url, key=limited.admin_key) as admin:
         round_ = admin.open_round(protocol="grr", epsilon=1, domain_size=3)
         users = Population([1, 1, 1], 5000, 0)
-        assert users.report_to(limited.url, round_.id, key=limited.admin_key, batch_size=2500, progress=None) == 5000
+        assert (
+            users.report_to(
+                limited.url, round_.id, key=limited.admin_key, batch_size=2500, progress=None
+            )
+            == 5000
+        )
         tally = Tally.of(round_.parameters.oracle, users.reports(round_.parameters.oracle))
         assert admin.frequencies(round_.id)["counts"] == tally.summary.tolist()
         refused = limited.http.get(f"/rounds/{round_.id}/stats").json()["refusals"]
@@ -245,7 +280,10 @@ def test_a_submission_past_what_may_be_counted_at_once_says_how_many_fit(start_s
         round_ = admin.open_round(protocol="olh", epsilon=1, domain_size=3)
     reports = Population([1, 1, 1], 1000, 0).reports(round_.parameters.oracle)
     with pytest.raises(
-        RefusedError, match=r"take a smaller batch_size \(.*a submission to this round holds at most 100"
+        RefusedError,
+        match=r"take a smaller batch_size \(.*a submission to this round holds at most 100",
     ):
         submit_reports(small.url, round_.id, reports, key=small.admin_key)
-    assert submit_reports(small.url, round_.id, reports, key=small.admin_key, batch_size=100) == 1000
+    assert (
+        submit_reports(small.url, round_.id, reports, key=small.admin_key, batch_size=100) == 1000
+    )

@@ -78,7 +78,9 @@ def test_the_report_is_perturbed_with_the_operating_systems_randomness(
 
 
 @pytest.mark.parametrize("value", ["Houston, TX", 3])
-def test_a_canary_is_never_reported_and_nothing_is_spent_or_sent(collector, reporter, value, monkeypatch):
+def test_a_canary_is_never_reported_and_nothing_is_spent_or_sent(
+    collector, reporter, value, monkeypatch
+):
     collector.add(canaries=(3,))
     user = reporter()
     randomness = FixedRandomness()
@@ -111,7 +113,9 @@ def test_the_report_is_in_the_ledger_before_it_is_sent(collector, reporter, tmp_
 
     def look(send):
         with sqlite3.connect(path) as db:
-            seen.extend(db.execute("SELECT round_id, server_url, key, packed, state, epsilon FROM reports"))
+            seen.extend(
+                db.execute("SELECT round_id, server_url, key, packed, state, epsilon FROM reports")
+            )
         db.close()
         return send()
 
@@ -122,7 +126,9 @@ def test_the_report_is_in_the_ledger_before_it_is_sent(collector, reporter, tmp_
 
 
 @pytest.mark.parametrize("protocol", ["oue", "olh"])
-def test_nothing_but_the_perturbed_report_depends_on_the_value(collector, reporter, tmp_path, monkeypatch, protocol):
+def test_nothing_but_the_perturbed_report_depends_on_the_value(
+    collector, reporter, tmp_path, monkeypatch, protocol
+):
     """With randomness under which two values give the same report, all else is the same to the bit.
 
     So neither requests nor the ledger tell which it was. (GRR has no such randomness: its reports
@@ -142,7 +148,9 @@ def test_nothing_but_the_perturbed_report_depends_on_the_value(collector, report
         path = tmp_path / str(name)
         monkeypatch.setattr(os, "urandom", FixedRandomness(seed))
         reporter(ledger=Ledger(path)).report(collector.ITEMS[value])
-        requests = [(r.method, str(r.url), sorted(r.headers.items()), r.content) for r in collector.requests]
+        requests = [
+            (r.method, str(r.url), sorted(r.headers.items()), r.content) for r in collector.requests
+        ]
         witnessed.append((requests, path.read_bytes()))
         collector.requests.clear()
         collector.stored.clear()
@@ -162,7 +170,8 @@ def test_the_label_is_in_no_request_and_no_file(collector, reporter, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "value", ["Springfield", "", "new york, ny", 4, -1, 10**30, True, 2.0, None, b"x", [0], math.nan]
+    "value",
+    ["Springfield", "", "new york, ny", 4, -1, 10**30, True, 2.0, None, b"x", [0], math.nan],
 )
 def test_what_is_no_item_is_refused_before_anything(collector, reporter, value, monkeypatch):
     collector.add()
@@ -179,7 +188,9 @@ def test_an_error_does_not_repeat_the_value(collector, reporter):
     collector.add()
     with pytest.raises(UnknownItemError) as caught:
         reporter().report("Springfield, and I wish nobody knew")
-    assert "Springfield" not in "".join(map(str, (caught.value, caught.value.__cause__, caught.value.args)))
+    assert "Springfield" not in "".join(
+        map(str, (caught.value, caught.value.__cause__, caught.value.args))
+    )
     assert caught.value.__suppress_context__
 
 
@@ -188,7 +199,12 @@ def test_text_is_a_label_and_a_number_an_index(collector, reporter, monkeypatch)
     labels = ("3", "2", "1", "0")
     oracle = RoundParameters("grr", 0.5, labels).oracle
     seen = {}
-    for name, value in (("label", "2"), ("index", 2), ("numpy index", np.int64(2)), ("numpy label", np.str_("2"))):
+    for name, value in (
+        ("label", "2"),
+        ("index", 2),
+        ("numpy index", np.int64(2)),
+        ("numpy label", np.str_("2")),
+    ):
         collector.add("grr", items=labels, id=name.replace(" ", "-"))
         monkeypatch.setattr(os, "urandom", FixedRandomness())
         reporter(name.replace(" ", "-")).report(value)
@@ -198,14 +214,25 @@ def test_text_is_a_label_and_a_number_an_index(collector, reporter, monkeypatch)
         monkeypatch.setattr(os, "urandom", FixedRandomness())
         expected[item] = pack(oracle.perturb([item]))
     assert expected[1] != expected[2]
-    assert seen == {"label": expected[1], "index": expected[2], "numpy index": expected[2], "numpy label": expected[1]}
+    assert seen == {
+        "label": expected[1],
+        "index": expected[2],
+        "numpy index": expected[2],
+        "numpy label": expected[1],
+    }
 
 
-@pytest.mark.parametrize(("value", "item"), [(-1.0, 0), (1, 1), ("-1", 0), ("1.0", 1), (0.0, None), ("0.25", None)])
-def test_in_a_round_for_numbers_a_value_is_the_number(collector, reporter, monkeypatch, value, item):
+@pytest.mark.parametrize(
+    ("value", "item"), [(-1.0, 0), (1, 1), ("-1", 0), ("1.0", 1), (0.0, None), ("0.25", None)]
+)
+def test_in_a_round_for_numbers_a_value_is_the_number(
+    collector, reporter, monkeypatch, value, item
+):
     """At the ends it is one item; in between either, so that only the form is checked."""
     collector.add("grr", 0.5, items=("-1", "1"))
-    monkeypatch.setattr(os, "urandom", lambda n: bytes(n))  # a word of zeros keeps the item, and rounds up
+    monkeypatch.setattr(
+        os, "urandom", lambda n: bytes(n)
+    )  # a word of zeros keeps the item, and rounds up
     assert reporter().report(value).state == "accepted"
     ((_, packed),) = collector.stored.items()
     assert int.from_bytes(packed, "little") == (1 if item is None else item)
@@ -293,7 +320,10 @@ def test_resume_sends_everything_pending_under_its_own_key(collector, reporter):
         ("r0", "accepted", True, True),
         ("r2", "accepted", True, True),
     ]
-    assert [post.url.path for post in collector.posts] == ["/rounds/r0/reports", "/rounds/r2/reports"]
+    assert [post.url.path for post in collector.posts] == [
+        "/rounds/r0/reports",
+        "/rounds/r2/reports",
+    ]
     assert collector.stored == before
     assert reporter("r1", ledger=ledger).resume() == ()
 
@@ -331,7 +361,9 @@ def test_resume_tells_what_it_could_not_send(collector, reporter):
     ("status", "slug"),
     [(404, "round-not-found"), (409, "round-closed"), (410, "gone"), (422, "invalid-report")],
 )
-def test_a_final_refusal_ends_the_report_and_its_epsilon_stays_spent(collector, reporter, status, slug):
+def test_a_final_refusal_ends_the_report_and_its_epsilon_stays_spent(
+    collector, reporter, status, slug
+):
     collector.add()
     collector.faults.append(lambda send: collector.problem(status, slug))
     user = reporter()
@@ -346,9 +378,17 @@ def test_a_final_refusal_ends_the_report_and_its_epsilon_stays_spent(collector, 
 
 @pytest.mark.parametrize(
     ("status", "slug"),
-    [(401, "unauthorized"), (403, "forbidden"), (404, "not-found"), (413, "body-too-large"), (415, "unsupported")],
+    [
+        (401, "unauthorized"),
+        (403, "forbidden"),
+        (404, "not-found"),
+        (413, "body-too-large"),
+        (415, "unsupported"),
+    ],
 )
-def test_a_refusal_that_is_not_the_rounds_own_word_leaves_the_report_pending(collector, reporter, status, slug):
+def test_a_refusal_that_is_not_the_rounds_own_word_leaves_the_report_pending(
+    collector, reporter, status, slug
+):
     collector.add()
     collector.faults.append(lambda send: collector.problem(status, slug))
     user = reporter()
@@ -381,7 +421,9 @@ def test_an_answer_that_cannot_be_right_leaves_the_report_pending(collector, rep
 
 
 def test_a_late_refusal_does_not_undo_an_accepted_report(collector, reporter):
-    """Two processes resend at once: one is answered, then the round is deleted and the other is refused."""
+    """Two processes resend at once: one is answered, then the round is deleted and the other is
+    refused.
+    """
     collector.add()
     ledger = Ledger.in_memory()
     collector.faults.extend([collector.answer_lost] * 5)
@@ -410,7 +452,9 @@ def test_a_late_refusal_does_not_undo_an_accepted_report(collector, reporter):
         {"epsilon": 11},
     ],
 )
-def test_a_round_whose_parameters_do_not_fit_is_refused_before_anything(collector, reporter, wrong, monkeypatch):
+def test_a_round_whose_parameters_do_not_fit_is_refused_before_anything(
+    collector, reporter, wrong, monkeypatch
+):
     collector.add().update(wrong)
     user = reporter()
     monkeypatch.setattr(os, "urandom", None)
@@ -476,7 +520,9 @@ def test_the_total_over_rounds_is_limited(collector, reporter):
 
 
 def test_a_round_that_changes_its_parameters_is_refused_and_nothing_is_sent(collector, reporter):
-    """A server cannot have the same value perturbed again by calling another round by the same id."""
+    """A server cannot have the same value perturbed again by calling another round by the
+    same id.
+    """
     collector.add(epsilon=0.5)
     collector.faults.extend([collector.request_lost] * 5)
     user = reporter()
@@ -542,7 +588,9 @@ def test_asynchronous_reporters_run_beside_each_other(collector):
 
     async def run():
         options: dict[str, Any] = {"ledger": ledger, "transport": httpx.MockTransport(collector)}
-        await asyncio.gather(*(AsyncReporter(collector.URL, f"r{i}", **options).report(0) for i in range(50)))
+        await asyncio.gather(
+            *(AsyncReporter(collector.URL, f"r{i}", **options).report(0) for i in range(50))
+        )
 
     asyncio.run(run())
     assert len(collector.stored) == 50
@@ -565,7 +613,9 @@ def test_a_cancelled_report_stays_pending_and_is_resumed(collector):
             await asyncio.Event().wait()
             raise AssertionError("woken")
 
-        reporter = AsyncReporter(collector.URL, "r1", ledger=ledger, transport=httpx.MockTransport(hang))
+        reporter = AsyncReporter(
+            collector.URL, "r1", ledger=ledger, transport=httpx.MockTransport(hang)
+        )
         task = asyncio.create_task(reporter.report(0))
         await arrived.wait()
         task.cancel()
@@ -574,13 +624,17 @@ def test_a_cancelled_report_stays_pending_and_is_resumed(collector):
 
     asyncio.run(run())
     assert [entry.state for entry in ledger.entries()] == ["pending"]
-    (receipt,) = Reporter(collector.URL, "r1", ledger=ledger, transport=httpx.MockTransport(collector)).resume()
+    (receipt,) = Reporter(
+        collector.URL, "r1", ledger=ledger, transport=httpx.MockTransport(collector)
+    ).resume()
     assert (receipt.state, receipt.duplicate) == ("accepted", True)
     assert len(set(collector.sent)) == 1
 
 
 def test_a_pending_report_goes_to_no_other_server_than_its_own(collector, reporter):
-    """A server that repeats another's round id would otherwise be handed the bytes and the key they travel under."""
+    """A server that repeats another's round id would otherwise be handed the bytes and the key they
+    travel under.
+    """
     collector.add()
     collector.faults.extend([collector.request_lost] * 5)
     ledger = Ledger.in_memory()

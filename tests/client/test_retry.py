@@ -42,7 +42,17 @@ def test_the_wait_is_jittered_over_all_of_the_back_off_and_after_what_was_asked(
 
 def test_the_wait_doubles_until_it_is_longest():
     policy = Retries(base=0.5, longest=30)
-    assert [policy.delay(retry, None, 1.0) for retry in range(9)] == [0.5, 1, 2, 4, 8, 16, 30, 30, 30]
+    assert [policy.delay(retry, None, 1.0) for retry in range(9)] == [
+        0.5,
+        1,
+        2,
+        4,
+        8,
+        16,
+        30,
+        30,
+        30,
+    ]
 
 
 def test_a_backoff_gives_up_after_its_attempts():
@@ -53,7 +63,9 @@ def test_a_backoff_gives_up_after_its_attempts():
 
 def test_a_backoff_gives_up_rather_than_wait_past_its_total():
     clock = Clock()
-    backoff = Backoff(Retries(attempts=100, base=8, longest=8, total=20), clock=clock, draw=lambda: 1.0)
+    backoff = Backoff(
+        Retries(attempts=100, base=8, longest=8, total=20), clock=clock, draw=lambda: 1.0
+    )
     waits = []
     while (wait := backoff.after_failure()) is not None:
         waits.append(wait)
@@ -63,7 +75,11 @@ def test_a_backoff_gives_up_rather_than_wait_past_its_total():
 
 def test_what_a_server_asks_for_counts_up_to_the_longest_wait():
     backoff = Backoff(Retries(base=0, longest=30), clock=Clock(), draw=lambda: 0.0)
-    assert [backoff.after_failure(7.0), backoff.after_failure(1e9), backoff.after_failure(math.inf)] == [7, 30, 30]
+    assert [
+        backoff.after_failure(7.0),
+        backoff.after_failure(1e9),
+        backoff.after_failure(math.inf),
+    ] == [7, 30, 30]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +117,8 @@ def test_no_retry_after_header_raises(value, date):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"attempts": 0}, {"base": -1}, {"longest": math.nan}, {"total": math.inf}, {"total": -0.1}]
+    "wrong",
+    [{"attempts": 0}, {"base": -1}, {"longest": math.nan}, {"total": math.inf}, {"total": -0.1}],
 )
 def test_a_policy_without_bounds_is_refused(wrong):
     with pytest.raises(ArgumentError, match=next(iter(wrong))):

@@ -1,4 +1,6 @@
-"""Keys and tickets over plain http to another machine are warned of, once, and before anything goes out."""
+"""Keys and tickets over plain http to another machine are warned of, once, and before anything goes
+out.
+"""
 
 import httpx
 import pytest
@@ -44,7 +46,9 @@ def test_this_machine_is_told_from_others(url, here):
 @pytest.mark.parametrize("url", [REMOTE, "http://192.168.1.1:8000", "http://[2001:db8::1]"])
 def test_a_key_over_plain_http_is_warned_of_where_it_is_given(kind, url):
     options = {"ledger": Ledger.in_memory()} if "Reporter" in kind.__name__ else {}
-    with pytest.warns(InsecureTransportWarning, match="the key goes to .* over plain http") as caught:
+    with pytest.warns(
+        InsecureTransportWarning, match="the key goes to .* over plain http"
+    ) as caught:
         kind(url, key="a key", **options)
     assert caught[0].filename == __file__
     kind(url, key="a key", **options)  # once: a second warning would be an error here
@@ -53,12 +57,17 @@ def test_a_key_over_plain_http_is_warned_of_where_it_is_given(kind, url):
 @pytest.mark.parametrize("kind", [Reporter, AsyncReporter])
 def test_a_ticket_over_plain_http_is_warned_of_before_anything_is_perturbed(kind):
     ledger = Ledger.in_memory()
-    with pytest.warns(InsecureTransportWarning, match=r"the ticket goes to collector\.test over plain http"):
+    with pytest.warns(
+        InsecureTransportWarning, match=r"the ticket goes to collector\.test over plain http"
+    ):
         kind(REMOTE, ledger=ledger, ticket=TICKET)
 
 
 def test_a_submission_under_a_ticket_is_warned_of_before_it_is_sent():
-    with Client(REMOTE) as server, pytest.raises(InsecureTransportWarning):  # warnings are errors here
+    with (
+        Client(REMOTE) as server,
+        pytest.raises(InsecureTransportWarning),
+    ):  # warnings are errors here
         server.submit("r1", b"\0\0\0\0", "key", ticket=TICKET)
 
 
@@ -80,7 +89,13 @@ def test_nothing_is_said_of_a_transport_of_ones_own():
     """Such as a socket of this machine: only who made it knows where it leads."""
     transport = httpx.HTTPTransport(uds="/run/collector.sock")
     Client("http://collector", key="a key", transport=transport).close()
-    Reporter("http://collector", ledger=Ledger.in_memory(), key="a key", ticket=TICKET, transport=transport)
+    Reporter(
+        "http://collector",
+        ledger=Ledger.in_memory(),
+        key="a key",
+        ticket=TICKET,
+        transport=transport,
+    )
 
 
 def test_who_takes_warnings_for_errors_gets_one_each_time():

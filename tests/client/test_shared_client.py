@@ -1,4 +1,6 @@
-"""Many reporters in one program share one client, and so its connections and its trusted certificates."""
+"""Many reporters in one program share one client, and so its connections and its trusted
+certificates.
+"""
 
 import asyncio
 
@@ -39,7 +41,9 @@ def test_a_hundred_users_of_one_program_report_over_one_client(collector, client
 
     async def main(url):
         async with AsyncClient(url) as client:
-            reporters = [AsyncReporter(client, "r1", ledger=Ledger.in_memory()) for _ in range(USERS)]
+            reporters = [
+                AsyncReporter(client, "r1", ledger=Ledger.in_memory()) for _ in range(USERS)
+            ]
             return await asyncio.gather(*(reporter.report(0) for reporter in reporters))
 
     with collector.listening() as url:
@@ -82,7 +86,9 @@ def both(request):
 def test_the_key_of_the_shared_client_opens_a_round_that_wants_one(collector, both):
     collector.add(access="key")
     transport = httpx.MockTransport(collector)
-    user = both.reporter(both.make(collector.URL, key=collector.KEY, transport=transport), "r1", ledger=_new())
+    user = both.reporter(
+        both.make(collector.URL, key=collector.KEY, transport=transport), "r1", ledger=_new()
+    )
     assert both.call(user.report(0)).state == "accepted"
     nobody = both.reporter(both.make(collector.URL, transport=transport), "r1", ledger=_new())
     with pytest.raises(AccessError):

@@ -23,7 +23,9 @@ def node() -> str:
     path = shutil.which("node")
     if path is None:
         pytest.skip("the client for JavaScript needs Node, which is not installed")
-    version = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    version = subprocess.run(
+        [path, "--version"], capture_output=True, text=True, check=True
+    ).stdout.strip()
     found = re.match(r"v(\d+)", version)
     if found is None or int(found[1]) < _OLDEST:
         pytest.skip(f"the client for JavaScript needs Node {_OLDEST} or newer, not {version}")
@@ -60,7 +62,9 @@ class _Quiet(SimpleHTTPRequestHandler):
 @pytest.fixture(scope="session")
 def site() -> Iterator[str]:
     """The origin of a web server that has the client's files: another one than the service's."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=str(CLIENT))) as server:
+    with ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(_Quiet, directory=str(CLIENT))
+    ) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}"

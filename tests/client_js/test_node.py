@@ -46,18 +46,26 @@ def test_all_of_its_tests_are_run() -> None:
 
 
 @pytest.mark.parametrize("fields", ROUNDS, ids=lambda fields: "-".join(map(str, fields.values())))
-def test_a_real_server_counts_what_it_reports(server: ServerProcess, told: Told, fields: dict[str, Any]) -> None:
+def test_a_real_server_counts_what_it_reports(
+    server: ServerProcess, told: Told, fields: dict[str, Any]
+) -> None:
     n, d, item = 30, 12, 9
     opened = server.open_round(**{"epsilon": 6.0, "domain_size": d, **fields})
     access: dict[str, Any] = {"key": server.admin_key} if fields.get("access") == "key" else {}
     if fields.get("access") == "ticket":
-        minted = server.http.post(f"/rounds/{opened['id']}/tickets", json={"count": n}, headers=server.admin)
+        minted = server.http.post(
+            f"/rounds/{opened['id']}/tickets", json={"count": n}, headers=server.admin
+        )
         access = {"tickets": minted.text.split()}
     said = told(url=server.url, round=opened["name"], values=[item] * n, **access)
-    assert [(receipt.get("state"), receipt.get("duplicate")) for receipt in said] == [("accepted", False)] * n, said
+    assert [(receipt.get("state"), receipt.get("duplicate")) for receipt in said] == [
+        ("accepted", False)
+    ] * n, said
     estimated = server.frequencies(opened["id"])
     assert estimated["n"] == n
-    oracle = frequency_oracle(opened["protocol"], 6.0, d, opened["hash_range"] or opened["subset_size"])
+    oracle = frequency_oracle(
+        opened["protocol"], 6.0, d, opened["hash_range"] or opened["subset_size"]
+    )
     for v, count in enumerate(estimated["counts"][:d]):
         chance = oracle.p if v == item else oracle.q
         # Given seeds share buckets by a known law, and not with probability q.
@@ -73,14 +81,18 @@ def test_numbers_are_rounded_and_reported(server: ServerProcess, told: Told) -> 
     assert server.frequencies(opened["id"])["counts"][1] >= 18  # fewer but once in 10^10
 
 
-def test_a_report_whose_answer_was_lost_is_counted_once(server: ServerProcess, told: Told, tmp_path: Path) -> None:
+def test_a_report_whose_answer_was_lost_is_counted_once(
+    server: ServerProcess, told: Told, tmp_path: Path
+) -> None:
     opened = server.open_round("olh")
     users = {"url": server.url, "round": opened["id"], "file": str(tmp_path / "ledger.json")}
     (lost,) = told(values=[1], loses=2, **users)
     assert lost["error"] == "UnansweredError"
     (later,) = told(values=[2], **users)  # another process
     assert (later["state"], later["duplicate"], later["resent"]) == ("accepted", True, True)
-    assert [again["error"] for again in told(values=[1, 2], **users)] == ["AlreadyReportedError"] * 2
+    assert [again["error"] for again in told(values=[1, 2], **users)] == [
+        "AlreadyReportedError"
+    ] * 2
     assert server.frequencies(opened["id"])["n"] == 1
 
 

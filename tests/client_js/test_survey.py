@@ -1,4 +1,6 @@
-"""A survey page in a real browser, on another origin than the server, reports once and refuses after that."""
+"""A survey page in a real browser, on another origin than the server, reports once and refuses
+after that.
+"""
 
 import contextlib
 import os
@@ -13,7 +15,9 @@ import pytest
 from tests.client_js.conftest import CLIENT
 from tests.conftest import ServerProcess, StartServer
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
 # Without a sandbox, which root may not have; only pages of our own are opened.
 ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
 
@@ -24,7 +28,9 @@ UNANSWERED = "No answer yet. Your report is kept here: press again, and the same
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """What starts browsers; while its driver lives, tests of other modules could run no event loop."""
+    """What starts browsers; while its driver lives, tests of other modules could run no event
+    loop.
+    """
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     if CHROMIUM is None:
         pytest.skip("Chromium is not installed; tests/tools.sh says how")
@@ -40,7 +46,9 @@ def window(chromium: Any) -> Iterator[Any]:
 
 
 class Visitor:
-    """Somebody's browser, and all that goes wrong behind its pages: messages of the console, errors of scripts."""
+    """Somebody's browser, and all that goes wrong behind its pages: messages of the console, errors
+    of scripts.
+    """
 
     def __init__(self, context: Any) -> None:
         self.context = context
@@ -62,7 +70,9 @@ def visitor(window: Any) -> Iterator[Visitor]:
 
 
 def kill(profile: Path) -> None:
-    """Kill the browser of a profile as a phone does that is out of memory: it writes nothing more."""
+    """Kill the browser of a profile as a phone does that is out of memory: it writes nothing
+    more.
+    """
     killed = 0
     for process in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
@@ -97,7 +107,9 @@ def says(page: Any, words: str) -> None:
     page.get_by_role("status").filter(has_text=words).wait_for()
 
 
-def test_a_survey_reports_once_and_refuses_twice(visitor: Visitor, service: ServerProcess, site: str) -> None:
+def test_a_survey_reports_once_and_refuses_twice(
+    visitor: Visitor, service: ServerProcess, site: str
+) -> None:
     opened = service.open_round(items=["soup", "salad", "<b>pasta</b>"], canaries=1)
     address = survey(site, service, opened["name"])
     page = visitor.open(address)
@@ -121,7 +133,9 @@ def test_a_browser_that_is_killed_knows_its_report_when_it_comes_back(
 ) -> None:
     opened = service.open_round("olh", items=["soup", "salad"])
     for words in (THANKS, REFUSED):
-        context = chromium.launch_persistent_context(str(tmp_path), executable_path=CHROMIUM, args=ARGUMENTS)
+        context = chromium.launch_persistent_context(
+            str(tmp_path), executable_path=CHROMIUM, args=ARGUMENTS
+        )
         page = Visitor(context).open(survey(site, service, opened["id"]))
         press(page, "soup")
         says(page, words)
@@ -161,7 +175,9 @@ def test_the_survey_fits_its_window(
     window: Any, service: ServerProcess, site: str, tmp_path: Path, width: int, scheme: str
 ) -> None:
     opened = service.open_round(items=["soup", "salad", 30 * "an answer that goes on ", 200 * "x"])
-    with window.new_context(viewport={"width": width, "height": 700}, color_scheme=scheme) as context:
+    with window.new_context(
+        viewport={"width": width, "height": 700}, color_scheme=scheme
+    ) as context:
         page = Visitor(context).open(survey(site, service, opened["id"]))
         press(page, "soup")
         says(page, THANKS)
@@ -170,14 +186,18 @@ def test_the_survey_fits_its_window(
         page.screenshot(path=folder / f"survey-{width}-{scheme}.png", full_page=True)
 
 
-def test_two_pages_at_once_make_one_report(visitor: Visitor, service: ServerProcess, site: str) -> None:
+def test_two_pages_at_once_make_one_report(
+    visitor: Visitor, service: ServerProcess, site: str
+) -> None:
     opened = service.open_round("hr", items=["soup", "salad"])
     pages = [visitor.open(survey(site, service, opened["id"])) for _ in range(2)]
     for page in pages:
         page.get_by_label("soup").check()
         page.evaluate("setTimeout(() => document.querySelector('button').click(), 300)")
     for page in pages:
-        page.wait_for_function(f"{[THANKS, REFUSED]}.includes(document.getElementById('status').textContent)")
+        page.wait_for_function(
+            f"{[THANKS, REFUSED]}.includes(document.getElementById('status').textContent)"
+        )
     assert service.frequencies(opened["id"])["n"] == 1
 
 
@@ -203,8 +223,10 @@ def test_a_page_of_an_origin_that_is_not_listed_reports_nothing(
     page.evaluate(
         """async ([url, round]) => {
             const { Ledger, Reporter, Retries, memoryStore } = await import("/ldprecover.js");
-            const options = { ledger: new Ledger(memoryStore()), retries: new Retries({ attempts: 1 }) };
-            window.caught = await new Reporter(url, round, options).report(0).catch((error) => error.name);
+            const ledger = new Ledger(memoryStore());
+            const retries = new Retries({ attempts: 1 });
+            const reporter = new Reporter(url, round, { ledger, retries });
+            window.caught = await reporter.report(0).catch((error) => error.name);
         }""",
         [closed.url, opened["id"]],
     )
@@ -212,7 +234,9 @@ def test_a_page_of_an_origin_that_is_not_listed_reports_nothing(
     assert closed.frequencies(opened["id"])["n"] == 0
 
 
-def test_the_classic_script_and_local_storage_do_in_a_page(visitor: Visitor, service: ServerProcess, site: str) -> None:
+def test_the_classic_script_and_local_storage_do_in_a_page(
+    visitor: Visitor, service: ServerProcess, site: str
+) -> None:
     opened = service.open_round()
     page = visitor.open(f"{site}/example/survey.css")
     page.add_script_tag(path=str(CLIENT / "ldprecover.classic.js"))
@@ -231,14 +255,17 @@ def test_a_page_that_came_over_plain_http_from_elsewhere_does_not_report(
 ) -> None:
     html = "<!doctype html><script src='/ldprecover.classic.js'></script>"
     script = (CLIENT / "ldprecover.classic.js").read_text(encoding="utf-8")
-    visitor.context.route("http://survey.test/", lambda route: route.fulfill(body=html, content_type="text/html"))
+    visitor.context.route(
+        "http://survey.test/", lambda route: route.fulfill(body=html, content_type="text/html")
+    )
     visitor.context.route(
         "http://survey.test/ldprecover.classic.js",
         lambda route: route.fulfill(body=script, content_type="text/javascript; charset=utf-8"),
     )
     page = visitor.open("http://survey.test/")
     caught = page.evaluate(
-        "(url) => new LDPRecover.Reporter(url).report(0).catch((error) => `${error.name}: ${error.message}`)",
+        "(url) => new LDPRecover.Reporter(url).report(0).catch((error) => `${error.name}: "
+        "${error.message}`)",
         service.url,
     )
     assert caught == "ArgumentError: a page that reports must come over https, or from this device"

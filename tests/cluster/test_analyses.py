@@ -1,4 +1,6 @@
-"""The server's analyses on a cluster: the same answers, from children that stay within their limits."""
+"""The server's analyses on a cluster: the same answers, from children that stay within their
+limits.
+"""
 
 import asyncio
 from contextlib import closing
@@ -17,7 +19,9 @@ from ldprecover_server.analysis.questions import RecoverAnswer, unpack_recovery
 from ldprecover_server.errors import AnalysisFailedError, AnalysisTimeoutError, ConfigurationError
 from ldprecover_server.settings import Settings
 
-pytest.importorskip("distributed", reason="the extra `cluster` is not installed: no analysis runs on a cluster")
+pytest.importorskip(
+    "distributed", reason="the extra `cluster` is not installed: no analysis runs on a cluster"
+)
 
 NOBODY = Scheduler("tcp://127.0.0.1:9")  # discard: nobody listens there
 
@@ -28,7 +32,9 @@ def diffstats() -> Prepare:
     return lambda: (recovery("diffstats"), [data[:1001], data[1001:]])
 
 
-def test_an_answer_is_the_same_from_a_cluster_and_its_child_answers_again(scheduler: Scheduler) -> None:
+def test_an_answer_is_the_same_from_a_cluster_and_its_child_answers_again(
+    scheduler: Scheduler,
+) -> None:
     async def answers(cluster: Cluster | None) -> list[RecoverAnswer]:
         async with running_children(count=1, cluster=cluster) as children:
             return [unpack_recovery(await children.run(diffstats())) for _ in range(2)]
@@ -46,9 +52,13 @@ def test_an_answer_is_the_same_from_a_cluster_and_its_child_answers_again(schedu
 def test_a_cluster_that_is_gone_is_a_problem_and_small_rounds_do_without_it() -> None:
     async def test() -> None:
         async with running_children(count=1, cluster=Cluster(NOBODY, 1)) as children:
-            with pytest.raises(AnalysisFailedError, match="the cluster that works on it was lost, or not found"):
+            with pytest.raises(
+                AnalysisFailedError, match="the cluster that works on it was lost, or not found"
+            ):
                 await children.run(diffstats())
-        async with running_children(count=1, cluster=Cluster(NOBODY, REPORTS.size * 8 + 1)) as children:
+        async with running_children(
+            count=1, cluster=Cluster(NOBODY, REPORTS.size * 8 + 1)
+        ) as children:
             await children.run(diffstats())
             await children.run(alarms())
 
@@ -90,12 +100,20 @@ def test_a_server_reads_a_round_on_a_cluster_over_tls(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"analysis_scheduler": "tcp://10.0.0.1:8786"}, "must be tls://HOST:PORT for another machine"),
+        (
+            {"analysis_scheduler": "tcp://10.0.0.1:8786"},
+            "must be tls://HOST:PORT for another machine",
+        ),
         ({"analysis_scheduler": "10.0.0.1"}, "must be tls://HOST:PORT or tcp"),
         ({"analysis_tls_ca": "ca.pem"}, "are for analysis_scheduler, which is not set"),
-        ({"analysis_scheduler": "tls://a:1", "analysis_tls_ca": "ca.pem"}, "the certificate is missing"),
+        (
+            {"analysis_scheduler": "tls://a:1", "analysis_tls_ca": "ca.pem"},
+            "the certificate is missing",
+        ),
     ],
 )
-def test_a_server_does_not_start_with_a_scheduler_that_it_may_not_reach(given: dict[str, str], said: str) -> None:
+def test_a_server_does_not_start_with_a_scheduler_that_it_may_not_reach(
+    given: dict[str, str], said: str
+) -> None:
     with pytest.raises(ConfigurationError, match=said):
         Settings(**given)  # type: ignore[arg-type]

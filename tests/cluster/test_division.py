@@ -28,8 +28,12 @@ def test_hours_of_few_reports_are_joined(numbers: list[int], folders: list[int])
     assert list(division.joined_hours(dict(enumerate(numbers))).values()) == folders
 
 
-def test_parts_are_of_a_second_of_counting_and_no_larger_than_64_mib(parameters: RoundParameters) -> None:
-    """A billion pairs are about a second; a part's size is that expected, and eight standard deviations."""
+def test_parts_are_of_a_second_of_counting_and_no_larger_than_64_mib(
+    parameters: RoundParameters,
+) -> None:
+    """A billion pairs are about a second; a part's size is that expected, and eight standard
+    deviations.
+    """
     for d in (11, 1_024, 100_000):
         oracle = frequency_oracle(parameters.protocol, 1.0, d)
         each = row_bytes(oracle.report_dtype)

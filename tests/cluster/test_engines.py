@@ -1,4 +1,6 @@
-"""Engines: the same numbers from this process, from others and from a Dask cluster, whoever is killed meanwhile."""
+"""Engines: the same numbers from this process, from others and from a Dask cluster, whoever is
+killed meanwhile.
+"""
 
 import os
 import pickle
@@ -26,7 +28,9 @@ from ldprecover_attacker import MGA
 from ldprecover_cluster import CarriedPart, EngineError, Scheduler, engine
 from ldprecover_cluster.tasks import Task, run
 
-pytest.importorskip("distributed", reason="the extra `cluster` is not installed: no engine works on other machines")
+pytest.importorskip(
+    "distributed", reason="the extra `cluster` is not installed: no engine works on other machines"
+)
 
 D, N, M = 30, 3_000, 400
 TARGETS = (3, 7, 11, 19, 22, 28)
@@ -50,13 +54,17 @@ def executors(scheduler: Scheduler) -> Iterator[list[Executor | None]]:
 def poisoned(oracle: FrequencyOracle) -> Reports:
     """Return N honest reports and M crafted ones, shuffled. Seeded."""
     rng = np.random.default_rng(5)
-    rows = np.concatenate([oracle.perturb(rng.integers(0, D, N), rng), MGA(TARGETS).reports(oracle, M, rng)])
+    rows = np.concatenate(
+        [oracle.perturb(rng.integers(0, D, N), rng), MGA(TARGETS).reports(oracle, M, rng)]
+    )
     rng.shuffle(rows)
     return rows
 
 
 def in_parts(oracle: FrequencyOracle, rows: Reports, number: int = 4) -> list[CarriedPart]:
-    return [CarriedPart(part.tobytes(), oracle.report_dtype) for part in np.array_split(rows, number)]
+    return [
+        CarriedPart(part.tobytes(), oracle.report_dtype) for part in np.array_split(rows, number)
+    ]
 
 
 def recovered(protocol: str, name: str, executor: Executor | None) -> Recovery | str:
@@ -67,13 +75,17 @@ def recovered(protocol: str, name: str, executor: Executor | None) -> Recovery |
     targets = TARGETS[:1] if name == "conditional-probability" else TARGETS
     frequencies, options = oracle.estimate(tally.counts(oracle), tally.n), OPTIONS.get(name, {})
     try:
-        return recover(oracle, frequencies, method=name, targets=targets, reports=source, options=options)
+        return recover(
+            oracle, frequencies, method=name, targets=targets, reports=source, options=options
+        )
     except ParameterError as error:
         return str(error)
 
 
 @pytest.mark.parametrize(("protocol", "name"), READING)
-def test_a_recovery_is_the_same_from_every_engine(protocol: str, name: str, executors: list[Executor]) -> None:
+def test_a_recovery_is_the_same_from_every_engine(
+    protocol: str, name: str, executors: list[Executor]
+) -> None:
     here = recovered(protocol, name, None)
     for executor in executors:
         there = recovered(protocol, name, executor)
@@ -98,7 +110,9 @@ def test_em_repeats_to_the_bit_on_a_cluster(executors: list[Executor]) -> None:
 
 @dataclass(frozen=True)
 class _Deadly:
-    """A part that kills whoever reads it first, with all processes of its session, and none after it."""
+    """A part that kills whoever reads it first, with all processes of its session, and none after
+    it.
+    """
 
     part: CarriedPart
     flag: Path
@@ -116,10 +130,14 @@ class _Deadly:
             os.killpg(0, signal.SIGKILL)
 
 
-def test_a_worker_and_its_nanny_that_are_killed_cost_no_report(dask_cluster: DaskCluster, tmp_path: Path) -> None:
+def test_a_worker_and_its_nanny_that_are_killed_cost_no_report(
+    dask_cluster: DaskCluster, tmp_path: Path
+) -> None:
     oracle = ORACLES["olh"]
     rows = poisoned(oracle)
-    parts = [_Deadly(part, tmp_path / f"{i == 5}") for i, part in enumerate(in_parts(oracle, rows, 8))]
+    parts = [
+        _Deadly(part, tmp_path / f"{i == 5}") for i, part in enumerate(in_parts(oracle, rows, 8))
+    ]
     (tmp_path / "False").touch()
     with engine(scheduler=Scheduler(dask_cluster.url)) as executor:
         tally = ReportSource.of_parts(oracle, parts, executor=executor, apart=True).tally()
@@ -142,7 +160,9 @@ def done(call: Callable[[], object], jobs: int = 1, scheduler: Scheduler | None 
         return executor.submit(call).result()
 
 
-def test_what_ends_every_worker_and_a_scheduler_that_is_killed_are_told_in_a_sentence(tmp_path: Path) -> None:
+def test_what_ends_every_worker_and_a_scheduler_that_is_killed_are_told_in_a_sentence(
+    tmp_path: Path,
+) -> None:
     """This cluster gives a task one worker alone."""
     environment = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
     with closing(DaskCluster(tmp_path, environment=environment)) as cluster:
@@ -159,13 +179,17 @@ def test_what_ends_every_worker_and_a_scheduler_that_is_killed_are_told_in_a_sen
             done(_die, scheduler=scheduler)
 
 
-def test_a_process_that_is_killed_is_no_fault_of_the_method_that_waits_for_it(tmp_path: Path) -> None:
+def test_a_process_that_is_killed_is_no_fault_of_the_method_that_waits_for_it(
+    tmp_path: Path,
+) -> None:
     oracle = ORACLES["oue"]
     rows = poisoned(oracle)
     parts = [_Killing(part) for part in in_parts(oracle, rows)]
     with engine(2) as pool:
         source = ReportSource.of_parts(oracle, parts, executor=pool, apart=True)
-        with pytest.raises(EngineError, match="a process that worked on it has ended: it was killed"):
+        with pytest.raises(
+            EngineError, match="a process that worked on it has ended: it was killed"
+        ):
             recover(oracle, np.zeros(D), method="diffstats", n=len(rows), reports=source)
 
 
@@ -198,7 +222,9 @@ if __name__ == "__main__":
 """
     command = [sys.executable, "-c", program]
     # Its error output says that multiprocessing cleans up.
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as parent:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as parent:
         assert parent.stdout is not None
         worker = os.pidfd_open(int(parent.stdout.readline()))
         try:
@@ -225,7 +251,9 @@ def test_ctrl_c_leaves_a_cluster_without_tasks_and_the_next_run_works(scheduler:
 
     def tally(progress: Callable[[int, int], None] | None) -> Tally:
         with engine(scheduler=scheduler) as executor:
-            return ReportSource.of_parts(oracle, parts, executor=executor, progress=progress, apart=True).tally()
+            return ReportSource.of_parts(
+                oracle, parts, executor=executor, progress=progress, apart=True
+            ).tally()
 
     def interrupt(passes: int, read: int) -> None:
         raise KeyboardInterrupt
@@ -234,7 +262,9 @@ def test_ctrl_c_leaves_a_cluster_without_tasks_and_the_next_run_works(scheduler:
         tally(interrupt)
     with Client(scheduler.url, set_as_default=False) as watching:
         while any(watching.processing().values()) or any(watching.has_what().values()):
-            pass  # each look asks the scheduler; neither tasks nor results are left, without end if they were
+            # each look asks the scheduler; neither tasks nor results are left, without end if they
+            # were
+            pass
     assert tally(None) == Tally.of(oracle, rows)
 
 
@@ -254,7 +284,9 @@ def _state() -> tuple[int, object, str | None]:
     return _begun, signal.getsignal(signal.SIGINT), os.environ.get("OMP_NUM_THREADS")
 
 
-def test_processes_begin_once_never_see_ctrl_c_and_compute_in_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_begin_once_never_see_ctrl_c_and_compute_in_one_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     with engine(2, begin=partial(_begin, 1)) as pool:
         assert pool is not None
@@ -281,7 +313,9 @@ def test_what_cannot_be_pickled_is_an_error_of_its_task(scheduler: Scheduler) ->
 def test_a_worker_of_another_version_says_so() -> None:
     task = Task.of(_has_begun, None)
     assert pickle.loads(run(task)) == _begun
-    with pytest.raises(EngineError, match=r"the workers have ldprecover .*, and this is 0\.0\.0: install the same"):
+    with pytest.raises(
+        EngineError, match=r"the workers have ldprecover .*, and this is 0\.0\.0: install the same"
+    ):
         run(Task("0.0.0", task.begin, task.call))
 
 

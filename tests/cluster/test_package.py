@@ -1,4 +1,6 @@
-"""What the package asks of an install: nothing of Dask and pyarrow before they are used, and a sentence then."""
+"""What the package asks of an install: nothing of Dask and pyarrow before they are used, and a
+sentence then.
+"""
 
 import json
 import subprocess
@@ -21,13 +23,18 @@ def without_the_extra(code: str) -> "subprocess.CompletedProcess[str]":
 
 
 def test_without_the_extra_everything_else_works(tmp_path: Path) -> None:
-    """An engine of processes too; and the server, which may be told of a scheduler, starts without Dask."""
+    """An engine of processes too; and the server, which may be told of a scheduler, starts without
+    Dask.
+    """
     parameters = RoundParameters("grr", 1.0, ("a", "b"))
-    export = RoundExport("A", "a", parameters, Tally.of(parameters.oracle, np.array([0, 0, 1], "<u4")))
+    export = RoundExport(
+        "A", "a", parameters, Tally.of(parameters.oracle, np.array([0, 0, 1], "<u4"))
+    )
     file = tmp_path / "a.json"
     file.write_text(json.dumps(export.to_dict()))
     code = f"""
-import ldprecover_cluster, ldprecover_experiments.runner, ldprecover_server.app, ldprecover_server.analysis.child
+import ldprecover_cluster, ldprecover_experiments.runner
+import ldprecover_server.app, ldprecover_server.analysis.child
 from ldprecover_cli.app import run
 if __name__ == "__main__":
     with ldprecover_cluster.engine(2) as executor:
@@ -49,4 +56,7 @@ except EngineError as error:
     print(error)
 """
     done = without_the_extra(code)
-    assert done.stdout == "a scheduler needs Dask: install it with `pip install 'ldprecover[cluster]'`\n", done.stderr
+    assert (
+        done.stdout
+        == "a scheduler needs Dask: install it with `pip install 'ldprecover[cluster]'`\n"
+    ), done.stderr

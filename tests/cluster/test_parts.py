@@ -1,4 +1,6 @@
-"""Parts are read where they are measured: every byte is checked, and any reader of Parquet reads them too."""
+"""Parts are read where they are measured: every byte is checked, and any reader of Parquet reads
+them too.
+"""
 
 import hashlib
 import os
@@ -18,10 +20,19 @@ from tests.cluster.conftest import MakeRound
 from ldprecover import Tally
 from ldprecover.parts import ReportPart
 from ldprecover.recovery import ReportSource
-from ldprecover_cluster import ParquetPart, ReportDataset, ReportDatasetError, limits, parts, write_dataset
+from ldprecover_cluster import (
+    ParquetPart,
+    ReportDataset,
+    ReportDatasetError,
+    limits,
+    parts,
+    write_dataset,
+)
 from ldprecover_cluster.columns import schema_of, to_batch
 
-pa = pytest.importorskip("pyarrow", reason="a report dataset needs the extra: pip install 'ldprecover[cluster]'")
+pa = pytest.importorskip(
+    "pyarrow", reason="a report dataset needs the extra: pip install 'ldprecover[cluster]'"
+)
 pq = pytest.importorskip("pyarrow.parquet")
 datasets = pytest.importorskip("pyarrow.dataset")
 
@@ -42,7 +53,10 @@ def any_dataset(make_any: MakeRound, tmp_path: Path) -> ReportDataset:
 def written(make: MakeRound, tmp_path: Path) -> ReportDataset:
     export, reports = make(N)
     return write_dataset(
-        tmp_path, export, {5: 2_000, 6: 1_000}, [(5, reports[:2_000].tobytes()), (6, reports[2_000:].tobytes())]
+        tmp_path,
+        export,
+        {5: 2_000, 6: 1_000},
+        [(5, reports[:2_000].tobytes()), (6, reports[2_000:].tobytes())],
     )
 
 
@@ -56,7 +70,9 @@ def test_a_dataset_is_a_source_of_reports(any_dataset: ReportDataset) -> None:
     assert all(len(pickle.dumps(part)) < 1_000 for part in any_dataset.parts)
 
 
-def test_a_part_is_read_a_row_group_at_a_time(any_dataset: ReportDataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_is_read_a_row_group_at_a_time(
+    any_dataset: ReportDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
     form = any_dataset.export.parameters.oracle.report_dtype
     rows = np.concatenate(list(any_dataset.parts[0].arrays()))
     monkeypatch.setattr(limits, "GROUP_BYTES", 100 * form.itemsize)
@@ -68,7 +84,9 @@ def test_a_part_is_read_a_row_group_at_a_time(any_dataset: ReportDataset, monkey
 
 
 @pytest.mark.parametrize("place", [0.0, 0.3, 0.999])
-def test_a_flipped_byte_is_refused_with_the_parts_name(dataset: ReportDataset, place: float) -> None:
+def test_a_flipped_byte_is_refused_with_the_parts_name(
+    dataset: ReportDataset, place: float
+) -> None:
     part = dataset.parts[0]
     data = bytearray(path_of(part).read_bytes())
     data[int(place * len(data))] ^= 1
@@ -83,9 +101,14 @@ def processes() -> Iterator[ProcessPoolExecutor]:
         yield executor
 
 
-def test_a_worker_process_says_which_part_is_damaged(dataset: ReportDataset, processes: ProcessPoolExecutor) -> None:
+def test_a_worker_process_says_which_part_is_damaged(
+    dataset: ReportDataset, processes: ProcessPoolExecutor
+) -> None:
     oracle = dataset.export.parameters.oracle
-    assert ReportSource.of_parts(oracle, dataset.parts, executor=processes).tally() == dataset.export.tally
+    assert (
+        ReportSource.of_parts(oracle, dataset.parts, executor=processes).tally()
+        == dataset.export.tally
+    )
     with path_of(dataset.parts[1]).open("r+b") as file:
         file.truncate(100)
     with pytest.raises(ReportDatasetError, match=f"hour=6/{dataset.parts[1].name}"):
@@ -97,7 +120,11 @@ def test_what_is_not_the_part_that_is_listed_is_refused(any_dataset: ReportDatas
     form = any_dataset.export.parameters.oracle.report_dtype
     written: list[tuple[bytes, int, str]] = [
         (b"PAR1" * 20, part.n, "is not a Parquet file"),
-        (path_of(part).read_bytes(), part.n + 1, f"it has {part.n} reports, and should have {part.n + 1}"),
+        (
+            path_of(part).read_bytes(),
+            part.n + 1,
+            f"it has {part.n} reports, and should have {part.n + 1}",
+        ),
         (_table({"other": pa.array([1, 2])}), 2, "not those of the round's reports"),
         (_table({"report": pa.array([1, 2], pa.int8())}), 2, "not those of the round's reports"),
     ]
@@ -120,7 +147,10 @@ def test_what_is_not_the_part_that_is_listed_is_refused(any_dataset: ReportDatas
     [
         ({"compression": "zstd"}, "it is compressed, by ZSTD"),
         ({"use_dictionary": True}, "its encodings are .*DICTIONARY.*, not PLAIN"),
-        ({"use_dictionary": False, "column_encoding": "DELTA_BINARY_PACKED"}, "its encodings are .*, not PLAIN"),
+        (
+            {"use_dictionary": False, "column_encoding": "DELTA_BINARY_PACKED"},
+            "its encodings are .*, not PLAIN",
+        ),
         ({"use_dictionary": False}, "it has a row group of 700000 reports, not of 699050 at most"),
     ],
 )
@@ -140,8 +170,12 @@ def test_what_could_become_much_larger_is_refused_by_its_footer(
         list(replace(dataset.parts[0], n=n, sha256=hashlib.sha256(data).hexdigest()).arrays())
 
 
-def test_what_is_listed_with_endless_reports_is_said_to_have_another_number(dataset: ReportDataset) -> None:
-    with pytest.raises(ReportDatasetError, match="it has 2000 reports, and should have 1000000000000"):
+def test_what_is_listed_with_endless_reports_is_said_to_have_another_number(
+    dataset: ReportDataset,
+) -> None:
+    with pytest.raises(
+        ReportDatasetError, match="it has 2000 reports, and should have 1000000000000"
+    ):
         list(replace(dataset.parts[0], n=10**12).arrays())
 
 
@@ -166,8 +200,13 @@ def test_a_report_that_does_not_fit_is_named_by_its_part(dataset: ReportDataset)
     rows["bucket"][12] = 60_000
     entry, data = parts.encode(6, part.name, rows, part.form)
     path_of(part).write_bytes(data)
-    bad = ReportDataset(dataset.url, dataset.export, (dataset.parts[0], replace(part, sha256=entry.sha256)))
-    with pytest.raises(ReportDatasetError, match=f"the part hour=6/{part.name} of .*: report 12: the bucket must be"):
+    bad = ReportDataset(
+        dataset.url, dataset.export, (dataset.parts[0], replace(part, sha256=entry.sha256))
+    )
+    with pytest.raises(
+        ReportDatasetError,
+        match=f"the part hour=6/{part.name} of .*: report 12: the bucket must be",
+    ):
         bad.tally()
 
 
@@ -187,7 +226,9 @@ def test_a_url_that_nothing_opens_is_refused_in_a_sentence(url: str, said: str) 
 
 def test_a_file_system_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "s3fs", None)
-    with pytest.raises(ReportDatasetError, match=r"^cannot open s3://bucket/x: s3fs is not installed$"):
+    with pytest.raises(
+        ReportDatasetError, match=r"^cannot open s3://bucket/x: s3fs is not installed$"
+    ):
         ReportDataset.open("s3://bucket/x")
 
 
@@ -199,7 +240,9 @@ def _table(columns: dict[str, Any]) -> bytes:
 
 def test_any_reader_of_parquet_reads_it(any_dataset: ReportDataset) -> None:
     root = any_dataset.url.removeprefix("file://")
-    table = datasets.dataset(root, format="parquet", partitioning="hive", exclude_invalid_files=True).to_table()
+    table = datasets.dataset(
+        root, format="parquet", partitioning="hive", exclude_invalid_files=True
+    ).to_table()
     assert table.num_rows == N
     assert sorted(set(table["hour"].to_pylist())) == [5, 6]
     form = any_dataset.export.parameters.oracle.report_dtype
@@ -211,7 +254,9 @@ def test_any_reader_of_parquet_reads_it(any_dataset: ReportDataset) -> None:
     assert not any("DICTIONARY" in encoding for encoding in column.encodings)
 
 
-def test_what_is_no_dataset_is_said(dataset: ReportDataset, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_what_is_no_dataset_is_said(
+    dataset: ReportDataset, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     empty = tmp_path_factory.mktemp("empty")
     with pytest.raises(ReportDatasetError, match=r"has no round\.json"):
         ReportDataset.open(empty)
@@ -229,7 +274,10 @@ def test_what_is_no_dataset_is_said(dataset: ReportDataset, tmp_path_factory: py
 
 def test_reports_are_of_the_form_that_the_documentation_has() -> None:
     forms = {
-        np.dtype([("seed", "<u4"), ("bucket", "<u2")]): {"seed": pa.uint32(), "bucket": pa.uint16()},
+        np.dtype([("seed", "<u4"), ("bucket", "<u2")]): {
+            "seed": pa.uint32(),
+            "bucket": pa.uint16(),
+        },
         np.dtype("<u4"): {"report": pa.uint32()},
         np.dtype(("u1", (13,))): {"report": pa.binary(13)},
         np.dtype([("a", ">u4"), ("b", "u1", (2, 3))]): {"a": pa.binary(4), "b": pa.binary(6)},

@@ -1,4 +1,6 @@
-"""`recompute --reports`: the server's numbers from a dataset, by every engine; one that does not fit is refused."""
+"""`recompute --reports`: the server's numbers from a dataset, by every engine; one that does not
+fit is refused.
+"""
 
 import fcntl
 import json
@@ -23,7 +25,9 @@ from ldprecover_cli.app import run
 from ldprecover_cluster import ReportDataset, write_dataset
 
 pytest.importorskip("pyarrow", reason="the extra `cluster` is not installed: no dataset is written")
-dask = pytest.mark.skipif("not __import__('importlib').util.find_spec('distributed')", reason="Dask is not installed")
+dask = pytest.mark.skipif(
+    "not __import__('importlib').util.find_spec('distributed')", reason="Dask is not installed"
+)
 
 leases = pytest.mark.skipif(not hasattr(fcntl, "F_SETLEASE"), reason="only Linux has leases")
 
@@ -41,7 +45,9 @@ def poisoned(parameters: RoundParameters, seed: int = 3) -> Reports:
 
 
 def written(folder: Path, export: RoundExport, rows: Reports) -> ReportDataset:
-    """Write reports as a dataset of one part for each hour; the last has fewer where there are fewer."""
+    """Write reports as a dataset of one part for each hour; the last has fewer where there are
+    fewer.
+    """
     hours, pieces, first = {}, [], 0
     for hour, n in HOURS.items():
         piece = rows[first : first + n]
@@ -95,7 +101,9 @@ def test_each_engine_prints_the_same(
     assert any("abnormal" in note for note in here["notes"])
     assert recomputed(capfd, *arguments, "--jobs", "2") == here
     file = tmp_path / "answer.json"
-    assert run(["recompute", *arguments, "--scheduler", dask_cluster.url, "--output", str(file)]) == 0
+    assert (
+        run(["recompute", *arguments, "--scheduler", dask_cluster.url, "--output", str(file)]) == 0
+    )
     assert json.loads(file.read_text(encoding="utf-8")) == here
 
 
@@ -106,14 +114,24 @@ def test_a_dataset_gives_the_servers_numbers(
     rows = poisoned(oue, seed=9)
     round = server.open_round("oue", domain_size=D, epsilon=1.0)["id"]
     assert server.submit(round, rows.tobytes(), key=server.admin_key).status_code == 202
-    export = RoundExport.from_json(server.http.get(f"/rounds/{round}/export", headers=server.admin).content)
+    export = RoundExport.from_json(
+        server.http.get(f"/rounds/{round}/export", headers=server.admin).content
+    )
     written(tmp_path / "data", export, rows)
-    for method, targets in (("detection-any", TARGETS), ("conditional-probability", TARGETS[:1]), ("diffstats", ())):
+    for method, targets in (
+        ("detection-any", TARGETS),
+        ("conditional-probability", TARGETS[:1]),
+        ("diffstats", ()),
+    ):
         asked = {"method": method, "targets": list(targets)}
-        answer = server.http.post(f"/rounds/{round}/recover", json=asked, headers=server.admin).json()
+        answer = server.http.post(
+            f"/rounds/{round}/recover", json=asked, headers=server.admin
+        ).json()
         known = [word for label in targets for word in ("--target", label)]
         folder = str(tmp_path / "data")
-        found = recomputed(capfd, f"{folder}/round.json", "--reports", folder, "--method", method, *known)
+        found = recomputed(
+            capfd, f"{folder}/round.json", "--reports", folder, "--method", method, *known
+        )
         for column in ("malicious", "genuine", "recovered", "eta", "notes", "targets"):
             assert found[column] == answer[column]
 
@@ -124,15 +142,24 @@ def test_a_merged_export_takes_the_datasets_of_all_its_rounds(
     rows = [poisoned(oue), poisoned(oue, seed=4)]
     other, both = tmp_path / "other", tmp_path / "both.json"
     written(other, exported(oue, rows[1], "B"), rows[1])
-    assert run(["merge", str(folder / "round.json"), str(other / "round.json"), "--output", str(both)]) == 0
-    found = recomputed(capfd, str(both), "--reports", str(other), "--reports", str(folder), "--method", "diffstats")
+    assert (
+        run(["merge", str(folder / "round.json"), str(other / "round.json"), "--output", str(both)])
+        == 0
+    )
+    found = recomputed(
+        capfd, str(both), "--reports", str(other), "--reports", str(folder), "--method", "diffstats"
+    )
     one = exported(oue, np.concatenate(rows))
-    whole = one.recover(method="diffstats", reports=None if one is None else _source(one, np.concatenate(rows)))
+    whole = one.recover(
+        method="diffstats", reports=None if one is None else _source(one, np.concatenate(rows))
+    )
     assert found["n"] == 6_800
     assert found["recovered"] == whole.recovered.tolist()
     for folders in ([folder], [other]):
         given = [word for each in folders for word in ("--reports", str(each))]
-        assert "and the export is of the rounds letters (A) and letters (B)" in refused(capfd, 2, str(both), *given)
+        assert "and the export is of the rounds letters (A) and letters (B)" in refused(
+            capfd, 2, str(both), *given
+        )
     twice = ["--reports", str(folder), "--reports", str(folder)]
     assert "whose reports would count twice" in refused(capfd, 2, str(both), *twice)
 
@@ -149,9 +176,8 @@ def test_a_dataset_of_another_round_or_moment_is_refused(
     rows = poisoned(oue, seed=4)
     others = {
         "with other parameters than": exported(RoundParameters("oue", 1.5, oue.items), rows),
-        r"the datasets are of the round letters (A), and the export is of the round letters (B)": exported(
-            oue, rows, "B"
-        ),
+        r"the datasets are of the round letters (A), and the export "
+        "is of the round letters (B)": exported(oue, rows, "B"),
         "of another moment of the round than": exported(oue, rows),
     }
     for said, export in others.items():
@@ -164,12 +190,22 @@ def test_a_dataset_that_lacks_reports_is_refused_or_said_to(
 ) -> None:
     rows = poisoned(oue)
     written(tmp_path / "data", exported(oue, rows), rows[:3_000])
-    arguments = [str(tmp_path / "data/round.json"), "--reports", str(tmp_path / "data"), "--method", "diffstats"]
-    assert "400 of the round's 3,400 reports are not in its dataset; with --partial" in refused(capfd, 2, *arguments)
+    arguments = [
+        str(tmp_path / "data/round.json"),
+        "--reports",
+        str(tmp_path / "data"),
+        "--method",
+        "diffstats",
+    ]
+    assert "400 of the round's 3,400 reports are not in its dataset; with --partial" in refused(
+        capfd, 2, *arguments
+    )
     found = recomputed(capfd, *arguments, "--partial")
     assert found["n"] == 3_000
     assert found["counts"] == Tally.of(oue.oracle, rows[:3_000]).counts(oue.oracle).tolist()
-    lacking = "400 of the round's 3,400 reports are not in its dataset: all numbers are of the others."
+    lacking = (
+        "400 of the round's 3,400 reports are not in its dataset: all numbers are of the others."
+    )
     assert found["notes"][-1] == lacking
 
 
@@ -182,7 +218,13 @@ def test_a_part_that_was_changed_ends_it_by_name(
     data = bytearray(file.read_bytes())
     data[100] ^= 1
     file.write_bytes(data)
-    arguments = [str(tmp_path / "data/round.json"), "--reports", str(tmp_path / "data"), "--method", "diffstats"]
+    arguments = [
+        str(tmp_path / "data/round.json"),
+        "--reports",
+        str(tmp_path / "data"),
+        "--method",
+        "diffstats",
+    ]
     assert refused(capfd, 1, *arguments).startswith(f"error: the part hour=480001/{part.name} of ")
 
 
@@ -202,7 +244,14 @@ def test_reports_that_do_not_give_the_counts_are_refused(
             parts = written(folder, exported(oue, rows), kept).export.reports
             lying = replace(lying, reports=parts)
         (folder / "round.json").write_text(json.dumps(lying.to_dict()), encoding="utf-8")
-        told = [str(folder / "round.json"), "--reports", str(folder), "--method", "ldprecover", "--partial"]
+        told = [
+            str(folder / "round.json"),
+            "--reports",
+            str(folder),
+            "--method",
+            "ldprecover",
+            "--partial",
+        ]
         said = f"error: the reports of file://{folder} do not give the counts of its round.json"
         assert refused(capfd, 1, *told).strip() == said
 
@@ -210,10 +259,16 @@ def test_reports_that_do_not_give_the_counts_are_refused(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--jobs", "2"], "--jobs and --scheduler are for a round's reports: name its dataset with --reports"),
+        (
+            ["--jobs", "2"],
+            "--jobs and --scheduler are for a round's reports: name its dataset with --reports",
+        ),
         (["--partial"], "name its dataset with --reports"),
         (["--tls-ca", "ca.pem"], "--tls-ca, --tls-cert and --tls-key are for --scheduler"),
-        (["--reports", "X", "--scheduler", "tcp://10.0.0.1:8786"], "--scheduler must be tls://HOST:PORT for another"),
+        (
+            ["--reports", "X", "--scheduler", "tcp://10.0.0.1:8786"],
+            "--scheduler must be tls://HOST:PORT for another",
+        ),
         (["--reports", "X", "--jobs", "2", "--scheduler", "tls://a:1"], "or --scheduler"),
     ],
 )
@@ -223,14 +278,19 @@ def test_options_that_do_not_go_together_are_refused(
     assert said in refused(capfd, 2, str(folder / "round.json"), *arguments)
 
 
-def test_what_is_there_is_not_written_over(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_is_there_is_not_written_over(
+    folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "there").write_text("mine")
-    assert "it is there" in refused(capfd, 2, str(folder / "round.json"), "--output", str(tmp_path / "there"))
+    assert "it is there" in refused(
+        capfd, 2, str(folder / "round.json"), "--output", str(tmp_path / "there")
+    )
     assert (tmp_path / "there").read_text() == "mine"
 
 
 def begun(folder: Path, output: Path, *arguments: str) -> "tuple[subprocess.Popen[str], int]":
-    """Return a command that works on a dataset, once one of its parts is being read, and what to close to let it.
+    """Return a command that works on a dataset, once one of its parts is being read, and what to
+    close to let it.
 
     This process has a lease on that part meanwhile: whoever opens it waits.
     """
@@ -238,7 +298,15 @@ def begun(folder: Path, output: Path, *arguments: str) -> "tuple[subprocess.Pope
     opened, tell = os.pipe()
     before = signal.signal(signal.SIGIO, lambda *_: os.write(tell, b"!"))
     fcntl.fcntl(part, fcntl.F_SETLEASE, fcntl.F_WRLCK)
-    told = [str(folder / "round.json"), "--reports", str(folder), "--method", "diffstats", "--output", str(output)]
+    told = [
+        str(folder / "round.json"),
+        "--reports",
+        str(folder),
+        "--method",
+        "diffstats",
+        "--output",
+        str(output),
+    ]
     process = subprocess.Popen(
         [sys.executable, "-m", "ldprecover_cli", "recompute", *told, *arguments],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
@@ -283,7 +351,9 @@ def test_ctrl_c_ends_it_and_leaves_no_file(
 
 @dask
 @leases
-def test_a_scheduler_that_is_killed_ends_it_with_a_sentence_and_leaves_no_file(copied: Path, tmp_path: Path) -> None:
+def test_a_scheduler_that_is_killed_ends_it_with_a_sentence_and_leaves_no_file(
+    copied: Path, tmp_path: Path
+) -> None:
     with closing(DaskCluster(tmp_path)) as cluster:
         cluster.start_worker()
         process, pipe = begun(copied, tmp_path / "answer.json", "--scheduler", cluster.url)

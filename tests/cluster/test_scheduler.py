@@ -23,7 +23,8 @@ def test_an_address_that_is_encrypted_or_of_this_machine_is_taken(url: str) -> N
 
 
 @pytest.mark.parametrize(
-    "host", ["dask.example", "10.0.0.1", "[2001:db8::1]", "0.0.0.0", "127.0.0.1.example", "localhost."]
+    "host",
+    ["dask.example", "10.0.0.1", "[2001:db8::1]", "0.0.0.0", "127.0.0.1.example", "localhost."],
 )
 def test_another_machine_without_tls_is_refused_for_what_it_would_open(host: str) -> None:
     with pytest.raises(ParameterError, match="without TLS can run any code"):
@@ -33,7 +34,14 @@ def test_another_machine_without_tls_is_refused_for_what_it_would_open(host: str
 @pytest.mark.parametrize(
     "url",
     [
-        *("", "127.0.0.1:8786", "http://127.0.0.1:8786", "inproc://1/2/3", "ws://127.0.0.1:8786", "ucx://a:1"),
+        *(
+            "",
+            "127.0.0.1:8786",
+            "http://127.0.0.1:8786",
+            "inproc://1/2/3",
+            "ws://127.0.0.1:8786",
+            "ucx://a:1",
+        ),
         *(
             "tcp://127.0.0.1",
             "tcp://127.0.0.1:0",
@@ -45,7 +53,9 @@ def test_another_machine_without_tls_is_refused_for_what_it_would_open(host: str
     ],
 )
 def test_what_is_no_address_of_a_scheduler_is_refused(url: str) -> None:
-    with pytest.raises(ParameterError, match=r"scheduler must be tls://HOST:PORT or tcp://127\.0\.0\.1:PORT, not "):
+    with pytest.raises(
+        ParameterError, match=r"scheduler must be tls://HOST:PORT or tcp://127\.0\.0\.1:PORT, not "
+    ):
         Scheduler(url)
 
 

@@ -1,4 +1,6 @@
-"""A dataset is written: all of a round's reports and no others, hidden among those of their hour."""
+"""A dataset is written: all of a round's reports and no others, hidden among those of their
+hour.
+"""
 
 import json
 import os
@@ -14,9 +16,18 @@ from tests.cluster.conftest import MakeRound
 
 from ldprecover import RoundExport, RoundParameters, Tally
 from ldprecover.types import Reports
-from ldprecover_cluster import DatasetWriter, ReportDataset, ReportDatasetError, buckets, division, write_dataset
+from ldprecover_cluster import (
+    DatasetWriter,
+    ReportDataset,
+    ReportDatasetError,
+    buckets,
+    division,
+    write_dataset,
+)
 
-pytest.importorskip("pyarrow", reason="a report dataset needs the extra: pip install 'ldprecover[cluster]'")
+pytest.importorskip(
+    "pyarrow", reason="a report dataset needs the extra: pip install 'ldprecover[cluster]'"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -39,23 +50,32 @@ def rows(reports: Reports) -> Counter[bytes]:
 
 
 def read(dataset: ReportDataset, hour: int | None = None) -> Reports:
-    return np.concatenate([array for part in dataset.parts if hour in (None, part.hour) for array in part.arrays()])
+    return np.concatenate(
+        [array for part in dataset.parts if hour in (None, part.hour) for array in part.arrays()]
+    )
 
 
 HOURS = {470_000: 3_000, 470_001: 400, 470_005: 1_700, 470_009: 100}
 
 
-def test_each_hour_has_its_reports_and_they_give_the_tally(make_any: MakeRound, tmp_path: Path) -> None:
+def test_each_hour_has_its_reports_and_they_give_the_tally(
+    make_any: MakeRound, tmp_path: Path
+) -> None:
     export, reports = make_any(sum(HOURS.values()))
     dataset = write_dataset(tmp_path / "round", export, HOURS, by_hour(reports, HOURS))
     oracle = export.parameters.oracle
     assert Tally.of(oracle, read(dataset)) == export.tally
-    # The hours of 400 and of 100 reports are joined with a neighbour, and stand under the earlier hour.
+    # The hours of 400 and of 100 reports are joined with a neighbour, and stand under the earlier
+    # hour.
     for hour, first, n in ((470_000, 0, 3_400), (470_005, 3_400, 1_800)):
         assert rows(read(dataset, hour)) == rows(reports[first : first + n])
     assert len(dataset.parts) > 3
     assert (dataset.n, dataset.missing) == (len(reports), 0)
-    found = {str(path.relative_to(tmp_path / "round")) for path in (tmp_path / "round").rglob("*") if path.is_file()}
+    found = {
+        str(path.relative_to(tmp_path / "round"))
+        for path in (tmp_path / "round").rglob("*")
+        if path.is_file()
+    }
     assert found == {"round.json", *(f"hour={part.hour}/{part.name}" for part in dataset.parts)}
 
 
@@ -63,18 +83,25 @@ def test_the_rounds_file_is_an_export_as_any(make_round: MakeRound, tmp_path: Pa
     export, reports = make_round(1_200)
     write_dataset(tmp_path, export, {5: 1_200}, by_hour(reports, {5: 1_200}))
     again = RoundExport.from_json((tmp_path / "round.json").read_bytes())
-    assert (again.round, again.name, again.parameters) == (export.round, export.name, export.parameters)
+    assert (again.round, again.name, again.parameters) == (
+        export.round,
+        export.name,
+        export.parameters,
+    )
     assert again.tally == export.tally
     assert again.reports is not None
     assert sum(part.n for part in again.reports) == 1_200
 
 
-def test_a_small_round_is_of_one_hour_and_an_empty_one_of_none(make_round: MakeRound, tmp_path: Path) -> None:
+def test_a_small_round_is_of_one_hour_and_an_empty_one_of_none(
+    make_round: MakeRound, tmp_path: Path
+) -> None:
     export, reports = make_round(900)
     hours = {7: 300, 9: 300, 11: 300}
-    assert {part.hour for part in write_dataset(tmp_path / "small", export, hours, by_hour(reports, hours)).parts} == {
-        7
-    }
+    assert {
+        part.hour
+        for part in write_dataset(tmp_path / "small", export, hours, by_hour(reports, hours)).parts
+    } == {7}
     export, _ = make_round(0)
     assert write_dataset(tmp_path / "empty", export, {}, []).parts == ()
 
@@ -86,7 +113,9 @@ def test_files_are_for_their_owner_alone(make_round: MakeRound, tmp_path: Path) 
         assert not stat.S_IMODE(path.stat().st_mode) & 0o077, path
 
 
-def test_what_ended_halfway_goes_on_and_leaves_finished_parts_alone(make_any: MakeRound, tmp_path: Path) -> None:
+def test_what_ended_halfway_goes_on_and_leaves_finished_parts_alone(
+    make_any: MakeRound, tmp_path: Path
+) -> None:
     export, reports = make_any(6_000)
 
     def stop_after_two(done: int, of: int) -> None:
@@ -112,7 +141,9 @@ def test_what_ended_halfway_goes_on_and_leaves_finished_parts_alone(make_any: Ma
     assert not half.exists()
 
 
-def test_a_finished_part_that_somebody_deleted_is_missed(make_round: MakeRound, tmp_path: Path) -> None:
+def test_a_finished_part_that_somebody_deleted_is_missed(
+    make_round: MakeRound, tmp_path: Path
+) -> None:
     export, reports = make_round(6_000)
 
     def stop(done: int, of: int) -> None:
@@ -167,7 +198,9 @@ def test_a_folder_with_other_files_is_left_as_it_was(make_round: MakeRound, tmp_
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
-def test_what_a_killed_writer_left_without_a_plan_is_no_other_file(make_round: MakeRound, tmp_path: Path) -> None:
+def test_what_a_killed_writer_left_without_a_plan_is_no_other_file(
+    make_round: MakeRound, tmp_path: Path
+) -> None:
     export, reports = make_round(1_000)
     (tmp_path / ".export").mkdir(mode=0o700)
     (tmp_path / ".export" / "bucket-00000").write_bytes(b"1234")
@@ -177,18 +210,28 @@ def test_what_a_killed_writer_left_without_a_plan_is_no_other_file(make_round: M
 def test_what_is_no_folder_is_called_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
-    for name, what in (("file", "a file, not a folder"), ("file/x", "a file, not"), ("link", "a link to a folder")):
-        with pytest.raises(ReportDatasetError, match=f"^{tmp_path / name.partition('/')[0]} is {what}"):
+    for name, what in (
+        ("file", "a file, not a folder"),
+        ("file/x", "a file, not"),
+        ("link", "a link to a folder"),
+    ):
+        with pytest.raises(
+            ReportDatasetError, match=f"^{tmp_path / name.partition('/')[0]} is {what}"
+        ):
             DatasetWriter(tmp_path / name).__enter__()
 
 
 def test_while_a_dataset_is_written_all_of_it_is_its_owners_alone(tmp_path: Path) -> None:
     with DatasetWriter(tmp_path / "round"):
-        found = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "round").rglob("*")}
+        found = {
+            path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "round").rglob("*")
+        }
     assert found == {".export": 0o700, "lock": 0o600}
 
 
-def test_reports_that_do_not_give_the_tally_are_no_dataset(make_any: MakeRound, tmp_path: Path) -> None:
+def test_reports_that_do_not_give_the_tally_are_no_dataset(
+    make_any: MakeRound, tmp_path: Path
+) -> None:
     export, reports = make_any(2_000)
     oracle = export.parameters.oracle
     others = oracle.perturb(np.full(2_000, 3), np.random.default_rng(4))
@@ -197,12 +240,17 @@ def test_reports_that_do_not_give_the_tally_are_no_dataset(make_any: MakeRound, 
     for hours in ({5: 2_001}, {5: 1_999}):
         with pytest.raises(ReportDatasetError, match="not as many"):
             write_dataset(
-                tmp_path / f"{hours[5]}", export, hours, ((5, piece) for _, piece in by_hour(reports, {5: 2_000}))
+                tmp_path / f"{hours[5]}",
+                export,
+                hours,
+                ((5, piece) for _, piece in by_hour(reports, {5: 2_000})),
             )
     assert not list(tmp_path.rglob("round.json"))
 
 
-def test_some_of_the_reports_are_a_dataset_that_says_so(make_round: MakeRound, tmp_path: Path) -> None:
+def test_some_of_the_reports_are_a_dataset_that_says_so(
+    make_round: MakeRound, tmp_path: Path
+) -> None:
     export, reports = make_round(2_000)
     dataset = write_dataset(tmp_path, export, {5: 1_500}, by_hour(reports[:1_500], {5: 1_500}))
     assert (dataset.n, dataset.missing, dataset.export.tally) == (1_500, 500, export.tally)
@@ -242,8 +290,12 @@ def test_a_dataset_may_be_behind_a_url(
     assert not list(tmp_path.glob("ldprecover-export-*"))
 
 
-def test_every_order_of_an_hour_is_as_likely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 24 orders in 960 draws; chi squared with 23 degrees of freedom is above 60 once in 25,000 runs."""
+def test_every_order_of_an_hour_is_as_likely(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 24 orders in 960 draws; chi squared with 23 degrees of freedom is above 60 once in 25,000
+    runs.
+    """
     monkeypatch.setattr(buckets, "number_of_parts", lambda oracle, n: 2)
     monkeypatch.setattr(os, "fsync", lambda handle: None)
     oracle = RoundParameters("grr", 1.0, tuple("abcd")).oracle
@@ -264,11 +316,17 @@ def test_a_plan_of_another_place_is_not_gone_on_with(make_round: MakeRound, tmp_
     with DatasetWriter(tmp_path / "a") as writer:
         writer.gather(export, {5: 1_000}, by_hour(reports, {5: 1_000}))
     (tmp_path / "a").rename(tmp_path / "b")
-    with DatasetWriter(tmp_path / "b") as writer, pytest.raises(ReportDatasetError, match="is of a dataset at"):
+    with (
+        DatasetWriter(tmp_path / "b") as writer,
+        pytest.raises(ReportDatasetError, match="is of a dataset at"),
+    ):
         writer.begun()
     plan = tmp_path / "b" / ".export" / "plan.json"
     plan.write_text(json.dumps(json.loads(plan.read_text()) | {"buckets": 3}))
-    with DatasetWriter(tmp_path / "b") as writer, pytest.raises(ReportDatasetError, match="is damaged"):
+    with (
+        DatasetWriter(tmp_path / "b") as writer,
+        pytest.raises(ReportDatasetError, match="is damaged"),
+    ):
         writer.begun()
 
 

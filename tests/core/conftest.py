@@ -25,7 +25,9 @@ ORACLES = [
 ]
 
 
-@pytest.fixture(scope="session", params=ORACLES, ids=lambda o: f"{o.protocol}-d{o.domain_size}-eps{o.epsilon:g}")
+@pytest.fixture(
+    scope="session", params=ORACLES, ids=lambda o: f"{o.protocol}-d{o.domain_size}-eps{o.epsilon:g}"
+)
 def oracle(request: pytest.FixtureRequest) -> FrequencyOracle:
     """Each frequency oracle in turn, at small, usual and extreme parameters."""
     return request.param

@@ -1,10 +1,20 @@
-"""Canary items: the shift they measure, its exact law under honest reports, and the alarm that tests it."""
+"""Canary items: the shift they measure, its exact law under honest reports, and the alarm that
+tests it.
+"""
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from ldprecover import OUE, FrequencyOracle, ParameterError, RoundParameters, Tally, frequency_oracle, recover
+from ldprecover import (
+    OUE,
+    FrequencyOracle,
+    ParameterError,
+    RoundParameters,
+    Tally,
+    frequency_oracle,
+    recover,
+)
 from ldprecover.alarms import Alarm, raise_alarms
 from ldprecover.canaries import MAX_CANARIES, canary_shift
 from ldprecover.laws import binomial_law, sum_law
@@ -49,7 +59,9 @@ def test_the_law_of_a_sum_knows_what_cannot_be() -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_the_shift_of_honest_reports_is_0_with_the_stated_deviation(protocol: str) -> None:
-    """400 rounds: their mean leaves 6 standard errors, and their variance .6 to 1.5, less than once in 10^8."""
+    """400 rounds: their mean leaves 6 standard errors, and their variance .6 to 1.5, less than once
+    in 10^8.
+    """
     oracle, rng = frequency_oracle(protocol, 1.0, D), np.random.default_rng(1)
     shifts = [canary_shift(oracle, oracle.honest_tally(USERS, rng), CANARIES) for _ in range(400)]
     z = np.array([shift.mean / shift.standard_deviation for shift in shifts])
@@ -77,13 +89,17 @@ def test_the_exact_rate_holds_for_a_handful_of_reports(protocol: str, n: int) ->
         if counts.max() <= n:
             rate += share * is_outside(oracle, Tally(counts, n), 0.05)
             if share > 1e-4:
-                assert alarm(oracle, Tally(counts, n), 0.05).raised == is_outside(oracle, Tally(counts, n), 0.05)
+                assert alarm(oracle, Tally(counts, n), 0.05).raised == is_outside(
+                    oracle, Tally(counts, n), 0.05
+                )
     assert rate <= 0.05
 
 
 @pytest.mark.parametrize("bits", [0, D], ids=["none", "all"])
 def test_reports_that_shift_all_items_alike_raise_the_alarm(bits: int) -> None:
-    """2,000 reports of no items, or of all, among 14,040: the shift is q/(p - q), or (1 - q)/(p - q), times 1/8."""
+    """2,000 reports of no items, or of all, among 14,040: the shift is q/(p - q), or (1 - q)/(p -
+    q), times 1/8.
+    """
     oracle, rng = OUE(1.0, D), np.random.default_rng(3)
     honest = oracle.honest_tally(USERS, rng)
     fake = Tally(np.full(D, 2_000 if bits else 0, np.int64), 2_000)
@@ -95,7 +111,9 @@ def test_reports_that_shift_all_items_alike_raise_the_alarm(bits: int) -> None:
 
 
 def test_poisoned_canaries_say_what_was_sent_and_not_what_was_shifted() -> None:
-    """Canaries are evidence: reports of the canaries alone raise them, and nothing else was shifted."""
+    """Canaries are evidence: reports of the canaries alone raise them, and nothing else was
+    shifted.
+    """
     oracle = OUE(1.0, D)
     honest = oracle.honest_tally(USERS, np.random.default_rng(4))
     fake = np.zeros(D, np.int64)

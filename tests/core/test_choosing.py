@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from ldprecover import ParameterError, frequency_oracle
+from ldprecover.choosing import choose
 from ldprecover.protocols import PROTOCOLS
-from ldprecover.theory import choose
 from ldprecover_attacker import MGA
 
 
@@ -38,7 +38,9 @@ def test_every_protocol_is_a_candidate_and_the_best_comes_first() -> None:
 
 def test_at_four_items_the_error_of_grr_is_two_thirds_of_that_of_olh() -> None:
     found = {each.oracle.protocol: each for each in choose(4, 1.0, 10_000).candidates}
-    assert found["grr"].standard_error / found["olh"].standard_error == pytest.approx(2 / 3, abs=0.03)
+    assert found["grr"].standard_error / found["olh"].standard_error == pytest.approx(
+        2 / 3, abs=0.03
+    )
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -49,8 +51,8 @@ def test_what_a_candidate_costs_is_the_oracles(protocol: str) -> None:
     assert one.oracle == oracle
     assert one.standard_error == pytest.approx(math.sqrt(float(oracle.variance(1 / d, n))))
     assert (one.report_size, one.hash_tests) == (oracle.report_size, n * oracle.hash_tests)
-    # The gain per malicious share is the attack's own, of targets that nobody holds; of HR of those that one column
-    # supports, as column 1 does the items of odd index.
+    # The gain per malicious share is the attack's own, of targets that nobody holds; of HR of those
+    # that one column supports, as column 1 does the items of odd index.
     targets = list(range(1, 20, 2))
     assert one.targets == 10
     assert one.gain == pytest.approx(MGA(targets).gain(oracle, np.zeros(d), 1.0))
@@ -58,7 +60,9 @@ def test_what_a_candidate_costs_is_the_oracles(protocol: str) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.3, 0.5, 1.0, 2.0])
 def test_the_choice_does_not_hang_on_which_items_are_targets(epsilon: float) -> None:
-    """From one number of items to the next nothing changes: past 100 items each protocol has one stretch."""
+    """From one number of items to the next nothing changes: past 100 items each protocol has one
+    stretch.
+    """
     chosen = [choose(d, epsilon, 10_000).best.oracle.protocol for d in range(130, 240)]
     assert len(set(chosen)) == 1
     found = [choose(round(1.3**i), epsilon, 10_000).best.oracle.protocol for i in range(3, 44)]
@@ -83,7 +87,9 @@ def test_more_users_make_hashing_dearer() -> None:
 def test_it_says_why() -> None:
     why = choose(4, 1.0, 10_000, ["olh", "grr"]).why
     best, other = why.splitlines()
-    assert best.startswith("grr: one standard error is 1.37 percentage points, 1 % crafted reports raise 2 items")
+    assert best.startswith(
+        "grr: one standard error is 1.37 percentage points, 1 % crafted reports raise 2 items"
+    )
     assert best.endswith("points, 4 bytes a report")
     assert other.startswith("olh: one standard error is 2 percentage points, 1 % crafted")
     assert other.endswith("6 bytes a report, 4e+04 hashes to count")

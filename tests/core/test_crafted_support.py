@@ -1,4 +1,6 @@
-"""What every protocol's crafted reports support, against what the protocol says that they support."""
+"""What every protocol's crafted reports support, against what the protocol says that they
+support.
+"""
 
 import math
 from collections.abc import Callable
@@ -26,11 +28,15 @@ def rng(seed: int = 20) -> np.random.Generator:
 
 
 def assert_expected(oracle: FrequencyOracle, reports: Reports, pi: FloatArray) -> None:
-    """Each item's count within Bernstein's bound of a binomial: an item fails in at most 1e-11 of all trials."""
+    """Each item's count within Bernstein's bound of a binomial: an item fails in at most 1e-11 of
+    all trials.
+    """
     oracle.check(reports)
     counts = oracle.supports(reports).sum(axis=0)
     level, variance = math.log(2 / 1e-11), M * np.clip(pi * (1 - pi), 0, None)
-    bound = np.where(variance > 1e-6, level / 3 + np.sqrt(level**2 / 9 + 2 * level * variance), 1e-6)
+    bound = np.where(
+        variance > 1e-6, level / 3 + np.sqrt(level**2 / 9 + 2 * level * variance), 1e-6
+    )
     assert pi.shape == (D,)
     assert (np.abs(counts - M * pi) <= bound).all()
 
@@ -62,11 +68,15 @@ def test_crafted_reports_support_what_is_expected(
 
 @over_oracles
 @pytest.mark.parametrize("crafted", [False, True])
-def test_reports_of_one_item_support_what_is_expected(oracle: FrequencyOracle, crafted: bool) -> None:
+def test_reports_of_one_item_support_what_is_expected(
+    oracle: FrequencyOracle, crafted: bool
+) -> None:
     weights = rng(4).dirichlet(np.full(D, 0.3))
     items = rng(5).choice(D, size=M, p=weights)
     if crafted:
-        assert_expected(oracle, oracle.craft(items[:, None], rng()), oracle.crafted_support(weights, 1))
+        assert_expected(
+            oracle, oracle.craft(items[:, None], rng()), oracle.crafted_support(weights, 1)
+        )
     else:
         assert_expected(oracle, oracle.encode(items, rng()), oracle.encoded_support(weights))
 
@@ -90,7 +100,9 @@ def test_reports_by_coins_support_what_is_expected(oracle: FrequencyOracle, rate
 
 @over_oracles
 @pytest.mark.parametrize("size", [D, D / 2, 1])
-def test_a_report_of_a_wished_size_is_one_valid_report(oracle: FrequencyOracle, size: float) -> None:
+def test_a_report_of_a_wished_size_is_one_valid_report(
+    oracle: FrequencyOracle, size: float
+) -> None:
     report = oracle.report_of_size(size, rng(), search=50)
     oracle.check(report)
     assert len(report) == 1
@@ -111,7 +123,10 @@ def test_reports_of_a_fixed_size_have_it_whatever_is_wanted() -> None:
             assert (supports.sum(axis=1) == 5).all()
             assert (np.take_along_axis(supports, wanted, axis=1).sum(axis=1) == min(r, 5)).all()
             assert oracle.expected_hits(r, aim=aim) == pytest.approx((min(r, 5), max(5 - r, 0)))
-    for reports in (oracle.uniform_reports(50, rng()), oracle.craft_by_coins(np.arange(8), 0.9, 50, rng())):
+    for reports in (
+        oracle.uniform_reports(50, rng()),
+        oracle.craft_by_coins(np.arange(8), 0.9, 50, rng()),
+    ):
         assert (oracle.supports(reports).sum(axis=1) == 5).all()
 
 

@@ -25,7 +25,9 @@ def oue_and_wanted(draw: st.DrawFn) -> tuple[OUE, np.ndarray]:
 
 
 @given(oue_and_wanted())
-def test_a_padded_report_has_its_items_and_exactly_an_honest_number_of_ones(case: tuple[OUE, np.ndarray]) -> None:
+def test_a_padded_report_has_its_items_and_exactly_an_honest_number_of_ones(
+    case: tuple[OUE, np.ndarray],
+) -> None:
     oracle, wanted = case
     reports = oracle.craft(wanted, rng())
     oracle.check(reports)
@@ -36,7 +38,9 @@ def test_a_padded_report_has_its_items_and_exactly_an_honest_number_of_ones(case
 
 
 def test_padding_is_a_uniform_set_drawn_afresh_for_each_report() -> None:
-    """Each other item in l/(d-r) of 20,000 reports, each pair in l(l-1)/((d-r)(d-r-1)), to 7 sd: 1e-8 in all."""
+    """Each other item in l/(d-r) of 20,000 reports, each pair in l(l-1)/((d-r)(d-r-1)), to 7 sd:
+    1e-8 in all.
+    """
     oracle, m, r = OUE(0.5, 102), 20_000, 10
     wanted = np.broadcast_to(np.arange(0, 100, 10), (m, r))
     others = np.setdiff1d(np.arange(102), wanted[0])
@@ -67,7 +71,9 @@ def test_a_grr_report_is_one_of_its_items_uniformly() -> None:
 
 
 def test_an_olh_report_for_one_item_has_a_random_seed_and_the_items_bucket() -> None:
-    """It supports its item always and every other one in 1/g of 30,000 reports, to 6 sd (2e-7 in all)."""
+    """It supports its item always and every other one in 1/g of 30,000 reports, to 6 sd (2e-7 in
+    all).
+    """
     oracle, m = OLH(0.5, 102, 3), 30_000
     counts = oracle.support_counts(oracle.craft(np.full((m, 1), 17), rng()))
     assert counts[17] == m
@@ -76,9 +82,13 @@ def test_an_olh_report_for_one_item_has_a_random_seed_and_the_items_bucket() -> 
 
 @pytest.mark.parametrize("search", [1, 200, "exhaustive"])
 def test_a_searched_olh_report_supports_other_items_as_any_report_does(search: Any) -> None:
-    """Off the targets, 1/g of (reports, items): mean support of 94 items in 4,000 reports to 6 sd (2e-9)."""
+    """Off the targets, 1/g of (reports, items): mean support of 94 items in 4,000 reports to 6 sd
+    (2e-9).
+    """
     oracle, m, r = OLH(0.5, 102, 3), 4_000, 8
-    supports = oracle.supports(oracle.craft(np.broadcast_to(np.arange(r), (m, r)), rng(), search=search))
+    supports = oracle.supports(
+        oracle.craft(np.broadcast_to(np.arange(r), (m, r)), rng(), search=search)
+    )
     assert abs(supports[:, r:].mean() - 1 / 3) <= 6 * (2 / 9 / (m * (102 - r))) ** 0.5
 
 

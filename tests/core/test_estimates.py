@@ -8,19 +8,27 @@ import pytest
 from ldprecover import GRR, Estimates, FrequencyOracle, ParameterError, Tally, frequency_oracle
 
 
-def test_estimates_of_a_tally_are_the_oracles(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
+def test_estimates_of_a_tally_are_the_oracles(
+    oracle: FrequencyOracle, rng: np.random.Generator
+) -> None:
     tally = Tally.of(oracle, oracle.perturb(rng.integers(0, oracle.domain_size, 1000), rng))
     estimates = Estimates.of(oracle, tally)
     assert estimates.n == 1000
-    np.testing.assert_array_equal(estimates.frequencies, oracle.estimate(tally.counts(oracle), 1000))
-    np.testing.assert_array_equal(estimates.standard_errors, oracle.standard_errors(estimates.frequencies, 1000))
+    np.testing.assert_array_equal(
+        estimates.frequencies, oracle.estimate(tally.counts(oracle), 1000)
+    )
+    np.testing.assert_array_equal(
+        estimates.standard_errors, oracle.standard_errors(estimates.frequencies, 1000)
+    )
     assert estimates.sum == pytest.approx(estimates.frequencies.sum())
 
 
 def test_the_sum_has_its_standard_error_where_its_law_is_known() -> None:
     for protocol, known in (("oue", True), ("grr", True), ("hr", False)):
         oracle = frequency_oracle(protocol, 1.0, 16)
-        estimates = Estimates.of(oracle, oracle.population_tally(np.full(16, 1 / 16), 1000, np.random.default_rng(1)))
+        estimates = Estimates.of(
+            oracle, oracle.population_tally(np.full(16, 1 / 16), 1000, np.random.default_rng(1))
+        )
         expected = math.sqrt(oracle.sum_variance(1000)) if known else None
         assert estimates.sum_standard_error == expected
 
@@ -28,14 +36,18 @@ def test_the_sum_has_its_standard_error_where_its_law_is_known() -> None:
 def test_grr_frequencies_sum_to_one_whatever_was_sent() -> None:
     """Each report supports one item, so sum f~ = (1 - qd)/(p - q) = 1."""
     oracle = GRR(0.5, 102)
-    assert Estimates.of(oracle, Tally.of(oracle, oracle.encode([7] * 1000))).sum == pytest.approx(1, abs=1e-12)
+    assert Estimates.of(oracle, Tally.of(oracle, oracle.encode([7] * 1000))).sum == pytest.approx(
+        1, abs=1e-12
+    )
 
 
 def test_intervals_are_normal() -> None:
     oracle = GRR(1, 4)
     estimates = Estimates.of(oracle, Tally(np.array([10, 20, 30, 40]), 100))
     low, high = estimates.interval(0.95)
-    np.testing.assert_allclose(high - estimates.frequencies, 1.959963985 * estimates.standard_errors)
+    np.testing.assert_allclose(
+        high - estimates.frequencies, 1.959963985 * estimates.standard_errors
+    )
     np.testing.assert_allclose(estimates.frequencies - low, 1.959963985 * estimates.standard_errors)
 
 
@@ -56,7 +68,9 @@ def test_no_report_and_another_domain_are_refused() -> None:
 def test_an_interval_for_the_population_holds_its_frequency_and_one_for_the_users_theirs(
     rng: np.random.Generator,
 ) -> None:
-    """At epsilon 4 half of the variance is sampling; 2,000 rounds, within 4 standard errors of 95 %."""
+    """At epsilon 4 half of the variance is sampling; 2,000 rounds, within 4 standard errors of 95
+    %.
+    """
     oracle, n, rounds = GRR(4, 4), 500, 2_000
     f = np.array([0.4, 0.3, 0.2, 0.1])
     users_in, population_in, narrow_in = 0, 0, 0

@@ -20,7 +20,11 @@ def export(request: pytest.FixtureRequest) -> RoundExport:
 
 def test_a_file_reads_back_to_the_same_round(export: RoundExport) -> None:
     again = RoundExport.from_json(json.dumps(export.to_dict()))
-    assert (again.round, again.name, again.parameters) == (export.round, export.name, export.parameters)
+    assert (again.round, again.name, again.parameters) == (
+        export.round,
+        export.name,
+        export.parameters,
+    )
     assert again.tally == export.tally
     assert again.to_dict() == export.to_dict()
 
@@ -31,7 +35,8 @@ def test_the_numbers_are_those_of_the_tally_itself(export: RoundExport) -> None:
     assert export.estimates().frequencies.tolist() == expected.frequencies.tolist()
     recovered = export.recover(eta=0.3, targets=[2])
     assert (
-        recovered.recovered.tolist() == recover(oracle, expected.frequencies, eta=0.3, targets=[2]).recovered.tolist()
+        recovered.recovered.tolist()
+        == recover(oracle, expected.frequencies, eta=0.3, targets=[2]).recovered.tolist()
     )
 
 
@@ -49,7 +54,9 @@ CHANGES: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("field", "value"), CHANGES)
-def test_a_changed_number_or_label_is_found_by_the_checksum(export: RoundExport, field: str, value: object) -> None:
+def test_a_changed_number_or_label_is_found_by_the_checksum(
+    export: RoundExport, field: str, value: object
+) -> None:
     changed = export.to_dict() | {field: value}
     with pytest.raises(ParameterError, match="checksum"):
         RoundExport.from_dict(changed)
@@ -62,7 +69,9 @@ def test_id_and_name_cannot_trade_letters(export: RoundExport) -> None:
 
 
 def test_a_hash_range_left_to_the_default_is_a_change() -> None:
-    export = RoundExport("R1", "x", RoundParameters("olh", 1.0, ("a", "b")), Tally(np.array([1, 2]), 3))
+    export = RoundExport(
+        "R1", "x", RoundParameters("olh", 1.0, ("a", "b")), Tally(np.array([1, 2]), 3)
+    )
     with pytest.raises(ParameterError, match="checksum"):
         RoundExport.from_dict(export.to_dict() | {"hash_range": None})
 
@@ -78,9 +87,13 @@ def test_a_name_that_utf8_cannot_write_is_refused(export: RoundExport, field: st
         RoundExport.from_dict(export.to_dict() | {field: "\ud800"})
 
 
-@pytest.mark.parametrize("field", ["format", "round", "items", "n", "counts", "checksum", "hash_range"])
+@pytest.mark.parametrize(
+    "field", ["format", "round", "items", "n", "counts", "checksum", "hash_range"]
+)
 @pytest.mark.parametrize("value", [None, True, 1.5, {}, "x", [1.5], [-1]])
-def test_what_is_no_export_is_refused_in_words(export: RoundExport, field: str, value: object) -> None:
+def test_what_is_no_export_is_refused_in_words(
+    export: RoundExport, field: str, value: object
+) -> None:
     given = copy.deepcopy(export.to_dict())
     if field == "round" and value == "x":
         given["round"] = None
@@ -105,18 +118,26 @@ def test_json_that_is_too_deep_or_long_is_said_in_words_of_our_own(text: str) ->
 
 
 def test_the_checksum_is_what_any_language_can_compute() -> None:
-    """Worked out apart: SHA-256 over the digest's 64 letters, n as u8, the counts as i8, id and name."""
+    """Worked out apart: SHA-256 over the digest's 64 letters, n as u8, the counts as i8, id and
+    name.
+    """
     import hashlib
 
-    export = RoundExport("R1", "x", RoundParameters("grr", 1.0, ("a", "b")), Tally(np.array([1, 2]), 3))
-    message = export.parameters.digest.encode() + b"".join(n.to_bytes(8, "little") for n in (3, 1, 2))
+    export = RoundExport(
+        "R1", "x", RoundParameters("grr", 1.0, ("a", "b")), Tally(np.array([1, 2]), 3)
+    )
+    message = export.parameters.digest.encode() + b"".join(
+        n.to_bytes(8, "little") for n in (3, 1, 2)
+    )
     message += b"\x02\0\0\0R1" + b"\x01\0\0\0x"
     assert export.checksum == hashlib.sha256(message).hexdigest()
 
 
 def aside(seeds: int | None = 2) -> RoundExport:
     parameters = RoundParameters("olh", 1.3, ("a", "b", "c", "d"), canaries=(1, 3), quarantine=True)
-    return RoundExport("R1", "letters", parameters, Tally(np.array([5, 0, 2, 3]), 10), Quarantined(7, seeds))
+    return RoundExport(
+        "R1", "letters", parameters, Tally(np.array([5, 0, 2, 3]), 10), Quarantined(7, seeds)
+    )
 
 
 @pytest.mark.parametrize("seeds", [None, 0, 2])
@@ -142,7 +163,9 @@ def test_a_file_says_what_was_set_aside_and_which_items_are_canaries(seeds: int 
         ("canaries", {"1": 3}, "canaries are of another type"),
     ],
 )
-def test_what_was_set_aside_cannot_be_changed_either(field: str, value: object, reason: str) -> None:
+def test_what_was_set_aside_cannot_be_changed_either(
+    field: str, value: object, reason: str
+) -> None:
     with pytest.raises(ParameterError, match=reason):
         RoundExport.from_dict(aside().to_dict() | {field: value})
 
@@ -154,12 +177,17 @@ def test_the_quarantine_cannot_be_left_out_of_a_file() -> None:
         RoundExport.from_dict(written)
 
 
-PARTS = (ReportPart(470_000, "part-0.parquet", 6, "ab" * 32), ReportPart(470_001, "part-0.parquet", 3, "cd" * 32))
+PARTS = (
+    ReportPart(470_000, "part-0.parquet", 6, "ab" * 32),
+    ReportPart(470_001, "part-0.parquet", 3, "cd" * 32),
+)
 
 
 def listing(parts: tuple[ReportPart, ...] = PARTS) -> RoundExport:
     parameters = RoundParameters("grr", 1.3, ("a", "b", "c", "d"))
-    return RoundExport("R1", "letters", parameters, Tally(np.array([5, 0, 2, 3]), 10), reports=parts)
+    return RoundExport(
+        "R1", "letters", parameters, Tally(np.array([5, 0, 2, 3]), 10), reports=parts
+    )
 
 
 @pytest.mark.parametrize("parts", [(), PARTS])
@@ -173,7 +201,8 @@ def test_a_file_lists_the_parts_of_a_dataset(parts: tuple[ReportPart, ...]) -> N
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("hour", 470_001), ("name", "part-1.parquet"), ("n", 5), ("sha256", "00" * 32)]
+    ("field", "value"),
+    [("hour", 470_001), ("name", "part-1.parquet"), ("n", 5), ("sha256", "00" * 32)],
 )
 def test_a_changed_part_is_found_by_the_checksum(field: str, value: object) -> None:
     changed = copy.deepcopy(listing().to_dict())
@@ -183,13 +212,32 @@ def test_a_changed_part_is_found_by_the_checksum(field: str, value: object) -> N
     with pytest.raises(ParameterError, match="checksum"):
         RoundExport.from_dict(changed)
     with pytest.raises(ParameterError, match="checksum"):
-        RoundExport.from_dict({name: each for name, each in listing().to_dict().items() if name != "reports"})
+        RoundExport.from_dict(
+            {name: each for name, each in listing().to_dict().items() if name != "reports"}
+        )
 
 
 @pytest.mark.parametrize(
     ("field", "values"),
     [
-        ("name", ["", ".", "..", "../part", "a/b", "a\\b", ".hidden", "a\0", "a\n", "é", "x" * 129, 3, None]),
+        (
+            "name",
+            [
+                "",
+                ".",
+                "..",
+                "../part",
+                "a/b",
+                "a\\b",
+                ".hidden",
+                "a\0",
+                "a\n",
+                "é",
+                "x" * 129,
+                3,
+                None,
+            ],
+        ),
         ("hour", [-1, 1 << 31, 1.0, True, "5"]),
         ("n", [0, -1, 2.0, True, "5", 11]),
         ("sha256", ["ab" * 31, "AB" * 32, "g" * 64, None]),
@@ -204,7 +252,16 @@ def test_a_part_that_cannot_be_is_refused(field: str, values: list[object]) -> N
 
 
 @pytest.mark.parametrize(
-    "reports", [None, [], {}, {"parts": None}, {"parts": [], "more": 1}, {"parts": [[]]}, {"parts": [{"hour": 1}]}]
+    "reports",
+    [
+        None,
+        [],
+        {},
+        {"parts": None},
+        {"parts": [], "more": 1},
+        {"parts": [[]]},
+        {"parts": [{"hour": 1}]},
+    ],
 )
 def test_a_list_of_parts_in_another_form_is_refused(reports: object) -> None:
     with pytest.raises(ParameterError, match="reports"):
@@ -223,6 +280,8 @@ def test_a_checksum_over_parts_is_what_any_language_can_compute() -> None:
     for hour, n, sha in ((470_000, 6, "ab"), (470_001, 3, "cd")):
         parts += hour.to_bytes(8, "little") + n.to_bytes(8, "little") + bytes.fromhex(sha * 32)
         parts += (14).to_bytes(4, "little") + b"part-0.parquet"
-    message = listing().parameters.digest.encode() + b"".join(n.to_bytes(8, "little") for n in (10, 5, 0, 2, 3))
+    message = listing().parameters.digest.encode() + b"".join(
+        n.to_bytes(8, "little") for n in (10, 5, 0, 2, 3)
+    )
     message += b"\x02\0\0\0R1" + b"\x07\0\0\0letters" + b"reports" + hashlib.sha256(parts).digest()
     assert listing().checksum == hashlib.sha256(message).hexdigest()

@@ -41,11 +41,15 @@ def test_every_gain_is_that_of_the_attacks_own_law(protocol: str, epsilon: float
                 attack.gain(oracle, np.zeros(D), 1.0, targets=range(R))
             assert each.reason
         elif each.attack != "mga" or protocol != "hr":
-            assert each.gain == pytest.approx(attack.gain(oracle, np.zeros(D), 1.0, targets=range(R)))
+            assert each.gain == pytest.approx(
+                attack.gain(oracle, np.zeros(D), 1.0, targets=range(R))
+            )
 
 
 def test_where_it_hangs_on_the_targets_mga_is_of_those_that_suit_the_attacker_best() -> None:
-    """A column of Hadamard response supports the items of odd index: no ten others are raised further."""
+    """A column of Hadamard response supports the items of odd index: no ten others are raised
+    further.
+    """
     oracle, rng = frequency_oracle("hr", 0.5, D), np.random.default_rng(1)
     (mga, *_) = gains(oracle, R)
     assert mga.gain is not None
@@ -57,15 +61,21 @@ def test_where_it_hangs_on_the_targets_mga_is_of_those_that_suit_the_attacker_be
 
 @each_protocol
 def test_real_reports_gain_what_is_stated(protocol: str) -> None:
-    """Mean gain of 2,000 reports within 6 standard errors of it: a false alarm in 10^8 of 40 comparisons."""
+    """Mean gain of 2,000 reports within 6 standard errors of it: a false alarm in 10^8 of 40
+    comparisons.
+    """
     oracle, rng, m = frequency_oracle(protocol, 1.0, 40), np.random.default_rng(2), 2_000
     for each in gains(oracle, 6, thorough=True):
         if each.gain is None or (protocol, each.attack) == ("hr", "mga"):
             continue
-        hits = oracle.supported(ATTACKS_OF_SIX[each.attack].reports(oracle, m, rng), np.arange(6)).sum(axis=1)
+        hits = oracle.supported(
+            ATTACKS_OF_SIX[each.attack].reports(oracle, m, rng), np.arange(6)
+        ).sum(axis=1)
         gap = oracle.p - oracle.q
         found = (hits.mean() - 6 * oracle.q) / gap
-        assert found == pytest.approx(each.gain, abs=6 * float(hits.std()) / math.sqrt(m) / gap + 1e-9), each.attack
+        assert found == pytest.approx(
+            each.gain, abs=6 * float(hits.std()) / math.sqrt(m) / gap + 1e-9
+        ), each.attack
 
 
 ATTACKS_OF_SIX: dict[str, Attack] = {

@@ -27,7 +27,9 @@ def test_only_grr_over_the_two_items_is_a_round_for_numbers() -> None:
 
 
 def test_numbers_at_the_ends_are_kept_and_others_rounded_without_bias() -> None:
-    """The mean of n draws at x is within 6 of its standard deviations sqrt((1-x^2)/n) of x; false alarm 2e-9."""
+    """The mean of n draws at x is within 6 of its standard deviations sqrt((1-x^2)/n) of x; false
+    alarm 2e-9.
+    """
     assert round_numbers([-1.0, 1.0] * 50).tolist() == [0, 1] * 50
     n, x = 200_000, 0.3
     mean = 2 * round_numbers(np.full(n, x), np.random.default_rng(1)).mean() - 1
@@ -43,8 +45,9 @@ def test_what_is_no_vector_of_numbers_from_minus_one_to_one_is_refused(numbers: 
 def test_the_mean_is_unbiased_and_its_error_that_of_rounding_and_perturbing() -> None:
     """Over 400 rounds of n = 2,000: standardised means have mean 0 and variance 1.
 
-    The numbers are all 0.4, where the standard error is exact up to the estimate in it. The mean of 400
-    standard normals is within 6/sqrt(400), their variance within 1 +- 6 sqrt(2/399): false alarm below 1e-8.
+    The numbers are all 0.4, where the standard error is exact up to the estimate in it. The mean of
+    400 standard normals is within 6/sqrt(400), their variance within 1 +- 6 sqrt(2/399): false
+    alarm below 1e-8.
     """
     x, n, rounds = 0.4, 2_000, 400
     means = [Mean.of(ORACLE, reports(np.full(n, x), seed)) for seed in range(rounds)]
@@ -73,7 +76,9 @@ def test_what_gives_no_mean_is_refused() -> None:
 
 
 def test_everybody_sending_one_shifts_the_mean_as_predicted_and_recovery_bounds_it() -> None:
-    """The shift is beta(c - mu): within 6 standard errors, false alarm 2e-9; a recovered mean lies in [-1, 1]."""
+    """The shift is beta(c - mu): within 6 standard errors, false alarm 2e-9; a recovered mean lies
+    in [-1, 1].
+    """
     n, m, mu = 95_000, 5_000, -0.2
     honest = reports(np.full(n, mu), 7)
     poisoned = honest + Tally(np.array([0, m]), m)
@@ -82,7 +87,10 @@ def test_everybody_sending_one_shifts_the_mean_as_predicted_and_recovery_bounds_
     assert abs(mean.value - (mu + beta * (SCALE - mu))) < 6 * mean.standard_error
     frequencies = ORACLE.estimate(poisoned.counts(ORACLE), poisoned.n)
     for targets in ((), (1,)):
-        recovered = recover(ORACLE, frequencies, eta=m / n, targets=targets, malicious_model="exact").recovered
+        recovered = recover(
+            ORACLE, frequencies, eta=m / n, targets=targets, malicious_model="exact"
+        ).recovered
         assert -1 <= recovered[1] - recovered[0] <= 1
-    # Told the target and the true eta, LDPRecover* is back at the mean: the exact model is exact here.
+    # Told the target and the true eta, LDPRecover* is back at the mean: the exact model is exact
+    # here.
     assert abs(recovered[1] - recovered[0] - mu) < 6 * mean.standard_error * (1 + m / n)

@@ -18,9 +18,11 @@ def honest(oracle: FrequencyOracle, n: int, seed: int) -> Tally:
 
 @pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
 def test_the_targets_of_an_attack_are_suspected_and_little_else(protocol: str) -> None:
-    """3 targets raised by 8 standard errors or more; of the 47 others at most 3 with probability over 1 - 1e-5.
+    """3 targets raised by 8 standard errors or more; of the 47 others at most 3 with probability
+    over 1 - 1e-5.
 
-    At a rate of .01 the number of false discoveries beside 3 sure ones is about binomial(47, 4 * .01/50).
+    At a rate of .01 the number of false discoveries beside 3 sure ones is about binomial(47, 4 *
+    .01/50).
     """
     oracle = frequency_oracle(protocol, 2.0, D)
     earlier = [(oracle, honest(oracle, 20_000, seed)) for seed in (1, 2)]
@@ -36,11 +38,14 @@ def test_the_targets_of_an_attack_are_suspected_and_little_else(protocol: str) -
 
 
 @pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
-def test_of_honest_rounds_the_rises_are_standard_normal_and_nothing_is_suspected(protocol: str) -> None:
-    """z over 50 items and 40 rounds: variance 1 within 6 sqrt(2/2000) and a tenth for GRR's dependence.
+def test_of_honest_rounds_the_rises_are_standard_normal_and_nothing_is_suspected(
+    protocol: str,
+) -> None:
+    """z over 50 items and 40 rounds: variance 1 within 6 sqrt(2/2000) and a tenth for GRR's
+    dependence.
 
-    Under the null the Benjamini-Hochberg rule suspects anything with probability at most `rate`: of 40 rounds
-    at .02 more than 8 would with probability below 1e-6.
+    Under the null the Benjamini-Hochberg rule suspects anything with probability at most `rate`: of
+    40 rounds at .02 more than 8 would with probability below 1e-6.
     """
     oracle = frequency_oracle(protocol, 1.0, D)
     others = [frequency_oracle("oue", 0.5, D), oracle]
@@ -72,13 +77,17 @@ def test_of_honest_rounds_the_rises_are_standard_normal_and_nothing_is_suspected
 def test_of_honest_rounds_of_few_reports_an_item_nothing_is_suspected(
     protocol: str, epsilon: float, d: int, before: int, now: int
 ) -> None:
-    """Counts are far from normal. Of 60 rounds at .05 more than 12 would with probability below 2e-5 (binomial)."""
+    """Counts are far from normal. Of 60 rounds at .05 more than 12 would with probability below
+    2e-5 (binomial).
+    """
     oracle = frequency_oracle(protocol, epsilon, d)
     shape = 1 / np.arange(1, d + 1)
     rng = np.random.default_rng(9)
     suspected = 0
     for _ in range(60):
-        first, second = (oracle.honest_tally(rng.multinomial(n, shape / shape.sum()), rng) for n in (before, now))
+        first, second = (
+            oracle.honest_tally(rng.multinomial(n, shape / shape.sum()), rng) for n in (before, now)
+        )
         suspected += bool(suspects(oracle, second, [(oracle, first)]).items)
     assert suspected <= 12
 
@@ -86,9 +95,14 @@ def test_of_honest_rounds_of_few_reports_an_item_nothing_is_suspected(
 def test_pooling_weights_rounds_by_their_noise_and_drift_forgives() -> None:
     oracle = frequency_oracle("grr", 1.0, 3)
     now = Tally(np.array([600, 200, 200]), 1000)
-    precise, vague = Tally(np.array([50_000, 25_000, 25_000]), 100_000), Tally(np.array([1, 0, 0]), 1)
+    precise, vague = (
+        Tally(np.array([50_000, 25_000, 25_000]), 100_000),
+        Tally(np.array([1, 0, 0]), 1),
+    )
     strict = suspects(oracle, now, [(oracle, precise), (oracle, vague)])
-    assert strict.before == pytest.approx(oracle.estimate(precise.counts(oracle), precise.n), abs=1e-3)
+    assert strict.before == pytest.approx(
+        oracle.estimate(precise.counts(oracle), precise.n), abs=1e-3
+    )
     assert strict.items == (0,)
     assert suspects(oracle, now, [(oracle, precise)], drift=0.2).items == ()
 

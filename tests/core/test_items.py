@@ -25,7 +25,11 @@ def test_a_string_is_a_label_and_an_integer_an_index() -> None:
 
 @pytest.mark.parametrize(
     ("target", "reason"),
-    [("c", "no item is labelled 'c'"), (3, "3 is not an index from 0 to 2"), (-1, "-1 is not an index")],
+    [
+        ("c", "no item is labelled 'c'"),
+        (3, "3 is not an index from 0 to 2"),
+        (-1, "-1 is not an index"),
+    ],
 )
 def test_an_item_that_is_not_there_is_refused(target: str | int, reason: str) -> None:
     with pytest.raises(ParameterError, match=reason):

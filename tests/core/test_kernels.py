@@ -1,4 +1,6 @@
-"""Support counting: numpy and numba against the definition, to the bit. Without numba these tests fail."""
+"""Support counting: numpy and numba against the definition, to the bit. Without numba these tests
+fail.
+"""
 
 import threading
 import tracemalloc
@@ -21,13 +23,17 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 every_backend = pytest.mark.parametrize("backend", BACKENDS, ids=["numpy", "numba"])
 domain_sizes = st.one_of(st.integers(2, 40), st.sampled_from([63, 64, 65, 490, 1000, 8200]))
-hash_ranges = st.one_of(st.integers(2, 20), st.sampled_from([255, 256, 257, 22_028, 65_535, 65_536]))
+hash_ranges = st.one_of(
+    st.integers(2, 20), st.sampled_from([255, 256, 257, 22_028, 65_535, 65_536])
+)
 
 
 def counts(backend: ModuleType, oracle: FrequencyOracle, reports: Any) -> Any:
     """Count with this backend, whichever the package would choose."""
     if isinstance(oracle, OLH):
-        return backend.olh_counts(reports["seed"], reports["bucket"], oracle.domain_size, oracle.hash_range)
+        return backend.olh_counts(
+            reports["seed"], reports["bucket"], oracle.domain_size, oracle.hash_range
+        )
     if isinstance(oracle, OUE):
         return backend.oue_counts(reports, oracle.domain_size)
     return backend.grr_counts(reports, oracle.domain_size)
@@ -36,7 +42,9 @@ def counts(backend: ModuleType, oracle: FrequencyOracle, reports: Any) -> Any:
 def random_reports(oracle: FrequencyOracle, n: int, rng: np.random.Generator) -> Any:
     """Draw n reports, uniform over all that are well-formed."""
     if isinstance(oracle, OLH):
-        return oracle.reports(rng.integers(0, 2**32, n, dtype=np.uint32), rng.integers(0, oracle.hash_range, n))
+        return oracle.reports(
+            rng.integers(0, 2**32, n, dtype=np.uint32), rng.integers(0, oracle.hash_range, n)
+        )
     if isinstance(oracle, OUE):
         bits = rng.integers(0, 2, (n, oracle.domain_size), dtype=np.uint8)
         return np.packbits(bits, axis=1, bitorder="little")
@@ -91,7 +99,9 @@ oracles = st.one_of(
 
 
 @given(oracle=oracles, n=st.integers(0, 300), seed=SEEDS)
-def test_numpy_numba_and_the_definition_give_the_same_counts(oracle: FrequencyOracle, n: int, seed: int) -> None:
+def test_numpy_numba_and_the_definition_give_the_same_counts(
+    oracle: FrequencyOracle, n: int, seed: int
+) -> None:
     reports = random_reports(oracle, n, np.random.default_rng(seed))
     expected = definition(oracle, reports)
     for backend in BACKENDS:
@@ -129,9 +139,15 @@ def test_counts_of_any_split_add_up(oracle: FrequencyOracle, cuts: list[int], se
         (OLH(0.5, 70_000, 22_028), 257),
         (OLH(0.5, 100_000, 7), 1),
     ],
-    ids=lambda value: f"{value.protocol}-d{value.domain_size}" if isinstance(value, FrequencyOracle) else f"n{value}",
+    ids=lambda value: (
+        f"{value.protocol}-d{value.domain_size}"
+        if isinstance(value, FrequencyOracle)
+        else f"n{value}"
+    ),
 )
-def test_counts_equal_the_definition_across_blocks(backend: ModuleType, oracle: FrequencyOracle, n: int) -> None:
+def test_counts_equal_the_definition_across_blocks(
+    backend: ModuleType, oracle: FrequencyOracle, n: int
+) -> None:
     """Sizes on both sides of every block, line and column that a kernel cuts the work into."""
     reports = random_reports(oracle, n, np.random.default_rng(n))
     assert np.array_equal(definition(oracle, reports), counts(backend, oracle, reports))
@@ -149,11 +165,19 @@ def test_counts_equal_the_definition_across_blocks(backend: ModuleType, oracle: 
         (OLH(0.5, 70_000, 3), 40),
         (OLH(0.5, 100_000, 7), 1),
     ],
-    ids=lambda value: f"{value.protocol}-d{value.domain_size}" if isinstance(value, FrequencyOracle) else f"n{value}",
+    ids=lambda value: (
+        f"{value.protocol}-d{value.domain_size}"
+        if isinstance(value, FrequencyOracle)
+        else f"n{value}"
+    ),
 )
-def test_sizes_counted_beside_the_counts_are_those_of_each_report(backend: ModuleType, oracle: OLH, n: int) -> None:
+def test_sizes_counted_beside_the_counts_are_those_of_each_report(
+    backend: ModuleType, oracle: OLH, n: int
+) -> None:
     reports = random_reports(oracle, n, np.random.default_rng(n))
-    sized = backend.olh_counts_and_sizes(reports["seed"], reports["bucket"], oracle.domain_size, oracle.hash_range)
+    sized = backend.olh_counts_and_sizes(
+        reports["seed"], reports["bucket"], oracle.domain_size, oracle.hash_range
+    )
     parts = [oracle.supports(reports[i : i + 500]) for i in range(0, max(n, 1), 500)]
     assert np.array_equal(definition(oracle, reports), sized[0])
     assert np.array_equal(np.concatenate([part.sum(axis=1) for part in parts]), sized[1])
@@ -177,7 +201,11 @@ def test_sizes_counted_beside_the_counts_are_those_of_each_report(backend: Modul
         (OUE(0.5, 490), 4097, 24),
         (OUE(0.5, 99_992), 300, 64),
     ],
-    ids=lambda value: f"{value.protocol}-d{value.domain_size}" if isinstance(value, FrequencyOracle) else str(value),
+    ids=lambda value: (
+        f"{value.protocol}-d{value.domain_size}"
+        if isinstance(value, FrequencyOracle)
+        else str(value)
+    ),
 )
 def test_what_reports_support_of_some_items_is_the_definition(
     backend: ModuleType, oracle: FrequencyOracle, n: int, k: int
@@ -199,7 +227,9 @@ def test_what_reports_support_of_some_items_is_the_definition(
 
 
 @every_backend
-@pytest.mark.parametrize(("n", "d"), [(0, 9), (1, 2), (9000, 9), (5000, 102), (300, 2048), (260, 2049), (3, 99_992)])
+@pytest.mark.parametrize(
+    ("n", "d"), [(0, 9), (1, 2), (9000, 9), (5000, 102), (300, 2048), (260, 2049), (3, 99_992)]
+)
 def test_sizes_of_unary_reports_are_their_ones(backend: ModuleType, n: int, d: int) -> None:
     rows = random_reports(OUE(0.5, d), n, np.random.default_rng(d))
     sizes = backend.unary_sizes(rows)
@@ -209,8 +239,12 @@ def test_sizes_of_unary_reports_are_their_ones(backend: ModuleType, n: int, d: i
 
 
 @every_backend
-@pytest.mark.parametrize(("n", "k", "other"), [(0, 3, 2), (1, 1, 1), (63, 5, 4), (40_000, 24, 3), (20_001, 5, 64)])
-def test_joint_counts_are_a_product_of_matrices(backend: ModuleType, n: int, k: int, other: int) -> None:
+@pytest.mark.parametrize(
+    ("n", "k", "other"), [(0, 3, 2), (1, 1, 1), (63, 5, 4), (40_000, 24, 3), (20_001, 5, 64)]
+)
+def test_joint_counts_are_a_product_of_matrices(
+    backend: ModuleType, n: int, k: int, other: int
+) -> None:
     rng = np.random.default_rng(n)
     one, two = rng.random((k, n)) < 0.4, rng.random((other, n)) < 0.7
     lines, others = packed_lines(one), packed_lines(two)
@@ -229,20 +263,30 @@ def test_counts_reach_every_report_supporting_every_item(backend: ModuleType) ->
 
 
 @every_backend
-@pytest.mark.parametrize("oracle", [GRR(0.5, 30), OUE(0.5, 30), OLH(0.5, 30, 3)], ids=lambda o: o.protocol)
+@pytest.mark.parametrize(
+    "oracle", [GRR(0.5, 30), OUE(0.5, 30), OLH(0.5, 30, 3)], ids=lambda o: o.protocol
+)
 @pytest.mark.parametrize("n", [0, 1, 50, 3000])
-def test_layout_in_memory_does_not_matter(backend: ModuleType, oracle: FrequencyOracle, n: int) -> None:
-    """Every second report, reports in reverse, read-only and unaligned ones count as a plain copy does."""
+def test_layout_in_memory_does_not_matter(
+    backend: ModuleType, oracle: FrequencyOracle, n: int
+) -> None:
+    """Every second report, reports in reverse, read-only and unaligned ones count as a plain copy
+    does.
+    """
     reports = random_reports(oracle, n, np.random.default_rng(5))
     packed = b"\0" + reports.tobytes()
     views = {
         "every second": reports[::2],
         "reversed": reports[::-1],
         "read-only": np.frombuffer(packed[1:], dtype=oracle.report_dtype),
-        "unaligned": np.frombuffer(packed, dtype=np.uint8)[1:].view(oracle.report_dtype.base).reshape(reports.shape),
+        "unaligned": np.frombuffer(packed, dtype=np.uint8)[1:]
+        .view(oracle.report_dtype.base)
+        .reshape(reports.shape),
     }
     for name, view in views.items():
-        assert np.array_equal(counts(backend, oracle, view.copy()), counts(backend, oracle, view)), name
+        assert np.array_equal(
+            counts(backend, oracle, view.copy()), counts(backend, oracle, view)
+        ), name
 
 
 @every_backend
@@ -264,7 +308,9 @@ def test_padding_bits_are_not_counted(backend: ModuleType) -> None:
 @every_backend
 def test_threads_may_count_at_once(backend: ModuleType) -> None:
     cases = [(GRR(0.5, 60), 50_000), (OUE(0.5, 60), 50_000), (OLH(0.5, 60, 3), 20_000)] * 2
-    reports = [random_reports(oracle, n, np.random.default_rng(i)) for i, (oracle, n) in enumerate(cases)]
+    reports = [
+        random_reports(oracle, n, np.random.default_rng(i)) for i, (oracle, n) in enumerate(cases)
+    ]
     expected = [definition(oracle, rows) for (oracle, _), rows in zip(cases, reports, strict=True)]
     actual: list[Any] = [None] * len(cases)
     together = threading.Barrier(len(cases))
@@ -282,7 +328,9 @@ def test_threads_may_count_at_once(backend: ModuleType) -> None:
         assert np.array_equal(wanted, got)
 
 
-@pytest.mark.parametrize("kernel", ["_grr", "_oue", "_olh", "_olh_sized", "_olh_hits", "_ones", "_bits", "_joint"])
+@pytest.mark.parametrize(
+    "kernel", ["_grr", "_oue", "_olh", "_olh_sized", "_olh_hits", "_ones", "_bits", "_joint"]
+)
 def test_compiled_kernels_release_the_gil(kernel: str) -> None:
     assert getattr(numba_, kernel).targetoptions["nogil"]
 
@@ -293,7 +341,9 @@ def test_compiled_kernels_release_the_gil(kernel: str) -> None:
     [(GRR(0.5, 100_000), 2_097_152), (OUE(0.5, 100_000), 671), (OLH(0.5, 100, 3), 1_398_101)],
     ids=["grr", "oue", "olh"],
 )
-def test_counting_eight_mebibytes_takes_little_memory(backend: ModuleType, oracle: FrequencyOracle, n: int) -> None:
+def test_counting_eight_mebibytes_takes_little_memory(
+    backend: ModuleType, oracle: FrequencyOracle, n: int
+) -> None:
     """Temporaries stay below 16 MiB for a whole group of reports."""
     reports = random_reports(oracle, n, np.random.default_rng(1))
     assert reports.nbytes >= 8_387_500
@@ -302,7 +352,9 @@ def test_counting_eight_mebibytes_takes_little_memory(backend: ModuleType, oracl
 
 @every_backend
 def test_counting_many_items_takes_little_memory(backend: ModuleType) -> None:
-    """At d = 100,000 the (report, item) matrix of 500 reports has 50 million cells; none is kept."""
+    """At d = 100,000 the (report, item) matrix of 500 reports has 50 million cells; none is
+    kept.
+    """
     oracle = OLH(0.5, 100_000, 3)
     reports = random_reports(oracle, 500, np.random.default_rng(1))
     assert peak_memory(lambda: counts(backend, oracle, reports)) < 16 << 20
@@ -325,12 +377,24 @@ def test_the_hash_is_xxhash32_of_four_little_endian_bytes(seed: int, item: int) 
     assert int(hash_items(np.array([seed], np.uint32), np.array([item], np.uint32))[0]) == expected
 
 
-@given(seeds=st.lists(SEEDS, min_size=1, max_size=30), d=st.integers(2, 40), g=hash_ranges, data=st.data())
+@given(
+    seeds=st.lists(SEEDS, min_size=1, max_size=30),
+    d=st.integers(2, 40),
+    g=hash_ranges,
+    data=st.data(),
+)
 @settings(max_examples=50)
-def test_olh_counts_equal_a_count_with_the_xxhash_package(seeds: list[int], d: int, g: int, data: Any) -> None:
-    """The definition in Python integers: item v is supported where (xxh32(v) g) >> 32 is the bucket."""
+def test_olh_counts_equal_a_count_with_the_xxhash_package(
+    seeds: list[int], d: int, g: int, data: Any
+) -> None:
+    """The definition in Python integers: item v is supported where (xxh32(v) g) >> 32 is the
+    bucket.
+    """
     buckets = data.draw(st.lists(st.integers(0, g - 1), min_size=len(seeds), max_size=len(seeds)))
-    hashed = [[xxhash.xxh32_intdigest(v.to_bytes(4, "little"), seed=s) * g >> 32 for v in range(d)] for s in seeds]
+    hashed = [
+        [xxhash.xxh32_intdigest(v.to_bytes(4, "little"), seed=s) * g >> 32 for v in range(d)]
+        for s in seeds
+    ]
     # Some buckets are those of an item, for a random one among many is nearly always nobody's.
     buckets = [hashed[i][0] if i % 2 else b for i, b in enumerate(buckets)]
     expected = [sum(row[v] == b for row, b in zip(hashed, buckets, strict=True)) for v in range(d)]
@@ -339,7 +403,10 @@ def test_olh_counts_equal_a_count_with_the_xxhash_package(seeds: list[int], d: i
         assert counts(backend, OLH(0.5, d, g), reports).tolist() == expected
 
 
-@given(g=st.one_of(st.integers(2, 65_536), st.sampled_from([2**k for k in range(1, 17)])), data=st.data())
+@given(
+    g=st.one_of(st.integers(2, 65_536), st.sampled_from([2**k for k in range(1, 17)])),
+    data=st.data(),
+)
 def test_a_range_of_hashes_is_exactly_a_bucket(g: int, data: Any) -> None:
     """(h - lo) mod 2^32 < width holds at both ends of a bucket's range and at neither neighbour."""
     b = data.draw(st.integers(0, g - 1))

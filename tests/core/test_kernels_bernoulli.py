@@ -12,13 +12,17 @@ from ldprecover.types import UInt64Array
 THRESHOLDS = st.one_of(
     st.integers(0, 2**64 - 1),
     st.integers(0, 2**64 - 1).map(lambda t: t & ~(2**56 - 1)),  # no bit after the prefix
-    st.sampled_from([0, 1, 255, 2**56 - 1, 2**56, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 2**56, 2**64 - 1]),
+    st.sampled_from(
+        [0, 1, 255, 2**56 - 1, 2**56, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 2**56, 2**64 - 1]
+    ),
     st.floats(0.01, 10).map(flip_threshold),
 )
 
 
 class Crafted:
-    """A source that answers each request with the next of the given arrays, and counts the words."""
+    """A source that answers each request with the next of the given arrays, and counts the
+    words.
+    """
 
     def __init__(self, *answers: UInt64Array) -> None:
         self.left = list(answers)
@@ -42,7 +46,9 @@ class Recorded:
 
 
 def every_prefix() -> UInt64Array:
-    """Return 8 x 4 words in which lane v of 256 holds the bits of v, the highest in the first round."""
+    """Return 8 x 4 words in which lane v of 256 holds the bits of v, the highest in the first
+    round.
+    """
     v = np.arange(256)
     bits = np.array([(v >> (7 - place)) & 1 for place in range(8)], dtype=np.uint8)
     return np.packbits(bits, axis=1, bitorder="little").view(np.uint64).reshape(-1)
@@ -54,7 +60,8 @@ def ones(rows: np.ndarray) -> int:
 
 @given(threshold=THRESHOLDS)
 def test_the_probability_is_exactly_the_threshold_over_two_to_the_64(threshold: int) -> None:
-    """Over all 256 prefixes t >> 56 lanes are one and one is open; its last word decides 2^56 t mod 2^64.
+    """Over all 256 prefixes t >> 56 lanes are one and one is open; its last word decides 2^56 t mod
+    2^64.
 
     So 256 2^64 P = (t >> 56) 2^64 + (t << 8 mod 2^64), which is 256 t.
     """
@@ -67,9 +74,17 @@ def test_the_probability_is_exactly_the_threshold_over_two_to_the_64(threshold: 
     assert (threshold >> 56) * 2**64 + rest == 256 * threshold
 
 
-@given(threshold=THRESHOLDS, n=st.integers(0, 20), d=st.integers(2, 200), seed=st.integers(0, 2**32 - 1))
-def test_bits_are_comparisons_of_64_bit_words_with_the_threshold(threshold: int, n: int, d: int, seed: int) -> None:
-    """Each lane's bits, put together in order of drawing, are a number; the lane is one where it is below.
+@given(
+    threshold=THRESHOLDS,
+    n=st.integers(0, 20),
+    d=st.integers(2, 200),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_bits_are_comparisons_of_64_bit_words_with_the_threshold(
+    threshold: int, n: int, d: int, seed: int
+) -> None:
+    """Each lane's bits, put together in order of drawing, are a number; the lane is one where it is
+    below.
 
     The first eight bits count inverted. Only lanes where they are the threshold's draw on: the
     lowest open lane of every word, then the next.
@@ -94,7 +109,9 @@ def test_bits_are_comparisons_of_64_bit_words_with_the_threshold(threshold: int,
             numbers[open_lanes.pop(0)] |= word >> 8
         waiting = {word: open_lanes for word, open_lanes in waiting.items() if open_lanes}
     assert not waiting
-    expected = np.array([number < threshold for number in numbers[: n * row_bytes * 8]], dtype=np.bool_)
+    expected = np.array(
+        [number < threshold for number in numbers[: n * row_bytes * 8]], dtype=np.bool_
+    )
     expected = expected.reshape(n, row_bytes * 8)[:, :d]
     assert np.array_equal(np.packbits(expected, axis=1, bitorder="little"), rows)
 
@@ -126,7 +143,8 @@ def test_every_lane_of_every_block_has_the_probability(epsilon: float) -> None:
 
 
 def test_neighbouring_bits_are_independent() -> None:
-    """The products of bits 1 and 64 lanes apart and of rows in sequence, within 6.5 standard deviations.
+    """The products of bits 1 and 64 lanes apart and of rows in sequence, within 6.5 standard
+    deviations.
 
     For independent bits a product of two centred bits has variance (q(1-q))^2; neighbouring
     products are uncorrelated. A false alarm once in 10^9 seeds, and the seed is fixed.
@@ -135,5 +153,9 @@ def test_neighbouring_bits_are_independent() -> None:
     rows = unary_rows(20_000, 128, threshold, words_from(np.random.default_rng(4)))
     q = threshold / 2**64
     centred = np.unpackbits(rows, axis=1, bitorder="little") - q
-    for product in (centred[:, 1:] * centred[:, :-1], centred[:, 64:] * centred[:, :-64], centred[1:] * centred[:-1]):
+    for product in (
+        centred[:, 1:] * centred[:, :-1],
+        centred[:, 64:] * centred[:, :-64],
+        centred[1:] * centred[:-1],
+    ):
         assert abs(product.mean()) < 6.5 * q * (1 - q) / np.sqrt(product.size)

@@ -11,17 +11,24 @@ import pytest
 
 from ldprecover.kernels import numba_
 
-IMPORTED = "import sys, json, ldprecover; from ldprecover import kernels; early = bool(sys.modules.get('numba'))"
+IMPORTED = (
+    "import sys, json, ldprecover; from ldprecover import kernels; early = "
+    "bool(sys.modules.get('numba'))"
+)
 SAY = "print(json.dumps([early, kernels.backend(), bool(sys.modules.get('numba'))]))"
 WITHOUT_NUMBA = "import sys; sys.modules['numba'] = None"
 
 
 def run(*lines: str, kernels: str | None = None) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if name != "LDPRECOVER_KERNELS"}
+    environment = {
+        name: value for name, value in os.environ.items() if name != "LDPRECOVER_KERNELS"
+    }
     if kernels is not None:
         environment["LDPRECOVER_KERNELS"] = kernels
     command = [sys.executable, "-W", "error", "-c", "\n".join(lines)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
 
 
 @pytest.mark.parametrize(
@@ -45,7 +52,9 @@ def test_the_environment_chooses_and_nothing_is_imported_early(
     assert json.loads(done.stdout) == expected
 
 
-@pytest.mark.parametrize("call", ["kernels.backend()", "kernels.warm_up()", "OUE(1, 4).support_counts(rows)"])
+@pytest.mark.parametrize(
+    "call", ["kernels.backend()", "kernels.warm_up()", "OUE(1, 4).support_counts(rows)"]
+)
 @pytest.mark.parametrize(
     ("kernels", "before", "message"),
     [
@@ -53,7 +62,9 @@ def test_the_environment_chooses_and_nothing_is_imported_early(
         ("cuda", "", "LDPRECOVER_KERNELS must be numpy or numba, not 'cuda'"),
     ],
 )
-def test_what_cannot_be_had_is_refused_with_words(kernels: str, before: str, message: str, call: str) -> None:
+def test_what_cannot_be_had_is_refused_with_words(
+    kernels: str, before: str, message: str, call: str
+) -> None:
     rows = "import numpy; rows = numpy.zeros((3, 1), 'u1')"
     done = run(
         before,
@@ -75,8 +86,13 @@ def test_what_cannot_be_had_is_refused_with_words(kernels: str, before: str, mes
         ("numpy", "", ["numpy", False, "numpy", False]),
     ],
 )
-def test_late_kernels_are_numpy_until_they_are_hastened(kernels: str, before: str, expected: list[Any]) -> None:
-    say = "print(json.dumps([kernels.backend(), kernels.hasten(), kernels.backend(), kernels.hasten()]))"
+def test_late_kernels_are_numpy_until_they_are_hastened(
+    kernels: str, before: str, expected: list[Any]
+) -> None:
+    say = (
+        "print(json.dumps([kernels.backend(), kernels.hasten(), kernels.backend(), "
+        "kernels.hasten()]))"
+    )
     done = run(before, "import json; from ldprecover import kernels", say, kernels=kernels)
     assert json.loads(done.stdout) == expected
     assert done.stderr == ""

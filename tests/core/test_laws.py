@@ -25,20 +25,26 @@ def test_the_chi_squared_quantile_is_close_and_errs_outwards(freedom: int, level
 @pytest.mark.parametrize("skewness", [0.0, 0.1, 1.0])
 @pytest.mark.parametrize("level", [0.9, 0.999, 1 - 1e-6])
 def test_the_skewed_quantile_is_close(level: float, skewness: float) -> None:
-    assert skewed_quantile(level, skewness) == pytest.approx(stats.pearson3.ppf(level, skewness), rel=0.05)
+    assert skewed_quantile(level, skewness) == pytest.approx(
+        stats.pearson3.ppf(level, skewness), rel=0.05
+    )
 
 
 @pytest.mark.parametrize("skewness", [-1.0, -0.1, -1e-4, 0.0, 0.1, 1.0])
 @pytest.mark.parametrize("z", [-3.0, -0.5, 0.0, 1.5, 3.0])
 def test_the_skewed_tail_is_close(z: float, skewness: float) -> None:
-    assert skewed_tail(z, skewness) == pytest.approx(stats.pearson3.sf(z, skewness), rel=0.25, abs=1e-3)
+    assert skewed_tail(z, skewness) == pytest.approx(
+        stats.pearson3.sf(z, skewness), rel=0.25, abs=1e-3
+    )
     assert skewed_tail(z, skewness) + skewed_tail(-z, -skewness) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("mean", [0.1, 1.0, 10.0])
 @pytest.mark.parametrize("least", [1e-3, 1e-6])
 def test_far_out_the_tail_of_a_count_is_at_least_what_it_is(mean: float, least: float) -> None:
-    """With half a count taken off. It may be some ten times too much, which is to err towards silence."""
+    """With half a count taken off. It may be some ten times too much, which is to err towards
+    silence.
+    """
     count = stats.poisson.isf(least, mean)
     exact = stats.poisson.sf(count - 1, mean)
     assert exact <= skewed_tail((count - 0.5 - mean) / mean**0.5, mean**-0.5) <= 50 * exact
@@ -51,12 +57,16 @@ def test_nothing_lies_beyond_the_end_of_the_law() -> None:
 
 @pytest.mark.parametrize(("n", "p"), [(1, 0.5), (10, 0.01), (489, 0.38), (5000, 0.5)])
 def test_the_binomial_law_is_scipys(n: int, p: float) -> None:
-    assert binomial_law(n, p) == pytest.approx(stats.binom.pmf(np.arange(n + 1), n, p), rel=1e-9, abs=1e-300)
+    assert binomial_law(n, p) == pytest.approx(
+        stats.binom.pmf(np.arange(n + 1), n, p), rel=1e-9, abs=1e-300
+    )
 
 
 @pytest.mark.parametrize(("n", "p"), [(100, 0.3), (100_000, 0.001), (3, 0.9)])
 @pytest.mark.parametrize("rate", [0.5, 0.01, 1e-9])
-def test_the_binomial_threshold_is_the_first_whose_tail_is_within_the_rate(n: int, p: float, rate: float) -> None:
+def test_the_binomial_threshold_is_the_first_whose_tail_is_within_the_rate(
+    n: int, p: float, rate: float
+) -> None:
     least = binomial_threshold(n, p, rate)
     assert stats.binom.sf(least - 1, n, p) <= rate < stats.binom.sf(least - 2, n, p)
 

@@ -18,10 +18,22 @@ ITEMS = tuple("abcdefgh")
 
 
 def export(
-    id: str, counts: list[int], n: int, *, name: str = "letters", aside: Quarantined | None = None, **fields: Any
+    id: str,
+    counts: list[int],
+    n: int,
+    *,
+    name: str = "letters",
+    aside: Quarantined | None = None,
+    **fields: Any,
 ) -> RoundExport:
     parameters = RoundParameters(
-        **{"protocol": "oue", "epsilon": 1.3, "items": ("a", "b", "c"), "quarantine": aside is not None, **fields}
+        **{
+            "protocol": "oue",
+            "epsilon": 1.3,
+            "items": ("a", "b", "c"),
+            "quarantine": aside is not None,
+            **fields,
+        }
     )
     return RoundExport(id, name, parameters, Tally(np.array(counts), n), aside)
 
@@ -40,7 +52,9 @@ def written(one: RoundExport) -> str:
 def test_any_merge_is_the_export_of_one_server_that_had_all_reports(
     protocol: str, seed: int, cuts: list[int], data: st.DataObject
 ) -> None:
-    """In any order and in any steps: the same file, and tally, estimates and recovery of all reports together."""
+    """In any order and in any steps: the same file, and tally, estimates and recovery of all
+    reports together.
+    """
     parameters = RoundParameters(protocol, 1.0, ITEMS)
     rng = np.random.default_rng(seed)
     reports = parameters.oracle.perturb(rng.integers(0, len(ITEMS), 200), rng)
@@ -60,7 +74,9 @@ def test_any_merge_is_the_export_of_one_server_that_had_all_reports(
     assert at_once.parameters == single.parameters
     assert at_once.tally == single.tally
     assert at_once.estimates().frequencies.tolist() == single.estimates().frequencies.tolist()
-    assert at_once.estimates().standard_errors.tolist() == single.estimates().standard_errors.tolist()
+    assert (
+        at_once.estimates().standard_errors.tolist() == single.estimates().standard_errors.tolist()
+    )
     hows: list[dict[str, Any]] = [{"eta": 0.1}, {"targets": [2]}, {"method": "base-cut"}]
     for how in hows:
         expected, found = single.recover(**how), at_once.recover(**how)
@@ -86,11 +102,15 @@ def test_a_merged_file_says_what_it_was_made_of_and_reads_back(merged: RoundExpo
     assert "merged" not in first.to_dict()
 
 
-def test_id_name_and_checksum_of_a_merged_export_are_what_any_language_can_compute(merged: RoundExport) -> None:
+def test_id_name_and_checksum_of_a_merged_export_are_what_any_language_can_compute(
+    merged: RoundExport,
+) -> None:
     first, second = export("R1", [1, 1, 1], 3, name="nord"), export("R2", [5, 0, 2], 6)
     digest = hashlib.sha256((first.checksum + second.checksum).encode()).hexdigest()
     assert (merged.round, merged.name) == (f"M{digest[:24]}", "letters+nord")
-    message = merged.parameters.digest.encode() + b"".join(n.to_bytes(8, "little") for n in (9, 6, 1, 3))
+    message = merged.parameters.digest.encode() + b"".join(
+        n.to_bytes(8, "little") for n in (9, 6, 1, 3)
+    )
     message += b"\x19\0\0\0" + merged.round.encode() + b"\x0c\0\0\0letters+nord"
     message += b"merged\0\x02\0\0\0"
     message += b"\x03\0\0\0\0\0\0\0" + first.checksum.encode() + b"\x02\0\0\0R1\x04\0\0\0nord"
@@ -99,7 +119,9 @@ def test_id_name_and_checksum_of_a_merged_export_are_what_any_language_can_compu
 
 
 def test_rounds_of_one_name_keep_it() -> None:
-    assert RoundExport.merge([export(id, [0, 0, 0], 0) for id in ("R3", "R1", "R2")]).name == "letters"
+    assert (
+        RoundExport.merge([export(id, [0, 0, 0], 0) for id in ("R3", "R1", "R2")]).name == "letters"
+    )
 
 
 def test_one_export_is_merged_to_itself(merged: RoundExport) -> None:
@@ -112,11 +134,15 @@ def test_a_round_that_comes_twice_is_refused_in_words() -> None:
     """Also an older export of it, and one inside of files that were merged before."""
     r1, r2, r3 = (export(id, [1, 0, 0], 2) for id in ("R1", "R2", "R3"))
     later = export("R1", [2, 1, 0], 4)
-    with pytest.raises(ParameterError, match=r"^round letters \(R1\) and round letters \(R1\) do not add: both have"):
+    with pytest.raises(
+        ParameterError,
+        match=r"^round letters \(R1\) and round letters \(R1\) do not add: both have",
+    ):
         RoundExport.merge([r1, r2, later])
     left, right = RoundExport.merge([r1, r2]), RoundExport.merge([r2, r3])
     both = (
-        r"^all\.json and south\.json do not add: both have the round letters \(R2\), whose reports would count twice$"
+        r"^all\.json and south\.json do not add: both have the round letters \(R2\), whose "
+        r"reports would count twice$"
     )
     with pytest.raises(ParameterError, match=both):
         RoundExport.merge([left, right], called=["all.json", "south.json"])
@@ -132,7 +158,9 @@ def test_a_round_that_comes_twice_is_refused_in_words() -> None:
         ({"protocol": "olh", "epsilon": 1.3}, "protocol and hash_range"),
     ],
 )
-def test_rounds_of_other_parameters_are_refused_with_what_differs(fields: dict[str, Any], differences: str) -> None:
+def test_rounds_of_other_parameters_are_refused_with_what_differs(
+    fields: dict[str, Any], differences: str
+) -> None:
     first, second = export("R1", [1, 1, 1], 3), export("R2", [1, 1, 1], 3, **fields)
     said = rf"^a and b do not add: their rounds differ in {differences}$"
     with pytest.raises(ParameterError, match=said):
@@ -141,20 +169,30 @@ def test_rounds_of_other_parameters_are_refused_with_what_differs(fields: dict[s
 
 def test_a_quarantine_is_another_round() -> None:
     fields: dict[str, Any] = {"protocol": "olh", "items": ITEMS}
-    first, second = export("R1", [1] * 8, 3, **fields), export("R2", [1] * 8, 3, aside=Quarantined(0, None), **fields)
+    first, second = (
+        export("R1", [1] * 8, 3, **fields),
+        export("R2", [1] * 8, 3, aside=Quarantined(0, None), **fields),
+    )
     with pytest.raises(ParameterError, match="differ in quarantine"):
         RoundExport.merge([first, second])
 
 
 @pytest.mark.parametrize(
-    ("seeds", "together"), [((2, 3, 4), 9), ((2, None, 4), None), ((None, None, None), None), ((0, 0, 0), 0)]
+    ("seeds", "together"),
+    [((2, 3, 4), 9), ((2, None, 4), None), ((None, None, None), None), ((0, 0, 0), 0)],
 )
 def test_what_was_set_aside_adds_and_is_unknown_where_any_is(
     seeds: tuple[int | None, ...], together: int | None
 ) -> None:
     fields: dict[str, Any] = {"protocol": "olh", "items": ITEMS}
-    rounds = [export(f"R{i}", [1] * 8, 3, aside=Quarantined(i, each), **fields) for i, each in enumerate(seeds)]
-    for one in (RoundExport.merge(rounds), RoundExport.merge([rounds[2], RoundExport.merge(rounds[:2])])):
+    rounds = [
+        export(f"R{i}", [1] * 8, 3, aside=Quarantined(i, each), **fields)
+        for i, each in enumerate(seeds)
+    ]
+    for one in (
+        RoundExport.merge(rounds),
+        RoundExport.merge([rounds[2], RoundExport.merge(rounds[:2])]),
+    ):
         assert one.quarantined == Quarantined(3, together)
         assert RoundExport.from_json(written(one)).quarantined == one.quarantined
 

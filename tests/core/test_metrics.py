@@ -40,7 +40,9 @@ def test_targets_are_indices_of_the_vectors(targets: list[int]) -> None:
         frequency_gain([0.5, 0.5], [0.5, 0.5], targets)
 
 
-@pytest.mark.parametrize("bad", [[1.0], [1.0, 2.0, 3.0], [np.nan, 1.0], [[1.0, 2.0]], [], ["a", "b"]])
+@pytest.mark.parametrize(
+    "bad", [[1.0], [1.0, 2.0, 3.0], [np.nan, 1.0], [[1.0, 2.0]], [], ["a", "b"]]
+)
 def test_vectors_are_finite_and_of_one_length(bad: list[float]) -> None:
     for refused in (
         lambda: mse(bad, [0.5, 0.5]),

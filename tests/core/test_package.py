@@ -13,7 +13,10 @@ import pytest
 import ldprecover
 
 ROOT = Path(ldprecover.__file__).parent
-MODULES = [ldprecover.__name__, *(m.name for m in pkgutil.walk_packages(ldprecover.__path__, "ldprecover."))]
+MODULES = [
+    ldprecover.__name__,
+    *(m.name for m in pkgutil.walk_packages(ldprecover.__path__, "ldprecover.")),
+]
 
 
 def imported_packages(source: Path) -> set[str]:
@@ -28,7 +31,9 @@ def imported_packages(source: Path) -> set[str]:
     return names
 
 
-@pytest.mark.parametrize("source", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "source", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT))
+)
 def test_imports_nothing_but_numpy_and_the_standard_library(source: Path) -> None:
     """The counting kernels alone may also use numba, where it is installed."""
     allowed = {"numpy", "ldprecover"} | ({"numba"} if source.parent.name == "kernels" else set())
@@ -36,7 +41,9 @@ def test_imports_nothing_but_numpy_and_the_standard_library(source: Path) -> Non
 
 
 def test_works_where_only_numpy_is_installed() -> None:
-    """A fresh interpreter that refuses every other package imports each module and recovers a round."""
+    """A fresh interpreter that refuses every other package imports each module and recovers a
+    round.
+    """
     program = f"""
 import sys
 
@@ -62,7 +69,9 @@ for protocol in ("grr", "oue", "olh"):
 assert "numba" not in sys.modules
 print("worked")
 """
-    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout.strip()) == (0, "worked"), done.stderr
 
 
@@ -71,7 +80,9 @@ def test_every_public_module_says_its_names_in_order(name: str) -> None:
     module = importlib.import_module(name)
     public = list(module.__all__)
     # Constants, then classes, then functions, each in order, 8 before 16: what ruff's RUF022 keeps.
-    ordered = sorted(public, key=lambda n: (0 if n.isupper() else 1 if n[0].isupper() else 2, _natural(n)))
+    ordered = sorted(
+        public, key=lambda n: (0 if n.isupper() else 1 if n[0].isupper() else 2, _natural(n))
+    )
     assert public == ordered
     assert all(hasattr(module, exported) for exported in public)
     assert module.__doc__

@@ -28,15 +28,26 @@ def test_olhs_hash_range_is_fixed_when_the_round_is_made() -> None:
 
 
 @given(labels=LABELS, epsilon=st.floats(0.01, 10), g=st.integers(2, 65_536))
-def test_the_digest_is_the_documented_bytes(labels: tuple[str, ...], epsilon: float, g: int) -> None:
-    written = b"olh\0" + struct.pack("<d", epsilon) + g.to_bytes(4, "little") + len(labels).to_bytes(4, "little")
+def test_the_digest_is_the_documented_bytes(
+    labels: tuple[str, ...], epsilon: float, g: int
+) -> None:
+    written = (
+        b"olh\0"
+        + struct.pack("<d", epsilon)
+        + g.to_bytes(4, "little")
+        + len(labels).to_bytes(4, "little")
+    )
     for label in labels:
         written += len(label.encode()).to_bytes(4, "little") + label.encode()
     assert RoundParameters("olh", epsilon, labels, g).digest == hashlib.sha256(written).hexdigest()
 
 
 def test_the_digest_ends_with_canaries_and_quarantine_where_a_round_has_them() -> None:
-    written = b"olh\0" + struct.pack("<dII", 1.0, 4, 4) + b"".join(struct.pack("<I", 1) + x for x in (b"a", b"b"))
+    written = (
+        b"olh\0"
+        + struct.pack("<dII", 1.0, 4, 4)
+        + b"".join(struct.pack("<I", 1) + x for x in (b"a", b"b"))
+    )
     written += b"".join(struct.pack("<I", 1) + x for x in (b"c", b"d"))
     canaries = b"canaries\0" + struct.pack("<III", 2, 1, 3)
     for chosen, quarantine, end in (
@@ -45,7 +56,9 @@ def test_the_digest_ends_with_canaries_and_quarantine_where_a_round_has_them() -
         ((), True, b"quarantine\0"),
         ((1, 3), True, canaries + b"quarantine\0"),
     ):
-        parameters = RoundParameters("olh", 1.0, ("a", "b", "c", "d"), 4, canaries=chosen, quarantine=quarantine)
+        parameters = RoundParameters(
+            "olh", 1.0, ("a", "b", "c", "d"), 4, canaries=chosen, quarantine=quarantine
+        )
         assert parameters.digest == hashlib.sha256(written + end).hexdigest()
 
 
@@ -70,7 +83,9 @@ def test_whatever_differs_changes_the_digest() -> None:
 
 def test_equal_parameters_are_equal_however_the_labels_came() -> None:
     assert RoundParameters("grr", 1, ["a", "b"]) == RoundParameters("grr", 1.0, ("a", "b"))  # type: ignore[arg-type]
-    assert hash(RoundParameters("grr", 1, ["a", "b"])) == hash(RoundParameters("grr", 1.0, ("a", "b")))  # type: ignore[arg-type]
+    assert hash(RoundParameters("grr", 1, ["a", "b"])) == hash(  # type: ignore[arg-type]
+        RoundParameters("grr", 1.0, ("a", "b"))
+    )
 
 
 @pytest.mark.parametrize(
@@ -91,12 +106,16 @@ def test_equal_parameters_are_equal_however_the_labels_came() -> None:
         (("x\udfffy", "b"), "item 0 holds half a surrogate pair"),
     ],
 )
-def test_items_are_2_to_100000_distinct_labels_that_can_be_written(items: tuple[str, ...], reason: str) -> None:
+def test_items_are_2_to_100000_distinct_labels_that_can_be_written(
+    items: tuple[str, ...], reason: str
+) -> None:
     with pytest.raises(ParameterError, match=reason):
         RoundParameters("grr", 1, items)
 
 
-@pytest.mark.parametrize("label", ["é", "e\u0301", "日本", "😀", "👩\u200d💻", " a\u00a0b", "a" * 100_000, "0"])
+@pytest.mark.parametrize(
+    "label", ["é", "e\u0301", "日本", "😀", "👩\u200d💻", " a\u00a0b", "a" * 100_000, "0"]
+)
 def test_any_other_label_is_taken_as_it_is(label: str) -> None:
     """Labels are never normalised: é and e + combining accent are two items."""
     parameters = RoundParameters("grr", 1, ("first", label))

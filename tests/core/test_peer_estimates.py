@@ -1,6 +1,7 @@
 """Estimates against those of pure-LDP (Cormode, Maddock and Maple, PVLDB 2021) on the same reports.
 
-It has no subset selection: that is compared with another peer, which comes as source alone, in `bench/estimates.py`.
+It has no subset selection: that is compared with another peer, which comes as source alone, in
+`bench/estimates.py`.
 """
 
 import importlib
@@ -26,7 +27,8 @@ def pure_ldp() -> ModuleType:
 
 @pytest.fixture
 def our_hash(monkeypatch: pytest.MonkeyPatch, pure_ldp: ModuleType) -> None:
-    """Have pure-LDP hash as we do: the item as four bytes, and the bucket as the upper half of hash times g.
+    """Have pure-LDP hash as we do: the item as four bytes, and the bucket as the upper half of hash
+    times g.
 
     It hashes decimal text and takes the remainder; the remainder of a bucket is the bucket.
     """
@@ -43,7 +45,9 @@ def our_hash(monkeypatch: pytest.MonkeyPatch, pure_ldp: ModuleType) -> None:
 
 
 def theirs(pure_ldp: ModuleType, oracle: FrequencyOracle, reports: np.ndarray) -> np.ndarray:
-    """Return what pure-LDP's server estimates from our packed reports; it counts them one by one."""
+    """Return what pure-LDP's server estimates from our packed reports; it counts them one by
+    one.
+    """
     if isinstance(oracle, GRR):
         server = pure_ldp.DEServer(EPSILON, D)
         given = reports.tolist()
@@ -56,7 +60,10 @@ def theirs(pure_ldp: ModuleType, oracle: FrequencyOracle, reports: np.ndarray) -
     else:
         assert isinstance(oracle, OLH)
         server = pure_ldp.LHServer(EPSILON, D, g=oracle.hash_range)
-        given = [(int(bucket), int(seed)) for bucket, seed in zip(reports["bucket"], reports["seed"], strict=True)]
+        given = [
+            (int(bucket), int(seed))
+            for bucket, seed in zip(reports["bucket"], reports["seed"], strict=True)
+        ]
     for report in given:
         server.aggregate(report)
     return np.array([server.estimate(item, suppress_warnings=True) for item in range(1, D + 1)]) / N

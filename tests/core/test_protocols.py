@@ -13,11 +13,15 @@ from ldprecover.protocols import MAX_DOMAIN_SIZE, PROTOCOLS, default_hash_range
 
 
 def items_of(oracle: FrequencyOracle, max_size: int = 200) -> st.SearchStrategy[np.ndarray]:
-    return st.lists(st.integers(0, oracle.domain_size - 1), max_size=max_size).map(lambda v: np.array(v, np.int64))
+    return st.lists(st.integers(0, oracle.domain_size - 1), max_size=max_size).map(
+        lambda v: np.array(v, np.int64)
+    )
 
 
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1))
-def test_counts_are_the_column_sums_of_the_supports(oracle: FrequencyOracle, data: st.DataObject, seed: int) -> None:
+def test_counts_are_the_column_sums_of_the_supports(
+    oracle: FrequencyOracle, data: st.DataObject, seed: int
+) -> None:
     items = data.draw(items_of(oracle))
     for reports in (oracle.perturb(items, np.random.default_rng(seed)), oracle.encode(items)):
         supports = oracle.supports(reports)
@@ -28,7 +32,9 @@ def test_counts_are_the_column_sums_of_the_supports(oracle: FrequencyOracle, dat
 
 
 @given(data=st.data())
-def test_an_encoded_item_is_supported_by_its_own_report(oracle: FrequencyOracle, data: st.DataObject) -> None:
+def test_an_encoded_item_is_supported_by_its_own_report(
+    oracle: FrequencyOracle, data: st.DataObject
+) -> None:
     items = data.draw(items_of(oracle))
     supports = oracle.supports(oracle.encode(items))
     assert supports[np.arange(items.size), items].all()
@@ -44,11 +50,14 @@ def test_reports_are_their_packed_bytes_and_pass_their_own_check(
     oracle.check(reports)
 
 
-def test_a_seed_repeats_a_simulation_and_the_operating_system_does_not(oracle: FrequencyOracle) -> None:
+def test_a_seed_repeats_a_simulation_and_the_operating_system_does_not(
+    oracle: FrequencyOracle,
+) -> None:
     items = np.arange(400) % oracle.domain_size
     seeded = [oracle.perturb(items, np.random.default_rng(7)).tobytes() for _ in range(2)]
     assert seeded[0] == seeded[1]
-    # Chance of equality: under 2^-100 for every oracle but GRR at epsilon 10, d = 490: about exp(-2 * 400 * 0.02).
+    # Chance of equality: under 2^-100 for every oracle but GRR at epsilon 10, d = 490: about exp(-2
+    # * 400 * 0.02).
     drawn = [oracle.perturb(np.tile(items, 10)).tobytes() for _ in range(2)]
     assert drawn[0] != drawn[1]
 
@@ -69,9 +78,13 @@ def test_items_outside_the_domain_are_refused(oracle: FrequencyOracle, bad: obje
 
 
 def test_an_honest_report_supports_p_plus_d_minus_one_q_items(oracle: FrequencyOracle) -> None:
-    assert oracle.honest_support_size == pytest.approx(oracle.p + (oracle.domain_size - 1) * oracle.q)
+    assert oracle.honest_support_size == pytest.approx(
+        oracle.p + (oracle.domain_size - 1) * oracle.q
+    )
     # A report of that size has S = 1: honest frequencies sum to one.
-    assert (oracle.honest_support_size - oracle.q * oracle.domain_size) / (oracle.p - oracle.q) == pytest.approx(1)
+    assert (oracle.honest_support_size - oracle.q * oracle.domain_size) / (
+        oracle.p - oracle.q
+    ) == pytest.approx(1)
 
 
 def test_privacy_of_the_nominal_probabilities_is_epsilon(oracle: FrequencyOracle) -> None:
@@ -89,7 +102,9 @@ def test_estimates_invert_the_expected_counts(counts: list[int], n: int) -> None
     oracle = OUE(0.7, len(counts))
     f = oracle.estimate(counts, n)
     # E C(v) = n (f p + (1 - f) q)
-    np.testing.assert_allclose(n * (f * oracle.p + (1 - f) * oracle.q), counts, rtol=0, atol=1e-9 * n)
+    np.testing.assert_allclose(
+        n * (f * oracle.p + (1 - f) * oracle.q), counts, rtol=0, atol=1e-9 * n
+    )
 
 
 def test_estimates_are_never_clipped(oracle: FrequencyOracle) -> None:
@@ -162,9 +177,13 @@ def test_an_unknown_protocol_is_refused_with_the_known_ones(name: str) -> None:
         frequency_oracle(name, 1.0, 10)
 
 
-@pytest.mark.parametrize(("epsilon", "g"), [(0.2, 3), (0.5, 3), (1, 4), (1.5, 6), (3, 22), (10, 22_028)])
+@pytest.mark.parametrize(
+    ("epsilon", "g"), [(0.2, 3), (0.5, 3), (1, 4), (1.5, 6), (3, 22), (10, 22_028)]
+)
 def test_default_hash_range_is_the_papers(epsilon: float, g: int) -> None:
-    """ceil(e^eps + 1), not the round(e^eps) + 1 of other libraries, which gives 2 at epsilon 0.2."""
+    """ceil(e^eps + 1), not the round(e^eps) + 1 of other libraries, which gives 2 at epsilon
+    0.2.
+    """
     assert default_hash_range(epsilon) == g
     assert frequency_oracle("olh", epsilon, 10) == OLH(epsilon, 10, g)
 
@@ -174,11 +193,17 @@ def test_default_hash_range_is_the_papers(epsilon: float, g: int) -> None:
     [
         (GRR(1, 5), np.array([4, 0, 5, 6], "<u4"), "from 0 to 4"),
         (OUE(1, 5), np.array([[0b11111], [0], [0b100000], [0b11000000]], np.uint8), "padding bits"),
-        (OLH(1, 5, 4), np.array([(9, 3), (9, 0), (9, 4), (9, 9)], [("seed", "<u4"), ("bucket", "<u2")]), "from 0 to 3"),
+        (
+            OLH(1, 5, 4),
+            np.array([(9, 3), (9, 0), (9, 4), (9, 9)], [("seed", "<u4"), ("bucket", "<u2")]),
+            "from 0 to 3",
+        ),
     ],
     ids=["grr", "oue", "olh"],
 )
-def test_the_first_report_outside_its_range_is_named(oracle: FrequencyOracle, reports: np.ndarray, reason: str) -> None:
+def test_the_first_report_outside_its_range_is_named(
+    oracle: FrequencyOracle, reports: np.ndarray, reason: str
+) -> None:
     oracle.check(reports[:2])
     with pytest.raises(ReportError, match=reason) as refused:
         oracle.check(reports)

@@ -1,4 +1,6 @@
-"""What may be set aside: sizes and seeds that honest reports hardly ever have, each by its exact law."""
+"""What may be set aside: sizes and seeds that honest reports hardly ever have, each by its exact
+law.
+"""
 
 from fractions import Fraction
 from math import comb
@@ -34,10 +36,14 @@ def test_impossible_sizes_are_the_rarest_and_together_below_one_in_a_thousand_mi
     law = oracle.p * others.pmf(k - 1) + (1 - oracle.p) * others.pmf(k)
     assert 0 < law[impossible].sum() < IMPOSSIBLE
     assert law[impossible].max() <= law[~impossible].min()
-    assert law[impossible].sum() + law[~impossible].min() >= IMPOSSIBLE * (1 - 1e-6)  # no more of them could be
+    assert law[impossible].sum() + law[~impossible].min() >= IMPOSSIBLE * (
+        1 - 1e-6
+    )  # no more of them could be
 
 
-def test_reports_of_one_one_and_of_all_ones_are_impossible_and_of_the_usual_number_are_not() -> None:
+def test_reports_of_one_one_and_of_all_ones_are_impossible_and_of_the_usual_number_are_not() -> (
+    None
+):
     oracle = OUE(0.5, 102)
     sizes = np.array([1, 10, 11, 38, 69, 70, 102])
     rows = np.packbits(np.arange(102) < sizes[:, None], axis=1, bitorder="little")
@@ -47,7 +53,9 @@ def test_reports_of_one_one_and_of_all_ones_are_impossible_and_of_the_usual_numb
 
 
 def test_honest_reports_are_of_possible_sizes() -> None:
-    """100,000 reports of each protocol: one is set aside with a probability below 1e-4 a protocol."""
+    """100,000 reports of each protocol: one is set aside with a probability below 1e-4 a
+    protocol.
+    """
     rng = np.random.default_rng(1)
     for protocol in ("oue", "olh", "sue"):
         oracle = frequency_oracle(protocol, 0.5, 102)
@@ -82,7 +90,9 @@ def test_seeds_are_judged_also_where_every_size_is_possible() -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 100, 5_000, 410_414, 10**7, 10**8])
-def test_the_threshold_of_seeds_is_the_least_whose_exact_family_rate_is_small_enough(n: int) -> None:
+def test_the_threshold_of_seeds_is_the_least_whose_exact_family_rate_is_small_enough(
+    n: int,
+) -> None:
     share, seeds = Fraction(1, 2**32), 2**32
 
     def family_rate(t: int) -> Fraction:
@@ -90,7 +100,8 @@ def test_the_threshold_of_seeds_is_the_least_whose_exact_family_rate_is_small_en
         return seeds * sum((comb(n, k) * share**k * (1 - share) ** 0 for k in terms), Fraction(0))
 
     t = seed_threshold(n)
-    # (1 - 2^-32)^(n - k) is left out above: from 1 down to .977, so each rate is right within 2.4 %.
+    # (1 - 2^-32)^(n - k) is left out above: from 1 down to .977, so each rate is right within 2.4
+    # %.
     assert family_rate(t) <= Fraction(1, 10**9) * Fraction(1024, 1000)
     assert t == 2 or family_rate(t - 1) > Fraction(1, 10**9)
 
@@ -109,12 +120,16 @@ def test_the_screen_finds_exactly_the_seeds_that_come_so_often_however_reports_a
         screen.count(block)
     for block in np.array_split(reports, cuts):
         screen.compare(block)
-    expected = [seed for seed, often in zip(seeds, repeats, strict=True) if often >= screen.threshold]
+    expected = [
+        seed for seed, often in zip(seeds, repeats, strict=True) if often >= screen.threshold
+    ]
     assert screen.found().tolist() == sorted(expected)
 
 
 def test_a_seed_that_comes_far_more_often_than_a_bin_counts_is_found() -> None:
-    reports = np.concatenate([np.full(70_000, 5, np.uint32), np.arange(100, 1_100, dtype=np.uint32)])
+    reports = np.concatenate(
+        [np.full(70_000, 5, np.uint32), np.arange(100, 1_100, dtype=np.uint32)]
+    )
     screen = SeedScreen(reports.size)
     screen.count(reports)
     screen.compare(reports)
@@ -128,11 +143,18 @@ def test_no_reports_have_no_seeds_that_recur() -> None:
 def test_reports_are_found_by_their_seeds() -> None:
     oracle = OLH(0.5, 4, 3)
     reports = oracle.reports(np.array([7, 9, 7, 1], np.uint32), np.array([0, 1, 2, 0]))
-    assert of_seeds(oracle, reports, np.array([1, 7], np.uint32)).tolist() == [True, False, True, True]
+    assert of_seeds(oracle, reports, np.array([1, 7], np.uint32)).tolist() == [
+        True,
+        False,
+        True,
+        True,
+    ]
 
 
 def test_seeds_near_each_other_do_not_fill_a_bin_together() -> None:
-    """Neighbours must not be candidates by their place alone: 2^20 in a row are thrown as if they were random."""
+    """Neighbours must not be candidates by their place alone: 2^20 in a row are thrown as if they
+    were random.
+    """
     seeds = np.arange(1 << 20, dtype=np.uint32)
     screen = SeedScreen(seeds.size)
     screen.count(seeds)
@@ -141,7 +163,9 @@ def test_seeds_near_each_other_do_not_fill_a_bin_together() -> None:
     assert sum(map(len, screen._candidates)) < seeds.size // 50
 
 
-@pytest.mark.parametrize(("sizes", "seeds"), [(-1, 0), (0, -1), (0.0, 0), (True, 0), (0, "1"), (1 << 63, 0)])
+@pytest.mark.parametrize(
+    ("sizes", "seeds"), [(-1, 0), (0, -1), (0.0, 0), (True, 0), (0, "1"), (1 << 63, 0)]
+)
 def test_numbers_of_quarantined_reports_are_integers_from_0(sizes: object, seeds: object) -> None:
     with pytest.raises(ParameterError, match="integers from 0"):
         Quarantined(sizes, seeds)  # type: ignore[arg-type]

@@ -1,4 +1,6 @@
-"""LDPRecover, LDPRecover* and Norm-Sub: the printed equations, their edges, and what the methods say of themselves."""
+"""LDPRecover, LDPRecover* and Norm-Sub: the printed equations, their edges, and what the methods
+say of themselves.
+"""
 
 import re
 from dataclasses import FrozenInstanceError
@@ -14,7 +16,10 @@ from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError, project_s
 from ldprecover.recovery import METHODS, Knowledge
 
 SAME = "no malicious mass was removed"
-SUBTRACTING = ("ldprecover", "norm-sub")  # whose result is the projection of what they state as genuine
+SUBTRACTING = (
+    "ldprecover",
+    "norm-sub",
+)  # whose result is the projection of what they state as genuine
 
 
 def poisoned_of(oracle: FrequencyOracle) -> st.SearchStrategy[np.ndarray]:
@@ -23,11 +28,24 @@ def poisoned_of(oracle: FrequencyOracle) -> st.SearchStrategy[np.ndarray]:
     if oracle.protocol == "grr":  # each report supports one item
         counts = st.lists(st.integers(0, 50), min_size=d, max_size=d).filter(any).map(np.array)
         return counts.map(lambda c: oracle.estimate(c, int(c.sum())))
-    return st.lists(st.integers(0, 1000), min_size=d, max_size=d).map(lambda c: oracle.estimate(c, 1000))
+    return st.lists(st.integers(0, 1000), min_size=d, max_size=d).map(
+        lambda c: oracle.estimate(c, 1000)
+    )
 
 
-SMALL = [GRR(0.5, 2), GRR(0.5, 12), GRR(3, 5), OUE(0.5, 2), OUE(0.5, 12), OUE(2, 5), OLH(0.5, 2, 3), OLH(1, 12, 4)]
-small_oracles = pytest.mark.parametrize("oracle", SMALL, ids=lambda o: f"{o.protocol}-d{o.domain_size}")
+SMALL = [
+    GRR(0.5, 2),
+    GRR(0.5, 12),
+    GRR(3, 5),
+    OUE(0.5, 2),
+    OUE(0.5, 12),
+    OUE(2, 5),
+    OLH(0.5, 2, 3),
+    OLH(1, 12, 4),
+]
+small_oracles = pytest.mark.parametrize(
+    "oracle", SMALL, ids=lambda o: f"{o.protocol}-d{o.domain_size}"
+)
 
 
 def algorithm_1(f_z: np.ndarray, s: float, eta: float) -> np.ndarray:
@@ -46,7 +64,9 @@ def algorithm_1(f_z: np.ndarray, s: float, eta: float) -> np.ndarray:
 
 @small_oracles
 @given(data=st.data(), eta=st.floats(0, 10))
-def test_ldprecover_is_algorithm_1(oracle: FrequencyOracle, data: st.DataObject, eta: float) -> None:
+def test_ldprecover_is_algorithm_1(
+    oracle: FrequencyOracle, data: st.DataObject, eta: float
+) -> None:
     f_z = data.draw(poisoned_of(oracle).filter(lambda f: (f > 0).any()))
     s = (1 - oracle.q * oracle.domain_size) / (oracle.p - oracle.q)
     result = recover(oracle, f_z, eta=eta)
@@ -64,7 +84,9 @@ def test_no_solver_finds_a_better_answer_to_the_papers_problem(
     f_z = data.draw(poisoned_of(oracle))
     targets = data.draw(st.lists(st.integers(0, oracle.domain_size - 1), max_size=1))
     result = recover(oracle, f_z, eta=eta, targets=targets)
-    shifted = result.genuine - result.genuine.max()  # the solver starts near, the problem is the same
+    shifted = (
+        result.genuine - result.genuine.max()
+    )  # the solver starts near, the problem is the same
     d = oracle.domain_size
     solved = minimize(
         lambda y: ((y - shifted) ** 2).sum(),
@@ -87,7 +109,9 @@ def test_every_recovery_is_a_distribution_made_as_it_says(
 ) -> None:
     d = oracle.domain_size
     f_z = data.draw(poisoned_of(oracle))
-    targets = data.draw(st.lists(st.integers(0, d - 1), max_size=2 * d).filter(lambda t: len(set(t)) < d))
+    targets = data.draw(
+        st.lists(st.integers(0, d - 1), max_size=2 * d).filter(lambda t: len(set(t)) < d)
+    )
     result = recover(oracle, f_z, method=method, eta=eta, targets=targets, malicious_model=model)
     assert result.method == method
     assert (result.recovered >= 0).all()
@@ -95,15 +119,24 @@ def test_every_recovery_is_a_distribution_made_as_it_says(
     np.testing.assert_array_equal(result.poisoned, f_z)
     used = result.eta
     assert used in (0, eta)
-    np.testing.assert_allclose(result.genuine, (1 + used) * f_z - used * result.malicious, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        result.genuine, (1 + used) * f_z - used * result.malicious, rtol=1e-12, atol=1e-12
+    )
     np.testing.assert_array_equal(result.recovered, project_simplex(result.genuine))
     assert result.notes
     if any(SAME in note for note in result.notes):
-        np.testing.assert_allclose(result.recovered, project_simplex((1 + eta) * f_z), rtol=0, atol=1e-8)
+        np.testing.assert_allclose(
+            result.recovered, project_simplex((1 + eta) * f_z), rtol=0, atol=1e-8
+        )
     # Relabelling the items relabels the recovery.
     order = np.arange(d)[::-1]
     mirrored = recover(
-        oracle, f_z[order], method=method, eta=eta, targets=[d - 1 - t for t in targets], malicious_model=model
+        oracle,
+        f_z[order],
+        method=method,
+        eta=eta,
+        targets=[d - 1 - t for t in targets],
+        malicious_model=model,
     )
     np.testing.assert_allclose(mirrored.recovered, result.recovered[order], rtol=0, atol=1e-12)
 
@@ -115,7 +148,9 @@ def test_on_grr_ldprecover_is_the_projection_of_one_plus_eta_times_the_poisoned(
     """S = 1 whatever is sent, so the positive estimates sum to 1 or more and S cannot matter."""
     oracle = GRR(0.5, d)
     result = recover(oracle, data.draw(poisoned_of(oracle)), eta=eta)
-    np.testing.assert_allclose(result.recovered, project_simplex((1 + eta) * result.poisoned), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        result.recovered, project_simplex((1 + eta) * result.poisoned), rtol=0, atol=1e-12
+    )
     assert any(SAME in note for note in result.notes)
 
 
@@ -124,17 +159,23 @@ def test_on_grr_ldprecover_is_the_projection_of_one_plus_eta_times_the_poisoned(
 def test_where_the_positive_estimates_keep_enough_the_malicious_sum_does_not_matter(
     oracle: FrequencyOracle, data: st.DataObject, eta: float
 ) -> None:
-    """(1+eta) sum_D1 f~_Z >= 1 and (1+eta) sum_D1 f~_Z - eta S >= 1 zero D0 either way; D1 is shifted as a whole."""
+    """(1+eta) sum_D1 f~_Z >= 1 and (1+eta) sum_D1 f~_Z - eta S >= 1 zero D0 either way; D1 is
+    shifted as a whole.
+    """
     f_z = data.draw(poisoned_of(oracle).filter(lambda f: (f > 0).any()))
     kept = (1 + eta) * f_z[f_z > 0].sum()
     result = recover(oracle, f_z, eta=eta)
     if min(kept, kept - eta * oracle.malicious_sum) >= 1:
-        np.testing.assert_allclose(result.recovered, project_simplex((1 + eta) * f_z), rtol=0, atol=1e-10)
+        np.testing.assert_allclose(
+            result.recovered, project_simplex((1 + eta) * f_z), rtol=0, atol=1e-10
+        )
         assert any(SAME in note for note in result.notes)
 
 
 def test_where_they_do_not_it_matters_and_nothing_else_is_claimed() -> None:
-    """One-hot OUE reports push nearly every estimate below zero: one item is left in D1 and takes all."""
+    """One-hot OUE reports push nearly every estimate below zero: one item is left in D1 and takes
+    all.
+    """
     oracle = OUE(0.5, 20)
     f_z = np.full(20, -0.3)
     f_z[4], f_z[9] = 0.02, -0.01
@@ -144,7 +185,9 @@ def test_where_they_do_not_it_matters_and_nothing_else_is_claimed() -> None:
     assert not any(SAME in note for note in result.notes)
 
 
-@pytest.mark.parametrize("oracle", [GRR(0.5, 6), OUE(0.5, 6), OLH(0.5, 6, 3)], ids=lambda o: o.protocol)
+@pytest.mark.parametrize(
+    "oracle", [GRR(0.5, 6), OUE(0.5, 6), OLH(0.5, 6, 3)], ids=lambda o: o.protocol
+)
 def test_where_no_estimate_is_positive_nothing_is_subtracted(oracle: FrequencyOracle) -> None:
     f_z = np.array([-0.5, -0.1, 0.0, -2.0, -0.3, -0.1])
     result = recover(oracle, f_z)
@@ -165,7 +208,9 @@ def test_two_items_are_recovered_by_hand() -> None:
 
 
 def test_two_items_one_of_them_a_target() -> None:
-    """OUE with d = 2 is small enough for S > 1 at large epsilon; the printed and exact forms by hand."""
+    """OUE with d = 2 is small enough for S > 1 at large epsilon; the printed and exact forms by
+    hand.
+    """
     oracle = OUE(2, 2)
     p, q = oracle.p, oracle.q
     paper = recover(oracle, [0.9, 0.2], eta=0.1, targets=[0])
@@ -180,16 +225,28 @@ def test_eta_zero_is_norm_sub(oracle: FrequencyOracle, data: st.DataObject, eta:
     f_z = data.draw(poisoned_of(oracle))
     expected = project_simplex(f_z)
     targeted = recover(oracle, f_z, eta=0, targets=[0])
-    assert targeted.recovered.tolist() == recover(oracle, f_z, eta=0).recovered.tolist() == expected.tolist()
+    assert (
+        targeted.recovered.tolist()
+        == recover(oracle, f_z, eta=0).recovered.tolist()
+        == expected.tolist()
+    )
     plain = recover(oracle, f_z, method="norm-sub", eta=eta, targets=[1])
     assert plain.recovered.tolist() == expected.tolist()
     assert (plain.eta, plain.targets) == (0, ())
     assert not plain.malicious.any()
-    assert plain.notes[-1] == f"norm-sub does not use {'targets' if eta == 0.2 else 'eta, targets'}."
+    assert (
+        plain.notes[-1] == f"norm-sub does not use {'targets' if eta == 0.2 else 'eta, targets'}."
+    )
 
 
-@pytest.mark.parametrize("oracle", [GRR(0.5, 102), OUE(0.5, 102), OLH(0.5, 102, 3)], ids=lambda o: o.protocol)
-@given(targets=st.lists(st.integers(0, 101), min_size=1, max_size=101, unique=True).filter(lambda t: len(t) < 102))
+@pytest.mark.parametrize(
+    "oracle", [GRR(0.5, 102), OUE(0.5, 102), OLH(0.5, 102, 3)], ids=lambda o: o.protocol
+)
+@given(
+    targets=st.lists(st.integers(0, 101), min_size=1, max_size=101, unique=True).filter(
+        lambda t: len(t) < 102
+    )
+)
 def test_both_targeted_models_sum_to_s_and_are_the_printed_and_the_corrected_totals(
     oracle: FrequencyOracle, targets: list[int]
 ) -> None:
@@ -209,8 +266,12 @@ def test_both_targeted_models_sum_to_s_and_are_the_printed_and_the_corrected_tot
     [(GRR(0.5, 102), "1.11"), (OUE(0.5, 102), "5.19"), (OLH(0.5, 102, 3), "4.7")],
     ids=lambda value: getattr(value, "protocol", value),
 )
-def test_the_printed_model_says_by_how_much_it_subtracts_too_much(oracle: FrequencyOracle, excess: str) -> None:
-    """1 + r q d/(d - r) with r = 10: the share that the printed total over D' adds to the targets' lead."""
+def test_the_printed_model_says_by_how_much_it_subtracts_too_much(
+    oracle: FrequencyOracle, excess: str
+) -> None:
+    """1 + r q d/(d - r) with r = 10: the share that the printed total over D' adds to the targets'
+    lead.
+    """
     by_hand = 1 + 10 * oracle.q * 102 / 92
     assert f"{by_hand:.3g}" == excess
     printed = recover(oracle, np.full(102, 1 / 102), targets=range(10))
@@ -219,15 +280,21 @@ def test_the_printed_model_says_by_how_much_it_subtracts_too_much(oracle: Freque
     assert not any("times" in note and "printed" in note for note in exact.notes)
 
 
-def test_the_exact_model_gives_the_genuine_frequencies_back_from_a_noiseless_attack(oracle: FrequencyOracle) -> None:
-    """f~_Z = (f + eta f~_Y)/(1 + eta) with f~_Y its expectation, and the true eta, is undone to rounding."""
+def test_the_exact_model_gives_the_genuine_frequencies_back_from_a_noiseless_attack(
+    oracle: FrequencyOracle,
+) -> None:
+    """f~_Z = (f + eta f~_Y)/(1 + eta) with f~_Y its expectation, and the true eta, is undone to
+    rounding.
+    """
     d = oracle.domain_size
     f = 1 / np.arange(1, d + 1)
     f /= f.sum()
     support = np.zeros(d)
     support[-1] = 1
     f_y = (support - oracle.q) / (oracle.p - oracle.q)
-    result = recover(oracle, (f + 0.05 * f_y) / 1.05, eta=0.05, targets=[d - 1], malicious_model="exact")
+    result = recover(
+        oracle, (f + 0.05 * f_y) / 1.05, eta=0.05, targets=[d - 1], malicious_model="exact"
+    )
     tolerance = 1e-12 * max(1, np.abs(f_y).max())
     np.testing.assert_allclose(result.recovered, f, rtol=0, atol=tolerance)
     np.testing.assert_allclose(result.malicious, f_y, rtol=1e-12)
@@ -259,10 +326,14 @@ def test_targets_are_items_of_the_round(method: str, bad: Any) -> None:
 def test_every_item_a_target_is_refused(method: str) -> None:
     with pytest.raises(ParameterError, match="leave out at least one of the 6 items"):
         recover(OUE(1, 6), np.zeros(6), method=method, targets=[*range(6), 0])
-    assert recover(OUE(1, 6), np.zeros(6), method=method, targets=range(5)).recovered.sum() == pytest.approx(1)
+    assert recover(
+        OUE(1, 6), np.zeros(6), method=method, targets=range(5)
+    ).recovered.sum() == pytest.approx(1)
 
 
-@pytest.mark.parametrize("eta", [-0.01, 10.01, np.nan, np.inf, -np.inf, "0.2", True, None, 1j, 10**400, np.ones(2)])
+@pytest.mark.parametrize(
+    "eta", [-0.01, 10.01, np.nan, np.inf, -np.inf, "0.2", True, None, 1j, 10**400, np.ones(2)]
+)
 @pytest.mark.parametrize("method", METHODS)
 def test_eta_is_a_number_from_0_to_10(method: str, eta: Any) -> None:
     with pytest.raises(ParameterError, match="eta must be"):
@@ -298,16 +369,25 @@ def test_frequencies_that_overflow_are_refused_not_returned() -> None:
 
 
 def test_unknown_names_are_refused_with_the_known_ones() -> None:
-    with pytest.raises(ParameterError, match=r"method must be one of ldprecover, norm-sub, .*, not 'magic'"):
+    with pytest.raises(
+        ParameterError, match=r"method must be one of ldprecover, norm-sub, .*, not 'magic'"
+    ):
         recover(OUE(1, 3), [0, 0, 0], method="magic")
-    with pytest.raises(ParameterError, match=r"malicious_model must be one of paper, exact, .*, not 'magic'"):
+    with pytest.raises(
+        ParameterError, match=r"malicious_model must be one of paper, exact, .*, not 'magic'"
+    ):
         recover(OUE(1, 3), [0, 0, 0], malicious_model="magic")
 
 
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        *(("method", ["norm-sub"]), ("method", None), ("malicious_model", ["paper"]), ("malicious_model", None)),
+        *(
+            ("method", ["norm-sub"]),
+            ("method", None),
+            ("malicious_model", ["paper"]),
+            ("malicious_model", None),
+        ),
         *(("targets", None), ("targets", 0), ("options", 3), ("options", []), ("options", "alpha")),
     ],
 )
@@ -323,11 +403,16 @@ def test_the_numbers_of_numpy_are_numbers() -> None:
     thousand: Any = np.int64(1000)
     two: Any = np.int8(2)
     nines: list[Any] = [9, np.uint16(9)]
-    result = recover(oracle, f_z.astype(object), eta=half, n=thousand, targets=np.array([2], np.uint8))
+    result = recover(
+        oracle, f_z.astype(object), eta=half, n=thousand, targets=np.array([2], np.uint8)
+    )
     assert result.recovered.tolist() == plain.recovered.tolist()
     assert (type(result.eta), result.eta) == (float, 0.5)
     assert recover(oracle, f_z, eta=two).eta == 2
-    cut = [recover(oracle, f_z, method="base-cut", n=n, options={"alpha": np.float32(1)}) for n in nines]
+    cut = [
+        recover(oracle, f_z, method="base-cut", n=n, options={"alpha": np.float32(1)})
+        for n in nines
+    ]
     assert cut[0].recovered.tolist() == cut[1].recovered.tolist()
 
 
@@ -340,10 +425,22 @@ SUPPORT = np.full(9, 0.5)
         ("ldprecover", {"eta": 0.1, "targets": [1], "malicious_model": "exact"}, None),
         ("ldprecover", {"malicious_model": "custom", "support": SUPPORT}, None),
         ("ldprecover", {"support": SUPPORT}, "support under the malicious model paper"),
-        ("ldprecover", {"targets": [1], "malicious_model": "exact", "support": SUPPORT}, "support under .* exact"),
-        ("ldprecover", {"targets": [1], "malicious_model": "custom", "support": SUPPORT}, "targets under .* custom"),
+        (
+            "ldprecover",
+            {"targets": [1], "malicious_model": "exact", "support": SUPPORT},
+            "support under .* exact",
+        ),
+        (
+            "ldprecover",
+            {"targets": [1], "malicious_model": "custom", "support": SUPPORT},
+            "targets under .* custom",
+        ),
         ("norm-sub", {"malicious_model": "exact"}, "malicious_model"),
-        ("norm-sub", {"eta": 0.1, "targets": [1], "malicious_model": "custom", "support": SUPPORT}, "eta, .*, support"),
+        (
+            "norm-sub",
+            {"eta": 0.1, "targets": [1], "malicious_model": "custom", "support": SUPPORT},
+            "eta, .*, support",
+        ),
         ("mle", {"eta": "auto"}, "eta"),
         ("fiad", {"eta": 0.1, "targets": [1]}, "eta, targets"),
         ("diffstats", {"eta": "auto", "targets": [1]}, "eta, targets"),
@@ -417,7 +514,11 @@ def test_changing_what_a_method_does_not_use_changes_nothing(method: str) -> Non
         (OUE(0.5, 490), -1502.50),
         (OLH(0.5, 490, 3), -1369.56),
     ],
-    ids=lambda value: f"{value.protocol}-d{value.domain_size}" if isinstance(value, FrequencyOracle) else str(value),
+    ids=lambda value: (
+        f"{value.protocol}-d{value.domain_size}"
+        if isinstance(value, FrequencyOracle)
+        else str(value)
+    ),
 )
 def test_the_malicious_sum_at_the_papers_settings(oracle: FrequencyOracle, s: float) -> None:
     """(1 - qd)/(p - q), to the second decimal."""

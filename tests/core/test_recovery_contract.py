@@ -16,7 +16,9 @@ ORACLE = GRR(1.0, 4)
 F = [0.4, 0.3, 0.2, 0.1]
 
 
-def _recovered(monkeypatch: pytest.MonkeyPatch, answer: Callable[[Recovery], Any], **said: Any) -> Recovery:
+def _recovered(
+    monkeypatch: pytest.MonkeyPatch, answer: Callable[[Recovery], Any], **said: Any
+) -> Recovery:
     """Return what `recover` makes of a method that returns this of a good recovery."""
 
     def made(knowledge: Knowledge) -> Recovery:
@@ -33,9 +35,15 @@ def _recovered(monkeypatch: pytest.MonkeyPatch, answer: Callable[[Recovery], Any
     ("changes", "words"),
     [
         ({"recovered": np.full(4, np.nan)}, "recovered must be a numpy array of 4 finite numbers"),
-        ({"recovered": np.array([0.5, 0.5])}, "recovered must be a numpy array of 4 finite numbers"),
+        (
+            {"recovered": np.array([0.5, 0.5])},
+            "recovered must be a numpy array of 4 finite numbers",
+        ),
         ({"recovered": [0.25] * 4}, "recovered must be a numpy array of 4 finite numbers"),
-        ({"recovered": np.array([0.5, 0.6, -0.1, 0.0])}, "must be a distribution, and item index 2 has -0.1"),
+        (
+            {"recovered": np.array([0.5, 0.6, -0.1, 0.0])},
+            "must be a distribution, and item index 2 has -0.1",
+        ),
         ({"recovered": np.array([0.5, 0.6, 0.1, 0.0])}, "recovered must sum to one, not 1.2"),
         ({"malicious": np.full(4, np.inf)}, "malicious must be a numpy array"),
         ({"genuine": np.zeros(3)}, "genuine must be a numpy array"),
@@ -47,14 +55,22 @@ def _recovered(monkeypatch: pytest.MonkeyPatch, answer: Callable[[Recovery], Any
         ({"notes": "a note"}, "notes must be a tuple of sentences"),
         ({"method": "ours"}, "method must be 'theirs', not 'ours'"),
         ({"conclusions": {}}, "conclusions must be Conclusions or None"),
-        ({"conclusions": Conclusions(lower=np.zeros(3))}, "lower of the conclusions must be a numpy array of 4"),
-        ({"conclusions": Conclusions(beta=float("inf"))}, "beta of the conclusions must be a finite number or None"),
+        (
+            {"conclusions": Conclusions(lower=np.zeros(3))},
+            "lower of the conclusions must be a numpy array of 4",
+        ),
+        (
+            {"conclusions": Conclusions(beta=float("inf"))},
+            "beta of the conclusions must be a finite number or None",
+        ),
     ],
 )
 def test_a_method_that_returns_what_it_may_not_is_named(
     monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], words: str
 ) -> None:
-    with pytest.raises(ContractError, match=f"^the method 'theirs' returned what it may not: .*{words}"):
+    with pytest.raises(
+        ContractError, match=f"^the method 'theirs' returned what it may not: .*{words}"
+    ):
         _recovered(monkeypatch, lambda good: replace(good, **changes))
 
 
@@ -67,24 +83,32 @@ def test_only_what_a_method_gives_is_asked_of_it(monkeypatch: pytest.MonkeyPatch
     negative, anything = np.array([0.5, 0.6, -0.1, 0.0]), np.array([7.0, 0.0, -1.0, 0.0])
     kept = _recovered(monkeypatch, lambda good: replace(good, recovered=negative), gives="sum-one")
     assert kept.recovered is negative
-    kept = _recovered(monkeypatch, lambda good: replace(good, recovered=anything), gives="frequencies")
+    kept = _recovered(
+        monkeypatch, lambda good: replace(good, recovered=anything), gives="frequencies"
+    )
     assert kept.recovered is anything
     with pytest.raises(ContractError, match="must sum to one"):
         _recovered(monkeypatch, lambda good: replace(good, recovered=anything), gives="sum-one")
 
 
 @pytest.mark.parametrize("error", [ValueError("boom"), RuntimeError("boom"), SystemExit("boom")])
-def test_a_method_that_raises_is_named(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+def test_a_method_that_raises_is_named(
+    monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
     def boom(_: Recovery) -> Recovery:
         raise error
 
-    with pytest.raises(ContractError, match=f"^the method 'theirs' raised {type(error).__name__}: boom$") as raised:
+    with pytest.raises(
+        ContractError, match=f"^the method 'theirs' raised {type(error).__name__}: boom$"
+    ) as raised:
         _recovered(monkeypatch, boom)
     assert raised.value.__cause__ is error
 
 
 @pytest.mark.parametrize("error", [ParameterError("not so"), MemoryError()])
-def test_a_method_may_refuse_and_may_need_too_much(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+def test_a_method_may_refuse_and_may_need_too_much(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
     def refuse(_: Recovery) -> Recovery:
         raise error
 

@@ -1,4 +1,6 @@
-"""Models of the malicious frequencies, and the share of malicious reports read off the estimates' sum."""
+"""Models of the malicious frequencies, and the share of malicious reports read off the estimates'
+sum.
+"""
 
 import itertools
 import math
@@ -16,12 +18,22 @@ TARGETS = range(10)
 def subtracted(oracle: FrequencyOracle, model: str, **fields: object) -> np.ndarray:
     """Return f~_Y of a model, without the estimates having a part in it."""
     d = oracle.domain_size
-    return recover(oracle, np.full(d, 1 / d), targets=TARGETS, malicious_model=model, **fields).malicious  # type: ignore[arg-type]
+    return recover(
+        oracle,
+        np.full(d, 1 / d),
+        targets=TARGETS,
+        malicious_model=model,
+        **fields,  # type: ignore[arg-type]
+    ).malicious
 
 
-@pytest.mark.parametrize(("r", "g", "search"), [(3, 2, 1), (4, 3, 1), (4, 3, 7), (5, 4, 50), (1, 9, 3)])
+@pytest.mark.parametrize(
+    ("r", "g", "search"), [(3, 2, 1), (4, 3, 1), (4, 3, 7), (5, 4, 50), (1, 9, 3)]
+)
 def test_expected_hits_are_those_of_all_ways_to_hash(r: int, g: int, search: int) -> None:
-    """All g^r equally likely ways counted; the best of s seeds is at most k with P(one is at most k)^s."""
+    """All g^r equally likely ways counted; the best of s seeds is at most k with P(one is at most
+    k)^s.
+    """
     best = np.array([np.bincount(way).max() for way in itertools.product(range(g), repeat=r)])
     at_most = np.array([(best <= k).mean() ** search for k in range(r + 1)])
     assert OLH(1.0, D, g).expected_hits(r, search=search)[0] == pytest.approx(
@@ -30,7 +42,9 @@ def test_expected_hits_are_those_of_all_ways_to_hash(r: int, g: int, search: int
 
 
 @pytest.mark.parametrize(("g", "hits", "total"), [(3, 8.71, 45.3), (4, 7.91, 24.0)])
-def test_the_best_of_a_thousand_seeds_at_the_papers_setting(g: int, hits: float, total: float) -> None:
+def test_the_best_of_a_thousand_seeds_at_the_papers_setting(
+    g: int, hits: float, total: float
+) -> None:
     """r = 10: c = 8.71 at epsilon 0.5 and 7.9 at 1, as simulated; f~_Y sums to (c - rq)/(p - q)."""
     oracle = OLH({3: 0.5, 4: 1.0}[g], D, g)
     assert oracle.expected_hits(10, search=1000)[0] == pytest.approx(hits, abs=0.03)
@@ -39,7 +53,9 @@ def test_the_best_of_a_thousand_seeds_at_the_papers_setting(g: int, hits: float,
     assert not malicious[10:].any()
 
 
-@pytest.mark.parametrize(("epsilon", "d", "total"), [(0.5, 102, -4.16), (1.0, 102, -1.87), (0.5, 490, 0.04)])
+@pytest.mark.parametrize(
+    ("epsilon", "d", "total"), [(0.5, 102, -4.16), (1.0, 102, -1.87), (0.5, 490, 0.04)]
+)
 def test_padded_reports_sum_to_less_than_honest_ones_by_what_the_floor_takes(
     epsilon: float, d: int, total: float
 ) -> None:
@@ -80,7 +96,12 @@ def test_custom_is_the_given_support() -> None:
         (OUE(0.5, D), "custom", {}, "needs support"),
         (OUE(0.5, D), "custom", {"support": [0.1] * 3}, "support must be of the 102 items"),
         (OUE(0.5, D), "custom", {"support": [1.1] * D}, "each from 0 to 1"),
-        (GRR(0.5, D), "custom", {"support": [0.1] * D}, "support must sum to 1, for a grr report supports one item"),
+        (
+            GRR(0.5, D),
+            "custom",
+            {"support": [0.1] * D},
+            "support must sum to 1, for a grr report supports one item",
+        ),
         (OUE(0.5, D), "padded", {"targets": ()}, "padded needs targets"),
         (OLH(0.5, 300, 3), "searched", {"targets": range(201)}, "at most 200 targets, not 201"),
     ],
@@ -89,12 +110,22 @@ def test_a_model_says_what_it_does_not_fit(
     oracle: FrequencyOracle, model: str, fields: dict[str, object], reason: str
 ) -> None:
     with pytest.raises(ParameterError, match=reason):
-        recover(oracle, np.zeros(oracle.domain_size), malicious_model=model, **({"targets": TARGETS} | fields))  # type: ignore[arg-type]
+        recover(
+            oracle,
+            np.zeros(oracle.domain_size),
+            malicious_model=model,
+            **({"targets": TARGETS} | fields),  # type: ignore[arg-type]
+        )
 
 
 @pytest.mark.parametrize(
     ("oracle", "model"),
-    [(OUE(0.5, D), "exact"), (OUE(0.5, D), "padded"), (OLH(0.5, D, 3), "searched"), (OLH(0.5, D, 3), "exact")],
+    [
+        (OUE(0.5, D), "exact"),
+        (OUE(0.5, D), "padded"),
+        (OLH(0.5, D, 3), "searched"),
+        (OLH(0.5, D, 3), "exact"),
+    ],
     ids=lambda value: getattr(value, "protocol", value),
 )
 def test_eta_comes_back_from_a_noiseless_attack_and_with_it_the_genuine_frequencies(
@@ -103,7 +134,9 @@ def test_eta_comes_back_from_a_noiseless_attack_and_with_it_the_genuine_frequenc
     f = 1 / np.arange(1, D + 1)
     f /= f.sum()
     f_y = subtracted(oracle, model)
-    result = recover(oracle, (f + 0.08 * f_y) / 1.08, eta="auto", n=10**8, targets=TARGETS, malicious_model=model)
+    result = recover(
+        oracle, (f + 0.08 * f_y) / 1.08, eta="auto", n=10**8, targets=TARGETS, malicious_model=model
+    )
     assert result.eta == pytest.approx(0.08)
     np.testing.assert_allclose(result.recovered, f, rtol=0, atol=1e-9)
     assert any("eta = 0.08 is estimated" in note for note in result.notes)
@@ -154,7 +187,14 @@ def test_eta_that_the_sum_does_not_tell_is_refused(
 def test_eta_of_padded_reports_is_refused_where_they_sum_to_what_honest_ones_do() -> None:
     """d = 490: they alone would sum to 0.04, and 1 - 0.04 is small against the noise."""
     with pytest.raises(ParameterError, match="so near the 1 of honest ones"):
-        recover(OUE(0.5, 490), np.zeros(490), eta="auto", n=400_000, targets=TARGETS, malicious_model="padded")
+        recover(
+            OUE(0.5, 490),
+            np.zeros(490),
+            eta="auto",
+            n=400_000,
+            targets=TARGETS,
+            malicious_model="padded",
+        )
 
 
 def test_eta_is_only_a_number_or_auto() -> None:

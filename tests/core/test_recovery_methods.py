@@ -1,4 +1,6 @@
-"""What every recovery method keeps to, under every protocol: promises, symmetries, refusals with a reason."""
+"""What every recovery method keeps to, under every protocol: promises, symmetries, refusals with a
+reason.
+"""
 
 from typing import Any
 
@@ -11,7 +13,9 @@ from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError, Recovery,
 from ldprecover.recovery import METHODS, NEEDS, Method
 
 ORACLES = [GRR(0.5, 2), GRR(1, 13), OUE(0.5, 2), OUE(2, 13), OLH(0.5, 2, 3), OLH(1, 13, 4)]
-each_oracle = pytest.mark.parametrize("oracle", ORACLES, ids=lambda o: f"{o.protocol}-d{o.domain_size}")
+each_oracle = pytest.mark.parametrize(
+    "oracle", ORACLES, ids=lambda o: f"{o.protocol}-d{o.domain_size}"
+)
 each_method = pytest.mark.parametrize("method", METHODS.values(), ids=list(METHODS))
 COUNTED = [name for name, method in METHODS.items() if "reports" not in method.needs]
 READING = [name for name, method in METHODS.items() if "reports" in method.needs]
@@ -26,7 +30,9 @@ def promised(method: Method, result: Recovery) -> None:
         assert vector.shape == (d,)
         assert np.isfinite(vector).all()
     if method.gives != "frequencies":
-        assert result.recovered.sum() == pytest.approx(1, abs=1e-9 * max(1, np.abs(result.recovered).max()))
+        assert result.recovered.sum() == pytest.approx(
+            1, abs=1e-9 * max(1, np.abs(result.recovered).max())
+        )
     if method.gives == "distribution":
         assert (result.recovered >= 0).all()
     assert result.method == method.name
@@ -66,7 +72,9 @@ def test_a_method_on_counts_keeps_its_promise_or_says_why_not(
     f_z, d = data.draw(counts_of(oracle)), oracle.domain_size
     targets = data.draw(st.lists(st.integers(0, d - 1), max_size=d - 1, unique=True))
     result = attempted(oracle, f_z, method=name, eta=eta, targets=targets, n=1000)
-    mirrored = attempted(oracle, f_z[::-1], method=name, eta=eta, targets=[d - 1 - t for t in targets], n=1000)
+    mirrored = attempted(
+        oracle, f_z[::-1], method=name, eta=eta, targets=[d - 1 - t for t in targets], n=1000
+    )
     assert (result is None) == (mirrored is None)
     if result is not None and mirrored is not None:
         promised(METHODS[name], result)
@@ -75,7 +83,9 @@ def test_a_method_on_counts_keeps_its_promise_or_says_why_not(
 
 @pytest.mark.parametrize("name", SHIFT_FREE)
 @given(data=st.data(), shift=st.floats(-100, 100))
-def test_what_is_added_to_all_items_alike_is_forgotten(name: str, data: st.DataObject, shift: float) -> None:
+def test_what_is_added_to_all_items_alike_is_forgotten(
+    name: str, data: st.DataObject, shift: float
+) -> None:
     oracle = data.draw(st.sampled_from(ORACLES))
     f_z = data.draw(counts_of(oracle))
     base = recover(oracle, f_z, method=name, n=1000).recovered
@@ -90,11 +100,15 @@ def test_what_is_added_to_all_items_alike_is_forgotten(name: str, data: st.DataO
 def test_a_method_on_reports_keeps_its_promise_or_says_why_not(
     oracle: FrequencyOracle, name: str, data: st.DataObject
 ) -> None:
-    """And the same reports in any blocks, given as an array or by a function, give the same result."""
+    """And the same reports in any blocks, given as an array or by a function, give the same
+    result.
+    """
     d = oracle.domain_size
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     held = rng.integers(0, d, data.draw(st.integers(0, 60)))
-    malicious = np.repeat(oracle.encode(np.array([d - 1]), rng), data.draw(st.integers(0, 20)), axis=0)
+    malicious = np.repeat(
+        oracle.encode(np.array([d - 1]), rng), data.draw(st.integers(0, 20)), axis=0
+    )
     reports = np.concatenate([oracle.perturb(held, rng), malicious])
     if not len(reports):
         assert attempted(oracle, np.zeros(d), method=name, targets=[0], reports=reports) is None
@@ -124,11 +138,17 @@ def test_relabelling_the_items_of_all_reports_relabels_the_result(name: str, pro
         rows = np.concatenate([rows, crafted])
 
     def packed(rows: np.ndarray) -> np.ndarray:
-        return rows.argmax(axis=1).astype("<u4") if protocol == "grr" else np.packbits(rows, axis=1, bitorder="little")
+        return (
+            rows.argmax(axis=1).astype("<u4")
+            if protocol == "grr"
+            else np.packbits(rows, axis=1, bitorder="little")
+        )
 
     def recovered(reports: np.ndarray, target: int) -> Recovery | None:
         f_z = oracle.estimate(oracle.support_counts(reports), len(reports))
-        return attempted(oracle, f_z, method=name, targets=[target], reports=reports, options=FEW.get(name, {}))
+        return attempted(
+            oracle, f_z, method=name, targets=[target], reports=reports, options=FEW.get(name, {})
+        )
 
     result, mirrored = recovered(packed(rows), 2), recovered(packed(rows[:, ::-1]), d - 3)
     assert (result is None) == (mirrored is None)
@@ -138,14 +158,20 @@ def test_relabelling_the_items_of_all_reports_relabels_the_result(name: str, pro
 
 @each_method
 @each_oracle
-def test_what_a_method_cannot_do_it_says_beforehand_and_when_asked(method: Method, oracle: FrequencyOracle) -> None:
+def test_what_a_method_cannot_do_it_says_beforehand_and_when_asked(
+    method: Method, oracle: FrequencyOracle
+) -> None:
     known = frozenset(NEEDS)
     for missing in [None, *sorted(method.needs - {"counts"})]:
         reason = method.refusal(oracle, known - {missing})
         if missing is not None:
             assert reason is not None
             assert method.name in reason
-        fields: dict[str, Any] = {"n": 100, "targets": [0], "reports": oracle.perturb(np.zeros(100, np.int64))}
+        fields: dict[str, Any] = {
+            "n": 100,
+            "targets": [0],
+            "reports": oracle.perturb(np.zeros(100, np.int64)),
+        }
         if missing == "n":
             fields = {"targets": [0]}
         elif missing is not None:
@@ -177,7 +203,9 @@ def test_a_method_says_what_it_needs_gives_and_costs(method: Method) -> None:
 
 
 def test_the_range_of_an_integer_is_said_in_full() -> None:
-    with pytest.raises(ParameterError, match=r"seed must be an integer from 0 to 4294967295, not 0\.5"):
+    with pytest.raises(
+        ParameterError, match=r"seed must be an integer from 0 to 4294967295, not 0\.5"
+    ):
         METHODS["k-means"].checked({"seed": 0.5})
     with pytest.raises(ParameterError, match=r"rate must be a number from 1e-12 to 0\.5, not 1"):
         METHODS["fiad"].checked({"rate": 1})
@@ -185,7 +213,9 @@ def test_the_range_of_an_integer_is_said_in_full() -> None:
 
 @pytest.mark.parametrize("reports", [[1, 2], iter([1]), "abc", 3])
 def test_reports_are_an_array_or_a_function(reports: Any) -> None:
-    with pytest.raises(ParameterError, match="reports must be an array of packed reports, or a function"):
+    with pytest.raises(
+        ParameterError, match="reports must be an array of packed reports, or a function"
+    ):
         recover(OUE(1, 9), np.zeros(9), reports=reports)
 
 
@@ -203,7 +233,9 @@ def test_reports_are_not_read_by_a_method_that_does_not_need_them() -> None:
     def never() -> list[np.ndarray]:
         raise AssertionError("read")
 
-    assert recover(OUE(1, 9), np.zeros(9), method="norm-sub", reports=never).recovered.sum() == pytest.approx(1)
+    assert recover(
+        OUE(1, 9), np.zeros(9), method="norm-sub", reports=never
+    ).recovered.sum() == pytest.approx(1)
 
 
 @pytest.mark.parametrize("n", [0, -1, 1.5, True, "7"])

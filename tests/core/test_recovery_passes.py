@@ -1,4 +1,6 @@
-"""Passes over reports: what methods and alarms make of sums is what plain code makes of all reports at once."""
+"""Passes over reports: what methods and alarms make of sums is what plain code makes of all reports
+at once.
+"""
 
 import itertools
 import math
@@ -11,7 +13,17 @@ from multiprocessing import get_context
 import numpy as np
 import pytest
 
-from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError, Recovery, ReportError, Tally, recover
+from ldprecover import (
+    GRR,
+    OLH,
+    OUE,
+    FrequencyOracle,
+    ParameterError,
+    Recovery,
+    ReportError,
+    Tally,
+    recover,
+)
 from ldprecover.alarms import Alarm, raise_alarms
 from ldprecover.laws import chi_squared_normal
 from ldprecover.recovery import METHODS, ReportSource, reports
@@ -29,7 +41,9 @@ READING = [
     pytest.param(protocol, name, id=f"{name}-{protocol}")
     for protocol, oracle in ORACLES.items()
     for name, method in METHODS.items()
-    if "reports" in method.needs and method.unfit(oracle) is None and (protocol, name[:13]) != ("grr", "detection-all")
+    if "reports" in method.needs
+    and method.unfit(oracle) is None
+    and (protocol, name[:13]) != ("grr", "detection-all")
 ]
 UNARY = pytest.mark.parametrize("protocol", ["oue", "olh"])
 ROWS = 1_000
@@ -58,12 +72,20 @@ def poisoned(protocol: str) -> np.ndarray:
     return rows
 
 
-def recovered(protocol: str, name: str, given: object, rows: np.ndarray, **fields: object) -> Recovery:
+def recovered(
+    protocol: str, name: str, given: object, rows: np.ndarray, **fields: object
+) -> Recovery:
     oracle = ORACLES[protocol]
     tally = Tally.of(oracle, rows)
     targets = TARGETS[0][:1] if name == "conditional-probability" else TARGETS[0]
     arguments: dict[str, object] = {"targets": targets, "options": OPTIONS.get(name, {}), **fields}
-    return recover(oracle, oracle.estimate(tally.counts(oracle), tally.n), method=name, reports=given, **arguments)  # type: ignore[arg-type]
+    return recover(
+        oracle,
+        oracle.estimate(tally.counts(oracle), tally.n),
+        method=name,
+        reports=given,  # type: ignore[arg-type]
+        **arguments,  # type: ignore[arg-type]
+    )
 
 
 def in_arrays(rows: np.ndarray, size: int) -> Callable[[], Iterator[np.ndarray]]:
@@ -78,7 +100,9 @@ def same(one: Recovery, other: Recovery) -> None:
 
 
 @pytest.mark.parametrize(("protocol", "name"), READING)
-def test_a_recovery_is_the_same_whatever_arrays_the_reports_come_in(protocol: str, name: str) -> None:
+def test_a_recovery_is_the_same_whatever_arrays_the_reports_come_in(
+    protocol: str, name: str
+) -> None:
     rows = poisoned(protocol)
     whole = recovered(protocol, name, rows, rows)
     for size in (333, 1_000, 7_001):
@@ -101,11 +125,17 @@ def test_a_recovery_is_the_same_whatever_the_size_of_blocks(
 
 
 @pytest.mark.parametrize(("protocol", "name"), READING)
-def test_a_recovery_is_the_same_from_other_processes(protocol: str, name: str, processes: Executor) -> None:
-    """Whatever measures a block is pickled. em's products of floats are of whatever library a process has."""
+def test_a_recovery_is_the_same_from_other_processes(
+    protocol: str, name: str, processes: Executor
+) -> None:
+    """Whatever measures a block is pickled. em's products of floats are of whatever library a
+    process has.
+    """
     rows = poisoned(protocol)
     here = recovered(protocol, name, rows, rows)
-    there = recovered(protocol, name, ReportSource(ORACLES[protocol], rows, executor=processes), rows)
+    there = recovered(
+        protocol, name, ReportSource(ORACLES[protocol], rows, executor=processes), rows
+    )
     if name == "em":
         np.testing.assert_allclose(here.recovered, there.recovered, rtol=0, atol=1e-15)
     else:
@@ -122,7 +152,9 @@ class _Part:
 
 
 def in_parts(rows: np.ndarray, size: int) -> list[_Part]:
-    return [_Part(part, len(part)) for part in (rows[i : i + size] for i in range(0, len(rows), size))]
+    return [
+        _Part(part, len(part)) for part in (rows[i : i + size] for i in range(0, len(rows), size))
+    ]
 
 
 @pytest.mark.parametrize(("protocol", "name"), READING)
@@ -135,7 +167,9 @@ def test_a_recovery_is_the_same_from_parts_read_here_or_in_other_processes(
     parts = in_parts(rows, 5_000)
     whole = recovered(protocol, name, rows, rows)
     here = recovered(protocol, name, ReportSource.of_parts(oracle, parts), rows)
-    there = recovered(protocol, name, ReportSource.of_parts(oracle, parts, executor=processes), rows)
+    there = recovered(
+        protocol, name, ReportSource.of_parts(oracle, parts, executor=processes), rows
+    )
     if name == "em":
         np.testing.assert_allclose(here.recovered, whole.recovered, rtol=1e-4, atol=1e-7)
         np.testing.assert_allclose(here.recovered, there.recovered, rtol=0, atol=1e-15)
@@ -149,7 +183,12 @@ def test_em_holds_nothing_of_reports_in_parts(monkeypatch: pytest.MonkeyPatch) -
     rows, oracle = poisoned("oue"), ORACLES["oue"]
     with pytest.raises(ParameterError, match="too many reports"):
         recovered("oue", "em", rows, rows)
-    assert recovered("oue", "em", ReportSource.of_parts(oracle, in_parts(rows, 5_000)), rows).recovered.sum() > 0.999
+    assert (
+        recovered(
+            "oue", "em", ReportSource.of_parts(oracle, in_parts(rows, 5_000)), rows
+        ).recovered.sum()
+        > 0.999
+    )
 
 
 def test_a_part_with_another_number_of_reports_is_refused() -> None:
@@ -170,7 +209,9 @@ def test_progress_is_told_after_each_task_of_parts(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(reports, "_TASK_CELLS", 1_000 * D)
     told: list[tuple[int, int]] = []
     parts = in_parts(np.zeros(2_500, "<u4"), 700)
-    ReportSource.of_parts(ORACLES["grr"], parts, progress=lambda passes, read: told.append((passes, read))).tally()
+    ReportSource.of_parts(
+        ORACLES["grr"], parts, progress=lambda passes, read: told.append((passes, read))
+    ).tally()
     assert told == [(0, 1_400), (0, 2_500)]
 
 
@@ -179,13 +220,17 @@ def test_alarms_are_the_same_from_other_processes(protocol: str, processes: Exec
     rows, oracle = poisoned(protocol), ORACLES[protocol]
 
     def alarms(executor: Executor | None) -> tuple[Alarm, ...]:
-        return raise_alarms(oracle, Tally.of(oracle, rows), ReportSource(oracle, rows, executor=executor))
+        return raise_alarms(
+            oracle, Tally.of(oracle, rows), ReportSource(oracle, rows, executor=executor)
+        )
 
     assert alarms(processes) == alarms(None)
 
 
 def test_few_blocks_wait_and_sums_are_in_order() -> None:
-    """Three workers: at most six blocks are read and not yet added, however the workers overtake each other."""
+    """Three workers: at most six blocks are read and not yet added, however the workers overtake
+    each other.
+    """
     oracle, rows = ORACLES["grr"], np.arange(20 * ROWS, dtype="<u4") % D
     read, most = 0, 0
 
@@ -209,7 +254,9 @@ def test_few_blocks_wait_and_sums_are_in_order() -> None:
 def test_progress_is_told_after_each_block() -> None:
     told: list[tuple[int, int]] = []
     rows = np.zeros(2_500, "<u4")
-    source = ReportSource(ORACLES["grr"], rows, progress=lambda passes, read: told.append((passes, read)))
+    source = ReportSource(
+        ORACLES["grr"], rows, progress=lambda passes, read: told.append((passes, read))
+    )
     assert source.n is None
     source.tally()
     source.tally()
@@ -262,7 +309,9 @@ def test_the_position_of_a_bad_report_is_among_all_reports() -> None:
     assert caught.value.position == 2_345
 
 
-@pytest.mark.parametrize("name", [name for name, method in METHODS.items() if "reports" in method.needs])
+@pytest.mark.parametrize(
+    "name", [name for name, method in METHODS.items() if "reports" in method.needs]
+)
 def test_without_reports_a_method_says_so(name: str) -> None:
     with pytest.raises(ParameterError, match=r"no reports|too few reports, 0|all 0 reports"):
         recovered("oue", name, lambda: iter(()), poisoned("oue"))
@@ -270,7 +319,8 @@ def test_without_reports_a_method_says_so(name: str) -> None:
 
 @pytest.mark.parametrize(("protocol", "name"), [p for p in READING if p.values[1] != "em"])
 def test_what_a_method_holds_does_not_grow_with_the_reports(protocol: str, name: str) -> None:
-    """The most memory allocated at once for 40 blocks more is greater by less than a byte for each report more.
+    """The most memory allocated at once for 40 blocks more is greater by less than a byte for each
+    report more.
 
     fiad holds a number for each of the sets of a group, and finds groups of its 12 items at most
     only among many reports.
@@ -305,17 +355,23 @@ def test_fiad_drops_what_it_does_with_all_patterns_in_memory(protocol: str) -> N
         result = recovered(protocol, "fiad", rows, rows, options={"least": least, "rate": rate})
         _drops(result, oracle, rows, bad)
         assert f": {len(masks)} are abnormal" in result.notes[0]
-        assert {*TARGETS[0], *TARGETS[1]} <= set(items[np.bitwise_or.reduce(masks) >> np.arange(24) & 1 == 1])
+        assert {*TARGETS[0], *TARGETS[1]} <= set(
+            items[np.bitwise_or.reduce(masks) >> np.arange(24) & 1 == 1]
+        )
 
 
 def _drops(result: Recovery, oracle: FrequencyOracle, rows: np.ndarray, bad: np.ndarray) -> None:
     kept, dropped = Tally.of(oracle, rows[~bad]), Tally.of(oracle, rows[bad])
     assert result.eta == dropped.n / kept.n
     np.testing.assert_array_equal(result.genuine, oracle.estimate(kept.counts(oracle), kept.n))
-    np.testing.assert_array_equal(result.malicious, oracle.estimate(dropped.counts(oracle), dropped.n))
+    np.testing.assert_array_equal(
+        result.malicious, oracle.estimate(dropped.counts(oracle), dropped.n)
+    )
 
 
-def _abnormal_masks(oracle: FrequencyOracle, patterns: np.ndarray, least: int, rate: float) -> list[int]:
+def _abnormal_masks(
+    oracle: FrequencyOracle, patterns: np.ndarray, least: int, rate: float
+) -> list[int]:
     """Return the bit masks of abnormal sets, each report's pattern being held."""
     left, found = patterns, []
     for _ in range(6):
@@ -323,7 +379,9 @@ def _abnormal_masks(oracle: FrequencyOracle, patterns: np.ndarray, least: int, r
         share = bits.mean(axis=0)
         expected = np.outer(share, share)
         error = np.sqrt(expected * np.outer(1 - share, 1 - share) / len(left))
-        excess = np.where(error > 0, (bits.T @ bits / len(left) - expected) / np.maximum(error, 1e-300), 0)
+        excess = np.where(
+            error > 0, (bits.T @ bits / len(left) - expected) / np.maximum(error, 1e-300), 0
+        )
         np.fill_diagonal(excess, 0)
         if excess.max() < 6:
             break
@@ -345,14 +403,18 @@ def _abnormal_masks(oracle: FrequencyOracle, patterns: np.ndarray, least: int, r
             taken += here
         if not taken:
             break
-        found += [sum(1 << int(item) for i, item in enumerate(group) if mask >> i & 1) for mask in taken]
+        found += [
+            sum(1 << int(item) for i, item in enumerate(group) if mask >> i & 1) for mask in taken
+        ]
         left = left[~np.any([local & mask == mask for mask in taken], axis=0)]
     return found
 
 
 @UNARY
 def test_diffstats_drops_what_it_does_with_all_sizes_in_memory(protocol: str) -> None:
-    """As published: for each number of flagged sizes and each set of six items, the reports of both are counted."""
+    """As published: for each number of flagged sizes and each set of six items, the reports of both
+    are counted.
+    """
     oracle, rows = ORACLES[protocol], poisoned(protocol)
     bits = oracle.supports(rows)
     of = bits.sum(axis=1)
@@ -372,11 +434,16 @@ def test_diffstats_drops_what_it_does_with_all_sizes_in_memory(protocol: str) ->
                 share = np.ones(D + 1)
                 share[sizes] = _supports_none(D, sizes, number)
                 score = _chi_squared(np.bincount(of[~removed], minlength=D + 1), share, law)
-                found = (max(chi_squared_normal(score[0], max(score[1] - 1, 1)) - 2.0, 0.0), int(removed.sum()))
+                found = (
+                    max(chi_squared_normal(score[0], max(score[1] - 1, 1)) - 2.0, 0.0),
+                    int(removed.sum()),
+                )
                 if found < best:
                     best, bad = found, removed
     result = recovered(protocol, "diffstats", rows, rows)
-    assert (best[0] == 0) == (protocol == "oue"), "the crafted reports of one of the two cannot be told by their sizes"
+    assert (best[0] == 0) == (protocol == "oue"), (
+        "the crafted reports of one of the two cannot be told by their sizes"
+    )
     if best[0] == 0:
         _drops(result, oracle, rows, bad)
     else:
@@ -387,10 +454,14 @@ def test_diffstats_drops_what_it_does_with_all_sizes_in_memory(protocol: str) ->
 def test_subsets_hold_the_reports_that_one_stream_of_numbers_gives_them(protocol: str) -> None:
     oracle, rows = ORACLES[protocol], poisoned(protocol)
     chosen = [rows[np.random.default_rng([7, s]).random(len(rows)) < 0.3] for s in range(5)]
-    estimates = np.stack([oracle.estimate(oracle.support_counts(part), len(part)) for part in chosen])
+    estimates = np.stack(
+        [oracle.estimate(oracle.support_counts(part), len(part)) for part in chosen]
+    )
     second = two_means(estimates)
     larger = ~second if second.sum() * 2 <= 5 else second
-    result = recovered(protocol, "k-means", rows, rows, options={"subsets": 5, "rate": 0.3, "seed": 7})
+    result = recovered(
+        protocol, "k-means", rows, rows, options={"subsets": 5, "rate": 0.3, "seed": 7}
+    )
     np.testing.assert_array_equal(result.genuine, estimates[larger].mean(axis=0))
 
 
@@ -398,7 +469,10 @@ def test_subsets_hold_the_reports_that_one_stream_of_numbers_gives_them(protocol
 def test_em_takes_the_steps_that_it_does_in_double_precision(protocol: str) -> None:
     oracle, rows = ORACLES[protocol], poisoned(protocol)
     bits, lift = oracle.supports(rows).astype(float), np.expm1(oracle.epsilon)
-    f = 0.9 * counts_likelihood(oracle, oracle.estimate(oracle.support_counts(rows), len(rows))) + 0.1 / D
+    f = (
+        0.9 * counts_likelihood(oracle, oracle.estimate(oracle.support_counts(rows), len(rows)))
+        + 0.1 / D
+    )
     for _ in range(6):
         weights = 1 / (1 + lift * (bits @ f))
         f = f * (weights.sum() + lift * (weights @ bits)) / len(rows)
@@ -412,5 +486,7 @@ def test_em_holds_no_more_than_its_bound(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("ldprecover.recovery.likelihood._MAX_BITS", 2_000 * 64)
     rows = poisoned("oue")
     recovered("oue", "em", rows[:2_000], rows)
-    with pytest.raises(ParameterError, match="em holds 60 bits a report: there are too many reports for it"):
+    with pytest.raises(
+        ParameterError, match="em holds 60 bits a report: there are too many reports for it"
+    ):
         recovered("oue", "em", rows[:2_001], rows)

@@ -1,4 +1,6 @@
-"""The post-processings, derived again from their definitions, and by a solver where they solve a problem."""
+"""The post-processings, derived again from their definitions, and by a solver where they solve a
+problem.
+"""
 
 from collections.abc import Callable
 
@@ -57,7 +59,9 @@ def normalization(f: list[float]) -> list[float]:
 
 
 def rsn(f: list[float]) -> list[float]:
-    """Shift to sum 1; while one is negative, zero those, and take as much evenly from those in (0, 3 sigma_0)."""
+    """Shift to sum 1; while one is negative, zero those, and take as much evenly from those in (0,
+    3 sigma_0).
+    """
     p, q = ORACLE.p, ORACLE.q
     small = 3 * np.sqrt(q * (1 - q) / N) / (p - q)
     values = norm(f)
@@ -75,7 +79,11 @@ def rsn(f: list[float]) -> list[float]:
 @pytest.mark.parametrize(
     "definition", [norm, norm_mul, norm_cut, base_cut, normalization, rsn], ids=lambda f: f.__name__
 )
-@given(seed=st.integers(0, 2**32), scale=st.sampled_from([0.01, 0.1, 1]), mean=st.sampled_from([-0.1, 0, 1 / D, 0.5]))
+@given(
+    seed=st.integers(0, 2**32),
+    scale=st.sampled_from([0.01, 0.1, 1]),
+    mean=st.sampled_from([-0.1, 0, 1 / D, 0.5]),
+)
 def test_a_post_processing_is_its_definition(
     definition: Callable[[list[float]], list[float]], seed: int, scale: float, mean: float
 ) -> None:
@@ -109,7 +117,9 @@ def test_norm_sub_has_the_one_threshold_that_its_definition_asks_for(f: np.ndarr
     for _ in range(200):
         delta = (low + high) / 2
         low, high = (low, delta) if np.maximum(f + delta, 0).sum() > 1 else (delta, high)
-    np.testing.assert_allclose(processed("norm-sub", f), np.maximum(f + delta, 0), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        processed("norm-sub", f), np.maximum(f + delta, 0), rtol=0, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("shift", [-3.0, 0.25, 40.0])
@@ -148,7 +158,10 @@ def test_the_noise_that_base_cut_allows_for_is_an_option() -> None:
 @pytest.mark.parametrize("d", [2, 3, 4])
 def test_base_cut_takes_the_negative_estimates_alone_where_there_are_few_items(d: int) -> None:
     f = np.linspace(-0.01, 0.6, d)
-    assert recover(GRR(1, d), f, method="base-cut", n=10).recovered.tolist() == np.maximum(f, 0).tolist()
+    assert (
+        recover(GRR(1, d), f, method="base-cut", n=10).recovered.tolist()
+        == np.maximum(f, 0).tolist()
+    )
 
 
 @pytest.mark.parametrize("name", ["norm", "norm-mul", "norm-cut", "normalization", "rsn", "mle"])
@@ -162,7 +175,9 @@ def test_huge_estimates_are_refused_or_processed_but_never_overflow(name: str) -
     assert np.isfinite(result).all()
 
 
-@pytest.mark.parametrize("oracle", [GRR(0.5, 5), OUE(0.5, 5), OLH(0.5, 5, 3)], ids=lambda o: o.protocol)
+@pytest.mark.parametrize(
+    "oracle", [GRR(0.5, 5), OUE(0.5, 5), OLH(0.5, 5, 3)], ids=lambda o: o.protocol
+)
 @given(seed=st.integers(0, 2**32))
 def test_no_solver_finds_more_likely_frequencies(oracle: FrequencyOracle, seed: int) -> None:
     """SLSQP over the simplex, on the log-likelihood as it is written."""
@@ -173,7 +188,9 @@ def test_no_solver_finds_more_likely_frequencies(oracle: FrequencyOracle, seed: 
 
     def cost(f: np.ndarray) -> float:
         s = np.clip(q + (p - q) * f, 1e-12, 1 - 1e-12)
-        return -float((c * np.log(s) + (0 if oracle.protocol == "grr" else (1 - c) * np.log(1 - s))).sum())
+        return -float(
+            (c * np.log(s) + (0 if oracle.protocol == "grr" else (1 - c) * np.log(1 - s))).sum()
+        )
 
     mine = recover(oracle, oracle.estimate(c * 400, 400), method="mle").recovered
     solved = minimize(

@@ -1,4 +1,6 @@
-"""Methods that look at each report: what they take out of a round whose malicious reports are known."""
+"""Methods that look at each report: what they take out of a round whose malicious reports are
+known.
+"""
 
 import itertools
 from typing import Any, NamedTuple
@@ -7,7 +9,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ldprecover import GRR, OLH, OUE, Estimates, FrequencyOracle, ParameterError, Tally, project_simplex, recover
+from ldprecover import (
+    GRR,
+    OLH,
+    OUE,
+    Estimates,
+    FrequencyOracle,
+    ParameterError,
+    Tally,
+    project_simplex,
+    recover,
+)
 from ldprecover.metrics import mse
 from ldprecover.protocols.given_seeds import GivenSeedsOLH
 from ldprecover.recovery import ReportSource
@@ -19,7 +31,9 @@ from ldprecover_attacker import MGA
 
 D, N, M = 60, 20_000, 1_500
 TARGETS = (7, 19, 22, 31, 40, 51)
-SAMPLED = pytest.mark.parametrize("oracle", [GRR(1, D), OUE(1, D), OLH(1, D, 4)], ids=lambda o: o.protocol)
+SAMPLED = pytest.mark.parametrize(
+    "oracle", [GRR(1, D), OUE(1, D), OLH(1, D, 4)], ids=lambda o: o.protocol
+)
 UNARY = pytest.mark.parametrize("oracle", [OUE(1, D), OLH(1, D, 4)], ids=lambda o: o.protocol)
 
 
@@ -50,19 +64,25 @@ def poisoned(oracle: FrequencyOracle, targets: tuple[int, ...] = TARGETS, m: int
 def test_some_items_are_tested_as_all_are(oracle: FrequencyOracle) -> None:
     reports = poisoned(oracle).reports[:500]
     items = np.array([0, 9, 8, 59])
-    np.testing.assert_array_equal(oracle.supported(reports, items), oracle.supports(reports)[:, items])
+    np.testing.assert_array_equal(
+        oracle.supported(reports, items), oracle.supports(reports)[:, items]
+    )
 
 
 @SAMPLED
 def test_a_source_counts_what_the_oracle_counts_block_by_block(oracle: FrequencyOracle) -> None:
     reports = poisoned(oracle).reports
-    source = ReportSource(oracle, lambda: (reports[i : i + 777] for i in range(0, len(reports), 777)))
+    source = ReportSource(
+        oracle, lambda: (reports[i : i + 777] for i in range(0, len(reports), 777))
+    )
     assert source.tally() == source.tally() == Tally.of(oracle, reports)
 
 
 @SAMPLED
 @pytest.mark.parametrize("reading", ["any", "all"])
-def test_detection_drops_exactly_the_reports_that_match(oracle: FrequencyOracle, reading: str) -> None:
+def test_detection_drops_exactly_the_reports_that_match(
+    oracle: FrequencyOracle, reading: str
+) -> None:
     """Re-estimated from the rows that an explicit comparison leaves; projected, and not."""
     r = poisoned(oracle)
     targets = TARGETS if reading == "any" or oracle.protocol != "grr" else TARGETS[:1]
@@ -75,16 +95,24 @@ def test_detection_drops_exactly_the_reports_that_match(oracle: FrequencyOracle,
     np.testing.assert_allclose(raw.recovered, expected, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(plain.recovered, project_simplex(expected), rtol=1e-12, atol=1e-12)
     assert plain.targets == targets
-    assert any(f"Dropped {len(r.reports) - len(kept)} of {len(r.reports)}" in note for note in plain.notes)
+    assert any(
+        f"Dropped {len(r.reports) - len(kept)} of {len(r.reports)}" in note for note in plain.notes
+    )
     # Equation 1 holds between what is kept and what is dropped.
-    np.testing.assert_allclose(raw.genuine, (1 + raw.eta) * r.f_z - raw.eta * raw.malicious, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        raw.genuine, (1 + raw.eta) * r.f_z - raw.eta * raw.malicious, rtol=0, atol=1e-9
+    )
 
 
-@pytest.mark.parametrize("oracle", [OLH(1, 200, 4), GivenSeedsOLH(1, 200, 4, 256)], ids=["olh", "given"])
+@pytest.mark.parametrize(
+    "oracle", [OLH(1, 200, 4), GivenSeedsOLH(1, 200, 4, 256)], ids=["olh", "given"]
+)
 def test_of_hashed_reports_only_those_dropped_are_counted_and_only_others_need_a_second_pass(
     oracle: OLH, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To the bit what counting the kept ones gives; one report that is another, or n that is, is seen and said."""
+    """To the bit what counting the kept ones gives; one report that is another, or n that is, is
+    seen and said.
+    """
     rng = np.random.default_rng(3)
     rows = oracle.perturb(rng.integers(200, size=5_000), rng)
     bad = oracle.supported(rows, np.array([17]))[:, 0]
@@ -104,7 +132,11 @@ def test_of_hashed_reports_only_those_dropped_are_counted_and_only_others_need_a
     assert (by_rest.tobytes(), said, sum(counted)) == (expected.tobytes(), False, int(bad.sum()))
     for other in (another, rows[1:]):
         by_all, said = genuine(oracle.estimate(OLH.support_counts(oracle, other), len(other)))
-        assert (by_all.tobytes(), said, sum(counted)) == (expected.tobytes(), True, int(bad.sum()) + len(rows))
+        assert (by_all.tobytes(), said, sum(counted)) == (
+            expected.tobytes(),
+            True,
+            int(bad.sum()) + len(rows),
+        )
     assert genuine(1e300 * f_z)[1]
 
 
@@ -118,14 +150,18 @@ def _recorded(summarise: Any, counted: list[int]) -> Any:
 
 def test_detection_by_all_targets_is_nothing_for_reports_of_one_item() -> None:
     r = poisoned(GRR(1, D))
-    with pytest.raises(ParameterError, match="a grr report supports one item, so none matches all 6 targets"):
+    with pytest.raises(
+        ParameterError, match="a grr report supports one item, so none matches all 6 targets"
+    ):
         recover(GRR(1, D), r.f_z, method="detection-all", targets=TARGETS, reports=r.reports)
 
 
 def test_where_every_report_would_be_dropped_nothing_is_left_to_estimate_from() -> None:
     oracle = GRR(1, 4)
     with pytest.raises(ParameterError, match="all 9 reports would be dropped"):
-        recover(oracle, [1, 0, 0, 0], method="detection-any", targets=[0], reports=np.zeros(9, "<u4"))
+        recover(
+            oracle, [1, 0, 0, 0], method="detection-any", targets=[0], reports=np.zeros(9, "<u4")
+        )
 
 
 @UNARY
@@ -136,7 +172,9 @@ def test_sizes_and_their_law_are_those_of_honest_reports(oracle: FrequencyOracle
     np.testing.assert_array_equal(sizes, oracle.supports(genuine).sum(axis=1))
     law = oracle.support_size_law()
     k = np.arange(D + 1)
-    by_scipy = (1 - oracle.p) * stats.binom.pmf(k, D - 1, oracle.q) + oracle.p * stats.binom.pmf(k - 1, D - 1, oracle.q)
+    by_scipy = (1 - oracle.p) * stats.binom.pmf(k, D - 1, oracle.q) + oracle.p * stats.binom.pmf(
+        k - 1, D - 1, oracle.q
+    )
     np.testing.assert_allclose(law, by_scipy, rtol=1e-9, atol=1e-300)
     expected = law * N
     enough = expected >= 5
@@ -145,7 +183,9 @@ def test_sizes_and_their_law_are_those_of_honest_reports(oracle: FrequencyOracle
 
 
 def test_diffstats_finds_padded_reports_by_their_size() -> None:
-    """All crafted reports have L = 16 ones and the targets; honest ones of that size with a target go too."""
+    """All crafted reports have L = 16 ones and the targets; honest ones of that size with a target
+    go too.
+    """
     oracle = OUE(1, D)
     r = poisoned(oracle)
     result = recover(oracle, r.f_z, method="diffstats", reports=r.reports)
@@ -171,7 +211,9 @@ def test_the_thresholds_of_itemsets(z: int, rate: float) -> None:
 
 
 def test_abnormal_itemsets_are_found_largest_first_and_only_they() -> None:
-    """Patterns by hand: 10 random items, and a tenth of the reports holds items 2, 3, 5, 7, 9 besides."""
+    """Patterns by hand: 10 random items, and a tenth of the reports holds items 2, 3, 5, 7, 9
+    besides.
+    """
     oracle, rng = OUE(1, 10), np.random.default_rng(2)
     bits = rng.random((50_000, 10)) < oracle.q
 
@@ -208,13 +250,17 @@ def test_fiad_looks_at_the_only_set_that_three_items_have() -> None:
 
 
 def test_the_conditional_probability_is_bayes_rule() -> None:
-    """Each report's two probabilities, worked out from the definitions of crafted and honest OUE reports."""
+    """Each report's two probabilities, worked out from the definitions of crafted and honest OUE
+    reports.
+    """
     oracle, target, eta = OUE(1, D), 22, 0.075
     r = poisoned(oracle, (target,))
     f, p, q = project_simplex(r.f_z), oracle.p, oracle.q
     bits = oracle.supports(r.reports)
     ones = int(p + (D - 1) * q)
-    crafted = np.where((bits.sum(axis=1) == ones) & bits[:, target], 1 / _choose(D - 1, ones - 1), 0)
+    crafted = np.where(
+        (bits.sum(axis=1) == ones) & bits[:, target], 1 / _choose(D - 1, ones - 1), 0
+    )
     honest = np.zeros(len(bits))
     for v in range(D):
         probability = np.full(D, q)
@@ -222,8 +268,17 @@ def test_the_conditional_probability_is_bayes_rule() -> None:
         honest += f[v] * np.where(bits, probability, 1 - probability).prod(axis=1)
     dropped = eta * crafted > honest
     kept = r.reports[~dropped]
-    result = recover(oracle, r.f_z, method="conditional-probability", targets=[target], eta=eta, reports=r.reports)
-    np.testing.assert_allclose(result.genuine, oracle.estimate(oracle.support_counts(kept), len(kept)), atol=1e-12)
+    result = recover(
+        oracle,
+        r.f_z,
+        method="conditional-probability",
+        targets=[target],
+        eta=eta,
+        reports=r.reports,
+    )
+    np.testing.assert_allclose(
+        result.genuine, oracle.estimate(oracle.support_counts(kept), len(kept)), atol=1e-12
+    )
     assert dropped.sum() >= M
     assert recover(
         oracle, r.f_z, method="conditional-probability", targets=[target], eta=0, reports=r.reports
@@ -235,9 +290,12 @@ def _choose(n: int, k: int) -> float:
 
 
 @pytest.mark.parametrize(
-    ("fields", "reason"), [({"targets": [1, 2]}, "one target, not 2"), ({"targets": [1], "eta": "auto"}, "as a number")]
+    ("fields", "reason"),
+    [({"targets": [1, 2]}, "one target, not 2"), ({"targets": [1], "eta": "auto"}, "as a number")],
 )
-def test_the_conditional_probability_needs_one_target_and_a_number(fields: dict[str, object], reason: str) -> None:
+def test_the_conditional_probability_needs_one_target_and_a_number(
+    fields: dict[str, object], reason: str
+) -> None:
     oracle = OUE(1, D)
     r = poisoned(oracle)
     with pytest.raises(ParameterError, match=reason):
@@ -250,15 +308,22 @@ def test_two_clusters_that_are_apart_are_told_apart() -> None:
     second = np.arange(30) % 3 == 1
     points[second] += 20
     np.testing.assert_array_equal(two_means(points), second)
-    np.testing.assert_array_equal(two_means(points[::-1]) ^ two_means(points[::-1])[-1], second[::-1])
+    np.testing.assert_array_equal(
+        two_means(points[::-1]) ^ two_means(points[::-1])[-1], second[::-1]
+    )
     assert not two_means(np.ones((4, 5))).any()
 
 
 @SAMPLED
 def test_the_subset_defence_and_ldprecover_km_use_the_two_clusters(oracle: FrequencyOracle) -> None:
-    """The larger cluster's mean is near all reports'; KM subtracts the smaller one's; the seed decides the subsets."""
+    """The larger cluster's mean is near all reports'; KM subtracts the smaller one's; the seed
+    decides the subsets.
+    """
     r = poisoned(oracle)
-    fields: dict[str, Any] = {"reports": r.reports, "options": {"subsets": 12, "rate": 0.5, "seed": 4}}
+    fields: dict[str, Any] = {
+        "reports": r.reports,
+        "options": {"subsets": 12, "rate": 0.5, "seed": 4},
+    }
     mean = recover(oracle, r.f_z, method="k-means", **fields)
     np.testing.assert_array_equal(mean.recovered, project_simplex(mean.genuine))
     error = 6 * oracle.standard_errors(r.f_z, N + M)
@@ -267,7 +332,10 @@ def test_the_subset_defence_and_ldprecover_km_use_the_two_clusters(oracle: Frequ
     np.testing.assert_allclose(km.genuine, 1.1 * r.f_z - 0.1 * km.malicious, rtol=1e-12, atol=1e-12)
     np.testing.assert_array_equal(km.recovered, project_simplex(km.genuine))
     assert (km.malicious != mean.genuine).all()
-    assert recover(oracle, r.f_z, method="ldprecover-km", eta=0.1, **fields).recovered.tolist() == km.recovered.tolist()
+    assert (
+        recover(oracle, r.f_z, method="ldprecover-km", eta=0.1, **fields).recovered.tolist()
+        == km.recovered.tolist()
+    )
     with pytest.raises(ParameterError, match="as a number"):
         recover(oracle, r.f_z, method="ldprecover-km", eta="auto", **fields)
 
@@ -290,13 +358,19 @@ def test_notes_name_items_by_index() -> None:
     assert indices_named((2,)) == "item index 2"
     assert indices_named((2, 5)) == "item indices 2, 5"
     r = poisoned(OUE(1, D))
-    result = recover(OUE(1, D), r.f_z, method="conditional-probability", targets=[2], reports=r.reports)
+    result = recover(
+        OUE(1, D), r.f_z, method="conditional-probability", targets=[2], reports=r.reports
+    )
     assert result.notes[0].startswith("Reports for the target, item index 2, are dropped where")
 
 
 @UNARY
-def test_no_step_of_em_makes_the_reports_less_likely_and_it_nears_the_most_likely(oracle: FrequencyOracle) -> None:
-    """The likelihood sum_z log(1 + (e^eps - 1) f(S(z))), and at its maximum the slopes of positive items are equal."""
+def test_no_step_of_em_makes_the_reports_less_likely_and_it_nears_the_most_likely(
+    oracle: FrequencyOracle,
+) -> None:
+    """The likelihood sum_z log(1 + (e^eps - 1) f(S(z))), and at its maximum the slopes of positive
+    items are equal.
+    """
     r = poisoned(oracle)
     rows = oracle.supports(r.genuine[:3000])
     lift = np.expm1(oracle.epsilon)
@@ -305,7 +379,10 @@ def test_no_step_of_em_makes_the_reports_less_likely_and_it_nears_the_most_likel
         return float(np.log1p(lift * (rows @ f)).sum())
 
     source, start = ReportSource(oracle, r.genuine[:3000]), np.full(D, 1 / D)
-    steps = [expectation_maximisation(source, start, iterations=i, tolerance=0.0)[0] for i in (1, 2, 5, 20, 100)]
+    steps = [
+        expectation_maximisation(source, start, iterations=i, tolerance=0.0)[0]
+        for i in (1, 2, 5, 20, 100)
+    ]
     scores = [likelihood(f) for f in [start, *steps]]
     assert all(later >= earlier - 1e-3 for earlier, later in itertools.pairwise(scores))
     f, taken = expectation_maximisation(source, start, iterations=3000, tolerance=1e-8)
@@ -322,7 +399,9 @@ def test_of_grr_the_counts_say_all_that_the_reports_do() -> None:
 
 
 def test_diffstats_drops_nothing_where_no_removal_makes_the_sizes_honest() -> None:
-    """Two fifths of the reports are uniformly random: their sizes are of a wide bell, not of few values."""
+    """Two fifths of the reports are uniformly random: their sizes are of a wide bell, not of few
+    values.
+    """
     oracle, rng = OUE(1, D), np.random.default_rng(3)
     genuine = oracle.perturb(rng.integers(D, size=N), rng)
     reports = np.concatenate([genuine, oracle.uniform_reports(2 * N // 3, rng)])

@@ -13,7 +13,9 @@ from ldprecover.sampling import below, flip_threshold, keep_threshold, words_fro
 from ldprecover.types import UInt64Array
 
 WORDS = 2**64
-EPSILONS = st.one_of(st.floats(0.01, 10), st.sampled_from([0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0]))
+EPSILONS = st.one_of(
+    st.floats(0.01, 10), st.sampled_from([0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0])
+)
 SIZES = st.one_of(st.integers(2, 100_000), st.sampled_from([2, 3, 4, 102, 490, 65_536, 100_000]))
 
 
@@ -44,7 +46,9 @@ def test_the_keep_threshold_is_the_largest_private_one(epsilon: float, k: int) -
 
 @given(epsilon=EPSILONS)
 def test_the_flip_threshold_is_the_smallest_private_one(epsilon: float) -> None:
-    """(1-q)/q = (2^64-t)/t, the likelihood ratio of OUE with p = 1/2, is at most e^eps, and above it for t - 1."""
+    """(1-q)/q = (2^64-t)/t, the likelihood ratio of OUE with p = 1/2, is at most e^eps, and above
+    it for t - 1.
+    """
     t = flip_threshold(epsilon)
     lowest, highest = exponential(epsilon)
     assert Fraction(WORDS - t, t) <= lowest
@@ -72,7 +76,9 @@ class Crafted:
 
 @given(k=st.integers(2, 100_000))
 def test_words_in_the_biased_tail_are_drawn_again(k: int) -> None:
-    """Accepted are the words below the greatest multiple of k up to 2^64: each remainder equally often."""
+    """Accepted are the words below the greatest multiple of k up to 2^64: each remainder equally
+    often.
+    """
     limit = WORDS // k * k
     tail = limit if limit < WORDS else None
     if tail is None:
@@ -91,7 +97,9 @@ def test_nothing_is_drawn_for_nobody() -> None:
     assert below(3, 0, Crafted([])).size == 0
 
 
-def test_without_a_generator_words_are_the_operating_systems(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_generator_words_are_the_operating_systems(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     asked = []
 
     def urandom(size: int) -> bytes:

@@ -18,17 +18,27 @@ Cell = tuple[int, int]
 
 
 def best_cells(r: int, d: int, g: int, size: int, exact: bool) -> Counter[Cell]:
-    """Return how many of the g^d ways to place d items have each (hits, size) as their best bucket's."""
+    """Return how many of the g^d ways to place d items have each (hits, size) as their best
+    bucket's.
+    """
     found: Counter[Cell] = Counter()
     for places in product(range(g), repeat=d):
-        cells = {(places[:r].count(b), places.count(b)) for b in range(g)} - {(0, places.count(b)) for b in range(g)}
-        found[max(cells, key=lambda cell: int(worth(cell[0], np.array(cell[1]), size, exact=exact)))] += 1
+        cells = {(places[:r].count(b), places.count(b)) for b in range(g)} - {
+            (0, places.count(b)) for b in range(g)
+        }
+        found[
+            max(cells, key=lambda cell: int(worth(cell[0], np.array(cell[1]), size, exact=exact)))
+        ] += 1
     return found
 
 
 def best_of_many(found: Counter[Cell], budget: int, size: int, exact: bool) -> tuple[float, float]:
-    """Return mean hits and mean others of the best of `budget` independent draws from these cells."""
-    order = sorted(found, key=lambda cell: int(worth(cell[0], np.array(cell[1]), size, exact=exact)))
+    """Return mean hits and mean others of the best of `budget` independent draws from these
+    cells.
+    """
+    order = sorted(
+        found, key=lambda cell: int(worth(cell[0], np.array(cell[1]), size, exact=exact))
+    )
     share = np.cumsum([found[cell] for cell in order]) / found.total()
     law = np.diff(share**budget, prepend=0.0)
     hits, sizes = np.array(order).T
@@ -38,7 +48,9 @@ def best_of_many(found: Counter[Cell], budget: int, size: int, exact: bool) -> t
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("budget", [1, 2, 50])
 @pytest.mark.parametrize(("r", "d", "g"), [(2, 5, 3), (3, 7, 2), (1, 4, 5), (4, 4, 3), (2, 6, 4)])
-def test_the_law_of_a_sized_search_is_that_of_all_outcomes(r: int, d: int, g: int, budget: int, exact: bool) -> None:
+def test_the_law_of_a_sized_search_is_that_of_all_outcomes(
+    r: int, d: int, g: int, budget: int, exact: bool
+) -> None:
     """For every size aimed at, to 1e-9. No chance in it."""
     for size in range(d + 1):
         expected = best_of_many(best_cells(r, d, g, size, exact), budget, size, exact)
@@ -50,10 +62,14 @@ def test_the_law_of_a_sized_search_is_that_of_all_outcomes(r: int, d: int, g: in
 def test_the_law_of_a_plain_search_is_that_of_all_outcomes(r: int, g: int, budget: int) -> None:
     fullest = Counter(max(Counter(places).values()) for places in product(range(g), repeat=r))
     share = np.cumsum([fullest[h] for h in range(r + 1)]) / g**r
-    assert most_hits_law(r, g, budget) == pytest.approx(np.diff(share**budget, prepend=0.0), abs=1e-10)
+    assert most_hits_law(r, g, budget) == pytest.approx(
+        np.diff(share**budget, prepend=0.0), abs=1e-10
+    )
 
 
-@pytest.mark.parametrize(("r", "g", "budget"), [(10, 3, 1_000), (10, 4, 1_000), (30, 3, 1_000), (10, 65_536, 10)])
+@pytest.mark.parametrize(
+    ("r", "g", "budget"), [(10, 3, 1_000), (10, 4, 1_000), (30, 3, 1_000), (10, 65_536, 10)]
+)
 def test_the_law_of_a_plain_search_agrees_with_its_other_form(r: int, g: int, budget: int) -> None:
     """The convolution of the suite, term by term, against the transform."""
     law = most_hits_law(r, g, budget)
@@ -66,12 +82,16 @@ def test_the_law_of_a_plain_search_agrees_with_its_other_form(r: int, g: int, bu
 
 def test_the_known_mean_hits_come_out() -> None:
     """Ten targets, 1,000 seeds: 8.71 for g = 3 and 7.93 for g = 4; one seed: 4.93 and 4.20."""
-    means = [float(most_hits_law(10, g, budget) @ np.arange(11)) for g in (3, 4) for budget in (1_000, 1)]
+    means = [
+        float(most_hits_law(10, g, budget) @ np.arange(11)) for g in (3, 4) for budget in (1_000, 1)
+    ]
     assert means == pytest.approx([8.71, 4.93, 7.93, 4.20], abs=0.005)
 
 
 def test_perfect_seeds_of_an_exhaustive_search_run_out() -> None:
-    """2^32 g^(1-r) perfect seeds are expected: 218,000 for ten items and g = 3, 16,384 for g = 4."""
+    """2^32 g^(1-r) perfect seeds are expected: 218,000 for ten items and g = 3, 16,384 for g
+    = 4.
+    """
     assert exhaustive_hits(10, 3, 20_520) == pytest.approx(10)
     assert exhaustive_hits(10, 3, 2 * SEEDS // 3**9) == pytest.approx(9.5, abs=1e-4)
     assert 9 < exhaustive_hits(10, 4, 20_520) < 10
@@ -130,7 +150,9 @@ def test_a_binomial_law_is_one(n: int, p: float) -> None:
 
 @pytest.mark.parametrize("oracle", [OUE(0.5, 102), OLH(0.5, 102, 3)], ids=repr)
 def test_sizes_are_drawn_as_honest_reports_have_them(oracle: FrequencyOracle) -> None:
-    """Draws, and honest reports, of 40,000 users each: chi-square over common sizes below its 1 - 1e-9 quantile."""
+    """Draws, and honest reports, of 40,000 users each: chi-square over common sizes below its 1 -
+    1e-9 quantile.
+    """
     m, rng = 40_000, np.random.default_rng(2)
     law = oracle.support_size_law()
     common = law * m >= 10

@@ -1,4 +1,6 @@
-"""The search for hash seeds, against brute force and against the exact law of the best of many seeds."""
+"""The search for hash seeds, against brute force and against the exact law of the best of many
+seeds.
+"""
 
 from collections import Counter
 
@@ -9,7 +11,12 @@ from hypothesis import strategies as st
 from tests.seed_laws import best_hits
 
 from ldprecover import OLH
-from ldprecover.protocols.seed_search import exhaustive_seeds, fullest_buckets, most_hits, sampled_seeds
+from ldprecover.protocols.seed_search import (
+    exhaustive_seeds,
+    fullest_buckets,
+    most_hits,
+    sampled_seeds,
+)
 
 TARGETS = np.arange(3, 103, 10, dtype=np.uint32)
 
@@ -30,11 +37,15 @@ def scan_order(seed: int, limit: int) -> np.ndarray:
 
 seeds_32 = st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=6)
 item_sets = st.lists(st.integers(0, 99_999), min_size=1, max_size=12, unique=True)
-hash_ranges = st.one_of(st.integers(2, 8), st.integers(2, 65_536), st.sampled_from([255, 256, 257, 65_535, 65_536]))
+hash_ranges = st.one_of(
+    st.integers(2, 8), st.integers(2, 65_536), st.sampled_from([255, 256, 257, 65_535, 65_536])
+)
 
 
 @given(seeds_32, item_sets, hash_ranges)
-def test_hits_are_the_items_of_the_fullest_bucket(seeds: list[int], items: list[int], g: int) -> None:
+def test_hits_are_the_items_of_the_fullest_bucket(
+    seeds: list[int], items: list[int], g: int
+) -> None:
     hits = most_hits(np.array([seeds], np.uint32), np.array([items], np.uint32), g)
     assert hits.tolist() == [[max(bucket_sizes(seed, items, g).values()) for seed in seeds]]
 
@@ -42,7 +53,9 @@ def test_hits_are_the_items_of_the_fullest_bucket(seeds: list[int], items: list[
 @given(seeds_32, item_sets, hash_ranges)
 def test_the_bucket_chosen_is_a_fullest_one(seeds: list[int], items: list[int], g: int) -> None:
     wanted = np.broadcast_to(np.array(items, np.uint32), (len(seeds), len(items)))
-    for seed, bucket in zip(seeds, fullest_buckets(np.array(seeds, np.uint32), wanted, g, rng()), strict=True):
+    for seed, bucket in zip(
+        seeds, fullest_buckets(np.array(seeds, np.uint32), wanted, g, rng()), strict=True
+    ):
         sizes = bucket_sizes(seed, items, g)
         assert sizes[int(bucket)] == max(sizes.values())
 
@@ -66,7 +79,9 @@ def test_more_hits_than_a_byte_holds_are_counted() -> None:
 
 
 def test_each_user_has_the_best_of_its_own_seeds() -> None:
-    """The seeds tried are the generator's, a block of users at a time, so they can be drawn again."""
+    """The seeds tried are the generator's, a block of users at a time, so they can be drawn
+    again.
+    """
     wanted = np.array([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]], np.uint32)
     tried = rng(5).integers(0, 1 << 32, size=(3, 40), dtype=np.uint32)
     expected = [
@@ -76,7 +91,9 @@ def test_each_user_has_the_best_of_its_own_seeds() -> None:
     assert sampled_seeds(wanted, 3, 40, rng(5)).tolist() == expected
 
 
-@pytest.mark.parametrize(("r", "g", "budget"), [(10, 3, 1), (10, 3, 30), (10, 3, 1_000), (10, 4, 1_000), (4, 30, 200)])
+@pytest.mark.parametrize(
+    ("r", "g", "budget"), [(10, 3, 1), (10, 3, 30), (10, 3, 1_000), (10, 4, 1_000), (4, 30, 200)]
+)
 def test_hits_follow_the_exact_law_of_the_best_seed(r: int, g: int, budget: int) -> None:
     """The mean over 3,000 users is the law's to 6 sd of the law (2e-9 a case)."""
     m = 3_000
@@ -88,20 +105,28 @@ def test_hits_follow_the_exact_law_of_the_best_seed(r: int, g: int, budget: int)
 
 
 def test_the_exact_law_gives_the_known_mean_hits() -> None:
-    """Ten targets: 4.93 in the fullest bucket of a random seed, 8.71 in the best of 1,000 (g = 3)."""
+    """Ten targets: 4.93 in the fullest bucket of a random seed, 8.71 in the best of 1,000 (g
+    = 3).
+    """
     assert [round(best_hits(10, 3, budget)[0], 2) for budget in (1, 1_000)] == [4.93, 8.71]
     assert [round(best_hits(10, 4, budget)[0], 1) for budget in (1, 1_000)] == [4.2, 7.9]
 
 
-@pytest.mark.parametrize(("r", "g", "m"), [(4, 2, 3_000), (5, 3, 1_000), (2, 1_000, 50), (10, 3, 20)])
-def test_an_exhaustive_search_gives_every_user_a_perfect_seed_of_its_own(r: int, g: int, m: int) -> None:
+@pytest.mark.parametrize(
+    ("r", "g", "m"), [(4, 2, 3_000), (5, 3, 1_000), (2, 1_000, 50), (10, 3, 20)]
+)
+def test_an_exhaustive_search_gives_every_user_a_perfect_seed_of_its_own(
+    r: int, g: int, m: int
+) -> None:
     seeds = exhaustive_seeds(TARGETS[:r], g, m, rng())
     assert np.unique(seeds).size == m
     assert (most_hits(seeds[None, :], TARGETS[None, :r], g) == r).all()
 
 
 def test_seeds_of_an_exhaustive_search_lie_all_over_their_range() -> None:
-    """4,000 seeds in eighths of the range: each eighth has its share to 6 sd of a multinomial (2e-8 in all)."""
+    """4,000 seeds in eighths of the range: each eighth has its share to 6 sd of a multinomial (2e-8
+    in all).
+    """
     seeds = exhaustive_seeds(TARGETS[:5], 3, 4_000, rng())
     eighths = np.bincount(seeds >> np.uint32(29), minlength=8)
     assert (abs(eighths - 500) <= 6 * (4_000 * 7 / 64) ** 0.5).all()
@@ -116,7 +141,10 @@ def test_where_perfect_seeds_run_out_the_best_of_all_are_taken(r: int, g: int, m
     seeds = exhaustive_seeds(TARGETS[:r], g, m, rng(), limit=limit)
     assert np.unique(seeds).size == m
     assert np.isin(seeds, scanned).all()
-    assert most_hits(seeds[None, :], TARGETS[None, :r], g)[0].tolist() == sorted(everyone, reverse=True)[:m]
+    assert (
+        most_hits(seeds[None, :], TARGETS[None, :r], g)[0].tolist()
+        == sorted(everyone, reverse=True)[:m]
+    )
 
 
 def test_seeds_are_shared_where_there_are_fewer_than_users() -> None:
@@ -125,7 +153,9 @@ def test_seeds_are_shared_where_there_are_fewer_than_users() -> None:
 
 
 def test_an_aim_that_no_seed_meets_is_lowered() -> None:
-    """As many seeds as hold one perfect seed on average hold none here; the user gets the best of them."""
+    """As many seeds as hold one perfect seed on average hold none here; the user gets the best of
+    them.
+    """
     limit = 3**9
     scanned = scan_order(5, limit)
     best = most_hits(scanned[None, :], TARGETS[None, :], 3)[0].max()

@@ -1,4 +1,6 @@
-"""The projection on the probability simplex, against exact arithmetic, a solver and its own optimality conditions."""
+"""The projection on the probability simplex, against exact arithmetic, a solver and its own
+optimality conditions.
+"""
 
 from fractions import Fraction
 
@@ -16,7 +18,9 @@ WILD = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, ma
 
 
 def exact_projection(x: list[float]) -> list[Fraction]:
-    """Return the projection in rational arithmetic: tau is the greatest of the (x_(1) + ... + x_(k) - 1)/k."""
+    """Return the projection in rational arithmetic: tau is the greatest of the (x_(1) + ... + x_(k)
+    - 1)/k.
+    """
     values = [Fraction(v) for v in x]
     total, taus = Fraction(0), []
     for k, value in enumerate(sorted(values, reverse=True), start=1):
@@ -41,7 +45,9 @@ def algorithm_1(x: np.ndarray) -> np.ndarray:
 @example(x=[1.0, 0.0])
 @example(x=[0.5, 0.5, -1e-17])
 def test_equals_the_projection_in_exact_arithmetic(x: list[float]) -> None:
-    np.testing.assert_allclose(project_simplex(x), np.array(exact_projection(x), float), rtol=0, atol=1e-14)
+    np.testing.assert_allclose(
+        project_simplex(x), np.array(exact_projection(x), float), rtol=0, atol=1e-14
+    )
 
 
 @given(x=VECTORS)
@@ -65,7 +71,9 @@ def test_any_finite_vector_gives_a_distribution(x: list[float]) -> None:
 @given(x=VECTORS, shift=st.floats(-1000, 1000))
 def test_adding_a_constant_changes_nothing(x: list[float], shift: float) -> None:
     """Up to the rounding of the sum itself: half an ulp of 1,010 is 5.7e-14 an entry."""
-    np.testing.assert_allclose(project_simplex(np.array(x) + shift), project_simplex(x), rtol=0, atol=5e-13)
+    np.testing.assert_allclose(
+        project_simplex(np.array(x) + shift), project_simplex(x), rtol=0, atol=5e-13
+    )
 
 
 @given(x=VECTORS)
@@ -77,7 +85,9 @@ def test_a_distribution_is_its_own_projection(x: list[float]) -> None:
 @given(x=VECTORS, seed=st.integers(0, 2**32 - 1))
 def test_relabelling_the_items_relabels_the_result(x: list[float], seed: int) -> None:
     order = np.random.default_rng(seed).permutation(len(x))
-    np.testing.assert_allclose(project_simplex(np.array(x)[order]), project_simplex(x)[order], rtol=0, atol=1e-15)
+    np.testing.assert_allclose(
+        project_simplex(np.array(x)[order]), project_simplex(x)[order], rtol=0, atol=1e-15
+    )
 
 
 @given(x=st.lists(st.floats(-2, 2), min_size=2, max_size=8))
@@ -100,7 +110,9 @@ def test_no_solver_finds_a_nearer_distribution(x: list[float]) -> None:
 
 
 def test_a_hundred_thousand_items_keep_their_digits(rng: np.random.Generator) -> None:
-    """The optimality conditions: one tau is x - y wherever y is positive, and x <= tau elsewhere."""
+    """The optimality conditions: one tau is x - y wherever y is positive, and x <= tau
+    elsewhere.
+    """
     for scale in (1e-9, 1e-5, 1.0, 1e12):
         x = rng.normal(scale=scale, size=100_000)
         y = project_simplex(x)
@@ -113,7 +125,9 @@ def test_a_hundred_thousand_items_keep_their_digits(rng: np.random.Generator) ->
 
 
 def test_one_large_item_among_a_hundred_thousand_costs_no_digits(rng: np.random.Generator) -> None:
-    """All are kept, and their running sum below the maximum is -90,000: what it loses would come to 1e-10."""
+    """All are kept, and their running sum below the maximum is -90,000: what it loses would come to
+    1e-10.
+    """
     x = np.concatenate([[0.9], rng.uniform(0, 1e-7, 99_999)])
     y = project_simplex(x)
     assert (y > 0).all()
@@ -146,7 +160,18 @@ def test_the_argument_is_left_as_it_was() -> None:
 
 @pytest.mark.parametrize(
     "x",
-    [[], [[1.0, 2.0]], 3.0, [np.nan, 1.0], [np.inf, 1.0], [1.0, -np.inf], ["a"], [None], [1 + 1j], [[1], [1, 2]]],
+    [
+        [],
+        [[1.0, 2.0]],
+        3.0,
+        [np.nan, 1.0],
+        [np.inf, 1.0],
+        [1.0, -np.inf],
+        ["a"],
+        [None],
+        [1 + 1j],
+        [[1], [1, 2]],
+    ],
 )
 def test_what_is_no_finite_vector_is_refused(x: object) -> None:
     with pytest.raises(ParameterError, match="x must be"):

@@ -17,7 +17,9 @@ Z = 6.5  # two-sided normal tail 8e-11; all seeds are fixed, so that chance has 
 each_protocol = pytest.mark.parametrize("oracle", SMALL, ids=lambda oracle: oracle.protocol)
 
 
-def moments(draw: Callable[[np.random.Generator], Tally], seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def moments(
+    draw: Callable[[np.random.Generator], Tally], seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return mean, covariance, and the covariance's standard errors, of many tallies' counts."""
     rng = np.random.default_rng(seed)
     counts = np.array([draw(rng).summary for _ in range(DRAWS)], dtype=np.float64)
@@ -29,7 +31,9 @@ def moments(draw: Callable[[np.random.Generator], Tally], seed: int) -> tuple[np
 def theory(oracle: FrequencyOracle, held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and covariance of honest counts: sums over users of one report's."""
     d = held.size
-    chance = np.full((d, d), oracle.q) + np.eye(d) * (oracle.p - oracle.q)  # row x: support of a report of x
+    chance = np.full((d, d), oracle.q) + np.eye(d) * (
+        oracle.p - oracle.q
+    )  # row x: support of a report of x
     mean = held @ chance
     if isinstance(oracle, GRR):  # one item a report: E[1_u 1_v] = 0
         covariance = np.diag(mean) - np.einsum("x,xu,xv->uv", held, chance, chance)
@@ -39,10 +43,14 @@ def theory(oracle: FrequencyOracle, held: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 @each_protocol
-def test_honest_counts_have_the_means_variances_and_covariances_of_theory(oracle: FrequencyOracle) -> None:
-    """4,000 tallies of 100 users. Means within 6.5 sd of them; covariances within 6.5 of their measured errors.
+def test_honest_counts_have_the_means_variances_and_covariances_of_theory(
+    oracle: FrequencyOracle,
+) -> None:
+    """4,000 tallies of 100 users. Means within 6.5 sd of them; covariances within 6.5 of their
+    measured errors.
 
-    Over 6 means and 21 covariances of 3 protocols: 81 comparisons, by chance beyond once in 10^8 runs.
+    Over 6 means and 21 covariances of 3 protocols: 81 comparisons, by chance beyond once in 10^8
+    runs.
     """
     mean, covariance, error = moments(lambda rng: oracle.honest_tally(HELD, rng), seed=1)
     expected_mean, expected = theory(oracle, HELD)
@@ -52,10 +60,11 @@ def test_honest_counts_have_the_means_variances_and_covariances_of_theory(oracle
 
 @each_protocol
 def test_honest_counts_vary_as_those_of_reports_do(oracle: FrequencyOracle) -> None:
-    """Both draw 4,000 tallies; each mean and covariance differs by less than 6.5 standard errors of a difference.
+    """Both draw 4,000 tallies; each mean and covariance differs by less than 6.5 standard errors of
+    a difference.
 
-    OLH's reports go through the real hash, of which the law assumes that it is ideal. 81 comparisons: by chance
-    beyond once in 10^8 runs.
+    OLH's reports go through the real hash, of which the law assumes that it is ideal. 81
+    comparisons: by chance beyond once in 10^8 runs.
     """
     items = np.repeat(np.arange(HELD.size), HELD)
     ours = moments(lambda rng: oracle.honest_tally(HELD, rng), seed=2)
@@ -67,7 +76,8 @@ def test_honest_counts_vary_as_those_of_reports_do(oracle: FrequencyOracle) -> N
 
 @each_protocol
 def test_sampled_counts_vary_as_those_of_encoded_reports_do(oracle: FrequencyOracle) -> None:
-    """As above, of malicious users who draw items: 81 comparisons, by chance beyond once in 10^8 runs.
+    """As above, of malicious users who draw items: 81 comparisons, by chance beyond once in 10^8
+    runs.
 
     Where nobody draws an item, GRR and OUE count zero in both and the differences are zero exactly.
     """
@@ -84,7 +94,9 @@ def test_sampled_counts_vary_as_those_of_encoded_reports_do(oracle: FrequencyOra
 
 @each_protocol
 def test_input_poisoning_estimates_the_distribution_it_lies_about(oracle: FrequencyOracle) -> None:
-    """E f~_Y = P. One tally of 10^6 users: 6.5 sd of Lemma 2 with P, 18 items, by chance beyond once in 10^8 runs."""
+    """E f~_Y = P. One tally of 10^6 users: 6.5 sd of Lemma 2 with P, 18 items, by chance beyond
+    once in 10^8 runs.
+    """
     m = 1_000_000
     tally = input_poisoning_tally(oracle, WEIGHTS, m, np.random.default_rng(6))
     assert tally.n == m
@@ -122,7 +134,9 @@ def test_nobody_gives_an_empty_tally(oracle: FrequencyOracle) -> None:
 
 @pytest.mark.parametrize("held", [[1, 2], [1, 2, 3, 4, 5, -1], [0.5] * 6])
 def test_users_must_be_whole_and_one_number_an_item(held: list[float]) -> None:
-    with pytest.raises(ParameterError, match="true_counts must be an integer of at least 0 for each of the 6 items"):
+    with pytest.raises(
+        ParameterError, match="true_counts must be an integer of at least 0 for each of the 6 items"
+    ):
         SMALL[0].honest_tally(held, np.random.default_rng(0))
 
 
@@ -136,6 +150,8 @@ def test_users_must_be_whole_and_one_number_an_item(held: list[float]) -> None:
         (WEIGHTS, True, "number of malicious users"),
     ],
 )
-def test_an_attack_without_a_distribution_is_refused(weights: list[float], m: int, said: str) -> None:
+def test_an_attack_without_a_distribution_is_refused(
+    weights: list[float], m: int, said: str
+) -> None:
     with pytest.raises(ParameterError, match=said):
         sampled_tally(SMALL[2], weights, m, np.random.default_rng(0))

@@ -9,7 +9,9 @@ from ldprecover import FrequencyOracle, ParameterError, Tally
 
 
 @given(seed=st.integers(0, 2**32 - 1), cuts=st.lists(st.integers(0, 300), max_size=6))
-def test_any_split_of_the_reports_gives_the_same_tally(oracle: FrequencyOracle, seed: int, cuts: list[int]) -> None:
+def test_any_split_of_the_reports_gives_the_same_tally(
+    oracle: FrequencyOracle, seed: int, cuts: list[int]
+) -> None:
     rng = np.random.default_rng(seed)
     reports = oracle.perturb(rng.integers(0, oracle.domain_size, 300), rng)
     parts = [Tally.of(oracle, part) for part in np.split(reports, sorted(cuts))]
@@ -31,7 +33,15 @@ def test_counts_travel_as_little_endian_64_bit_integers() -> None:
 
 @pytest.mark.parametrize(
     ("counts", "n"),
-    [([0, 3], 2), ([-1, 0], 2), ([0.0, 1.0], 2), ([[0, 1]], 2), ([True, False], 2), ([2**63], 2), ([], -1)],
+    [
+        ([0, 3], 2),
+        ([-1, 0], 2),
+        ([0.0, 1.0], 2),
+        ([[0, 1]], 2),
+        ([True, False], 2),
+        ([2**63], 2),
+        ([], -1),
+    ],
 )
 def test_counts_that_no_reports_could_give_are_refused(counts: list[object], n: int) -> None:
     with pytest.raises(ParameterError):

@@ -12,7 +12,9 @@ from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError
 from ldprecover.theory import NormalLaw, genuine_law, malicious_law, poisoned_law, worst_change
 
 SMALL = [GRR(0.5, 4), GRR(3, 4), OUE(0.5, 4), OUE(2, 4), OLH(0.5, 4, 3), OLH(2, 4, 9)]
-small_oracles = pytest.mark.parametrize("oracle", SMALL, ids=lambda o: f"{o.protocol}-eps{o.epsilon:g}")
+small_oracles = pytest.mark.parametrize(
+    "oracle", SMALL, ids=lambda o: f"{o.protocol}-eps{o.epsilon:g}"
+)
 
 
 def sum_pmf(groups: list[tuple[int, float]]) -> np.ndarray:
@@ -31,7 +33,9 @@ def moments(oracle: FrequencyOracle, groups: list[tuple[int, float]]) -> tuple[f
     return float(mean), float((pmf * (values - mean) ** 2).sum())
 
 
-def cdf_distance(oracle: FrequencyOracle, groups: list[tuple[int, float]], law: NormalLaw, v: int) -> float:
+def cdf_distance(
+    oracle: FrequencyOracle, groups: list[tuple[int, float]], law: NormalLaw, v: int
+) -> float:
     """Return the greatest distance between the exact cdf of the estimate and the law's normal cdf.
 
     The exact cdf is a staircase and the normal cdf rises, so the greatest distance is at a step,
@@ -47,7 +51,9 @@ def cdf_distance(oracle: FrequencyOracle, groups: list[tuple[int, float]], law: 
 
 @small_oracles
 @pytest.mark.parametrize("m", [1, 7, 200])
-def test_malicious_law_has_the_moments_and_the_bound_of_the_exact_binomial(oracle: FrequencyOracle, m: int) -> None:
+def test_malicious_law_has_the_moments_and_the_bound_of_the_exact_binomial(
+    oracle: FrequencyOracle, m: int
+) -> None:
     support = np.array([0.003, 0.3, 0.5, 0.97])
     law = malicious_law(oracle, support, m)
     for v, pi in enumerate(support):
@@ -78,7 +84,9 @@ def test_genuine_law_has_the_moments_and_the_bound_of_the_exact_distribution(
 
 
 @small_oracles
-def test_poisoned_law_has_the_moments_and_the_bound_of_the_exact_distribution(oracle: FrequencyOracle) -> None:
+def test_poisoned_law_has_the_moments_and_the_bound_of_the_exact_distribution(
+    oracle: FrequencyOracle,
+) -> None:
     n, m = 100, 20
     f, support = np.array([0.0, 0.1, 0.3, 0.6]), np.array([1.0, 0.5, 0.2, 0.0])
     for users in ("fixed", "sampled"):
@@ -98,11 +106,17 @@ def test_poisoned_law_has_the_moments_and_the_bound_of_the_exact_distribution(or
 
 @small_oracles
 @given(eta=st.floats(0.001, 5), n=st.integers(1000, 10**7))
-def test_poisoned_law_mixes_the_two_as_theorem_1_prints(oracle: FrequencyOracle, eta: float, n: int) -> None:
+def test_poisoned_law_mixes_the_two_as_theorem_1_prints(
+    oracle: FrequencyOracle, eta: float, n: int
+) -> None:
     m = max(1, round(n * eta))
     eta = m / n
     f, support = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.9, 0.4, 0.4, 0.3])
-    x, y, z = genuine_law(oracle, f, n), malicious_law(oracle, support, m), poisoned_law(oracle, f, support, n, m)
+    x, y, z = (
+        genuine_law(oracle, f, n),
+        malicious_law(oracle, support, m),
+        poisoned_law(oracle, f, support, n, m),
+    )
     np.testing.assert_allclose(z.mean, x.mean / (1 + eta) + y.mean * eta / (1 + eta), rtol=1e-9)
     np.testing.assert_allclose(
         z.variance, x.variance / (1 + eta) ** 2 + y.variance * eta**2 / (1 + eta) ** 2, rtol=1e-9
@@ -145,14 +159,18 @@ def test_what_is_certain_has_neither_variance_nor_error() -> None:
     assert law.variance[2] > 0
 
 
-def test_malicious_means_sum_to_s_where_each_report_supports_one_item(oracle: FrequencyOracle) -> None:
+def test_malicious_means_sum_to_s_where_each_report_supports_one_item(
+    oracle: FrequencyOracle,
+) -> None:
     d = oracle.domain_size
     support = np.zeros(d)
     support[: d // 2] = 1 / (d // 2)
     assert malicious_law(oracle, support, 10).mean.sum() == pytest.approx(oracle.malicious_sum)
 
 
-@pytest.mark.parametrize("bad", [[0.5, 0.5], [0.5, 0.5, 1.1], [-0.1, 0.5, 0.5], [np.nan, 0, 0], "abc"])
+@pytest.mark.parametrize(
+    "bad", [[0.5, 0.5], [0.5, 0.5, 1.1], [-0.1, 0.5, 0.5], [np.nan, 0, 0], "abc"]
+)
 def test_probabilities_are_from_0_to_1_and_one_an_item(bad: object) -> None:
     for refused in (
         lambda: malicious_law(OUE(1, 3), bad, 10),  # type: ignore[arg-type]
@@ -182,15 +200,21 @@ def test_users_are_fixed_or_sampled() -> None:
 
 
 @pytest.mark.parametrize("items", [1, 3, 11])
-def test_no_report_moves_a_sum_of_items_further_than_the_worst_change(oracle: FrequencyOracle, items: int) -> None:
-    """Of random, encoded and crafted reports, the extreme ones together reach the bound where a report can."""
+def test_no_report_moves_a_sum_of_items_further_than_the_worst_change(
+    oracle: FrequencyOracle, items: int
+) -> None:
+    """Of random, encoded and crafted reports, the extreme ones together reach the bound where a
+    report can.
+    """
     rng, beta, d = np.random.default_rng(4), 0.1, oracle.domain_size
     items = min(items, d - 1)
     chosen = np.arange(items)
     reports = [oracle.encode(np.arange(d)), oracle.perturb(rng.integers(d, size=20_000), rng)]
     reports.append(oracle.craft(np.tile(chosen, (50, 1)), rng))
     hits = oracle.supported(np.concatenate(reports), chosen).sum(axis=1)
-    changes = beta * ((hits - items * oracle.q) / (oracle.p - oracle.q) - 0.3)  # for genuine users' share of 0.3
+    changes = beta * (
+        (hits - items * oracle.q) / (oracle.p - oracle.q) - 0.3
+    )  # for genuine users' share of 0.3
     worst = worst_change(oracle, beta, items, 0.3)
     assert changes.max() <= worst.rise + 1e-12
     assert changes.min() >= -worst.fall - 1e-12
@@ -200,14 +224,27 @@ def test_no_report_moves_a_sum_of_items_further_than_the_worst_change(oracle: Fr
     if items == 1:
         assert changes.max() == pytest.approx(worst.rise)
         assert changes.min() == pytest.approx(-worst.fall)
-    assert (worst.projected_rise, worst.projected_fall) == (min(worst.rise, 0.7), min(worst.fall, 0.3))
+    assert (worst.projected_rise, worst.projected_fall) == (
+        min(worst.rise, 0.7),
+        min(worst.fall, 0.3),
+    )
     anywhere = worst_change(oracle, beta, items)
     assert anywhere.rise == pytest.approx(worst.rise + 0.03)
     assert anywhere.fall == pytest.approx(worst.fall + 0.07)
 
 
 @pytest.mark.parametrize(
-    "arguments", [(-0.1, 1), (1.1, 1), (0.1, 0), (0.1, 13), (0.1, True), (0.1, 1.5), (0.1, 1, 2.0), (0.1, 1, -1.0)]
+    "arguments",
+    [
+        (-0.1, 1),
+        (1.1, 1),
+        (0.1, 0),
+        (0.1, 13),
+        (0.1, True),
+        (0.1, 1.5),
+        (0.1, 1, 2.0),
+        (0.1, 1, -1.0),
+    ],
 )
 def test_the_worst_change_of_what_cannot_be_is_refused(arguments: tuple[Any, ...]) -> None:
     with pytest.raises(ParameterError):

@@ -13,7 +13,12 @@ def text(value: bytes) -> str:
 
 @pytest.mark.parametrize(
     ("mac", "draw"),
-    [(bytes(16), 0), (b"\1" + bytes(15), 1), (b"\xff" * 8 + bytes(8), (1 << 64) - 1), (bytes(8) + b"\xff" * 8, 0)],
+    [
+        (bytes(16), 0),
+        (b"\1" + bytes(15), 1),
+        (b"\xff" * 8 + bytes(8), (1 << 64) - 1),
+        (bytes(8) + b"\xff" * 8, 0),
+    ],
 )
 def test_the_draw_is_the_first_eight_bytes_little_endian(mac: bytes, draw: int) -> None:
     for id in (bytes(16), bytes(range(16))):

@@ -14,7 +14,9 @@ GRR5, OUE5, OLH5 = GRR(1, 5), OUE(1, 5), OLH(1, 5, 4)
 
 
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1))
-def test_both_forms_give_the_reports_back(oracle: FrequencyOracle, data: st.DataObject, seed: int) -> None:
+def test_both_forms_give_the_reports_back(
+    oracle: FrequencyOracle, data: st.DataObject, seed: int
+) -> None:
     items = data.draw(st.lists(st.integers(0, oracle.domain_size - 1), min_size=1, max_size=30))
     reports = oracle.perturb(np.array(items), np.random.default_rng(seed))
     packed = wire.pack(reports)
@@ -37,7 +39,9 @@ def test_both_forms_give_the_reports_back(oracle: FrequencyOracle, data: st.Data
     ],
     ids=["grr", "oue", "olh"],
 )
-def test_forms_are_the_published_bytes(oracle: FrequencyOracle, body: dict[str, Any], packed: str) -> None:
+def test_forms_are_the_published_bytes(
+    oracle: FrequencyOracle, body: dict[str, Any], packed: str
+) -> None:
     reports = wire.from_json(oracle, body)
     assert wire.pack(reports).hex() == packed
     assert wire.to_json(oracle, wire.unpack(oracle, bytes.fromhex(packed))) == body
@@ -56,7 +60,9 @@ def test_a_grr_report_is_an_item_and_nothing_like_one(value: object) -> None:
 
 @pytest.mark.parametrize("value", [*NOT_INTEGERS, 2**32])
 def test_an_olh_seed_is_32_bits(value: object) -> None:
-    with pytest.raises(ReportError, match="the seed must be an integer from 0 to 4294967295") as refused:
+    with pytest.raises(
+        ReportError, match="the seed must be an integer from 0 to 4294967295"
+    ) as refused:
         wire.from_json(OLH5, {"seeds": [2**32 - 1, value], "buckets": [0, 0]})
     assert refused.value.position == 1
 
@@ -156,7 +162,9 @@ def test_a_body_that_is_no_object_is_refused(oracle: FrequencyOracle, body: obje
         (GRR5, {"reports": [1], "Reports": [1]}, "unknown field 'Reports'"),
     ],
 )
-def test_fields_must_be_the_protocols_own(oracle: FrequencyOracle, body: dict[str, Any], reason: str) -> None:
+def test_fields_must_be_the_protocols_own(
+    oracle: FrequencyOracle, body: dict[str, Any], reason: str
+) -> None:
     with pytest.raises(ReportError, match=reason) as refused:
         wire.from_json(oracle, body)
     assert refused.value.position is None
@@ -168,10 +176,16 @@ def test_a_senders_words_do_not_fill_the_answer() -> None:
     assert len(str(refused.value)) < 200
 
 
-@pytest.mark.parametrize(("oracle", "size"), [(GRR5, 4), (OUE(1, 11), 2), (OLH5, 6)], ids=["grr", "oue", "olh"])
-def test_bytes_that_are_no_whole_number_of_reports_are_refused(oracle: FrequencyOracle, size: int) -> None:
+@pytest.mark.parametrize(
+    ("oracle", "size"), [(GRR5, 4), (OUE(1, 11), 2), (OLH5, 6)], ids=["grr", "oue", "olh"]
+)
+def test_bytes_that_are_no_whole_number_of_reports_are_refused(
+    oracle: FrequencyOracle, size: int
+) -> None:
     for missing in range(1, size):
-        with pytest.raises(ReportError, match=f"not a whole number of reports of {size} bytes") as refused:
+        with pytest.raises(
+            ReportError, match=f"not a whole number of reports of {size} bytes"
+        ) as refused:
             wire.unpack(oracle, bytes(3 * size - missing))
         assert refused.value.position == 2
 
@@ -187,7 +201,9 @@ def test_bytes_that_are_no_whole_number_of_reports_are_refused(oracle: Frequency
         (OLH5, "00000000ffff", 0, "from 0 to 3"),
     ],
 )
-def test_packed_reports_are_checked_like_json(oracle: FrequencyOracle, packed: str, position: int, reason: str) -> None:
+def test_packed_reports_are_checked_like_json(
+    oracle: FrequencyOracle, packed: str, position: int, reason: str
+) -> None:
     with pytest.raises(ReportError, match=reason) as refused:
         wire.unpack(oracle, bytes.fromhex(packed))
     assert refused.value.position == position
@@ -205,7 +221,9 @@ def test_any_bytes_are_read_or_refused(oracle: FrequencyOracle, data: bytes) -> 
 
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 

@@ -1,4 +1,6 @@
-"""The rules of Prometheus and the board of Grafana are about metrics, labels and problems that the server has."""
+"""The rules of Prometheus and the board of Grafana are about metrics, labels and problems that the
+server has.
+"""
 
 import json
 import re
@@ -18,16 +20,22 @@ from ldprecover_server.metrics import MANIFEST
 
 PROMETHEUS = ROOT / "deploy" / "prometheus"
 CASES = ROOT / "tests" / "deploy" / "alerts_test.yml"
-BOARD: dict[str, Any] = json.loads((ROOT / "deploy" / "grafana" / "ldprecover.json").read_text(encoding="utf-8"))
+BOARD: dict[str, Any] = json.loads(
+    (ROOT / "deploy" / "grafana" / "ldprecover.json").read_text(encoding="utf-8")
+)
 (RULES,) = yaml.safe_load((PROMETHEUS / "alerts.yml").read_text(encoding="utf-8"))["groups"]
-(JOB,) = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text(encoding="utf-8"))["scrape_configs"]
+(JOB,) = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text(encoding="utf-8"))[
+    "scrape_configs"
+]
 
 ALERTS = [rule["expr"] for rule in RULES["rules"]]
 QUERIES = [target["expr"] for panel in BOARD["panels"] for target in panel.get("targets", ())]
 
 
 def series() -> dict[str, set[str]]:
-    """Return the names that Prometheus stores, each with its labels: those of the manifest, and of every scrape."""
+    """Return the names that Prometheus stores, each with its labels: those of the manifest, and of
+    every scrape.
+    """
     named = {"up": {"job", "instance"}}
     for metric in MANIFEST:
         labels = {*metric.labels, "instance"}
@@ -41,7 +49,9 @@ def series() -> dict[str, set[str]]:
 
 def selectors(expr: str) -> Iterator[tuple[str, set[str]]]:
     """Yield the series that an expression names, each with the labels it is chosen by."""
-    for name, matchers in re.findall(r"\b(up|ldprecover_\w+)\b(?:\{([^}]*)\})?", re.sub(r'"[^"]*"', '""', expr)):
+    for name, matchers in re.findall(
+        r"\b(up|ldprecover_\w+)\b(?:\{([^}]*)\})?", re.sub(r'"[^"]*"', '""', expr)
+    ):
         yield name, set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", matchers))
 
 
@@ -52,12 +62,20 @@ def test_every_expression_names_series_and_labels_that_the_server_has(expr: str)
     for name, labels in named:
         assert name in series()
         assert labels <= series()[name]
-    grouped = {label.strip() for labels in re.findall(r"by \(([^)]*)\)", expr) for label in labels.split(",")}
+    grouped = {
+        label.strip()
+        for labels in re.findall(r"by \(([^)]*)\)", expr)
+        for label in labels.split(",")
+    }
     assert grouped <= set().union(*(series()[name] for name, _ in named))
 
 
 def test_alerts_and_the_board_know_the_job_of_the_sample_configuration() -> None:
-    jobs = {job for expr in [*ALERTS, *QUERIES, json.dumps(BOARD)] for job in re.findall(r'job=\\?"(\w+)', expr)}
+    jobs = {
+        job
+        for expr in [*ALERTS, *QUERIES, json.dumps(BOARD)]
+        for job in re.findall(r'job=\\?"(\w+)', expr)
+    }
     assert jobs == {JOB["job_name"]}
 
 
@@ -69,12 +87,16 @@ def test_every_reason_that_an_alert_names_is_a_problem() -> None:
 
 def test_every_metric_is_on_the_board() -> None:
     shown = {name for expr in QUERIES for name, _ in selectors(expr)}
-    missing = {metric.name for metric in MANIFEST if not shown & {metric.name, f"{metric.name}_bucket"}}
+    missing = {
+        metric.name for metric in MANIFEST if not shown & {metric.name, f"{metric.name}_bucket"}
+    }
     assert missing == set()
 
 
 def test_prometheus_takes_the_configuration_and_its_rules() -> None:
-    assert f"{len(ALERTS)} rules found" in run("promtool", "check", "config", PROMETHEUS / "prometheus.yml")
+    assert f"{len(ALERTS)} rules found" in run(
+        "promtool", "check", "config", PROMETHEUS / "prometheus.yml"
+    )
 
 
 def test_each_alert_fires_when_it_should_and_none_in_a_quiet_hour() -> None:
@@ -84,7 +106,9 @@ def test_each_alert_fires_when_it_should_and_none_in_a_quiet_hour() -> None:
 
 
 def test_prometheus_understands_every_query_of_the_board(tmp_path: Path) -> None:
-    filled = [query.replace("$__rate_interval", "5m").replace("$instance", ".*") for query in QUERIES]
+    filled = [
+        query.replace("$__rate_interval", "5m").replace("$instance", ".*") for query in QUERIES
+    ]
     rules = [{"record": f"board:{i}", "expr": expr} for i, expr in enumerate(filled)]
     path = tmp_path / "board.yml"
     path.write_text(yaml.safe_dump({"groups": [{"name": "board", "rules": rules}]}))
@@ -92,7 +116,9 @@ def test_prometheus_understands_every_query_of_the_board(tmp_path: Path) -> None
 
 
 def test_grafana_s_own_types_know_every_field_of_the_board() -> None:
-    """They are made from Grafana's schema. What they do not know they drop, and what is missing they fill in."""
+    """They are made from Grafana's schema. What they do not know they drop, and what is missing
+    they fill in.
+    """
     register_default_plugins()
     assert json.loads(JSONEncoder().encode(Dashboard.from_json(BOARD))) == BOARD
     ids = [panel["id"] for panel in BOARD["panels"]]

@@ -1,4 +1,6 @@
-"""The containers as they are described: who waits for whom, who holds which key, and that nothing secret is in them."""
+"""The containers as they are described: who waits for whom, who holds which key, and that nothing
+secret is in them.
+"""
 
 import os
 import re
@@ -25,15 +27,26 @@ def mounted(service: str) -> set[str]:
 
 def waits_for(service: str) -> dict[str, str]:
     """Return the services that a service waits for, each with its condition."""
-    return {name: wait["condition"] for name, wait in SERVICES[service].get("depends_on", {}).items()}
+    return {
+        name: wait["condition"] for name, wait in SERVICES[service].get("depends_on", {}).items()
+    }
 
 
 @pytest.mark.parametrize("command", [["docker-compose"], ["docker", "compose"]], ids=" ".join)
 def test_the_compose_tools_take_the_file(command: list[str]) -> None:
-    if shutil.which(command[0]) is None or subprocess.run([*command, "version"], capture_output=True).returncode:
+    if (
+        shutil.which(command[0]) is None
+        or subprocess.run([*command, "version"], capture_output=True).returncode
+    ):
         pytest.skip(f"{' '.join(command)} is not installed")
-    unset = {name: value for name, value in os.environ.items() if not name.startswith(("LDPRECOVER_", "COMPOSE_"))}
-    ended = subprocess.run([*command, "config"], cwd=ROOT, env=unset, capture_output=True, text=True)
+    unset = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("LDPRECOVER_", "COMPOSE_"))
+    }
+    ended = subprocess.run(
+        [*command, "config"], cwd=ROOT, env=unset, capture_output=True, text=True
+    )
     assert ended.returncode == 0, ended.stderr
     assert "variable is not set" not in ended.stderr
     assert yaml.safe_load(ended.stdout)["services"].keys() == SERVICES.keys()
@@ -56,7 +69,12 @@ def test_every_service_starts_once_what_it_needs_is_there() -> None:
 
 
 def test_what_others_wait_for_to_be_healthy_has_a_health_check() -> None:
-    awaited = {name for service in SERVICES for name, wait in waits_for(service).items() if wait == "service_healthy"}
+    awaited = {
+        name
+        for service in SERVICES
+        for name, wait in waits_for(service).items()
+        if wait == "service_healthy"
+    }
     assert awaited == {"postgres", "server"}
     for name in awaited:
         assert SERVICES[name]["healthcheck"]["test"][0] == "CMD"
@@ -69,7 +87,9 @@ def test_what_serves_comes_back_and_what_is_done_does_not() -> None:
 
 
 def test_only_the_server_and_the_drill_are_published_and_only_to_this_machine() -> None:
-    """The drill lets in those alone who call it by a name of this machine, and by the port that it listens on."""
+    """The drill lets in those alone who call it by a name of this machine, and by the port that it
+    listens on.
+    """
     assert {name: service["ports"] for name, service in SERVICES.items() if "ports" in service} == {
         "server": ["127.0.0.1:8000:8000"],
         "drill": ["127.0.0.1:8001:8001"],
@@ -111,32 +131,44 @@ def test_only_those_who_make_secrets_may_write_them() -> None:
 def test_every_volume_is_named_so_that_down_v_removes_it() -> None:
     used = set().union(*map(mounted, SERVICES))
     assert used == set(COMPOSE["volumes"])
-    assert all(settings is None for settings in COMPOSE["volumes"].values()), "an external volume would stay"
+    assert all(settings is None for settings in COMPOSE["volumes"].values()), (
+        "an external volume would stay"
+    )
 
 
 def test_no_secret_is_written_down() -> None:
     for name, service in SERVICES.items():
         for variable, value in service.get("environment", {}).items():
             assert not re.search(r"(PASSWORD|KEY|SECRET)$", variable), f"{name}: {variable}"
-            assert not re.search(r"://[^/@]*:[^/@]*@", str(value)), f"{name}: {variable} holds a password"
+            assert not re.search(r"://[^/@]*:[^/@]*@", str(value)), (
+                f"{name}: {variable} holds a password"
+            )
 
 
 def test_no_variable_has_to_be_set_beforehand() -> None:
     text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
     variables = re.findall(r"(?<!\$)\$\{?\w[^}\n]*\}?", text)
     assert variables
-    assert all(re.fullmatch(r"\$\{LDPRECOVER_\w+:-[^}]+\}", variable) for variable in variables), variables
+    assert all(re.fullmatch(r"\$\{LDPRECOVER_\w+:-[^}]+\}", variable) for variable in variables), (
+        variables
+    )
 
 
 def test_only_the_server_reaches_both_the_door_and_the_database() -> None:
     networks = {name: set(service.get("networks", ())) for name, service in SERVICES.items()}
     door = {"round", "users", "attacker", "analyst", "drill"}
     assert {name for name in SERVICES if networks[name] == {"door"}} == door
-    assert {name for name in SERVICES if networks[name] == {"data"}} == {"postgres", "migrate", "keys"}
+    assert {name for name in SERVICES if networks[name] == {"data"}} == {
+        "postgres",
+        "migrate",
+        "keys",
+    }
     assert {name for name in SERVICES if networks[name] == {"door", "data"}} == {"server"}
     assert {name for name in SERVICES if not networks[name]} == {"secrets"}
     assert SERVICES["secrets"]["network_mode"] == "none"
-    assert {name for name, settings in COMPOSE["networks"].items() if (settings or {}).get("internal")} == {"data"}
+    assert {
+        name for name, settings in COMPOSE["networks"].items() if (settings or {}).get("internal")
+    } == {"data"}
 
 
 def test_every_container_has_a_limit_of_memory_processes_and_cores() -> None:

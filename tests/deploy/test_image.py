@@ -12,7 +12,9 @@ TEXT = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 
 def instructions() -> list[tuple[str, str]]:
     """Return each instruction of the Dockerfile with its arguments on one line."""
-    lines = "\n".join(line for line in TEXT.splitlines() if not line.startswith("#")).replace("\\\n", " ")
+    lines = "\n".join(line for line in TEXT.splitlines() if not line.startswith("#")).replace(
+        "\\\n", " "
+    )
     split = (line.split(maxsplit=1) for line in lines.splitlines() if line.strip())
     return [(name, " ".join(arguments.split())) for name, arguments in split]
 
@@ -45,7 +47,9 @@ def test_every_file_that_is_installed_is_a_lock_s_by_its_hash_or_our_own_wheel()
     for run in (run for run in given("RUN") if " install " in run):
         (own if run.endswith("/wheels/*.whl") else locked).append(run)
     assert len(locked) == 2
-    assert all(re.search(r"--require-hashes --requirement /locks/\S+\.lock$", run) for run in locked)
+    assert all(
+        re.search(r"--require-hashes --requirement /locks/\S+\.lock$", run) for run in locked
+    )
     assert len(own) == 1
     assert "--no-index --no-deps" in own[0]
 
@@ -63,14 +67,23 @@ def test_the_final_stage_takes_the_environment_and_none_of_the_tools_that_made_i
 
 
 def test_any_builder_can_build_it() -> None:
-    """The classic builder knows neither mounts, nor here-documents, nor --chmod and --link of COPY."""
+    """The classic builder knows neither mounts, nor here-documents, nor --chmod and --link of
+    COPY.
+    """
     for name, arguments in instructions():
-        assert not re.search(r"--(mount|chmod|link|security|network)\b|<<", arguments), f"{name} {arguments}"
+        assert not re.search(r"--(mount|chmod|link|security|network)\b|<<", arguments), (
+            f"{name} {arguments}"
+        )
 
 
 def test_no_address_and_no_secret_is_in_it() -> None:
     assert set(re.findall(r"https?://[^/'\"\s]+", TEXT)) == {"http://127.0.0.1:8000"}
-    names = [word.partition("=")[0] for name in ("ENV", "ARG") for words in given(name) for word in words.split()]
+    names = [
+        word.partition("=")[0]
+        for name in ("ENV", "ARG")
+        for words in given(name)
+        for word in words.split()
+    ]
     assert not any(re.search(r"KEY|PASSWORD|SECRET|TOKEN|INDEX", name) for name in names)
 
 
@@ -88,7 +101,8 @@ def test_it_starts_a_server_that_other_containers_reach() -> None:
         ["serve", "--host", "0.0.0.0"],
     ]
     assert "serve" in {
-        command.name or getattr(command.callback, "__name__", None) for command in app.registered_commands
+        command.name or getattr(command.callback, "__name__", None)
+        for command in app.registered_commands
     }
 
 
@@ -96,7 +110,9 @@ def test_what_is_sent_to_the_builder_is_what_the_wheel_is_made_of() -> None:
     lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     rules = [line for line in lines if line and not line.startswith("#")]
     assert rules[0] == "*"
-    packages = re.findall(r'^    "(\w+)/ldprecover\w*",$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    packages = re.findall(
+        r'^    "(\w+)/ldprecover\w*",$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE
+    )
     assert len(packages) == 7
     wanted = {*packages, "pyproject.toml", "deploy/*.lock", "README.md", "LICENSE"}
     assert {rule[1:] for rule in rules if rule.startswith("!")} == wanted

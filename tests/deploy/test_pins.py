@@ -1,4 +1,6 @@
-"""The pinned versions are exact, one of each, with the hashes of their files, and what pyproject.toml asks for."""
+"""The pinned versions are exact, one of each, with the hashes of their files, and what
+pyproject.toml asks for.
+"""
 
 import re
 import tomllib
@@ -75,7 +77,11 @@ def test_every_requirement_is_pinned_within_its_range(lock: str, extras: list[st
     assert len(requirements) > len(extras)
     missing = [str(r) for r in requirements if canonicalize_name(r.name) not in versions]
     assert missing == [], "make lock pins them"
-    outside = [str(r) for r in requirements if not all(map(r.specifier.contains, versions[canonicalize_name(r.name)]))]
+    outside = [
+        str(r)
+        for r in requirements
+        if not all(map(r.specifier.contains, versions[canonicalize_name(r.name)]))
+    ]
     assert outside == []
 
 

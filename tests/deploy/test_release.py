@@ -1,4 +1,6 @@
-"""What a release says of itself in several places is the same, and its workflow holds no more than it needs."""
+"""What a release says of itself in several places is the same, and its workflow holds no more than
+it needs.
+"""
 
 import tomllib
 from typing import Any
@@ -7,7 +9,9 @@ import yaml
 from tests.deploy.tools import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-WORKFLOW: dict[Any, Any] = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())
+WORKFLOW: dict[Any, Any] = yaml.safe_load(
+    (ROOT / ".github" / "workflows" / "release.yml").read_text()
+)
 
 
 def test_the_citation_is_of_this_version() -> None:
@@ -24,7 +28,9 @@ def test_a_release_is_published_without_a_stored_secret() -> None:
 
 
 def test_every_action_is_of_a_stated_version() -> None:
-    uses = [step["uses"] for job in WORKFLOW["jobs"].values() for step in job["steps"] if "uses" in step]
+    uses = [
+        step["uses"] for job in WORKFLOW["jobs"].values() for step in job["steps"] if "uses" in step
+    ]
     assert uses
     assert all("@" in action and not action.endswith(("@main", "@master")) for action in uses)
 

@@ -28,7 +28,9 @@ def test_systemd_takes_every_line_of_the_unit(unit: Path) -> None:
 
 def test_systemd_finds_the_service_hardened(unit: Path) -> None:
     """Of 10: 9.6 is a service without any protection; above 2 the tool fails."""
-    assert "exposure level" in run("systemd-analyze", "security", "--offline=true", "--threshold=20", unit)
+    assert "exposure level" in run(
+        "systemd-analyze", "security", "--offline=true", "--threshold=20", unit
+    )
 
 
 def test_it_comes_back_when_it_fails_and_has_longer_to_stop_than_it_takes() -> None:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["ROOT", "run"]
-
 ROOT = Path(__file__).parents[2]
 
 
 def run(*command: str | Path) -> str:
-    """Return what a tool writes, both ways; skip the test where the tool is missing, fail it where the tool does."""
+    """Return what a tool writes, both ways; skip the test where the tool is missing, fail it where
+    the tool does.
+    """
     if shutil.which(str(command[0])) is None:
         pytest.skip(f"{command[0]} is not installed; tests/tools.sh says how")
     ended = subprocess.run(command, capture_output=True, text=True)

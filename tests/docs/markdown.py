@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-__all__ = ["COMMANDS", "PAGES", "ROOT", "Block", "Page"]
-
 ROOT = Path(__file__).parents[2]
 
 _FENCE = re.compile(r"^```(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -37,7 +35,9 @@ class Page:
 
     @cached_property
     def blocks(self) -> list[Block]:
-        found = [fence for fence in _FENCE.finditer(self.text) if not fence[1].startswith("{")]  # Sphinx's own
+        found = [
+            fence for fence in _FENCE.finditer(self.text) if not fence[1].startswith("{")
+        ]  # Sphinx's own
         return [Block(m[1], m[2], self.text.count("\n", 0, m.start()) + 1) for m in found]
 
     @cached_property
@@ -61,7 +61,9 @@ class Page:
     @property
     def anchors(self) -> set[str]:
         """What a link may have after its #, as GitHub makes it from a heading."""
-        return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in self.headings}
+        return {
+            re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in self.headings
+        }
 
 
 COMMANDS = ROOT / "docs" / "reference" / "commands.md"  # made with the site

@@ -15,8 +15,6 @@ from tests.conftest import ServerProcess
 from tests.docs.markdown import ROOT, Block, Page
 from tests.forked import start_python
 
-__all__ = ["Session", "matches"]
-
 _ELSEWHERE = "http://127.0.0.1:8000"  # where a reader's server listens
 _PRELUDE = """
 set -euo pipefail
@@ -33,13 +31,19 @@ _SHORTER = {
     "python docs/scripts/recovery_table.py": " --trials 1 --users 3000",
 }
 # What a reader does before anything else; the tests run where it has been done.
-_DONE = re.compile(r"make (install|ldprecover|demo|test)|source \.venv/bin/activate|ldprecover serve")
+_DONE = re.compile(
+    r"make (install|ldprecover|demo|test)|source \.venv/bin/activate|ldprecover serve"
+)
 
 
 class Session:
-    """One page's blocks, run in order on one server in one folder, with what is exported carried along."""
+    """One page's blocks, run in order on one server in one folder, with what is exported carried
+    along.
+    """
 
-    def __init__(self, page: Page, server: ServerProcess, folder: Path, variables: dict[str, str]) -> None:
+    def __init__(
+        self, page: Page, server: ServerProcess, folder: Path, variables: dict[str, str]
+    ) -> None:
         self.page = page
         self.server = server
         self.folder = folder
@@ -53,7 +57,8 @@ class Session:
             "LANG": "C.UTF-8",
             "PYTHONUTF8": "1",
             "PYTHONWARNINGS": "error",
-            "LDPRECOVER_KERNELS": "numpy",  # which count to the same bits, and need not be imported or compiled
+            # which count to the same bits, and need not be imported or compiled
+            "LDPRECOVER_KERNELS": "numpy",
             "EXPORTED": str(self._exported),
             "LDPRECOVER_URL": server.url,
             **variables,
@@ -72,16 +77,22 @@ class Session:
             elif block.language in ("console", "bash"):
                 self._run_console(block, where)
             elif block.language == "json":
-                assert self._printed is not None, f"{where}: JSON that answers nothing cannot be tried"
+                assert self._printed is not None, (
+                    f"{where}: JSON that answers nothing cannot be tried"
+                )
                 shown, got = json.loads(block.text), json.loads(self._printed)
                 assert matches(shown, got), f"{where}: the answer is\n{json.dumps(got, indent=2)}"
                 if "type" in shown:
-                    assert self._status == shown["status"], f"{where}: the answer has status {self._status}"
+                    assert self._status == shown["status"], (
+                        f"{where}: the answer has status {self._status}"
+                    )
                     self._status = None
                 self._printed = None
             elif block.language == "text":
                 assert self._printed is not None, f"{where}: output of nothing"
-                assert block.text.rstrip() == self._printed.rstrip(), f"{where}: the output is\n{self._printed}"
+                assert block.text.rstrip() == self._printed.rstrip(), (
+                    f"{where}: the output is\n{self._printed}"
+                )
                 self._printed = None
             else:
                 assert not block.language, f"{where}: nobody tries {block.language}"
@@ -110,7 +121,9 @@ class Session:
             if _DONE.fullmatch(command):
                 continue
             adapted = self._adapted(command)
-            if adapted.startswith("ldprecover ") and not re.search(r"[^\w\s.,:/='\"-]", adapted):  # nothing for a shell
+            if adapted.startswith("ldprecover ") and not re.search(
+                r"[^\w\s.,:/='\"-]", adapted
+            ):  # nothing for a shell
                 ended = self._python("-m", "ldprecover_cli", *shlex.split(adapted)[1:])
             else:
                 ended = self._started(["bash", "-c", _PRELUDE + adapted + _EPILOGUE])
@@ -119,7 +132,9 @@ class Session:
                 self._status = int(ended.stderr.split()[-1])
 
     def _python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        process = start_python(*arguments, folder=self.folder, environment=self._environment | self._exports())
+        process = start_python(
+            *arguments, folder=self.folder, environment=self._environment | self._exports()
+        )
         out, err = process.communicate()
         return subprocess.CompletedProcess(arguments, process.wait(), out, err)
 
@@ -136,7 +151,9 @@ class Session:
 
     def _exports(self) -> dict[str, str]:
         """What commands exported that Python blocks, which do not run in bash, can see."""
-        found = re.findall(r'^declare -x (LDPRECOVER_\w+)="(.*)"$', self._exported.read_text(), re.MULTILINE)
+        found = re.findall(
+            r'^declare -x (LDPRECOVER_\w+)="(.*)"$', self._exported.read_text(), re.MULTILINE
+        )
         return dict(found)
 
     def _adapted(self, command: str) -> str:
@@ -148,12 +165,16 @@ class Session:
 
     def _expect_success(self, where: str) -> None:
         """Fail when an answer before this block was an error that the page does not show."""
-        assert self._status is None or self._status < 400, f"before {where}: {self._status}, {self._printed}"
+        assert self._status is None or self._status < 400, (
+            f"before {where}: {self._status}, {self._printed}"
+        )
         self._status = None
 
 
 def _commands(text: str) -> list[str]:
-    """Return a console block's commands: from one "$ " to the next, or lines where there is none."""
+    """Return a console block's commands: from one "$ " to the next, or lines where there is
+    none.
+    """
     if not re.search(r"^\$ ", text, re.MULTILINE):
         return text.replace("\\\n", "").splitlines()
     return [command.strip() for command in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]]
@@ -162,12 +183,17 @@ def _commands(text: str) -> list[str]:
 def matches(shown: Any, got: Any) -> bool:
     """Tell whether an answer is as shown.
 
-    "…" stands for any value; within a string for any text; at the end of an array for the rest of it.
+    "…" stands for any value; within a string for any text; at the end of an array for the rest of
+    it.
     """
     if shown == "…":
         return True
     if isinstance(shown, dict):
-        return isinstance(got, dict) and shown.keys() == got.keys() and all(matches(shown[k], got[k]) for k in shown)
+        return (
+            isinstance(got, dict)
+            and shown.keys() == got.keys()
+            and all(matches(shown[k], got[k]) for k in shown)
+        )
     if isinstance(shown, list):
         if not isinstance(got, list):
             return False
@@ -181,7 +207,9 @@ def matches(shown: Any, got: Any) -> bool:
 
 def has_tools(page: Page | None = None) -> bool:
     """Tell whether the commands of pages, and a page's own, can be run here."""
-    is_javascript = page is not None and any(block.language == "javascript" for block in page.blocks)
+    is_javascript = page is not None and any(
+        block.language == "javascript" for block in page.blocks
+    )
     writes_datasets = page is not None and any("--reports " in block.text for block in page.blocks)
     there = not writes_datasets or find_spec("pyarrow") is not None
     return there and all(map(shutil.which, ["bash", "curl", *(["node"] if is_javascript else [])]))

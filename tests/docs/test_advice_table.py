@@ -1,4 +1,6 @@
-"""The script that measures advice on several worlds: its tables on a few users, and what must hold in them."""
+"""The script that measures advice on several worlds: its tables on a few users, and what must hold
+in them.
+"""
 
 import advice_table
 import pytest
@@ -18,13 +20,29 @@ def printed() -> dict[str, Table]:
     with pytest.MonkeyPatch.context() as fewer:
         fewer.setattr(advice_table, "EPSILONS", EPSILONS)
         fewer.setattr(advice_table, "BETAS", (0.05,))
-        for name in ("COUNTED", "READING"):  # but un-mixing, which takes longer than all others together
-            fewer.setattr(advice_table, name, [spec for spec in getattr(advice_table, name) if spec.method != "unmix"])
-        return {" ".join(table.columns[:2]): table for table in advice_table.tables(crowds, 1, 1, reports=True)}
+        for name in (
+            "COUNTED",
+            "READING",
+        ):  # but un-mixing, which takes longer than all others together
+            fewer.setattr(
+                advice_table,
+                name,
+                [spec for spec in getattr(advice_table, name) if spec.method != "unmix"],
+            )
+        return {
+            " ".join(table.columns[:2]): table
+            for table in advice_table.tables(crowds, 1, 1, reports=True)
+        }
 
 
 def test_every_table_is_printed_with_a_number_where_one_is_due(printed: dict[str, Table]) -> None:
-    assert list(printed) == ["method clean", "protocol 1/d is better in", "named protocol", "data d", "method protocol"]
+    assert list(printed) == [
+        "method clean",
+        "protocol 1/d is better in",
+        "named protocol",
+        "data d",
+        "method protocol",
+    ]
     for table in printed.values():
         assert table.rows
         assert all(len(row) == len(table.columns) for row in table.rows)
@@ -47,6 +65,10 @@ def test_grr_gains_more_where_the_domain_is_wide_for_its_budget(printed: dict[st
 
 def test_every_table_of_counts_has_its_place_on_the_page(printed: dict[str, Table]) -> None:
     text = Page(ROOT / "docs" / "measurements" / "evaluation.md").text
-    of_counts = [table.markdown() for table in printed.values() if table.columns[:2] != ("method", "protocol")]
+    of_counts = [
+        table.markdown()
+        for table in printed.values()
+        if table.columns[:2] != ("method", "protocol")
+    ]
     assert len(of_counts) == 4
     assert rewritten(text, of_counts) != text

@@ -1,4 +1,6 @@
-"""What is written for contributors is so: files exist, layers are those that are tested, links lead somewhere."""
+"""What is written for contributors is so: files exist, layers are those that are tested, links lead
+somewhere.
+"""
 
 import re
 from itertools import pairwise
@@ -17,40 +19,57 @@ PAGES = [
 
 
 def rows(section: str) -> list[list[str]]:
-    """Return the cells of the first table below a heading of the page on architecture, without its head."""
+    """Return the cells of the first table below a heading of the page on architecture, without its
+    head.
+    """
     text = ARCHITECTURE.prose.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in re.findall(r"^\|.*\|$", text, re.M)][2:]
+    return [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in re.findall(r"^\|.*\|$", text, re.M)
+    ][2:]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_file_and_folder_that_is_named_exists(page: Page) -> None:
     """Names are from the root of the repository, or within the server."""
     named = [
-        span for span in page.code if re.fullmatch(r"\.?[\w*-]+(/[\w.*-]+)*(\.(py|md|toml|lock|sh|yaml|yml)|/)", span)
+        span
+        for span in page.code
+        if re.fullmatch(r"\.?[\w*-]+(/[\w.*-]+)*(\.(py|md|toml|lock|sh|yaml|yml)|/)", span)
     ]
     for name in named:
-        assert any(next(root.glob(name), None) for root in (ROOT, ROOT / "server" / "ldprecover_server")), name
+        assert any(
+            next(root.glob(name), None) for root in (ROOT, ROOT / "server" / "ldprecover_server")
+        ), name
 
 
 def test_the_ways_are_told_in_modules_of_the_server() -> None:
     """So that the test above cannot pass for want of names."""
     for section in ("report", "recovery"):
-        way = ARCHITECTURE.prose.partition(f"\n## The way of a {section}\n")[2].partition("\n## ")[0]
+        way = ARCHITECTURE.prose.partition(f"\n## The way of a {section}\n")[2].partition("\n## ")[
+            0
+        ]
         assert len(set(re.findall(r"`([\w/]+\.py)`", way))) > 8
 
 
 def test_the_rooms_are_those_whose_imports_are_tested() -> None:
-    assert [set(re.findall(r"`(\w+)`", first)) for first, *_ in rows("The rooms of the server")] == LAYERS
+    assert [
+        set(re.findall(r"`(\w+)`", first)) for first, *_ in rows("The rooms of the server")
+    ] == LAYERS
 
 
 def test_packages_import_only_packages_below_them() -> None:
-    folders = {package.strip("`"): ROOT / folder.strip("`") for folder, package, *_ in rows("The house")}
+    folders = {
+        package.strip("`"): ROOT / folder.strip("`") for folder, package, *_ in rows("The house")
+    }
     assert len(folders) >= 5
     order = list(folders)
     for name, folder in folders.items():
         sources = list((folder / name).rglob("*.py"))
         assert sources, name
-        found = {package.split(".")[0] for source in sources for package in imported(source)} & set(order)
+        found = {package.split(".")[0] for source in sources for package in imported(source)} & set(
+            order
+        )
         assert found <= set(order[order.index(name) :]), name
         if name == "ldprecover_server":
             assert found <= {"ldprecover_server", "ldprecover_cluster", "ldprecover"}

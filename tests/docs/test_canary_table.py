@@ -1,4 +1,6 @@
-"""The script that measures what canaries give to un-mixing: whom its attacks raise, and its table on few users."""
+"""The script that measures what canaries give to un-mixing: whom its attacks raise, and its table
+on few users.
+"""
 
 import canary_table
 from tables import rewritten

@@ -25,11 +25,15 @@ def test_every_problem_has_its_heading_with_the_servers_own_words() -> None:
     for problem in EVERY:
         assert problem.slug in page.anchors
         said = squeezed(section(problem))
-        assert said in squeezed(page.text), f"docs/reference/errors.md must say:\n{section(problem)}"
+        assert said in squeezed(page.text), (
+            f"docs/reference/errors.md must say:\n{section(problem)}"
+        )
 
 
 def test_the_servers_page_has_the_same_headings_and_words(server: ServerProcess) -> None:
     page = server.http.get("/docs/errors").text
-    assert sorted(re.findall(r'<h2 id="([^"]+)"', page)) == sorted(problem.slug for problem in EVERY)
+    assert sorted(re.findall(r'<h2 id="([^"]+)"', page)) == sorted(
+        problem.slug for problem in EVERY
+    )
     for problem in EVERY:
         assert html.escape(problem.help) in page

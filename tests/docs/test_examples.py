@@ -1,4 +1,6 @@
-"""Everything a page shows is run: its Python, its commands, its requests; what it prints comes out."""
+"""Everything a page shows is run: its Python, its commands, its requests; what it prints
+comes out.
+"""
 
 import re
 from pathlib import Path
@@ -11,9 +13,13 @@ from tests.docs.session import Session, has_tools, matches
 
 
 @pytest.mark.skipif(not has_tools(), reason="the pages' commands need bash and curl")
-@pytest.mark.parametrize("page", [page for page in PAGES if page.blocks], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.blocks], ids=lambda page: page.name
+)
 def test_what_a_page_shows_is_what_happens(page: Page, start_server: StartServer) -> None:
-    """A page that starts a server gets it as it starts it, in the reader's folder; every other has one running."""
+    """A page that starts a server gets it as it starts it, in the reader's folder; every other has
+    one running.
+    """
     if not has_tools(page):
         pytest.skip("the page's JavaScript needs Node, or its datasets pyarrow")
     commands, starts, _ = page.text.partition("ldprecover serve\n")
@@ -52,7 +58,10 @@ def test_an_answer_other_than_the_one_shown_is_noticed(shown: Any, got: Any, sam
         ("```python\nraise ValueError\n```\n", "line 1: Traceback"),
         ("```console\n$ false\n```\n", "line 1: false"),
         ("```console\n$ curl $LDPRECOVER_URL/nothing\n```\n", "before the end of the page: 404"),
-        ("```console\n$ curl $LDPRECOVER_URL/nothing\n$ true\n```\n", "before page.md, line 1: 404"),
+        (
+            "```console\n$ curl $LDPRECOVER_URL/nothing\n$ true\n```\n",
+            "before page.md, line 1: 404",
+        ),
         (
             '```console\n$ curl $LDPRECOVER_URL/healthz\n```\n\n```json\n{"status": "ill"}\n```\n',
             "line 5: the answer is",

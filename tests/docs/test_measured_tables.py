@@ -37,7 +37,9 @@ def few(page: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("page", ["attacks", "recovery"])
 def test_every_table_has_a_place_on_its_page_with_the_same_rows(page: str) -> None:
-    """A few users report, so that the numbers are others; the places, headers and rows are the same."""
+    """A few users report, so that the numbers are others; the places, headers and rows are the
+    same.
+    """
     text, printed = read(page), list(few(page))
     new = rewritten(text, printed)
     assert new != text
@@ -91,8 +93,12 @@ Between.
 
 
 def test_tables_of_one_header_are_replaced_in_their_order() -> None:
-    new = rewritten(PAGE, [Table("ab", [["x", "3"]]).markdown(), Table("ab", [["y", "4"]]).markdown()])
-    assert new == PAGE.replace("|---|---|\n| x | 1 |", "| --- | --- |\n| x | 3 |").replace("| x | 2 |", "| y | 4 |")
+    new = rewritten(
+        PAGE, [Table("ab", [["x", "3"]]).markdown(), Table("ab", [["y", "4"]]).markdown()]
+    )
+    assert new == PAGE.replace("|---|---|\n| x | 1 |", "| --- | --- |\n| x | 3 |").replace(
+        "| x | 2 |", "| y | 4 |"
+    )
 
 
 def test_a_paragraph_is_known_by_its_first_words_and_set_anew() -> None:
@@ -104,7 +110,9 @@ def test_what_is_the_same_stays_as_it_was_set() -> None:
     assert rewritten(PAGE, ["One sentence that has the number 1 in it."]) == PAGE
 
 
-@pytest.mark.parametrize("printed", ["| a | c |\n| --- | --- |", "Another sentence that has a number in it."])
+@pytest.mark.parametrize(
+    "printed", ["| a | c |\n| --- | --- |", "Another sentence that has a number in it."]
+)
 def test_what_has_no_place_is_refused(printed: str) -> None:
     with pytest.raises(LookupError, match="no place"):
         rewritten(PAGE, [printed])
@@ -112,4 +120,7 @@ def test_what_has_no_place_is_refused(printed: str) -> None:
 
 def test_a_table_is_read_as_it_is_written() -> None:
     table = Table(["", "a", "b"], [["x", "1", ""], ["y", "", "2"]])
-    assert rows_of(table.markdown()) == {"x": {"": "x", "a": "1", "b": ""}, "y": {"": "y", "a": "", "b": "2"}}
+    assert rows_of(table.markdown()) == {
+        "x": {"": "x", "a": "1", "b": ""},
+        "y": {"": "y", "a": "", "b": "2"},
+    }

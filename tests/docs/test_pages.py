@@ -1,4 +1,6 @@
-"""What pages say beside their examples: links lead somewhere, names exist, no page is out of the index."""
+"""What pages say beside their examples: links lead somewhere, names exist, no page is out of the
+index.
+"""
 
 import re
 from importlib import import_module
@@ -18,7 +20,11 @@ MORE_PAGES = [
     *(Page(ROOT / name) for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")),
     *(
         Page(ROOT / path)
-        for path in ("client/js/README.md", "client/ldprecover_client/data/README.md", "tests/vectors/README.md")
+        for path in (
+            "client/js/README.md",
+            "client/ldprecover_client/data/README.md",
+            "tests/vectors/README.md",
+        )
     ),
     *map(Page, sorted((ROOT / "docs" / "decisions").glob("*.md"))),
 ]
@@ -55,7 +61,11 @@ def test_every_link_leads_to_a_file_and_a_heading(page: Page) -> None:
 
 def test_the_index_has_every_page() -> None:
     index = Page(ROOT / "docs" / "index.md")
-    listed = {(index.path.parent / link).resolve() for link in index.links if not link.startswith("https:")}
+    listed = {
+        (index.path.parent / link).resolve()
+        for link in index.links
+        if not link.startswith("https:")
+    }
     assert {page.path for page in PAGES} - {index.path, ROOT / "README.md"} <= listed
 
 
@@ -72,12 +82,18 @@ def test_every_environment_variable_exists(page: Page) -> None:
 
 
 def sources(*folders: str) -> list[str]:
-    return [path.read_text(encoding="utf-8") for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    return [
+        path.read_text(encoding="utf-8")
+        for folder in folders
+        for path in (ROOT / folder).rglob("*.py")
+    ]
 
 
 @each_page
 def test_every_name_in_code_is_public(page: Page) -> None:
-    """Names with capitals and small letters inside, names that are called, and dotted names of the packages."""
+    """Names with capitals and small letters inside, names that are called, and dotted names of the
+    packages.
+    """
     for span in set(page.code) - NOT_OURS:
         for name in re.findall(r"^([A-Z]\w*[a-z]\w*[A-Z]\w*|[A-Z]\w+(?=\())", span):
             assert name in PUBLIC, span
@@ -86,7 +102,9 @@ def test_every_name_in_code_is_public(page: Page) -> None:
 
 
 def resolve(dotted: str) -> Any:
-    """Return what a dotted name means. Raises ImportError or AttributeError where it means nothing."""
+    """Return what a dotted name means. Raises ImportError or AttributeError where it means
+    nothing.
+    """
     try:
         return import_module(dotted)
     except ModuleNotFoundError:
@@ -103,7 +121,9 @@ def test_every_command_and_option_in_code_exists(page: Page) -> None:
             while words and words[0] in getattr(command, "commands", {}):
                 command = command.commands[words.pop(0)]
             options = {flag for parameter in command.params for flag in parameter.opts} | {"--help"}
-            if command.name != "serve":  # its options are made from the settings when it is asked for
+            if (
+                command.name != "serve"
+            ):  # its options are made from the settings when it is asked for
                 assert {word for word in words if word.startswith("--")} <= options, span
             assert command.name != "root", span
 
@@ -120,7 +140,9 @@ def test_every_path_in_code_exists(page: Page, server: ServerProcess) -> None:
 def test_every_make_target_exists() -> None:
     targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for page in [*PAGES, *MORE_PAGES]:
-        named = re.findall(r"^(?:\$ )?make (\w+)", "".join(b.text for b in page.blocks), re.MULTILINE)
+        named = re.findall(
+            r"^(?:\$ )?make (\w+)", "".join(b.text for b in page.blocks), re.MULTILINE
+        )
         named += [span.split()[1] for span in page.code if re.fullmatch(r"make \w+", span)]
         assert set(named) <= targets, page.name
 
@@ -129,10 +151,13 @@ def test_a_page_is_read_as_written(tmp_path: Path) -> None:
     """The reader that these tests rely on."""
     path = tmp_path / "page.md"
     path.write_text(
-        "# Two words, ε & more\n\nSee [a](b.md#c), `code [no](link)`.\n\n```console\n$ true\n```\n\n## End\n"
+        "# Two words, ε & more\n\nSee [a](b.md#c), `code [no](link)`.\n\n```console\n$ "
+        "true\n```\n\n## End\n"
     )
     page = Page(path)
     assert page.links == ["b.md#c"]
     assert page.code == ["code [no](link)"]
     assert page.anchors == {"two-words-ε--more", "end"}
-    assert [(block.language, block.text, block.line) for block in page.blocks] == [("console", "$ true\n", 5)]
+    assert [(block.language, block.text, block.line) for block in page.blocks] == [
+        ("console", "$ true\n", 5)
+    ]

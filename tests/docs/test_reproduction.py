@@ -1,4 +1,6 @@
-"""The numbers of docs/measurements/reproduction.md are those of the means that are kept beside it."""
+"""The numbers of docs/measurements/reproduction.md are those of the means that are kept
+beside it.
+"""
 
 import csv
 import re
@@ -32,7 +34,9 @@ def test_the_page_has_the_tables_that_the_script_prints(tables: str) -> None:
 
 
 def test_no_sentence_of_the_page_has_an_error_that_no_table_has(tables: str) -> None:
-    """Errors are the numbers with an exponent. Two are bounds and roundings that the sentence itself explains."""
+    """Errors are the numbers with an exponent. Two are bounds and roundings that the sentence
+    itself explains.
+    """
     page = Page(ROOT / "docs" / "measurements" / "reproduction.md").text
     numbers = set(re.findall(r"\d\.\d+e-?\d+", page))
     assert numbers - set(re.findall(r"\d\.\d+e-?\d+", tables)) == {"3.9e-4", "5.3e-4"}
@@ -40,7 +44,10 @@ def test_no_sentence_of_the_page_has_an_error_that_no_table_has(tables: str) -> 
 
 def test_the_page_says_how_many_cells_there_are() -> None:
     cells = cells_of(EXPERIMENTS, ["cities", "fire"], 10)
-    assert f"All of it is {len(cells):,} cells" in Page(ROOT / "docs" / "measurements" / "reproduction.md").text
+    assert (
+        f"All of it is {len(cells):,} cells"
+        in Page(ROOT / "docs" / "measurements" / "reproduction.md").text
+    )
 
 
 def test_the_kept_means_are_of_a_whole_run() -> None:

@@ -29,7 +29,11 @@ def crowd() -> Crowd:
 
 
 def test_the_stand_ins_have_the_paper_s_users_and_other_data_their_own() -> None:
-    assert [load_crowd(name).n for name in ("cities", "fire", "emoji")] == [389_894, 667_574, 218_477]
+    assert [load_crowd(name).n for name in ("cities", "fire", "emoji")] == [
+        389_894,
+        667_574,
+        218_477,
+    ]
 
 
 def test_the_parameters_cover_the_paper_s_ranges() -> None:
@@ -57,17 +61,25 @@ def test_what_recovery_assumes_does_not_change_what_is_simulated(crowd: Crowd) -
 
 
 @pytest.mark.parametrize(
-    "change", [{"trial": 1}, {"protocol": "olh"}, {"attack": "manip"}, {"beta": 0.1}, {"epsilon": 1.0}], ids=str
+    "change",
+    [{"trial": 1}, {"protocol": "olh"}, {"attack": "manip"}, {"beta": 0.1}, {"epsilon": 1.0}],
+    ids=str,
 )
-def test_every_other_part_of_a_cell_has_a_seed_of_its_own(crowd: Crowd, change: dict[str, Any]) -> None:
+def test_every_other_part_of_a_cell_has_a_seed_of_its_own(
+    crowd: Crowd, change: dict[str, Any]
+) -> None:
     cell = Cell("cities", "oue", "aa-peaked", "one-hot")
     seeds = [c.seed(crowd, 0).generate_state(4).tolist() for c in (cell, replace(cell, **change))]
     assert seeds[0] != seeds[1]
     assert cell.seed(crowd, 1).generate_state(4).tolist() != seeds[0]
 
 
-@pytest.mark.parametrize("cell", [c for c in ALL if c.beta in (0.0, 0.05)], ids=lambda c: "-".join(map(str, c.group)))
-def test_every_kind_of_cell_has_finite_errors_and_the_malicious_users_it_should(crowd: Crowd, cell: Cell) -> None:
+@pytest.mark.parametrize(
+    "cell", [c for c in ALL if c.beta in (0.0, 0.05)], ids=lambda c: "-".join(map(str, c.group))
+)
+def test_every_kind_of_cell_has_finite_errors_and_the_malicious_users_it_should(
+    crowd: Crowd, cell: Cell
+) -> None:
     small = replace(cell, xi=0.5) if cell.xi else cell
     round_ = draw_round(small, crowd, 0)
     assert (round_.genuine.n, round_.malicious.n) == (20_000, 1_053 if cell.beta else 0)
@@ -78,8 +90,12 @@ def test_every_kind_of_cell_has_finite_errors_and_the_malicious_users_it_should(
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_round_in_which_nobody_is_malicious_has_the_estimates_of_its_genuine_users(protocol: str) -> None:
-    """Drawn by its law and reported for, whatever the protocol's tallies are of; and a support that can be."""
+def test_a_round_in_which_nobody_is_malicious_has_the_estimates_of_its_genuine_users(
+    protocol: str,
+) -> None:
+    """Drawn by its law and reported for, whatever the protocol's tallies are of; and a support that
+    can be.
+    """
     crowd = load_crowd("cities", users=500)
     reported = PoisonedRound.clean(
         frequency_oracle(protocol, 0.5, len(crowd.items)), Population(crowd.counts, crowd.n, seed=1)
@@ -87,22 +103,30 @@ def test_a_round_in_which_nobody_is_malicious_has_the_estimates_of_its_genuine_u
     for round_ in (draw_round(Cell("cities", protocol, "none", "none", 0.0), crowd, 0), reported):
         assert round_.together == round_.genuine
         assert round_.poisoned.frequencies.tolist() == round_.f_genuine.tolist()
-        told = recover(round_.oracle, round_.f_genuine, eta=0, malicious_model="custom", support=round_.support)
+        told = recover(
+            round_.oracle, round_.f_genuine, eta=0, malicious_model="custom", support=round_.support
+        )
         assert told.recovered == pytest.approx(project_simplex(round_.f_genuine))
 
 
 def test_the_oracle_gives_the_projection_of_the_genuine_estimate(crowd: Crowd) -> None:
-    """Equation 1 turned round: subtracting the true malicious frequencies leaves f~_X~, whatever the attack."""
+    """Equation 1 turned round: subtracting the true malicious frequencies leaves f~_X~, whatever
+    the attack.
+    """
     for protocol in ("grr", "oue", "olh"):
         cell = Cell("cities", protocol, "mga", "one-hot")
         round_ = draw_round(cell, crowd, 1)
         genuine = round_.oracle.estimate(round_.genuine.counts(round_.oracle), round_.genuine.n)
         errors = {outcome.method: outcome.mse for outcome in outcomes(round_, in_process(round_))}
-        assert errors["oracle"] == pytest.approx(mse(project_simplex(genuine), round_.truth), rel=1e-9)
+        assert errors["oracle"] == pytest.approx(
+            mse(project_simplex(genuine), round_.truth), rel=1e-9
+        )
 
 
 def test_detection_at_the_level_of_counts_is_detection_on_reports(crowd: Crowd) -> None:
-    """GRR: dropping the reports in T and counting the others, beside counting all and striking T out."""
+    """GRR: dropping the reports in T and counting the others, beside counting all and striking T
+    out.
+    """
     plan = Plan(Cell("cities", "grr", "mga", "one-hot"), crowd, 2)
     assert isinstance(plan.oracle, GRR)
     genuine, malicious = plan.genuine_reports(), plan.malicious_reports()
@@ -119,8 +143,9 @@ def test_detection_at_the_level_of_counts_is_detection_on_reports(crowd: Crowd) 
 def test_without_its_randomised_response_olh_has_only_the_noise_of_the_hash() -> None:
     """Var f~(v) = (1 - f)/((g - 1)n): over 40 rounds of 102 items the squared errors average to it.
 
-    A squared normal error has variance 2 sigma^4, so that the average has a relative standard deviation of
-    sqrt(2/4080) = 0.022. At 6.5 of them: by chance beyond once in 10^9 runs, and never again for this seed.
+    A squared normal error has variance 2 sigma^4, so that the average has a relative standard
+    deviation of sqrt(2/4080) = 0.022. At 6.5 of them: by chance beyond once in 10^9 runs, and never
+    again for this seed.
     """
     crowd = load_crowd("cities")
     cell = Cell("cities", HASH_ONLY, "none", "none", 0.0)
@@ -134,9 +159,18 @@ def test_without_its_randomised_response_olh_has_only_the_noise_of_the_hash() ->
     assert abs(np.mean(errors) / expected - 1) < 6.5 * np.sqrt(2 / 102 / 40)
 
 
-def test_a_file_of_cells_without_reasons_is_read_and_written_anew(crowd: Crowd, tmp_path: Path) -> None:
-    run, cell, file = Run({"cities": crowd}, 0), Cell("cities", "oue", "none", "none", 0.0), tmp_path / "cells.csv"
-    found = [Outcome("norm-sub", 0.25, None, None, 1.0), Outcome("fiad", 0.5, 1.0, None, 2.0, 0.5, 0.25, 1.0)]
+def test_a_file_of_cells_without_reasons_is_read_and_written_anew(
+    crowd: Crowd, tmp_path: Path
+) -> None:
+    run, cell, file = (
+        Run({"cities": crowd}, 0),
+        Cell("cities", "oue", "none", "none", 0.0),
+        tmp_path / "cells.csv",
+    )
+    found = [
+        Outcome("norm-sub", 0.25, None, None, 1.0),
+        Outcome("fiad", 0.5, 1.0, None, 2.0, 0.5, 0.25, 1.0),
+    ]
     CellFile(file).add(run, [(cell, found)])
     new = file.read_text()
     place = COLUMNS.index("refused")

@@ -11,9 +11,13 @@ TRUE = np.array([0.6, 0.3, 0.1])
 
 @pytest.fixture
 def comparison() -> Comparison:
-    """Each estimate is off by its place in ESTIMATES, in hundredths; the target is the last item."""
+    """Each estimate is off by its place in ESTIMATES, in hundredths; the target is the last
+    item.
+    """
     estimates = {name: TRUE + 0.01 * i * np.array([-1, 0, 1]) for i, name in enumerate(ESTIMATES)}
-    return Comparison(DemoSettings(dataset="<b>pets"), ("cat", "do$g", "<i>newt"), (2,), TRUE, estimates)
+    return Comparison(
+        DemoSettings(dataset="<b>pets"), ("cat", "do$g", "<i>newt"), (2,), TRUE, estimates
+    )
 
 
 def test_a_frame_has_a_row_for_each_item_by_its_label(comparison: Comparison) -> None:
@@ -30,7 +34,11 @@ def test_the_table_has_error_and_gain_and_is_escaped(comparison: Comparison) -> 
 
 def test_without_targets_there_is_no_gain(comparison: Comparison) -> None:
     untargeted = Comparison(
-        comparison.settings, comparison.items, None, TRUE, {**comparison.estimates, "recovered_targets": None}
+        comparison.settings,
+        comparison.items,
+        None,
+        TRUE,
+        {**comparison.estimates, "recovered_targets": None},
     )
     assert untargeted.table().columns == ("estimate", "MSE")
     assert [row[0] for row in untargeted.table().rows] == list(ESTIMATES[:-1])

@@ -47,7 +47,11 @@ class _Polarslike:
 )
 def test_values_are_counted_the_most_frequent_first(make: Callable[[list[Any]], Any]) -> None:
     found = dataset_of(make(PETS), name="pets")
-    assert (found.name, found.items, found.counts.tolist()) == ("pets", ("cat", "dog", "newt"), [3, 2, 1])
+    assert (found.name, found.items, found.counts.tolist()) == (
+        "pets",
+        ("cat", "dog", "newt"),
+        [3, 2, 1],
+    )
     assert found.source == "values in memory; 2 blank ones left out"
 
 
@@ -95,8 +99,14 @@ def test_a_parquet_file_is_counted_by_column_or_counted_already(tmp_path: Path) 
     file = tmp_path / "pets.parquet"
     parquet.write_table(pa.table({"pet": PETS, "owner": list(range(8))}), file)
     found = dataset_of(file, "pet")
-    assert (found.name, found.items, found.counts.tolist()) == ("pets.parquet", ("cat", "dog", "newt"), [3, 2, 1])
-    with pytest.raises(DatasetError, match="has no column 'item'; it has pet, owner; name the column to count"):
+    assert (found.name, found.items, found.counts.tolist()) == (
+        "pets.parquet",
+        ("cat", "dog", "newt"),
+        [3, 2, 1],
+    )
+    with pytest.raises(
+        DatasetError, match="has no column 'item'; it has pet, owner; name the column to count"
+    ):
         dataset_of(file)
     with pytest.raises(DatasetError, match=r"has no column 'name'; it has pet, owner$"):
         dataset_of(file, "name")
@@ -115,7 +125,9 @@ def test_a_file_that_is_none_is_refused_in_words(tmp_path: Path) -> None:
         dataset_of(tmp_path / "torn.parquet", "pet")
 
 
-def test_a_csv_file_and_a_shipped_data_set_are_what_the_client_makes_of_them(tmp_path: Path) -> None:
+def test_a_csv_file_and_a_shipped_data_set_are_what_the_client_makes_of_them(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "pets.csv"
     file.write_text("owner,pet\n1,cat\n2,dog\n3,cat\n")
     assert dataset_of(str(file), "pet").counts.tolist() == [2, 1]

@@ -1,4 +1,6 @@
-"""A demo's round on a real server: its figures against theory, for every protocol and kind of attack."""
+"""A demo's round on a real server: its figures against theory, for every protocol and kind of
+attack.
+"""
 
 import math
 import uuid
@@ -33,10 +35,12 @@ def play(server: Any) -> PlayOn:
 
 @pytest.mark.parametrize(("protocol", "hits"), [("grr", 1), ("oue", 3), ("olh", 3)])
 def test_the_poisoned_gain_is_the_formula_s(play: PlayOn, protocol: str, hits: int) -> None:
-    """FG = beta (sum_t f~_Y(t) - sum_t f~_X~(t)), and sum_t f~_Y(t) = (h - rq)/(p - q), with r = 3 targets.
+    """FG = beta (sum_t f~_Y(t) - sum_t f~_X~(t)), and sum_t f~_Y(t) = (h - rq)/(p - q), with r = 3
+    targets.
 
-    Each crafted report supports h = 1 target under GRR, 3 under OUE; under OLH 3, since none of 1,000 seeds
-    being perfect has probability (8/9)^1000 = 7e-52 a user. So the equation is exact, up to rounding.
+    Each crafted report supports h = 1 target under GRR, 3 under OUE; under OLH 3, since none of
+    1,000 seeds being perfect has probability (8/9)^1000 = 7e-52 a user. So the equation is exact,
+    up to rounding.
     """
     figures = play(protocol=protocol)
     assert figures.targets is not None
@@ -48,8 +52,8 @@ def test_the_poisoned_gain_is_the_formula_s(play: PlayOn, protocol: str, hits: i
     assert fg is not None
     expected = beta * (malicious - figures.estimate("genuine")[targets].sum())
     assert fg["poisoned"] == pytest.approx(expected, abs=1e-9)
-    # The genuine estimate is unbiased: by Cauchy-Schwarz the sd of a sum of 3 is at most 3 times the largest. At 7
-    # of these the false-alarm rate is below 3e-12; the seed is fixed besides.
+    # The genuine estimate is unbiased: by Cauchy-Schwarz the sd of a sum of 3 is at most 3 times
+    # the largest. At 7 of these the false-alarm rate is below 3e-12; the seed is fixed besides.
     sd = 3 * oracle.standard_errors(figures.true, settings.users).max()
     formula = beta * (malicious - figures.true[targets].sum())
     assert abs(fg["poisoned"] - formula) < beta * 7 * sd
@@ -65,13 +69,20 @@ def test_every_figure_is_what_its_name_says(play: PlayOn, protocol: str) -> None
         assert figures.estimate(name).min() >= 0
         assert figures.estimate(name).sum() == pytest.approx(1.0, abs=1e-9)
     assert figures.estimate("projected") == pytest.approx(project_simplex(poisoned), abs=1e-12)
-    if protocol == "grr":  # the sum of a GRR estimate is 1, so LDPRecover is the projection of (1 + eta) f~_Z
+    if (
+        protocol == "grr"
+    ):  # the sum of a GRR estimate is 1, so LDPRecover is the projection of (1 + eta) f~_Z
         assert poisoned.sum() == pytest.approx(1.0, abs=1e-9)
-        assert figures.estimate("recovered") == pytest.approx(project_simplex(1.2 * poisoned), abs=1e-9)
-    assert figures.mse["genuine"] == pytest.approx(np.mean((figures.estimate("genuine") - figures.true) ** 2))
+        assert figures.estimate("recovered") == pytest.approx(
+            project_simplex(1.2 * poisoned), abs=1e-9
+        )
+    assert figures.mse["genuine"] == pytest.approx(
+        np.mean((figures.estimate("genuine") - figures.true) ** 2)
+    )
     assert figures.fg is not None
     assert figures.fg["genuine"] == 0.0
-    # Every genuine estimate within 8 standard errors of the truth: 102 items pass with probability 1 - 1.3e-13.
+    # Every genuine estimate within 8 standard errors of the truth: 102 items pass with probability
+    # 1 - 1.3e-13.
     errors = oracle.standard_errors(figures.true, figures.settings.users)
     assert (np.abs(figures.estimate("genuine") - figures.true) < 8 * errors).all()
 

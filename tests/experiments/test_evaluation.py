@@ -9,7 +9,17 @@ import pytest
 
 from ldprecover import ParameterError
 from ldprecover_experiments import Results
-from ldprecover_experiments.evaluation import BASE, DATA, DRIFT, FACTORS, Only, Place, cells_of, cost, methods
+from ldprecover_experiments.evaluation import (
+    BASE,
+    DATA,
+    DRIFT,
+    FACTORS,
+    Only,
+    Place,
+    cells_of,
+    cost,
+    methods,
+)
 from ldprecover_experiments.measures import Outcome
 from ldprecover_experiments.poisoned_round import Plan, draw_round
 from ldprecover_experiments.runner import Work
@@ -22,21 +32,34 @@ def crowds() -> dict[str, Crowd]:
     return crowds_of(DATA, users=2_000)
 
 
-def test_there_are_28_cells_of_each_data_set_and_one_factor_at_a_time_on_two(crowds: dict[str, Crowd]) -> None:
+def test_there_are_28_cells_of_each_data_set_and_one_factor_at_a_time_on_two(
+    crowds: dict[str, Crowd],
+) -> None:
     places = cells_of(Only(), crowds, 2)
     settings = Counter((place.part, cell.data) for cell, place in places.items() if cell.trial == 0)
     assert {settings["base", name] for name in DATA} == {28}
     # Without the unpoisoned cell of three protocols.
-    assert {name: n for (part, name), n in settings.items() if part == "beta"} == dict.fromkeys(DATA[:2], 25 * 4)
-    assert {name: n for (part, name), n in settings.items() if part == "epsilon"} == dict.fromkeys(DATA[:2], 28 * 3)
-    assert {place.value for place in places.values() if place.part == "targets"} == set(FACTORS["targets"])
-    assert Counter(cell.trial for cell, place in places.items() if place.part == "base").keys() == {0, 1}
+    assert {name: n for (part, name), n in settings.items() if part == "beta"} == dict.fromkeys(
+        DATA[:2], 25 * 4
+    )
+    assert {name: n for (part, name), n in settings.items() if part == "epsilon"} == dict.fromkeys(
+        DATA[:2], 28 * 3
+    )
+    assert {place.value for place in places.values() if place.part == "targets"} == set(
+        FACTORS["targets"]
+    )
+    assert Counter(cell.trial for cell, place in places.items() if place.part == "base").keys() == {
+        0,
+        1,
+    }
     assert {cell.trial for cell, place in places.items() if place.part == "beta"} == {0}
     differing = {cell.epsilon for cell, place in places.items() if place.part != "epsilon"}
     assert differing == {0.5}
 
 
-def test_every_cell_can_be_played_and_attacks_have_the_targets_they_say(crowds: dict[str, Crowd]) -> None:
+def test_every_cell_can_be_played_and_attacks_have_the_targets_they_say(
+    crowds: dict[str, Crowd],
+) -> None:
     part = Only(part=("base", "more", "targets"), protocol=("grr", "oue", "olh", "sue", "ss", "hr"))
     for cell, place in cells_of(part, {"bump": crowds["bump"]}, 1).items():
         plan = Plan(cell, crowds["bump"], 0)
@@ -57,9 +80,19 @@ def test_a_part_can_be_named_and_what_there_is_not_is_refused(crowds: dict[str, 
 
 
 def test_the_cost_counts_reports_where_a_method_reads_them(crowds: dict[str, Crowd]) -> None:
-    cells = list(cells_of(Only(part=("base",), protocol=("grr",), attack=("none", "MGA")), {"zipf": crowds["zipf"]}, 1))
-    assert cost(cells, crowds, methods(("norm-sub",)), 1).startswith("2 cells of 2 methods and 0 reports to make:")
-    assert cost(cells, crowds, methods(("fiad",)), 2).startswith("2 cells of 3 methods and 4,105 reports to make:")
+    cells = list(
+        cells_of(
+            Only(part=("base",), protocol=("grr",), attack=("none", "MGA")),
+            {"zipf": crowds["zipf"]},
+            1,
+        )
+    )
+    assert cost(cells, crowds, methods(("norm-sub",)), 1).startswith(
+        "2 cells of 2 methods and 0 reports to make:"
+    )
+    assert cost(cells, crowds, methods(("fiad",)), 2).startswith(
+        "2 cells of 3 methods and 4,105 reports to make:"
+    )
     assert cost(cells, crowds, methods(("fiad",)), 2).endswith("with 2 processes.")
 
 
@@ -67,12 +100,16 @@ def test_the_earlier_round_changes_nothing_else_and_drifts_by_a_tenth() -> None:
     crowd = crowds_of(["geometric"])["geometric"]
     cell = Cell("geometric", "oue", "mga", "sampled", epsilon=5.0)
     with_, without = draw_round(cell, crowd, 3, drift=DRIFT), draw_round(cell, crowd, 3)
-    assert with_.together.counts(with_.oracle).tolist() == without.together.counts(without.oracle).tolist()
+    assert (
+        with_.together.counts(with_.oracle).tolist()
+        == without.together.counts(without.oracle).tolist()
+    )
     assert without.earlier is None
     assert with_.earlier is not None
     then = with_.oracle.estimate(with_.earlier.counts(with_.oracle), with_.earlier.n)
     drift = np.log(then[:20] / crowd.frequencies[:20])
-    # Twenty logarithms of sd 0.1 with little noise on top: their sd is outside 0.05 to 0.17 once in 10^5 rounds.
+    # Twenty logarithms of sd 0.1 with little noise on top: their sd is outside 0.05 to 0.17 once in
+    # 10^5 rounds.
     assert 0.05 < drift.std() < 0.17
 
 
@@ -81,7 +118,9 @@ def outcome(method: str, error: float, gain: float | None = None) -> Outcome:
 
 
 def scored() -> Scores:
-    """Two settings of two trials: the ratios of means are 3 and 12, those of single trials would be others."""
+    """Two settings of two trials: the ratios of means are 3 and 12, those of single trials would be
+    others.
+    """
     cells, places = {}, {}
     errors = {"grr": ((2, 4), (1, 1)), "oue": ((4, 20), (1, 1))}
     for protocol, (theirs, ours) in errors.items():
@@ -111,10 +150,19 @@ def test_a_score_is_the_geometric_mean_of_ratios_of_means_over_trials() -> None:
 
 def test_the_floor_is_that_of_counts_where_reports_say_no_more() -> None:
     scores = scored()
-    assert scores.ratio("unmix", FLOOR, lambda s: s.cell.protocol == "grr").mean == pytest.approx(1 / 0.25)
-    assert scores.ratio("unmix", FLOOR, lambda s: s.cell.protocol == "oue").mean == pytest.approx(1 / 0.5)
+    assert scores.ratio("unmix", FLOOR, lambda s: s.cell.protocol == "grr").mean == pytest.approx(
+        1 / 0.25
+    )
+    assert scores.ratio("unmix", FLOOR, lambda s: s.cell.protocol == "oue").mean == pytest.approx(
+        1 / 0.5
+    )
     removable = {}
-    for protocol, model in (("oue", "input"), ("olh", "sampled"), ("olh", "crafted"), ("grr", "crafted")):
+    for protocol, model in (
+        ("oue", "input"),
+        ("olh", "sampled"),
+        ("olh", "crafted"),
+        ("grr", "crafted"),
+    ):
         setting = replace(scores.settings[0], cell=Cell("zipf", protocol, "mga", model))
         removable[protocol, model] = setting.removable
     assert removable == {
@@ -128,9 +176,21 @@ def test_the_floor_is_that_of_counts_where_reports_say_no_more() -> None:
 def test_tables_say_what_a_method_says_of_itself() -> None:
     tables = {table.title.split(":")[0]: table for table in scored().tables()}
     assert {"overall", "by protocol", "by attack", "by data"} <= tables.keys()
-    certain = next(table for title, table in tables.items() if title.startswith("what a method says"))
+    certain = next(
+        table for title, table in tables.items() if title.startswith("what a method says")
+    )
     (row,) = [row for row in certain.rows if row[0] == "unmix" and row[1] == "GRR"]
-    assert list(row) == ["unmix", "GRR", "MGA", "0.900", "0.900", "0.500", "0.500", "0.250", "0.250"]
+    assert list(row) == [
+        "unmix",
+        "GRR",
+        "MGA",
+        "0.900",
+        "0.900",
+        "0.500",
+        "0.500",
+        "0.250",
+        "0.250",
+    ]
 
 
 def test_a_small_run_is_the_same_again_and_no_method_beats_the_floors_by_much() -> None:

@@ -1,4 +1,6 @@
-"""Computed floors: against all orders where there are few items, and against what methods reach on many."""
+"""Computed floors: against all orders where there are few items, and against what methods reach on
+many.
+"""
 
 from itertools import permutations
 
@@ -23,7 +25,9 @@ def over_all_orders(z: np.ndarray, values: np.ndarray, sd: float) -> np.ndarray:
 
 @pytest.mark.parametrize("sd", [0.02, 0.05, 0.1, 0.3])
 def test_the_floor_is_near_the_mean_over_all_orders(sd: float) -> None:
-    """Six items, the fewest and so the worst case: within 15 % of the exact posterior mean's error in 200 rounds."""
+    """Six items, the fewest and so the worst case: within 15 % of the exact posterior mean's error
+    in 200 rounds.
+    """
     rng = np.random.default_rng(3)
     values = np.array([0.4, 0.25, 0.15, 0.1, 0.1, 0.0])
     errors = np.zeros((2, 200))
@@ -46,14 +50,20 @@ def test_spikes_in_an_unknown_order_are_told_from_values_that_are_smaller() -> N
     """Twenty items of 0.05 and spikes of 1 on three of them: without noise all is known."""
     values, added = np.full(20, 0.05), np.zeros(20)
     added[[3, 7, 11]] = 1.0
-    found = matched_mean(0.9 * values + added, values, lambda f: np.full(f.size, 1e-6), share=0.9, added=added)
+    found = matched_mean(
+        0.9 * values + added, values, lambda f: np.full(f.size, 1e-6), share=0.9, added=added
+    )
     assert found == pytest.approx(0.05)
 
 
 @pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
-@pytest.mark.parametrize(("attack", "model"), [("mga", "sampled"), ("aa-diffuse", "sampled"), ("mga", "input")])
+@pytest.mark.parametrize(
+    ("attack", "model"), [("mga", "sampled"), ("aa-diffuse", "sampled"), ("mga", "input")]
+)
 def test_no_projection_is_below_a_floor(protocol: str, attack: str, model: str) -> None:
-    """Means of five rounds: a floor is a distribution, and has a lower error than what it is a floor of."""
+    """Means of five rounds: a floor is a distribution, and has a lower error than what it is a
+    floor of.
+    """
     crowd = load_crowd("ipums-like", users=100_000)
     errors = np.zeros((4, 5))
     for trial in range(5):
@@ -62,7 +72,12 @@ def test_no_projection_is_below_a_floor(protocol: str, attack: str, model: str) 
         for found in (removed, counts):
             assert found.min() >= 0
             assert found.sum() == pytest.approx(1, abs=1e-4)
-        of = (removed, project_simplex(round_.f_genuine), counts, project_simplex(round_.poisoned.frequencies))
+        of = (
+            removed,
+            project_simplex(round_.f_genuine),
+            counts,
+            project_simplex(round_.poisoned.frequencies),
+        )
         errors[:, trial] = [mse(f, round_.truth) for f in of]
     removed_error, genuine, counts_error, poisoned = errors.mean(axis=1)
     assert removed_error < genuine

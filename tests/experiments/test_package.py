@@ -1,4 +1,6 @@
-"""The packages' layers: what plays rounds knows neither server nor command, and the command computes nothing of it."""
+"""The packages' layers: what plays rounds knows neither server nor command, and the command
+computes nothing of it.
+"""
 
 import ast
 import subprocess
@@ -20,7 +22,13 @@ BELOW = {
     },
     "server/ldprecover_server": {"ldprecover", "ldprecover_cluster"},
     "bench": {
-        *("ldprecover", "ldprecover_client", "ldprecover_attacker", "ldprecover_experiments", "ldprecover_server"),
+        *(
+            "ldprecover",
+            "ldprecover_client",
+            "ldprecover_attacker",
+            "ldprecover_experiments",
+            "ldprecover_server",
+        ),
         *("ldprecover_cluster", "bench", "tools"),
     },
     "tools": {"ldprecover_server"},
@@ -44,7 +52,11 @@ def test_no_import_points_up(folder: str) -> None:
     sources = sorted((ROOT / folder).rglob("*.py"))
     assert sources
     for path in sources:
-        ours = {name for name in imported(path) if name.startswith("ldprecover") or name in ("bench", "tests", "tools")}
+        ours = {
+            name
+            for name in imported(path)
+            if name.startswith("ldprecover") or name in ("bench", "tests", "tools")
+        }
         assert ours <= BELOW[folder] | {Path(folder).name}, path
 
 

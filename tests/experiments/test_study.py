@@ -33,17 +33,30 @@ def study(tmp_path: Path) -> Callable[[str], Study]:
 
 def test_a_small_file_has_the_paper_s_setting(study: Callable[[str], Study]) -> None:
     found = study('attacks = "mga"\nmethods = "ldprecover"\n')
-    assert (found.name, found.protocols, found.trials, found.seed) == ("mine", ("grr", "oue", "olh"), 10, 0)
+    assert (found.name, found.protocols, found.trials, found.seed) == (
+        "mine",
+        ("grr", "oue", "olh"),
+        10,
+        0,
+    )
     assert len(found.cells) == 30
     cell = found.cells[0]
-    assert (cell.data, cell.beta, cell.epsilon, cell.eta, cell.model) == ("cities", 0.05, 0.5, 0.2, "crafted")
+    assert (cell.data, cell.beta, cell.epsilon, cell.eta, cell.model) == (
+        "cities",
+        0.05,
+        0.5,
+        0.2,
+        "crafted",
+    )
     assert found.crowds["cities"].n == 389_894
 
 
 def test_every_value_meets_every_other_once(study: Callable[[str], Study]) -> None:
     found = study(
-        'data = ["cities", "fire"]\nprotocols = ["grr", "oue"]\nbeta = [0.01, 0.05]\nepsilon = [0.5, 1.0]\n'
-        'eta = [0.1, 0.2, 0.4]\nusers = 1000\ntrials = 3\nattacks = ["none", "mga", {name = "apa", each = 4}]\n'
+        'data = ["cities", "fire"]\nprotocols = ["grr", "oue"]\nbeta = [0.01, 0.05]\nepsilon = '
+        "[0.5, 1.0]\n"
+        'eta = [0.1, 0.2, 0.4]\nusers = 1000\ntrials = 3\nattacks = ["none", "mga", {name = '
+        '"apa", each = 4}]\n'
         'methods = ["norm-sub"]\n'
     )
     # Without an attack there is no beta to vary.
@@ -51,12 +64,17 @@ def test_every_value_meets_every_other_once(study: Callable[[str], Study]) -> No
     assert {cell.beta for cell in found.cells if cell.attack == "none"} == {0.0}
 
 
-def test_every_attack_can_be_played_against_every_method_that_fits(study: Callable[[str], Study]) -> None:
-    """Every pair of attack and protocol that there is, with every method but em, which takes minutes."""
+def test_every_attack_can_be_played_against_every_method_that_fits(
+    study: Callable[[str], Study],
+) -> None:
+    """Every pair of attack and protocol that there is, with every method but em, which takes
+    minutes.
+    """
     attacks = ", ".join(f'"{name}"' for name in ATTACKS if name != "apa2")
     methods = ", ".join(f'"{name}"' for name in METHODS if name != "em")
     found = study(
-        f'users = 2000\ntrials = 1\nattacks = ["none", {attacks}]\nmethods = [{methods}]\nprotocols = ["grr", "olh"]\n'
+        f'users = 2000\ntrials = 1\nattacks = ["none", {attacks}]\nmethods = '
+        f'[{methods}]\nprotocols = ["grr", "olh"]\n'
     ).run()
     assert len(found.cells) == 2 * len(ATTACKS)
     assert found.methods == ["genuine", "poisoned", *(name for name in METHODS if name != "em")]
@@ -78,7 +96,9 @@ def test_an_outcome_is_what_the_library_makes_of_the_round(study: Callable[[str]
     poisoned, m = round_.poisoned.frequencies, round_.malicious.n
     told = recover(round_.oracle, poisoned, targets=round_.targets).recovered
     share = round_.malicious.counts(round_.oracle) / m
-    right = recover(round_.oracle, poisoned, eta=m / 5000, malicious_model="custom", support=share).recovered
+    right = recover(
+        round_.oracle, poisoned, eta=m / 5000, malicious_model="custom", support=share
+    ).recovered
     for name, expected in (("told", told), ("right", right)):
         assert outcomes[name].mse == mse(expected, round_.truth)
         assert outcomes[name].fg == frequency_gain(expected, round_.f_genuine, round_.targets)
@@ -87,28 +107,41 @@ def test_an_outcome_is_what_the_library_makes_of_the_round(study: Callable[[str]
 
 
 def test_methods_that_read_reports_have_all_of_them_made(study: Callable[[str], Study]) -> None:
-    counts = study('users = 1000\ntrials = 2\nprotocols = "grr"\nattacks = "mga"\nmethods = "norm-sub"\n')
-    reports = study('users = 1000\ntrials = 2\nprotocols = "grr"\nattacks = "mga"\nmethods = "k-means"\n')
+    counts = study(
+        'users = 1000\ntrials = 2\nprotocols = "grr"\nattacks = "mga"\nmethods = "norm-sub"\n'
+    )
+    reports = study(
+        'users = 1000\ntrials = 2\nprotocols = "grr"\nattacks = "mga"\nmethods = "k-means"\n'
+    )
     assert counts.cost == (
-        "mine: 2 cells, 2 recoveries, 106 reports to make; all other counts are drawn from their law."
+        "mine: 2 cells, 2 recoveries, 106 reports to make; all other counts are drawn from their "
+        "law."
     )
     assert "2,106 reports to make" in reports.cost
     assert all(outcome.mse >= 0 for outcome in reports.run().outcomes)
 
 
 def test_the_numbers_depend_on_the_seed_not_on_the_processes(study: Callable[[str], Study]) -> None:
-    text = 'users = 1000\ntrials = 6\nprotocols = ["grr", "oue"]\nattacks = "mga"\nmethods = "ldprecover"\n'
+    text = (
+        'users = 1000\ntrials = 6\nprotocols = ["grr", "oue"]\nattacks = "mga"\nmethods = '
+        '"ldprecover"\n'
+    )
     one, two, other = study(text).run(), study(text).run(jobs=2), study(text + "seed = 1\n").run()
     errors = [[outcome.mse for outcome in found.outcomes] for found in (one, two, other)]
     assert errors[0] == errors[1] != errors[2]
     assert list(one.cells) == list(two.cells)
 
 
-def test_data_files_are_found_from_the_file_s_folder(study: Callable[[str], Study], tmp_path: Path) -> None:
-    people = "\n".join(f"{i},{pet}" for i, pet in enumerate(["cat"] * 50 + ["dog"] * 30 + ["newt"] * 20))
+def test_data_files_are_found_from_the_file_s_folder(
+    study: Callable[[str], Study], tmp_path: Path
+) -> None:
+    people = "\n".join(
+        f"{i},{pet}" for i, pet in enumerate(["cat"] * 50 + ["dog"] * 30 + ["newt"] * 20)
+    )
     (tmp_path / "pets.csv").write_text(f"owner,pet\n{people}\n")
     found = study(
-        'data = [{file = "pets.csv", column = "pet"}]\ntrials = 1\nattacks = [{name = "mga", targets = ["newt"]}]\n'
+        'data = [{file = "pets.csv", column = "pet"}]\ntrials = 1\nattacks = [{name = "mga", '
+        'targets = ["newt"]}]\n'
         'methods = ["norm-sub"]\n'
     )
     assert found.crowds["pets.csv"].counts.tolist() == [50, 30, 20]
@@ -128,23 +161,47 @@ def test_other_methods_are_other_rows_of_a_file_of_cells(study: Callable[[str], 
     [
         ("protocls = 1", "there is no key 'protocls' of a study; did you mean 'protocols'?"),
         ("columns = {}", "there is no key 'columns' of a study"),
-        ('attacks = [{name = "apa", eech = 4}]', "there is no key 'eech' of an attack; did you mean 'each'?"),
-        ('methods = [{method = "ldprecover", target = true}]', "no key 'target' of a method; did you mean 'targets'?"),
+        (
+            'attacks = [{name = "apa", eech = 4}]',
+            "there is no key 'eech' of an attack; did you mean 'each'?",
+        ),
+        (
+            'methods = [{method = "ldprecover", target = true}]',
+            "no key 'target' of a method; did you mean 'targets'?",
+        ),
         ('methods = ["ldprecovr"]', "there is no method 'ldprecovr'; did you mean 'ldprecover'?"),
         ('methods = [{method = "k-means", options = {rat = 1}}]', "rat"),
         ('methods = ["norm-sub", "norm-sub"]', "two methods are called 'norm-sub'"),
-        ('methods = [{ method = "fiad", name = "poisoned" }]', "a method cannot be called 'poisoned'"),
+        (
+            'methods = [{ method = "fiad", name = "poisoned" }]',
+            "a method cannot be called 'poisoned'",
+        ),
         ("methods = []", "methods must name at least one"),
         ('attacks = ["bribe"]', "attack must be none or one of aa, apa"),
         ('attacks = [{name = "aa", targets = 3}]', "targets does not belong to aa"),
         ('attacks = [{name = "mga", targets = 0}]', "targets must be a number of them"),
-        ('attacks = [{name = "mga", targets = 102}]', "cities has 102 items; the experiments need more than 102"),
+        (
+            'attacks = [{name = "mga", targets = 102}]',
+            "cities has 102 items; the experiments need more than 102",
+        ),
         ('attacks = [{name = "mga", targets = ["Oz"]}]', "no item is labelled 'Oz'"),
-        ('attacks = [{name = "rpa", model = "sampled"}]', "the model of rpa must be one of crafted, input"),
-        ('attacks = [{name = "mga", model = "two-hot"}]', "the model of mga must be one of crafted, input, one-hot"),
+        (
+            'attacks = [{name = "rpa", model = "sampled"}]',
+            "the model of rpa must be one of crafted, input",
+        ),
+        (
+            'attacks = [{name = "mga", model = "two-hot"}]',
+            "the model of mga must be one of crafted, input, one-hot",
+        ),
         ('attacks = [{name = "apa2"}]\nprotocols = ["grr"]', "apa2"),
         ('attacks = [{name = "aa", kind = "round"}]', "kind"),
-        ('attacks = [{name = "mga", model = "one-hot"}]\nmethods = ["k-means"]\nprotocols = "olh"', "no OLH report"),
+        (
+            (
+                'attacks = [{name = "mga", model = "one-hot"}]\nmethods = ["k-means"]\nprotocols = '
+                '"olh"'
+            ),
+            "no OLH report",
+        ),
         ('protocols = ["rappor"]', "protocol must be one of"),
         ("epsilon = 0", "epsilon"),
         ("beta = 0.95", "beta must be from 0 to 0.9"),
@@ -158,7 +215,10 @@ def test_other_methods_are_other_rows_of_a_file_of_cells(study: Callable[[str], 
         ("epsilon = [1, 0.5, 1.0]", "epsilon has 1.0 twice"),
         ("beta = [0.1, 0.1]", "beta has 0.1 twice"),
         ('attacks = ["none", "mga", {name = "mga"}]', "attacks has mga, crafted twice"),
-        ("trials = 1000000000", "a study has at most 1,000,000 cells, not 3,000,000,000: give fewer trials"),
+        (
+            "trials = 1000000000",
+            "a study has at most 1,000,000 cells, not 3,000,000,000: give fewer trials",
+        ),
         ('name = "../../x"', "name must be a plain file name, without a folder, not '../../x'"),
         ('name = ""', "name must be a plain file name"),
         ('name = ".."', "name must be a plain file name"),
@@ -183,12 +243,18 @@ def test_what_makes_no_sense_is_refused_in_words_with_the_file_s_name(
 def test_what_a_study_costs_is_said_before_its_cells_are_made(
     study: Callable[[str], Study], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = study('attacks = ["none", "mga"]\nmethods = "ldprecover"\nusers = 1000\ntrials = 100000\n')
+    found = study(
+        'attacks = ["none", "mga"]\nmethods = "ldprecover"\nusers = 1000\ntrials = 100000\n'
+    )
     monkeypatch.setattr(Study, "cells", None)
-    assert found.cost.startswith("mine: 600,000 cells, 600,000 recoveries, 15,900,000 reports to make")
+    assert found.cost.startswith(
+        "mine: 600,000 cells, 600,000 recoveries, 15,900,000 reports to make"
+    )
 
 
-def test_a_file_that_is_not_there_is_refused_in_words(tmp_path: Path, study: Callable[[str], Study]) -> None:
+def test_a_file_that_is_not_there_is_refused_in_words(
+    tmp_path: Path, study: Callable[[str], Study]
+) -> None:
     with pytest.raises(ParameterError, match=r"cannot read .*nowhere\.toml: No such file"):
         Study.load(tmp_path / "nowhere.toml")
     with pytest.raises(DatasetError, match=r"there is no file .*nowhere\.csv"):
@@ -196,7 +262,16 @@ def test_a_file_that_is_not_there_is_refused_in_words(tmp_path: Path, study: Cal
 
 
 @pytest.mark.parametrize(
-    "text", ["mga", "aa-peaked-x5", "mga-a", "apa2", 'apa {"each": 4}', 'mla {"item": "New York, NY"}', "mga-x3"]
+    "text",
+    [
+        "mga",
+        "aa-peaked-x5",
+        "mga-a",
+        "apa2",
+        'apa {"each": 4}',
+        'mla {"item": "New York, NY"}',
+        "mga-x3",
+    ],
 )
 def test_an_attack_is_its_text(text: str) -> None:
     assert str(AttackSpec.parse(text)) == text
@@ -218,7 +293,9 @@ def test_a_mix_is_its_text_and_shares_the_users_out() -> None:
     assert abs((reports < 3).sum() - expected) < 6 * (expected * (1 - expected / 1_000)) ** 0.5
 
 
-@pytest.mark.parametrize("text", ["mix", "mix 3", "mix [[1]]", 'mix [[1, "mga"]]', 'mix [["a", "mga", "crafted"]]'])
+@pytest.mark.parametrize(
+    "text", ["mix", "mix 3", "mix [[1]]", 'mix [[1, "mga"]]', 'mix [["a", "mga", "crafted"]]']
+)
 def test_a_text_that_is_no_mix_is_refused(text: str) -> None:
     with pytest.raises(ParameterError, match=r"a mix is a list|attack must be one of"):
         parse(text)
@@ -249,11 +326,18 @@ def test_results_come_back_from_json(results: Results) -> None:
     assert again.to_json() == text
     assert again.means.keys() == results.means.keys()
     assert {row["attack"] for row in json.loads(text)["cells"]} == {"mga", "manip"}
-    refused = {o["mse"] for row in json.loads(text)["cells"] for o in row["outcomes"] if o["method"] == "fiad"}
+    refused = {
+        o["mse"]
+        for row in json.loads(text)["cells"]
+        for o in row["outcomes"]
+        if o["method"] == "fiad"
+    }
     assert refused == {None}
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"name": "x", "cells": [{}]}', '{"name": "x", "cells": []}'])
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", '{"name": "x", "cells": [{}]}', '{"name": "x", "cells": []}']
+)
 def test_what_is_no_results_is_refused(text: str) -> None:
     with pytest.raises(ParameterError, match="not the results of a study"):
         Results.from_json(text)
@@ -271,8 +355,14 @@ def test_the_frame_has_a_row_for_each_cell_and_method(results: Results) -> None:
 def test_the_table_has_a_row_for_each_setting_and_says_what_all_share(results: Results) -> None:
     table = results.table()
     assert table.columns == ("attack", "genuine", "poisoned", "<b>norm</b>", "fiad")
-    assert [(row[0], row[-1]) for row in table.rows] == [("mga (crafted)", "refused"), ("manip (crafted)", "refused")]
-    assert table.title == "<i>x: MSE, data cities, protocol grr, epsilon 0.5, beta 0.05, eta 0.2, 2 trials"
+    assert [(row[0], row[-1]) for row in table.rows] == [
+        ("mga (crafted)", "refused"),
+        ("manip (crafted)", "refused"),
+    ]
+    assert (
+        table.title
+        == "<i>x: MSE, data cities, protocol grr, epsilon 0.5, beta 0.05, eta 0.2, 2 trials"
+    )
     gains = results.table(gains=True)
     assert [(row[0], row[1], row[-1]) for row in gains.rows] == [("mga (crafted)", "0.00", "")]
 

@@ -1,4 +1,6 @@
-"""The search for what no alarm sees: its mixes, how it goes on, and that what it finds is not seen."""
+"""The search for what no alarm sees: its mixes, how it goes on, and that what it finds is not
+seen.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -51,7 +53,9 @@ def test_a_protocol_has_the_attacks_that_it_has_reports_for() -> None:
 
 
 class Landscape:
-    """A play in which a mix gains its share, and above six tenths is seen; it writes down what it played."""
+    """A play in which a mix gains its share, and above six tenths is seen; it writes down what it
+    played.
+    """
 
     def __init__(self) -> None:
         self.played: list[str] = []
@@ -77,12 +81,16 @@ def test_a_search_comes_near_the_highest_gain_that_is_not_seen_and_is_the_same_a
 
 
 def test_a_search_that_finds_nothing_says_so() -> None:
-    found = Search("grr", "alarms", 0, 1).run(lambda trials, texts: [Verdict(1.0, ("excess",))] * len(texts))
+    found = Search("grr", "alarms", 0, 1).run(
+        lambda trials, texts: [Verdict(1.0, ("excess",))] * len(texts)
+    )
     assert table([found]).rows == [["GRR", "alarms", "nothing", "", ""]]
 
 
 def test_what_the_alarms_see_is_seen_and_stops_a_mix_at_its_first_round() -> None:
-    """20,000 users, a twentieth crafted: MGA on GRR raises excess in any round, honest lies in none of three."""
+    """20,000 users, a twentieth crafted: MGA on GRR raises excess in any round, honest lies in none
+    of three.
+    """
     crowd = load_crowd("geometric", users=20_000)
     loud = judged(crowd, 0, "grr", "alarms", range(ROUNDS), Candidate("mga", "sampled").text)
     assert loud.seen
@@ -94,17 +102,28 @@ def test_what_the_alarms_see_is_seen_and_stops_a_mix_at_its_first_round() -> Non
 
 def test_a_confirmation_ends_where_a_mix_is_seen_too_often_and_such_a_mix_is_not_the_best() -> None:
     crowd = load_crowd("geometric", users=20_000)
-    found = judged(crowd, 0, "grr", "alarms", range(ROUNDS, ROUNDS + CONFIRMED), Candidate("mga", "sampled").text)
+    found = judged(
+        crowd,
+        0,
+        "grr",
+        "alarms",
+        range(ROUNDS, ROUNDS + CONFIRMED),
+        Candidate("mga", "sampled").text,
+    )
     assert found.times == 2
 
     def lucky(trials: range, texts: Sequence[str]) -> list[Verdict]:
         """Nobody is seen in the first rounds, everybody in those that confirm."""
-        return [Verdict(1.0) if len(trials) == ROUNDS else Verdict(1.0, ("excess",), 2)] * len(texts)
+        return [Verdict(1.0) if len(trials) == ROUNDS else Verdict(1.0, ("excess",), 2)] * len(
+            texts
+        )
 
     assert Search("grr", "alarms", 0, 2).run(lucky).best is None
 
 
-def test_verdicts_on_the_disk_are_not_played_again_and_a_torn_line_is_passed_over(tmp_path: Path) -> None:
+def test_verdicts_on_the_disk_are_not_played_again_and_a_torn_line_is_passed_over(
+    tmp_path: Path,
+) -> None:
     crowd, search = load_crowd("geometric", users=2_000), Search("grr", "alarms", 0, 1)
     texts = [Candidate("mga", "sampled", share).text for share in (0.1, 0.2)]
     file = tmp_path / "verdicts.jsonl"

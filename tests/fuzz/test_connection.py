@@ -1,4 +1,6 @@
-"""Any bytes on a socket: HTTP answers that are no failure, or an end, and the next client is served."""
+"""Any bytes on a socket: HTTP answers that are no failure, or an end, and the next client is
+served.
+"""
 
 import asyncio
 import contextlib
@@ -23,7 +25,27 @@ from ldprecover_server.http.connection import Connection
 from ldprecover_server.http.parsing import HEAD_BYTES
 from ldprecover_server.store import Store
 
-STATUSES = {100, 200, 201, 202, 204, 304, 307, 400, 401, 403, 404, 405, 408, 409, 413, 415, 422, 431, 501}
+STATUSES = {
+    100,
+    200,
+    201,
+    202,
+    204,
+    304,
+    307,
+    400,
+    401,
+    403,
+    404,
+    405,
+    408,
+    409,
+    413,
+    415,
+    422,
+    431,
+    501,
+}
 
 good_lines = st.sampled_from(
     [
@@ -74,7 +96,10 @@ bad_headers = st.sampled_from(
         b"Content-Length: -1",
         b"Content-Length: 99999999999999999999",
         b"Transfer-Encoding: gzip, chunked",
-        b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: x\r\nSec-WebSocket-Version: 13",
+        (
+            b"Upgrade: websocket\r\nConnection: "
+            b"Upgrade\r\nSec-WebSocket-Key: x\r\nSec-WebSocket-Version: 13"
+        ),
         b"Authorization: \xff",
         b"X-Request-Id: \xff",
         b" folded",
@@ -98,14 +123,20 @@ contents = st.sampled_from(
 
 @st.composite
 def streams(draw: st.DrawFn) -> bytes:
-    """Return requests one after another, well formed or not, with bytes changed here and there; or any bytes."""
+    """Return requests one after another, well formed or not, with bytes changed here and there; or
+    any bytes.
+    """
     if draw(st.integers(0, 9)) == 0:
         return draw(st.binary(max_size=300))
     data = bytearray()
     for _ in range(draw(st.integers(1, 3))):
         odd = draw(st.sampled_from([False, False, True]))
         head = [draw(bad_lines if odd and draw(st.booleans()) else good_lines)]
-        head += draw(st.lists(good_headers | bad_headers if odd else good_headers, max_size=6, unique=not odd))
+        head += draw(
+            st.lists(
+                good_headers | bad_headers if odd else good_headers, max_size=6, unique=not odd
+            )
+        )
         data += draw(st.sampled_from([b"\r\n", b"\r\n", b"\r\n", b"\n"])).join([*head, b"", b""])
         data += draw(contents)
     for _ in range(draw(st.sampled_from([0, 0, 0, 0, 1, 2, 4]))):
@@ -115,7 +146,10 @@ def streams(draw: st.DrawFn) -> bytes:
 
 
 def _recover(body: bytes) -> bytes:
-    head = f"POST /recover HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+    head = (
+        "POST /recover HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: "
+        f"{len(body)}\r\n"
+    )
     return head.encode() + b"Connection: close\r\n\r\n" + body
 
 
@@ -127,7 +161,9 @@ class Front:
         store = Store(url)
         store.prepare()
         self._app = Application(Settings(database_url=url, admin_key=SecretStr(ADMIN_KEY)), store)
-        config = uvicorn.Config(self._app, http=Connection, lifespan="off", log_config=None, access_log=False)
+        config = uvicorn.Config(
+            self._app, http=Connection, lifespan="off", log_config=None, access_log=False
+        )
         config.load()
         self._runner = asyncio.Runner(loop_factory=config.get_loop_factory())
         self._events: asyncio.Queue[Any] = asyncio.Queue()
@@ -139,16 +175,22 @@ class Front:
     async def _start(self, config: uvicorn.Config) -> None:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _, context: self.failures.append(str(context)))
-        self._lifespan = asyncio.create_task(self._app({"type": "lifespan"}, self._events.get, self._told.put))
+        self._lifespan = asyncio.create_task(
+            self._app({"type": "lifespan"}, self._events.get, self._told.put)
+        )
         await self._events.put({"type": "lifespan.startup"})
         assert (await self._told.get())["type"] == "lifespan.startup.complete"
-        self._server = await loop.create_server(lambda: Connection(config, self._state, {}), "127.0.0.1", 0)
+        self._server = await loop.create_server(
+            lambda: Connection(config, self._state, {}), "127.0.0.1", 0
+        )
         self._address = self._server.sockets[0].getsockname()
 
     def talk(self, pieces: list[bytes], *, patient: bool = True) -> bytes:
-        """Send pieces, then no more; return all that comes back until the server ends the connection.
+        """Send pieces, then no more; return all that comes back until the server ends the
+        connection.
 
-        Who is not patient does not wait for the answers to what was sent before saying that no more comes.
+        Who is not patient does not wait for the answers to what was sent before saying that no more
+        comes.
         """
         self._memory.reset()
         return self._runner.run(self._watched(pieces, patient))
@@ -194,8 +236,13 @@ class Front:
 
     def open_round(self) -> None:
         body = b'{"protocol":"grr","epsilon":1,"domain_size":4}'
-        head = f"POST /rounds HTTP/1.1\r\nAuthorization: Bearer {ADMIN_KEY}\r\nContent-Type: application/json\r\n"
-        answer = self.talk([f"{head}Connection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body])
+        head = (
+            f"POST /rounds HTTP/1.1\r\nAuthorization: Bearer {ADMIN_KEY}\r\nContent-Type: "
+            "application/json\r\n"
+        )
+        answer = self.talk(
+            [f"{head}Connection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body]
+        )
         assert answer.startswith(b"HTTP/1.1 201 "), answer
 
     def close(self) -> None:
@@ -206,12 +253,16 @@ class Front:
 def _is_busy(connection: Any) -> bool:
     """Tell whether a request has arrived whole that is not answered yet."""
     cycle = connection.cycle
-    return bool(connection.pipeline) or (cycle is not None and not (cycle.more_body or cycle.response_complete))
+    return bool(connection.pipeline) or (
+        cycle is not None and not (cycle.more_body or cycle.response_complete)
+    )
 
 
 @pytest.fixture
 def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
-    with contextlib.closing(Front(f"sqlite:///{tmp_path_factory.mktemp('front') / 'ldprecover.db'}")) as front:
+    with contextlib.closing(
+        Front(f"sqlite:///{tmp_path_factory.mktemp('front') / 'ldprecover.db'}")
+    ) as front:
         yield front
 
 
@@ -248,16 +299,28 @@ def test_any_bytes_get_answers_or_an_end_and_the_next_client_is_served(
     @property_settings(250)
     @given(streams(), st.lists(st.integers(0, 400), max_size=3), st.booleans())
     @example(b"\0", [], False)
-    @example(b"POST /reports HTTP/1.1\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", [], True)
+    @example(
+        b"POST /reports HTTP/1.1\r\nContent-Length: "
+        b"4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        [],
+        True,
+    )
     @example(b"GET /version HTTP/1.1\r\nX: " + b"a" * HEAD_BYTES + b"\r\n\r\n", [100], True)
-    @example(b"GET /healthz HTTP/1.1\r\nProxy-Connection: keep-alive, Upgrade\r\nUpgrade: h2c\r\n\r\n", [], True)
+    @example(
+        b"GET /healthz HTTP/1.1\r\nProxy-Connection: keep-alive, Upgrade\r\nUpgrade: h2c\r\n\r\n",
+        [],
+        True,
+    )
     @example(b"GET /version HTTP/1.1\r\nContent-Length: " + b"0" * 5000 + b"\r\n\r\n", [], True)
     @example(_recover(b"{" + b",".join(b'"%x":0' % i for i in range(300_000)) + b"}"), [], True)
     @example(_recover(b'{"targets":[' + b",".join(100_000 * [b"{}"]) + b"]}"), [], True)
     @example(_recover(100_000 * b"["), [], True)
     def check(stream: bytes, cuts: list[int], patient: bool) -> None:
         places = sorted({min(cut, len(stream)) for cut in cuts})
-        pieces = [stream[start:end] for start, end in zip([0, *places], [*places, len(stream)], strict=True)]
+        pieces = [
+            stream[start:end]
+            for start, end in zip([0, *places], [*places, len(stream)], strict=True)
+        ]
         answer = front.talk(pieces, patient=patient)
 
         def again() -> Cost:

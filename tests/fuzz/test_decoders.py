@@ -25,7 +25,9 @@ pytestmark = [pytest.mark.timeout(300 + 2 * SECONDS), pytest.mark.parametrize("p
 def outcome(
     oracle: FrequencyOracle, body: bytes, *, packed: bool
 ) -> tuple[bytes | bytearray | None, ReportError | None]:
-    """Return what the server keeps of a body, or its refusal; anything else that it raises is a failure."""
+    """Return what the server keeps of a body, or its refusal; anything else that it raises is a
+    failure.
+    """
     try:
         return decode_reports(oracle, body, packed), None
     except ReportError as error:
@@ -47,7 +49,9 @@ def first_bad(oracle: FrequencyOracle, data: bytes) -> int | None:
     whole = len(data) // size
     if len(data) % size:
         return whole
-    return next((i for i in range(whole) if not is_good(oracle, data[i * size : (i + 1) * size])), None)
+    return next(
+        (i for i in range(whole) if not is_good(oracle, data[i * size : (i + 1) * size])), None
+    )
 
 
 @st.composite
@@ -72,7 +76,9 @@ def packed(oracle: FrequencyOracle) -> st.SearchStrategy[bytes]:
     """Return packed reports of these items, as a client would perturb them."""
     items = st.lists(st.integers(0, 10), min_size=1, max_size=40)
     seeds = st.integers(0, 1 << 32)
-    return st.builds(lambda v, s: wire.pack(oracle.perturb(np.array(v), np.random.default_rng(s))), items, seeds)
+    return st.builds(
+        lambda v, s: wire.pack(oracle.perturb(np.array(v), np.random.default_rng(s))), items, seeds
+    )
 
 
 def test_any_bytes_are_reports_or_refused_at_the_first_bad_one(protocol: str) -> None:
@@ -112,14 +118,25 @@ numbers = st.sampled_from(
     ]
 )
 texts = st.sampled_from(
-    ['"3"', '"00000000000"', '"10101010101"', '"1010101010²"', '"\\u0030"', '"\\ud800"', '""', '"', "'3'"]
+    [
+        '"3"',
+        '"00000000000"',
+        '"10101010101"',
+        '"1010101010²"',
+        '"\\u0030"',
+        '"\\ud800"',
+        '""',
+        '"',
+        "'3'",
+    ]
 )
 pieces = st.recursive(
     numbers | texts | st.sampled_from(["null", "[", "]", "{}", ""]) | st.text(max_size=4),
     lambda inner: (
         st.lists(inner, max_size=6).map(lambda parts: f"[{','.join(parts)}]")
         | st.lists(
-            st.tuples(st.sampled_from(["reports", "seeds", "buckets", "x", "\\u0073eeds"]), inner), max_size=3
+            st.tuples(st.sampled_from(["reports", "seeds", "buckets", "x", "\\u0073eeds"]), inner),
+            max_size=3,
         ).map(lambda fields: "{" + ",".join(f'"{name}":{value}' for name, value in fields) + "}")
     ),
     max_leaves=20,
@@ -129,14 +146,18 @@ pieces = st.recursive(
 def json_bodies(oracle: FrequencyOracle) -> st.SearchStrategy[bytes]:
     """Return whole bodies, bodies with a few bytes changed, and what is almost JSON."""
     whole = packed(oracle).map(
-        lambda data: json.dumps(wire.to_json(oracle, np.frombuffer(data, dtype=oracle.report_dtype))).encode()
+        lambda data: json.dumps(
+            wire.to_json(oracle, np.frombuffer(data, dtype=oracle.report_dtype))
+        ).encode()
     )
     if oracle.protocol == "olh":
         fields = st.tuples(st.lists(numbers, max_size=4), st.lists(numbers, max_size=4)).map(
             lambda columns: '{{"seeds":[{}],"buckets":[{}]}}'.format(*map(",".join, columns))
         )
     else:
-        fields = st.lists(numbers | texts, max_size=5).map(lambda values: f'{{"reports":[{",".join(values)}]}}')
+        fields = st.lists(numbers | texts, max_size=5).map(
+            lambda values: f'{{"reports":[{",".join(values)}]}}'
+        )
     almost = (fields | pieces).map(lambda text: text.encode("utf-8", "surrogatepass"))
     return mutated(whole) | almost | mutated(almost)
 
@@ -148,13 +169,21 @@ def named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def reports_of(oracle: FrequencyOracle, body: bytes) -> bytes | None:
-    """Return the packed reports that a JSON body holds, decoded one by one; None if it holds anything else."""
+    """Return the packed reports that a JSON body holds, decoded one by one; None if it holds
+    anything else.
+    """
     try:
-        decoded = json.loads(body.decode("utf-8"), parse_constant=refuse, object_pairs_hook=named_once)
+        decoded = json.loads(
+            body.decode("utf-8"), parse_constant=refuse, object_pairs_hook=named_once
+        )
     except (ValueError, RecursionError):
         return None
     names = {"seeds", "buckets"} if oracle.protocol == "olh" else {"reports"}
-    if not isinstance(decoded, dict) or set(decoded) != names or not all(isinstance(decoded[n], list) for n in names):
+    if (
+        not isinstance(decoded, dict)
+        or set(decoded) != names
+        or not all(isinstance(decoded[n], list) for n in names)
+    ):
         return None
     rows: list[Any] = list(decoded.get("reports", []))
     if oracle.protocol == "olh":
@@ -165,7 +194,11 @@ def reports_of(oracle: FrequencyOracle, body: bytes) -> bytes | None:
     for row in rows:
         if oracle.protocol == "grr" and type(row) is int and 0 <= row < 11:
             found += row.to_bytes(4, "little")
-        elif oracle.protocol == "oue" and type(row) is str and re.fullmatch("[01]{11}", row, re.ASCII):
+        elif (
+            oracle.protocol == "oue"
+            and type(row) is str
+            and re.fullmatch("[01]{11}", row, re.ASCII)
+        ):
             found += int(row[::-1], 2).to_bytes(2, "little")
         elif (
             oracle.protocol == "olh"

@@ -1,4 +1,6 @@
-"""Bodies in any pieces and any compression, against gzip itself: handed on whole, or refused, and never kept."""
+"""Bodies in any pieces and any compression, against gzip itself: handed on whole, or refused, and
+never kept.
+"""
 
 import asyncio
 import gzip
@@ -67,7 +69,13 @@ encodings = st.sampled_from(
     [b"gzip", b"gzip", b"gzip", b"GZIP ", b"identity", None, b"deflate", b"gzip, gzip", b"\xff"]
 )
 types = st.sampled_from(
-    [MEDIA_TYPE.encode(), MEDIA_TYPE.encode(), b"application/json; charset=utf-8", b"text/plain", None]
+    [
+        MEDIA_TYPE.encode(),
+        MEDIA_TYPE.encode(),
+        b"application/json; charset=utf-8",
+        b"text/plain",
+        None,
+    ]
 )
 lengths = st.sampled_from([None, None, b"0", b"1000", b"1001", b"-1", b"9" * 30, b"\xb2", b"x"])
 
@@ -81,7 +89,9 @@ def test_any_body_is_handed_on_whole_or_refused_and_nothing_of_it_stays_held() -
     @example(DECODED, [zipped(bytes(2_500), 9)], b"gzip", b"application/json", None, False)
     @example(DECODED, [zipped(bytes(2_501), 9)], b"gzip", b"application/json", None, False)
     @example(SENT, [zipped(bytes(1_001), 9)], b"gzip", b"application/json", None, False)
-    @example(DECODED, [zipped(bytes(10_000_000), 9)[:900]], b"gzip", b"application/json", None, False)
+    @example(
+        DECODED, [zipped(bytes(10_000_000), 9)[:900]], b"gzip", b"application/json", None, False
+    )
     def check(
         decoded: int,
         parts: list[bytes],
@@ -90,7 +100,11 @@ def test_any_body_is_handed_on_whole_or_refused_and_nothing_of_it_stays_held() -
         length: bytes | None,
         gone: bool,
     ) -> None:
-        named = {b"content-encoding": encoding, b"content-type": media_type, b"content-length": length}
+        named = {
+            b"content-encoding": encoding,
+            b"content-type": media_type,
+            b"content-length": length,
+        }
         headers = [(name, value) for name, value in named.items() if value is not None]
         if length is None:
             headers.append((b"transfer-encoding", b"chunked"))

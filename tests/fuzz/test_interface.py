@@ -1,4 +1,6 @@
-"""A real server against its own OpenAPI document: no failure of the server, and every answer as declared."""
+"""A real server against its own OpenAPI document: no failure of the server, and every answer as
+declared.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,7 +52,9 @@ def operations(server: ServerProcess) -> Iterator[Any]:
 
 
 def is_body_wrong(case: Case[Any]) -> bool:
-    """Tell whether the body does not fit the reference; the rest of the request is replaced here."""
+    """Tell whether the body does not fit the reference; the rest of the request is replaced
+    here.
+    """
     body = case.meta.components.get(ParameterLocation.BODY) if case.meta else None
     return body is not None and body.mode is GenerationMode.NEGATIVE
 
@@ -60,19 +64,29 @@ def is_body_wrong(case: Case[Any]) -> bool:
 def test_every_answer_is_as_the_api_reference_declares(
     start_server: StartServer, mode: GenerationMode, tmp_path: Path
 ) -> None:
-    """On requests that fit the reference and on such that do not; with a key, a wrong one, or none."""
+    """On requests that fit the reference and on such that do not; with a key, a wrong one, or
+    none.
+    """
     watched = WatchedProcess(tmp_path)
     server = start_server(first=watched.first)
     known = [server.open_round(**round)["id"] for round in ROUNDS]
     server.http.post(f"/rounds/{known[-1]}/close", headers=server.admin)
-    keys = st.sampled_from([f"Bearer {ADMIN_KEY}", f"Bearer {ADMIN_KEY}", f"Bearer {ADMIN_KEY}x", "Ticket x.y", None])
+    keys = st.sampled_from(
+        [f"Bearer {ADMIN_KEY}", f"Bearer {ADMIN_KEY}", f"Bearer {ADMIN_KEY}x", "Ticket x.y", None]
+    )
 
     def check_operation(operation: Any) -> None:
         @property_settings(24)
-        @given(operation.as_strategy(generation_mode=mode), st.sampled_from([*known, "current", None]), keys)
+        @given(
+            operation.as_strategy(generation_mode=mode),
+            st.sampled_from([*known, "current", None]),
+            keys,
+        )
         def check(case: Case[Any], round: str | None, key: str | None) -> None:
             if round is not None and "round" in (case.path_parameters or {}):
-                case.path_parameters["round"] = server.open_round()["id"] if operation.label in CHANGED else round
+                case.path_parameters["round"] = (
+                    server.open_round()["id"] if operation.label in CHANGED else round
+                )
             case.headers.pop("Authorization", None)
 
             def call() -> Any:
@@ -88,7 +102,12 @@ def test_every_answer_is_as_the_api_reference_declares(
     def check_all() -> None:
         for operation in operations(server):
             # What only has a path, whose rounds are replaced, cannot be called wrongly.
-            if mode is GenerationMode.POSITIVE or operation.query or operation.headers or operation.body:
+            if (
+                mode is GenerationMode.POSITIVE
+                or operation.query
+                or operation.headers
+                or operation.body
+            ):
                 check_operation(operation)
                 checked.add(operation.label)
 

@@ -1,4 +1,6 @@
-"""A real browser on a real server: a browser and a page of it for this folder's tests, emptied for each of them."""
+"""A real browser on a real server: a browser and a page of it for this folder's tests, emptied for
+each of them.
+"""
 
 import os
 import re
@@ -24,7 +26,9 @@ if TYPE_CHECKING:
 AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text(encoding="utf-8")
 WIDTHS = {"wide": 1280, "phone": 390}
 
-_CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+_CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
 _STATUS = re.compile(r"Failed to load resource: the server responded with a status of (\d+)")
 
 
@@ -32,7 +36,8 @@ _STATUS = re.compile(r"Failed to load resource: the server responded with a stat
 def browser() -> Iterator["Browser"]:
     """The system's Chromium, without a window.
 
-    While its driver lives an event loop seems to run in this thread, so that tests of other folders could run none.
+    While its driver lives an event loop seems to run in this thread, so that tests of other folders
+    could run none.
     """
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     if _CHROMIUM is None:
@@ -47,9 +52,9 @@ def browser() -> Iterator["Browser"]:
 class Visitor:
     """Someone at a browser: opens pages, and sees to it that nothing goes wrong behind them.
 
-    Any console message, error of a script, or request to another host fails the test when it ends. A browser writes
-    into the console when an answer is an error: give `expects` the statuses that a test asks for, 0 where a server
-    is to be unreachable.
+    Any console message, error of a script, or request to another host fails the test when it ends.
+    A browser writes into the console when an answer is an error: give `expects` the statuses that a
+    test asks for, 0 where a server is to be unreachable.
     """
 
     def __init__(self, context: "BrowserContext", url: str, page: "Page | None" = None) -> None:
@@ -75,8 +80,12 @@ class Visitor:
         return self._page
 
     def open(self, path: str = "#/rounds", **size: int) -> "Page":
-        """Load a view by its address, in the one page that the visitor has, and return this page."""
-        self.page.set_viewport_size({"width": size.get("width", 1280), "height": size.get("height", 900)})
+        """Load a view by its address, in the one page that the visitor has, and return this
+        page.
+        """
+        self.page.set_viewport_size(
+            {"width": size.get("width", 1280), "height": size.get("height", 900)}
+        )
         self.page.goto("about:blank")  # else another hash would not load anything
         self.page.goto(f"{self.url}/{path}")
         return self.page
@@ -108,13 +117,17 @@ class Visitor:
 
 @pytest.fixture(scope="package")
 def kept_page(browser: "Browser") -> Iterator["Page"]:
-    """A page for nearly all visitors: to make another costs a process, and a second of a processor."""
+    """A page for nearly all visitors: to make another costs a process, and a second of a
+    processor.
+    """
     with _new_context(browser) as context:
         yield context.new_page()
 
 
 def _new_context(browser: "Browser", **options: Any) -> "BrowserContext":
-    context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, "locale": "en-GB", **options})
+    context = browser.new_context(
+        **{"viewport": {"width": 1280, "height": 900}, "locale": "en-GB", **options}
+    )
     context.set_default_timeout(15_000)
     return context
 
@@ -124,7 +137,9 @@ Visit = Callable[[str], Visitor]
 
 @pytest.fixture
 def visit(kept_page: "Page") -> Iterator[Visit]:
-    """Send visitors to any server or folder, one after the other, in the page that is kept: `visit(url)`."""
+    """Send visitors to any server or folder, one after the other, in the page that is kept:
+    `visit(url)`.
+    """
     sent: list[Visitor] = []
 
     def send(url: str) -> Visitor:
@@ -145,7 +160,9 @@ def visitor(visit: Visit, server: ServerProcess) -> Visitor:
 
 @pytest.fixture
 def new_visitor(browser: "Browser") -> Iterator[Callable[..., Visitor]]:
-    """Make visitors of any server, with a context of their own and its options: `new_visitor(url, locale="de")`."""
+    """Make visitors of any server, with a context of their own and its options: `new_visitor(url,
+    locale="de")`.
+    """
     made: list[Visitor] = []
 
     def make(url: str, **options: Any) -> Visitor:
@@ -163,7 +180,8 @@ Picture = Callable[["Page", str], None]
 
 @pytest.fixture(scope="session")
 def picture() -> Picture:
-    """Keep a picture of a page under a name in the folder LDPRECOVER_SCREENSHOTS, where it is given.
+    """Keep a picture of a page under a name in the folder LDPRECOVER_SCREENSHOTS, where it is
+    given.
 
     Without it none is taken: each takes a third of a second of a processor.
     """
@@ -180,17 +198,22 @@ def picture() -> Picture:
 
 
 def expect(locator: "Locator") -> Any:
-    """Playwright's own assertions, which wait; its `wait_for_function` would be against the page's policy."""
+    """Playwright's own assertions, which wait; its `wait_for_function` would be against the page's
+    policy.
+    """
     from playwright.sync_api import expect
 
     return expect(locator)
 
 
 def overflow(page: "Page") -> int:
-    """Return by how many pixels a page is wider than its window, once charts have drawn themselves anew for it."""
+    """Return by how many pixels a page is wider than its window, once charts have drawn themselves
+    anew for it.
+    """
     wide: int = page.evaluate(
         "async () => { const wide = () => document.documentElement.scrollWidth - innerWidth;"
-        " for (let frame = 0; frame < 200 && wide() > 0; frame++) await new Promise(requestAnimationFrame);"
+        " for (let frame = 0; frame < 200 && wide() > 0; frame++) await new "
+        "Promise(requestAnimationFrame);"
         " return wide(); }"
     )
     return wide
@@ -199,7 +222,8 @@ def overflow(page: "Page") -> int:
 def serious(page: "Page", *, scheme: str = "light") -> list[str]:
     """Return what axe-core finds in a page that is serious or critical, a line for each element.
 
-    In the dark nothing but colours is otherwise than in the light, so there only their contrast is looked at.
+    In the dark nothing but colours is otherwise than in the light, so there only their contrast is
+    looked at.
     """
     # By its source: a script element would be against the page's own policy.
     page.evaluate(AXE)

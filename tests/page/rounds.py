@@ -29,13 +29,23 @@ def shares(d: int) -> np.ndarray:
 
 
 def report(
-    server: ServerProcess, opened: dict[str, Any], n: int, fakes: int = 0, targets: Sequence[int] = (), seed: int = 1
+    server: ServerProcess,
+    opened: dict[str, Any],
+    n: int,
+    fakes: int = 0,
+    targets: Sequence[int] = (),
+    seed: int = 1,
 ) -> None:
-    """Have n genuine users report, by Zipf's law, and fakes that each send a target in the clear."""
+    """Have n genuine users report, by Zipf's law, and fakes that each send a target in the
+    clear.
+    """
     rng = np.random.default_rng(seed)
     oracle = frequency_oracle(opened["protocol"], opened["epsilon"], opened["domain_size"])
     held = rng.choice(oracle.domain_size, size=n, p=shares(oracle.domain_size))
-    for reports in (oracle.perturb(held, rng), oracle.encode(rng.choice(targets, size=fakes)) if fakes else None):
+    for reports in (
+        oracle.perturb(held, rng),
+        oracle.encode(rng.choice(targets, size=fakes)) if fakes else None,
+    ):
         if reports is not None:
             assert server.submit(opened["id"], wire.pack(reports)).status_code == 202
 

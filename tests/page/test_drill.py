@@ -1,4 +1,6 @@
-"""The drill in a real browser: from its form to its score, its map, and what a visitor without the token sees."""
+"""The drill in a real browser: from its form to its score, its map, and what a visitor without the
+token sees.
+"""
 
 import csv
 import re
@@ -50,8 +52,17 @@ def test_a_drill_is_run_from_its_form_to_its_score(
     for row in state["result"]["rows"][1:]:
         assert f"{row['name']}: {row['says']}" in said
     rows = shown.locator("figure").first.locator("tbody tr")
-    names = ["genuine", "poisoned", "projection alone", "ldprecover", "ldprecover, told the targets", "rsn"]
-    assert [text for text in rows.locator("td:first-child").all_inner_texts() if text in names] == names
+    names = [
+        "genuine",
+        "poisoned",
+        "projection alone",
+        "ldprecover",
+        "ldprecover, told the targets",
+        "rsn",
+    ]
+    assert [
+        text for text in rows.locator("td:first-child").all_inner_texts() if text in names
+    ] == names
     with shown.expect_download() as kept:
         shown.get_by_role("button", name="Truth as CSV").click()
     kept.value.save_as(tmp_path / "truth.csv")
@@ -121,7 +132,9 @@ def test_what_cannot_be_played_is_said_in_words(drill: RunningDrill, visit: Visi
 
 
 @pytest.mark.parametrize("address", ["#/drill", "#/drill?token=another"])
-def test_without_the_token_the_page_says_where_it_is(drill: RunningDrill, visit: Visit, address: str) -> None:
+def test_without_the_token_the_page_says_where_it_is(
+    drill: RunningDrill, visit: Visit, address: str
+) -> None:
     visitor = visit(drill.url)
     visitor.expects = {403}
     shown = visitor.open(address)
@@ -131,7 +144,9 @@ def test_without_the_token_the_page_says_where_it_is(drill: RunningDrill, visit:
     assert shown.get_by_role("button", name="Run the drill").count() == 0
 
 
-def test_a_wrong_token_in_a_link_does_not_displace_the_right_one(drill: RunningDrill, visit: Visit) -> None:
+def test_a_wrong_token_in_a_link_does_not_displace_the_right_one(
+    drill: RunningDrill, visit: Visit
+) -> None:
     visitor = visit(drill.url)
     visitor.expects = {403}
     shown = visitor.open(ADDRESS)
@@ -151,7 +166,9 @@ def test_the_page_of_a_plain_server_knows_nothing_of_drills(visitor: Visitor) ->
 
 
 def test_the_drills_scripts_keep_the_pages_rules(server: ServerProcess) -> None:
-    """What they import is there, and nothing but the page's own module fetches, nor is any text taken for HTML."""
+    """What they import is there, and nothing but the page's own module fetches, nor is any text
+    taken for HTML.
+    """
     for name, text in STATIC.items():
         for found in re.findall(r"""(?:from|import)\s*\(?\s*"([^"]+)"\)?""", text):
             if found.startswith("./"):
@@ -159,4 +176,6 @@ def test_the_drills_scripts_keep_the_pages_rules(server: ServerProcess) -> None:
             else:
                 assert server.http.get(found).status_code == 200, (name, found)
         assert not re.search(r"\bfetch\(|XMLHttpRequest|EventSource|WebSocket", text), name
-        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", text), name
+        assert not re.search(
+            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", text
+        ), name

@@ -1,4 +1,6 @@
-"""Every view as visitors see it, wide and narrow, light and dark: pictures of it, and what axe-core finds."""
+"""Every view as visitors see it, wide and narrow, light and dark: pictures of it, and what axe-core
+finds.
+"""
 
 from typing import Literal
 
@@ -12,7 +14,9 @@ from tests.page.rounds import CITIES, poisoned, report
 def views(server: ServerProcess) -> dict[str, tuple[str, ...]]:
     """The address of each view, and texts that are there once it is whole."""
     for day in ("monday", "tuesday"):
-        clean = server.open_round("oue", name=f"week-{day}", items=CITIES, epsilon=3.0, series="week")
+        clean = server.open_round(
+            "oue", name=f"week-{day}", items=CITIES, epsilon=3.0, series="week"
+        )
         report(server, clean, 3000)
         server.http.post(f"/rounds/{clean['id']}/close", headers=server.admin).raise_for_status()
     opened = poisoned(server, name="week-wednesday", series="week")
@@ -58,7 +62,9 @@ def test_every_view_is_for_everyone(
 def test_every_view_can_be_read_at_twice_the_size(
     visitor: Visitor, views: dict[str, tuple[str, ...]], name: str
 ) -> None:
-    """As a browser does at 200 %: half as many CSS pixels; and with the viewer's own text twice as large."""
+    """As a browser does at 200 %: half as many CSS pixels; and with the viewer's own text twice as
+    large.
+    """
     path, *signs = views[name]
     page = visitor.open(path, width=640, height=450)
     for sign in signs:
@@ -68,13 +74,16 @@ def test_every_view_can_be_read_at_twice_the_size(
             page.set_viewport_size({"width": 1280, "height": 900})
             page.evaluate(
                 "(text) => { const sheet = new CSSStyleSheet(); sheet.replaceSync(text);"
-                " document.adoptedStyleSheets = [sheet]; dispatchEvent(new Event('themechange')); }",
+                " document.adoptedStyleSheets = [sheet]; dispatchEvent(new "
+                "Event('themechange')); }",
                 style,
             )
         assert overflow(page) <= 0
         cut = page.evaluate(
-            "[...document.querySelectorAll('main :is(p, h1, h2, li, button, label, dd)')].filter((each) =>"
-            " each.offsetParent && getComputedStyle(each).overflow === 'hidden' && each.scrollWidth > each.clientWidth)"
+            "[...document.querySelectorAll('main :is(p, h1, h2, li, button, label, "
+            "dd)')].filter((each) =>"
+            " each.offsetParent && getComputedStyle(each).overflow === 'hidden' && "
+            "each.scrollWidth > each.clientWidth)"
             ".map((each) => each.textContent)"
         )
         assert cut == []
@@ -90,8 +99,10 @@ def test_every_control_is_reached_by_the_keyboard(
         page.get_by_text(sign).first.wait_for()
     # Numbers those that are to be reached; the rows of a long table are as many as are in view.
     controls = page.evaluate(
-        "[...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex=\"0\"]')]"
-        ".filter((each) => !each.disabled && each.checkVisibility() && !each.closest('.rows .line'))"
+        "[...document.querySelectorAll('a[href], button, input, select, textarea, summary, "
+        '[tabindex="0"]\')]'
+        ".filter((each) => !each.disabled && each.checkVisibility() && !each.closest('.rows "
+        ".line'))"
         ".map((each, i) => { each.dataset.number = i; return i; })"
     )
     left = {str(each) for each in controls}

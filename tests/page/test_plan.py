@@ -1,4 +1,6 @@
-"""The planner in a browser: what is asked for is worked out and drawn, kept in the address, and refused in words."""
+"""The planner in a browser: what is asked for is worked out and drawn, kept in the address, and
+refused in words.
+"""
 
 import csv
 from pathlib import Path
@@ -20,7 +22,11 @@ def test_a_plan_is_worked_out_and_shown(visitor: Visitor) -> None:
     rows = shown.get_by_role("region", name="Table: Protocols").locator("tbody tr")
     assert rows.count() == len(PROTOCOLS)
     assert rows.first.locator("td").first.inner_text() == best.protocol.upper()
-    for chart in ("Error over epsilon", "Error over the number of users", "What malicious users gain"):
+    for chart in (
+        "Error over epsilon",
+        "Error over the number of users",
+        "What malicious users gain",
+    ):
         shown.get_by_role("img", name=chart).wait_for()
     assert "solve=users" in shown.url
     assert "error=0.25" in shown.url

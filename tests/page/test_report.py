@@ -29,7 +29,9 @@ HOSTILE = (
 
 @pytest.fixture(scope="module")
 def poisoned(server: ServerProcess) -> str:
-    """Two rounds of a series: in the second, 600 of 4,600 reports support two items of 80 and no other."""
+    """Two rounds of a series: in the second, 600 of 4,600 reports support two items of 80 and no
+    other.
+    """
     oracle, rng = OUE(2.0, len(HOSTILE)), np.random.default_rng(7)
     bits = np.zeros((600, len(HOSTILE)), np.uint8)
     bits[:, [0, 7]] = 1
@@ -46,9 +48,15 @@ def poisoned(server: ServerProcess) -> str:
 
 @pytest.fixture(scope="module")
 def written(server: ServerProcess, poisoned: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The report of the second round, by the command, with a method that it refuses among others."""
+    """The report of the second round, by the command, with a method that it refuses among
+    others.
+    """
     file = tmp_path_factory.mktemp("report") / "out.html"
-    methods = [word for name in ("norm-sub", "ldprecover", "unmix", "detection-all") for word in ("--method", name)]
+    methods = [
+        word
+        for name in ("norm-sub", "ldprecover", "unmix", "detection-all")
+        for word in ("--method", name)
+    ]
     assert app.run(["report", poisoned, "--html", str(file), *methods, "--url", server.url]) == 0
     return file
 
@@ -65,7 +73,9 @@ def offline(visit: Visit) -> Callable[..., Any]:
     return start
 
 
-def test_a_report_shows_the_round_and_what_was_found(offline: Callable[..., Any], written: Path, poisoned: str) -> None:
+def test_a_report_shows_the_round_and_what_was_found(
+    offline: Callable[..., Any], written: Path, poisoned: str
+) -> None:
     shown = offline(written)
     shown.get_by_role("heading", name=poisoned, exact=True).wait_for()
     text = shown.locator("main").inner_text()
@@ -74,7 +84,10 @@ def test_a_report_shows_the_round_and_what_was_found(offline: Callable[..., Any]
         assert shown.get_by_role("heading", name=method, exact=True).count() == 1
     assert "No recovery by detection-all" in text
     assert "Some reports were made to mislead with probability" in text
-    assert "2 alarms raised: sum-drift, support-size." in shown.locator(".notice.bad").first.inner_text()
+    assert (
+        "2 alarms raised: sum-drift, support-size."
+        in shown.locator(".notice.bad").first.inner_text()
+    )
     assert "rose by more than noise explains since 1 earlier round" in text
     shown.get_by_role("img", name="Frequencies").wait_for()
 
@@ -164,13 +177,21 @@ def test_a_report_needs_no_reports_and_overwrites_nothing(
         (["soup", "--method", "unmix"], "--method and --target belong to --html"),
         (["current", "--html", "x.html", "--resume"], "neither --resume nor --ticket"),
         (["ROUND", "--html", "x.html", "--method", "magic"], "--method magic is none"),
-        (["ROUND", "--html", "x.html", "--target", "pasta"], "no item of the round is called 'pasta'"),
+        (
+            ["ROUND", "--html", "x.html", "--target", "pasta"],
+            "no item of the round is called 'pasta'",
+        ),
         (["soup", "--round", "salad", "--html", "x.html"], "as VALUE or with --round, not both"),
         (["nowhere", "--html", "x.html"], "no round is called 'nowhere'"),
     ],
 )
 def test_what_makes_no_report_is_refused(
-    server: ServerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, options: list[str], said: str
+    server: ServerProcess,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Any,
+    options: list[str],
+    said: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     name = server.open_round()["name"] if "ROUND" in options else ""

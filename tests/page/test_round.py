@@ -1,4 +1,6 @@
-"""A round, live: watched while reports come, its targets clicked, eta moved, methods compared, the truth beside it."""
+"""A round, live: watched while reports come, its targets clicked, eta moved, methods compared, the
+truth beside it.
+"""
 
 import csv
 import io
@@ -53,7 +55,8 @@ def test_a_round_is_watched_while_reports_come(visitor: Visitor, server: ServerP
     found = server.frequencies(opened["id"])["frequencies"]
     shown = {row[1]: float(row[2].replace("\u2212", "-")) for row in table(page)[1:]}
     assert shown == {
-        label: pytest.approx(value, abs=1e-4) for label, value in zip(("tea", "coffee", "water"), found, strict=True)
+        label: pytest.approx(value, abs=1e-4)
+        for label, value in zip(("tea", "coffee", "water"), found, strict=True)
     }
 
 
@@ -64,7 +67,9 @@ def test_items_become_targets_by_a_click_in_the_chart_or_a_tick_in_the_table(
     page.get_by_role("table", name=NUMBERS).wait_for()
     chart = page.get_by_role("group", name="Items of the chart")
     with page.expect_request(
-        lambda request: request.url.endswith("/recover") and '"targets":[1]' in (request.post_data or "")
+        lambda request: (
+            request.url.endswith("/recover") and '"targets":[1]' in (request.post_data or "")
+        )
     ):
         chart.locator("canvas").click(position={"x": 300, "y": 28 + 26 * 1.5})
     assert "targets=1" in page.url
@@ -75,7 +80,9 @@ def test_items_become_targets_by_a_click_in_the_chart_or_a_tick_in_the_table(
     page.keyboard.press("Space")
     page.wait_for_url("**targets=1%2C2**")
     assert other.is_checked()
-    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Target: São Paulo", "the focus stays"
+    assert (
+        page.evaluate("document.activeElement.getAttribute('aria-label')") == "Target: São Paulo"
+    ), "the focus stays"
     page.get_by_text("LDPRecover*, malicious model paper").wait_for()
     page.get_by_role("button", name="Clear the targets").click()
     assert "targets" not in page.url
@@ -94,7 +101,9 @@ def test_eta_moves_the_recovery_as_the_server_has_it(
     page.get_by_text("η = 0.1, 3 targets.").wait_for()
     assert "eta=0.1&" in f"{page.url}&"
     wanted = {"eta": 0.1, "targets": [19, 20, 21], "malicious_model": "exact"}
-    recovered = server.http.post(f"/rounds/{attacked['id']}/recover", json=wanted).json()["recovered"]
+    recovered = server.http.post(f"/rounds/{attacked['id']}/recover", json=wanted).json()[
+        "recovered"
+    ]
     shown = [float(row[4]) for row in table(page)[1:]]
     assert shown == [pytest.approx(value, abs=1e-4) for value in recovered[: len(shown)]]
 
@@ -123,12 +132,20 @@ def test_a_long_method_can_be_cancelled(visitor: Visitor, attacked: dict[str, An
         if route.request.method == "DELETE":
             route.fulfill(status=204)
         else:
-            body = {"job": "J", "round": "R", "state": "running", "progress": 0.4, "result": None, "problem": None}
+            body = {
+                "job": "J",
+                "round": "R",
+                "state": "running",
+                "progress": 0.4,
+                "result": None,
+                "problem": None,
+            }
             route.fulfill(status=202 if route.request.method == "POST" else 200, json=body)
 
     visitor.context.route("**/jobs/**", hold)
     visitor.context.route(
-        "**/recover", lambda route: hold(route) if route.request.headers.get("prefer") else route.continue_()
+        "**/recover",
+        lambda route: hold(route) if route.request.headers.get("prefer") else route.continue_(),
     )
     page = visitor.open(f"#/rounds/{attacked['name']}?method=unmix")
     page.get_by_role("progressbar", name="Progress of unmix").wait_for()
@@ -139,7 +156,9 @@ def test_a_long_method_can_be_cancelled(visitor: Visitor, attacked: dict[str, An
     assert asked[0] == "POST"
 
 
-def test_where_a_method_does_not_help_the_page_says_so(visitor: Visitor, attacked: dict[str, Any]) -> None:
+def test_where_a_method_does_not_help_the_page_says_so(
+    visitor: Visitor, attacked: dict[str, Any]
+) -> None:
     page = visitor.open(f"#/rounds/{attacked['name']}?method=ldprecover&with=norm")
     page.get_by_role("article").first.wait_for()
     page.get_by_text("η = 0.2.").wait_for()
@@ -167,11 +186,23 @@ def test_the_truth_stays_in_the_browser_and_scores_what_is_shown(
     page.on("request", lambda request: sent.append(f"{request.url} {request.post_data}"))
     page.get_by_label("Truth file").set_input_files(file)
     page.get_by_text("24 items read. 1 label of the file is no item").wait_for()
-    rows = page.get_by_role("region", name="Scores against the truth").get_by_role("row").all_inner_texts()
-    assert [row.split("\t")[0] for row in rows[1:]] == ["poisoned, as reported", "ldprecover", "norm-sub"]
+    rows = (
+        page.get_by_role("region", name="Scores against the truth")
+        .get_by_role("row")
+        .all_inner_texts()
+    )
+    assert [row.split("\t")[0] for row in rows[1:]] == [
+        "poisoned, as reported",
+        "ldprecover",
+        "norm-sub",
+    ]
     frequencies = np.array(server.frequencies(attacked["id"])["frequencies"])
-    assert float(rows[1].split("\t")[1]) == pytest.approx(np.mean((frequencies - truth) ** 2), rel=6e-3)
-    assert float(rows[1].split("\t")[3]) == pytest.approx((frequencies - truth)[19:22].sum(), abs=2e-4)
+    assert float(rows[1].split("\t")[1]) == pytest.approx(
+        np.mean((frequencies - truth) ** 2), rel=6e-3
+    )
+    assert float(rows[1].split("\t")[3]) == pytest.approx(
+        (frequencies - truth)[19:22].sum(), abs=2e-4
+    )
     assert table(page)[0][-2:] == ["truth", "Change"]
     page.wait_for_timeout(300)
     assert not [each for each in sent if "nobody" in each or "count" in each or "300000" in each]
@@ -192,7 +223,9 @@ def test_a_label_full_of_html_is_text_and_csv_runs_nothing(
     found.value.save_as(tmp_path / "f.csv")
     rows = list(csv.reader(io.StringIO((tmp_path / "f.csv").read_text(encoding="utf-8"))))
     assert rows[0] == ["Target", "Item", "Reported", "± 95 %", "ldprecover", "Change"]
-    assert {row[1] for row in rows[1:]} == (set(CITIES) - {'=HYPERLINK("x")'}) | {'\'=HYPERLINK("x")'}
+    assert {row[1] for row in rows[1:]} == (set(CITIES) - {'=HYPERLINK("x")'}) | {
+        '\'=HYPERLINK("x")'
+    }
     with page.expect_download() as found:
         page.get_by_role("button", name="PNG: Frequencies").click()
     found.value.save_as(tmp_path / "f.png")
@@ -207,7 +240,9 @@ def test_csv_of_the_page_runs_nothing_either_and_reads_back_as_the_truth(visitor
     written = page.evaluate(
         """async (labels) => {
           const { csv } = await import("/page/js/chart/csv.js");
-          const columns = [{ title: "label", value: (i) => labels[i] }, { title: "count", value: (i) => i + 1 }];
+          const columns = [
+            { title: "label", value: (i) => labels[i] }, { title: "count", value: (i) => i + 1 },
+          ];
           return csv(columns, labels.keys());
         }""",
         labels,
@@ -267,7 +302,9 @@ def test_a_series_shows_the_sum_in_its_honest_band_and_the_items_that_are_follow
     page.get_by_text("1 of 3 rounds are outside the band").wait_for()
     page.get_by_label("Follow an item").fill("Delhi")
     page.get_by_role("button", name="Follow it").click()
-    page.get_by_role("region", name="Table: Chosen items over rounds").get_by_text("Delhi").wait_for()
+    page.get_by_role("region", name="Table: Chosen items over rounds").get_by_text(
+        "Delhi"
+    ).wait_for()
     assert "items=1" in page.url
     page.reload()
     page.get_by_role("button", name="Leave out Delhi").wait_for()
@@ -279,7 +316,10 @@ def test_a_series_says_no_longer_what_has_passed(visitor: Visitor, server: Serve
     visitor.expects = {0}
     visitor.context.route("**/rounds?**", lambda route: route.abort())
     page = visitor.open("#/series/passing")
-    unreachable, empty = page.get_by_text("cannot be reached"), page.get_by_text("No round of this series has reports")
+    unreachable, empty = (
+        page.get_by_text("cannot be reached"),
+        page.get_by_text("No round of this series has reports"),
+    )
     unreachable.wait_for()
     visitor.context.unroute_all()
     page.evaluate(look_again)
@@ -292,7 +332,9 @@ def test_a_series_says_no_longer_what_has_passed(visitor: Visitor, server: Serve
     assert unreachable.count() + empty.count() == 0
 
 
-def test_a_round_that_is_read_with_a_key_is_shown_to_who_has_one(visitor: Visitor, server: ServerProcess) -> None:
+def test_a_round_that_is_read_with_a_key_is_shown_to_who_has_one(
+    visitor: Visitor, server: ServerProcess
+) -> None:
     visitor.expects = {401}
     opened = server.open_round("grr", read_access="key")
     report(server, opened, 100)
@@ -303,7 +345,9 @@ def test_a_round_that_is_read_with_a_key_is_shown_to_who_has_one(visitor: Visito
     page.get_by_role("table", name=NUMBERS).wait_for()
 
 
-def test_a_refusal_of_a_recovery_is_said_where_its_result_would_be(visitor: Visitor, attacked: dict[str, Any]) -> None:
+def test_a_refusal_of_a_recovery_is_said_where_its_result_would_be(
+    visitor: Visitor, attacked: dict[str, Any]
+) -> None:
     visitor.expects = {503}
     problem = {
         "type": "/docs/errors#analyses-busy",
@@ -313,16 +357,23 @@ def test_a_refusal_of_a_recovery_is_said_where_its_result_would_be(visitor: Visi
     }
     visitor.context.route(
         "**/recover",
-        lambda route: route.fulfill(status=503, body=json.dumps(problem), content_type="application/problem+json"),
+        lambda route: route.fulfill(
+            status=503, body=json.dumps(problem), content_type="application/problem+json"
+        ),
     )
     page = visitor.open(f"#/rounds/{attacked['name']}")
-    assert page.get_by_role("article").get_by_role("alert").inner_text() == "Too many analyses wait: try again soon."
+    assert (
+        page.get_by_role("article").get_by_role("alert").inner_text()
+        == "Too many analyses wait: try again soon."
+    )
     visitor.context.unroute("**/recover")
     page.get_by_role("button", name="Work it out again").click()
     page.get_by_text("η = 0.2.").wait_for()
 
 
-def test_a_method_is_told_which_earlier_rounds_are_clean(visitor: Visitor, attacked: dict[str, Any]) -> None:
+def test_a_method_is_told_which_earlier_rounds_are_clean(
+    visitor: Visitor, attacked: dict[str, Any]
+) -> None:
     page = visitor.open(f"#/rounds/{attacked['name']}?method=unmix")
     page.get_by_text("Earlier rounds that you know to be clean").click()
     box = page.locator("[name^=clean-]").first

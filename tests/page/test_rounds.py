@@ -14,10 +14,14 @@ def give_key(page, key: str = ADMIN_KEY) -> None:
     box.get_by_role("button", name="Use it").click()
 
 
-def test_rounds_are_listed_with_what_their_alarms_say(visitor: Visitor, server: ServerProcess) -> None:
+def test_rounds_are_listed_with_what_their_alarms_say(
+    visitor: Visitor, server: ServerProcess
+) -> None:
     opened = poisoned(server, series="weekly")
     page = visitor.open("#/rounds")
-    row = page.get_by_role("row").filter(has=page.get_by_role("link", name=opened["name"], exact=True))
+    row = page.get_by_role("row").filter(
+        has=page.get_by_role("link", name=opened["name"], exact=True)
+    )
     row.get_by_text("support-size").wait_for()
     cells = row.get_by_role("cell")
     assert cells.all_inner_texts()[:5] == ["open", "OUE", "3", "24", "4,400"]
@@ -25,7 +29,9 @@ def test_rounds_are_listed_with_what_their_alarms_say(visitor: Visitor, server: 
     page.get_by_role("heading", name="Series weekly").wait_for()
 
 
-def test_a_round_is_opened_watched_closed_and_deleted(visitor: Visitor, server: ServerProcess) -> None:
+def test_a_round_is_opened_watched_closed_and_deleted(
+    visitor: Visitor, server: ServerProcess
+) -> None:
     visitor.expects = {401, 409}
     page = visitor.open("#/open")
     page.get_by_label("Name").fill("made-here")
@@ -79,7 +85,9 @@ def test_the_key_is_gone_with_the_page(visitor: Visitor) -> None:
     page.get_by_role("button", name="Key").click()
     give_key(page)
     page.get_by_role("button", name="Key: in use").wait_for()
-    kept = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])")
+    kept = page.evaluate(
+        "JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])"
+    )
     assert ADMIN_KEY not in kept
     page.reload()
     page.get_by_role("button", name="Key", exact=True).wait_for()

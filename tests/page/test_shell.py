@@ -1,4 +1,6 @@
-"""The page's files: all there, small, held to their own host, and sent again only when they have changed."""
+"""The page's files: all there, small, held to their own host, and sent again only when they have
+changed.
+"""
 
 import gzip
 import hashlib
@@ -38,7 +40,14 @@ def test_every_file_of_the_page_has_its_type_its_policy_and_its_tag(server: Serv
 
 @pytest.mark.parametrize(
     ("accepts", "zipped"),
-    [("gzip", True), ("br, gzip;q=0.5", True), ("*", True), ("identity", False), ("gzip;q=0, br", False), ("", False)],
+    [
+        ("gzip", True),
+        ("br, gzip;q=0.5", True),
+        ("*", True),
+        ("identity", False),
+        ("gzip;q=0, br", False),
+        ("", False),
+    ],
 )
 def test_a_file_is_compressed_for_those_who_take_it(accepts: str, zipped: bool) -> None:
     file = page.files()["app.css"]
@@ -46,7 +55,9 @@ def test_a_file_is_compressed_for_those_who_take_it(accepts: str, zipped: bool) 
     assert (status, headers.get("Content-Encoding")) == (200, "gzip" if zipped else None)
     assert (gzip.decompress(body) if zipped else body) == file.body
     assert headers["Vary"] == "Accept-Encoding"
-    assert file.answer("identity" if zipped else "gzip", headers["ETag"])[0] == 200, "another form has another tag"
+    assert file.answer("identity" if zipped else "gzip", headers["ETag"])[0] == 200, (
+        "another form has another tag"
+    )
 
 
 def test_the_pages_own_files_are_150_kilobytes_compressed_at_most() -> None:
@@ -76,18 +87,26 @@ def test_the_html_has_no_script_or_style_of_its_own() -> None:
 
 
 def test_every_module_that_is_imported_is_there() -> None:
-    scripts = {name: file.body.decode() for name, file in page.files().items() if name.startswith("js/")}
+    scripts = {
+        name: file.body.decode() for name, file in page.files().items() if name.startswith("js/")
+    }
     for name, text in scripts.items():
         for found in re.findall(r"""(?:from|import)\s*\(?\s*"(\.[^"]+)"\)?""", text):
-            assert str(httpx.URL(f"http://h/{name}").join(found)).removeprefix("http://h/") in scripts, (name, found)
+            assert (
+                str(httpx.URL(f"http://h/{name}").join(found)).removeprefix("http://h/") in scripts
+            ), (name, found)
 
 
 def test_nothing_but_api_fetches_and_nothing_writes_html() -> None:
     for name, file in page.files().items():
         if name.startswith("js/"):
             text = file.body.decode()
-            assert name == "js/api.js" or not re.search(r"\bfetch\(|XMLHttpRequest|EventSource|WebSocket", text), name
-            assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", text), name
+            assert name == "js/api.js" or not re.search(
+                r"\bfetch\(|XMLHttpRequest|EventSource|WebSocket", text
+            ), name
+            assert not re.search(
+                r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", text
+            ), name
 
 
 def test_a_view_that_is_not_there_is_said_in_words(visitor: Visitor) -> None:

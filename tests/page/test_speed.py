@@ -1,4 +1,6 @@
-"""How long the page keeps a browser busy: in the browser's own account of its tasks, not by the test's clock."""
+"""How long the page keeps a browser busy: in the browser's own account of its tasks, not by the
+test's clock.
+"""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -11,7 +13,8 @@ from tests.page.rounds import report
 if TYPE_CHECKING:
     from playwright.sync_api import CDPSession, Page
 
-# The machine may be busy with other tests, so what counts is the processor time of the page's own thread.
+# The machine may be busy with other tests, so what counts is the processor time of the page's own
+# thread.
 _TASK_SECONDS = "TaskDuration"
 
 
@@ -84,7 +87,9 @@ def test_ten_thousand_items_are_scrolled_and_searched_without_a_long_task(
     def step(act: str) -> None:
         before = busy(session)
         page.evaluate(act)
-        page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        page.evaluate(
+            "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        )
         spent.append((busy(session) - before, act))
 
     for place in (".rows[role=table]", ".rows[role=group]"):
@@ -127,14 +132,20 @@ def test_a_page_that_watches_asks_every_three_seconds_and_for_counts_only_when_t
         seconds = 0
         while asked().count("stats") < times:
             page.clock.fast_forward(1000)
-            page.evaluate("fetch('healthz').then((answer) => answer.text())")  # what was due has been asked by then
+            page.evaluate(
+                "fetch('healthz').then((answer) => answer.text())"
+            )  # what was due has been asked by then
             seconds += 1
             assert seconds < 20
         assert seconds >= 3
-    assert set(asked()) <= {"stats", opened["id"], "healthz"}, "the round itself now and then, and no counts"
+    assert set(asked()) <= {"stats", opened["id"], "healthz"}, (
+        "the round itself now and then, and no counts"
+    )
 
 
-def test_a_page_that_nobody_sees_asks_nothing(new_visitor: Callable[..., Visitor], server: ServerProcess) -> None:
+def test_a_page_that_nobody_sees_asks_nothing(
+    new_visitor: Callable[..., Visitor], server: ServerProcess
+) -> None:
     opened = server.open_round("grr", epsilon=1.0, domain_size=8)
     report(server, opened, 200)
     visitor = new_visitor(server.url)

@@ -1,4 +1,6 @@
-"""A distribution of plugins, made of what the page shows and really installed, and processes that see it."""
+"""A distribution of plugins, made of what the page shows and really installed, and processes that
+see it.
+"""
 
 import os
 import re
@@ -28,7 +30,9 @@ def shown(start: str) -> str:
 
 @pytest.fixture(scope="session")
 def install(tmp_path_factory: pytest.TempPathFactory) -> Install:
-    """Build a project of these modules and install it into a folder of its own, which is returned."""
+    """Build a project of these modules and install it into a folder of its own, which is
+    returned.
+    """
 
     def build(name: str, pyproject: str, modules: dict[str, str]) -> Path:
         folder = tmp_path_factory.mktemp(name)
@@ -37,8 +41,23 @@ def install(tmp_path_factory: pytest.TempPathFactory) -> Install:
         (project / "pyproject.toml").write_text(pyproject)
         for module, text in modules.items():
             (project / f"{module}.py").write_text(text)
-        options = ("--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check")
-        command = [sys.executable, "-m", "pip", "install", *options, "--target", str(site), str(project)]
+        options = (
+            "--quiet",
+            "--no-deps",
+            "--no-build-isolation",
+            "--no-index",
+            "--disable-pip-version-check",
+        )
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            *options,
+            "--target",
+            str(site),
+            str(project),
+        ]
         subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
         return site
 
@@ -61,8 +80,12 @@ def python_path(*folders: Path) -> str:
 def run(forking: None, tmp_path: Path) -> Run:
     """Run Python in a process of its own that sees these folders, in the test's folder."""
 
-    def start(*arguments: str, sees: tuple[Path, ...] = (), code: int = 0) -> subprocess.CompletedProcess[str]:
-        inherited = {name: value for name, value in os.environ.items() if not re.match("LDPRECOVER_", name)}
+    def start(
+        *arguments: str, sees: tuple[Path, ...] = (), code: int = 0
+    ) -> subprocess.CompletedProcess[str]:
+        inherited = {
+            name: value for name, value in os.environ.items() if not re.match("LDPRECOVER_", name)
+        }
         environment = inherited | {"PYTHONPATH": python_path(*sees), "LDPRECOVER_KERNELS": "numpy"}
         process = start_python(*arguments, folder=tmp_path, environment=environment)
         out, err = process.communicate()

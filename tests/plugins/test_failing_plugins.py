@@ -1,4 +1,6 @@
-"""Plugins that fail when they work: each failure has its plugin's name, and nothing else fails with it."""
+"""Plugins that fail when they work: each failure has its plugin's name, and nothing else fails with
+it.
+"""
 
 import csv
 import json
@@ -34,7 +36,8 @@ class Odd(OUE):
 
 def method(name, change):
     def recover(knowledge):
-        return replace(METHODS["norm-sub"].recover(knowledge), method=name, recovered=change(knowledge.poisoned))
+        recovery = METHODS["norm-sub"].recover(knowledge)
+        return replace(recovery, method=name, recovered=change(knowledge.poisoned))
 
     return Method(name, "fails", uses=frozenset(), recover=recover)
 
@@ -97,11 +100,15 @@ def failing(entries: Entries) -> Path:
     """The folder of plugins that load and fail later."""
     methods = "\n".join(f"{name} = others:{name.upper()}" for name in METHODS)
     attacks = "shape = others:Shape\nboom = others:Boom"
-    return entries({"protocols": "odd = others:Odd", "methods": methods, "attacks": attacks}, MODULE)
+    return entries(
+        {"protocols": "odd = others:Odd", "methods": methods, "attacks": attacks}, MODULE
+    )
 
 
 @pytest.fixture
-def server(start_server: StartServer, failing: Path, monkeypatch: pytest.MonkeyPatch) -> ServerProcess:
+def server(
+    start_server: StartServer, failing: Path, monkeypatch: pytest.MonkeyPatch
+) -> ServerProcess:
     """A server that has the methods loaded."""
     monkeypatch.setenv("PYTHONPATH", python_path(failing))
     return start_server(plugins=",".join(METHODS))
@@ -111,7 +118,12 @@ def test_over_http_a_method_that_fails_is_a_problem_with_its_name_and_the_server
     server: ServerProcess,
 ) -> None:
     place = f"/rounds/{server.open_round('grr', 1.0, domain_size=4)['id']}"
-    assert server.http.post(f"{place}/reports", json={"reports": [0, 1, 1]}, headers=server.admin).status_code == 202
+    assert (
+        server.http.post(
+            f"{place}/reports", json={"reports": [0, 1, 1]}, headers=server.admin
+        ).status_code
+        == 202
+    )
     for name, words in {
         "nan": "returned what it may not: recovered must be a numpy array of 4 finite numbers",
         "short": "returned what it may not: recovered must be a numpy array of 4 finite numbers",
@@ -136,14 +148,19 @@ def test_a_job_of_a_method_that_fails_has_its_name(server: ServerProcess) -> Non
     found = job.json()
     while found["state"] in ("queued", "running"):
         found = server.http.get(job.headers["Location"], headers=server.admin).json()
-    assert "the method 'raises' of the distribution others raised ValueError: boom" in json.dumps(found)
+    assert "the method 'raises' of the distribution others raised ValueError: boom" in json.dumps(
+        found
+    )
 
 
-def test_an_attack_that_fails_is_named_and_nothing_is_sent(start_server: StartServer, failing: Path, run: Run) -> None:
+def test_an_attack_that_fails_is_named_and_nothing_is_sent(
+    start_server: StartServer, failing: Path, run: Run
+) -> None:
     server = start_server()
     opened = server.open_round("grr", 1.0, domain_size=4)
     for name, words in {
-        "shape": "5 of them are an array of uint32 of shape (5,), not an array of float64 of shape (5, 3)",
+        "shape": "5 of them are an array of uint32 of shape (5,), not an array of float64 of "
+        "shape (5, 3)",
         "boom": "raised RuntimeError: plan boom",
     }.items():
         options = ("--round", opened["id"], "--users", "5", "--url", server.url, "--key", ADMIN_KEY)
@@ -154,8 +171,13 @@ def test_an_attack_that_fails_is_named_and_nothing_is_sent(start_server: StartSe
     assert server.http.get(f"/rounds/{opened['id']}").json()["n"] == 0
 
 
-def test_a_protocol_that_raises_is_not_called_a_fault_of_ldprecover(failing: Path, run: Run, tmp_path: Path) -> None:
-    study = 'data = "cities"\nprotocols = "odd"\nusers = 100\ntrials = 1\nattacks = ["none"]\nmethods = ["diffstats"]\n'
+def test_a_protocol_that_raises_is_not_called_a_fault_of_ldprecover(
+    failing: Path, run: Run, tmp_path: Path
+) -> None:
+    study = (
+        'data = "cities"\nprotocols = "odd"\nusers = 100\ntrials = 1\nattacks = '
+        '["none"]\nmethods = ["diffstats"]\n'
+    )
     (tmp_path / "study.toml").write_text(study)
     said = run(*COMMAND, "reproduce", "study.toml", "--jobs", "1", sees=(failing,), code=1).stderr
     assert "KeyError: 'odd boom' (a fault of the plugins " in said
@@ -163,24 +185,42 @@ def test_a_protocol_that_raises_is_not_called_a_fault_of_ldprecover(failing: Pat
     assert " of the distribution others; `ldprecover --debug" in said
 
 
-def test_a_method_that_fails_takes_no_other_from_a_study(failing: Path, run: Run, tmp_path: Path) -> None:
+def test_a_method_that_fails_takes_no_other_from_a_study(
+    failing: Path, run: Run, tmp_path: Path
+) -> None:
     methods = '["norm-sub", "nan", "raises", "leaves"]'
-    study = f'data = "cities"\nprotocols = "grr"\nusers = 500\ntrials = 2\nattacks = ["none"]\nmethods = {methods}\n'
+    study = (
+        'data = "cities"\nprotocols = "grr"\nusers = 500\ntrials = 2\nattacks = '
+        f'["none"]\nmethods = {methods}\n'
+    )
     (tmp_path / "study.toml").write_text(study)
-    ended = run(*COMMAND, "reproduce", "study.toml", "--jobs", "2", "--out", "results", sees=(failing,))
+    ended = run(
+        *COMMAND, "reproduce", "study.toml", "--jobs", "2", "--out", "results", sees=(failing,)
+    )
     with (tmp_path / "results" / "cells.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     refused = {row["method"]: row["refused"] for row in rows}
     assert not refused["norm-sub"]
-    assert refused["raises"] == "the method 'raises' of the distribution others raised ValueError: boom"
+    assert (
+        refused["raises"]
+        == "the method 'raises' of the distribution others raised ValueError: boom"
+    )
     assert "recovered must be a numpy array of 102 finite numbers" in refused["nan"]
     assert "raised SystemExit: I leave" in refused["leaves"]
     assert all(float(row["mse"]) > 0 for row in rows if row["method"] == "norm-sub")
-    assert "raises: the method 'raises' of the distribution others raised ValueError: boom" in ended.stderr
+    assert (
+        "raises: the method 'raises' of the distribution others raised ValueError: boom"
+        in ended.stderr
+    )
 
 
-def test_a_worker_of_a_study_that_is_gone_is_said_in_words(failing: Path, run: Run, tmp_path: Path) -> None:
-    study = 'data = "cities"\nprotocols = "grr"\nusers = 500\ntrials = 2\nattacks = ["none"]\nmethods = ["exits"]\n'
+def test_a_worker_of_a_study_that_is_gone_is_said_in_words(
+    failing: Path, run: Run, tmp_path: Path
+) -> None:
+    study = (
+        'data = "cities"\nprotocols = "grr"\nusers = 500\ntrials = 2\nattacks = '
+        '["none"]\nmethods = ["exits"]\n'
+    )
     (tmp_path / "study.toml").write_text(study)
     said = run(*COMMAND, "reproduce", "study.toml", "--jobs", "2", sees=(failing,), code=1).stderr
     assert "a process that worked on it has ended" in said
@@ -202,22 +242,30 @@ def test_a_plugin_that_cannot_be_imported_is_named_and_the_command_goes_on(
     server.open_round("grr", 1.0, name="lunch")
     ended = run(*COMMAND, "round", "list", "--url", server.url, sees=(site,))
     assert "lunch" in ended.stdout
-    assert f"warning: the plugin 'kind' of ldprecover.methods in the distribution others {words}" in ended.stderr
+    assert (
+        f"warning: the plugin 'kind' of ldprecover.methods in the distribution others {words}"
+        in ended.stderr
+    )
 
 
 def test_a_plugin_that_stops_as_ctrl_c_does_is_named(entries: Entries, run: Run) -> None:
     site = entries({"methods": "kind = others:METHOD"}, "raise KeyboardInterrupt")
     said = run(*COMMAND, "round", "list", sees=(site,), code=130).stderr
     assert (
-        "Interrupted. (the plugin 'kind' of ldprecover.methods in the distribution others cannot be imported)" in said
+        "Interrupted. (the plugin 'kind' of ldprecover.methods in the distribution others cannot "
+        "be imported)" in said
     )
 
 
-@pytest.mark.parametrize("command", [("key", "list"), ("migrate",), ("ledger", "--help"), ("key", "--help")])
+@pytest.mark.parametrize(
+    "command", [("key", "list"), ("migrate",), ("ledger", "--help"), ("key", "--help")]
+)
 def test_commands_that_need_no_plugin_load_none(
     entries: Entries, run: Run, command: tuple[str, ...], tmp_path: Path
 ) -> None:
-    site = entries({"methods": "kind = others:METHOD"}, "open('imported', 'w'); raise SystemExit(7)")
+    site = entries(
+        {"methods": "kind = others:METHOD"}, "open('imported', 'w'); raise SystemExit(7)"
+    )
     run(*COMMAND, "migrate", sees=(site,))
     run(*COMMAND, *command, sees=(site,))
     assert not (tmp_path / "imported").exists()
@@ -225,7 +273,9 @@ def test_commands_that_need_no_plugin_load_none(
 
 def test_a_shell_completes_what_there_is(entries: Entries, run: Run) -> None:
     site = entries({"methods": "kind = others:METHOD"}, "raise SystemExit(7)")
-    code = "from ldprecover_cli import completion; print(completion.methods(), completion.attacks())"
+    code = (
+        "from ldprecover_cli import completion; print(completion.methods(), completion.attacks())"
+    )
     ended = run("-c", code, sees=(site,))
     assert "norm-sub" in ended.stdout
     assert not ended.stderr

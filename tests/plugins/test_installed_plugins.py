@@ -49,7 +49,9 @@ def test_nothing_is_imported_before_it_is_asked_for(run: Run, site: Path) -> Non
     )
 
 
-def test_a_whole_round_is_played_by_the_command(run: Run, site: Path, server: ServerProcess) -> None:
+def test_a_whole_round_is_played_by_the_command(
+    run: Run, site: Path, server: ServerProcess
+) -> None:
     def command(*arguments: str) -> Any:
         options = ("--url", server.url, "--key", ADMIN_KEY, "--json")
         ended = run(*COMMAND, *arguments, *options, sees=(site,))
@@ -57,8 +59,12 @@ def test_a_whole_round_is_played_by_the_command(run: Run, site: Path, server: Se
 
     opened = ("round", "open", "lunch", "--protocol", "kue", "--epsilon", "2", "--domain-size", "8")
     assert command(*opened, "--parameter", "keep=60")["keep"] == 60
-    assert command("simulate", "--round", "lunch", "--users", "300", "--seed", "1")["accepted"] == 300
-    attacked = command("attack", "first", "--round", "lunch", "--users", "100", "--target", "3", "--seed", "1")
+    assert (
+        command("simulate", "--round", "lunch", "--users", "300", "--seed", "1")["accepted"] == 300
+    )
+    attacked = command(
+        "attack", "first", "--round", "lunch", "--users", "100", "--target", "3", "--seed", "1"
+    )
     assert attacked["accepted"] == 100
     recovered = command("recover", "--round", "lunch", "--method", "above-median")
     assert recovered["n"] == 400
@@ -78,7 +84,9 @@ def test_the_server_and_its_analyses_have_the_plugins(server: ServerProcess) -> 
     assert server.http.get(f"{place}/alarms").json()["reports_read"] is True
     assert (
         server.http.post(
-            "/rounds", json={"protocol": "kue", "epsilon": 1.0, "domain_size": 4, "keep": 96}, headers=server.admin
+            "/rounds",
+            json={"protocol": "kue", "epsilon": 1.0, "domain_size": 4, "keep": 96},
+            headers=server.admin,
         ).status_code
         == 422
     )
@@ -92,7 +100,9 @@ def test_the_processes_of_analyses_have_the_plugins(server: ServerProcess) -> No
     place = f"/rounds/{server.open_round('kue', 1.0, domain_size=5000)['id']}"
     report = bytes([1]) + bytes(624)
     sent = {**server.admin, **PACKED}
-    assert server.http.post(f"{place}/reports", content=100 * report, headers=sent).status_code == 202
+    assert (
+        server.http.post(f"{place}/reports", content=100 * report, headers=sent).status_code == 202
+    )
     for method in ("above-median", "fiad"):
         answer = server.http.post(f"{place}/recover", json={"method": method}, headers=server.admin)
         assert answer.status_code == 200, answer.text
@@ -104,7 +114,9 @@ def test_without_the_plugin_a_round_is_listed_and_deleted_and_all_else_says_what
 ) -> None:
     kept, grr = server.open_round("kue", 1.0), server.open_round("grr", 1.0)
     gone = server.open_round("kue", 1.0)
-    server.http.post(f"/rounds/{kept['id']}/reports", json={"reports": ["1000"]}, headers=server.admin)
+    server.http.post(
+        f"/rounds/{kept['id']}/reports", json={"reports": ["1000"]}, headers=server.admin
+    )
     server.kill()
     without = start_server(database_url=server.database_url)
 
@@ -145,18 +157,24 @@ def test_without_the_plugin_a_round_is_listed_and_deleted_and_all_else_says_what
     assert without.http.get(place).status_code == 404
 
 
-def test_what_was_refused_without_the_plugin_was_not_done(server: ServerProcess, start_server: StartServer) -> None:
+def test_what_was_refused_without_the_plugin_was_not_done(
+    server: ServerProcess, start_server: StartServer
+) -> None:
     opened = server.open_round("kue", 1.0)
     server.kill()
     without = start_server(database_url=server.database_url)
-    assert without.http.post(f"/rounds/{opened['id']}/close", headers=without.admin).status_code == 503
+    assert (
+        without.http.post(f"/rounds/{opened['id']}/close", headers=without.admin).status_code == 503
+    )
     assert [each["state"] for each in without.http.get("/rounds").json()["rounds"]] == ["open"]
     without.kill()
     server.start()
     assert server.http.get(f"/rounds/{opened['id']}").json() == opened
 
 
-def test_a_client_that_has_not_the_plugin_says_so_before_it_perturbs(server: ServerProcess, run: Run) -> None:
+def test_a_client_that_has_not_the_plugin_says_so_before_it_perturbs(
+    server: ServerProcess, run: Run
+) -> None:
     server.open_round("kue", 1.0, name="theirs")
     said = run(*COMMAND, "report", "1", "--round", "theirs", "--url", server.url, code=2).stderr
     assert "protocol 'kue' is not known here: install and load the plugin that has it" in said
@@ -173,5 +191,16 @@ def test_a_study_takes_all_three(run: Run, site: Path, tmp_path: Path) -> None:
 
 
 def test_the_demo_takes_a_plugin_to_its_own_server(run: Run, site: Path) -> None:
-    played = run(*COMMAND, "demo", "--protocol", "kue", "--attack", "first", "--users", "500", "--json", sees=(site,))
+    played = run(
+        *COMMAND,
+        "demo",
+        "--protocol",
+        "kue",
+        "--attack",
+        "first",
+        "--users",
+        "500",
+        "--json",
+        sees=(site,),
+    )
     assert '"kue"' in played.stdout

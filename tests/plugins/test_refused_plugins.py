@@ -56,29 +56,61 @@ number = 3
     ("group", "entry", "words"),
     [
         ("protocols", 'grr = "others:Other"', "has a name that is taken by ldprecover itself"),
-        ("protocols", 'kind = "others:Other"', "does not keep the contract: it calls itself 'other'"),
+        (
+            "protocols",
+            'kind = "others:Other"',
+            "does not keep the contract: it calls itself 'other'",
+        ),
         ("protocols", 'kind = "others:Nothing"', "cannot be imported: AttributeError"),
         ("protocols", 'kind = "nowhere:Nothing"', "cannot be imported: ModuleNotFoundError"),
         ("protocols", 'kind = "others:number"', "it must be a subclass of FrequencyOracle, not 3"),
         ("protocols", 'kind = "others:Short"', "at most 16 small letters"),
-        ("protocols", 'clash = "others:Clash"', "must be a name that a round does not have yet, not 'name'"),
+        (
+            "protocols",
+            'clash = "others:Clash"',
+            "must be a name that a round does not have yet, not 'name'",
+        ),
         ("methods", 'kind = "others:number"', "it must be a Method, not 3"),
-        ("methods", 'kind = "others:NAMED"', "name must be at most 40 small letters, digits and hyphens"),
+        (
+            "methods",
+            'kind = "others:NAMED"',
+            "name must be at most 40 small letters, digits and hyphens",
+        ),
         (
             "methods",
             'kind = "others:USES"',
             "uses must be a set of some of canaries, eta, history, malicious_model, n,",
         ),
-        ("methods", 'kind = "others:BETTER"', "better_with must be a set of some of counts, history, n, reports"),
+        (
+            "methods",
+            'kind = "others:BETTER"',
+            "better_with must be a set of some of counts, history, n, reports",
+        ),
         ("methods", 'kind = "others:NEEDS"', "needs must be a set of some of counts"),
         ("methods", 'kind = "others:SUMMARY"', "summary must be one line of text, not ''"),
         ("methods", 'kind = "others:RECOVER"', "recover must be a function, not None"),
-        ("methods", 'kind = "others:GIVES"', "gives must be one of distribution, sum-one, frequencies, not 'all'"),
+        (
+            "methods",
+            'kind = "others:GIVES"',
+            "gives must be one of distribution, sum-one, frequencies, not 'all'",
+        ),
         ("methods", 'kind = "others:OPTIONS"', "options must be a tuple of Option"),
         ("methods", 'other = "others:METHOD"', "it calls itself 'kind'"),
-        ("attacks", 'kind = "others:Spoken"', "name must be at most 40 small letters, digits and hyphens"),
-        ("protocols", 'auto = "others:Nothing"', "reserved: it means the protocol that suits a round best"),
-        ("methods", 'poisoned = "others:Nothing"', "reserved: it means the estimate before any recovery"),
+        (
+            "attacks",
+            'kind = "others:Spoken"',
+            "name must be at most 40 small letters, digits and hyphens",
+        ),
+        (
+            "protocols",
+            'auto = "others:Nothing"',
+            "reserved: it means the protocol that suits a round best",
+        ),
+        (
+            "methods",
+            'poisoned = "others:Nothing"',
+            "reserved: it means the estimate before any recovery",
+        ),
         ("attacks", 'none = "others:Nothing"', "reserved: it means no attack"),
         ("attacks", 'kind = "others:Other"', "it must be a subclass of Attack"),
         ("attacks", 'needs = "others:Needs"', "its option colour must have a default"),
@@ -90,7 +122,9 @@ def test_a_plugin_that_cannot_be_taken_is_named_with_its_distribution(
     information = tmp_path / "site" / "others-1.0.dist-info"
     information.mkdir(parents=True)
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: others\nVersion: 1.0\n")
-    (information / "entry_points.txt").write_text(f"[ldprecover.{group}]\n{entry.replace(chr(34), '')}\n")
+    (information / "entry_points.txt").write_text(
+        f"[ldprecover.{group}]\n{entry.replace(chr(34), '')}\n"
+    )
     (tmp_path / "site" / "others.py").write_text(MODULE)
     said = run(*SOON_OVER, sees=(tmp_path / "site",), code=2).stderr
     name = entry.partition(" ")[0]
@@ -111,5 +145,7 @@ def test_two_distributions_cannot_have_one_name(run: Run, install: Install, site
 def test_a_server_looks_at_no_plugin_but_those_it_is_told_of(run: Run, install: Install) -> None:
     broken = PYPROJECT.format(group="methods", entry='broken = "others:METHOD"')
     folder = install("broken", broken, {"others": "raise SystemExit('imported')"})
-    said = run("-m", "ldprecover_cli", "serve", "--plugins", "kue", "--port", "0", sees=(folder,), code=2).stderr
+    said = run(
+        "-m", "ldprecover_cli", "serve", "--plugins", "kue", "--port", "0", sees=(folder,), code=2
+    ).stderr
     assert "no installed distribution has a plugin 'kue'" in said

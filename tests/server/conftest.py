@@ -23,16 +23,22 @@ pytest_generate_tests = on_both_databases
 
 
 class InProcess:
-    """The whole ASGI application over a store on disk, called without sockets; its lifespan runs."""
+    """The whole ASGI application over a store on disk, called without sockets; its lifespan
+    runs.
+    """
 
     def __init__(self, url: str, **settings: Any) -> None:
         self.admin = {"Authorization": f"Bearer {ADMIN_KEY}"}
         self.store = Store(url)
         self.store.prepare()
-        self.app = Application(Settings(database_url=url, admin_key=SecretStr(ADMIN_KEY), **settings), self.store)
+        self.app = Application(
+            Settings(database_url=url, admin_key=SecretStr(ADMIN_KEY), **settings), self.store
+        )
         self.ingest: Ingest = self.app.ingest
         self._runner = asyncio.Runner()
-        self.http = httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url="http://test")
+        self.http = httpx.AsyncClient(
+            transport=httpx.ASGITransport(self.app), base_url="http://test"
+        )
         self._events: asyncio.Queue[dict[str, str]] = asyncio.Queue()
         self._answers: asyncio.Queue[Any] = asyncio.Queue()
         self.run(self._start())
@@ -63,7 +69,9 @@ class InProcess:
         """Send requests (method, path, options) at the same time."""
 
         async def send() -> list[httpx.Response]:
-            return await asyncio.gather(*(self.http.request(m, path, **options) for m, path, options in requests))
+            return await asyncio.gather(
+                *(self.http.request(m, path, **options) for m, path, options in requests)
+            )
 
         return self.run(send())
 
@@ -90,7 +98,9 @@ StartInProcess = Callable[..., InProcess]
 
 
 @pytest.fixture
-def start_in_process(tmp_path_factory: pytest.TempPathFactory, new_database: NewDatabase) -> Iterator[StartInProcess]:
+def start_in_process(
+    tmp_path_factory: pytest.TempPathFactory, new_database: NewDatabase
+) -> Iterator[StartInProcess]:
     """Start applications with settings by name; all are closed when the test ends."""
     with contextlib.ExitStack() as stack:
 
@@ -102,9 +112,14 @@ def start_in_process(tmp_path_factory: pytest.TempPathFactory, new_database: New
 
 
 @pytest.fixture(scope="module")
-def in_process(tmp_path_factory: pytest.TempPathFactory, new_database: NewDatabase) -> Iterator[InProcess]:
+def in_process(
+    tmp_path_factory: pytest.TempPathFactory, new_database: NewDatabase
+) -> Iterator[InProcess]:
     """One application with default settings for a module."""
-    with new_database(tmp_path_factory.mktemp("app")) as url, contextlib.closing(InProcess(url)) as app:
+    with (
+        new_database(tmp_path_factory.mktemp("app")) as url,
+        contextlib.closing(InProcess(url)) as app,
+    ):
         yield app
 
 
@@ -112,8 +127,8 @@ def in_process(tmp_path_factory: pytest.TempPathFactory, new_database: NewDataba
 def oracle(request: pytest.FixtureRequest) -> FrequencyOracle:
     """Each frequency oracle in turn, over a domain that leaves OUE padding bits.
 
-    One of the session would have pytest run all tests of it before those of the next, and start the servers of
-    session and modules anew for each.
+    One of the session would have pytest run all tests of it before those of the next, and start the
+    servers of session and modules anew for each.
     """
     return frequency_oracle(request.param, 1.0, 11, 4 if request.param == "olh" else None)
 

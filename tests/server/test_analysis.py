@@ -23,7 +23,9 @@ def honest(oracle: FrequencyOracle, n: int, seed: int) -> np.ndarray:
 
 
 def padded_oue(m: int) -> np.ndarray:
-    """Return OUE reports that support both targets and seven other items: as many as an honest one on average."""
+    """Return OUE reports that support both targets and seven other items: as many as an honest one
+    on average.
+    """
     bits = np.zeros((m, D), dtype=np.uint8)
     bits[:, [*TARGETS, *range(3, 10)]] = 1
     return np.packbits(bits, axis=1, bitorder="little")
@@ -31,7 +33,9 @@ def padded_oue(m: int) -> np.ndarray:
 
 def send(app: InProcess, round: str, reports: np.ndarray, pieces: int = 3) -> None:
     for piece in np.array_split(reports, pieces):
-        response = app.post(f"/rounds/{round}/reports", content=wire.pack(piece), headers=PACKED | app.admin)
+        response = app.post(
+            f"/rounds/{round}/reports", content=wire.pack(piece), headers=PACKED | app.admin
+        )
         assert response.status_code == 202, response.text
 
 
@@ -42,7 +46,9 @@ def listed(app: InProcess, round: str) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
-def test_every_method_that_a_round_is_said_to_give_it_gives_and_no_other(in_process: InProcess, protocol: str) -> None:
+def test_every_method_that_a_round_is_said_to_give_it_gives_and_no_other(
+    in_process: InProcess, protocol: str
+) -> None:
     round = in_process.open_round(protocol, 1.0, domain_size=D)
     reports = honest(frequency_oracle(protocol, 1.0, D), 600, 1)
     send(in_process, round, reports)
@@ -76,11 +82,16 @@ def test_a_method_that_reads_reports_gets_those_that_were_sent(in_process: InPro
     assert answer["notes"] == list(expected.notes)
 
 
-def test_where_reports_are_not_kept_the_counts_still_serve(in_process: InProcess, problem_of: ProblemOf) -> None:
+def test_where_reports_are_not_kept_the_counts_still_serve(
+    in_process: InProcess, problem_of: ProblemOf
+) -> None:
     round = in_process.open_round("oue", 1.0, domain_size=D, retention="none")
     send(in_process, round, honest(frequency_oracle("oue", 1.0, D), 300, 3))
     method = listed(in_process, round)["diffstats"]
-    assert (method["available"], method["reason"]) == (False, "diffstats needs the reports themselves")
+    assert (method["available"], method["reason"]) == (
+        False,
+        "diffstats needs the reports themselves",
+    )
     refused = in_process.post(f"/rounds/{round}/recover", json={"method": "diffstats"})
     assert (refused.status_code, problem_of(refused)) == (409, "reports-not-kept")
     alarms = in_process.get(f"/rounds/{round}/alarms").json()
@@ -97,13 +108,18 @@ def test_alarms_are_silent_on_honest_reports_and_raised_by_an_attack(in_process:
         send(in_process, round, np.concatenate([honest(oracle, 8_000, 4), padded_oue(malicious)]))
         answer = in_process.get(f"/rounds/{round}/alarms", params={"rate": 1e-6}).json()
         assert (answer["n"], answer["reports_read"]) == (8_000 + malicious, True)
-        assert all(alarm["raised"] == (alarm["statistic"] > alarm["threshold"]) for alarm in answer["alarms"])
+        assert all(
+            alarm["raised"] == (alarm["statistic"] > alarm["threshold"])
+            for alarm in answer["alarms"]
+        )
         raised.append({alarm["name"] for alarm in answer["alarms"] if alarm["raised"]})
     assert raised[0] == set()
     assert {"excess", "support-size"} <= raised[1]
 
 
-def test_suspects_are_what_rose_in_the_series_and_can_be_taken_for_targets(in_process: InProcess) -> None:
+def test_suspects_are_what_rose_in_the_series_and_can_be_taken_for_targets(
+    in_process: InProcess,
+) -> None:
     oracle = frequency_oracle("oue", 2.0, D)
     items = [f"item {i}" for i in range(D)]
     rounds = []
@@ -119,7 +135,9 @@ def test_suspects_are_what_rose_in_the_series_and_can_be_taken_for_targets(in_pr
     assert found["earlier"] == [rounds[1], rounds[0]]
     labels = {suspect["label"] for suspect in found["suspects"]}
     assert {"item 15", "item 20"} <= labels
-    assert all(suspect["now"] > suspect["before"] and suspect["z"] > 3 for suspect in found["suspects"])
+    assert all(
+        suspect["now"] > suspect["before"] and suspect["z"] > 3 for suspect in found["suspects"]
+    )
     wanted = {"targets": "infer", "malicious_model": "exact"}
     inferred = in_process.post("/rounds/week-2/recover", json=wanted).json()["targets"]
     assert set(TARGETS) <= set(inferred)
@@ -129,7 +147,9 @@ def test_suspects_are_what_rose_in_the_series_and_can_be_taken_for_targets(in_pr
     assert quiet["suspects"] == []
 
 
-def test_suspects_need_an_earlier_closed_round_of_the_series(in_process: InProcess, problem_of: ProblemOf) -> None:
+def test_suspects_need_an_earlier_closed_round_of_the_series(
+    in_process: InProcess, problem_of: ProblemOf
+) -> None:
     oracle = frequency_oracle("grr", 1.0, D)
     first = in_process.open_round("grr", 1.0, domain_size=D, series="alone")
     send(in_process, first, honest(oracle, 100, 5))
@@ -148,7 +168,9 @@ def test_suspects_need_an_earlier_closed_round_of_the_series(in_process: InProce
         assert (inferred.status_code, inferred.json()["detail"]) == (422, response.json()["detail"])
 
 
-def test_a_series_holds_rounds_over_the_same_items_alone(in_process: InProcess, problem_of: ProblemOf) -> None:
+def test_a_series_holds_rounds_over_the_same_items_alone(
+    in_process: InProcess, problem_of: ProblemOf
+) -> None:
     in_process.open_round("grr", 1.0, items=["a", "b"], series="pair")
     in_process.open_round("oue", 0.5, items=["a", "b"], series="pair")
     body = {"protocol": "grr", "epsilon": 1.0, "items": ["b", "a"], "series": "pair"}
@@ -179,7 +201,10 @@ def test_a_round_for_numbers_answers_with_their_mean(in_process: InProcess) -> N
         "low": low,
         "high": high,
     }
-    assert "mean" not in in_process.get(f"/rounds/{in_process.open_round('grr', 1.0)}/frequencies").json()
+    assert (
+        "mean"
+        not in in_process.get(f"/rounds/{in_process.open_round('grr', 1.0)}/frequencies").json()
+    )
 
 
 @pytest.mark.parametrize(
@@ -195,7 +220,9 @@ def test_a_round_for_numbers_answers_with_their_mean(in_process: InProcess) -> N
         {"eta": "auto"},  # GRR: every report supports one item, so the counts do not tell
     ],
 )
-def test_what_does_not_fit_is_refused_in_words(in_process: InProcess, problem_of: ProblemOf, wanted: Any) -> None:
+def test_what_does_not_fit_is_refused_in_words(
+    in_process: InProcess, problem_of: ProblemOf, wanted: Any
+) -> None:
     round = in_process.open_round("grr", 1.0)
     in_process.post(f"/rounds/{round}/reports", json={"reports": [1]})
     response = in_process.post(f"/rounds/{round}/recover", json=wanted)
@@ -203,8 +230,12 @@ def test_what_does_not_fit_is_refused_in_words(in_process: InProcess, problem_of
     problem_of(response)
 
 
-def test_a_round_without_reports_gives_no_method_and_no_alarm(start_in_process: StartInProcess) -> None:
+def test_a_round_without_reports_gives_no_method_and_no_alarm(
+    start_in_process: StartInProcess,
+) -> None:
     app = start_in_process()
     round = app.open_round()
-    assert {method["reason"] for method in listed(app, round).values()} == {"the round has no reports"}
+    assert {method["reason"] for method in listed(app, round).values()} == {
+        "the round has no reports"
+    }
     assert app.get(f"/rounds/{round}/alarms").status_code == 409

@@ -22,7 +22,9 @@ def test_a_batch_seals_the_same_whatever_of_it_was_counted_ahead(
     batch = Batch(1)
     everything = []
     for i, (n, is_crafted, is_ahead) in enumerate(sent):
-        reports = np.packbits(np.ones((n, 60), np.uint8), axis=1, bitorder="little")  # of a size of no honest one
+        reports = np.packbits(
+            np.ones((n, 60), np.uint8), axis=1, bitorder="little"
+        )  # of a size of no honest one
         if not is_crafted:
             reports = oracle.perturb(rng.integers(0, 60, n), rng)
         everything.append(reports)
@@ -33,7 +35,9 @@ def test_a_batch_seals_the_same_whatever_of_it_was_counted_ahead(
     batch.count()
     for fresh in (range(len(sent)), range(len(sent) // 2, len(sent))):
         reports = np.concatenate([everything[i] for i in fresh])
-        bad, tally = split_by_size(oracle, reports) if quarantine else (np.zeros(len(reports), bool), None)
+        bad, tally = (
+            split_by_size(oracle, reports) if quarantine else (np.zeros(len(reports), bool), None)
+        )
         sealed = batch.seal(fresh)
         assert sealed.tally == (tally or Tally.of(oracle, reports))
         for data, of in ((sealed.data, reports[~bad]), (sealed.aside, reports[bad])):
@@ -49,5 +53,7 @@ def test_only_what_takes_long_and_has_a_small_tally_is_counted_ahead() -> None:
     assert takes_long("olh", 490, 10_000)
     assert takes_long("olh", 60, 10_000)
     assert not takes_long("olh", 60, 8_000), "it is counted at once"
-    assert not takes_long("olh", 100_000, 10_000), "tallies that wait would hold far more memory than their reports"
+    assert not takes_long("olh", 100_000, 10_000), (
+        "tallies that wait would hold far more memory than their reports"
+    )
     assert not takes_long("grr", 490, 100_000), "it is counted as fast as it is read"

@@ -1,4 +1,6 @@
-"""A round's reports are written as a dataset of one moment, and retention lets go of them there too."""
+"""A round's reports are written as a dataset of one moment, and retention lets go of them there
+too.
+"""
 
 import gc
 import json
@@ -27,7 +29,9 @@ from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.refusals import Refusals
 from ldprecover_server.store import Store
 
-pytest.importorskip("pyarrow", reason="a report dataset needs the extra: pip install 'ldprecover[cluster]'")
+pytest.importorskip(
+    "pyarrow", reason="a report dataset needs the extra: pip install 'ldprecover[cluster]'"
+)
 
 HOUR = 470_000
 
@@ -42,11 +46,15 @@ class Collection:
     stored: list[Reports] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.store = Store(self.url, clock=lambda: datetime(1970, 1, 1, tzinfo=UTC) + timedelta(hours=self.hour))
+        self.store = Store(
+            self.url, clock=lambda: datetime(1970, 1, 1, tzinfo=UTC) + timedelta(hours=self.hour)
+        )
         self.store.prepare()
         self.rng = np.random.default_rng(7)
 
-    def open(self, oracle: FrequencyOracle, retention: int | None = None, *, quarantine: bool = False) -> str:
+    def open(
+        self, oracle: FrequencyOracle, retention: int | None = None, *, quarantine: bool = False
+    ) -> str:
         items = tuple(map(str, range(oracle.domain_size)))
         parameters = RoundParameters(oracle.protocol, oracle.epsilon, items, quarantine=quarantine)
         self.number += 1
@@ -58,13 +66,24 @@ class Collection:
     def submit(self, n: int, each: int = 400) -> None:
         """Add n reports of users in this hour, in commits of some each."""
         for start in range(0, n, each):
-            reports = self.oracle.perturb(self.rng.integers(0, self.oracle.domain_size, min(each, n - start)), self.rng)
+            reports = self.oracle.perturb(
+                self.rng.integers(0, self.oracle.domain_size, min(each, n - start)), self.rng
+            )
             self.commit(reports)
 
     def commit(self, reports: Reports, *, quarantine: bool = False) -> None:
         self.number += 1
         batch = Batch(
-            self.seq, [Submission(self.seq, self.oracle, f"{self.number}", reports.tobytes(), quarantine=quarantine)]
+            self.seq,
+            [
+                Submission(
+                    self.seq,
+                    self.oracle,
+                    f"{self.number}",
+                    reports.tobytes(),
+                    quarantine=quarantine,
+                )
+            ],
         )
         batch.count()
         self.store.commit([batch])
@@ -93,7 +112,9 @@ def collection(new_database: NewDatabase, tmp_path: Path) -> Iterator[Collection
 
 
 def rows(dataset: ReportDataset) -> Counter[bytes]:
-    return Counter(row.tobytes() for part in dataset.parts for array in part.arrays() for row in array)
+    return Counter(
+        row.tobytes() for part in dataset.parts for array in part.arrays() for row in array
+    )
 
 
 def recount(dataset: ReportDataset) -> Tally:
@@ -119,13 +140,19 @@ def test_a_dataset_has_the_rounds_reports_by_hour(
         collection.submit(n)
         collection.hour += 1
     dataset = export_reports(collection.store, id, str(tmp_path / "round"))
-    assert recount(dataset) == dataset.export.tally == collection.store.tally(collection.seq, oracle.summary_size)
+    assert (
+        recount(dataset)
+        == dataset.export.tally
+        == collection.store.tally(collection.seq, oracle.summary_size)
+    )
     assert rows(dataset) == collection.rows()
     assert (dataset.missing, hours(dataset)) == (0, {0, 2})
     assert dataset.export.round == id
 
 
-def test_nothing_that_happens_meanwhile_changes_it(collection: Collection, grr: FrequencyOracle) -> None:
+def test_nothing_that_happens_meanwhile_changes_it(
+    collection: Collection, grr: FrequencyOracle
+) -> None:
     id = collection.open(grr, retention=1)
     collection.submit(2_000, each=100)
     before = collection.rows()
@@ -155,7 +182,9 @@ def test_a_round_that_is_mixed_gives_the_same_dataset(
 
 
 def test_what_was_set_aside_is_in_no_dataset(collection: Collection, tmp_path: Path) -> None:
-    id = collection.open(RoundParameters("oue", 0.5, tuple(map(str, range(102)))).oracle, quarantine=True)
+    id = collection.open(
+        RoundParameters("oue", 0.5, tuple(map(str, range(102)))).oracle, quarantine=True
+    )
     collection.submit(1_000)
     counted = collection.rows()
     impossible = np.packbits(np.arange(102) < np.ones((5, 1)), axis=1, bitorder="little")
@@ -176,7 +205,9 @@ def test_a_round_that_does_not_keep_all_its_reports_is_refused_unless_that_is_sa
     collection.submit(1_500)
     collection.hour += 4
     assert collection.store.purge().rows
-    with pytest.raises(ReportDatasetError, match=r"no longer keeps 1,000 of its 2,500 reports: --partial"):
+    with pytest.raises(
+        ReportDatasetError, match=r"no longer keeps 1,000 of its 2,500 reports: --partial"
+    ):
         export_reports(collection.store, id, str(folder))
     assert not folder.exists()
     dataset = export_reports(collection.store, id, str(folder), partial=True)
@@ -230,7 +261,9 @@ def test_reports_that_are_damaged_in_the_database_are_no_dataset(
 
 @pytest.fixture
 def kept(collection: Collection, grr: FrequencyOracle, tmp_path: Path) -> Path:
-    """A dataset of a round that keeps reports for two hours; it has hours 0 and 3, and the few of hour 1 with 0."""
+    """A dataset of a round that keeps reports for two hours; it has hours 0 and 3, and the few of
+    hour 1 with 0.
+    """
     id = collection.open(grr, retention=2)
     for n in (1_500, 100, 0, 2_000):
         collection.submit(n)
@@ -248,7 +281,10 @@ def test_hours_past_their_retention_leave_a_dataset(collection: Collection, kept
         assert collection.housekeeping().last_purge is not None
         dataset = ReportDataset.open(kept)
         assert hours(dataset) == left
-        assert {path.name for path in kept.iterdir()} == {"round.json", *(f"hour={HOUR + each}" for each in left)}
+        assert {path.name for path in kept.iterdir()} == {
+            "round.json",
+            *(f"hour={HOUR + each}" for each in left),
+        }
         assert dataset.export.tally == tally
         assert dataset.missing == tally.n - recount(dataset).n
     assert collection.store.expired_datasets() == []
@@ -295,8 +331,13 @@ def test_what_cannot_be_purged_is_logged_once_an_hour_and_tried_again(
     collection.hour = HOUR + 3
     purge = DatasetPurge(collection.store)
     assert [purge(), purge()] == [False, False]
-    assert [record.levelno for record in caplog.records if "stay in a dataset" in record.message] == [logging.ERROR]
-    assert {path.name for path in kept.iterdir()} == {"round.json", f"hour={HOUR + 3}"}  # they are gone all the same
+    assert [
+        record.levelno for record in caplog.records if "stay in a dataset" in record.message
+    ] == [logging.ERROR]
+    assert {path.name for path in kept.iterdir()} == {
+        "round.json",
+        f"hour={HOUR + 3}",
+    }  # they are gone all the same
     assert collection.housekeeping().last_purge is None
     file.write_text(whole)
     assert purge()
@@ -354,7 +395,9 @@ def test_an_export_that_takes_longer_than_its_retention_leaves_nothing(
 
 @contextmanager
 def nearly_full() -> Iterator[None]:
-    """The limit of a file's size stands for the end of the disk; the database has grown beyond it before."""
+    """The limit of a file's size stands for the end of the disk; the database has grown beyond it
+    before.
+    """
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
     try:
@@ -405,13 +448,18 @@ def test_a_disk_that_is_full_while_parts_are_made_leaves_the_export_and_its_note
     collection.submit(3_000)
     with ExitStack() as disk, pytest.raises(ReportDatasetError, match=r"the disk of .* is full"):
         export_reports(
-            collection.store, id, str(tmp_path / "round"), step=lambda done, of: disk.enter_context(nearly_full())
+            collection.store,
+            id,
+            str(tmp_path / "round"),
+            step=lambda done, of: disk.enter_context(nearly_full()),
         )
     assert len(collection.noted()) == 1
     assert export_reports(collection.store, id, str(tmp_path / "round")).n == 3_000
 
 
-def test_the_numbers_in_the_file_are_json_that_anyone_reads(collection: Collection, kept: Path) -> None:
+def test_the_numbers_in_the_file_are_json_that_anyone_reads(
+    collection: Collection, kept: Path
+) -> None:
     written = json.loads((kept / "round.json").read_text())
     assert set(written["reports"]) == {"parts"}
     assert sum(part["n"] for part in written["reports"]["parts"]) == written["n"]

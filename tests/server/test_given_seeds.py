@@ -1,4 +1,6 @@
-"""Rounds with given seeds: opened with tickets alone, and each ticket's report has the seed that it picks."""
+"""Rounds with given seeds: opened with tickets alone, and each ticket's report has the seed that it
+picks.
+"""
 
 from typing import Any
 
@@ -23,13 +25,19 @@ def given(in_process: InProcess) -> str:
 
 
 def mint(app: InProcess, id: str, count: int) -> list[str]:
-    return app.post(f"/rounds/{id}/tickets", json={"count": count}, headers=app.admin).text.splitlines()
+    return app.post(
+        f"/rounds/{id}/tickets", json={"count": count}, headers=app.admin
+    ).text.splitlines()
 
 
-def send(app: InProcess, id: str, ticket: str, reports: Reports, *, packed: bool = True) -> httpx.Response:
+def send(
+    app: InProcess, id: str, ticket: str, reports: Reports, *, packed: bool = True
+) -> httpx.Response:
     headers = {"Authorization": f"Ticket {ticket}"}
     if packed:
-        return app.post(f"/rounds/{id}/reports", content=wire.pack(reports), headers=headers | PACKED)
+        return app.post(
+            f"/rounds/{id}/reports", content=wire.pack(reports), headers=headers | PACKED
+        )
     return app.post(f"/rounds/{id}/reports", json=wire.to_json(ORACLE, reports), headers=headers)
 
 
@@ -42,7 +50,9 @@ def report(ticket: str, item: int = 0, *, off: int = 0) -> Reports:
 def test_a_round_says_how_many_seeds_are_given(in_process: InProcess, given: str) -> None:
     expected = {"hash_range": 4, "subset_size": None, "given_seeds": 64}
     parameters = RoundParameters("olh", 1.0, tuple("abcdef"), 4, given_seeds=64)
-    listed = next(round for round in in_process.get("/rounds").json()["rounds"] if round["id"] == given)
+    listed = next(
+        round for round in in_process.get("/rounds").json()["rounds"] if round["id"] == given
+    )
     for found in (
         in_process.get(f"/rounds/{given}").json(),
         in_process.get(f"/rounds/{given}/parameters").json(),
@@ -58,8 +68,14 @@ def test_a_round_says_how_many_seeds_are_given(in_process: InProcess, given: str
     ("fields", "reason"),
     [
         ({"protocol": "olh", "given_seeds": 64}, "access must be 'ticket', not 'open'"),
-        ({"protocol": "olh", "given_seeds": 64, "access": "key"}, "access must be 'ticket', not 'key'"),
-        ({"protocol": "grr", "given_seeds": 64, "access": "ticket"}, "given_seeds belongs to olh; grr has none"),
+        (
+            {"protocol": "olh", "given_seeds": 64, "access": "key"},
+            "access must be 'ticket', not 'key'",
+        ),
+        (
+            {"protocol": "grr", "given_seeds": 64, "access": "ticket"},
+            "given_seeds belongs to olh; grr has none",
+        ),
         ({"protocol": "olh", "given_seeds": 63, "access": "ticket"}, "an integer of at least 64"),
         ({"protocol": "olh", "given_seeds": 64.5, "access": "ticket"}, "given_seeds"),
         (
@@ -85,7 +101,10 @@ def test_a_report_has_the_seed_that_its_ticket_picks(
     (ticket,) = mint(in_process, given, 1)
     stranger = report(ticket)
     stranger["seed"] += 1  # of no list
-    for wrong, reason in ((report(ticket, off=1), "the ticket picks the seed"), (stranger, "one of the round's 64")):
+    for wrong, reason in (
+        (report(ticket, off=1), "the ticket picks the seed"),
+        (stranger, "one of the round's 64"),
+    ):
         response = send(in_process, given, ticket, wrong, packed=packed)
         assert (response.status_code, problem_of(response)) == (422, "invalid-report")
         assert reason in response.json()["detail"]
@@ -124,10 +143,14 @@ def test_a_ticket_that_is_not_the_rounds_is_refused_before_its_seed_is_looked_at
     assert (response.status_code, problem_of(response)) == (401, "invalid-ticket")
 
 
-def test_what_is_stored_is_estimated_exported_and_recovered_by_the_list(in_process: InProcess, given: str) -> None:
+def test_what_is_stored_is_estimated_exported_and_recovered_by_the_list(
+    in_process: InProcess, given: str
+) -> None:
     held = np.arange(60) % 6
     tickets = mint(in_process, given, 60)
-    reports = np.concatenate([report(ticket, int(item)) for ticket, item in zip(tickets, held, strict=True)])
+    reports = np.concatenate(
+        [report(ticket, int(item)) for ticket, item in zip(tickets, held, strict=True)]
+    )
     for ticket, one in zip(tickets, np.split(reports, 60), strict=True):
         assert send(in_process, given, ticket, one).status_code == 202
     tally = Tally.of(ORACLE, reports)
@@ -143,7 +166,10 @@ def test_what_is_stored_is_estimated_exported_and_recovered_by_the_list(in_proce
         answer = in_process.post(f"/rounds/{given}/recover", json=body)
         assert answer.status_code == 200, answer.text
         assert sum(answer.json()["recovered"]) == pytest.approx(1)
-    methods = {method["name"]: method for method in in_process.get(f"/rounds/{given}/methods").json()["methods"]}
+    methods = {
+        method["name"]: method
+        for method in in_process.get(f"/rounds/{given}/methods").json()["methods"]
+    }
     assert methods["em"]["reason"] is None
     assert "sizes of honest olh reports" in methods["diffstats"]["reason"]
     alarms = in_process.get(f"/rounds/{given}/alarms").json()["alarms"]

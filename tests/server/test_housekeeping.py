@@ -1,4 +1,6 @@
-"""Housekeeping outlives whatever happens to it, and a server closes its database whatever became of it."""
+"""Housekeeping outlives whatever happens to it, and a server closes its database whatever became of
+it.
+"""
 
 import asyncio
 import contextlib
@@ -61,7 +63,12 @@ def test_a_server_closes_its_database_though_its_housekeeping_has_died(
 
 def test_it_says_when_it_ran_and_what_is_left(in_process: InProcess) -> None:
     keeper = Housekeeping(in_process.store, Refusals(in_process.store))
-    assert (keeper.last_run, keeper.last_purge, keeper.rows_to_delete, keeper.rows_to_mix) == (None, None, 0, 0)
+    assert (keeper.last_run, keeper.last_purge, keeper.rows_to_delete, keeper.rows_to_mix) == (
+        None,
+        None,
+        0,
+        0,
+    )
     assert keeper.once() is False
     assert keeper.last_run is not None
     assert keeper.last_purge is not None

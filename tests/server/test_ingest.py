@@ -1,4 +1,6 @@
-"""Group commit: answers after the commit, bounds on what waits, and what a fault does to a group."""
+"""Group commit: answers after the commit, bounds on what waits, and what a fault does to a
+group.
+"""
 
 import asyncio
 import hashlib
@@ -37,7 +39,9 @@ async def send(app: InProcess, request: Post) -> httpx.Response:
 
 
 class Commits:
-    """Stands before a store's commit: keeps the sizes of groups, and can hold it, fail and lose the outcome."""
+    """Stands before a store's commit: keeps the sizes of groups, and can hold it, fail and lose the
+    outcome.
+    """
 
     def __init__(self, app: InProcess) -> None:
         self.sizes: list[int] = []
@@ -84,7 +88,9 @@ def counts(app: InProcess, id: str) -> list[int]:
 
 
 def in_one_group(app: InProcess, commits: Commits, *requests: Post) -> list[httpx.Response]:
-    """Send requests while the commit of another round's report is held, until all of them wait for the next one."""
+    """Send requests while the commit of another round's report is held, until all of them wait for
+    the next one.
+    """
     elsewhere = app.open_round()
     gate = threading.Event()
     commits.first.clear()
@@ -103,7 +109,9 @@ def in_one_group(app: InProcess, commits: Commits, *requests: Post) -> list[http
     return app.run(arrive())
 
 
-def test_what_arrives_while_one_group_commits_goes_together_into_the_next(start_in_process: StartInProcess) -> None:
+def test_what_arrives_while_one_group_commits_goes_together_into_the_next(
+    start_in_process: StartInProcess,
+) -> None:
     app = start_in_process(queue_requests=41)
     id = app.open_round("grr", domain_size=50)
     commits = Commits(app)
@@ -178,11 +186,17 @@ def test_a_full_store_is_a_507_for_the_group_and_is_not_asked_again(
     assert [(r.status_code, problem_of(r)) for r in answers] == 2 * [(507, "storage-full")]
     assert commits.sizes == [1, 2]
     assert counts(app, id) == 50 * [0]
-    assert [r.json()["duplicate"] for r in app.gather(post(id, [1], "a"), post(id, [2], "b"))] == 2 * [False]
+    assert [
+        r.json()["duplicate"] for r in app.gather(post(id, [1], "a"), post(id, [2], "b"))
+    ] == 2 * [False]
 
 
 def test_the_writer_outlives_a_fault_in_one_group(
-    app: InProcess, id: str, commits: Commits, problem_of: ProblemOf, caplog: pytest.LogCaptureFixture
+    app: InProcess,
+    id: str,
+    commits: Commits,
+    problem_of: ProblemOf,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     commits.before = [ZeroDivisionError("a fault nobody foresaw")]
     answers = in_one_group(app, commits, post(id, [1], "a"), post(id, [2], "b"))
@@ -196,20 +210,31 @@ def test_the_writer_outlives_a_fault_in_one_group(
 def test_a_round_that_is_closed_or_gone_does_not_touch_the_rest_of_its_group(
     app: InProcess, id: str, commits: Commits, problem_of: ProblemOf
 ) -> None:
-    """The rounds are known to the server when the submissions arrive; the commit finds what became of them."""
+    """The rounds are known to the server when the submissions arrive; the commit finds what became
+    of them.
+    """
     closed, gone = (app.open_round("grr", domain_size=50) for _ in range(2))
     app.gather(post(closed, [1]), post(gone, [1]))
     seqs = {name: app.store.round(name).seq for name in (closed, gone)}
 
     def end() -> None:
         with app.store.database.write() as connection:
-            connection.execute(sa.text("UPDATE rounds SET state = 'closed' WHERE seq = :seq"), {"seq": seqs[closed]})
-            connection.execute(sa.delete(submission_keys).where(of_round(submission_keys.c.key, seqs[gone])))
+            connection.execute(
+                sa.text("UPDATE rounds SET state = 'closed' WHERE seq = :seq"),
+                {"seq": seqs[closed]},
+            )
+            connection.execute(
+                sa.delete(submission_keys).where(of_round(submission_keys.c.key, seqs[gone]))
+            )
             for table, column in (("segments", "round"), ("tallies", "round"), ("rounds", "seq")):
-                connection.execute(sa.text(f"DELETE FROM {table} WHERE {column} = :seq"), {"seq": seqs[gone]})
+                connection.execute(
+                    sa.text(f"DELETE FROM {table} WHERE {column} = :seq"), {"seq": seqs[gone]}
+                )
 
     commits.before = [end]
-    answers = in_one_group(app, commits, post(closed, [2]), post(id, [3]), post(gone, [4]), post(id, [5]))
+    answers = in_one_group(
+        app, commits, post(closed, [2]), post(id, [3]), post(gone, [4]), post(id, [5])
+    )
     assert commits.sizes[-1] == 4
     assert [r.status_code for r in answers] == [409, 202, 404, 202]
     assert [problem_of(answers[i]) for i in (0, 2)] == ["round-closed", "round-not-found"]
@@ -230,7 +255,9 @@ def test_when_too_many_wait_the_next_is_a_503_and_nothing_is_lost(
     async def crowd() -> list[httpx.Response]:
         sent = [asyncio.create_task(send(app, post(id, [i], f"key-{i}"))) for i in range(20)]
         while sum(each.done() for each in sent) < 15:
-            await asyncio.wait([each for each in sent if not each.done()], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                [each for each in sent if not each.done()], return_when=asyncio.FIRST_COMPLETED
+            )
         gate.set()
         return [await each for each in sent]
 
@@ -279,7 +306,11 @@ def long(app: InProcess, id: str, seed: int, n: int = MANY) -> tuple[Post, np.nd
     """Return the request that submits OLH reports of a crowd, and the reports."""
     rng = np.random.default_rng(seed)
     reports = LONG.perturb(rng.integers(0, 100, n), rng)
-    return ("POST", f"/rounds/{id}/reports", {"content": wire.pack(reports), "headers": PACKED | app.admin}), reports
+    return (
+        "POST",
+        f"/rounds/{id}/reports",
+        {"content": wire.pack(reports), "headers": PACKED | app.admin},
+    ), reports
 
 
 def test_submissions_counted_ahead_and_in_their_group_add_up_to_all_reports(app: InProcess) -> None:
@@ -353,13 +384,17 @@ def test_what_nobody_waits_for_any_more_is_not_counted(
     monkeypatch.setattr(Submission, "count", count)
     request, _ = long(app, id, 99)
     request[2]["headers"] = request[2]["headers"] | {"Idempotency-Key": "long"}
-    while app.gather(request)[0].status_code == 503:  # a busy machine may take longer than the second
+    while (
+        app.gather(request)[0].status_code == 503
+    ):  # a busy machine may take longer than the second
         pass
     assert len(counted) == threads
     assert app.get(f"/rounds/{id}").json()["n"] == MANY
 
 
-def test_a_fault_of_counting_ahead_is_the_writers_to_answer(app: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_of_counting_ahead_is_the_writers_to_answer(
+    app: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
     id = app.open_round("olh", 0.5, domain_size=100)
     request, reports = long(app, id, 1)
 
@@ -390,7 +425,9 @@ def test_stored_digests_say_nothing_without_the_key(app: InProcess, id: str) -> 
     with app.store.database.read() as connection:
         rows = connection.execute(sa.select(submission_keys)).all()
     assert [(len(row.key), len(row.digest)) for row in rows] == [(16, 8), (16, 8)]
-    assert {row.key[4:] for row in rows} == {hashlib.sha256(key).digest()[:12] for key in (b"a", b"b")}
+    assert {row.key[4:] for row in rows} == {
+        hashlib.sha256(key).digest()[:12] for key in (b"a", b"b")
+    }
     assert len({row.digest for row in rows}) == 2
     plain = hashlib.sha256(np.array([7], dtype="<u4").tobytes()).digest()
     assert all(row.digest not in plain for row in rows)

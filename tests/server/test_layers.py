@@ -1,4 +1,6 @@
-"""The house plan of the server: imports point down, each room keeps to its own, and there are no cycles."""
+"""The house plan of the server: imports point down, each room keeps to its own, and there are no
+cycles.
+"""
 
 import ast
 from graphlib import TopologicalSorter
@@ -9,7 +11,10 @@ import pytest
 import ldprecover_server
 
 ROOT = Path(ldprecover_server.__file__).parent
-SOURCES = {path: ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in sorted(ROOT.rglob("*.py"))}
+SOURCES = {
+    path: ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    for path in sorted(ROOT.rglob("*.py"))
+}
 ROOMS = {name.split(".")[0] for name in SOURCES.values()} - {"__init__"}
 
 LAYERS = [

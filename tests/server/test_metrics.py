@@ -77,5 +77,12 @@ def test_the_folder_of_a_server_that_was_killed_goes_when_the_next_one_starts(
     (temporary / "ldprecover-metrics-file").touch()
     with shared_by_processes():
         assert not killed.folder.exists()
-        left = {path.name for path in temporary.iterdir()} - {Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]).name}
-        assert left == {alive.folder.name, "elsewhere", "ldprecover-metrics-link", "ldprecover-metrics-file"}
+        left = {path.name for path in temporary.iterdir()} - {
+            Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]).name
+        }
+        assert left == {
+            alive.folder.name,
+            "elsewhere",
+            "ldprecover-metrics-link",
+            "ldprecover-metrics-file",
+        }

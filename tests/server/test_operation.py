@@ -48,7 +48,9 @@ def scraped(app: InProcess) -> dict[tuple[str, ...], float]:
     labels = {metric.name: metric.labels for metric in MANIFEST}
     families = text_string_to_metric_families(app.get("/metrics").text)
     samples = [sample for family in families for sample in family.samples]
-    return {(s.name, *(s.labels[label] for label in labels.get(s.name, ()))): s.value for s in samples}
+    return {
+        (s.name, *(s.labels[label] for label in labels.get(s.name, ()))): s.value for s in samples
+    }
 
 
 def test_metrics_count_what_was_answered(start_in_process: StartInProcess) -> None:
@@ -71,7 +73,11 @@ def test_metrics_count_what_was_answered(start_in_process: StartInProcess) -> No
     assert samples["ldprecover_requests_total", "GET", "/rounds/{round}/frequencies", "200"] == 1
     assert samples["ldprecover_requests_total", "GET", "none", "404"] == 1
     assert samples["ldprecover_commit_submissions_sum",] == 3
-    assert samples["ldprecover_commit_seconds_count",] == samples["ldprecover_counting_seconds_count",] == 3
+    assert (
+        samples["ldprecover_commit_seconds_count",]
+        == samples["ldprecover_counting_seconds_count",]
+        == 3
+    )
     assert samples["ldprecover_pool_connections",] == 1, "the writer keeps one"
     assert not any(round in part for name in samples for part in name)
 
@@ -87,7 +93,12 @@ def test_requests_are_timed_by_route_from_head_to_answer(
     submit(app, round, ONE, "a")
     submit(app, round, b"\x09\0\0\0", "b")
     times = {
-        (s.labels["method"], s.labels["route"], s.name.rpartition("_")[2], s.labels.get("le")): s.value
+        (
+            s.labels["method"],
+            s.labels["route"],
+            s.name.rpartition("_")[2],
+            s.labels.get("le"),
+        ): s.value
         for family in text_string_to_metric_families(app.get("/metrics").text)
         for s in family.samples
         if s.name.startswith("ldprecover_request_seconds_")
@@ -123,7 +134,11 @@ def test_processes_of_one_server_answer_for_all_and_forget_the_gauges_of_the_dea
         for reports, purged, rows in ((2.0, 3600.0, 7.0), (4.0, 1800.0, 3.0)):
             process = [sys.executable, "-c", _PROCESS.format(purged=purged, rows=rows)]
             done = subprocess.run(process, check=True, text=True, capture_output=True)
-            samples = {s.name: s.value for f in text_string_to_metric_families(done.stdout) for s in f.samples}
+            samples = {
+                s.name: s.value
+                for f in text_string_to_metric_families(done.stdout)
+                for s in f.samples
+            }
             assert samples["ldprecover_reports_total"] == reports
             assert samples["ldprecover_queue_submissions"] == 5
             assert samples["ldprecover_last_purge_timestamp_seconds"] == 3600
@@ -145,7 +160,9 @@ if "--multiprocessing-fork" in sys.orig_argv:
 def test_workers_that_take_long_to_start_are_waited_for(
     start_server: StartServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a busy machine; uvicorn itself kills a worker that says nothing for 5 seconds, and starts another."""
+    """On a busy machine; uvicorn itself kills a worker that says nothing for 5 seconds, and starts
+    another.
+    """
     (tmp_path / "sitecustomize.py").write_text(_SLOW_WORKERS)
     path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
     monkeypatch.setenv("PYTHONPATH", path)
@@ -175,7 +192,9 @@ def test_stats_say_what_came_of_a_rounds_submissions(start_in_process: StartInPr
 
 
 @pytest.mark.postgres
-def test_stats_are_answered_while_a_round_with_refusals_is_being_deleted(server: ServerProcess) -> None:
+def test_stats_are_answered_while_a_round_with_refusals_is_being_deleted(
+    server: ServerProcess,
+) -> None:
     """Stats write what was refused first, of every round, and wait for the deletion to end."""
     gone, other = server.open_round()["id"], server.open_round()["id"]
     assert server.submit(gone, b"\x09\0\0\0").status_code == 422
@@ -222,11 +241,14 @@ def test_refusals_that_cannot_be_written_stay_counted_and_those_of_a_deleted_rou
 def test_every_answer_has_an_id_of_its_own_or_the_one_it_was_given(in_process: InProcess) -> None:
     ids = {in_process.get("/healthz").headers["x-request-id"] for _ in range(5)}
     assert len(ids) == 5
-    assert in_process.get("/nowhere", headers={"X-Request-ID": "trace-0123.a_B"}).headers["x-request-id"] == (
-        "trace-0123.a_B"
-    )
+    assert in_process.get("/nowhere", headers={"X-Request-ID": "trace-0123.a_B"}).headers[
+        "x-request-id"
+    ] == ("trace-0123.a_B")
     for invalid in ("short", "x" * 65, 'line"break{}', "with space"):
-        assert in_process.get("/healthz", headers={"X-Request-ID": invalid}).headers["x-request-id"] != invalid
+        assert (
+            in_process.get("/healthz", headers={"X-Request-ID": invalid}).headers["x-request-id"]
+            != invalid
+        )
 
 
 def test_a_submission_of_too_many_reports_is_refused_whole(
@@ -240,7 +262,9 @@ def test_a_submission_of_too_many_reports_is_refused_whole(
     assert app.get(f"/rounds/{round}").json()["n"] == 3
 
 
-@pytest.mark.parametrize(("protocol", "size", "fit"), [("olh", 6, 12), ("oue", 1, 1000), ("grr", 4, 1000)])
+@pytest.mark.parametrize(
+    ("protocol", "size", "fit"), [("olh", 6, 12), ("oue", 1, 1000), ("grr", 4, 1000)]
+)
 def test_a_submission_may_take_only_so_much_counting(
     start_in_process: StartInProcess, problem_of: ProblemOf, protocol: str, size: int, fit: int
 ) -> None:
@@ -266,7 +290,9 @@ def test_the_clients_batches_fit_a_servers_default() -> None:
     assert bulk.BATCH_SIZE * MAX_DOMAIN_SIZE <= bulk.MAX_CELLS
 
 
-def test_a_round_of_too_many_items_is_refused(start_in_process: StartInProcess, problem_of: ProblemOf) -> None:
+def test_a_round_of_too_many_items_is_refused(
+    start_in_process: StartInProcess, problem_of: ProblemOf
+) -> None:
     app = start_in_process(max_domain_size=5)
     app.open_round(domain_size=5)
     body = {"protocol": "grr", "epsilon": 1.0, "domain_size": 6}
@@ -314,14 +340,17 @@ def test_a_full_disk_answers_507_and_unready_and_recovers_by_itself(
 
 
 @pytest.mark.sqlite
-def test_a_disk_below_its_mark_is_not_ready(start_in_process: StartInProcess, problem_of: ProblemOf) -> None:
+def test_a_disk_below_its_mark_is_not_ready(
+    start_in_process: StartInProcess, problem_of: ProblemOf
+) -> None:
     app = start_in_process(min_free_bytes=1 << 62)
     answer = app.get("/readyz")
     assert (answer.status_code, problem_of(answer)) == (507, "storage-full")
 
 
 @pytest.mark.parametrize(
-    ("words", "hours"), [("forever", None), ("none", 0), ("1h", 1), ("36h", 36), ("7d", 168), ("99999d", 2_399_976)]
+    ("words", "hours"),
+    [("forever", None), ("none", 0), ("1h", 1), ("36h", 36), ("7d", 168), ("99999d", 2_399_976)],
 )
 def test_a_retention_reads_as_it_was_written(words: str, hours: int | None) -> None:
     assert retention.hours(words) == hours
@@ -332,12 +361,19 @@ def test_whole_days_are_written_as_days() -> None:
     assert retention.words(retention.hours("48h")) == "2d"
 
 
-@pytest.mark.parametrize("words", ["", "0h", "1", "h", "1w", "-1h", "1.5d", "100000h", "²h", "None"])
-def test_what_is_no_retention_is_refused(words: str, in_process: InProcess, problem_of: ProblemOf) -> None:
+@pytest.mark.parametrize(
+    "words", ["", "0h", "1", "h", "1w", "-1h", "1.5d", "100000h", "²h", "None"]
+)
+def test_what_is_no_retention_is_refused(
+    words: str, in_process: InProcess, problem_of: ProblemOf
+) -> None:
     with pytest.raises(ParameterError):
         retention.hours(words)
     body = {"protocol": "grr", "epsilon": 1.0, "domain_size": 4, "retention": words}
-    assert problem_of(in_process.post("/rounds", json=body, headers=in_process.admin)) == "invalid-request"
+    assert (
+        problem_of(in_process.post("/rounds", json=body, headers=in_process.admin))
+        == "invalid-request"
+    )
 
 
 def on_disk(store: Store) -> bytes:
@@ -348,12 +384,16 @@ def on_disk(store: Store) -> bytes:
 
 def secret_report(d: int) -> bytes:
     """Return an OUE report that no file has by chance."""
-    return np.packbits(np.random.default_rng(5).integers(0, 2, d, dtype=np.uint8), bitorder="little").tobytes()
+    return np.packbits(
+        np.random.default_rng(5).integers(0, 2, d, dtype=np.uint8), bitorder="little"
+    ).tobytes()
 
 
 @pytest.mark.sqlite
 @pytest.mark.parametrize("words", ["forever", "none"])
-def test_reports_reach_the_disk_unless_the_round_retains_none(start_in_process: StartInProcess, words: str) -> None:
+def test_reports_reach_the_disk_unless_the_round_retains_none(
+    start_in_process: StartInProcess, words: str
+) -> None:
     app = start_in_process()
     round = app.open_round("oue", domain_size=800, retention=words)
     assert app.get(f"/rounds/{round}").json()["retention"] == words
@@ -385,15 +425,22 @@ class _Batch:
         return Sealed(self.data, Tally(np.array([0, 1, 0, 0]), 1))
 
 
-def test_segments_are_purged_once_their_time_is_over_and_their_bytes_are_gone(tmp_path: Path) -> None:
-    """Two days: a segment of the hour from 10 to 11 is there at 10:59 two days later, and gone at 11:00."""
+def test_segments_are_purged_once_their_time_is_over_and_their_bytes_are_gone(
+    tmp_path: Path,
+) -> None:
+    """Two days: a segment of the hour from 10 to 11 is there at 10:59 two days later, and gone at
+    11:00.
+    """
     now = datetime(2026, 1, 1, 10, 30, tzinfo=UTC)
     with closing(Store(f"sqlite:///{tmp_path / 'ldprecover.db'}", clock=lambda: now)) as store:
         store.prepare()
         parameters = RoundParameters("grr", 1.0, ("a", "b", "c", "d"))
         data = {hours: bytes(np.random.default_rng(hours).bytes(64)) for hours in (48, 72)}
         data[0] = np.random.default_rng(9).bytes(64)
-        rounds = {hours: store.open_round(f"R{hours}", f"r{hours}", parameters, retention=hours) for hours in (48, 72)}
+        rounds = {
+            hours: store.open_round(f"R{hours}", f"r{hours}", parameters, retention=hours)
+            for hours in (48, 72)
+        }
         rounds[0] = store.open_round("R0", "r0", parameters, retention=None)
         store.commit([_Batch(rounds[hours].seq, bytes(16), data[hours]) for hours in data])
         keeper = Housekeeping(store, Refusals(store))
@@ -437,14 +484,23 @@ def test_whoever_ends_the_housekeeping_waits_for_what_it_has_begun(in_process: I
 
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
-def test_an_export_recomputes_to_the_bytes_of_the_servers_answers(in_process: InProcess, protocol: str) -> None:
+def test_an_export_recomputes_to_the_bytes_of_the_servers_answers(
+    in_process: InProcess, protocol: str
+) -> None:
     round = in_process.open_round(protocol, domain_size=37)
     oracle = in_process.store.parameters(in_process.store.round(round).seq).oracle
     rng = np.random.default_rng(1)
-    assert submit(in_process, round, oracle.perturb(rng.integers(0, 37, 500), rng).tobytes(), "a").status_code == 202
+    assert (
+        submit(
+            in_process, round, oracle.perturb(rng.integers(0, 37, 500), rng).tobytes(), "a"
+        ).status_code
+        == 202
+    )
     export = RoundExport.from_json(in_process.get(f"/rounds/{round}/export").content)
     frequencies = in_process.get(f"/rounds/{round}/frequencies").content
-    recovered = in_process.post(f"/rounds/{round}/recover", json={"targets": [3], "eta": 0.1}).content
+    recovered = in_process.post(
+        f"/rounds/{round}/recover", json={"targets": [3], "eta": 0.1}
+    ).content
     estimates, recovery = export.estimates(), export.recover(targets=[3], eta=0.1)
     for column in (estimates.frequencies, estimates.standard_errors, export.tally.counts(oracle)):
         assert msgspec.json.encode(column.tolist()) in frequencies
@@ -453,7 +509,9 @@ def test_an_export_recomputes_to_the_bytes_of_the_servers_answers(in_process: In
 
 
 def test_an_empty_round_exports_too(in_process: InProcess) -> None:
-    export = RoundExport.from_json(in_process.get(f"/rounds/{in_process.open_round()}/export").content)
+    export = RoundExport.from_json(
+        in_process.get(f"/rounds/{in_process.open_round()}/export").content
+    )
     assert export.tally == Tally.empty(4)
 
 
@@ -471,7 +529,9 @@ def test_console_logs_begin_with_the_time_and_end_with_the_requests_id(
 ) -> None:
     logs.configure("console")
     logger = logging.getLogger("some.where")
-    record = logger.makeRecord("some.where", logging.WARNING, __file__, 1, "it %s", ("failed",), None)
+    record = logger.makeRecord(
+        "some.where", logging.WARNING, __file__, 1, "it %s", ("failed",), None
+    )
     record.created = datetime(2026, 1, 2, 3, 4, 5, 678_000, UTC).timestamp()
     token = logs.request_id.set("id-of-the-request")
     logger.handle(record)
@@ -495,7 +555,11 @@ def test_json_logs_are_one_object_a_line_with_the_requests_id(
     logging.getLogger("alembic.runtime").info("a step")
     first, second = map(json.loads, capsys.readouterr().err.splitlines())
     assert datetime.fromisoformat(first["time"]).utcoffset() == timedelta()
-    assert (first["level"], first["logger"], first["message"]) == ("ERROR", "some.where", "it failed")
+    assert (first["level"], first["logger"], first["message"]) == (
+        "ERROR",
+        "some.where",
+        "it failed",
+    )
     assert first["request_id"] == "id-of-the-request"
     assert first["exception"].endswith("two\nlines")
     assert second["message"] == "outside"
@@ -510,7 +574,9 @@ def test_the_servers_log_is_json_whoever_writes_it_and_tells_no_report_key_or_ad
     key = "an-idempotency-key-to-look-for"
     server.submit(round, ONE, key)
     server.submit(round, b"\x09\0\0\0", key)
-    with socket.create_connection((server.http.base_url.host, server.http.base_url.port), timeout=30) as connection:
+    with socket.create_connection(
+        (server.http.base_url.host, server.http.base_url.port), timeout=30
+    ) as connection:
         connection.sendall(b"no request\r\n\r\n")
         assert connection.recv(100).startswith(b"HTTP/1.1 400")
     server.kill()
@@ -522,8 +588,13 @@ def test_the_servers_log_is_json_whoever_writes_it_and_tells_no_report_key_or_ad
 
 def test_errors_of_the_database_are_logged_without_their_parameters(tmp_path: Path) -> None:
     with closing(Store(f"sqlite:///{tmp_path / 'x.db'}")) as store:
-        with pytest.raises(sa.exc.DBAPIError) as caught, store.database.engine.connect() as connection:
-            connection.execute(sa.text("INSERT INTO nowhere VALUES (:report)"), {"report": "a-report"})
+        with (
+            pytest.raises(sa.exc.DBAPIError) as caught,
+            store.database.engine.connect() as connection,
+        ):
+            connection.execute(
+                sa.text("INSERT INTO nowhere VALUES (:report)"), {"report": "a-report"}
+            )
         assert "a-report" not in str(caught.value)
 
 

@@ -1,4 +1,6 @@
-"""Quarantine and canaries over HTTP: what answers, retries, n, the estimates, statistics and exports say of them."""
+"""Quarantine and canaries over HTTP: what answers, retries, n, the estimates, statistics and
+exports say of them.
+"""
 
 from typing import Any
 
@@ -44,9 +46,14 @@ def test_reports_of_impossible_sizes_are_accepted_and_counted_apart(app: InProce
     id = app.open_round("oue", 0.5, domain_size=D, quarantine=True)
     whole = np.concatenate([honest(oracle), rows(1, D)])
     answer = send(app, id, whole, "a")
-    assert (answer.status_code, answer.json()) == (202, {"round": id, "accepted": HONEST + 2, "duplicate": False})
+    assert (answer.status_code, answer.json()) == (
+        202,
+        {"round": id, "accepted": HONEST + 2, "duplicate": False},
+    )
     assert send(app, id, rows(0), "b").json()["accepted"] == 1  # alone: nothing is left to count
-    assert send(app, id, honest(oracle)[:1], "c").status_code == 202  # after a tally that was written the longer way
+    assert (
+        send(app, id, honest(oracle)[:1], "c").status_code == 202
+    )  # after a tally that was written the longer way
 
     counted = Tally.of(oracle, np.concatenate([honest(oracle), honest(oracle)[:1]]))
     found = app.get(f"/rounds/{id}/frequencies").json()
@@ -54,7 +61,11 @@ def test_reports_of_impossible_sizes_are_accepted_and_counted_apart(app: InProce
     assert found["frequencies"] == Estimates.of(oracle, counted).frequencies.tolist()
     assert found["quarantined"] == {"sizes": 3, "seeds": 0}
     round_ = app.get(f"/rounds/{id}").json()
-    assert (round_["n"], round_["quarantine"], round_["quarantined"]) == (HONEST + 1, True, {"sizes": 3, "seeds": 0})
+    assert (round_["n"], round_["quarantine"], round_["quarantined"]) == (
+        HONEST + 1,
+        True,
+        {"sizes": 3, "seeds": 0},
+    )
     stats = app.get(f"/rounds/{id}/stats").json()
     assert (stats["reports"], stats["quarantined"]) == (HONEST + 1, {"sizes": 3, "seeds": 0})
     assert metric(app, "size") == 3
@@ -101,11 +112,17 @@ def test_seeds_that_come_too_often_are_set_aside_once_the_round_is_closed(app: I
 
 
 def test_an_export_says_what_was_set_aside(app: InProcess) -> None:
-    id = app.open_round("oue", 0.5, items=[f"i{i}" for i in range(D - 2)], canaries=["x", "y"], quarantine=True)
+    id = app.open_round(
+        "oue", 0.5, items=[f"i{i}" for i in range(D - 2)], canaries=["x", "y"], quarantine=True
+    )
     send(app, id, rows(1, 40), "a")
     export = RoundExport.from_json(app.get(f"/rounds/{id}/export").content)
     assert export.quarantined == Quarantined(1, 0)
-    assert (export.tally.n, export.parameters.canaries, export.parameters.quarantine) == (1, (D - 2, D - 1), True)
+    assert (export.tally.n, export.parameters.canaries, export.parameters.quarantine) == (
+        1,
+        (D - 2, D - 1),
+        True,
+    )
     assert export.parameters.digest == app.get(f"/rounds/{id}/parameters").json()["digest"]
 
 
@@ -130,10 +147,16 @@ def test_a_round_that_could_set_nothing_aside_is_refused_with_the_reason(
 def test_canaries_are_added_after_the_other_items_by_label_or_by_number(app: InProcess) -> None:
     items = ["a", "canary 2", "b"]
     named = app.get(f"/rounds/{app.open_round('grr', items=items, canaries=['x', 'y'])}").json()
-    assert (named["items"], named["canaries"], named["domain_size"]) == ([*items, "x", "y"], [3, 4], 5)
+    assert (named["items"], named["canaries"], named["domain_size"]) == (
+        [*items, "x", "y"],
+        [3, 4],
+        5,
+    )
     numbered = app.get(f"/rounds/{app.open_round('grr', items=items, canaries=3)}").json()
     assert numbered["items"] == [*items, "canary 1", "canary 3", "canary 4"]
-    counted = app.get(f"/rounds/{app.open_round('grr', domain_size=3, canaries=1)}/parameters").json()
+    counted = app.get(
+        f"/rounds/{app.open_round('grr', domain_size=3, canaries=1)}/parameters"
+    ).json()
     assert (counted["items"], counted["canaries"]) == (["0", "1", "2", "canary 1"], [3])
     parameters = RoundParameters("grr", 1.0, (*items, "x", "y"), canaries=(3, 4))
     assert named["digest"] == parameters.digest
@@ -141,7 +164,16 @@ def test_canaries_are_added_after_the_other_items_by_label_or_by_number(app: InP
 
 @pytest.mark.parametrize(
     ("canaries", "status"),
-    [(0, 422), (101, 422), ([], 422), ([""], 422), (["a"], 422), ("x", 422), (1.5, 422), ([1], 422)],
+    [
+        (0, 422),
+        (101, 422),
+        ([], 422),
+        ([""], 422),
+        (["a"], 422),
+        ("x", 422),
+        (1.5, 422),
+        ([1], 422),
+    ],
 )
 def test_what_cannot_be_canaries_is_refused(app: InProcess, canaries: object, status: int) -> None:
     body = {"protocol": "grr", "epsilon": 1, "items": ["a", "b"], "canaries": canaries}
@@ -155,7 +187,9 @@ def test_rounds_of_one_series_have_the_same_numbered_canaries(app: InProcess) ->
     assert app.post("/rounds", json=body, headers=app.admin).status_code == 409
 
 
-def test_frequencies_mark_canaries_and_their_alarm_is_raised_by_reports_that_shift_all(app: InProcess) -> None:
+def test_frequencies_mark_canaries_and_their_alarm_is_raised_by_reports_that_shift_all(
+    app: InProcess,
+) -> None:
     oracle = OUE(0.5, D)
     id = app.open_round("oue", 0.5, domain_size=D - 10, canaries=10)
     rng = np.random.default_rng(1)

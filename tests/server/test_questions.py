@@ -17,12 +17,16 @@ def test_a_recovery_with_its_conclusions_arrives_as_it_was_sent() -> None:
         dropped=(Dropped("sizes", "reports of 7 items", 12),),
     )
     plain = recover(GRR(1, 2), [0.4, 0.6], method="norm-sub")
-    sent = Recovery(**{f.name: getattr(plain, f.name) for f in fields(plain)} | {"conclusions": concluded})
+    sent = Recovery(
+        **{f.name: getattr(plain, f.name) for f in fields(plain)} | {"conclusions": concluded}
+    )
     got = unpack_recovery(pack(RecoverAnswer(7, sent))).recovery
     assert got.recovered.tolist() == plain.recovered.tolist()
     assert got.conclusions is not None
     assert got.conclusions.standard_deviations is not None
     assert got.conclusions.standard_deviations.tolist() == [0.1, 0.2]
     rest = [f.name for f in fields(Conclusions) if f.name != "standard_deviations"]
-    assert [getattr(got.conclusions, name) for name in rest] == [getattr(concluded, name) for name in rest]
+    assert [getattr(got.conclusions, name) for name in rest] == [
+        getattr(concluded, name) for name in rest
+    ]
     assert unpack_recovery(pack(RecoverAnswer(7, plain))).recovery.conclusions is None

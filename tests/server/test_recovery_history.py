@@ -1,4 +1,6 @@
-"""Earlier rounds as the history of a recovery: named by the caller, checked one by one, and never taken unasked."""
+"""Earlier rounds as the history of a recovery: named by the caller, checked one by one, and never
+taken unasked.
+"""
 
 from typing import Any
 
@@ -41,7 +43,10 @@ def recovered(app: InProcess, round: str, status: int = 200, **body: Any) -> dic
 
 def test_the_rounds_named_as_history_are_what_the_method_is_given(in_process: InProcess) -> None:
     first, second, now = reports_of(1), reports_of(2), reports_of(3, malicious=300)
-    before = [round_of(in_process, reports, name=name) for reports, name in ((first, "may"), (second, "june"))]
+    before = [
+        round_of(in_process, reports, name=name)
+        for reports, name in ((first, "may"), (second, "june"))
+    ]
     round = round_of(in_process, now, closed=False)
     answer = recovered(in_process, round, history=["may", before[1]])
     tallies = [(ORACLE, Tally.of(ORACLE, reports)) for reports in (first, second)]
@@ -49,7 +54,9 @@ def test_the_rounds_named_as_history_are_what_the_method_is_given(in_process: In
     expected = recover(ORACLE, estimates, method="unmix", n=len(now), history=tallies)
     assert answer["recovered"] == pytest.approx(expected.recovered.tolist(), abs=1e-12)
     assert answer["conclusions"]["history_weight"] is not None
-    assert recovered(in_process, round)["conclusions"]["history_weight"] is None, "none is taken that is not named"
+    assert recovered(in_process, round)["conclusions"]["history_weight"] is None, (
+        "none is taken that is not named"
+    )
 
 
 def test_a_round_named_twice_is_one(in_process: InProcess) -> None:
@@ -59,34 +66,53 @@ def test_a_round_named_twice_is_one(in_process: InProcess) -> None:
     assert recovered(in_process, round, history=["twice", id_, "twice"]) == once
 
 
-def test_what_cannot_be_history_is_refused_with_the_reason(in_process: InProcess, problem_of: ProblemOf) -> None:
+def test_what_cannot_be_history_is_refused_with_the_reason(
+    in_process: InProcess, problem_of: ProblemOf
+) -> None:
     round = round_of(in_process, reports_of(1), name="now")
     round_of(in_process, reports_of(2), name="open", closed=False)
     round_of(in_process, reports_of(2)[:0], name="empty")
-    round_of(in_process, reports_of(2), name="others", domain_size=None, items=[f"item {i}" for i in range(D)])
+    round_of(
+        in_process,
+        reports_of(2),
+        name="others",
+        domain_size=None,
+        items=[f"item {i}" for i in range(D)],
+    )
     for name, reason in {
         "now": "a round cannot be its own history",
         "open": "the round open is open still",
         "empty": "the round empty has no reports",
         "others": "the round others has other items",
     }.items():
-        answer = in_process.post(f"/rounds/{round}/recover", json={"method": "unmix", "history": [name]})
+        answer = in_process.post(
+            f"/rounds/{round}/recover", json={"method": "unmix", "history": [name]}
+        )
         assert answer.status_code == 422, answer.text
         assert answer.json()["detail"] == f"history: {reason}"
-    missing = in_process.post(f"/rounds/{round}/recover", json={"method": "unmix", "history": ["nowhere"]})
+    missing = in_process.post(
+        f"/rounds/{round}/recover", json={"method": "unmix", "history": ["nowhere"]}
+    )
     assert (missing.status_code, problem_of(missing)) == (404, "round-not-found")
     for history in (["now"] * 51, "now", [5], [None]):
-        answer = in_process.post(f"/rounds/{round}/recover", json={"method": "unmix", "history": history})
+        answer = in_process.post(
+            f"/rounds/{round}/recover", json={"method": "unmix", "history": history}
+        )
         assert (answer.status_code, problem_of(answer)) == (422, "invalid-request"), history
 
 
-def test_history_that_the_caller_may_not_read_is_refused(in_process: InProcess, problem_of: ProblemOf) -> None:
+def test_history_that_the_caller_may_not_read_is_refused(
+    in_process: InProcess, problem_of: ProblemOf
+) -> None:
     round = round_of(in_process, reports_of(1), closed=False)
     round_of(in_process, reports_of(2), name="secret", read_access="key")
     body = {"method": "unmix", "history": ["secret"]}
     answer = in_process.post(f"/rounds/{round}/recover", json=body)
     assert (answer.status_code, problem_of(answer)) == (401, "unauthorized")
-    assert in_process.post(f"/rounds/{round}/recover", json=body, headers=in_process.admin).status_code == 200
+    assert (
+        in_process.post(f"/rounds/{round}/recover", json=body, headers=in_process.admin).status_code
+        == 200
+    )
 
 
 def test_a_method_that_takes_no_history_says_so(in_process: InProcess) -> None:
@@ -95,7 +121,9 @@ def test_a_method_that_takes_no_history_says_so(in_process: InProcess) -> None:
     answer = recovered(in_process, round, method="norm-sub", history=["unused"])
     assert answer["conclusions"] is None
     assert any("does not use history" in note for note in answer["notes"])
-    assert not any("history" in note for note in recovered(in_process, round, method="norm-sub")["notes"])
+    assert not any(
+        "history" in note for note in recovered(in_process, round, method="norm-sub")["notes"]
+    )
 
 
 def test_history_is_not_looked_at_for_a_method_that_does_not_use_it(in_process: InProcess) -> None:

@@ -1,4 +1,6 @@
-"""What a recovery is asked for over HTTP: every option in its range, and targets inferred where there are none."""
+"""What a recovery is asked for over HTTP: every option in its range, and targets inferred where
+there are none.
+"""
 
 from typing import Any
 
@@ -16,56 +18,81 @@ D = 12
 
 @pytest.fixture
 def round(in_process: InProcess) -> str:
-    """A round of 400 OUE reports, of which every method but those for other protocols can be had."""
+    """A round of 400 OUE reports, of which every method but those for other protocols can be
+    had.
+    """
     oracle = frequency_oracle("oue", 1.0, D)
     rng = np.random.default_rng(1)
     opened = in_process.open_round("oue", 1.0, domain_size=D)
     reports = wire.pack(oracle.perturb(rng.integers(D, size=400), rng))
-    assert in_process.post(f"/rounds/{opened}/reports", content=reports, headers=PACKED | in_process.admin).is_success
+    assert in_process.post(
+        f"/rounds/{opened}/reports", content=reports, headers=PACKED | in_process.admin
+    ).is_success
     return opened
 
 
-def test_every_option_takes_its_default_and_both_ends_of_its_range(in_process: InProcess, round: str) -> None:
-    """As JSON has them, whole numbers without a point; an end may be refused for what the reports are."""
+def test_every_option_takes_its_default_and_both_ends_of_its_range(
+    in_process: InProcess, round: str
+) -> None:
+    """As JSON has them, whole numbers without a point; an end may be refused for what the reports
+    are.
+    """
     sent = 0
     for method in in_process.get(f"/rounds/{round}/methods").json()["methods"]:
         targets = [3] if "targets" in method["needs"] else []
         for option in method["options"]:
             for end in ("default", "low", "high"):
-                body = {"method": method["name"], "targets": targets, "options": {option["name"]: option[end]}}
+                body = {
+                    "method": method["name"],
+                    "targets": targets,
+                    "options": {option["name"]: option[end]},
+                }
                 answer = in_process.post(f"/rounds/{round}/recover", json=body)
-                assert answer.status_code in ((200,) if end == "default" else (200, 422)), (body, answer.text)
+                assert answer.status_code in ((200,) if end == "default" else (200, 422)), (
+                    body,
+                    answer.text,
+                )
                 assert "must be" not in answer.text, body
                 sent += 1
     assert sent >= 3 * 9
 
 
 @pytest.mark.parametrize("least", [4, 4.0])
-def test_a_whole_number_is_an_integer_with_a_point_or_without(in_process: InProcess, round: str, least: Any) -> None:
+def test_a_whole_number_is_an_integer_with_a_point_or_without(
+    in_process: InProcess, round: str, least: Any
+) -> None:
     body = {"method": "fiad", "options": {"least": least}}
     answer = in_process.post(f"/rounds/{round}/recover", json=body)
     assert answer.status_code == 200, answer.text
     assert any("Sets of 4 to 12" in note for note in answer.json()["notes"])
 
 
-@pytest.mark.parametrize("text", ["4.5", "13", "true", '"4"', "null", "[4]", "1e999", "NaN", "1" + 400 * "0"])
+@pytest.mark.parametrize(
+    "text", ["4.5", "13", "true", '"4"', "null", "[4]", "1e999", "NaN", "1" + 400 * "0"]
+)
 def test_an_option_that_is_no_such_number_is_refused(
     in_process: InProcess, round: str, problem_of: ProblemOf, text: str
 ) -> None:
     content = f'{{"method": "fiad", "options": {{"least": {text}}}}}'
-    answer = in_process.post(f"/rounds/{round}/recover", content=content, headers={"Content-Type": "application/json"})
+    answer = in_process.post(
+        f"/rounds/{round}/recover", content=content, headers={"Content-Type": "application/json"}
+    )
     assert answer.status_code == 422, answer.text
     assert problem_of(answer) in ("invalid-request", "invalid-parameter")
     assert ("least" in answer.json()["detail"]) != (text == "NaN"), "NaN is no JSON"
 
 
-def test_targets_inferred_where_nothing_rose_are_said_to_be_none(in_process: InProcess, problem_of: ProblemOf) -> None:
+def test_targets_inferred_where_nothing_rose_are_said_to_be_none(
+    in_process: InProcess, problem_of: ProblemOf
+) -> None:
     """Two rounds of the same reports."""
     oracle = frequency_oracle("oue", 1.0, D)
     reports = wire.pack(oracle.perturb(np.arange(300) % D, np.random.default_rng(2)))
     for name in ("first", "second"):
         opened = in_process.open_round("oue", 1.0, domain_size=D, series="calm", name=name)
-        in_process.post(f"/rounds/{opened}/reports", content=reports, headers=PACKED | in_process.admin)
+        in_process.post(
+            f"/rounds/{opened}/reports", content=reports, headers=PACKED | in_process.admin
+        )
         if name == "first":
             in_process.post(f"/rounds/{opened}/close", headers=in_process.admin)
     answer = in_process.post(f"/rounds/{opened}/recover", json={"targets": "infer"}).json()
@@ -86,10 +113,14 @@ def test_targets_inferred_where_nothing_rose_are_said_to_be_none(in_process: InP
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_every_malicious_model_is_taken_where_it_is_of_the_protocol(in_process: InProcess, protocol: str) -> None:
+def test_every_malicious_model_is_taken_where_it_is_of_the_protocol(
+    in_process: InProcess, protocol: str
+) -> None:
     opened = in_process.open_round(protocol, 1.0, domain_size=D)
     oracle = in_process.store.parameters(in_process.store.round(opened).seq).oracle
-    in_process.post(f"/rounds/{opened}/reports", content=wire.pack(oracle.encode([3])), headers=PACKED)
+    in_process.post(
+        f"/rounds/{opened}/reports", content=wire.pack(oracle.encode([3])), headers=PACKED
+    )
     for model in MALICIOUS_MODELS:
         asked = {"targets": [3], "malicious_model": model}
         asked |= {"support": [1 / D * (oracle.fixed_size or 1)] * D} if model == "custom" else {}

@@ -24,7 +24,9 @@ def own_of(opened: dict[str, Any]) -> int | None:
 
 @pytest.fixture(scope="module")
 def poisoned(server: ServerProcess) -> dict[str, tuple[dict[str, Any], Tally]]:
-    """A round of each protocol with 400 genuine and 100 malicious reports, and its tally by `ldprecover` itself."""
+    """A round of each protocol with 400 genuine and 100 malicious reports, and its tally by
+    `ldprecover` itself.
+    """
     rng = np.random.default_rng(3)
     rounds = {}
     for protocol in PROTOCOLS:
@@ -40,7 +42,9 @@ def poisoned(server: ServerProcess) -> dict[str, tuple[dict[str, Any], Tally]]:
 
 
 def test_frequencies_are_the_estimates_of_the_counts_to_the_bit(
-    server: ServerProcess, poisoned: dict[str, tuple[dict[str, Any], Tally]], oracle: FrequencyOracle
+    server: ServerProcess,
+    poisoned: dict[str, tuple[dict[str, Any], Tally]],
+    oracle: FrequencyOracle,
 ) -> None:
     opened, tally = poisoned[oracle.protocol]
     estimates = Estimates.of(oracle, tally)
@@ -79,7 +83,9 @@ def test_without_reports_there_are_no_estimates(
     id = server.open_round(oracle.protocol, 1.0, domain_size=11)["id"]
     found = server.frequencies(id)
     assert (found["n"], found["counts"]) == (0, 11 * [0])
-    assert [found[name] for name in ("frequencies", "standard_errors", "sum", "sum_standard_error")] == 4 * [None]
+    assert [
+        found[name] for name in ("frequencies", "standard_errors", "sum", "sum_standard_error")
+    ] == 4 * [None]
     assert (found["p"] > found["q"]) is True
     response = server.http.post(f"/rounds/{id}/recover")
     assert (response.status_code, problem_of(response)) == (409, "no-reports")
@@ -100,7 +106,10 @@ TARGETS: dict[str, tuple[list[str | int], tuple[int, ...]]] = {
 @pytest.mark.parametrize(("targets", "indices"), TARGETS.values(), ids=TARGETS.keys())
 @pytest.mark.parametrize(
     ("method", "eta", "model"),
-    [*itertools.product(["ldprecover", "norm-sub"], [0, 0.2, 10], ["paper"]), ("ldprecover", 0.3, "exact")],
+    [
+        *itertools.product(["ldprecover", "norm-sub"], [0, 0.2, 10], ["paper"]),
+        ("ldprecover", 0.3, "exact"),
+    ],
 )
 def test_a_recovery_is_that_of_the_library_to_the_bit(
     server: ServerProcess,
@@ -117,7 +126,9 @@ def test_a_recovery_is_that_of_the_library_to_the_bit(
     response = server.http.post(f"/rounds/{opened['id']}/recover", json=body)
     assert response.status_code == 200, response.text
     frequencies = Estimates.of(oracle, tally).frequencies
-    expected = recover(oracle, frequencies, method=method, eta=eta, targets=indices, malicious_model=model, n=500)
+    expected = recover(
+        oracle, frequencies, method=method, eta=eta, targets=indices, malicious_model=model, n=500
+    )
     assert response.json() == {
         "round": opened["id"],
         "method": method,
@@ -172,14 +183,17 @@ REFUSED = {
     "targets null": ('{"targets": null}', "targets"),
     "half a surrogate pair": ('{"targets": ["\\ud800"]}', "half a surrogate pair"),
     "every item": ('{"targets": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]}', "targets"),
-    "every item, half by label": ('{"targets": ["3", "2", "1", "0", 4, 5, 6, 7, 8, 9, 10, 10]}', "targets"),
+    "every item, half by label": (
+        '{"targets": ["3", "2", "1", "0", 4, 5, 6, 7, 8, 9, 10, 10]}',
+        "targets",
+    ),
     "an unknown method": ('{"method": "magic"}', "norm-sub"),
     "a method in capitals": ('{"method": "LDPRecover"}', "ldprecover"),
     "method null": ('{"method": null}', "method"),
     "an unknown model": ('{"malicious_model": "padded"}', "malicious_model"),
     "an unknown field": ('{"target": ["a"]}', "target"),
     "a list": ("[0.2]", "body"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("text", "named"), REFUSED.values(), ids=REFUSED.keys())
@@ -192,14 +206,18 @@ def test_a_recovery_that_makes_no_sense_is_refused_by_name(
 ) -> None:
     opened, _ = poisoned["grr"]
     response = server.http.post(
-        f"/rounds/{opened['id']}/recover", content=text, headers={"Content-Type": "application/json"}
+        f"/rounds/{opened['id']}/recover",
+        content=text,
+        headers={"Content-Type": "application/json"},
     )
     assert response.status_code == 422, response.text
     assert problem_of(response) in ("invalid-request", "invalid-parameter")
     assert named in response.json()["detail"]
 
 
-def test_when_no_estimate_is_positive_the_malicious_frequencies_are_zero(server: ServerProcess) -> None:
+def test_when_no_estimate_is_positive_the_malicious_frequencies_are_zero(
+    server: ServerProcess,
+) -> None:
     """OUE reports without a single one: every estimate is -q/(p - q)."""
     id = server.open_round("oue", 1.0, domain_size=5)["id"]
     assert server.submit(id, bytes(30)).status_code == 202

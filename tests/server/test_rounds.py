@@ -24,7 +24,9 @@ from ldprecover_server.store.stored_keys import of_round
 
 def open_raw(server: ServerProcess, text: str | bytes) -> httpx.Response:
     """Open a round with a body given as text, which JSON libraries would not write."""
-    return server.http.post("/rounds", content=text, headers=server.admin | {"Content-Type": "application/json"})
+    return server.http.post(
+        "/rounds", content=text, headers=server.admin | {"Content-Type": "application/json"}
+    )
 
 
 def fresh_name() -> str:
@@ -45,11 +47,32 @@ def test_opening_answers_with_the_round_and_its_place(server: ServerProcess) -> 
     opened = response.json()
     assert opened | asked == opened
     assert set(opened) == {
-        *asked, "id", "state", "p", "q", "n", "opened_at", "closed_at", "digest", "domain_size", "access",
-        "read_access", "retention", "series", "subset_size", "given_seeds",
-        "canaries", "quarantine", "quarantined",
-    }  # fmt: skip
-    assert (opened["state"], opened["n"], opened["closed_at"], opened["domain_size"]) == ("open", 0, None, 2)
+        *asked,
+        "id",
+        "state",
+        "p",
+        "q",
+        "n",
+        "opened_at",
+        "closed_at",
+        "digest",
+        "domain_size",
+        "access",
+        "read_access",
+        "retention",
+        "series",
+        "subset_size",
+        "given_seeds",
+        "canaries",
+        "quarantine",
+        "quarantined",
+    }
+    assert (opened["state"], opened["n"], opened["closed_at"], opened["domain_size"]) == (
+        "open",
+        0,
+        None,
+        2,
+    )
     assert before <= datetime.fromisoformat(opened["opened_at"]) <= datetime.now(UTC)
     parameters = RoundParameters("olh", 0.5, ("New York, NY", "Łódź"), 5)
     assert (opened["p"], opened["q"]) == (parameters.oracle.p, parameters.oracle.q)
@@ -58,7 +81,9 @@ def test_opening_answers_with_the_round_and_its_place(server: ServerProcess) -> 
     assert server.http.get(response.headers["location"]).json() == opened
 
 
-def test_a_domain_size_labels_the_items_by_their_indices(server: ServerProcess, oracle: FrequencyOracle) -> None:
+def test_a_domain_size_labels_the_items_by_their_indices(
+    server: ServerProcess, oracle: FrequencyOracle
+) -> None:
     opened = server.open_round(oracle.protocol, oracle.epsilon, domain_size=11)
     assert opened["items"] == [str(i) for i in range(11)]
 
@@ -72,7 +97,9 @@ def test_the_default_hash_range_is_stored(server: ServerProcess, epsilon: float)
 
 
 @pytest.mark.parametrize("protocol", ["grr", "oue"])
-def test_only_olh_has_a_hash_range(server: ServerProcess, protocol: str, problem_of: ProblemOf) -> None:
+def test_only_olh_has_a_hash_range(
+    server: ServerProcess, protocol: str, problem_of: ProblemOf
+) -> None:
     assert server.open_round(protocol)["hash_range"] is None
     body = {"protocol": protocol, "epsilon": 1, "domain_size": 4, "hash_range": 4}
     response = server.http.post("/rounds", json=body, headers=server.admin)
@@ -88,9 +115,15 @@ def test_only_olh_has_a_hash_range(server: ServerProcess, protocol: str, problem
         '{"protocol": "oue", "epsilon": 1e1, "domain_size": 3}',
         '{"protocol": "olh", "epsilon": 10.0, "domain_size": 3, "hash_range": 2}',
         '{"protocol": "olh", "epsilon": 5E-1, "domain_size": 3, "hash_range": 65536}',
-        '{"protocol": "olh", "epsilon": 1, "domain_size": 3, "hash_range": null, "name": null, "items": null}',
+        (
+            '{"protocol": "olh", "epsilon": 1, "domain_size": 3, "hash_range": null, "name": null, '
+            '"items": null}'
+        ),
         '{"protocol": "grr", "epsilon": 1, "items": ["a", "A"]}',
-        '{"protocol": "grr", "epsilon": 1, "items": ["\\u00e9", "e\\u0301", " a", "\\ud83d\\ude00"]}',
+        (
+            '{"protocol": "grr", "epsilon": 1, "items": ["\\u00e9", "e\\u0301", " a", '
+            '"\\ud83d\\ude00"]}'
+        ),
     ],
 )
 def test_every_allowed_extreme_is_taken(server: ServerProcess, text: str) -> None:
@@ -112,9 +145,11 @@ REFUSED_FIELDS = {
     "epsilon a string": ('{"protocol": "grr", "epsilon": "0.5", "domain_size": 4}', "epsilon"),
     "epsilon NaN in quotes": ('{"protocol": "grr", "epsilon": "NaN", "domain_size": 4}', "epsilon"),
     "epsilon a NaN literal": ('{"protocol": "grr", "epsilon": NaN, "domain_size": 4}', "not JSON"),
-    "epsilon an Infinity literal": ('{"protocol": "grr", "epsilon": Infinity, "domain_size": 4}', "not JSON"),
+    "epsilon an Infinity literal": (('{"protocol": "grr", "epsilon": Infinity, "domain_size": '
+                                    '4}'), "not JSON"),
     "epsilon true": ('{"protocol": "grr", "epsilon": true, "domain_size": 4}', "epsilon"),
-    "epsilon beyond a double": ('{"protocol": "grr", "epsilon": 1e400, "domain_size": 4}', "epsilon"),
+    "epsilon beyond a double": (('{"protocol": "grr", "epsilon": 1e400, "domain_size": '
+                                '4}'), "epsilon"),
     "epsilon an integer beyond a double": (
         '{"protocol": "grr", "epsilon": 1' + 400 * "0" + ', "domain_size": 4}',
         "epsilon",
@@ -126,29 +161,39 @@ REFUSED_FIELDS = {
     "protocol unknown": ('{"protocol": "rappor", "epsilon": 1, "domain_size": 4}', "protocol"),
     "protocol in capitals": ('{"protocol": "GRR", "epsilon": 1, "domain_size": 4}', "protocol"),
     "neither items nor domain_size": ('{"protocol": "grr", "epsilon": 1}', "items or domain_size"),
-    "both items and domain_size": (GRR.format('"items": ["a", "b", "c", "d"]'), "items or domain_size"),
+    "both items and domain_size": (GRR.format('"items": ["a", "b", "c", "d"]'), ("items or "
+                                                                                "domain_size")),
     "one item": ('{"protocol": "grr", "epsilon": 1, "items": ["a"]}', "items"),
     "no items": ('{"protocol": "grr", "epsilon": 1, "items": []}', "items"),
     "an empty item": ('{"protocol": "grr", "epsilon": 1, "items": ["a", ""]}', "items.1"),
     "an item twice": ('{"protocol": "grr", "epsilon": 1, "items": ["a", "b", "a"]}', "distinct"),
     "an item that is a number": ('{"protocol": "grr", "epsilon": 1, "items": ["a", 1]}', "items.1"),
     "an item that is null": ('{"protocol": "grr", "epsilon": 1, "items": ["a", null]}', "items.1"),
-    "an item with half a surrogate pair": ('{"protocol": "grr", "epsilon": 1, "items": ["a", "\\ud800"]}', "surrogate"),
-    "an item with a NUL": ('{"protocol": "grr", "epsilon": 1, "items": ["a", "x\\u0000"]}', "control character"),
-    "an item with a newline": ('{"protocol": "grr", "epsilon": 1, "items": ["a\\nb", "x"]}', "control character"),
+    "an item with half a surrogate pair": (('{"protocol": "grr", "epsilon": 1, "items": ["a", '
+                                           '"\\ud800"]}'), "surrogate"),
+    "an item with a NUL": (('{"protocol": "grr", "epsilon": 1, "items": ["a", '
+                           '"x\\u0000"]}'), "control character"),
+    "an item with a newline": (('{"protocol": "grr", "epsilon": 1, "items": ["a\\nb", '
+                               '"x"]}'), "control character"),
     "a blank item": ('{"protocol": "grr", "epsilon": 1, "items": ["a", "\\u200b "]}', "blank"),
     "a blank canary": (GRR.format('"canaries": [" "]'), "blank"),
     "a field twice": (GRR.format('"name": "a", "name": "b"'), "given twice"),
     "items a string": ('{"protocol": "grr", "epsilon": 1, "items": "ab"}', "items"),
     "domain_size one": ('{"protocol": "grr", "epsilon": 1, "domain_size": 1}', "domain_size"),
-    "domain_size too large": ('{"protocol": "grr", "epsilon": 1, "domain_size": 100001}', "domain_size"),
+    "domain_size too large": (('{"protocol": "grr", "epsilon": 1, "domain_size": '
+                              '100001}'), "domain_size"),
     "domain_size a float": ('{"protocol": "grr", "epsilon": 1, "domain_size": 4.0}', "domain_size"),
-    "domain_size a string": ('{"protocol": "grr", "epsilon": 1, "domain_size": "4"}', "domain_size"),
+    "domain_size a string": (('{"protocol": "grr", "epsilon": 1, "domain_size": '
+                             '"4"}'), "domain_size"),
     "domain_size true": ('{"protocol": "grr", "epsilon": 1, "domain_size": true}', "domain_size"),
-    "domain_size of 4,000 digits": ('{"protocol": "grr", "epsilon": 1, "domain_size": ' + 4000 * "1" + "}", "domain"),
-    "hash_range one": ('{"protocol": "olh", "epsilon": 1, "domain_size": 4, "hash_range": 1}', "hash_range"),
-    "hash_range too large": ('{"protocol": "olh", "epsilon": 1, "domain_size": 4, "hash_range": 65537}', "hash_range"),
-    "hash_range a float": ('{"protocol": "olh", "epsilon": 1, "domain_size": 4, "hash_range": 3.0}', "hash_range"),
+    "domain_size of 4,000 digits": ('{"protocol": "grr", "epsilon": 1, "domain_size": '
+                                    '' + 4000 * "1" + "}", "domain"),
+    "hash_range one": (('{"protocol": "olh", "epsilon": 1, "domain_size": 4, '
+                       '"hash_range": 1}'), "hash_range"),
+    "hash_range too large": (('{"protocol": "olh", "epsilon": 1, "domain_size": 4, "hash_range": '
+                             '65537}'), "hash_range"),
+    "hash_range a float": (('{"protocol": "olh", "epsilon": 1, "domain_size": 4, "hash_range": '
+                           '3.0}'), "hash_range"),
     "an unknown field": (GRR.format('"epsilon_": 1'), "epsilon_"),
     "the answer's own field": (GRR.format('"p": 0.5'), "p"),
     "name current": (GRR.format('"name": "current"'), "name"),
@@ -188,19 +233,26 @@ UNREADABLE = {
     "UTF-16": '{"protocol": "grr", "epsilon": 1, "domain_size": 4}'.encode("utf-16")[:-1],
     "lists to a depth of 100,000": 100_000 * b"[",
     "objects to a depth of 100,000": 100_000 * b'{"protocol":',
-    "a number of 5,000 digits": b'{"protocol": "grr", "domain_size": 4, "epsilon": 1' + 5000 * b"0" + b"}",
-    "a field with half a surrogate pair": b'{"\\ud800": 1, "protocol": "grr", "epsilon": 1, "domain_size": 4}',
+    "a number of 5,000 digits": b'{"protocol": "grr", "domain_size": 4, "epsilon": 1'
+    + 5000 * b"0"
+    + b"}",
+    "a field with half a surrogate "
+    "pair": b'{"\\ud800": 1, "protocol": "grr", "epsilon": 1, "domain_size": 4}',
 }
 
 
 @pytest.mark.parametrize("content", UNREADABLE.values(), ids=UNREADABLE.keys())
-def test_a_body_that_is_no_round_is_refused(server: ServerProcess, content: bytes, problem_of: ProblemOf) -> None:
+def test_a_body_that_is_no_round_is_refused(
+    server: ServerProcess, content: bytes, problem_of: ProblemOf
+) -> None:
     response = open_raw(server, content)
     assert (response.status_code, problem_of(response)) == (422, "invalid-request")
     assert response.json()["detail"]
 
 
-def test_a_hundred_thousand_labels_are_taken_and_one_more_is_not(server: ServerProcess, problem_of: ProblemOf) -> None:
+def test_a_hundred_thousand_labels_are_taken_and_one_more_is_not(
+    server: ServerProcess, problem_of: ProblemOf
+) -> None:
     labels = [f"item {i}" for i in range(100_001)]
     opened = server.open_round("olh", 1.0, items=labels[:-1])
     assert opened["items"] == labels[:-1]
@@ -213,13 +265,17 @@ def test_a_hundred_thousand_labels_are_taken_and_one_more_is_not(server: ServerP
 
 
 @pytest.mark.parametrize("name", ["0", "a" * 64, "a.b_c-d", "9--", "currently", "r1."])
-def test_names_of_the_documented_form_are_taken(start_in_process: StartInProcess, name: str) -> None:
+def test_names_of_the_documented_form_are_taken(
+    start_in_process: StartInProcess, name: str
+) -> None:
     app = start_in_process()
     opened = app.open_round(name=name)
     assert app.get(f"/rounds/{name}").json()["id"] == opened
 
 
-def test_a_name_belongs_to_one_round_until_it_is_deleted(server: ServerProcess, problem_of: ProblemOf) -> None:
+def test_a_name_belongs_to_one_round_until_it_is_deleted(
+    server: ServerProcess, problem_of: ProblemOf
+) -> None:
     name = fresh_name()
     first = server.open_round(name=name)
     body = {"protocol": "oue", "epsilon": 1, "domain_size": 9, "name": name}
@@ -251,8 +307,12 @@ def test_a_round_is_found_by_id_by_name_and_as_the_current_one(server: ServerPro
     assert server.http.post("/recover").json()["round"] == opened["id"]
 
 
-@pytest.mark.parametrize("identifier", ["nothing", "R" + 24 * "0", "%00", "%FF", "%F0%9F%98%80", "Current", "a" * 5000])
-def test_an_unknown_round_is_a_404(server: ServerProcess, identifier: str, problem_of: ProblemOf) -> None:
+@pytest.mark.parametrize(
+    "identifier", ["nothing", "R" + 24 * "0", "%00", "%FF", "%F0%9F%98%80", "Current", "a" * 5000]
+)
+def test_an_unknown_round_is_a_404(
+    server: ServerProcess, identifier: str, problem_of: ProblemOf
+) -> None:
     calls = [
         server.http.get(f"/rounds/{identifier}"),
         server.http.get(f"/rounds/{identifier}/parameters"),
@@ -262,10 +322,14 @@ def test_an_unknown_round_is_a_404(server: ServerProcess, identifier: str, probl
         server.http.post(f"/rounds/{identifier}/close", headers=server.admin),
         server.http.delete(f"/rounds/{identifier}", headers=server.admin),
     ]
-    assert [(r.status_code, problem_of(r)) for r in calls] == [(404, "round-not-found")] * len(calls)
+    assert [(r.status_code, problem_of(r)) for r in calls] == [(404, "round-not-found")] * len(
+        calls
+    )
 
 
-def test_rounds_are_listed_the_one_opened_last_first_page_by_page(start_in_process: StartInProcess) -> None:
+def test_rounds_are_listed_the_one_opened_last_first_page_by_page(
+    start_in_process: StartInProcess,
+) -> None:
     app = start_in_process()
     assert app.get("/rounds").json() == {"rounds": []}
     opened = [app.open_round() for _ in range(5)]
@@ -274,8 +338,15 @@ def test_rounds_are_listed_the_one_opened_last_first_page_by_page(start_in_proce
     listed = app.get("/rounds").json()["rounds"]
     assert [r["id"] for r in listed] == opened[::-1]
     whole = [app.get(f"/rounds/{id}").json() for id in opened[::-1]]
-    assert listed == [{name: value for name, value in each.items() if name != "items"} for each in whole]
-    assert [(r["state"], r["n"]) for r in listed] == [("open", 2), *2 * [("open", 0)], ("closed", 0), ("open", 0)]
+    assert listed == [
+        {name: value for name, value in each.items() if name != "items"} for each in whole
+    ]
+    assert [(r["state"], r["n"]) for r in listed] == [
+        ("open", 2),
+        *2 * [("open", 0)],
+        ("closed", 0),
+        ("open", 0),
+    ]
     first = app.get("/rounds", params={"limit": 2}).json()["rounds"]
     second = app.get("/rounds", params={"limit": 10, "before": first[-1]["id"]}).json()["rounds"]
     assert first + second == listed
@@ -310,17 +381,28 @@ def test_a_round_deleted_between_its_finding_and_its_counts_has_no_frequencies_o
         app.store.delete_round(identifier)
         return found
 
-    for method, path in (("GET", "frequencies"), ("POST", "recover"), ("GET", "stats"), ("GET", "export")):
+    for method, path in (
+        ("GET", "frequencies"),
+        ("POST", "recover"),
+        ("GET", "stats"),
+        ("GET", "export"),
+    ):
         app.store.open_round(f"R{path}", path, parameters)
-        assert app.get(f"/rounds/R{path}/frequencies").json()["counts"] == [0, 0], "and it is known in memory"
+        assert app.get(f"/rounds/R{path}/frequencies").json()["counts"] == [0, 0], (
+            "and it is known in memory"
+        )
         with monkeypatch.context() as patch:
             patch.setattr(app.store, "round", then_deleted)
             response = app.request(method, f"/rounds/R{path}/{path}")
         assert (response.status_code, problem_of(response)) == (404, "round-not-found"), path
 
 
-@pytest.mark.parametrize("query", ["limit=0", "limit=-1", "limit=x", "limit=1e400", "limit=201", "limit="])
-def test_a_page_that_is_no_page_is_refused(server: ServerProcess, query: str, problem_of: ProblemOf) -> None:
+@pytest.mark.parametrize(
+    "query", ["limit=0", "limit=-1", "limit=x", "limit=1e400", "limit=201", "limit="]
+)
+def test_a_page_that_is_no_page_is_refused(
+    server: ServerProcess, query: str, problem_of: ProblemOf
+) -> None:
     response = server.http.get(f"/rounds?{query}")
     assert (response.status_code, problem_of(response)) == (422, "invalid-request")
 
@@ -336,7 +418,10 @@ def test_the_parameters_are_the_immutable_part_with_a_digest_anyone_can_recomput
     immutable = {name: value for name, value in opened.items() if name not in mutable}
     assert parameters == immutable | {"thresholds": thresholds}
     told = RoundParameters(
-        parameters["protocol"], parameters["epsilon"], tuple(parameters["items"]), parameters["hash_range"]
+        parameters["protocol"],
+        parameters["epsilon"],
+        tuple(parameters["items"]),
+        parameters["hash_range"],
     )
     assert parameters["digest"] == told.digest
 
@@ -366,7 +451,9 @@ def test_a_known_etag_is_answered_304(server: ServerProcess, form: str) -> None:
     assert unknown.status_code == 200
 
 
-def test_parameters_by_name_are_asked_for_again_since_a_name_can_pass_on(server: ServerProcess) -> None:
+def test_parameters_by_name_are_asked_for_again_since_a_name_can_pass_on(
+    server: ServerProcess,
+) -> None:
     name = fresh_name()
     server.open_round(name=name)
     first = server.http.get(f"/rounds/{name}/parameters")
@@ -374,7 +461,9 @@ def test_parameters_by_name_are_asked_for_again_since_a_name_can_pass_on(server:
     assert server.http.get("/rounds/current/parameters").headers["cache-control"] == "no-cache"
     server.http.delete(f"/rounds/{name}", headers=server.admin)
     server.open_round(name=name)
-    second = server.http.get(f"/rounds/{name}/parameters", headers={"If-None-Match": first.headers["etag"]})
+    second = server.http.get(
+        f"/rounds/{name}/parameters", headers={"If-None-Match": first.headers["etag"]}
+    )
     assert second.status_code == 200
     assert second.json()["id"] != first.json()["id"]
 
@@ -385,7 +474,9 @@ def test_closing_again_is_answered_200_and_changes_nothing(server: ServerProcess
     assert first.status_code == 200
     closed = first.json()
     assert closed == opened | {"state": "closed", "closed_at": closed["closed_at"]}
-    assert datetime.fromisoformat(closed["closed_at"]) >= datetime.fromisoformat(opened["opened_at"])
+    assert datetime.fromisoformat(closed["closed_at"]) >= datetime.fromisoformat(
+        opened["opened_at"]
+    )
     second = server.http.post(f"/rounds/{opened['name']}/close", headers=server.admin)
     assert (second.status_code, second.json()) == (200, closed)
     assert server.http.get(f"/rounds/{opened['id']}").json() == closed
@@ -394,13 +485,17 @@ def test_closing_again_is_answered_200_and_changes_nothing(server: ServerProcess
 def test_a_closed_round_is_still_read_and_still_the_current_one(server: ServerProcess) -> None:
     opened = server.open_round()
     server.http.post("/reports", json={"reports": [1, 1]}, headers=server.admin)
-    assert server.http.post("/rounds/current/close", headers=server.admin).json()["id"] == opened["id"]
+    assert (
+        server.http.post("/rounds/current/close", headers=server.admin).json()["id"] == opened["id"]
+    )
     assert server.http.get("/rounds/current").json()["id"] == opened["id"]
     assert server.http.get("/frequencies").json()["counts"] == [0, 2, 0, 0]
     assert server.http.post("/recover").status_code == 200
 
 
-def test_deleting_removes_the_round_and_all_its_reports(server: ServerProcess, problem_of: ProblemOf) -> None:
+def test_deleting_removes_the_round_and_all_its_reports(
+    server: ServerProcess, problem_of: ProblemOf
+) -> None:
     kept, opened = server.open_round(), server.open_round()
     for round_ in (kept, opened):
         server.submit(round_["id"], b"\1\0\0\0", "key")
@@ -415,12 +510,17 @@ def test_deleting_removes_the_round_and_all_its_reports(server: ServerProcess, p
     assert server.http.delete(f"/rounds/{opened['id']}", headers=server.admin).status_code == 404
     assert server.frequencies(kept["id"])["counts"] == [0, 1, 0, 0]
     with server.sql() as database:
-        keys = [submission_keys.select().where(of_round(submission_keys.c.key, seq)) for seq in seqs]
+        keys = [
+            submission_keys.select().where(of_round(submission_keys.c.key, seq)) for seq in seqs
+        ]
         assert [len(database.execute(of_one).all()) for of_one in keys] == [1, 0]
         for table in ("segments", "tallies"):
             orphans = f"SELECT count(*) FROM {table} WHERE round NOT IN (SELECT seq FROM rounds)"
             assert database.scalar(sa.text(orphans)) == 0, table
-            there = f"SELECT count(*) FROM {table} WHERE round = (SELECT seq FROM rounds WHERE id = :id)"
+            there = (
+                f"SELECT count(*) FROM {table} WHERE round = (SELECT seq FROM rounds WHERE id "
+                "= :id)"
+            )
             assert database.scalar(sa.text(there), {"id": kept["id"]}) == 1, table
 
 
@@ -497,7 +597,9 @@ def test_a_round_in_use_is_remembered_however_many_others_are_asked_for(
     with new_database(tmp_path) as url, contextlib.closing(Store(url)) as store:
         store.prepare()
         rounds = Rounds(store, 10)
-        busy, *others = (rounds.open(None, RoundParameters("grr", 1.0, ("a", "b")))[0].id for _ in range(8))
+        busy, *others = (
+            rounds.open(None, RoundParameters("grr", 1.0, ("a", "b")))[0].id for _ in range(8)
+        )
         rounds.find(busy)
         for other in others:
             assert rounds.find(other).id == other
@@ -518,16 +620,22 @@ def test_submissions_by_name_look_the_round_up_once(
         return find(identifier)
 
     monkeypatch.setattr(app.store, "round", counted)
-    answers = [app.post("/rounds/cities/reports", content=b"\1\0\0\0", headers=PACKED) for _ in range(5)]
+    answers = [
+        app.post("/rounds/cities/reports", content=b"\1\0\0\0", headers=PACKED) for _ in range(5)
+    ]
     assert [answer.json()["round"] for answer in answers] == [id] * 5
     assert asked == []  # it was opened by this process
 
 
-@pytest.mark.parametrize(("protocol", "access"), [("grr", "open"), ("oue", "open"), ("grr", "ticket")])
+@pytest.mark.parametrize(
+    ("protocol", "access"), [("grr", "open"), ("oue", "open"), ("grr", "ticket")]
+)
 def test_a_report_by_a_name_that_another_process_passed_on_is_asked_for_again(
     start_in_process: StartInProcess, problem_of: ProblemOf, protocol: str, access: str
 ) -> None:
-    """Whether the round that was deleted would have refused it or not, nothing of that is the sender's to hear."""
+    """Whether the round that was deleted would have refused it or not, nothing of that is the
+    sender's to hear.
+    """
     app = start_in_process()
     report = {"content": {"grr": b"\1\0\0\0", "oue": b"\1"}[protocol], "headers": PACKED}
     items = ("a", "b", "c", "d")
@@ -541,7 +649,11 @@ def test_a_report_by_a_name_that_another_process_passed_on_is_asked_for_again(
     app.store.delete_round("cities")
     app.store.open_round("R2", "cities", RoundParameters(protocol, 1.0, items))
     again = app.post(path, **report)
-    assert (again.status_code, problem_of(again), again.headers["retry-after"]) == (503, "round-replaced", "1")
+    assert (again.status_code, problem_of(again), again.headers["retry-after"]) == (
+        503,
+        "round-replaced",
+        "1",
+    )
     assert app.post(path, **report).json() == {"round": "R2", "accepted": 1, "duplicate": False}
     assert app.get("/rounds/cities").json()["n"] == 1
     assert problem_of(app.post(path, content=b"\xff\xff", headers=PACKED)) == "invalid-report"

@@ -17,7 +17,11 @@ from ldprecover_server import ConfigurationError, Settings, create_key, serve
 
 
 def test_the_first_lines_say_where_it_serves_and_from_what(server: ServerProcess) -> None:
-    database = server.database if server.database_url.startswith("sqlite") else str(sa.make_url(server.database_url))
+    database = (
+        server.database
+        if server.database_url.startswith("sqlite")
+        else str(sa.make_url(server.database_url))
+    )
     assert server.lines == [
         f"LDPRecover serves {server.url} from {database}\n",
         f"API reference: {server.url}/docs\n",
@@ -26,7 +30,9 @@ def test_the_first_lines_say_where_it_serves_and_from_what(server: ServerProcess
 
 
 def files(server: ServerProcess) -> bytes:
-    """Return every byte the server has written: to its folder, and for Postgres what the keys' table holds."""
+    """Return every byte the server has written: to its folder, and for Postgres what the keys'
+    table holds.
+    """
     written = b"".join(path.read_bytes() for path in sorted(server.folder.iterdir()))
     if server.database_url.startswith("postgresql"):
         with server.sql() as database:
@@ -94,7 +100,9 @@ def test_a_second_server_on_the_same_file_is_refused_in_words(server: ServerProc
 
 def test_a_port_in_use_is_refused_in_words(tmp_path: Path) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
-        settings = Settings(port=taken.getsockname()[1], database_url=f"sqlite:///{tmp_path / 'ldprecover.db'}")
+        settings = Settings(
+            port=taken.getsockname()[1], database_url=f"sqlite:///{tmp_path / 'ldprecover.db'}"
+        )
         with pytest.raises(ConfigurationError, match=r"port \d+: .*; try --port 0"):
             serve(settings)
     assert not (tmp_path / "ldprecover.db").exists()
@@ -107,7 +115,13 @@ def test_more_than_one_process_on_sqlite_is_refused_in_words(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     "setting",
-    [{"admin_key": "short"}, {"port": 65_536}, {"workers": 0}, {"queue_requests": 0}, {"colour": "red"}],
+    [
+        {"admin_key": "short"},
+        {"port": 65_536},
+        {"workers": 0},
+        {"queue_requests": 0},
+        {"colour": "red"},
+    ],
     ids=lambda setting: next(iter(setting)),
 )
 def test_a_setting_outside_its_range_is_refused_by_name(setting: dict[str, object]) -> None:
@@ -129,7 +143,9 @@ def test_every_setting_is_an_environment_variable(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
-def test_a_server_that_is_asked_to_stop_exits_with_zero(start_server: StartServer, number: signal.Signals) -> None:
+def test_a_server_that_is_asked_to_stop_exits_with_zero(
+    start_server: StartServer, number: signal.Signals
+) -> None:
     server = start_server()
     server.submit(server.open_round()["id"], b"\1\0\0\0")
     server.signal(number)

@@ -1,4 +1,6 @@
-"""Variables of the environment that are no settings: misspelt ones are refused, all others are not ours."""
+"""Variables of the environment that are no settings: misspelt ones are refused, all others are not
+ours.
+"""
 
 import re
 from pathlib import Path
@@ -33,7 +35,9 @@ def test_a_misspelt_setting_is_refused_with_the_one_it_is_like(
     monkeypatch: pytest.MonkeyPatch, name: str, meant: str
 ) -> None:
     monkeypatch.setenv(name, "1")
-    with pytest.raises(ConfigurationError, match=rf"^{name.upper()} is not a setting; did you mean {meant}\?$"):
+    with pytest.raises(
+        ConfigurationError, match=rf"^{name.upper()} is not a setting; did you mean {meant}\?$"
+    ):
         Settings()
 
 

@@ -15,7 +15,9 @@ def test_a_permutation_has_every_number_once(n: int) -> None:
 
 @pytest.mark.parametrize("n", [16, 600])
 def test_every_number_may_come_first_and_no_permutation_comes_twice(n: int) -> None:
-    """Pearson's statistic of the first of 40 n; above its mean by 6 standard deviations and 12 once in 10^7."""
+    """Pearson's statistic of the first of 40 n; above its mean by 6 standard deviations and 12 once
+    in 10^7.
+    """
     drawn = [permutation(n) for _ in range(40 * n)]
     counts = np.bincount([int(order[0]) for order in drawn], minlength=n)
     statistic = float(((counts - 40) ** 2 / 40).sum())
@@ -43,7 +45,9 @@ def as_numbers(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def test_shuffled_rows_are_the_rows(n: int, dtype: np.dtype[Any]) -> None:
     rows = np.frombuffer(np.random.default_rng(1).bytes(n * dtype.itemsize), dtype=dtype)
     for pieces in ([rows], [rows[: n // 3], rows[n // 3 :]], [rows[::2], rows[1::2], rows[:0]]):
-        assert np.array_equal(np.sort(as_numbers(shuffled_rows(*pieces))), np.sort(as_numbers(rows)))
+        assert np.array_equal(
+            np.sort(as_numbers(shuffled_rows(*pieces))), np.sort(as_numbers(rows))
+        )
 
 
 def test_shuffled_rows_of_several_bytes_stay_whole() -> None:
@@ -60,6 +64,8 @@ def test_every_row_may_come_first_of_many(dtype: np.dtype[Any]) -> None:
     numbers[:] = np.arange(n)
     drawn = [shuffled_rows(rows[:200], rows[200:]) for _ in range(40 * n)]
     for place in (0, n - 1):
-        counts = np.bincount([int(order[place][dtype.names[0]] if dtype.names else order[place]) for order in drawn])
+        counts = np.bincount(
+            [int(order[place][dtype.names[0]] if dtype.names else order[place]) for order in drawn]
+        )
         statistic = float(((counts - 40) ** 2 / 40).sum())
         assert statistic < (n - 1) + 6 * np.sqrt(2 * (n - 1)) + 12

@@ -49,10 +49,14 @@ def forms(oracle: FrequencyOracle, reports: np.ndarray) -> dict[str, tuple[dict[
     }
 
 
-def test_every_form_is_counted_as_the_protocol_says(server: ServerProcess, oracle: FrequencyOracle) -> None:
+def test_every_form_is_counted_as_the_protocol_says(
+    server: ServerProcess, oracle: FrequencyOracle
+) -> None:
     id, reports = open_for(server, oracle), some_reports(oracle)
     for sent, (headers, content) in enumerate(forms(oracle, reports).values(), start=1):
-        response = server.http.post(f"/rounds/{id}/reports", content=content, headers=headers | server.admin)
+        response = server.http.post(
+            f"/rounds/{id}/reports", content=content, headers=headers | server.admin
+        )
         assert response.status_code == 202, response.text
         assert response.headers["content-type"] == "application/json"
         assert response.json() == {"round": id, "accepted": 60, "duplicate": False}
@@ -70,7 +74,10 @@ def test_the_documented_packed_forms_bit_by_bit(server: ServerProcess) -> None:
     oue = server.open_round("oue", domain_size=10)["id"]
     assert server.submit(oue, bytes([0b00000101, 0b00000010])).json()["accepted"] == 1
     assert np.flatnonzero(server.frequencies(oue)["counts"]).tolist() == [0, 2, 9]
-    assert server.http.post(f"/rounds/{oue}/reports", json={"reports": ["1010000001"]}).status_code == 202
+    assert (
+        server.http.post(f"/rounds/{oue}/reports", json={"reports": ["1010000001"]}).status_code
+        == 202
+    )
     assert set(server.frequencies(oue)["counts"]) == {0, 2}
 
     olh = server.open_round("olh", domain_size=500, hash_range=7)["id"]
@@ -79,7 +86,8 @@ def test_the_documented_packed_forms_bit_by_bit(server: ServerProcess) -> None:
     assert server.frequencies(olh)["counts"] == [int((h * 7) >> 32 == 6) for h in hashes]
 
 
-# Six items, hash range 4. Each body is refused, at this position and for a reason with these words in it.
+# Six items, hash range 4. Each body is refused, at this position and for a reason with these words
+# in it.
 BAD_JSON: dict[str, tuple[str, Any, int | None, str]] = {
     "grr: an index of d": ("grr", '{"reports": [0, 5, 6, 7]}', 2, "0 to 5"),
     "grr: below zero": ("grr", '{"reports": [0, -1]}', 1, "0 to 5"),
@@ -113,13 +121,16 @@ BAD_JSON: dict[str, tuple[str, Any, int | None, str]] = {
     "oue: no reports": ("oue", '{"reports": []}', None, "at least one"),
     "olh: a bucket of g": ("olh", '{"seeds": [1, 2], "buckets": [3, 4]}', 1, "0 to 3"),
     "olh: a bucket below zero": ("olh", '{"seeds": [1], "buckets": [-1]}', 0, "0 to 3"),
-    "olh: a seed beyond 32 bits": ("olh", '{"seeds": [1, 4294967296], "buckets": [0, 0]}', 1, "4294967295"),
+    "olh: a seed beyond 32 bits": ("olh", ('{"seeds": [1, 4294967296], "buckets": [0, '
+                                          '0]}'), 1, "4294967295"),
     "olh: a seed below zero": ("olh", '{"seeds": [-1], "buckets": [0]}', 0, "4294967295"),
     "olh: a seed in quotes": ("olh", '{"seeds": ["1"], "buckets": [0]}', 0, "integer"),
     "olh: a seed true": ("olh", '{"seeds": [true], "buckets": [0]}', 0, "integer"),
     "olh: a float bucket": ("olh", '{"seeds": [1], "buckets": [0.0]}', 0, "integer"),
-    "olh: the bucket is bad before the seed": ("olh", '{"seeds": [1, 1, -1], "buckets": [0, 9, 0]}', 1, "bucket"),
-    "olh: the seed is bad before the bucket": ("olh", '{"seeds": [1, -1, 1], "buckets": [0, 0, 9]}', 1, "seed"),
+    "olh: the bucket is bad before the seed": ("olh", ('{"seeds": [1, 1, -1], "buckets": [0, 9, '
+                                                      '0]}'), 1, "bucket"),
+    "olh: the seed is bad before the bucket": ("olh", ('{"seeds": [1, -1, 1], "buckets": [0, 0, '
+                                                      '9]}'), 1, "seed"),
     "olh: fewer buckets": ("olh", '{"seeds": [1, 2, 3], "buckets": [0, 1]}', 2, "equal length"),
     "olh: fewer seeds": ("olh", '{"seeds": [1], "buckets": [0, 1]}', 1, "equal length"),
     "olh: no buckets": ("olh", '{"seeds": [1]}', None, "buckets"),
@@ -161,24 +172,34 @@ BAD_PACKED: dict[str, tuple[str, bytes, int | None, str]] = {
 def rounds(server: ServerProcess) -> dict[str, str]:
     """A round of each protocol over six items, into which only bad reports are sent."""
     return {
-        protocol: server.open_round(protocol, domain_size=6, hash_range=4 if protocol == "olh" else None)["id"]
+        protocol: server.open_round(
+            protocol, domain_size=6, hash_range=4 if protocol == "olh" else None
+        )["id"]
         for protocol in PROTOCOLS
     }
 
 
 def refused(
-    server: ServerProcess, id: str, headers: dict[str, str], content: str | bytes, problem_of: ProblemOf
+    server: ServerProcess,
+    id: str,
+    headers: dict[str, str],
+    content: str | bytes,
+    problem_of: ProblemOf,
 ) -> dict[str, Any]:
     """Send reports that must be refused, see that nothing is stored, and return the problem."""
     before = server.frequencies(id)
-    key = server.admin if len(content) > 4096 else {}  # without one a body is no longer than one report may be
+    key = (
+        server.admin if len(content) > 4096 else {}
+    )  # without one a body is no longer than one report may be
     response = server.http.post(f"/rounds/{id}/reports", content=content, headers=headers | key)
     assert (response.status_code, problem_of(response)) == (422, "invalid-report")
     assert server.frequencies(id) == before
     return response.json()
 
 
-@pytest.mark.parametrize(("protocol", "content", "position", "words"), BAD_JSON.values(), ids=BAD_JSON.keys())
+@pytest.mark.parametrize(
+    ("protocol", "content", "position", "words"), BAD_JSON.values(), ids=BAD_JSON.keys()
+)
 def test_one_bad_report_in_json_refuses_the_whole_submission(
     server: ServerProcess,
     rounds: dict[str, str],
@@ -193,7 +214,9 @@ def test_one_bad_report_in_json_refuses_the_whole_submission(
     assert words in problem["detail"]
 
 
-@pytest.mark.parametrize(("protocol", "content", "position", "words"), BAD_PACKED.values(), ids=BAD_PACKED.keys())
+@pytest.mark.parametrize(
+    ("protocol", "content", "position", "words"), BAD_PACKED.values(), ids=BAD_PACKED.keys()
+)
 @pytest.mark.parametrize("zipped", [False, True], ids=["plain", "gzip"])
 def test_one_bad_packed_report_refuses_the_whole_submission(
     server: ServerProcess,
@@ -225,7 +248,9 @@ def test_the_position_of_one_bad_report_among_many_is_exact(
     assert problem["position"] == bad
 
 
-def test_a_refused_submission_does_not_use_up_its_key(server: ServerProcess, problem_of: ProblemOf) -> None:
+def test_a_refused_submission_does_not_use_up_its_key(
+    server: ServerProcess, problem_of: ProblemOf
+) -> None:
     id = server.open_round()["id"]
     headers = JSON | {"Idempotency-Key": "one"}
     refused(server, id, headers, '{"reports": [1, 4]}', problem_of)
@@ -236,7 +261,9 @@ def test_a_refused_submission_does_not_use_up_its_key(server: ServerProcess, pro
 def test_a_field_given_twice_is_refused(server: ServerProcess, problem_of: ProblemOf) -> None:
     """JSON leaves open which counts (RFC 8259, section 4)."""
     id = server.open_round()["id"]
-    problem = refused(server, id, JSON | server.admin, '{"reports":[1],"reports":[2,3]}', problem_of)
+    problem = refused(
+        server, id, JSON | server.admin, '{"reports":[1],"reports":[2,3]}', problem_of
+    )
     assert "reports is given twice" in problem["detail"]
 
 
@@ -257,7 +284,9 @@ def test_a_form_the_server_does_not_read_is_a_415(
     server: ServerProcess, headers: dict[str, str], problem_of: ProblemOf
 ) -> None:
     id = server.open_round()["id"]
-    response = server.http.post(f"/rounds/{id}/reports", content=b'{"reports": [1]}', headers=headers)
+    response = server.http.post(
+        f"/rounds/{id}/reports", content=b'{"reports": [1]}', headers=headers
+    )
     assert (response.status_code, problem_of(response)) == (415, "unsupported-media-type")
     assert server.frequencies(id)["n"] == 0
 
@@ -276,9 +305,13 @@ def damaged() -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("content", damaged().values(), ids=damaged().keys())
-def test_damaged_gzip_is_refused(server: ServerProcess, content: bytes, problem_of: ProblemOf) -> None:
+def test_damaged_gzip_is_refused(
+    server: ServerProcess, content: bytes, problem_of: ProblemOf
+) -> None:
     id = server.open_round()["id"]
-    response = server.http.post(f"/rounds/{id}/reports", content=content, headers=JSON | {"Content-Encoding": "gzip"})
+    response = server.http.post(
+        f"/rounds/{id}/reports", content=content, headers=JSON | {"Content-Encoding": "gzip"}
+    )
     assert (response.status_code, problem_of(response)) == (400, "malformed-body")
     assert "gzip" in response.json()["detail"]
     assert server.frequencies(id)["n"] == 0
@@ -292,10 +325,14 @@ def test_any_visible_ascii_of_up_to_64_characters_is_a_key(server: ServerProcess
     assert server.frequencies(id)["n"] == 1
 
 
-@pytest.mark.parametrize("key", [b"a" * 65, b"", b"a b", b"a\tb", "é".encode(), b"\xe9", b"\x80"], ids=repr)
+@pytest.mark.parametrize(
+    "key", [b"a" * 65, b"", b"a b", b"a\tb", "é".encode(), b"\xe9", b"\x80"], ids=repr
+)
 def test_any_other_key_is_refused(server: ServerProcess, key: bytes, problem_of: ProblemOf) -> None:
     id = server.open_round()["id"]
-    headers = {name.encode(): value.encode() for name, value in PACKED.items()} | {b"Idempotency-Key": key}
+    headers = {name.encode(): value.encode() for name, value in PACKED.items()} | {
+        b"Idempotency-Key": key
+    }
     response = server.http.post(f"/rounds/{id}/reports", content=b"\1\0\0\0", headers=headers)
     assert (response.status_code, problem_of(response)) == (422, "invalid-header")
     assert "Idempotency-Key" in response.json()["detail"]
@@ -326,7 +363,9 @@ def test_the_same_reports_in_any_form_under_one_key_are_one_submission(
     reports = some_reports(oracle)
     answers = [
         server.http.post(
-            f"/rounds/{id}/reports", content=content, headers={**headers, **server.admin, "Idempotency-Key": "k"}
+            f"/rounds/{id}/reports",
+            content=content,
+            headers={**headers, **server.admin, "Idempotency-Key": "k"},
         )
         for headers, content in forms(oracle, reports).values()
     ]
@@ -335,7 +374,9 @@ def test_the_same_reports_in_any_form_under_one_key_are_one_submission(
     assert server.frequencies(id)["counts"] == oracle.support_counts(reports).tolist()
 
 
-def test_a_key_that_comes_with_other_bytes_is_a_409(server: ServerProcess, problem_of: ProblemOf) -> None:
+def test_a_key_that_comes_with_other_bytes_is_a_409(
+    server: ServerProcess, problem_of: ProblemOf
+) -> None:
     id = server.open_round()["id"]
     assert server.submit(id, b"\1\0\0\0\2\0\0\0", "key").status_code == 202
     others = {
@@ -355,7 +396,11 @@ def test_keys_are_told_apart_to_the_last_letter_and_by_round(server: ServerProce
     first, second = server.open_round()["id"], server.open_round()["id"]
     for id in (first, second):
         for key in ("key", "KEY", "key.", "ke"):
-            assert server.submit(id, b"\1\0\0\0", key).json() == {"round": id, "accepted": 1, "duplicate": False}
+            assert server.submit(id, b"\1\0\0\0", key).json() == {
+                "round": id,
+                "accepted": 1,
+                "duplicate": False,
+            }
         assert server.frequencies(id)["n"] == 4
 
 
@@ -375,15 +420,21 @@ def test_a_closed_round_takes_no_report_but_answers_for_those_it_has(
     assert server.frequencies(id)["counts"] == [0, 1, 1, 0]
 
 
-def post_together(server: ServerProcess, id: str, submissions: list[tuple[bytes, str]]) -> list[httpx.Response]:
+def post_together(
+    server: ServerProcess, id: str, submissions: list[tuple[bytes, str]]
+) -> list[httpx.Response]:
     """Send packed submissions with their keys at once, each over a connection of its own."""
 
     async def send() -> list[httpx.Response]:
         limits = httpx.Limits(max_connections=len(submissions))
-        async with httpx.AsyncClient(base_url=server.url, limits=limits, timeout=60, trust_env=False) as http:
+        async with httpx.AsyncClient(
+            base_url=server.url, limits=limits, timeout=60, trust_env=False
+        ) as http:
             calls = [
                 http.post(
-                    f"/rounds/{id}/reports", content=packed, headers={**PACKED, **server.admin, "Idempotency-Key": key}
+                    f"/rounds/{id}/reports",
+                    content=packed,
+                    headers={**PACKED, **server.admin, "Idempotency-Key": key},
                 )
                 for packed, key in submissions
             ]
@@ -392,7 +443,9 @@ def post_together(server: ServerProcess, id: str, submissions: list[tuple[bytes,
     return asyncio.run(send())
 
 
-def test_of_ten_equal_submissions_at_once_one_is_counted_and_all_are_answered(server: ServerProcess) -> None:
+def test_of_ten_equal_submissions_at_once_one_is_counted_and_all_are_answered(
+    server: ServerProcess,
+) -> None:
     for _ in range(5):
         id = server.open_round()["id"]
         answers = post_together(server, id, 10 * [(b"\1\0\0\0\3\0\0\0", "key")])
@@ -401,7 +454,9 @@ def test_of_ten_equal_submissions_at_once_one_is_counted_and_all_are_answered(se
         assert server.frequencies(id)["counts"] == [0, 1, 0, 1]
 
 
-def test_two_users_who_chose_the_same_key_do_not_lose_a_report(server: ServerProcess, problem_of: ProblemOf) -> None:
+def test_two_users_who_chose_the_same_key_do_not_lose_a_report(
+    server: ServerProcess, problem_of: ProblemOf
+) -> None:
     """One is told that the key is taken, and sends the report under another."""
     for _ in range(5):
         id = server.open_round()["id"]
@@ -415,18 +470,24 @@ def test_two_users_who_chose_the_same_key_do_not_lose_a_report(server: ServerPro
         assert server.frequencies(id)["counts"] == [0, 1, 1, 0]
 
 
-def test_in_a_group_of_many_keys_each_counts_once_and_clashes_hurt_nobody_else(server: ServerProcess) -> None:
+def test_in_a_group_of_many_keys_each_counts_once_and_clashes_hurt_nobody_else(
+    server: ServerProcess,
+) -> None:
     id = server.open_round("grr", domain_size=200)["id"]
     submissions = [(i.to_bytes(4, "little"), f"key-{i}") for i in range(100)]
     clashes = [((100 + i).to_bytes(4, "little"), f"key-{i}") for i in range(0, 100, 10)]
     answers = post_together(server, id, submissions + submissions[::3] + clashes)
     by_key: dict[str, set[int]] = {}
-    for (packed, key), response in zip(submissions + submissions[::3] + clashes, answers, strict=True):
+    for (packed, key), response in zip(
+        submissions + submissions[::3] + clashes, answers, strict=True
+    ):
         assert response.status_code in (202, 409)
         if response.status_code == 202 and not response.json()["duplicate"]:
             by_key.setdefault(key, set()).add(int.from_bytes(packed, "little"))
     assert all(len(counted) == 1 for counted in by_key.values())
     assert len(by_key) == 100
     counts = np.array(server.frequencies(id)["counts"])
-    assert np.flatnonzero(counts).tolist() == sorted(item for counted in by_key.values() for item in counted)
+    assert np.flatnonzero(counts).tolist() == sorted(
+        item for counted in by_key.values() for item in counted
+    )
     assert counts.max() == 1

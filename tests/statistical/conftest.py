@@ -23,13 +23,16 @@ def apportion_users(weights: np.ndarray, n: int) -> np.ndarray:
 
 
 def report_covariance(oracle: FrequencyOracle, users: np.ndarray) -> np.ndarray:
-    """Return the exact covariance matrix of the estimate f~ from users[v] honest users of each item.
+    """Return the exact covariance matrix of the estimate f~ from users[v] honest users of each
+    item.
 
     A GRR report is one draw among the items. The bits of an OUE report are independent. So is, of
     two items, whether an OLH report supports them, for a hash that is pairwise independent.
     """
     d, p, q = oracle.domain_size, oracle.p, oracle.q
-    probability = np.full((d, d), q) + (p - q) * np.eye(d)  # of supporting v (row) when holding w (column)
+    probability = np.full((d, d), q) + (p - q) * np.eye(
+        d
+    )  # of supporting v (row) when holding w (column)
     if isinstance(oracle, GRR):
         counts = np.diag(probability @ users) - probability @ np.diag(users) @ probability.T
     else:

@@ -34,12 +34,17 @@ class Poisoned(NamedTuple):
 
 
 def attacked_round(
-    oracle: FrequencyOracle, users: np.ndarray, malicious_items: np.ndarray, rng: np.random.Generator
+    oracle: FrequencyOracle,
+    users: np.ndarray,
+    malicious_items: np.ndarray,
+    rng: np.random.Generator,
 ) -> Poisoned:
     """Return the estimates of a round of honest users and of reports encoded from these items."""
     genuine = Tally.of(oracle, oracle.perturb(np.repeat(np.arange(users.size), users), rng))
     malicious = Tally.of(oracle, oracle.encode(malicious_items, rng))
-    return Poisoned(*(Estimates.of(oracle, t).frequencies for t in (genuine, malicious, genuine + malicious)))
+    return Poisoned(
+        *(Estimates.of(oracle, t).frequencies for t in (genuine, malicious, genuine + malicious))
+    )
 
 
 def algorithm_1_loop(x: np.ndarray) -> np.ndarray:
@@ -52,7 +57,9 @@ def algorithm_1_loop(x: np.ndarray) -> np.ndarray:
         kept &= refined >= 0
 
 
-def test_mga_on_grr_gains_what_is_expected_and_no_more(zipf: Callable[[int], np.ndarray], moments: Moments) -> None:
+def test_mga_on_grr_gains_what_is_expected_and_no_more(
+    zipf: Callable[[int], np.ndarray], moments: Moments
+) -> None:
     """FG = beta (1 + (d-r)/(e^eps - 1) - f_T), about 7.14; 10 rounds, each within 6.1 sd.
 
     Every malicious report is a target, so the targets' malicious frequencies sum to
@@ -78,7 +85,9 @@ def test_mga_on_grr_gains_what_is_expected_and_no_more(zipf: Callable[[int], np.
         measured = frequency_gain(result.poisoned, result.genuine, targets)
         assert abs(measured * (BETA * N / M) - gain) <= Z * gain_sd
 
-        malicious_covariance = (np.diag(support) - np.outer(support, support)) / (M * (oracle.p - oracle.q) ** 2)
+        malicious_covariance = (np.diag(support) - np.outer(support, support)) / (
+            M * (oracle.p - oracle.q) ** 2
+        )
         bias = M / N * (malicious_law(oracle, support, M).mean - f)
         covariance = (1 - M / N) ** 2 * genuine_covariance + (M / N) ** 2 * malicious_covariance
         mean, variance = mse_moments(covariance, bias)
@@ -96,10 +105,17 @@ def test_mga_on_grr_gains_what_is_expected_and_no_more(zipf: Callable[[int], np.
         (OUE(0.5, 490), -1502.50),
         (OLH(0.5, 490, 3), -1369.56),
     ],
-    ids=lambda value: f"{value.protocol}-d{value.domain_size}" if isinstance(value, FrequencyOracle) else str(value),
+    ids=lambda value: (
+        f"{value.protocol}-d{value.domain_size}"
+        if isinstance(value, FrequencyOracle)
+        else str(value)
+    ),
 )
-def test_malicious_frequencies_sum_to_what_their_reports_support(oracle: FrequencyOracle, s: float) -> None:
-    """S = (1 - qd)/(p - q) where a report supports one item; OLH reports cannot, and sum to (1 - q)/(p - q).
+def test_malicious_frequencies_sum_to_what_their_reports_support(
+    oracle: FrequencyOracle, s: float
+) -> None:
+    """S = (1 - qd)/(p - q) where a report supports one item; OLH reports cannot, and sum to (1 -
+    q)/(p - q).
 
     A GRR or one-hot OUE report supports one item, so their sum is S to rounding. An OLH report with
     a random seed supports its item and 1/g of the others: mean (1-q)/(p-q), and of 20,000 reports
@@ -118,7 +134,9 @@ def test_malicious_frequencies_sum_to_what_their_reports_support(oracle: Frequen
 
 
 def malicious_items(attack: str, rng: np.random.Generator) -> np.ndarray:
-    """Return the items of M malicious reports: MGA, Manip with |H| = d/2, AA diffuse and on 10 items only."""
+    """Return the items of M malicious reports: MGA, Manip with |H| = d/2, AA diffuse and on 10
+    items only.
+    """
     if attack == "mga":
         return rng.choice(rng.choice(D, R, replace=False), M)
     if attack == "manip":
@@ -133,13 +151,17 @@ def malicious_items(attack: str, rng: np.random.Generator) -> np.ndarray:
 def test_on_grr_ldprecover_is_the_projection_of_one_plus_eta_times_the_poisoned(
     zipf: Callable[[int], np.ndarray], attack: str
 ) -> None:
-    """To 1e-12 under any attack, and whatever constant is added: S = 1 holds no information. No chance in it."""
+    """To 1e-12 under any attack, and whatever constant is added: S = 1 holds no information. No
+    chance in it.
+    """
     oracle, rng = GRR(0.5, D), np.random.default_rng(5)
     f_z = attacked_round(oracle, zipf(N_GENUINE), malicious_items(attack, rng), rng).poisoned
     for eta in (0, 0.0526, 0.2, 1):
         result = recover(oracle, f_z, eta=eta).recovered
         np.testing.assert_allclose(result, project_simplex((1 + eta) * f_z), rtol=0, atol=1e-12)
-        np.testing.assert_allclose(result, project_simplex((1 + eta) * f_z - 7.5), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(
+            result, project_simplex((1 + eta) * f_z - 7.5), rtol=0, atol=1e-12
+        )
         assert (result >= 0).all()
         assert result.sum() == pytest.approx(1, abs=1e-12)
 
@@ -155,14 +177,18 @@ def test_the_loop_of_algorithm_1_ends_where_the_sorted_projection_does(
     f_z = attacked_round(oracle, zipf(N_GENUINE), items, rng).poisoned
     for targets in ((), np.unique(items)[:10]):
         result = recover(oracle, f_z, targets=targets)
-        np.testing.assert_allclose(result.recovered, algorithm_1_loop(result.genuine), rtol=0, atol=1e-11)
+        np.testing.assert_allclose(
+            result.recovered, algorithm_1_loop(result.genuine), rtol=0, atol=1e-11
+        )
     np.testing.assert_array_equal(recover(oracle, f_z, eta=0).recovered, project_simplex(f_z))
 
 
 def test_a_one_hot_attack_can_leave_no_estimate_positive_and_is_recovered_all_the_same(
     zipf: Callable[[int], np.ndarray],
 ) -> None:
-    """OUE, one malicious user in two: every item is pushed down by 1.5, sd under 0.02. No chance but 1e-1000."""
+    """OUE, one malicious user in two: every item is pushed down by 1.5, sd under 0.02. No chance
+    but 1e-1000.
+    """
     oracle, rng = OUE(0.5, D), np.random.default_rng(7)
     users = zipf(N_GENUINE)
     f_z = attacked_round(oracle, users, rng.integers(0, D, N_GENUINE), rng).poisoned
@@ -170,14 +196,15 @@ def test_a_one_hot_attack_can_leave_no_estimate_positive_and_is_recovered_all_th
     result = recover(oracle, f_z)
     assert not result.malicious.any()
     np.testing.assert_allclose(result.recovered, project_simplex(1.2 * f_z), rtol=0, atol=1e-15)
-    # With the attack known to be that, and eta its true value, the genuine frequencies come back: the
-    # shift it makes is the same for every item, and the projection forgets it.
+    # With the attack known to be that, and eta its true value, the genuine frequencies come back:
+    # the shift it makes is the same for every item, and the projection forgets it.
     recovered = recover(oracle, f_z, eta=1).recovered
     assert mse(recovered, users / N_GENUINE) < mse(f_z, users / N_GENUINE) / 1000
 
 
 def test_two_items_as_for_a_mean_of_signs() -> None:
-    """Harmony's mean is GRR with d = 2: f(+1) - f(-1). All malicious users send +1; 6.1 sd, a false alarm in 1e9.
+    """Harmony's mean is GRR with d = 2: f(+1) - f(-1). All malicious users send +1; 6.1 sd, a false
+    alarm in 1e9.
 
     Knowing the target, the exact model and the true eta, the mean comes back with the standard
     error of the genuine users.
@@ -212,10 +239,12 @@ def test_five_attackers_on_grr(
     beta: float,
     record_property: Callable[[str, object], None],
 ) -> None:
-    """Five attackers, each with a random P of its own (paper, VII-C): the improvement (1 - MSE after/MSE before).
+    """Five attackers, each with a random P of its own (paper, VII-C): the improvement (1 - MSE
+    after/MSE before).
 
-    Mean of 30 rounds, within 6.1 sd/sqrt(30) of the reference: a false alarm in 1e9, were it normal.
-    The paper prints 80.2 % averaged over its range of beta. Plain projection does better still.
+    Mean of 30 rounds, within 6.1 sd/sqrt(30) of the reference: a false alarm in 1e9, were it
+    normal. The paper prints 80.2 % averaged over its range of beta. Plain projection does better
+    still.
     """
     oracle, rng, trials = GRR(0.5, D), np.random.default_rng(9), 30
     users = zipf(N_GENUINE)
@@ -228,7 +257,10 @@ def test_five_attackers_on_grr(
     for _ in range(trials):
         weights = rng.random((5, D))
         weights /= weights.sum(axis=1, keepdims=True)
-        sent = [rng.choice(D, k, p=w) for k, w in zip(rng.multinomial(m, [0.2] * 5), weights, strict=True)]
+        sent = [
+            rng.choice(D, k, p=w)
+            for k, w in zip(rng.multinomial(m, [0.2] * 5), weights, strict=True)
+        ]
         f_z = attacked_round(oracle, users, np.concatenate(sent), rng).poisoned
         before = mse(f_z, f)
         after.append(1 - mse(recover(oracle, f_z, eta=0.2).recovered, f) / before)

@@ -1,4 +1,6 @@
-"""Clean rounds at the paper's size: the error and the sum of honest estimates are those of Lemma 2."""
+"""Clean rounds at the paper's size: the error and the sum of honest estimates are those of
+Lemma 2.
+"""
 
 from collections.abc import Callable
 
@@ -17,8 +19,12 @@ Moments = tuple[Callable[..., np.ndarray], Callable[..., tuple[float, float]]]
 
 
 @pytest.fixture(scope="module", params=ORACLES)
-def rounds(request: pytest.FixtureRequest, zipf: Callable[[int], np.ndarray]) -> tuple[FrequencyOracle, np.ndarray]:
-    """Return an oracle and the frequencies it estimated in 40 rounds of the same 410,415 honest users."""
+def rounds(
+    request: pytest.FixtureRequest, zipf: Callable[[int], np.ndarray]
+) -> tuple[FrequencyOracle, np.ndarray]:
+    """Return an oracle and the frequencies it estimated in 40 rounds of the same 410,415 honest
+    users.
+    """
     oracle = ORACLES[request.param]
     held = np.repeat(np.arange(D), zipf(N))
     rng = np.random.default_rng(1)
@@ -26,7 +32,9 @@ def rounds(request: pytest.FixtureRequest, zipf: Callable[[int], np.ndarray]) ->
     return oracle, np.array([Estimates.of(oracle, tally).frequencies for tally in tallies])
 
 
-@pytest.mark.parametrize(("protocol", "printed"), [("grr", 5.92e-4), ("oue", 3.82e-5), ("olh", 3.86e-5)])
+@pytest.mark.parametrize(
+    ("protocol", "printed"), [("grr", 5.92e-4), ("oue", 3.82e-5), ("olh", 3.86e-5)]
+)
 def test_lemma_2_gives_the_errors_expected_of_the_papers_setting(
     zipf: Callable[[int], np.ndarray], protocol: str, printed: float
 ) -> None:
@@ -37,7 +45,8 @@ def test_lemma_2_gives_the_errors_expected_of_the_papers_setting(
 def test_the_error_of_a_clean_round_is_lemma_2s(
     rounds: tuple[FrequencyOracle, np.ndarray], zipf: Callable[[int], np.ndarray], moments: Moments
 ) -> None:
-    """The mean MSE of 40 rounds lies within the 1e-8 quantiles about the mean of Lemma 2's variances.
+    """The mean MSE of 40 rounds lies within the 1e-8 quantiles about the mean of Lemma 2's
+    variances.
 
     MSE is a quadratic form of normal errors, with mean and variance from their covariance, so its
     mean over trials is close to a scaled chi-squared of 2 mean^2/variance degrees of freedom
@@ -57,7 +66,8 @@ def test_the_error_of_a_clean_round_is_lemma_2s(
 def test_every_items_estimate_is_unbiased_with_lemma_2s_variance(
     rounds: tuple[FrequencyOracle, np.ndarray], zipf: Callable[[int], np.ndarray]
 ) -> None:
-    """The errors of 40 rounds over their standard deviations, by item: normal means and chi-squared squares.
+    """The errors of 40 rounds over their standard deviations, by item: normal means and chi-squared
+    squares.
 
     Each of the 102 items is held to the 1e-8/102 quantile, two-sided, for mean and variance.
     """
@@ -72,8 +82,11 @@ def test_every_items_estimate_is_unbiased_with_lemma_2s_variance(
     assert squares.max() <= high
 
 
-def test_the_estimates_of_a_clean_round_sum_to_one(rounds: tuple[FrequencyOracle, np.ndarray]) -> None:
-    """GRR: to rounding, always. OUE and OLH: normal about 1 with the variance of a report's support size.
+def test_the_estimates_of_a_clean_round_sum_to_one(
+    rounds: tuple[FrequencyOracle, np.ndarray],
+) -> None:
+    """GRR: to rounding, always. OUE and OLH: normal about 1 with the variance of a report's support
+    size.
 
     Var sum f~ = (p(1-p) + (d-1)q(1-q))/(N(p-q)^2) for either, whatever is held: sd 0.0625 at this
     N. The mean of 40 sums and their spread are held to the 1e-8 quantiles.

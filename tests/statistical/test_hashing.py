@@ -20,7 +20,9 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator | None:
 def test_a_report_supports_its_item_with_p_and_every_other_with_one_in_g(
     rng: np.random.Generator | None, form: str
 ) -> None:
-    """400,000 users of one item: 102 binomial counts, each two-sided at 1e-9/102. A false alarm in 1e9 a run."""
+    """400,000 users of one item: 102 binomial counts, each two-sided at 1e-9/102. A false alarm in
+    1e9 a run.
+    """
     oracle, item = OLH(0.5, D, G), 37
     reports = oracle.perturb(np.full(N, item), rng)
     if form == "packed":
@@ -30,18 +32,23 @@ def test_a_report_supports_its_item_with_p_and_every_other_with_one_in_g(
     counts = Tally.of(oracle, received).counts(oracle)
     probability = np.full(D, 1 / G)
     probability[item] = oracle.p
-    low, high = (stats.binom.ppf(level, N, probability) for level in (1e-9 / D / 2, 1 - 1e-9 / D / 2))
+    low, high = (
+        stats.binom.ppf(level, N, probability) for level in (1e-9 / D / 2, 1 - 1e-9 / D / 2)
+    )
     assert (low <= counts).all()
     assert (counts <= high).all()
 
 
 def test_two_other_items_are_supported_together_with_one_in_g_squared() -> None:
-    """Pairs of the unheld items 1..40 in 100,000 reports: 780 normal scores, each two-sided at 1e-9/780.
+    """Pairs of the unheld items 1..40 in 100,000 reports: 780 normal scores, each two-sided at
+    1e-9/780.
 
     Lemma 2's variance and the covariance zero between items rest on it.
     """
     oracle, n = OLH(0.5, 41, G), 100_000
-    supports = oracle.supports(oracle.perturb(np.zeros(n, np.int64), np.random.default_rng(12)))[:, 1:]
+    supports = oracle.supports(oracle.perturb(np.zeros(n, np.int64), np.random.default_rng(12)))[
+        :, 1:
+    ]
     together = supports.T.astype(np.float64) @ supports.astype(np.float64)
     pairs = together[np.triu_indices(40, 1)]
     q = 1 / G**2
@@ -50,7 +57,8 @@ def test_two_other_items_are_supported_together_with_one_in_g_squared() -> None:
 
 
 def test_seeds_are_32_random_bits(rng: np.random.Generator | None) -> None:
-    """2,000,000 seeds: every bit is a fair coin, and equal pairs are Poisson with mean n(n-1)/2^33 = 466.
+    """2,000,000 seeds: every bit is a fair coin, and equal pairs are Poisson with mean n(n-1)/2^33
+    = 466.
 
     32 bits and the pairs, each two-sided at 1e-9/33; 31 random bits would make twice the pairs.
     """

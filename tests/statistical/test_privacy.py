@@ -1,4 +1,5 @@
-"""The likelihood ratio of what a user really sends, from samples, and proof that the check would catch a fault.
+"""The likelihood ratio of what a user really sends, from samples, and proof that the check would
+catch a fault.
 
 For each pair of items and each report, or class of reports that a ratio can tell apart, exact
 (Clopper-Pearson) bounds on the probability under either item bound their ratio. Two claims are
@@ -28,7 +29,15 @@ SLACK = 0.1
 
 Perturb = Callable[[np.ndarray], Reports]
 
-ORACLES = [GRR(1, 4), GRR(0.5, 4), OUE(1, 3), OUE(0.5, 3), OLH(1, 2, 4), OLH(0.5, 2, 3), OLH(1, 2, 2)]
+ORACLES = [
+    GRR(1, 4),
+    GRR(0.5, 4),
+    OUE(1, 3),
+    OUE(0.5, 3),
+    OLH(1, 2, 4),
+    OLH(0.5, 2, 3),
+    OLH(1, 2, 2),
+]
 ORACLES += [SUE(1, 3), SS(1, 4, 2), HR(1, 3)]
 each_oracle = pytest.mark.parametrize(
     "oracle", ORACLES, ids=lambda o: f"{o.protocol}-eps{o.epsilon:g}-g{getattr(o, 'hash_range', 0)}"
@@ -73,7 +82,9 @@ def sample(oracle: FrequencyOracle, perturb: Perturb, n: int) -> Sample:
 
 @functools.cache
 def sample_of(oracle: FrequencyOracle, seed: int | None) -> Sample:
-    """Draw N reports of each item, once for all checks of them: each has a rate of false alarms of its own."""
+    """Draw N reports of each item, once for all checks of them: each has a rate of false alarms of
+    its own.
+    """
     rng = generator(seed)
     return sample(oracle, lambda items: oracle.perturb(items, rng), N)
 
@@ -87,20 +98,26 @@ def bounds(counts: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def shown_ratio(drawn: Sample) -> float:
-    """Return the greatest ratio of one class's probability under two items that the sample proves."""
+    """Return the greatest ratio of one class's probability under two items that the sample
+    proves.
+    """
     low, high = bounds(drawn.classes, drawn.n)
     return float((low.max(axis=0) / high.min(axis=0)).max())
 
 
 def possible_ratio(drawn: Sample) -> float:
-    """Return the greatest such ratio that the sample leaves possible, over the classes that ever came."""
+    """Return the greatest such ratio that the sample leaves possible, over the classes that ever
+    came.
+    """
     low, high = bounds(drawn.classes, drawn.n)
     seen = drawn.classes.any(axis=0)
     return float((high.max(axis=0)[seen] / low.min(axis=0)[seen]).max())
 
 
 def is_calibrated(oracle: FrequencyOracle, drawn: Sample) -> bool:
-    """Return whether p, and q for each other item, lie within the Clopper-Pearson bounds of the sample."""
+    """Return whether p, and q for each other item, lie within the Clopper-Pearson bounds of the
+    sample.
+    """
     d = oracle.domain_size
     low, high = bounds(drawn.supports, drawn.n)
     expected = np.full((d, d), oracle.q) + (oracle.p - oracle.q) * np.eye(d)
@@ -109,7 +126,9 @@ def is_calibrated(oracle: FrequencyOracle, drawn: Sample) -> bool:
 
 @each_oracle
 @randomness
-def test_no_report_tells_two_items_apart_by_more_than_epsilon(oracle: FrequencyOracle, seed: int | None) -> None:
+def test_no_report_tells_two_items_apart_by_more_than_epsilon(
+    oracle: FrequencyOracle, seed: int | None
+) -> None:
     drawn = sample_of(oracle, seed)
     assert shown_ratio(drawn) <= math.exp(oracle.epsilon)
     assert possible_ratio(drawn) <= math.exp(oracle.epsilon + SLACK)
@@ -117,14 +136,18 @@ def test_no_report_tells_two_items_apart_by_more_than_epsilon(oracle: FrequencyO
 
 @each_oracle
 @randomness
-def test_an_item_is_supported_with_p_and_others_with_q(oracle: FrequencyOracle, seed: int | None) -> None:
+def test_an_item_is_supported_with_p_and_others_with_q(
+    oracle: FrequencyOracle, seed: int | None
+) -> None:
     """Each probability two-sided, 1e-9 for all of a run."""
     assert is_calibrated(oracle, sample_of(oracle, seed))
 
 
 @pytest.mark.parametrize("protocol", ["grr", "oue", "olh", "sue", "ss", "hr"])
 def test_reports_made_one_at_a_time_are_no_less_private(protocol: str) -> None:
-    """As a Reporter makes them: 2,000 calls an item, operating system's randomness; one oracle of each protocol."""
+    """As a Reporter makes them: 2,000 calls an item, operating system's randomness; one oracle of
+    each protocol.
+    """
     oracle = next(oracle for oracle in ORACLES if oracle.protocol == protocol)
 
     def one_by_one(items: np.ndarray) -> Reports:
@@ -137,7 +160,9 @@ def test_reports_made_one_at_a_time_are_no_less_private(protocol: str) -> None:
 
 @each_oracle
 def test_a_mechanism_that_spends_a_fifth_more_is_caught(oracle: FrequencyOracle) -> None:
-    """The same protocol at 1.2 epsilon, held to epsilon. Missed in under 1e-9 runs: the bounds leave 10 sd."""
+    """The same protocol at 1.2 epsilon, held to epsilon. Missed in under 1e-9 runs: the bounds
+    leave 10 sd.
+    """
     greedy, rng = replace(oracle, epsilon=1.2 * oracle.epsilon), np.random.default_rng(22)
     drawn = sample(oracle, lambda items: greedy.perturb(items, rng), N)
     assert shown_ratio(drawn) > math.exp(oracle.epsilon)
@@ -156,7 +181,9 @@ def keep_with_binary_p(oracle: GRR, rng: np.random.Generator) -> Perturb:
 
 
 def keep_own_bit(p: float) -> Callable[[OUE, np.random.Generator], Perturb]:
-    """OUE whose own bit is one with another probability than 1/2, the other bits as they should be."""
+    """OUE whose own bit is one with another probability than 1/2, the other bits as they
+    should be.
+    """
 
     def make(oracle: OUE, rng: np.random.Generator) -> Perturb:
         def perturb(items: np.ndarray) -> Reports:
@@ -182,7 +209,10 @@ def keep_with_grrs_p(oracle: OLH, rng: np.random.Generator) -> Perturb:
         g, own = oracle.hash_range, reports["bucket"]
         other = (own + rng.integers(1, g, items.size)) % g
         return oracle.reports(
-            reports["seed"], np.where(rng.random(items.size) < GRR(oracle.epsilon, oracle.domain_size).p, own, other)
+            reports["seed"],
+            np.where(
+                rng.random(items.size) < GRR(oracle.epsilon, oracle.domain_size).p, own, other
+            ),
         )
 
     return perturb
@@ -203,7 +233,9 @@ def keep_with_grrs_p(oracle: OLH, rng: np.random.Generator) -> Perturb:
 def test_a_value_kept_with_the_wrong_probability_is_caught(
     oracle: FrequencyOracle, broken: Callable[[FrequencyOracle, np.random.Generator], Perturb]
 ) -> None:
-    """Each of these mistakes spends more than epsilon, and the same check that passes the real code fails it."""
+    """Each of these mistakes spends more than epsilon, and the same check that passes the real code
+    fails it.
+    """
     drawn = sample(oracle, broken(oracle, np.random.default_rng(23)), N)
     assert shown_ratio(drawn) > math.exp(oracle.epsilon)
     assert not is_calibrated(oracle, drawn)
@@ -228,13 +260,17 @@ def test_olh_seeds_do_not_depend_on_the_item(seed: int | None) -> None:
     oracle, rng = OLH(1, 2, 4), generator(seed)
     drawn = [oracle.perturb(np.full(N, v), rng)["seed"] for v in (0, 1)]
     for byte in range(4):
-        table = [np.bincount(seeds >> np.uint32(8 * byte) & np.uint32(0xFF), minlength=256) for seeds in drawn]
+        table = [
+            np.bincount(seeds >> np.uint32(8 * byte) & np.uint32(0xFF), minlength=256)
+            for seeds in drawn
+        ]
         assert stats.chi2_contingency(table).pvalue > FALSE_ALARM / 4
 
 
 @randomness
 def test_oue_bits_are_independent_within_a_report_and_between_neighbours(seed: int | None) -> None:
-    """Correlations of 130 bits, of one report and of it and the next: 25,285 normal scores, 1e-9 for all.
+    """Correlations of 130 bits, of one report and of it and the next: 25,285 normal scores, 1e-9
+    for all.
 
     A word of randomness used twice would show.
     """

@@ -1,4 +1,5 @@
-"""What the methods make of the paper's setting (VI-A): d = 102, Zipf(1.02), epsilon 0.5, beta 0.05, r = 10.
+"""What the methods make of the paper's setting (VI-A): d = 102, Zipf(1.02), epsilon 0.5, beta 0.05,
+r = 10.
 
 The expected mean squared errors and frequency gains are those of an independent simulation of ten
 rounds. A round's MSE varies by up to 20% of itself about its mean after post-processing (where the
@@ -21,12 +22,18 @@ from ldprecover_attacker import MGA
 
 N, D, R, TRIALS = 389_894, 102, 10, 3
 M = round(N * 0.05 / 0.95)
-ORACLES: dict[str, FrequencyOracle] = {"grr": GRR(0.5, D), "oue": OUE(0.5, D), "olh": OLH(0.5, D, 3)}
+ORACLES: dict[str, FrequencyOracle] = {
+    "grr": GRR(0.5, D),
+    "oue": OUE(0.5, D),
+    "olh": OLH(0.5, D, 3),
+}
 FACTOR, GAIN = 1.8, 0.15
 
 
 class Round(NamedTuple):
-    """One round: the true and the genuine frequencies, the targets, and the tallies of the two kinds of users."""
+    """One round: the true and the genuine frequencies, the targets, and the tallies of the two
+    kinds of users.
+    """
 
     truth: np.ndarray
     targets: tuple[int, ...]
@@ -36,7 +43,9 @@ class Round(NamedTuple):
 
 @cache
 def rounds(protocol: str, users: tuple[int, ...]) -> list[Round]:
-    """Return the rounds under MGA, crafted by its protocol's means: an item, padded bits, a searched seed."""
+    """Return the rounds under MGA, crafted by its protocol's means: an item, padded bits, a
+    searched seed.
+    """
     oracle, rng, found = ORACLES[protocol], np.random.default_rng(21), []
     for _ in range(TRIALS):
         targets = tuple(np.sort(rng.choice(D, R, replace=False)).tolist())
@@ -48,15 +57,25 @@ def rounds(protocol: str, users: tuple[int, ...]) -> list[Round]:
 
 
 def measured(
-    protocol: str, users: np.ndarray, recovered: Callable[[Round, np.ndarray, int], np.ndarray], *, attacked: bool
+    protocol: str,
+    users: np.ndarray,
+    recovered: Callable[[Round, np.ndarray, int], np.ndarray],
+    *,
+    attacked: bool,
 ) -> tuple[float, float]:
-    """Return the mean MSE against the truth and the mean FG of what `recovered` makes of each round's frequencies."""
+    """Return the mean MSE against the truth and the mean FG of what `recovered` makes of each
+    round's frequencies.
+    """
     oracle, errors, gains = ORACLES[protocol], [], []
     for r in rounds(protocol, tuple(users.tolist())):
         tally = r.genuine + r.malicious if attacked else r.genuine
         result = recovered(r, oracle.estimate(tally.counts(oracle), tally.n), tally.n)
         errors.append(mse(result, r.truth))
-        gains.append(frequency_gain(result, oracle.estimate(r.genuine.counts(oracle), r.genuine.n), r.targets))
+        gains.append(
+            frequency_gain(
+                result, oracle.estimate(r.genuine.counts(oracle), r.genuine.n), r.targets
+            )
+        )
     return float(np.mean(errors)), float(np.mean(gains))
 
 
@@ -65,7 +84,16 @@ def assert_near(cell: tuple[float, float], error: float, gain: float | None) -> 
     assert gain is None or abs(cell[1] - gain) <= GAIN
 
 
-POST = ["none", "norm-sub", "norm-mul", "norm-cut", "base-cut", "normalization", "rsn", "ldprecover"]
+POST = [
+    "none",
+    "norm-sub",
+    "norm-mul",
+    "norm-cut",
+    "base-cut",
+    "normalization",
+    "rsn",
+    "ldprecover",
+]
 CLEAN = {
     "grr": [6.8e-4, 2.0e-4, 2.3e-4, 3.2e-4, 2.7e-4, 4.1e-4, 2.0e-4, 2.2e-4],
     "oue": [4.1e-5, 2.5e-5, 2.6e-5, 2.9e-5, 3.6e-5, 1.9e-4, 2.6e-5, 4.4e-5],
@@ -79,8 +107,8 @@ ATTACKED = {
 GAINS = {
     "grr": [7.14, 0.89, 0.87, 1.4, 7.1, 0.49, 0.88, 0.89],
     "oue": [2.54, 0.91, 0.82, 1.0, 2.5, 0.53, 0.82, 0.91],
-    # Every malicious user searches seeds of its own. Were 200 seeds shared by all of them, the least estimate would
-    # be lower, and with it Normalization's gain: 0.33.
+    # Every malicious user searches seeds of its own. Were 200 seeds shared by all of them, the
+    # least estimate would be lower, and with it Normalization's gain: 0.33.
     "olh": [2.26, 0.84, 0.57, 1.1, 2.3, 0.45, 0.77, 0.85],
 }
 
@@ -88,9 +116,14 @@ GAINS = {
 @pytest.mark.parametrize("protocol", ORACLES)
 @pytest.mark.parametrize("attacked", [False, True], ids=["clean", "mga"])
 def test_each_post_processing_errs_as_simulated(
-    zipf: Callable[[int], np.ndarray], protocol: str, attacked: bool, record_property: Callable[[str, object], None]
+    zipf: Callable[[int], np.ndarray],
+    protocol: str,
+    attacked: bool,
+    record_property: Callable[[str, object], None],
 ) -> None:
-    """The family of Wang et al., Normalization, RSN and LDPRecover at eta = 0.2, on the same rounds."""
+    """The family of Wang et al., Normalization, RSN and LDPRecover at eta = 0.2, on the same
+    rounds.
+    """
     oracle, users = ORACLES[protocol], zipf(N)
     for i, name in enumerate(POST):
 
@@ -99,7 +132,11 @@ def test_each_post_processing_errs_as_simulated(
 
         cell = measured(protocol, users, recovered, attacked=attacked)
         record_property(name, cell)
-        assert_near(cell, (ATTACKED if attacked else CLEAN)[protocol][i], GAINS[protocol][i] if attacked else None)
+        assert_near(
+            cell,
+            (ATTACKED if attacked else CLEAN)[protocol][i],
+            GAINS[protocol][i] if attacked else None,
+        )
 
 
 @pytest.mark.parametrize(
@@ -113,12 +150,21 @@ def test_each_post_processing_errs_as_simulated(
     ],
 )
 def test_what_the_right_model_and_the_right_eta_are_worth(
-    zipf: Callable[[int], np.ndarray], protocol: str, model: str, eta: float, error: float, gain: float | None
+    zipf: Callable[[int], np.ndarray],
+    protocol: str,
+    model: str,
+    eta: float,
+    error: float,
+    gain: float | None,
 ) -> None:
-    """LDPRecover*: with both, as good as no attack; with the wrong model, hardly better than projection."""
+    """LDPRecover*: with both, as good as no attack; with the wrong model, hardly better than
+    projection.
+    """
 
     def recovered(r: Round, f_z: np.ndarray, n: int) -> np.ndarray:
-        return recover(ORACLES[protocol], f_z, eta=eta, targets=r.targets, malicious_model=model).recovered
+        return recover(
+            ORACLES[protocol], f_z, eta=eta, targets=r.targets, malicious_model=model
+        ).recovered
 
     cell = measured(protocol, zipf(N), recovered, attacked=True)
     assert_near(cell, error, gain)
@@ -128,11 +174,15 @@ def test_what_the_right_model_and_the_right_eta_are_worth(
 
 
 @pytest.mark.parametrize("protocol", ORACLES)
-def test_at_four_times_the_true_eta_every_target_ends_at_zero(zipf: Callable[[int], np.ndarray], protocol: str) -> None:
-    """LDPRecover*, paper, eta = 0.2: FG is -f_T but for noise, and the error that of the targets' true frequencies.
+def test_at_four_times_the_true_eta_every_target_ends_at_zero(
+    zipf: Callable[[int], np.ndarray], protocol: str
+) -> None:
+    """LDPRecover*, paper, eta = 0.2: FG is -f_T but for noise, and the error that of the targets'
+    true frequencies.
 
-    (sum_T f^2 + f_T^2/(d-r))/d, what they held and what the others get of it, beside the noise of an unattacked
-    round, to a factor of 1.8. Ten simulated rounds had 3.2e-4 (GRR), 9.2e-5 (OUE) and 1.6e-4 (OLH), by their targets.
+    (sum_T f^2 + f_T^2/(d-r))/d, what they held and what the others get of it, beside the noise of
+    an unattacked round, to a factor of 1.8. Ten simulated rounds had 3.2e-4 (GRR), 9.2e-5 (OUE) and
+    1.6e-4 (OLH), by their targets.
     """
     oracle, users = ORACLES[protocol], zipf(N)
 
@@ -142,7 +192,9 @@ def test_at_four_times_the_true_eta_every_target_ends_at_zero(zipf: Callable[[in
         return result
 
     error, gain = measured(protocol, users, recovered, attacked=True)
-    noise, _ = measured(protocol, users, lambda _, f, n: recover(oracle, f, eta=0.2).recovered, attacked=False)
+    noise, _ = measured(
+        protocol, users, lambda _, f, n: recover(oracle, f, eta=0.2).recovered, attacked=False
+    )
     held = [r.truth[list(r.targets)] for r in rounds(protocol, tuple(users.tolist()))]
     expected = noise + np.mean([(f**2).sum() + f.sum() ** 2 / (D - R) for f in held]) / D
     assert expected / FACTOR <= error <= expected * FACTOR
@@ -150,8 +202,12 @@ def test_at_four_times_the_true_eta_every_target_ends_at_zero(zipf: Callable[[in
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.01, 0.05, 0.1])
-def test_eta_is_read_off_the_sum_of_one_hot_oue_estimates(zipf: Callable[[int], np.ndarray], beta: float) -> None:
-    """beta to 2.0e-4, one standard error without an attack and less with one; 6.1 of them, a false alarm in 1e9."""
+def test_eta_is_read_off_the_sum_of_one_hot_oue_estimates(
+    zipf: Callable[[int], np.ndarray], beta: float
+) -> None:
+    """beta to 2.0e-4, one standard error without an attack and less with one; 6.1 of them, a false
+    alarm in 1e9.
+    """
     oracle, rng, users = ORACLES["oue"], np.random.default_rng(22), zipf(N)
     m = round(N * beta / (1 - beta))
     genuine = Tally.of(oracle, oracle.perturb(np.repeat(np.arange(D), users), rng))
@@ -162,21 +218,33 @@ def test_eta_is_read_off_the_sum_of_one_hot_oue_estimates(zipf: Callable[[int], 
     error = 0.0624 * np.sqrt(410_415 / tally.n) / 307.3
     assert abs(result.eta / (1 + result.eta) - m / tally.n) <= 6.1 * error
     # And with it the genuine frequencies come back, to their own noise.
-    assert mse(result.recovered, users / N) < 1.3 * mse(oracle.estimate(genuine.counts(oracle), N), users / N)
+    assert mse(result.recovered, users / N) < 1.3 * mse(
+        oracle.estimate(genuine.counts(oracle), N), users / N
+    )
 
 
-def test_eta_is_read_off_the_sum_of_searched_olh_estimates_too(zipf: Callable[[int], np.ndarray]) -> None:
-    """S = 45.3: a standard error of 0.0625/44.3 = 1.4e-3; 6.1 of them and 1% for the mean number of hits."""
+def test_eta_is_read_off_the_sum_of_searched_olh_estimates_too(
+    zipf: Callable[[int], np.ndarray],
+) -> None:
+    """S = 45.3: a standard error of 0.0625/44.3 = 1.4e-3; 6.1 of them and 1% for the mean number of
+    hits.
+    """
     oracle = ORACLES["olh"]
     for r in rounds("olh", tuple(zipf(N).tolist())):
         tally = r.genuine + r.malicious
         f_z = oracle.estimate(tally.counts(oracle), tally.n)
-        result = recover(oracle, f_z, eta="auto", n=tally.n, targets=r.targets, malicious_model="searched")
+        result = recover(
+            oracle, f_z, eta="auto", n=tally.n, targets=r.targets, malicious_model="searched"
+        )
         assert abs(result.eta / (1 + result.eta) - 0.05) <= 6.1 * 1.42e-3 + 0.0005
 
 
-def test_detection_of_grr_is_worse_than_the_attack_until_it_is_projected(zipf: Callable[[int], np.ndarray]) -> None:
-    """It removes the honest reports of the targets too: 9.7% of them, MSE 0.26, FG -15.4; projected 2.2e-4."""
+def test_detection_of_grr_is_worse_than_the_attack_until_it_is_projected(
+    zipf: Callable[[int], np.ndarray],
+) -> None:
+    """It removes the honest reports of the targets too: 9.7% of them, MSE 0.26, FG -15.4; projected
+    2.2e-4.
+    """
     oracle, rng, users = ORACLES["grr"], np.random.default_rng(23), zipf(N)
     targets = rng.choice(D, R, replace=False)
     genuine = oracle.perturb(np.repeat(np.arange(D), users), rng)
@@ -195,7 +263,9 @@ def test_detection_of_grr_is_worse_than_the_attack_until_it_is_projected(zipf: C
 
 
 def test_detection_by_all_targets_finds_padded_oue_reports_and_spares_honest_ones() -> None:
-    """r = 10 at epsilon 0.5: q^10 = 6e-5 of honest reports, and all malicious ones; any target: 99% of honest ones."""
+    """r = 10 at epsilon 0.5: q^10 = 6e-5 of honest reports, and all malicious ones; any target: 99%
+    of honest ones.
+    """
     oracle, rng = ORACLES["oue"], np.random.default_rng(24)
     n, targets = 50_000, rng.choice(D, R, replace=False)
     genuine = oracle.perturb(rng.integers(0, D, n), rng)
@@ -207,15 +277,22 @@ def test_detection_by_all_targets_finds_padded_oue_reports_and_spares_honest_one
     assert every.eta / (1 + every.eta) * len(reports) == pytest.approx(2_632, abs=25)
     assert one.eta / (1 + one.eta) > 0.98
     np.testing.assert_allclose(
-        every.genuine, oracle.estimate(oracle.support_counts(genuine), n), rtol=0, atol=25 / n / (oracle.p - oracle.q)
+        every.genuine,
+        oracle.estimate(oracle.support_counts(genuine), n),
+        rtol=0,
+        atol=25 / n / (oracle.p - oracle.q),
     )
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5])
-def test_random_subsets_do_not_tell_malicious_users_apart(zipf: Callable[[int], np.ndarray], rate: float) -> None:
-    """GRR, MGA-IPA, G = 30: k-means unprojected errs by 1.0e-3 or 6.5e-4, KM as projection does, 1.7e-4..1.9e-4.
+def test_random_subsets_do_not_tell_malicious_users_apart(
+    zipf: Callable[[int], np.ndarray], rate: float
+) -> None:
+    """GRR, MGA-IPA, G = 30: k-means unprojected errs by 1.0e-3 or 6.5e-4, KM as projection does,
+    1.7e-4..1.9e-4.
 
-    Within a factor of 1.8 as above; no clustering is better than projection alone by more than a fifth.
+    Within a factor of 1.8 as above; no clustering is better than projection alone by more than a
+    fifth.
     """
     oracle, rng, users = ORACLES["grr"], np.random.default_rng(25), zipf(N)
     truth = users / N

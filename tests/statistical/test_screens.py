@@ -1,9 +1,11 @@
-"""Screens and honest reports, whatever their users hold: nothing is found, and pairs are as they are said to be.
+"""Screens and honest reports, whatever their users hold: nothing is found, and pairs are as they
+are said to be.
 
-A pair's score is normal of mean 0 and variance 1, nearly. Of 2,500 symmetric matrices of such scores one had a
-set that scores above 8, and beyond 4 the logarithm of how many do falls by one in 1.5: a clean round has a
-suspicious set once in 2,000 times, so that one of the 64 scans here has in 3 % of all seeds. That
-reports are dropped needs far more; in 256 rounds of other seeds none were, and no set was suspicious.
+A pair's score is normal of mean 0 and variance 1, nearly. Of 2,500 symmetric matrices of such
+scores one had a set that scores above 8, and beyond 4 the logarithm of how many do falls by one in
+1.5: a clean round has a suspicious set once in 2,000 times, so that one of the 64 scans here has in
+3 % of all seeds. That reports are dropped needs far more; in 256 rounds of other seeds none were,
+and no set was suspicious.
 """
 
 import math
@@ -42,7 +44,9 @@ every_protocol = pytest.mark.parametrize("protocol", ORACLES)
 
 @every_protocol
 @pytest.mark.parametrize("shape", SHAPES)
-def test_honest_reports_are_not_screened_whatever_their_users_hold(protocol: str, shape: str) -> None:
+def test_honest_reports_are_not_screened_whatever_their_users_hold(
+    protocol: str, shape: str
+) -> None:
     for seed in range(ROUNDS):
         found = screen(ReportSource(ORACLES[protocol], honest(protocol, shape, seed)))
         assert (found.n, found.suspects, found.dropped, found.notes) == (N, (), (), ())
@@ -51,9 +55,11 @@ def test_honest_reports_are_not_screened_whatever_their_users_hold(protocol: str
 @every_protocol
 @pytest.mark.parametrize("shape", SHAPES)
 def test_scores_of_pairs_are_standard_normal(protocol: str, shape: str) -> None:
-    """8,064 scores a case: their mean square is within 6.1 sqrt(2/8064) of 1 but once in 1e9, their mean within 6.1/90.
+    """8,064 scores a case: their mean square is within 6.1 sqrt(2/8064) of 1 but once in 1e9, their
+    mean within 6.1/90.
 
-    The scores of pairs that share an item are uncorrelated. Half a deviation more is for the median taken off.
+    The scores of pairs that share an item are uncorrelated. Half a deviation more is for the median
+    taken off.
     """
     oracle = ORACLES[protocol]
     pairs = [pair_counts(oracle, honest(protocol, shape, seed), ITEMS) for seed in range(ROUNDS)]

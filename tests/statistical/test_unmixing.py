@@ -23,7 +23,9 @@ def error(found: np.ndarray, users: np.ndarray) -> float:
 def played(
     oracle: FrequencyOracle, users: np.ndarray, r: int, seed: int, *, one_item: bool = True
 ) -> tuple[Recovery, float]:
-    """Return what un-mixing makes of a round with 5 % malicious reports for r targets, and how much better it is."""
+    """Return what un-mixing makes of a round with 5 % malicious reports for r targets, and how much
+    better it is.
+    """
     rng = np.random.default_rng(seed)
     counts, n = oracle.honest_tally(users, rng).counts(oracle), int(users.sum())
     if r:
@@ -46,7 +48,9 @@ def users(apportion: Apportion) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("r", "least"), [(3, 4), (7, 4), (10, 4), (14, 4), (30, 1.2)])
-def test_few_or_many_equal_spikes_are_told_from_popular_items(users: np.ndarray, r: int, least: float) -> None:
+def test_few_or_many_equal_spikes_are_told_from_popular_items(
+    users: np.ndarray, r: int, least: float
+) -> None:
     """It gave 38, 20, 14, 11 and 8 times less error than projection."""
     gains = [played(GRR(0.5, D), users, r, seed)[1] for seed in range(TRIALS)]
     assert np.exp(np.log(gains).mean()) > least
@@ -59,11 +63,14 @@ def test_sets_of_bits_are_un_mixed_too(users: np.ndarray, oracle: FrequencyOracl
     assert np.exp(np.mean([np.log(gain) for _, gain in clean])) > 1.1
     assert np.exp(np.mean([np.log(gain) for _, gain in attacked])) > 3
     assert all(
-        found.conclusions is not None and (found.conclusions.attack_probability or 0) > 0.99 for found, _ in attacked
+        found.conclusions is not None and (found.conclusions.attack_probability or 0) > 0.99
+        for found, _ in attacked
     )
 
 
-@pytest.mark.parametrize("oracle", [GRR(0.5, D), OUE(0.5, D), OLH(0.5, D, 3), SUE(0.5, D), SS(0.5, D, 39)], ids=str)
+@pytest.mark.parametrize(
+    "oracle", [GRR(0.5, D), OUE(0.5, D), OLH(0.5, D, 3), SUE(0.5, D), SS(0.5, D, 39)], ids=str
+)
 def test_an_honest_round_is_taken_for_one(users: np.ndarray, oracle: FrequencyOracle) -> None:
     for seed in range(3):
         found, gain = played(oracle, users, 0, seed)
@@ -75,7 +82,9 @@ def test_an_honest_round_is_taken_for_one(users: np.ndarray, oracle: FrequencyOr
 
 
 def test_errors_are_as_large_as_is_said_where_noise_is_small(users: np.ndarray) -> None:
-    """With shapes of bare nodes, further apart than the noise, they were more than twice as large."""
+    """With shapes of bare nodes, further apart than the noise, they were more than twice as
+    large.
+    """
     errors, said = [], []
     for seed in range(TRIALS):
         found, _ = played(OLH(1.6, D, 6), users, 10, seed)
@@ -115,7 +124,9 @@ def test_intervals_hold_the_frequencies_of_most_items(users: np.ndarray) -> None
 
 
 def test_many_items_of_which_few_are_held_look_honest() -> None:
-    """An estimate's own noise as the measure of its noise made low and high ones unlike, and an attack certain."""
+    """An estimate's own noise as the measure of its noise made low and high ones unlike, and an
+    attack certain.
+    """
     oracle, d, n = GRR(0.5, 10_000), 10_000, 1_000_000
     f = 1 / np.arange(1, d + 1) ** 1.3
     held = np.random.default_rng(1).multinomial(n, f / f.sum())

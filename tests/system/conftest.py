@@ -21,7 +21,9 @@ pytest_generate_tests = on_both_databases
 
 @dataclass(frozen=True)
 class Submission:
-    """GRR reports under a key. No two submissions of a crowd share an item, so counts tell them apart."""
+    """GRR reports under a key. No two submissions of a crowd share an item, so counts tell them
+    apart.
+    """
 
     key: str
     items: tuple[int, ...]
@@ -35,10 +37,15 @@ def distinct_submissions(n: int, domain_size: int) -> list[Submission]:
     """Return n submissions of one to three reports, each report of an item of its own."""
     ends = np.cumsum([1 + i % 3 for i in range(n)])
     assert ends[-1] <= domain_size
-    return [Submission(f"key-{i}", tuple(range(end - 1 - i % 3, end))) for i, end in enumerate(ends.tolist())]
+    return [
+        Submission(f"key-{i}", tuple(range(end - 1 - i % 3, end)))
+        for i, end in enumerate(ends.tolist())
+    ]
 
 
-def until_after(happened: Sized, submissions: Iterator[Submission], more: int) -> Iterator[Submission]:
+def until_after(
+    happened: Sized, submissions: Iterator[Submission], more: int
+) -> Iterator[Submission]:
     """Yield submissions until something is in `happened`, and so many more."""
     while not happened:
         yield next(submissions)
@@ -56,16 +63,27 @@ class Wire:
         self._ends: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def post(self, path: str, content: bytes, headers: dict[str, str]) -> httpx.Response:
-        """Return the answer. Raises ConnectionError or IncompleteReadError where it does not come."""
+        """Return the answer. Raises ConnectionError or IncompleteReadError where it does not
+        come.
+        """
         if self._ends is None or self._ends[0].at_eof():
             self.close()
             self._ends = await asyncio.open_connection(*self._address)
         reader, writer = self._ends
-        lines = [f"{name}: {value}\r\n" for name, value in {**headers, "Content-Length": len(content)}.items()]
+        lines = [
+            f"{name}: {value}\r\n"
+            for name, value in {**headers, "Content-Length": len(content)}.items()
+        ]
         async with asyncio.timeout(60):
-            writer.write(f"POST {path} HTTP/1.1\r\nHost: test\r\n{''.join(lines)}\r\n".encode() + content)
-            status, *named = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")[:-2]
-            found = httpx.Headers([(name, value) for name, _, value in (line.partition(": ") for line in named)])
+            writer.write(
+                f"POST {path} HTTP/1.1\r\nHost: test\r\n{''.join(lines)}\r\n".encode() + content
+            )
+            status, *named = (
+                (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")[:-2]
+            )
+            found = httpx.Headers(
+                [(name, value) for name, _, value in (line.partition(": ") for line in named)]
+            )
             body = await reader.readexactly(int(found["Content-Length"]))
         if found.get("Connection") == "close":
             self.close()
@@ -95,7 +113,8 @@ class Crowd:
         *beside: Callable[[httpx.AsyncClient], Coroutine[Any, Any, None]],
         on_answer: Callable[[int], None] = lambda answered: None,
     ) -> None:
-        """Send submissions, with other tasks beside; a client whose connection breaks is gone for good.
+        """Send submissions, with other tasks beside; a client whose connection breaks is gone for
+        good.
 
         `on_answer` is told how many have been answered in all, after each answer.
         """
@@ -116,7 +135,9 @@ class Crowd:
 
         async def all_at_once() -> None:
             async with (
-                httpx.AsyncClient(base_url=self.server.url, timeout=60, trust_env=False, verify=False) as http,
+                httpx.AsyncClient(
+                    base_url=self.server.url, timeout=60, trust_env=False, verify=False
+                ) as http,
                 asyncio.TaskGroup() as group,
             ):
                 for _ in range(self.connections):
@@ -165,7 +186,9 @@ def new_crowd() -> NewCrowd:
 def stored_reports(server: ServerProcess, round_id: str) -> np.ndarray:
     """Return every GRR report in the round's segments, read past the server."""
     with server.sql() as database:
-        query = sa.text("SELECT data FROM segments WHERE round = (SELECT seq FROM rounds WHERE id = :id)")
+        query = sa.text(
+            "SELECT data FROM segments WHERE round = (SELECT seq FROM rounds WHERE id = :id)"
+        )
         return np.frombuffer(b"".join(database.scalars(query, {"id": round_id})), dtype="<u4")
 
 
@@ -208,12 +231,19 @@ class Relay:
                 upstream = socket.create_connection(address)
                 self._sockets += [client, upstream]
                 posting = threading.Event()
-                for source, target, way in ((client, upstream, "requests"), (upstream, client, "answers")):
-                    thread = threading.Thread(target=self._pump, args=(source, target, way, posting))
+                for source, target, way in (
+                    (client, upstream, "requests"),
+                    (upstream, client, "answers"),
+                ):
+                    thread = threading.Thread(
+                        target=self._pump, args=(source, target, way, posting)
+                    )
                     self._threads.append(thread)
                     thread.start()
 
-    def _pump(self, source: socket.socket, target: socket.socket, way: str, posting: threading.Event) -> None:
+    def _pump(
+        self, source: socket.socket, target: socket.socket, way: str, posting: threading.Event
+    ) -> None:
         with contextlib.suppress(OSError):  # one end is gone
             while data := source.recv(65536):
                 if way == "requests" and data.startswith(b"POST "):

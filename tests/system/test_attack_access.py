@@ -1,4 +1,6 @@
-"""What access does to an attacker: without a key one report a request, with tickets as many as it holds."""
+"""What access does to an attacker: without a key one report a request, with tickets as many as it
+holds.
+"""
 
 import pytest
 from tests.conftest import ServerProcess
@@ -19,7 +21,8 @@ def test_an_attacker_without_a_key_sends_one_report_a_request(server: ServerProc
     sent = Campaign(server.url, id, MGA(TARGETS), 60, seed=1, batch_size=1).run()
     found = server.frequencies(id)
     assert sent.accepted == found["n"] == 60
-    # Each crafted report supports both targets, as nearly as the seeds tried allow; by chance one in g = 3 would.
+    # Each crafted report supports both targets, as nearly as the seeds tried allow; by chance one
+    # in g = 3 would.
     assert min(found["counts"][t] for t in TARGETS) > 55
 
 

@@ -1,4 +1,6 @@
-"""Slow clients and a database that does not answer: each costs its own time, and nothing is lost."""
+"""Slow clients and a database that does not answer: each costs its own time, and nothing is
+lost.
+"""
 
 import asyncio
 import json
@@ -15,14 +17,23 @@ from ldprecover_server.http import connection
 
 
 def connected(server: ServerProcess) -> socket.socket:
-    return socket.create_connection((server.http.base_url.host, server.http.base_url.port), timeout=60)
+    return socket.create_connection(
+        (server.http.base_url.host, server.http.base_url.port), timeout=60
+    )
 
 
-def test_a_stalled_upload_is_answered_408_and_gives_back_what_it_held(start_server: StartServer) -> None:
-    """While it stalls it holds all bytes there are; the next submission waits for it no longer than its time."""
+def test_a_stalled_upload_is_answered_408_and_gives_back_what_it_held(
+    start_server: StartServer,
+) -> None:
+    """While it stalls it holds all bytes there are; the next submission waits for it no longer than
+    its time.
+    """
     server = start_server(anonymous_body_seconds=1, queue_bytes=5_000, open_reports=1_000)
     round = server.open_round()["id"]
-    head = f"POST /rounds/{round}/reports HTTP/1.1\r\nHost: x\r\nContent-Type: {PACKED['Content-Type']}\r\n"
+    head = (
+        f"POST /rounds/{round}/reports HTTP/1.1\r\nHost: x\r\nContent-Type: "
+        f"{PACKED['Content-Type']}\r\n"
+    )
     with connected(server) as stalled:
         stalled.sendall(f"{head}Content-Length: 4000\r\n\r\n".encode() + 3_999 * b"\0")
         answer = b"".join(iter(lambda: stalled.recv(65536), b""))
@@ -33,7 +44,9 @@ def test_a_stalled_upload_is_answered_408_and_gives_back_what_it_held(start_serv
     assert server.frequencies(round)["n"] == 900
 
 
-def test_a_submission_waits_its_time_for_the_database_and_a_retry_counts_once(start_server: StartServer) -> None:
+def test_a_submission_waits_its_time_for_the_database_and_a_retry_counts_once(
+    start_server: StartServer,
+) -> None:
     server = start_server(request_seconds=1)
     round = server.open_round()["id"]
     with locked(server):
@@ -46,11 +59,15 @@ def test_a_submission_waits_its_time_for_the_database_and_a_retry_counts_once(st
 
 
 async def _app(scope: Any, receive: Any, send: Any) -> None:
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    await send(
+        {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]}
+    )
     await send({"type": "http.response.body", "body": b"ok"})
 
 
-@pytest.mark.parametrize("before", [b"", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"], ids=["first", "second"])
+@pytest.mark.parametrize(
+    "before", [b"", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"], ids=["first", "second"]
+)
 @pytest.mark.parametrize("part", [b"G", b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow:"])
 def test_a_head_that_does_not_arrive_in_time_ends_its_connection(
     monkeypatch: pytest.MonkeyPatch, before: bytes, part: bytes

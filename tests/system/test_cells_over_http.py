@@ -16,18 +16,25 @@ Z = 7.0
 
 @pytest.mark.parametrize(
     ("protocol", "attack", "model"),
-    [("grr", "mga", "one-hot"), ("oue", "aa-diffuse", "one-hot"), ("olh", "mga", "sampled"), ("olh", "mga", "input")],
+    [
+        ("grr", "mga", "one-hot"),
+        ("oue", "aa-diffuse", "one-hot"),
+        ("olh", "mga", "sampled"),
+        ("olh", "mga", "input"),
+    ],
 )
 def test_a_cell_over_http_agrees_with_one_drawn_from_its_law(
     server: ServerProcess, protocol: str, attack: str, model: str
 ) -> None:
-    """Both tallies of 20,000 genuine and 1,053 malicious users: reports through the server, and counts from the law.
+    """Both tallies of 20,000 genuine and 1,053 malicious users: reports through the server, and
+    counts from the law.
 
-    Their secrets are the same, their other draws independent. The difference of two genuine counts has variance
-    v = 2(n_v p(1-p) + (n - n_v) q(1-q)); of two malicious ones v = 2 m pi (1 - pi), with the attack's own pi. Being
-    a sum of terms of size 1 at most it exceeds Z sqrt(v) + Z^2/6 with probability below 2 exp(-Z^2/2) (Bernstein):
-    at Z = 7 and 204 differences in each of four rounds 4e-8, and never again for these seeds. What the server
-    recovers is what the library does from the same counts.
+    Their secrets are the same, their other draws independent. The difference of two genuine counts
+    has variance v = 2(n_v p(1-p) + (n - n_v) q(1-q)); of two malicious ones v = 2 m pi (1 - pi),
+    with the attack's own pi. Being a sum of terms of size 1 at most it exceeds Z sqrt(v) + Z^2/6
+    with probability below 2 exp(-Z^2/2) (Bernstein): at Z = 7 and 204 differences in each of four
+    rounds 4e-8, and never again for these seeds. What the server recovers is what the library does
+    from the same counts.
     """
     crowd = load_crowd("cities", users=20_000)
     cell = Cell("cities", protocol, attack, model)
@@ -39,21 +46,32 @@ def test_a_cell_over_http_agrees_with_one_drawn_from_its_law(
     ):
         assert (round_.genuine.n, round_.malicious.n, round_.targets) == (n, m, drawn.targets)
         deviation = np.sqrt(2 * (crowd.counts * p * (1 - p) + (n - crowd.counts) * q * (1 - q)))
-        assert (np.abs(round_.genuine.summary - drawn.genuine.summary) <= Z * deviation + Z**2 / 6).all()
+        assert (
+            np.abs(round_.genuine.summary - drawn.genuine.summary) <= Z * deviation + Z**2 / 6
+        ).all()
         pi = plan.weights
         if model == "input":
             pi = q + pi * (p - q)
         elif protocol == "olh":
             pi = pi + (1 - pi) * q
         deviation = np.sqrt(2 * m * pi * (1 - pi))
-        assert (np.abs(round_.malicious.summary - drawn.malicious.summary) <= Z * deviation + Z**2 / 6).all()
+        assert (
+            np.abs(round_.malicious.summary - drawn.malicious.summary) <= Z * deviation + Z**2 / 6
+        ).all()
 
-        for arguments in (("norm-sub", 0.2), ("ldprecover", 0.2), ("ldprecover", 0.1, (1, 2, 3), "exact")):
+        for arguments in (
+            ("norm-sub", 0.2),
+            ("ldprecover", 0.2),
+            ("ldprecover", 0.1, (1, 2, 3), "exact"),
+        ):
             theirs, ours = recoverer(*arguments), in_process(round_)(*arguments)
             assert np.abs(theirs[0] - ours[0]).max() < 1e-12
             assert np.allclose(theirs[1], ours[1], rtol=1e-12, atol=0)
         opened = connection.rounds()[0].id
-    with Client(server.url, key=server.admin_key) as connection, pytest.raises(RefusedError, match="No such round"):
+    with (
+        Client(server.url, key=server.admin_key) as connection,
+        pytest.raises(RefusedError, match="No such round"),
+    ):
         connection.round(opened)  # the cell's own round is gone
 
 

@@ -10,8 +10,12 @@ from tests.conftest import ServerProcess
 from tests.system.conftest import NewCrowd, Submission, distinct_submissions, until_after
 
 
-def test_frequencies_never_show_fewer_reports_than_were_answered(server: ServerProcess, new_crowd: NewCrowd) -> None:
-    """Whoever asks after an answer was given finds its reports, in each of the places that count them."""
+def test_frequencies_never_show_fewer_reports_than_were_answered(
+    server: ServerProcess, new_crowd: NewCrowd
+) -> None:
+    """Whoever asks after an answer was given finds its reports, in each of the places that count
+    them.
+    """
     crowd = new_crowd(server, domain_size=5_000)
     checks = 0
     over = False
@@ -46,7 +50,9 @@ def test_frequencies_never_show_fewer_reports_than_were_answered(server: ServerP
 def test_no_report_enters_a_round_after_its_close_was_answered(
     server: ServerProcess, new_crowd: NewCrowd, after: int
 ) -> None:
-    """What was answered 202 is counted, what was answered 409 is not, and the number never moves again."""
+    """What was answered 202 is counted, what was answered 409 is not, and the number never moves
+    again.
+    """
     crowd = new_crowd(server, domain_size=5_000)
     submissions = iter(distinct_submissions(2_400, 5_000))
     n_at_close: list[int] = []
@@ -57,7 +63,9 @@ def test_no_report_enters_a_round_after_its_close_was_answered(
         answer = await http.post(f"/rounds/{crowd.round_id}/close", headers=server.admin)
         assert answer.status_code == 200
         n_at_close.append(answer.json()["n"])
-        late.extend([await crowd.post(http, submission) for submission in itertools.islice(submissions, 20)])
+        late.extend(
+            [await crowd.post(http, submission) for submission in itertools.islice(submissions, 20)]
+        )
 
     crowd.submit(until_after(n_at_close, submissions, 40), close)
     assert [answer.status_code for answer in late] == 20 * [409]

@@ -13,17 +13,28 @@ import httpx
 import numpy as np
 import pytest
 from tests.conftest import PACKED, ServerProcess, StartServer
-from tests.system.conftest import Crowd, NewCrowd, NewRelay, distinct_submissions, locked, stored_reports
+from tests.system.conftest import (
+    Crowd,
+    NewCrowd,
+    NewRelay,
+    distinct_submissions,
+    locked,
+    stored_reports,
+)
 
 from ldprecover_client import Ledger
 
 
 def whole_and_once(crowd: Crowd) -> None:
-    """Every submission of the crowd is counted whole, and once, or not at all; segments and counts agree."""
+    """Every submission of the crowd is counted whole, and once, or not at all; segments and counts
+    agree.
+    """
     counts = crowd.counts
     assert counts.max() <= 1, "a report was counted twice"
     assert counts.sum() == crowd.server.frequencies(crowd.round_id)["n"]
-    assert all(len({int(counts[item]) for item in submission.items}) == 1 for submission in crowd.sent)
+    assert all(
+        len({int(counts[item]) for item in submission.items}) == 1 for submission in crowd.sent
+    )
     stored = stored_reports(crowd.server, crowd.round_id)
     assert np.array_equal(np.bincount(stored, minlength=counts.size), counts)
 
@@ -64,11 +75,15 @@ def test_a_report_committed_but_not_answered_is_counted_once_when_sent_again(
 def test_reports_that_wait_for_their_commit_when_the_server_is_killed_were_not_answered(
     start_server: StartServer, new_crowd: NewCrowd
 ) -> None:
-    """No commit goes through: the queue holds five, the sixth is refused, and then the server is killed."""
+    """No commit goes through: the queue holds five, the sixth is refused, and then the server is
+    killed.
+    """
     server = start_server(queue_requests=5)
     crowd = new_crowd(server, domain_size=100, connections=6)
     with locked(server):
-        crowd.submit(distinct_submissions(6, 100), on_answer=lambda answered: server.signal(signal.SIGKILL))
+        crowd.submit(
+            distinct_submissions(6, 100), on_answer=lambda answered: server.signal(signal.SIGKILL)
+        )
         assert [answer.status_code for answer in crowd.answers.values()] == [503]
         server.kill()
     server.start()
@@ -102,7 +117,9 @@ def processes() -> Iterator[list[subprocess.Popen[str]]]:
         process.stdout.close()
 
 
-@pytest.mark.parametrize("swallow", ["requests", "answers"], ids=["before it arrives", "after it is counted"])
+@pytest.mark.parametrize(
+    "swallow", ["requests", "answers"], ids=["before it arrives", "after it is counted"]
+)
 @pytest.mark.parametrize("then", ["oue 3", ""], ids=["reporting again", "resuming"])
 def test_a_client_killed_between_send_and_answer_sends_the_same_again(
     server: ServerProcess,

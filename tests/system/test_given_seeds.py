@@ -1,4 +1,6 @@
-"""A poisoned round with given seeds, over HTTP: every ticket sends one report with its seed, and what they gain."""
+"""A poisoned round with given seeds, over HTTP: every ticket sends one report with its seed, and
+what they gain.
+"""
 
 import numpy as np
 from tests.conftest import ServerProcess
@@ -13,34 +15,57 @@ TARGETS = [7, 8, 9, 10, 11]
 GENUINE, MALICIOUS = 500, 100
 
 
-def test_a_round_with_given_seeds_is_poisoned_no_more_than_its_law_says(server: ServerProcess) -> None:
+def test_a_round_with_given_seeds_is_poisoned_no_more_than_its_law_says(
+    server: ServerProcess,
+) -> None:
     with Client(server.url, key=server.admin_key) as admin:
-        opened = admin.open_round(protocol="olh", epsilon=1.0, domain_size=12, access="ticket", given_seeds=64)
+        opened = admin.open_round(
+            protocol="olh", epsilon=1.0, domain_size=12, access="ticket", given_seeds=64
+        )
         tickets = admin.mint_tickets(opened.id, GENUINE + MALICIOUS + 1)
         oracle = opened.parameters.oracle
         theirs, mine, (one,) = np.split(np.array(tickets), [GENUINE, GENUINE + MALICIOUS])
         users = Population(np.arange(12, 0, -1), GENUINE, 1)
-        assert users.report_to(server.url, opened.id, tickets=theirs.tolist(), progress=None) == GENUINE
+        assert (
+            users.report_to(server.url, opened.id, tickets=theirs.tolist(), progress=None)
+            == GENUINE
+        )
         clean = admin.frequencies(opened.id)
         honest = Tally.of(oracle, users.reports(with_tickets(oracle, theirs.tolist())))
         assert clean["counts"] == honest.summary.tolist()
         assert clean["frequencies"] == Estimates.of(oracle, honest).frequencies.tolist()
 
         attack = MGA(TARGETS)
-        assert Campaign(server.url, opened.id, attack, MALICIOUS, 2, tickets=mine.tolist()).run().accepted == MALICIOUS
+        assert (
+            Campaign(server.url, opened.id, attack, MALICIOUS, 2, tickets=mine.tolist())
+            .run()
+            .accepted
+            == MALICIOUS
+        )
         poisoned = np.array(admin.frequencies(opened.id)["frequencies"])
         gain = float((poisoned - clean["frequencies"])[TARGETS].sum())
         law = attack.gain(oracle, users.frequencies, MALICIOUS / (GENUINE + MALICIOUS))
-        # Of few reports: 7 standard deviations of the sum of five estimates, of the genuine and the malicious ones.
-        noise = 7 * np.sqrt(5 * (float(oracle.variance(0.0, GENUINE)) + float(oracle.variance(0.0, MALICIOUS)))) / 6
+        # Of few reports: 7 standard deviations of the sum of five estimates, of the genuine and the
+        # malicious ones.
+        noise = (
+            7
+            * np.sqrt(
+                5 * (float(oracle.variance(0.0, GENUINE)) + float(oracle.variance(0.0, MALICIOUS)))
+            )
+            / 6
+        )
         assert abs(gain - law) <= noise
 
         reporter = Reporter(server.url, opened.id, ledger=Ledger.in_memory(), ticket=str(one))
         assert reporter.report("3").state == "accepted"
         assert reporter.ledger.seed(opened.id) == oracle.seed_of(ticket_draw(str(one)))
         export = RoundExport.from_dict(admin.export(opened.id))
-        assert export.estimates().frequencies.tolist() == admin.frequencies(opened.id)["frequencies"]
+        assert (
+            export.estimates().frequencies.tolist() == admin.frequencies(opened.id)["frequencies"]
+        )
         assert export.tally.n == GENUINE + MALICIOUS + 1
         admin.close_round(opened.id)
-        recovered = admin.recover(opened.id, targets=["7", "8", "9", "10", "11"], malicious_model="searched", eta=0.2)
+        recovered = admin.recover(
+            opened.id, targets=["7", "8", "9", "10", "11"], malicious_model="searched", eta=0.2
+        )
     assert abs(sum(recovered["recovered"]) - 1) < 1e-9

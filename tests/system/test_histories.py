@@ -1,4 +1,6 @@
-"""Random histories of submissions, retries, breaks and kills: what was answered is there, and nothing counts twice."""
+"""Random histories of submissions, retries, breaks and kills: what was answered is there, and
+nothing counts twice.
+"""
 
 import asyncio
 import contextlib
@@ -42,7 +44,9 @@ class Resend:
 
 @dataclass(frozen=True)
 class DropRequest:
-    """Close the socket when this share of a new submission's bytes has been sent; some are always missing."""
+    """Close the socket when this share of a new submission's bytes has been sent; some are always
+    missing.
+    """
 
     share: float = 0.5
     via: int = 0
@@ -58,7 +62,9 @@ class DropAnswer:
 
 @dataclass(frozen=True)
 class KillServer:
-    """SIGKILL, when so many of those in flight were answered; it starts again when somebody next turns to it."""
+    """SIGKILL, when so many of those in flight were answered; it starts again when somebody next
+    turns to it.
+    """
 
     via: int = 0
     after: int = 0
@@ -66,7 +72,9 @@ class KillServer:
 
 @dataclass(frozen=True)
 class KillDatabase:
-    """Kill every process of the database, and start it again at once. SQLite's is the server itself."""
+    """Kill every process of the database, and start it again at once. SQLite's is the server
+    itself.
+    """
 
     after: int = 0
 
@@ -90,7 +98,9 @@ class Settle:
     """Wait until everybody has an answer, or a broken connection."""
 
 
-Operation = Submit | Resend | DropRequest | DropAnswer | KillServer | KillDatabase | Close | Read | Settle
+Operation = (
+    Submit | Resend | DropRequest | DropAnswer | KillServer | KillDatabase | Close | Read | Settle
+)
 
 _via = st.integers(0, 1)
 _many = st.integers(1, 24)
@@ -114,7 +124,9 @@ operations: st.SearchStrategy[Operation] = st.one_of(
 
 
 class System:
-    """Servers on one database, which outlive a history: what it leaves dead starts again when it is needed."""
+    """Servers on one database, which outlive a history: what it leaves dead starts again when it is
+    needed.
+    """
 
     def __init__(self, servers: list[ServerProcess], cluster: Cluster | None) -> None:
         self.servers = servers
@@ -141,7 +153,9 @@ class History:
         self._round = ""
 
     async def run(self, history: list[Operation]) -> None:
-        """Run the operations, then let everybody try again, and check that each report counts exactly once."""
+        """Run the operations, then let everybody try again, and check that each report counts
+        exactly once.
+        """
         self._round = (await self._insist(0, "POST", "/rounds", opening()))["id"]
         for operation in history:
             note(f"{operation}: {len(self._flying)} in flight, {len(self._stored)} stored")
@@ -149,7 +163,9 @@ class History:
             await self._do(operation)
         tried["histories"]["(histories)"] += 1
         tried["histories"]["(submissions)"] += len(self._submissions)
-        tried["histories"]["(submissions without an answer)"] += len(self._submissions) - len(self._stored)
+        tried["histories"]["(submissions without an answer)"] += len(self._submissions) - len(
+            self._stored
+        )
         await self._settle()
         if self._closing:
             await self._close(0)
@@ -158,11 +174,15 @@ class History:
         await self._all_again()
         for via in range(len(self._system.servers)):
             counts = await self._read(via)
-        counted = {submission.key for submission in self._submissions if counts[submission.items[0]]}
+        counted = {
+            submission.key for submission in self._submissions if counts[submission.items[0]]
+        }
         assert counted == self._stored
         assert counted | self._refused == {submission.key for submission in self._submissions}
         stored = stored_reports(self._system.servers[0], self._round)
-        assert np.array_equal(np.bincount(stored, minlength=DOMAIN_SIZE), counts), "segments and counts differ"
+        assert np.array_equal(np.bincount(stored, minlength=DOMAIN_SIZE), counts), (
+            "segments and counts differ"
+        )
 
     async def _do(self, operation: Operation) -> None:
         match operation:
@@ -203,7 +223,9 @@ class History:
         """Wait until so many of those in flight have come down."""
         left = len(self._flying) - many
         while self._flying and len(self._flying) > left:
-            done, self._flying = await asyncio.wait(self._flying, return_when=asyncio.FIRST_COMPLETED)
+            done, self._flying = await asyncio.wait(
+                self._flying, return_when=asyncio.FIRST_COMPLETED
+            )
             for task in done:
                 task.result()
 
@@ -218,12 +240,18 @@ class History:
         if answer is None:
             return
         status, body = answer
-        allowed = {202} | ({409} if self._closing else set()) | ({503} if self._database_killed else set())
+        allowed = (
+            {202}
+            | ({409} if self._closing else set())
+            | ({503} if self._database_killed else set())
+        )
         assert status in allowed, (submission, answer)
         if status == 202:
             assert body["accepted"] == len(submission.items)
             assert body["duplicate"] or not stored_before, "stored, answered, and stored again"
-            assert not body["duplicate"] or self._sent_whole[submission.key] > 1, "a duplicate of nothing"
+            assert not body["duplicate"] or self._sent_whole[submission.key] > 1, (
+                "a duplicate of nothing"
+            )
             self._stored.add(submission.key)
         elif status == 409:
             assert body["type"].endswith("#round-closed")
@@ -249,7 +277,9 @@ class History:
     async def _close(self, via: int) -> None:
         self._closing = True
         path = f"/rounds/{self._round}/close"
-        if answer := await exchange(await self._address(via), request_of("POST", path, self._system.servers[0].admin)):
+        if answer := await exchange(
+            await self._address(via), request_of("POST", path, self._system.servers[0].admin)
+        ):
             status, body = answer
             assert status == 200 or (status == 503 and self._database_killed), answer
         else:
@@ -268,9 +298,15 @@ class History:
         assert n_at_close in (None, found["n"]), "a report came after the close"
         for submission in self._submissions:
             (counted,) = {int(counts[item]) for item in submission.items}  # whole or not at all
-            assert counted or submission.key not in stored, f"{submission} was answered, and is lost"
-            assert not (counted and submission.key in refused), f"{submission} was refused, and is counted"
-            assert self._sent_whole[submission.key] or not counted, f"{submission} never arrived whole, and is counted"
+            assert counted or submission.key not in stored, (
+                f"{submission} was answered, and is lost"
+            )
+            assert not (counted and submission.key in refused), (
+                f"{submission} was refused, and is counted"
+            )
+            assert self._sent_whole[submission.key] or not counted, (
+                f"{submission} never arrived whole, and is counted"
+            )
         return counts
 
     async def _all_again(self) -> None:
@@ -285,7 +321,9 @@ class History:
         pytest.fail("there is no end of refusals")
 
     async def _insist(self, via: int, method: str, path: str, body: bytes) -> Any:
-        """Ask until there is an answer; those who kill let go of their locks when the killed is back."""
+        """Ask until there is an answer; those who kill let go of their locks when the killed is
+        back.
+        """
         for _ in range(20):
             request = request_of(method, path, self._system.servers[0].admin | JSON, body)
             answer = await exchange(await self._address(via), request)
@@ -302,7 +340,9 @@ class History:
         async with self._locks[via]:
             server = self._system.servers[via]
             if not self._system.alive[via]:
-                async with self._database:  # a server that finds no database when it starts ends again
+                async with (
+                    self._database
+                ):  # a server that finds no database when it starts ends again
                     await asyncio.to_thread(start, server)
                 self._system.alive[via] = True
             return server.http.base_url.host, server.http.base_url.port or 80
@@ -342,7 +382,12 @@ def opening() -> bytes:
 def request_of(method: str, path: str, headers: dict[str, str], body: bytes = b"") -> bytes:
     """Return the bytes of a request after which the connection ends."""
     all_headers = {"Host": "x", "Connection": "close", "Content-Length": str(len(body)), **headers}
-    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in all_headers.items()), "", ""]
+    lines = [
+        f"{method} {path} HTTP/1.1",
+        *(f"{name}: {value}" for name, value in all_headers.items()),
+        "",
+        "",
+    ]
     return "\r\n".join(lines).encode() + body
 
 
@@ -362,7 +407,14 @@ async def exchange(address: tuple[str, int], request: bytes) -> Answer | None:
         with contextlib.suppress(OSError):
             await writer.wait_closed()
     head, _, body = answer.partition(b"\r\n\r\n")
-    length = next((int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")), None)
+    length = next(
+        (
+            int(line[15:])
+            for line in head.lower().split(b"\r\n")
+            if line.startswith(b"content-length:")
+        ),
+        None,
+    )
     if length is None or len(body) < length:
         return None
     return int(head.split(b" ")[1]), json.loads(body)
@@ -376,25 +428,54 @@ def system(dialect: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
         url = cluster.url(stack.enter_context(cluster.database())) if cluster else None
         servers = []
         for _ in range(2 if cluster else 1):
-            server = ServerProcess(tmp_path_factory.mktemp("server"), url, kernels="numpy", request_seconds=20)
+            server = ServerProcess(
+                tmp_path_factory.mktemp("server"), url, kernels="numpy", request_seconds=20
+            )
             stack.callback(server.kill)
             servers.append(server)
         yield System(servers, cluster)
 
 
 @pytest.mark.timeout(300 + 3 * SECONDS)
-def test_whatever_is_dropped_killed_and_retried_what_is_answered_counts_once(system: System) -> None:
-    """Each report is of an item of its own: a count of 2 is one counted twice, a 0 one that was lost."""
+def test_whatever_is_dropped_killed_and_retried_what_is_answered_counts_once(
+    system: System,
+) -> None:
+    """Each report is of an item of its own: a count of 2 is one counted twice, a 0 one that was
+    lost.
+    """
 
     @property_settings(10, shrink=False)
     @given(st.lists(operations, min_size=1, max_size=LONGEST))
     # The kill finds a group in the middle of its commit, and the crowd turns to the other server.
     @example([Submit(24), Submit(24, 1), KillServer(0, 6), Resend(0, 1), Resend(1, 1), Read(1)])
     # The database falls under both servers, and those who wait are answered once it is back.
-    @example([Submit(24), Submit(24, 1), KillDatabase(6), Resend(0, 1), Submit(8), Read(0), Settle(), Read(1)])
+    @example(
+        [
+            Submit(24),
+            Submit(24, 1),
+            KillDatabase(6),
+            Resend(0, 1),
+            Submit(8),
+            Read(0),
+            Settle(),
+            Read(1),
+        ]
+    )
     # Both servers and the database at once, answers lost, and a close in the middle of it all.
-    @example([DropAnswer(8), Submit(24, 1), Close(1), KillDatabase(), KillServer(0), KillServer(1), Resend(0, 0)])
-    @example([DropRequest(1.0), DropRequest(0.5), DropRequest(0.0, 1), Read(), Resend(1, 1), Read(1)])
+    @example(
+        [
+            DropAnswer(8),
+            Submit(24, 1),
+            Close(1),
+            KillDatabase(),
+            KillServer(0),
+            KillServer(1),
+            Resend(0, 0),
+        ]
+    )
+    @example(
+        [DropRequest(1.0), DropRequest(0.5), DropRequest(0.0, 1), Read(), Resend(1, 1), Read(1)]
+    )
     def check(history: list[Operation]) -> None:
         asyncio.run(History(system).run(history))
 

@@ -13,7 +13,9 @@ from tests.system.conftest import Crowd, NewCrowd, distinct_submissions, locked
 
 def is_listening(server: ServerProcess) -> bool:
     try:
-        socket.create_connection((server.http.base_url.host, server.http.base_url.port), timeout=10).close()
+        socket.create_connection(
+            (server.http.base_url.host, server.http.base_url.port), timeout=10
+        ).close()
     except ConnectionError:
         return False
     return True
@@ -42,7 +44,9 @@ def test_past_its_queue_the_server_answers_503_and_what_waited_is_stored(
         assert answer.json()["type"].endswith("#queue-full")
         assert int(answer.headers["retry-after"]) >= 1
     stored = crowd.counts
-    assert {item for s in crowd.answered(202) for item in s.items} == set(stored.nonzero()[0].tolist())
+    assert {item for s in crowd.answered(202) for item in s.items} == set(
+        stored.nonzero()[0].tolist()
+    )
     again = Crowd(server, crowd.round_id, connections=4)
     again.submit(crowd.answered(503))
     assert len(again.answered(202)) == 12
@@ -91,7 +95,9 @@ def test_past_its_bytes_the_server_answers_503_and_takes_more_when_they_are_stor
 def test_a_server_that_is_asked_to_stop_stores_and_answers_what_waits(
     start_server: StartServer, new_crowd: NewCrowd, number: signal.Signals
 ) -> None:
-    """Nine submissions wait for a commit that is held; the server stops listening; then the commit goes through."""
+    """Nine submissions wait for a commit that is held; the server stops listening; then the commit
+    goes through.
+    """
     server = start_server(queue_requests=9)
     crowd = new_crowd(server, domain_size=100, connections=10)
 
@@ -110,5 +116,7 @@ def test_a_server_that_is_asked_to_stop_stores_and_answers_what_waits(
     assert "Traceback" not in server.log.read_text()
     server.start()
     counts = crowd.counts
-    assert set(counts.nonzero()[0].tolist()) == {item for s in crowd.answered(202) for item in s.items}
+    assert set(counts.nonzero()[0].tolist()) == {
+        item for s in crowd.answered(202) for item in s.items
+    }
     assert counts.max() == 1

@@ -16,10 +16,10 @@ TARGETS = [3, 40, 77]
 def test_a_poisoned_round_is_estimated_as_theory_says(server: ServerProcess, protocol: str) -> None:
     """Genuine users from a seed, then 5 % crafted reports, all through the client library's door.
 
-    With the genuine values and the malicious reports known, E f~_Z(v) = (n f_X(v) + m f~_Y(v))/(n + m), and only
-    the perturbation of the genuine reports varies: its variance is (f p(1-p) + (1-f) q(1-q))/(n (p-q)^2) at the
-    true f, times (n/(n + m))^2. Six standard deviations: beyond them by chance once in 10^6 over the 306 estimates,
-    and never again for these seeds.
+    With the genuine values and the malicious reports known, E f~_Z(v) = (n f_X(v) + m f~_Y(v))/(n +
+    m), and only the perturbation of the genuine reports varies: its variance is (f p(1-p) + (1-f)
+    q(1-q))/(n (p-q)^2) at the true f, times (n/(n + m))^2. Six standard deviations: beyond them by
+    chance once in 10^6 over the 306 estimates, and never again for these seeds.
     """
     items = tuple(f"city {i}" for i in range(D))
     users = Population(1 / np.arange(1, D + 1), 20_000, seed=11, items=items)
@@ -31,7 +31,10 @@ def test_a_poisoned_round_is_estimated_as_theory_says(server: ServerProcess, pro
 
     m = 1_000
     malicious = MGA(TARGETS).reports(oracle, m, np.random.default_rng(12))
-    assert submit_reports(server.url, opened["id"], malicious, key=server.admin_key, batch_size=300) == m
+    assert (
+        submit_reports(server.url, opened["id"], malicious, key=server.admin_key, batch_size=300)
+        == m
+    )
     poisoned = server.frequencies(opened["id"])
     n = users.n + m
     assert poisoned["n"] == n
@@ -46,7 +49,9 @@ def test_a_poisoned_round_is_estimated_as_theory_says(server: ServerProcess, pro
     assert (estimates[TARGETS] - np.array(clean["frequencies"])[TARGETS] > 0).all()
 
     def error(targets: list[int]) -> float:
-        answer = server.http.post(f"/rounds/{opened['id']}/recover", json={"targets": targets, "eta": 0.05}).json()
+        answer = server.http.post(
+            f"/rounds/{opened['id']}/recover", json={"targets": targets, "eta": 0.05}
+        ).json()
         recovered = np.array(answer["recovered"])
         assert recovered.min() >= 0
         assert abs(recovered.sum() - 1) < 1e-12
@@ -57,21 +62,27 @@ def test_a_poisoned_round_is_estimated_as_theory_says(server: ServerProcess, pro
     assert error(TARGETS) < raw
 
 
-def test_olh_reports_support_their_own_item_with_p_and_every_other_with_one_in_g(server: ServerProcess) -> None:
+def test_olh_reports_support_their_own_item_with_p_and_every_other_with_one_in_g(
+    server: ServerProcess,
+) -> None:
     """Through the client's operating-system randomness, the real hash and the real server.
 
-    All of 300,000 users hold one item, so its count is Binomial(n, p) and every other Binomial(n, 1/g). At 6.5
-    standard deviations a correct system fails once in 10^8 runs over the 102 counts.
+    All of 300,000 users hold one item, so its count is Binomial(n, p) and every other Binomial(n,
+    1/g). At 6.5 standard deviations a correct system fails once in 10^8 runs over the 102 counts.
     """
     n, held = 300_000, 17
     opened = server.open_round("olh", 0.5, domain_size=D)
     oracle = RoundParameters("olh", 0.5, tuple(opened["items"]), opened["hash_range"]).oracle
     reports = oracle.perturb(np.full(n, held))
-    assert submit_reports(server.url, opened["id"], reports, key=server.admin_key, batch_size=100_000) == n
+    assert (
+        submit_reports(server.url, opened["id"], reports, key=server.admin_key, batch_size=100_000)
+        == n
+    )
     found = server.frequencies(opened["id"])
     supported = np.array(found["counts"]) / n
     expected = np.full(D, 1 / opened["hash_range"])
     expected[held] = opened["p"]
     assert (np.abs(supported - expected) < 6.5 * np.sqrt(expected * (1 - expected) / n)).all()
-    # 32 random bits of seed: 300,000 seeds share one in n^2/2^33 = 10.5 pairs; 60 would be far from random.
+    # 32 random bits of seed: 300,000 seeds share one in n^2/2^33 = 10.5 pairs; 60 would be far from
+    # random.
     assert n - len(np.unique(reports["seed"])) < 60

@@ -1,4 +1,6 @@
-"""Several server processes on one Postgres; what of them is killed, and what is lost on the way, counts once."""
+"""Several server processes on one Postgres; what of them is killed, and what is lost on the way,
+counts once.
+"""
 
 import asyncio
 import contextlib
@@ -15,7 +17,13 @@ import psutil
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.conftest import PACKED, ServerProcess, StartServer
-from tests.system.conftest import Crowd, Submission, distinct_submissions, stored_reports, until_after
+from tests.system.conftest import (
+    Crowd,
+    Submission,
+    distinct_submissions,
+    stored_reports,
+    until_after,
+)
 from tools.postgres import Cluster
 
 pytestmark = pytest.mark.postgres
@@ -33,19 +41,27 @@ def url(cluster: Cluster) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def pair(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server of two workers, for the tests that leave it two: three processes import the server for it."""
+    """A server of two workers, for the tests that leave it two: three processes import the server
+    for it.
+    """
     with cluster.database() as name:
-        server = ServerProcess(tmp_path_factory.mktemp("pair"), cluster.url(name), kernels="numpy", workers=2)
+        server = ServerProcess(
+            tmp_path_factory.mktemp("pair"), cluster.url(name), kernels="numpy", workers=2
+        )
         with contextlib.closing(server):
             server.start()
             yield server
 
 
 def resend_until_answered(crowd: Crowd, submissions: list[Submission]) -> None:
-    """Send again, in rounds of all who lack an answer, as clients do: with the same key and bytes."""
+    """Send again, in rounds of all who lack an answer, as clients do: with the same key and
+    bytes.
+    """
     for _ in range(50):
         answered = {submission.key for submission in crowd.answered()}
-        if not (missing := [submission for submission in submissions if submission.key not in answered]):
+        if not (
+            missing := [submission for submission in submissions if submission.key not in answered]
+        ):
             return
         crowd.submit(missing)
     pytest.fail("there is no end of refusals")
@@ -80,7 +96,9 @@ def submit_at_once(*shares: tuple[Crowd, list[Submission]]) -> None:
             sent.result()
 
 
-def test_what_is_sent_to_two_servers_at_once_counts_once(start_server: StartServer, url: str) -> None:
+def test_what_is_sent_to_two_servers_at_once_counts_once(
+    start_server: StartServer, url: str
+) -> None:
     """Each submission goes to both: one of the two says duplicate, however the two race."""
     servers = [start_server(url) for _ in range(2)]
     id = servers[0].open_round(domain_size=2_000)["id"]
@@ -96,7 +114,9 @@ def test_what_is_sent_to_two_servers_at_once_counts_once(start_server: StartServ
     check_every_report_once(crowds[0])
     assert np.array_equal(crowds[0].counts, crowds[1].counts)
     with servers[0].sql() as database:
-        numbers = database.exec_driver_sql("SELECT process FROM tallies ORDER BY process").scalars().all()
+        numbers = (
+            database.exec_driver_sql("SELECT process FROM tallies ORDER BY process").scalars().all()
+        )
     assert numbers == [0, 1], "each process has a tally of its own"
 
 
@@ -116,15 +136,21 @@ def test_two_workers_answer_with_the_counts_of_both(pair: ServerProcess) -> None
 
     def scraped() -> dict[tuple[str, str | None], float]:
         families = text_string_to_metric_families(pair.http.get("/metrics").text)
-        return {(s.name, s.labels.get("code")): s.value for family in families for s in family.samples}
+        return {
+            (s.name, s.labels.get("code")): s.value for family in families for s in family.samples
+        }
 
     def post(key: str) -> int:
         headers = PACKED | {"Idempotency-Key": key}
-        return http.post(f"/rounds/{round}/reports", content=b"\1\0\0\0", headers=headers).status_code
+        return http.post(
+            f"/rounds/{round}/reports", content=b"\1\0\0\0", headers=headers
+        ).status_code
 
     round, before = pair.open_round()["id"], scraped()
     none_kept = httpx.Limits(max_keepalive_connections=0)
-    with httpx.Client(base_url=pair.url, limits=none_kept, timeout=60, trust_env=False, verify=False) as http:
+    with httpx.Client(
+        base_url=pair.url, limits=none_kept, timeout=60, trust_env=False, verify=False
+    ) as http:
         assert [post(f"key-{i}") for i in range(40)] == 40 * [202]
     for _ in range(5):
         after = scraped()
@@ -151,11 +177,14 @@ def test_a_worker_killed_under_load_is_replaced_and_loses_nothing(pair: ServerPr
 
 
 COMMIT = b"COMMIT\0"
-USUAL = b"ldprecover_at_once\0\0"  # the prepared statement with its values: the whole of the usual commit
+# the prepared statement with its values: the whole of the usual commit
+USUAL = b"ldprecover_at_once\0\0"
 
 
 class DatabaseRelay:
-    """A TCP way to a Postgres that loses commits, or the answers to them, and the connections with them."""
+    """A TCP way to a Postgres that loses commits, or the answers to them, and the connections with
+    them.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -184,11 +213,15 @@ class DatabaseRelay:
                     self._threads.append(thread)
                     thread.start()
 
-    def _requests(self, client: socket.socket, upstream: socket.socket, committing: threading.Event) -> None:
+    def _requests(
+        self, client: socket.socket, upstream: socket.socket, committing: threading.Event
+    ) -> None:
         with contextlib.suppress(OSError):  # one end is gone
             storing = False
             while data := client.recv(65536):
-                storing = storing or b"FOR SHARE" in data  # reading transactions end with a COMMIT too
+                storing = (
+                    storing or b"FOR SHARE" in data
+                )  # reading transactions end with a COMMIT too
                 if USUAL in data or (storing and COMMIT in data):
                     storing = False
                     if self._lose:
@@ -199,7 +232,9 @@ class DatabaseRelay:
                 upstream.sendall(data)
         _cut(client, upstream)
 
-    def _answers(self, client: socket.socket, upstream: socket.socket, committing: threading.Event) -> None:
+    def _answers(
+        self, client: socket.socket, upstream: socket.socket, committing: threading.Event
+    ) -> None:
         with contextlib.suppress(OSError):  # one end is gone
             while data := upstream.recv(65536):
                 if committing.is_set():
@@ -221,18 +256,24 @@ def _cut(*ends: socket.socket) -> None:
             end.shutdown(socket.SHUT_RDWR)
 
 
-@pytest.mark.parametrize("lost", [("commit",), ("answer",), ("commit", "answer"), ("answer", "commit")], ids="-".join)
+@pytest.mark.parametrize(
+    "lost", [("commit",), ("answer",), ("commit", "answer"), ("answer", "commit")], ids="-".join
+)
 def test_a_commit_whose_outcome_is_unknown_is_run_again_and_counts_once(
     start_server: StartServer, cluster: Cluster, lost: tuple[str, ...]
 ) -> None:
-    """The connection breaks when a commit is on its way, or has been done: the server cannot tell which.
+    """The connection breaks when a commit is on its way, or has been done: the server cannot tell
+    which.
 
-    What is lost first is the usual commit, in one statement; then the longer way's, which comes after it.
+    What is lost first is the usual commit, in one statement; then the longer way's, which comes
+    after it.
     """
     with cluster.database() as name, contextlib.closing(DatabaseRelay(cluster)) as relay:
         server = start_server(cluster.url(name, host="127.0.0.1", port=relay.port))
         id = server.open_round(domain_size=20)["id"]
-        assert server.submit(id, np.array([10], dtype="<u4").tobytes()).status_code == 202  # the server knows the round
+        assert (
+            server.submit(id, np.array([10], dtype="<u4").tobytes()).status_code == 202
+        )  # the server knows the round
         for item in range(10):
             relay.lose(*lost)
             answer = server.submit(id, np.array([item], dtype="<u4").tobytes(), f"key-{item}")
@@ -250,12 +291,17 @@ def test_workers_that_are_asked_to_stop_store_and_answer_what_waits(
     """A commit is held until nobody listens any more."""
     server = start_server(url, workers=2)
     crowd = Crowd(server, server.open_round(domain_size=2_000)["id"], connections=10)
-    waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    waiting = (
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND "
+        "wait_event_type = 'Lock'"
+    )
 
     async def stop(http: httpx.AsyncClient) -> None:
         with server.sql() as watcher:
             while not watcher.exec_driver_sql(waiting).scalar_one():
-                watcher.exec_driver_sql("SELECT pg_stat_clear_snapshot()")  # a transaction sees one view of it
+                watcher.exec_driver_sql(
+                    "SELECT pg_stat_clear_snapshot()"
+                )  # a transaction sees one view of it
                 await asyncio.sleep(0.001)
         server.signal(number)
         while _accepts(server):
@@ -278,7 +324,9 @@ def test_workers_that_are_asked_to_stop_store_and_answer_what_waits(
 
 def _accepts(server: ServerProcess) -> bool:
     try:
-        socket.create_connection((server.http.base_url.host, server.http.base_url.port), timeout=10).close()
+        socket.create_connection(
+            (server.http.base_url.host, server.http.base_url.port), timeout=10
+        ).close()
     except ConnectionError:
         return False
     return True
@@ -299,7 +347,9 @@ def test_workers_end_when_their_supervisor_is_killed(start_server: StartServer, 
 def test_no_report_enters_a_round_after_its_close_was_answered_by_another_server(
     start_server: StartServer, url: str, after: int
 ) -> None:
-    """What was answered 202 is counted, what was answered 409 is not, whichever process answered."""
+    """What was answered 202 is counted, what was answered 409 is not, whichever process
+    answered.
+    """
     servers = [start_server(url) for _ in range(2)]
     id = servers[0].open_round(domain_size=5_000)["id"]
     crowd = Crowd(servers[0], id, connections=24)
@@ -307,7 +357,9 @@ def test_no_report_enters_a_round_after_its_close_was_answered_by_another_server
 
     async def close(http: httpx.AsyncClient) -> None:
         await crowd.until(after)
-        async with httpx.AsyncClient(base_url=servers[1].url, timeout=60, trust_env=False, verify=False) as other:
+        async with httpx.AsyncClient(
+            base_url=servers[1].url, timeout=60, trust_env=False, verify=False
+        ) as other:
             answer = await other.post(f"/rounds/{id}/close", headers=servers[1].admin)
         assert answer.status_code == 200
         n_at_close.append(answer.json()["n"])

@@ -20,25 +20,35 @@ NEEDLES = {
 
 @pytest.mark.sqlite
 def test_neither_address_nor_agent_nor_key_is_kept_or_logged(start_server: StartServer) -> None:
-    """Reports taken, refused, repeated and broken, from an address of their own; then every byte on disk is read."""
+    """Reports taken, refused, repeated and broken, from an address of their own; then every byte on
+    disk is read.
+    """
     server = start_server(max_body_bytes=4_096)
     id = server.open_round()["id"]
     path = f"/rounds/{id}/reports"
     with httpx.Client(
-        base_url=server.url, transport=httpx.HTTPTransport(local_address=ADDRESS), headers=NEEDLES, timeout=60
+        base_url=server.url,
+        transport=httpx.HTTPTransport(local_address=ADDRESS),
+        headers=NEEDLES,
+        timeout=60,
     ) as user:
         assert user.post(path, content=b"\1\0\0\0", headers=PACKED).status_code == 202
         assert user.post(path, content=b"\1\0\0\0", headers=PACKED).json()["duplicate"]
         assert user.post(path, content=b"\2\0\0\0", headers=PACKED).status_code == 409
         assert user.post(path, json={"reports": [9]}).status_code == 422
         assert user.post(path, content=bytes(5_000), headers=PACKED).status_code == 413
-        assert user.post(path, content=b"x", headers={"Content-Type": "text/plain"}).status_code == 415
+        assert (
+            user.post(path, content=b"x", headers={"Content-Type": "text/plain"}).status_code == 415
+        )
         assert user.post("/rounds/needle/reports", json={"reports": [1]}).status_code == 404
         assert user.request("needle", path).status_code in (400, 405)
         assert user.get(f"/rounds/{id}/frequencies").json()["n"] == 1
     server.signal(signal.SIGTERM)
     server.wait()
-    written = b"".join(file.read_bytes() for file in server.folder.iterdir()) + "".join(server.lines).encode()
+    written = (
+        b"".join(file.read_bytes() for file in server.folder.iterdir())
+        + "".join(server.lines).encode()
+    )
     assert b"needle" not in written
     for value in (ADDRESS, "203.0.113.77", "198.51.100.23", "192.0.2.44"):
         assert value.encode() not in written

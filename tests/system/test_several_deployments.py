@@ -1,4 +1,6 @@
-"""Deployments with a database each, behind a proxy: merged they have each report once, if a retry goes where it was."""
+"""Deployments with a database each, behind a proxy: merged they have each report once, if a retry
+goes where it was.
+"""
 
 import contextlib
 import itertools
@@ -40,7 +42,9 @@ def deployments(
         def start() -> ServerProcess:
             folder = tmp_path_factory.mktemp("deployment")
             url = stack.enter_context(new_database(folder))
-            server = stack.enter_context(contextlib.closing(ServerProcess(folder, url, kernels="numpy", analyses=1)))
+            server = stack.enter_context(
+                contextlib.closing(ServerProcess(folder, url, kernels="numpy", analyses=1))
+            )
             server.start()
             server.keep_port()
             return server
@@ -82,8 +86,12 @@ class Proxy:
         self._restarts: tuple[list[threading.Thread], list[threading.Thread]] = ([], [])
         self._http = httpx.Client(timeout=60, trust_env=False)
 
-    def pass_on(self, method: str, path: str, headers: dict[str, str], body: bytes) -> httpx.Response | None:
-        """Return a deployment's answer, 502 if there is none, or None where the answer is lost on the way."""
+    def pass_on(
+        self, method: str, path: str, headers: dict[str, str], body: bytes
+    ) -> httpx.Response | None:
+        """Return a deployment's answer, 502 if there is none, or None where the answer is lost on
+        the way.
+        """
         key = headers.get("Idempotency-Key", "")
         with self._lock:
             chosen = self._choose(key)
@@ -102,7 +110,11 @@ class Proxy:
         return answer
 
     def _kill_in_turn(self, chosen: int) -> None:
-        server, kills, before = self._deployments[chosen], self._kills[chosen], self._restarts[chosen]
+        server, kills, before = (
+            self._deployments[chosen],
+            self._kills[chosen],
+            self._restarts[chosen],
+        )
         if kills and self._taken[chosen] >= kills[0] and not (before and before[-1].is_alive()):
             del kills[0]
             server.signal(signal.SIGKILL)
@@ -153,7 +165,9 @@ class Proxy:
 
 
 def users_report(url: str, name: str, users: int, at_once: int) -> Tally:
-    """Have so many users report by the round's name until each is answered; return the tally of what they made."""
+    """Have so many users report by the round's name until each is answered; return the tally of
+    what they made.
+    """
     oracle = RoundParameters("oue", 1.0, tuple(ITEMS)).oracle
     with Client(url, retries=PATIENT) as client, ThreadPoolExecutor(at_once) as pool:
 
@@ -166,7 +180,9 @@ def users_report(url: str, name: str, users: int, at_once: int) -> Tally:
     return Tally.of(oracle, wire.unpack(oracle, b"".join(made)))
 
 
-def merged(deployments: tuple[ServerProcess, ServerProcess], name: str, folder: Path) -> RoundExport:
+def merged(
+    deployments: tuple[ServerProcess, ServerProcess], name: str, folder: Path
+) -> RoundExport:
     """Export the round from each deployment, and return what `merge` makes of the files."""
     files = [str(folder / f"{i}.json") for i in range(2)]
     for server, file in zip(deployments, files, strict=True):
@@ -186,7 +202,9 @@ def every_third(key: str) -> bool:
 def test_retries_that_go_by_their_key_leave_each_report_counted_once(
     deployments: tuple[ServerProcess, ServerProcess], name: str, tmp_path: Path
 ) -> None:
-    """A third of the answers are lost, and each deployment is killed twice with submissions on their way to it."""
+    """A third of the answers are lost, and each deployment is killed twice with submissions on
+    their way to it.
+    """
     proxy = Proxy(deployments, by_key, every_third, kills=(1, 4))
     with proxy.listening() as url:
         made = users_report(url, name, 80, at_once=8)
@@ -202,7 +220,9 @@ def test_retries_that_go_by_their_key_leave_each_report_counted_once(
 def test_retries_that_go_to_any_deployment_count_reports_twice(
     deployments: tuple[ServerProcess, ServerProcess], name: str, tmp_path: Path
 ) -> None:
-    """What the proxy is for: the other deployment does not know the key, and takes the report once more."""
+    """What the proxy is for: the other deployment does not know the key, and takes the report once
+    more.
+    """
     turns = itertools.cycle([0, 1])
     proxy = Proxy(deployments, lambda key: next(turns) if key else 0, every_third)
     with proxy.listening() as url:
@@ -220,7 +240,9 @@ def nginx(deployments: tuple[ServerProcess, ServerProcess], tmp_path: Path) -> I
     page = Page(ROOT / "docs" / "how-to" / "several-deployments.md")
     (shown,) = (block.text for block in page.blocks if "upstream" in block.text)
     for i, server in enumerate(deployments):
-        shown, changed = re.subn(rf"10\.0\.0\.{i + 1}:8000", server.url.removeprefix("http://"), shown)
+        shown, changed = re.subn(
+            rf"10\.0\.0\.{i + 1}:8000", server.url.removeprefix("http://"), shown
+        )
         assert changed == 2
     with socket.create_server(("127.0.0.1", 0)) as listening:
         address = f"127.0.0.1:{listening.getsockname()[1]}"
@@ -228,7 +250,9 @@ def nginx(deployments: tuple[ServerProcess, ServerProcess], tmp_path: Path) -> I
         assert changed == 1
         shown = re.sub(r"^\s*ssl_certificate.*$", "", shown, flags=re.MULTILINE)
         shown = shown.replace("/var/log/nginx", str(tmp_path))
-        folders = [f"{kind}_temp_path {tmp_path / kind};" for kind in ("proxy", "fastcgi", "uwsgi", "scgi")]
+        folders = [
+            f"{kind}_temp_path {tmp_path / kind};" for kind in ("proxy", "fastcgi", "uwsgi", "scgi")
+        ]
         folders.append(f"client_body_temp_path {tmp_path / 'bodies'};")
         configuration = tmp_path / "nginx.conf"
         configuration.write_text(
@@ -251,7 +275,9 @@ def nginx(deployments: tuple[ServerProcess, ServerProcess], tmp_path: Path) -> I
     assert process.returncode == 0, said
 
 
-@pytest.mark.skipif(NGINX is None, reason="the proxy that the page shows is nginx, which is not installed")
+@pytest.mark.skipif(
+    NGINX is None, reason="the proxy that the page shows is nginx, which is not installed"
+)
 @pytest.mark.sqlite
 def test_the_nginx_that_the_page_shows_keeps_each_key_to_its_deployment(
     deployments: tuple[ServerProcess, ServerProcess], name: str, nginx: str, tmp_path: Path
@@ -260,13 +286,19 @@ def test_the_nginx_that_the_page_shows_keeps_each_key_to_its_deployment(
     made = users_report(nginx, name, 20, at_once=4)
     oracle = RoundParameters("oue", 1.0, tuple(ITEMS)).oracle
     packed = wire.pack(oracle.perturb([0]))
-    keys = [f"key-{i}" for i in range(41)]  # an odd number: by turns each would come to the other one next
+    keys = [
+        f"key-{i}" for i in range(41)
+    ]  # an odd number: by turns each would come to the other one next
     with httpx.Client(base_url=nginx, timeout=60, trust_env=False) as http:
 
         def submit() -> list[tuple[int, bool]]:
             """Send all of them; return the status of each answer, and whether it is a duplicate."""
             answers = [
-                http.post(f"/rounds/{name}/reports", content=packed, headers=PACKED | {"Idempotency-Key": key})
+                http.post(
+                    f"/rounds/{name}/reports",
+                    content=packed,
+                    headers=PACKED | {"Idempotency-Key": key},
+                )
                 for key in keys
             ]
             return [(answer.status_code, '"duplicate":true' in answer.text) for answer in answers]
@@ -278,7 +310,13 @@ def test_the_nginx_that_the_page_shows_keeps_each_key_to_its_deployment(
         assert http.get(f"/rounds/{name}/parameters").json()["name"] == name
         deployments[0].start()
         assert set(submit()) == {(202, True)}
-        for path in (f"/rounds/{name}/frequencies", f"/rounds/{name}", "/rounds/current/parameters", "/reports", "/"):
+        for path in (
+            f"/rounds/{name}/frequencies",
+            f"/rounds/{name}",
+            "/rounds/current/parameters",
+            "/reports",
+            "/",
+        ):
             assert http.get(path).status_code == 404
     found = merged(deployments, name, tmp_path)
     assert found.tally == made + Tally.of(oracle, wire.unpack(oracle, packed * len(keys)))

@@ -1,4 +1,6 @@
-"""A Postgres that deadlocks, hangs or ends a session: the same transaction is run again, and counts once."""
+"""A Postgres that deadlocks, hangs or ends a session: the same transaction is run again, and counts
+once.
+"""
 
 import hashlib
 import signal
@@ -19,7 +21,10 @@ from ldprecover_server.store.stored_keys import stored_key
 
 pytestmark = pytest.mark.postgres
 
-WAITS = "SELECT pid FROM pg_stat_activity WHERE application_name = 'ldprecover' AND wait_event_type = 'Lock'"
+WAITS = (
+    "SELECT pid FROM pg_stat_activity WHERE application_name = 'ldprecover' AND "
+    "wait_event_type = 'Lock'"
+)
 
 
 @pytest.fixture(scope="module")
@@ -54,11 +59,17 @@ def tries_again(server: ServerProcess) -> int:
 def test_a_commit_that_dies_in_a_deadlock_is_run_again_and_counts_once(
     start_server: StartServer, troubled: Cluster, database: str
 ) -> None:
-    """Another session takes the tally and then wants the key, which the commit wrote before the tally."""
+    """Another session takes the tally and then wants the key, which the commit wrote before the
+    tally.
+    """
     server = start_server(troubled.url(database))
     id = server.open_round()["id"]
     assert server.submit(id, packed(0), "first").status_code == 202  # there is a tally row now
-    with ThreadPoolExecutor() as pool, troubled.connect(database) as other, troubled.connect(database) as watcher:
+    with (
+        ThreadPoolExecutor() as pool,
+        troubled.connect(database) as other,
+        troubled.connect(database) as watcher,
+    ):
         # The session that waits longest without a check is not the one that is ended.
         other.execute("SET deadlock_timeout = '60s'")
         with other.transaction(force_rollback=True):
@@ -81,17 +92,23 @@ def test_a_commit_that_cannot_be_serialised_is_run_again_and_counts_once(
         other.execute("CREATE SEQUENCE commits")
         other.execute(
             "CREATE FUNCTION give_up() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-            " IF nextval('commits') <= 3 THEN RAISE EXCEPTION 'not now' USING ERRCODE = '40001'; END IF;"
+            " IF nextval('commits') <= 3 THEN RAISE EXCEPTION 'not now' USING ERRCODE = '40001'; "
+            "END IF;"
             " RETURN NULL; END $$"
         )
         # Deferred: it is COMMIT itself that fails.
         other.execute(
-            "CREATE CONSTRAINT TRIGGER give_up AFTER INSERT ON segments DEFERRABLE INITIALLY DEFERRED"
+            "CREATE CONSTRAINT TRIGGER give_up AFTER INSERT ON segments DEFERRABLE INITIALLY "
+            "DEFERRED"
             " FOR EACH ROW EXECUTE FUNCTION give_up()"
         )
     server = start_server(troubled.url(database))
     id = server.open_round()["id"]
-    assert server.submit(id, packed(1), "key").json() == {"round": id, "accepted": 1, "duplicate": False}
+    assert server.submit(id, packed(1), "key").json() == {
+        "round": id,
+        "accepted": 1,
+        "duplicate": False,
+    }
     assert tries_again(server) == 3
     assert server.frequencies(id)["counts"] == [0, 1, 0, 0]
 
@@ -103,7 +120,11 @@ def test_a_session_ended_in_the_middle_of_its_commit_is_replaced_and_counts_once
     server = start_server(troubled.url(database))
     id = server.open_round()["id"]
     assert server.submit(id, packed(0), "first").status_code == 202
-    with ThreadPoolExecutor() as pool, troubled.connect(database) as other, troubled.connect(database) as watcher:
+    with (
+        ThreadPoolExecutor() as pool,
+        troubled.connect(database) as other,
+        troubled.connect(database) as watcher,
+    ):
         with other.transaction():
             other.execute("SELECT FROM tallies FOR UPDATE")
             answer = pool.submit(server.submit, id, packed(1), "second")
@@ -128,14 +149,19 @@ def test_while_the_database_hangs_everybody_is_answered_503_and_then_counts_once
     async def read(http: httpx.AsyncClient) -> None:
         for path in (f"/rounds/{crowd.round_id}/frequencies", "/rounds", "/readyz"):
             answer = await http.get(path)
-            assert (answer.status_code, answer.headers["content-type"]) == (503, "application/problem+json"), path
+            assert (answer.status_code, answer.headers["content-type"]) == (
+                503,
+                "application/problem+json",
+            ), path
             assert int(answer.headers["retry-after"]) >= 1
         assert (await http.get("/healthz")).status_code == 200
 
     with troubled.hung():
         crowd.submit(submissions[12:], read, read)
         assert len(crowd.answered(503)) == 12
-        assert all(int(crowd.answers[s.key].headers["retry-after"]) >= 1 for s in crowd.answered(503))
+        assert all(
+            int(crowd.answers[s.key].headers["retry-after"]) >= 1 for s in crowd.answered(503)
+        )
     again = Crowd(server, crowd.round_id, connections=12)
     again.submit(submissions)
     assert len(again.answered(202)) == 24
@@ -148,14 +174,18 @@ def test_while_the_database_hangs_everybody_is_answered_503_and_then_counts_once
 def test_a_server_that_is_asked_to_stop_while_its_database_hangs_ends_in_its_time(
     start_server: StartServer, troubled: Cluster, database: str
 ) -> None:
-    """Its writer holds a group, others wait, somebody reads, and a refusal is to be written down."""
+    """Its writer holds a group, others wait, somebody reads, and a refusal is to be written
+    down.
+    """
     server = start_server(troubled.url(database), request_seconds=3, shutdown_seconds=3)
     id = server.open_round()["id"]
     assert server.submit(id, packed(0), "first").status_code == 202
     assert server.submit(id, packed(9), "refused").status_code == 422
     url, path = server.url, f"/rounds/{id}"
     keyed = [{**PACKED, "Idempotency-Key": f"key-{i}"} for i in range(4)]
-    reports: list[tuple[Any, ...]] = [(url, "POST", f"{path}/reports", packed(1), headers) for headers in keyed]
+    reports: list[tuple[Any, ...]] = [
+        (url, "POST", f"{path}/reports", packed(1), headers) for headers in keyed
+    ]
     reads: list[tuple[Any, ...]] = [(url, "GET", f"{path}/frequencies")] * 2
     with ThreadPoolExecutor() as pool, troubled.hung():
         waiting = [pool.submit(status_of, *request) for request in (*reports, *reads)]
@@ -178,7 +208,9 @@ def status_of(
 ) -> int | None:
     """Return the status of an answer, or None if there is none."""
     try:
-        answer = httpx.request(method, url + path, content=content, headers=headers, timeout=60, trust_env=False)
+        answer = httpx.request(
+            method, url + path, content=content, headers=headers, timeout=60, trust_env=False
+        )
     except httpx.TransportError:
         return None
     return answer.status_code

@@ -62,12 +62,19 @@ def p_q(protocol: str, epsilon: float, d: int, parameter: int | None) -> tuple[F
 
 def columns() -> dict[str, Any]:
     cases = []
-    for d, given in ((2, range(4)), (3, range(4)), (4, range(8)), (9, (0, 1, 7, 8, 15)), (40, (0, 1, 21, 63))):
+    for d, given in (
+        (2, range(4)),
+        (3, range(4)),
+        (4, range(8)),
+        (9, (0, 1, 7, 8, 15)),
+        (40, (0, 1, 21, 63)),
+    ):
         for y in given:
             supported = [v for v in range(d) if bin(v + 1 & y).count("1") % 2 == 0]
             cases.append({"domain_size": d, "column": y, "supported": supported})
     return {
-        "about": "HR: column y supports item v where popcount((v + 1) & y) is even; y is below 2^ceil(log2(d + 1)).",
+        "about": "HR: column y supports item v where popcount((v + 1) & y) is even; y is below "
+        "2^ceil(log2(d + 1)).",
         "cases": cases,
     }
 
@@ -78,11 +85,18 @@ def hashes() -> dict[str, Any]:
         for item in (0, 1, 2, 101, 489, 65_536, 99_999):
             value = xxhash.xxh32_intdigest(struct.pack("<I", item), seed=seed)
             cases += [
-                {"seed": seed, "item": item, "hash": value, "hash_range": g, "bucket": value * g >> 32}
+                {
+                    "seed": seed,
+                    "item": item,
+                    "hash": value,
+                    "hash_range": g,
+                    "bucket": value * g >> 32,
+                }
                 for g in (2, 3, 4, 7, 256, 65_536)
             ]
     return {
-        "about": "hash = xxHash32(item as 4 bytes little-endian, seed); bucket = hash * hash_range >> 32",
+        "about": "hash = xxHash32(item as 4 bytes little-endian, seed); bucket = hash * "
+        "hash_range >> 32",
         "cases": cases,
     }
 
@@ -97,7 +111,14 @@ def wire_forms() -> dict[str, Any]:
     cases: list[dict[str, Any]] = []
     for d, reports in ((2, [0, 1]), (102, [0, 17, 101, 17]), (100_000, [99_999, 256, 65_536])):
         packed = b"".join(struct.pack("<I", item) for item in reports)
-        cases.append({"protocol": "grr", "domain_size": d, "json": {"reports": reports}, "packed": packed.hex()})
+        cases.append(
+            {
+                "protocol": "grr",
+                "domain_size": d,
+                "json": {"reports": reports},
+                "packed": packed.hex(),
+            }
+        )
     for rows in (
         ["10", "01", "00", "11"],
         ["10000000", "00000001", "11111111"],
@@ -108,18 +129,45 @@ def wire_forms() -> dict[str, Any]:
         for protocol in ("oue", "sue"):
             case = {"protocol": protocol, "domain_size": len(rows[0]), "json": {"reports": rows}}
             cases.append({**case, "packed": packed.hex()})
-    for rows in (["10", "01"], ["11000", "01010", "00011"], ["1" + "0" * 99 + "1" * 38, "1" * 39 + "0" * 99]):
+    for rows in (
+        ["10", "01"],
+        ["11000", "01010", "00011"],
+        ["1" + "0" * 99 + "1" * 38, "1" * 39 + "0" * 99],
+    ):
         packed = b"".join(map(bits, rows))
         size = {"subset_size": rows[0].count("1")}
         case = {"protocol": "ss", "domain_size": len(rows[0]), **size, "json": {"reports": rows}}
         cases.append({**case, "packed": packed.hex()})
-    for d, reports in ((2, [3, 0]), (3, [0, 3]), (4, [7, 1, 0, 4]), (100_000, [131_071, 65_536, 1])):
+    for d, reports in (
+        (2, [3, 0]),
+        (3, [0, 3]),
+        (4, [7, 1, 0, 4]),
+        (100_000, [131_071, 65_536, 1]),
+    ):
         packed = b"".join(struct.pack("<I", y) for y in reports)
-        cases.append({"protocol": "hr", "domain_size": d, "json": {"reports": reports}, "packed": packed.hex()})
-    for g, seeds, buckets in ((3, [2882400001, 5], [2, 0]), (65_536, [0, 0xFFFFFFFF, 1], [65_535, 256, 0])):
+        cases.append(
+            {
+                "protocol": "hr",
+                "domain_size": d,
+                "json": {"reports": reports},
+                "packed": packed.hex(),
+            }
+        )
+    for g, seeds, buckets in (
+        (3, [2882400001, 5], [2, 0]),
+        (65_536, [0, 0xFFFFFFFF, 1], [65_535, 256, 0]),
+    ):
         packed = b"".join(struct.pack("<IH", s, b) for s, b in zip(seeds, buckets, strict=True))
         columns = {"seeds": seeds, "buckets": buckets}
-        cases.append({"protocol": "olh", "domain_size": 102, "hash_range": g, "json": columns, "packed": packed.hex()})
+        cases.append(
+            {
+                "protocol": "olh",
+                "domain_size": 102,
+                "hash_range": g,
+                "json": columns,
+                "packed": packed.hex(),
+            }
+        )
     refused = [
         {"protocol": "grr", "domain_size": 102, "json": {"reports": [0, 102]}, "position": 1},
         {"protocol": "grr", "domain_size": 102, "json": {"reports": [-1]}, "position": 0},
@@ -129,13 +177,30 @@ def wire_forms() -> dict[str, Any]:
         {"protocol": "grr", "domain_size": 102, "json": {"reports": []}, "position": None},
         {"protocol": "grr", "domain_size": 102, "packed": "0000000066000000", "position": 1},
         {"protocol": "grr", "domain_size": 102, "packed": "000000000000", "position": 1},
-        {"protocol": "oue", "domain_size": 9, "json": {"reports": ["000000000", "00000000"]}, "position": 1},
+        {
+            "protocol": "oue",
+            "domain_size": 9,
+            "json": {"reports": ["000000000", "00000000"]},
+            "position": 1,
+        },
         {"protocol": "oue", "domain_size": 9, "json": {"reports": ["000000002"]}, "position": 0},
         {"protocol": "oue", "domain_size": 9, "packed": "ff010002", "position": 1},
         {"protocol": "sue", "domain_size": 9, "json": {"reports": ["0000000000"]}, "position": 0},
         {"protocol": "sue", "domain_size": 9, "packed": "ff010002", "position": 1},
-        {"protocol": "ss", "domain_size": 5, "subset_size": 2, "json": {"reports": ["11000", "11100"]}, "position": 1},
-        {"protocol": "ss", "domain_size": 5, "subset_size": 2, "json": {"reports": ["10000", "11000"]}, "position": 0},
+        {
+            "protocol": "ss",
+            "domain_size": 5,
+            "subset_size": 2,
+            "json": {"reports": ["11000", "11100"]},
+            "position": 1,
+        },
+        {
+            "protocol": "ss",
+            "domain_size": 5,
+            "subset_size": 2,
+            "json": {"reports": ["10000", "11000"]},
+            "position": 0,
+        },
         {"protocol": "ss", "domain_size": 5, "subset_size": 2, "packed": "0307", "position": 1},
         {"protocol": "ss", "domain_size": 5, "subset_size": 2, "packed": "60", "position": 0},
         {"protocol": "hr", "domain_size": 4, "json": {"reports": [7, 8]}, "position": 1},
@@ -162,10 +227,17 @@ def wire_forms() -> dict[str, Any]:
             "json": {"seeds": [1, 2], "buckets": [0]},
             "position": 1,
         },
-        {"protocol": "olh", "domain_size": 9, "hash_range": 3, "packed": "ffffffff0300", "position": 0},
+        {
+            "protocol": "olh",
+            "domain_size": 9,
+            "hash_range": 3,
+            "packed": "ffffffff0300",
+            "position": 0,
+        },
     ]
     return {
-        "about": "Reports in both forms; packed in hexadecimal. refused: position of the first bad report, if any.",
+        "about": "Reports in both forms; packed in hexadecimal. refused: position of the first "
+        "bad report, if any.",
         "cases": cases,
         "refused": refused,
     }
@@ -177,27 +249,38 @@ def thresholds() -> dict[str, Any]:
         e = exp(epsilon)
         for k in (2, 3, 102, 100_000):
             keep = math.floor((1 << 64) * e / (e + k - 1))
-            # The exact ratio P(keep)/P(one other value) is at most e^epsilon, and one step more would be over it.
+            # The exact ratio P(keep)/P(one other value) is at most e^epsilon, and one step more
+            # would be over it.
             assert (
-                Fraction(keep * (k - 1), (1 << 64) - keep) <= e < Fraction((keep + 1) * (k - 1), (1 << 64) - keep - 1)
+                Fraction(keep * (k - 1), (1 << 64) - keep)
+                <= e
+                < Fraction((keep + 1) * (k - 1), (1 << 64) - keep - 1)
             )
             cases.append({"epsilon": epsilon, "values": k, "keep_below": str(keep)})
         for d, k in ((2, 1), (5, 2), (102, 39), (102, 101)):
             hold = math.floor((1 << 64) * k * e / (k * e + d - k))
             assert Fraction(hold * (d - k), ((1 << 64) - hold) * k) <= e
             assert e < Fraction((hold + 1) * (d - k), ((1 << 64) - hold - 1) * k)
-            cases.append({"epsilon": epsilon, "domain_size": d, "subset_size": k, "hold_below": str(hold)})
+            cases.append(
+                {"epsilon": epsilon, "domain_size": d, "subset_size": k, "hold_below": str(hold)}
+            )
         root = exp(epsilon / 2)
         turn = math.ceil((1 << 64) / (root + 1))
-        assert Fraction((1 << 64) - turn, turn) ** 2 <= e < Fraction((1 << 64) - turn + 1, turn - 1) ** 2
+        assert (
+            Fraction((1 << 64) - turn, turn) ** 2
+            <= e
+            < Fraction((1 << 64) - turn + 1, turn - 1) ** 2
+        )
         cases.append({"epsilon": epsilon, "turn_below": str(turn)})
         flip = math.ceil((1 << 64) / (e + 1))
         assert Fraction((1 << 64) - flip, flip) <= e < Fraction((1 << 64) - flip + 1, flip - 1)
         cases.append({"epsilon": epsilon, "flip_below": str(flip)})
     return {
         "about": (
-            "A uniform 64-bit word below the threshold keeps the value (values = d items for GRR, g buckets for OLH, "
-            "the 2 signs for HR), sends a zero bit as one (OUE), turns a bit over (SUE), or has the user's item in its "
+            "A uniform 64-bit word below the threshold keeps the value (values = d items for GRR, "
+            "g buckets for OLH, "
+            "the 2 signs for HR), sends a zero bit as one (OUE), turns a bit over (SUE), or has "
+            "the user's item in its "
             "subset (SS). Rounded to the private side. Decimal strings: they exceed 2^53."
         ),
         "cases": cases,
@@ -205,7 +288,9 @@ def thresholds() -> dict[str, Any]:
 
 
 class Words:
-    """Words from a counter: the given ones first, then SHA-256 of the name and a number. Says which were taken."""
+    """Words from a counter: the given ones first, then SHA-256 of the name and a number. Says which
+    were taken.
+    """
 
     def __init__(self, name: str, first: list[int]) -> None:
         self._name, self._first = name, first
@@ -219,14 +304,18 @@ class Words:
         return word
 
     def below(self, k: int) -> int:
-        """Return a uniform integer from 0 to k - 1: words from the greatest multiple of k on are left out."""
+        """Return a uniform integer from 0 to k - 1: words from the greatest multiple of k on are
+        left out.
+        """
         while (word := self()) >= (1 << 64) // k * k:
             pass
         return word % k
 
 
 def threshold(protocol: str, epsilon: float, d: int, parameter: int | None) -> int:
-    """Return what a protocol's words are compared with: p or q of 2^64, rounded to the private side."""
+    """Return what a protocol's words are compared with: p or q of 2^64, rounded to the private
+    side.
+    """
     e = exp(epsilon)
     if protocol in ("oue", "sue"):
         return math.ceil((1 << 64) * p_q(protocol, epsilon, d, parameter)[1])
@@ -236,7 +325,9 @@ def threshold(protocol: str, epsilon: float, d: int, parameter: int | None) -> i
 
 
 def flipped(d: int, below: int, word: Words) -> list[int]:
-    """Return d bits, each one where a 64-bit number is below the threshold; whole lanes of 64 are drawn."""
+    """Return d bits, each one where a 64-bit number is below the threshold; whole lanes of 64 are
+    drawn.
+    """
     lanes = -(-d // 64)
     numbers = [[0] * 64 for _ in range(lanes)]
     for _ in range(8):  # their leading bits, from the highest; a one in the word stands for a zero
@@ -244,7 +335,9 @@ def flipped(d: int, below: int, word: Words) -> list[int]:
             bits = word()
             for i in range(64):
                 lane[i] = lane[i] << 1 | (~bits >> i & 1)
-    left = [[i for i in range(64) if lane[i] == below >> 56] for lane in numbers]  # neither below nor above as yet
+    left = [
+        [i for i in range(64) if lane[i] == below >> 56] for lane in numbers
+    ]  # neither below nor above as yet
     result = [[int(number < below >> 56) for number in lane] for lane in numbers]
     while any(left):
         for bits_of_lane, waiting in zip(result, left, strict=True):
@@ -254,7 +347,9 @@ def flipped(d: int, below: int, word: Words) -> list[int]:
 
 
 def subset(d: int, item: int, count: int, word: Words) -> list[int]:
-    """Return bits of the `count` other items with the lowest keys, two of 32 bits a word, the lower half first."""
+    """Return bits of the `count` other items with the lowest keys, two of 32 bits a word, the lower
+    half first.
+    """
     while True:
         keys = [half for _ in range(-(-d // 2)) for half in divmod(word(), 1 << 32)[::-1]][:d]
         others = sorted((key, i) for i, key in enumerate(keys) if i != item)
@@ -266,7 +361,13 @@ def subset(d: int, item: int, count: int, word: Words) -> list[int]:
 
 
 def drawn(
-    protocol: str, epsilon: float, d: int, parameter: int | None, item: int, seed: int | None, word: Words
+    protocol: str,
+    epsilon: float,
+    d: int,
+    parameter: int | None,
+    item: int,
+    seed: int | None,
+    word: Words,
 ) -> bytes:
     """Return the packed report that words make."""
     t = threshold(protocol, epsilon, d, parameter)
@@ -334,7 +435,10 @@ def reports() -> dict[str, Any]:
         still_open = [0 if t >> 63 - i // lanes & 1 else top for i in range(8 * lanes)]
         rest = t << 8 & top
         named = {"t": t, "t-1": t - 1, "rest": rest, "rest-1": rest - 1}
-        given = [still_open[j] if w == "open" else named[w] if isinstance(w, str) else w for j, w in enumerate(first)]
+        given = [
+            still_open[j] if w == "open" else named[w] if isinstance(w, str) else w
+            for j, w in enumerate(first)
+        ]
         words = Words(f"report {i}", given)
         packed = drawn(protocol, epsilon, d, parameter, item, seed, words)
         assert words.taken[: len(given)] == given
@@ -354,12 +458,18 @@ def reports() -> dict[str, Any]:
     for i, x in enumerate((-1.0, -0.5, 0.0, 0.3, 1.0, 0.0, 0.0)):
         word = {5: (1 << 63) - 1, 6: 1 << 63}.get(i, Words(f"number {i}", [])())
         numbers.append(
-            {"number": x, "words": [str(word)], "item": int(Fraction(word >> 11, 1 << 53) < (1 + Fraction(x)) / 2)}
+            {
+                "number": x,
+                "words": [str(word)],
+                "item": int(Fraction(word >> 11, 1 << 53) < (1 + Fraction(x)) / 2),
+            }
         )
     return {
         "about": (
-            "The packed report, in hexadecimal, that these uniform 64-bit words make of an item, all of them and no "
-            "more; words are decimal strings. numbers: what a number becomes in a round for numbers, before it is "
+            "The packed report, in hexadecimal, that these uniform 64-bit words make of an item, "
+            "all of them and no "
+            "more; words are decimal strings. numbers: what a number becomes in a round for "
+            "numbers, before it is "
             "perturbed. In which order words are taken, README.md says."
         ),
         "cases": cases,
@@ -385,11 +495,21 @@ def solve(matrix: list[list[Fraction]], right: list[Fraction]) -> list[Fraction]
 def given_seeds() -> dict[str, Any]:
     cases = []
     for mac in (bytes(16), b"\xff" * 16, bytes(range(16)), hashlib.sha256(b"mac").digest()[:16]):
-        id, text = (base64.urlsafe_b64encode(part).rstrip(b"=").decode() for part in (bytes(range(16, 32)), mac))
+        id, text = (
+            base64.urlsafe_b64encode(part).rstrip(b"=").decode()
+            for part in (bytes(range(16, 32)), mac)
+        )
         draw = int.from_bytes(mac[:8], "little")
         for m in (64, 100, 512, 4096):
             place = draw * m >> 64
-            cases.append({"ticket": f"{id}.{text}", "given_seeds": m, "place": place, "seed": listed_seed(place)})
+            cases.append(
+                {
+                    "ticket": f"{id}.{text}",
+                    "given_seeds": m,
+                    "place": place,
+                    "seed": listed_seed(place),
+                }
+            )
     estimates = []
     for epsilon, g, m, n, counts in (
         (0.5, 3, 64, 1000, [400, 333, 300, 320, 340]),
@@ -397,7 +517,10 @@ def given_seeds() -> dict[str, Any]:
     ):
         p, q = p_q("olh", epsilon, len(counts), g)
         buckets = [
-            [xxhash.xxh32_intdigest(struct.pack("<I", v), seed=listed_seed(i)) * g >> 32 for v in range(len(counts))]
+            [
+                xxhash.xxh32_intdigest(struct.pack("<I", v), seed=listed_seed(i)) * g >> 32
+                for v in range(len(counts))
+            ]
             for i in range(m)
         ]
 
@@ -420,9 +543,12 @@ def given_seeds() -> dict[str, Any]:
         )
     return {
         "about": (
-            "OLH with given seeds: place = x * given_seeds >> 64, with x the first 8 bytes of the MAC behind the "
-            "ticket's dot, little-endian; seed = xxHash32(place as 4 bytes little-endian, seed 0). The frequencies f "
-            "of `estimates` solve K f = (C/n - q)/(p - q), K(v, w) = (g coll(v, w) - 1)/(g - 1), where coll is the "
+            "OLH with given seeds: place = x * given_seeds >> 64, with x the first 8 bytes of the "
+            "MAC behind the "
+            "ticket's dot, little-endian; seed = xxHash32(place as 4 bytes little-endian, seed "
+            "0). The frequencies f "
+            "of `estimates` solve K f = (C/n - q)/(p - q), K(v, w) = (g coll(v, w) - 1)/(g - 1), "
+            "where coll is the "
             "share of the seeds that hash v and w to one bucket."
         ),
         "cases": cases,
@@ -477,10 +603,14 @@ def digests() -> dict[str, Any]:
         )
     return {
         "about": (
-            "SHA-256 of: protocol in ASCII, a zero byte, epsilon as a double, hash_range or subset_size (0 for none) "
-            "and number of items as u4, then each label as u4 length and UTF-8 bytes; little-endian. With canaries "
-            "then canaries in ASCII, a zero byte, their number and each index as u4; with quarantine then quarantine "
-            "in ASCII and a zero byte; with given_seeds then given_seeds in ASCII, a zero byte and their number as u4."
+            "SHA-256 of: protocol in ASCII, a zero byte, epsilon as a double, hash_range or "
+            "subset_size (0 for none) "
+            "and number of items as u4, then each label as u4 length and UTF-8 bytes; "
+            "little-endian. With canaries "
+            "then canaries in ASCII, a zero byte, their number and each index as u4; with "
+            "quarantine then quarantine "
+            "in ASCII and a zero byte; with given_seeds then given_seeds in ASCII, a zero byte "
+            "and their number as u4."
         ),
         "cases": cases,
     }
@@ -523,7 +653,8 @@ def estimates() -> dict[str, Any]:
         )
     return {
         "about": (
-            "f = (C/n - q)/(p - q); standard error = sqrt(q(1-q)/(n(p-q)^2) + f(1-p-q)/(n(p-q))), f clipped into 0..1. "
+            "f = (C/n - q)/(p - q); standard error = sqrt(q(1-q)/(n(p-q)^2) + f(1-p-q)/(n(p-q))), "
+            "f clipped into 0..1. "
             "Agree to a relative 1e-9."
         ),
         "cases": cases,
@@ -566,8 +697,12 @@ def recoveries() -> dict[str, Any]:
                 other = -q * d / ((d - r) * (p - q))
                 malicious = [(s - (d - r) * other) / r if v in targets else other for v in range(d)]
             else:
-                malicious = [((Fraction(1, r) if v in targets else 0) - q) / (p - q) for v in range(d)]
-            genuine = [(1 + share) * z - share * y for z, y in zip(poisoned, malicious, strict=True)]
+                malicious = [
+                    ((Fraction(1, r) if v in targets else 0) - q) / (p - q) for v in range(d)
+                ]
+            genuine = [
+                (1 + share) * z - share * y for z, y in zip(poisoned, malicious, strict=True)
+            ]
             cases.append(
                 {
                     "protocol": protocol,
@@ -586,8 +721,10 @@ def recoveries() -> dict[str, Any]:
             )
     return {
         "about": (
-            "The frequencies estimated from counts and n, recovered: genuine = (1 + eta) poisoned - eta malicious, "
-            "recovered = its projection on the probability simplex. norm-sub uses eta = 0 and no targets. "
+            "The frequencies estimated from counts and n, recovered: genuine = (1 + eta) poisoned "
+            "- eta malicious, "
+            "recovered = its projection on the probability simplex. norm-sub uses eta = 0 and no "
+            "targets. "
             "Agree to an absolute 1e-9."
         ),
         "cases": cases,

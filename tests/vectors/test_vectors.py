@@ -60,7 +60,9 @@ def test_every_vector_file_is_what_the_generator_writes(generator: ModuleType) -
 
 
 def test_the_generator_does_not_use_what_it_checks() -> None:
-    assert "ldprecover" not in (HERE / "generate.py").read_text(encoding="utf-8").replace('"ldprecover"', "")
+    assert "ldprecover" not in (HERE / "generate.py").read_text(encoding="utf-8").replace(
+        '"ldprecover"', ""
+    )
 
 
 def test_hashes() -> None:
@@ -79,7 +81,9 @@ def test_counting_supports_the_items_that_hash_to_the_bucket() -> None:
         assert oracle.support_counts(report)[case["item"]] == 1, case
 
 
-@pytest.mark.parametrize("case", cases("wire.json"), ids=lambda c: f"{c['protocol']}-{c['domain_size']}")
+@pytest.mark.parametrize(
+    "case", cases("wire.json"), ids=lambda c: f"{c['protocol']}-{c['domain_size']}"
+)
 def test_wire_forms(case: dict[str, Any]) -> None:
     oracle = oracle_of(case, case["domain_size"])
     packed = bytes.fromhex(case["packed"])
@@ -87,7 +91,9 @@ def test_wire_forms(case: dict[str, Any]) -> None:
     assert wire.to_json(oracle, wire.unpack(oracle, packed)) == case["json"]
 
 
-@pytest.mark.parametrize("case", cases("wire.json", "refused"), ids=lambda c: str(c.get("json", c.get("packed"))))
+@pytest.mark.parametrize(
+    "case", cases("wire.json", "refused"), ids=lambda c: str(c.get("json", c.get("packed")))
+)
 def test_refused_wire_forms(case: dict[str, Any]) -> None:
     oracle = oracle_of(case, case["domain_size"])
     read = wire.from_json if "json" in case else wire.unpack
@@ -128,7 +134,11 @@ def words_of(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Callable[
 def test_reports(monkeypatch: pytest.MonkeyPatch) -> None:
     for case in cases("reports.json"):
         oracle = frequency_oracle(
-            case["protocol"], case["epsilon"], case["domain_size"], own(case), case.get("given_seeds")
+            case["protocol"],
+            case["epsilon"],
+            case["domain_size"],
+            own(case),
+            case.get("given_seeds"),
         )
         holder = oracle.with_seeds([case["seed"]]) if "seed" in case else oracle
         words_left = words_of(case, monkeypatch)
@@ -155,8 +165,12 @@ def test_given_seeds() -> None:
         assert oracle.seed_of(ticket_draw(case["ticket"])) == case["seed"]
         assert seed_list(case["given_seeds"])[case["place"]] == case["seed"]
     for case in cases("given_seeds.json", "estimates"):
-        oracle = frequency_oracle("olh", case["epsilon"], len(case["counts"]), case["hash_range"], case["given_seeds"])
-        assert oracle.estimate(case["counts"], case["n"]) == pytest.approx(case["frequencies"], rel=1e-9, abs=1e-12)
+        oracle = frequency_oracle(
+            "olh", case["epsilon"], len(case["counts"]), case["hash_range"], case["given_seeds"]
+        )
+        assert oracle.estimate(case["counts"], case["n"]) == pytest.approx(
+            case["frequencies"], rel=1e-9, abs=1e-12
+        )
 
 
 def test_parameters() -> None:
@@ -197,4 +211,6 @@ def test_recover() -> None:
             malicious_model=case["malicious_model"],
         )
         for column in ("malicious", "genuine", "recovered"):
-            np.testing.assert_allclose(getattr(result, column), case[column], rtol=1e-11, atol=1e-12, err_msg=str(case))
+            np.testing.assert_allclose(
+                getattr(result, column), case[column], rtol=1e-11, atol=1e-12, err_msg=str(case)
+            )

@@ -30,8 +30,6 @@ from ldprecover_cli.output import console, note, print_json
 from ldprecover_cli.signals import ended_by_signals
 from ldprecover_experiments import DemoSettings
 
-__all__ = ["add_to"]
-
 _DEFAULT = DemoSettings()
 
 Part = Literal["round", "users", "attacker", "analyst"]
@@ -57,25 +55,35 @@ def demo(
     protocol: Annotated[
         Protocol,
         typer.Option(
-            help="How users perturb their values: grr, oue, olh, sue, ss, hr, one of a plugin, or auto.",
+            help="How users perturb their values: grr, oue, olh, sue, ss, hr, one of a plugin, or "
+            "auto.",
             envvar="LDPRECOVER_DEMO_PROTOCOL",
             autocompletion=completion.protocols,
         ),
     ] = "olh",
     epsilon: Annotated[
-        float, typer.Option(help="Privacy budget of one report, 0.01 to 10.", envvar="LDPRECOVER_DEMO_EPSILON")
+        float,
+        typer.Option(
+            help="Privacy budget of one report, 0.01 to 10.", envvar="LDPRECOVER_DEMO_EPSILON"
+        ),
     ] = _DEFAULT.epsilon,
     users: Annotated[
         int,
-        typer.Option(min=1, help="Number of genuine users, n; the paper's by default.", envvar="LDPRECOVER_DEMO_USERS"),
+        typer.Option(
+            min=1,
+            help="Number of genuine users, n; the paper's by default.",
+            envvar="LDPRECOVER_DEMO_USERS",
+        ),
     ] = _DEFAULT.users,
     beta: Annotated[
-        float, typer.Option(help="Malicious share of all users, 0 to 0.9.", envvar="LDPRECOVER_DEMO_BETA")
+        float,
+        typer.Option(help="Malicious share of all users, 0 to 0.9.", envvar="LDPRECOVER_DEMO_BETA"),
     ] = _DEFAULT.beta,
     attack: Annotated[
         AttackName,
         typer.Option(
-            help="mga, mga-a, apa, apa2 and ria raise targets; aa, manip, mla and rpa distort everything.",
+            help="mga, mga-a, apa, apa2 and ria raise targets; aa, manip, mla and rpa distort "
+            "everything.",
             envvar="LDPRECOVER_DEMO_ATTACK",
             metavar="NAME",
             autocompletion=completion.attacks,
@@ -83,38 +91,57 @@ def demo(
     ] = "mga",
     model: Annotated[
         Model,
-        typer.Option(help="aa, manip, mga: a report as strong as it can be, or the paper's encoded item."),
+        typer.Option(
+            help="aa, manip, mga: a report as strong as it can be, or the paper's encoded item."
+        ),
     ] = "crafted",
     targets: Annotated[
-        int, typer.Option(min=1, help="Number of targets, where the attack has them, drawn with the seed.")
+        int,
+        typer.Option(
+            min=1, help="Number of targets, where the attack has them, drawn with the seed."
+        ),
     ] = _DEFAULT.targets,
     eta: Annotated[
         float, typer.Option(help="What recovery assumes of m/n, malicious users per genuine one.")
     ] = _DEFAULT.eta,
     seed: Seed = 0,
     json: Json = False,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave the server running until Ctrl-C.")] = False,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Leave the server running until Ctrl-C.")
+    ] = False,
     page: Annotated[
         bool,
         typer.Option(
-            "--page", help="Serve the page with a form that runs drills on a server of its own, or on the one at --url."
+            "--page",
+            help="Serve the page with a form that runs drills on a server of its own, or on the "
+            "one at --url.",
         ),
     ] = False,
-    host: Annotated[str, typer.Option(help="Address that --page listens on.", metavar="ADDRESS")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port that --page listens on; 0 takes a free one.", max=65535, min=0)] = 0,
+    host: Annotated[
+        str, typer.Option(help="Address that --page listens on.", metavar="ADDRESS")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(help="Port that --page listens on; 0 takes a free one.", max=65535, min=0)
+    ] = 0,
     part: Annotated[
         Part | None,
-        typer.Option(help="Play one part alone, on the server at --url: open a round, report, or compare at the end."),
+        typer.Option(
+            help="Play one part alone, on the server at --url: open a round, report, or compare "
+            "at the end."
+        ),
     ] = None,
     url: Url = DEFAULT_URL,
     key: Key = None,
     key_file: Annotated[
-        Path | None, typer.Option(help="File to read the key from, instead of --key.", metavar="FILE")
+        Path | None,
+        typer.Option(help="File to read the key from, instead of --key.", metavar="FILE"),
     ] = None,
 ) -> None:
-    """Play a poisoned round from end to end on a server of its own, and show what recovery makes of it.
+    """Play a poisoned round from end to end on a server of its own, and show what recovery makes of
+    it.
 
-    Genuine users report over HTTP, malicious users attack, and each estimate is compared with the truth.
+    Genuine users report over HTTP, malicious users attack, and each estimate is compared with the
+    truth.
 
     Example: ldprecover demo --protocol grr --beta 0.1
 
@@ -124,7 +151,9 @@ def demo(
 
     Example: ldprecover demo --part analyst --url http://127.0.0.1:8000
     """
-    settings = DemoSettings(dataset, column, protocol, epsilon, users, beta, attack, model, targets, eta, seed)
+    settings = DemoSettings(
+        dataset, column, protocol, epsilon, users, beta, attack, model, targets, eta, seed
+    )
     if protocol == AUTO:
         settings = _chosen(settings)
     if page:
@@ -157,16 +186,23 @@ def _chosen(settings: DemoSettings) -> DemoSettings:
 def _check_no_server_is_named(ctx: typer.Context) -> None:
     for option, name in (("url", "--url"), ("key", "--key"), ("key_file", "--key-file")):
         if _given(ctx, option):
-            raise UsageError(f"{name} belongs to --part or --page: without them the demo plays on a server of its own")
+            raise UsageError(
+                f"{name} belongs to --part or --page: without them the demo plays on a server of "
+                "its own"
+            )
 
 
 def _given(ctx: typer.Context, option: str) -> bool:
-    """Return whether an option was given here: from the environment it may be there for the other commands."""
+    """Return whether an option was given here: from the environment it may be there for the other
+    commands.
+    """
     source = ctx.get_parameter_source(option)
     return source is not None and source.name == "COMMANDLINE"
 
 
-def _serve_page(settings: DemoSettings, url: str | None, key: str | None, host: str, port: int) -> None:
+def _serve_page(
+    settings: DemoSettings, url: str | None, key: str | None, host: str, port: int
+) -> None:
     from ldprecover_experiments.drill import drill_server
     from ldprecover_experiments.local_server import local_server
 
@@ -176,14 +212,19 @@ def _serve_page(settings: DemoSettings, url: str | None, key: str | None, host: 
             url, key = server.url, server.key
             note(f"A server of the drill's own runs at {url}; its admin key is {key}")
         elif key is None:
-            raise UsageError("a drill opens a round at --url: give an admin key of the server with --key or --key-file")
+            raise UsageError(
+                "a drill opens a round at --url: give an admin key of the server with --key or "
+                "--key-file"
+            )
         drill = open_.enter_context(drill_server(url, key, settings, host=host, port=port))
         note(f"Open {drill.address} in a browser; the drill runs until Ctrl-C.")
         with suppress(KeyboardInterrupt):
             drill.run()
 
 
-def _play_part(part: Part, settings: DemoSettings, url: str, key: str | None, *, json: bool) -> None:
+def _play_part(
+    part: Part, settings: DemoSettings, url: str, key: str | None, *, json: bool
+) -> None:
     from ldprecover_cli.demo.parts import play_part
     from ldprecover_client import progress_bar
     from ldprecover_experiments.demo import Demo, unseen
@@ -211,7 +252,8 @@ def _play_all(settings: DemoSettings, *, json: bool, keep: bool) -> None:
             print_json(found.as_json())
         else:
             draw(found, console())
-            # As this was started, where the shell would not find it: `make demo` needs no environment to be active.
+            # As this was started, where the shell would not find it: `make demo` needs no
+            # environment to be active.
             program = "ldprecover" if which("ldprecover") else sys.argv[0]
             note(f"Took {time.monotonic() - started:.1f} s. In a browser: `{program} demo --page`")
         if keep:

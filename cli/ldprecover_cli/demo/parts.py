@@ -1,4 +1,6 @@
-"""A demo's parts, each played by a program of its own on a server that stays: they share only their settings."""
+"""A demo's parts, each played by a program of its own on a server that stays: they share only their
+settings.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +13,6 @@ from ldprecover_cli.output import counted, plain
 from ldprecover_client import Client, RoundStatus
 from ldprecover_experiments.comparison import Comparison
 from ldprecover_experiments.demo import Demo, Stage
-
-__all__ = ["Compared", "Opened", "Reported", "play_part"]
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,9 @@ class Compared:
         draw(self.figures, out)
 
 
-def play_part(part: str, play: Demo, server: Client, key: str | None, stage: Stage) -> Opened | Reported | Compared:
+def play_part(
+    part: str, play: Demo, server: Client, key: str | None, stage: Stage
+) -> Opened | Reported | Compared:
     """Play one part on the current round of a server, whose key this is.
 
     The key's scope is admin for "round", report for "users" and "attacker"; the analyst needs none
@@ -76,12 +78,21 @@ def play_part(part: str, play: Demo, server: Client, key: str | None, stage: Sta
         return Opened(play.open_round(server))
     round_ = server.round("current")
     if round_.parameters != play.parameters:
-        raise CommandError(f"the current round, {plain(round_.name)}, has other parameters than this demo's")
+        raise CommandError(
+            f"the current round, {plain(round_.name)}, has other parameters than this demo's"
+        )
     if part == "users":
-        return Reported(round_, play.report_genuine(server.url, key, round_.id, stage), "genuine user")
+        return Reported(
+            round_, play.report_genuine(server.url, key, round_.id, stage), "genuine user"
+        )
     if part == "attacker":
-        return Reported(round_, play.report_malicious(server.url, key, round_.id, stage), "malicious user")
+        return Reported(
+            round_, play.report_malicious(server.url, key, round_.id, stage), "malicious user"
+        )
     expected = play.settings.users + play.malicious_users
     if round_.n != expected:
-        raise CommandError(f"{plain(round_.name)} has {counted(round_.n, 'report')}, not the {expected:,} of this demo")
+        raise CommandError(
+            f"{plain(round_.name)} has {counted(round_.n, 'report')}, not the {expected:,} of this "
+            "demo"
+        )
     return Compared(play.compared(server, round_.id, play.genuine_estimate()))

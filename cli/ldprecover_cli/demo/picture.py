@@ -10,8 +10,6 @@ from ldprecover_cli.output import bar, counted, plain
 from ldprecover_experiments.comparison import ESTIMATES, Comparison
 from ldprecover_experiments.poisoned_round import Vector
 
-__all__ = ["draw"]
-
 _TOP = 5
 _MOST_TARGETS = 12
 _LONGEST_LABEL = 16
@@ -37,10 +35,15 @@ def draw(figures: Comparison, out: Console) -> None:
 
 def _headline(figures: Comparison) -> str:
     s = figures.settings
-    users = f"{counted(s.users, 'genuine user')}, then {counted(s.malicious_users, 'malicious one')}"
+    users = (
+        f"{counted(s.users, 'genuine user')}, then {counted(s.malicious_users, 'malicious one')}"
+    )
     attack = f"beta {s.beta:g}, {s.attack}" + (f", {s.model}" if s.modelled else "")
     attack += f", {counted(s.targets, 'target')}" if s.targeted else ""
-    return f"{len(figures.items)} items of {plain(s.dataset)}, {s.protocol}, epsilon {s.epsilon:g}: {users} ({attack})."
+    return (
+        f"{len(figures.items)} items of {plain(s.dataset)}, {s.protocol}, epsilon "
+        f"{s.epsilon:g}: {users} ({attack})."
+    )
 
 
 def _shares(figures: Comparison, out: Console) -> Table:
@@ -57,13 +60,26 @@ def _shares(figures: Comparison, out: Console) -> Table:
     width = min(10, (out.width - _LONGEST_LABEL - 3) // len(columns) - 7)
     width = width if width >= _NARROWEST_BAR else 0
     label_width = min(_LONGEST_LABEL, out.width - 3 - sum(_needed(name, width) for name in columns))
-    caption = "Percent of all users; > marks a target" + (f", {left_out} more targets not shown" if left_out else "")
+    caption = "Percent of all users; > marks a target" + (
+        f", {left_out} more targets not shown" if left_out else ""
+    )
     caption += f"; a wider terminal shows {', '.join(spared)} too" if spared else ""
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, title=caption, title_justify="left", title_style="")
+    table = Table(
+        box=None,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+        title=caption,
+        title_justify="left",
+        title_style="",
+    )
     label_width = max(_SHORTEST_LABEL, label_width) + 2
-    table.add_column("item", no_wrap=True, overflow="ellipsis", min_width=label_width, max_width=label_width)
+    table.add_column(
+        "item", no_wrap=True, overflow="ellipsis", min_width=label_width, max_width=label_width
+    )
     for name in columns:
-        table.add_column(name, header_style=_style(name), justify="left", min_width=_needed(name, width) - 1)
+        table.add_column(
+            name, header_style=_style(name), justify="left", min_width=_needed(name, width) - 1
+        )
     for i in shown:
         if i == (shown[_TOP:] or [None])[0]:
             table.add_row()
@@ -71,18 +87,26 @@ def _shares(figures: Comparison, out: Console) -> Table:
         cells = []
         for name, f in columns.items():
             percent = round(100 * float(f[i]), 1) + 0.0  # no -0.0
-            cells.append(Text.assemble(f"{percent:5.1f} ", (_bar(float(f[i]), full, width, out), _style(name))))
+            cells.append(
+                Text.assemble(
+                    f"{percent:5.1f} ", (_bar(float(f[i]), full, width, out), _style(name))
+                )
+            )
         table.add_row(Text(label), *cells)
     return table
 
 
 def _needed(name: str, bar_width: int) -> int:
-    """Return what a column takes, the space after it too: its number and bar, or the longest word of its name."""
+    """Return what a column takes, the space after it too: its number and bar, or the longest word
+    of its name.
+    """
     return 1 + max(6 + bar_width, *map(len, name.split()))
 
 
 def _spare(columns: dict[str, Vector], width: int) -> list[str]:
-    """Take columns out until the others fit beside whole labels with a bar each, and return their names."""
+    """Take columns out until the others fit beside whole labels with a bar each, and return their
+    names.
+    """
     spared = []
     for name in _SPARED if "recovered*" in columns else _SPARED[:-1]:
         if _LONGEST_LABEL + 3 + sum(_needed(left, _NARROWEST_BAR) for left in columns) <= width:
@@ -110,7 +134,11 @@ def _errors(figures: Comparison, out: Console) -> Table:
             continue
         cells = [Text.assemble(f"{error:.2e} ", (_bar(error, worst, width, out), _style(name)))]
         if gain is not None:
-            cells.append(Text.assemble(f"{round(gain, 3) + 0.0:+7.3f} ", (_bar(gain, most, width, out), _style(name))))
+            cells.append(
+                Text.assemble(
+                    f"{round(gain, 3) + 0.0:+7.3f} ", (_bar(gain, most, width, out), _style(name))
+                )
+            )
         table.add_row(Text(name), *cells)
     return table
 

@@ -2,13 +2,18 @@
 
 from ldprecover_experiments.comparison import Comparison
 
-__all__ = ["sentences"]
-
 
 def sentences(figures: Comparison) -> list[str]:
-    """Return what the attack did, what each recovery made of it, and what knowing the targets is worth."""
+    """Return what the attack did, what each recovery made of it, and what knowing the targets is
+    worth.
+    """
     if not figures.settings.malicious_users:
-        return ["Nobody attacked: genuine and poisoned are the same, and what comes after is recovery's own doing."]
+        return [
+            (
+                "Nobody attacked: genuine and poisoned are the same, and what comes after is "
+                "recovery's own doing."
+            )
+        ]
     error = {name: value for name, value in figures.mse.items() if value is not None}
     said = [_attack(figures, error), _without_targets(error)]
     if "unmixed" in error:
@@ -19,19 +24,26 @@ def sentences(figures: Comparison) -> list[str]:
 
 
 def _attack(figures: Comparison, error: dict[str, float]) -> str:
-    said = f"The attack took the MSE from {error['genuine']:.2e}, the noise of the protocol, to {error['poisoned']:.2e}"
+    said = (
+        f"The attack took the MSE from {error['genuine']:.2e}, the noise of the protocol, to "
+        f"{error['poisoned']:.2e}"
+    )
     if figures.targets is None:
         return f"{said}."
     targets = list(figures.targets)
     true, poisoned = (float(f[targets].sum()) for f in (figures.true, figures.estimate("poisoned")))
-    return f"{said}, and the share of all targets together from a true {true:.1%} to an estimated {poisoned:.1%}."
+    return (
+        f"{said}, and the share of all targets together from a true {true:.1%} to an estimated "
+        f"{poisoned:.1%}."
+    )
 
 
 def _without_targets(error: dict[str, float]) -> str:
     before, projected, recovered = (error[name] for name in ("poisoned", "projected", "recovered"))
     if projected < before:
         said = (
-            f"Projection on the simplex alone, blind to the attack, leaves {_percent(projected / before)} of that MSE"
+            "Projection on the simplex alone, blind to the attack, leaves "
+            f"{_percent(projected / before)} of that MSE"
         )
     else:
         said = f"Projection on the simplex alone does not lower it ({projected:.2e})"
@@ -48,7 +60,8 @@ def _without_targets(error: dict[str, float]) -> str:
 
 def _unmixed(figures: Comparison, error: dict[str, float]) -> str:
     said = (
-        f"Un-mixing, which knows nothing either, leaves {_percent(error['unmixed'] / error['poisoned'])}, "
+        "Un-mixing, which knows nothing either, leaves "
+        f"{_percent(error['unmixed'] / error['poisoned'])}, "
         f"{_than(error['unmixed'], error['projected'])} projection alone"
     )
     fg = figures.fg
@@ -60,11 +73,14 @@ def _unmixed(figures: Comparison, error: dict[str, float]) -> str:
 def _with_targets(figures: Comparison, error: dict[str, float]) -> str:
     fg = figures.fg
     assert fg is not None
-    before, projected, known = (error[name] for name in ("poisoned", "projected", "recovered_targets"))
+    before, projected, known = (
+        error[name] for name in ("poisoned", "projected", "recovered_targets")
+    )
     told, untold = _over(fg["recovered_targets"]), _over(fg["recovered"])
     instead = "told or not" if told == untold else f"not {untold}"
     return (
-        f"LDPRecover*, which is told the targets, leaves {_percent(known / before)}, {_than(known, projected)} "
+        f"LDPRecover*, which is told the targets, leaves {_percent(known / before)}, "
+        f"{_than(known, projected)} "
         f"projection alone: all targets together come out {told} their genuine estimate, {instead}."
     )
 
@@ -73,7 +89,9 @@ def _than(error: float, other: float) -> str:
     if error == other:
         return "as much as"
     better, smaller, larger = error < other, min(error, other), max(error, other)
-    times = f"{larger / smaller:.3g} times " if smaller else ""  # a tiny domain can be recovered without any error
+    times = (
+        f"{larger / smaller:.3g} times " if smaller else ""
+    )  # a tiny domain can be recovered without any error
     return f"{times}{'better' if better else 'worse'} than"
 
 

@@ -2,8 +2,8 @@
 
 Both give the same counts to the bit; drawing is numpy's alone. The environment variable
 LDPRECOVER_KERNELS, read once, chooses `numpy` or `numba`; without it numba counts where it can be
-imported. numba itself is imported at the first count, or by `warm_up`. With `late` numpy counts until
-`hasten` is called, which is for processes that may never count much.
+imported. numba itself is imported at the first count, or by `warm_up`. With `late` numpy counts
+until `hasten` is called, which is for processes that may never count much.
 
 Counting takes reports that passed their oracle's `check`, in arrays that may be strided, unaligned
 or read-only. It uses one thread, holds no state between calls, and may run in several threads.
@@ -20,7 +20,15 @@ from ldprecover.errors import ParameterError
 from ldprecover.kernels import numpy_
 from ldprecover.kernels.bernoulli import unary_rows
 from ldprecover.kernels.xxhash32 import bucket_of, hash_items
-from ldprecover.types import BoolArray, FloatArray, Int64Array, UInt8Array, UInt16Array, UInt32Array, UInt64Array
+from ldprecover.types import (
+    BoolArray,
+    FloatArray,
+    Int64Array,
+    UInt8Array,
+    UInt16Array,
+    UInt32Array,
+    UInt64Array,
+)
 
 __all__ = [
     "backend",
@@ -53,7 +61,8 @@ def grr_counts(items: UInt32Array, d: int) -> Int64Array:
 
 
 def oue_counts(rows: UInt8Array, d: int) -> Int64Array:
-    """Return, for each of d items, how many of n packed rows have its bit set: C(v) of OUE, in O(nd).
+    """Return, for each of d items, how many of n packed rows have its bit set: C(v) of OUE, in
+    O(nd).
 
     `rows` is (n, ceil(d/8)); item i is bit i%8 of byte i//8.
     """
@@ -61,19 +70,26 @@ def oue_counts(rows: UInt8Array, d: int) -> Int64Array:
 
 
 def olh_counts(seeds: UInt32Array, buckets: UInt16Array, d: int, g: int) -> Int64Array:
-    """Return, for each item 0..d-1, how many of n reports' seeds hash it to their bucket: C(v) of OLH, in O(nd).
+    """Return, for each item 0..d-1, how many of n reports' seeds hash it to their bucket: C(v) of
+    OLH, in O(nd).
 
     `seeds` and `buckets` are (n,); buckets are below g, which is from 2 to 65536.
     """
     return _counting().olh_counts(seeds, buckets, d, g)
 
 
-def olh_counts_and_sizes(seeds: UInt32Array, buckets: UInt16Array, d: int, g: int) -> tuple[Int64Array, Int64Array]:
-    """Return the same counts, and for each of the n reports how many items its seed hashes to its bucket."""
+def olh_counts_and_sizes(
+    seeds: UInt32Array, buckets: UInt16Array, d: int, g: int
+) -> tuple[Int64Array, Int64Array]:
+    """Return the same counts, and for each of the n reports how many items its seed hashes to its
+    bucket.
+    """
     return _counting().olh_counts_and_sizes(seeds, buckets, d, g)
 
 
-def olh_supported(seeds: UInt32Array, buckets: UInt16Array, items: UInt32Array, g: int) -> BoolArray:
+def olh_supported(
+    seeds: UInt32Array, buckets: UInt16Array, items: UInt32Array, g: int
+) -> BoolArray:
     """Return, as (items, n), which of n reports' seeds hash which of the items to their bucket."""
     return _counting().olh_supported(seeds, buckets, items, g)
 
@@ -89,7 +105,9 @@ def unary_supported(rows: UInt8Array, items: UInt32Array) -> BoolArray:
 
 
 def packed_lines(bits: BoolArray) -> UInt64Array:
-    """Return each row of a matrix as a line of 64-bit words, in no order that matters; spare bits are zero."""
+    """Return each row of a matrix as a line of 64-bit words, in no order that matters; spare bits
+    are zero.
+    """
     packed = np.packbits(bits, axis=1)
     lines = np.zeros((len(bits), -(-packed.shape[1] // 8) * 8), np.uint8)
     lines[:, : packed.shape[1]] = packed
@@ -97,7 +115,8 @@ def packed_lines(bits: BoolArray) -> UInt64Array:
 
 
 def joint_counts(lines: UInt64Array, others: UInt64Array) -> Int64Array:
-    """Return, as (lines, others), in how many places both of two packed lines of equal length have a one.
+    """Return, as (lines, others), in how many places both of two packed lines of equal length have
+    a one.
 
     Of lines with themselves, given as the same array, it takes half as long.
     """
@@ -110,7 +129,8 @@ def olh_buckets(seeds: UInt32Array, items: UInt32Array, g: int) -> UInt32Array:
 
 
 def walsh_hadamard(values: Int64Array) -> Int64Array:
-    """Return t(u) = sum_y (-1)^popcount(u & y) values(y), for u from 0 to K - 1, of K = 2^b integers, in O(K b).
+    """Return t(u) = sum_y (-1)^popcount(u & y) values(y), for u from 0 to K - 1, of K = 2^b
+    integers, in O(K b).
 
     Exact for values of at least 0 whose sum is below 2^63. Raises ValueError unless K is a power of
     two.
@@ -121,7 +141,9 @@ def walsh_hadamard(values: Int64Array) -> Int64Array:
 
 
 def walsh_hadamard_floats(values: FloatArray) -> FloatArray:
-    """Return the same transform of K = 2^b floats, by numpy. Raises ValueError unless K is a power of two."""
+    """Return the same transform of K = 2^b floats, by numpy. Raises ValueError unless K is a power
+    of two.
+    """
     if values.ndim != 1 or values.size.bit_count() != 1:
         raise ValueError(f"values must be a vector of 2^b numbers, not of shape {values.shape}")
     return numpy_.transform_floats(values)
@@ -137,7 +159,8 @@ def backend() -> str:
 
 
 def warm_up() -> None:
-    """Import, and compile where no compiled code is cached, what counts, so that no request waits for it.
+    """Import, and compile where no compiled code is cached, what counts, so that no request waits
+    for it.
 
     Raises ParameterError as `backend` does.
     """
@@ -164,11 +187,15 @@ class _Counting(Protocol):
 
     def grr_counts(self, items: UInt32Array, d: int) -> Int64Array: ...
     def oue_counts(self, rows: UInt8Array, d: int) -> Int64Array: ...
-    def olh_counts(self, seeds: UInt32Array, buckets: UInt16Array, d: int, g: int) -> Int64Array: ...
+    def olh_counts(
+        self, seeds: UInt32Array, buckets: UInt16Array, d: int, g: int
+    ) -> Int64Array: ...
     def olh_counts_and_sizes(
         self, seeds: UInt32Array, buckets: UInt16Array, d: int, g: int
     ) -> tuple[Int64Array, Int64Array]: ...
-    def olh_supported(self, seeds: UInt32Array, buckets: UInt16Array, items: UInt32Array, g: int) -> BoolArray: ...
+    def olh_supported(
+        self, seeds: UInt32Array, buckets: UInt16Array, items: UInt32Array, g: int
+    ) -> BoolArray: ...
     def unary_sizes(self, rows: UInt8Array) -> Int64Array: ...
     def unary_supported(self, rows: UInt8Array, items: UInt32Array) -> BoolArray: ...
     def joint_counts(self, lines: UInt64Array, others: UInt64Array) -> Int64Array: ...

@@ -5,14 +5,15 @@ import numpy as np
 from ldprecover.sampling import Words
 from ldprecover.types import UInt8Array, UInt64Array
 
-__all__ = ["unary_rows"]
-
-_PREFIX = 8  # leading threshold bits decided for all lanes; one lane in 2^8 is still open after them
+_PREFIX = (
+    8  # leading threshold bits decided for all lanes; one lane in 2^8 is still open after them
+)
 _BLOCK = 1 << 18  # bytes of a block of rows
 
 
 def unary_rows(n: int, d: int, threshold: int, words: Words) -> UInt8Array:
-    """Return n rows of d packed bits, each one with probability threshold/2^64; padding bits are zero.
+    """Return n rows of d packed bits, each one with probability threshold/2^64; padding bits are
+    zero.
 
     `threshold` is from 0 to 2^64 - 1. Item i is bit i%8 of byte i//8 of its row.
     """

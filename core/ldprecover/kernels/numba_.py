@@ -15,19 +15,14 @@ from numba import int64, types, uint8, uint32, uint64, uintp
 
 from ldprecover.kernels import numpy_
 from ldprecover.kernels.xxhash32 import BASE, PRIME2, PRIME3, PRIME4, bucket_ranges
-from ldprecover.types import BoolArray, Int64Array, UInt8Array, UInt16Array, UInt32Array, UInt64Array
-
-__all__ = [
-    "grr_counts",
-    "joint_counts",
-    "olh_counts",
-    "olh_counts_and_sizes",
-    "olh_supported",
-    "oue_counts",
-    "unary_sizes",
-    "unary_supported",
-    "walsh_hadamard",
-]
+from ldprecover.types import (
+    BoolArray,
+    Int64Array,
+    UInt8Array,
+    UInt16Array,
+    UInt32Array,
+    UInt64Array,
+)
 
 _BLOCK = 1 << 15  # OLH reports prepared at once
 _INNER = 1 << 11  # OLH reports that stay in the first-level cache over all items
@@ -62,8 +57,12 @@ def olh_counts(seeds: UInt32Array, buckets: UInt16Array, d: int, g: int) -> Int6
     return counts
 
 
-def olh_counts_and_sizes(seeds: UInt32Array, buckets: UInt16Array, d: int, g: int) -> tuple[Int64Array, Int64Array]:
-    """Return the same, and for each report the number of items that its seed hashes to its bucket."""
+def olh_counts_and_sizes(
+    seeds: UInt32Array, buckets: UInt16Array, d: int, g: int
+) -> tuple[Int64Array, Int64Array]:
+    """Return the same, and for each report the number of items that its seed hashes to its
+    bucket.
+    """
     counts, sizes = np.zeros(d, dtype=np.int64), np.zeros(len(seeds), dtype=np.uint32)
     products = np.arange(d, dtype=np.uint32) * np.uint32(PRIME3)
     for start in range(0, len(seeds), _BLOCK):
@@ -73,7 +72,9 @@ def olh_counts_and_sizes(seeds: UInt32Array, buckets: UInt16Array, d: int, g: in
     return counts, sizes.astype(np.int64)
 
 
-def olh_supported(seeds: UInt32Array, buckets: UInt16Array, items: UInt32Array, g: int) -> BoolArray:
+def olh_supported(
+    seeds: UInt32Array, buckets: UInt16Array, items: UInt32Array, g: int
+) -> BoolArray:
     """Return, as (items, n), which reports' seeds hash which of the items to their bucket."""
     supported = np.empty((len(items), len(seeds)), np.uint8)
     products = items * np.uint32(PRIME3)
@@ -106,7 +107,9 @@ def unary_supported(rows: UInt8Array, items: UInt32Array) -> BoolArray:
 
 
 def joint_counts(lines: UInt64Array, others: UInt64Array) -> Int64Array:
-    """Return, as (lines, others), how many bits are one in both of two lines of words of equal length."""
+    """Return, as (lines, others), how many bits are one in both of two lines of words of equal
+    length.
+    """
     counts = np.zeros((len(lines), len(others)), np.int64)
     same = lines is others
     _joint(lines, others, same, counts)
@@ -114,7 +117,9 @@ def joint_counts(lines: UInt64Array, others: UInt64Array) -> Int64Array:
 
 
 def oue_counts(rows: UInt8Array, d: int) -> Int64Array:
-    """Return, for each of the d items, the number of rows whose bit is one; padding bits are not counted."""
+    """Return, for each of the d items, the number of rows whose bit is one; padding bits are not
+    counted.
+    """
     n, row_bytes = rows.shape
     # A line is so many rows that they fill whole words; it is counted as one long word.
     group = 8 // math.gcd(row_bytes, 8)
@@ -133,7 +138,9 @@ def oue_counts(rows: UInt8Array, d: int) -> Int64Array:
 
 
 def walsh_hadamard(values: Int64Array) -> Int64Array:
-    """Return the Walsh-Hadamard transform of 2^b numbers, exactly, as far as their sum is below 2^63."""
+    """Return the Walsh-Hadamard transform of 2^b numbers, exactly, as far as their sum is below
+    2^63.
+    """
     transformed = np.array(values, dtype=np.int64)
     _transform(transformed)
     return transformed
@@ -144,7 +151,9 @@ def _input(dtype: Any, dimensions: int, layout: Literal["A", "C"]) -> Any:
     return types.Array(dtype, dimensions, layout, readonly=True, aligned=False)
 
 
-def _compiled(*arguments: Any, returns: Any = types.void) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _compiled(
+    *arguments: Any, returns: Any = types.void
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Compile a function for these argument types."""
 
     def compile_(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -181,7 +190,9 @@ def _olh(base, lo, width, products, counts):  # type: ignore[no-untyped-def]
             total = uint32(0)
             for i in range(stop - start):
                 h = uint32(b[i] + product)
-                h = uint32(uint32(uint32(h << uint32(17)) | uint32(h >> uint32(15))) * uint32(PRIME4))
+                h = uint32(
+                    uint32(uint32(h << uint32(17)) | uint32(h >> uint32(15))) * uint32(PRIME4)
+                )
                 h = uint32(uint32(h ^ uint32(h >> uint32(15))) * uint32(PRIME2))
                 h = uint32(uint32(h ^ uint32(h >> uint32(13))) * uint32(PRIME3))
                 h = uint32(h ^ uint32(h >> uint32(16)))
@@ -200,7 +211,9 @@ def _olh_sized(base, lo, width, products, counts, sizes):  # type: ignore[no-unt
             total = uint32(0)
             for i in range(stop - start):
                 h = uint32(b[i] + product)
-                h = uint32(uint32(uint32(h << uint32(17)) | uint32(h >> uint32(15))) * uint32(PRIME4))
+                h = uint32(
+                    uint32(uint32(h << uint32(17)) | uint32(h >> uint32(15))) * uint32(PRIME4)
+                )
                 h = uint32(uint32(h ^ uint32(h >> uint32(15))) * uint32(PRIME2))
                 h = uint32(uint32(h ^ uint32(h >> uint32(13))) * uint32(PRIME3))
                 h = uint32(h ^ uint32(h >> uint32(16)))
@@ -221,7 +234,9 @@ def _olh_hits(base, lo, width, products, offset, supported):  # type: ignore[no-
             row = supported[v, offset + start : offset + stop]
             for i in range(stop - start):
                 h = uint32(b[i] + product)
-                h = uint32(uint32(uint32(h << uint32(17)) | uint32(h >> uint32(15))) * uint32(PRIME4))
+                h = uint32(
+                    uint32(uint32(h << uint32(17)) | uint32(h >> uint32(15))) * uint32(PRIME4)
+                )
                 h = uint32(uint32(h ^ uint32(h >> uint32(15))) * uint32(PRIME2))
                 h = uint32(uint32(h ^ uint32(h >> uint32(13))) * uint32(PRIME3))
                 h = uint32(h ^ uint32(h >> uint32(16)))
@@ -230,7 +245,9 @@ def _olh_hits(base, lo, width, products, offset, supported):  # type: ignore[no-
 
 @numba.njit(inline="always")
 def _popcount(word):  # type: ignore[no-untyped-def]
-    """Return the number of ones: compilers know these lines, and make them one instruction where there is one."""
+    """Return the number of ones: compilers know these lines, and make them one instruction where
+    there is one.
+    """
     word = word - ((word >> uint64(1)) & uint64(0x5555555555555555))
     word = (word & uint64(0x3333333333333333)) + ((word >> uint64(2)) & uint64(0x3333333333333333))
     word = (word + (word >> uint64(4))) & uint64(0x0F0F0F0F0F0F0F0F)
@@ -262,7 +279,9 @@ def _bits(rows, items, supported):  # type: ignore[no-untyped-def]
 
 @_compiled(uint64[:, ::1], uint64[:, ::1], types.boolean, int64[:, ::1])
 def _joint(lines, others, same, counts):  # type: ignore[no-untyped-def]
-    """Add for each two lines the ones that they have in common; of the same lines for i <= j alone."""
+    """Add for each two lines the ones that they have in common; of the same lines for i <= j
+    alone.
+    """
     for start in range(0, lines.shape[1], _JOINED):
         for i in range(len(lines)):
             line = lines[i, start : start + _JOINED]
@@ -305,7 +324,9 @@ def _add_eight(words, start, stride, planes, columns):  # type: ignore[no-untype
 
 @numba.njit
 def _add_carry(planes, start, columns):  # type: ignore[no-untyped-def]
-    """Add plane 3 and the line waiting after the plane at `start` to it; the carries go to plane 3."""
+    """Add plane 3 and the line waiting after the plane at `start` to it; the carries go to
+    plane 3.
+    """
     at = uintp(start)
     for column in range(columns):
         j = uintp(column)
@@ -325,7 +346,9 @@ def _add_bits(words, weight, counts):  # type: ignore[no-untyped-def]
 
 @numba.njit
 def _fold(column_counts, first, counts):  # type: ignore[no-untyped-def]
-    """Add the counts of bits of a line of rows, from the bit `first` on, to those of a row's bits."""
+    """Add the counts of bits of a line of rows, from the bit `first` on, to those of a row's
+    bits.
+    """
     done, at = 0, first % len(counts)
     while done < len(column_counts):
         size = min(len(column_counts) - done, len(counts) - at)
@@ -337,7 +360,8 @@ def _fold(column_counts, first, counts):  # type: ignore[no-untyped-def]
 
 @_compiled(_input(uint64, 1, "C"), int64, int64[::1])
 def _oue(words, lines, counts):  # type: ignore[no-untyped-def]
-    """Add the bits of `lines` lines of whole rows to the counts of a row's, in carry-save form (Hacker's Delight, 5-1).
+    """Add the bits of `lines` lines of whole rows to the counts of a row's, in carry-save form
+    (Hacker's Delight, 5-1).
 
     A binary counter of full adders: after planes 0 to 2 (weights 1, 2, 4) and the carries come,
     for each weight 8, 16, ..., a plane and one line that waits while that bit of the number of

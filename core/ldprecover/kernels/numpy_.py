@@ -12,20 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldprecover.kernels.xxhash32 import BASE, PRIME2, PRIME3, PRIME4, bucket_ranges
-from ldprecover.types import BoolArray, FloatArray, Int64Array, UInt8Array, UInt16Array, UInt32Array, UInt64Array
-
-__all__ = [
-    "grr_counts",
-    "joint_counts",
-    "olh_counts",
-    "olh_counts_and_sizes",
-    "olh_supported",
-    "oue_counts",
-    "transform_floats",
-    "unary_sizes",
-    "unary_supported",
-    "walsh_hadamard",
-]
+from ldprecover.types import (
+    BoolArray,
+    FloatArray,
+    Int64Array,
+    UInt8Array,
+    UInt16Array,
+    UInt32Array,
+    UInt64Array,
+)
 
 _CHUNK = 1 << 16  # items that GRR widens to numpy's index type at once
 _CELLS = 1 << 16  # (report, item) tests that OLH makes at once
@@ -33,11 +28,16 @@ _LANES = 1024  # hits are summed as bytes, 128 words of 8 at a time
 _LINE = 1 << 13  # 64-bit words that OUE adds at once
 _FEW = 1 << 10  # rows below which OUE unpacks the bits
 _UNPACKED = 1 << 20  # bits unpacked at once
-_ROWS = 1 << 12  # rows whose bits are picked, so that a cache holds what the bits of one byte are read from
+_ROWS = (
+    1 << 12
+)  # rows whose bits are picked, so that a cache holds what the bits of one byte are read from
 _SIZED = 1 << 13  # words of rows whose ones are counted at once
 _NARROW = 32  # words of a row up to which its words are added one column after another
 _JOINED = 1 << 14  # words of two lists of lines that are compared at once
-_EXACT, _HALF = 1 << 53, 32  # below this, floats of 64 bits hold every integer; bits of the lower half of a number
+_EXACT, _HALF = (
+    1 << 53,
+    32,
+)  # below this, floats of 64 bits hold every integer; bits of the lower half of a number
 
 # As arrays, for ufuncs convert an array without dimensions faster than a scalar.
 _SHIFTS = {bits: np.array(bits, dtype=np.uint32) for bits in (13, 15, 16, 17)}
@@ -63,14 +63,22 @@ def olh_counts(seeds: UInt32Array, buckets: UInt16Array, d: int, g: int) -> Int6
     return _olh(seeds, buckets, d, g, None)
 
 
-def olh_counts_and_sizes(seeds: UInt32Array, buckets: UInt16Array, d: int, g: int) -> tuple[Int64Array, Int64Array]:
-    """Return the same, and for each report the number of items that its seed hashes to its bucket."""
+def olh_counts_and_sizes(
+    seeds: UInt32Array, buckets: UInt16Array, d: int, g: int
+) -> tuple[Int64Array, Int64Array]:
+    """Return the same, and for each report the number of items that its seed hashes to its
+    bucket.
+    """
     sizes = np.zeros(len(seeds), dtype=np.int64)
     return _olh(seeds, buckets, d, g, sizes), sizes
 
 
-def _olh(seeds: UInt32Array, buckets: UInt16Array, d: int, g: int, sizes: Int64Array | None) -> Int64Array:
-    """Return the counts, and add each report's number of items to its size where sizes are given."""
+def _olh(
+    seeds: UInt32Array, buckets: UInt16Array, d: int, g: int, sizes: Int64Array | None
+) -> Int64Array:
+    """Return the counts, and add each report's number of items to its size where sizes are
+    given.
+    """
     counts = np.zeros(d, dtype=np.int64)
     products = np.arange(d, dtype=np.uint32) * _PRIME3
     scratch = _Scratch()
@@ -86,7 +94,9 @@ def _olh(seeds: UInt32Array, buckets: UInt16Array, d: int, g: int, sizes: Int64A
     return counts
 
 
-def olh_supported(seeds: UInt32Array, buckets: UInt16Array, items: UInt32Array, g: int) -> BoolArray:
+def olh_supported(
+    seeds: UInt32Array, buckets: UInt16Array, items: UInt32Array, g: int
+) -> BoolArray:
     """Return, as (items, n), which reports' seeds hash which of the items to their bucket."""
     supported = np.empty((len(items), len(seeds)), np.bool_)
     products = (items * _PRIME3)[:, None]
@@ -134,7 +144,9 @@ class _Scratch:
             self.test(base, lo, width, column, hits[: len(column), : len(base)])
             np.add.reduce(words[: len(column)], axis=2, out=sums[items])
             if sizes is not None:  # of at most 64 items, so that they sum in a byte
-                sizes += np.add.reduce(hits[: len(column), : len(base)].view(np.uint8), axis=0, dtype=np.uint8)
+                sizes += np.add.reduce(
+                    hits[: len(column), : len(base)].view(np.uint8), axis=0, dtype=np.uint8
+                )
         counts += sums.view(np.uint8).sum(axis=1, dtype=np.int64)
 
     def count_along_items(
@@ -158,7 +170,12 @@ class _Scratch:
                 sizes += np.count_nonzero(hits, axis=1)
 
     def test(
-        self, base: UInt32Array, lo: UInt32Array, width: UInt32Array, products: UInt32Array, hits: BoolArray
+        self,
+        base: UInt32Array,
+        lo: UInt32Array,
+        width: UInt32Array,
+        products: UInt32Array,
+        hits: BoolArray,
     ) -> None:
         """Set hits to (xxHash32 - lo) mod 2^32 < width; the other arrays broadcast to its shape."""
         h = self._hash[: hits.size].reshape(hits.shape)
@@ -189,7 +206,9 @@ def _aligned(size: int, dtype: Any) -> NDArray[Any]:
 
 
 def oue_counts(rows: UInt8Array, d: int) -> Int64Array:
-    """Return, for each of the d items, the number of rows whose bit is one; padding bits are not counted."""
+    """Return, for each of the d items, the number of rows whose bit is one; padding bits are not
+    counted.
+    """
     count = _count_unpacked if len(rows) < _FEW else _count_added
     return count(rows)[:d]
 
@@ -227,7 +246,9 @@ def unary_supported(rows: UInt8Array, items: UInt32Array) -> BoolArray:
 
 
 def joint_counts(lines: UInt64Array, others: UInt64Array) -> Int64Array:
-    """Return, as (lines, others), how many bits are one in both of two lines of words of equal length."""
+    """Return, as (lines, others), how many bits are one in both of two lines of words of equal
+    length.
+    """
     counts = np.zeros((len(lines), len(others)), np.int64)
     same = lines is others
     words = lines.shape[1]
@@ -306,7 +327,9 @@ class _LineCounter:
         self._added += 1
 
     def bit_counts(self, groups: int, width: int) -> Int64Array:
-        """Return, as (8, bytes of a group), the counts of each bit summed over the groups of a line."""
+        """Return, as (8, bytes of a group), the counts of each bit summed over the groups of a
+        line.
+        """
         waiting = [k for k in range(len(self._planes)) if self._added >> k & 1]
         weights = np.left_shift(np.int64(1), np.array([*range(len(self._planes)), *waiting]))
         stack = np.stack([*self._planes, *(self._waiting[k] for k in waiting)])
@@ -327,7 +350,9 @@ def walsh_hadamard(values: Int64Array) -> Int64Array:
     The matrix is the Kronecker product of three of about 2^(b/3) rows each. numpy multiplies by
     those in floats, three times as fast as it adds and subtracts integers in b passes.
     """
-    if int(values.sum()) >= _EXACT:  # no sum on the way is larger: below it all of them are floats without rounding
+    if (
+        int(values.sum()) >= _EXACT
+    ):  # no sum on the way is larger: below it all of them are floats without rounding
         high = walsh_hadamard(values >> _HALF)
         return (high << _HALF) + walsh_hadamard(values & ((1 << _HALF) - 1))
     transformed: Int64Array = transform_floats(values.astype(np.float64)).astype(np.int64)

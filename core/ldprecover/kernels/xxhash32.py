@@ -8,8 +8,6 @@ import numpy as np
 
 from ldprecover.types import UInt16Array, UInt32Array
 
-__all__ = ["BASE", "PRIME2", "PRIME3", "PRIME4", "bucket_of", "bucket_ranges", "hash_items"]
-
 PRIME2, PRIME3, PRIME4, PRIME5 = 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1
 BASE = PRIME5 + 4
 """Added to the seed first: PRIME5 and the length of the input."""

@@ -1,4 +1,5 @@
-"""Plans of rounds: of items, users, epsilon and error each from the other three, and what attackers can gain.
+"""Plans of rounds: of items, users, epsilon and error each from the other three, and what attackers
+can gain.
 
 The error is the standard error of what is asked for: of one item's estimate, or of the sum of
 several, such as a bin, a range, or the first k. It is that among the users who report, at the

@@ -7,8 +7,6 @@ from ldprecover.errors import ParameterError
 from ldprecover.planning.wish import MAX_USERS, Wish
 from ldprecover.protocols import frequency_oracle
 
-__all__ = ["Curves", "errors_around"]
-
 _POINTS = 41
 _FACTOR = 10  # how far users go either way
 
@@ -26,8 +24,12 @@ class Curves:
     over_users: dict[str, tuple[float | None, ...]]
 
 
-def errors_around(wish: Wish, d: int, users: int, epsilon: float, protocols: Iterable[str]) -> Curves:
-    """Return the errors of protocols over d items: of these users for each epsilon, at this epsilon for each number."""
+def errors_around(
+    wish: Wish, d: int, users: int, epsilon: float, protocols: Iterable[str]
+) -> Curves:
+    """Return the errors of protocols over d items: of these users for each epsilon, at this epsilon
+    for each number.
+    """
 
     def error(name: str, epsilon: float, n: int) -> float | None:
         return _or_none(lambda: wish.error_of(frequency_oracle(name, epsilon, d), n))

@@ -1,22 +1,24 @@
-"""What recoveries left of attacks in one measured round of each protocol: cited from the pages, not worked out."""
+"""What recoveries left of attacks in one measured round of each protocol: cited from the pages, not
+worked out.
+"""
 
 from dataclasses import dataclass
 from functools import cache
-
-__all__ = ["PAGE", "SETTING", "Measured", "measured_of"]
 
 PAGE = "docs/measurements/recovery.md#methods-compared"
 """Where these numbers are from, with all other methods and attacks."""
 
 SETTING = (
-    "389,894 users of 102 items, epsilon 0.5, beta 0.05, ten targets; mga-a and apa with r' = 4; means of 5 rounds; "
+    "389,894 users of 102 items, epsilon 0.5, beta 0.05, ten targets; mga-a and apa with r' = 4; "
+    "means of 5 rounds; "
     "ldprecover is told the ten targets"
 )
 """The round in which they were measured."""
 
 _METHODS = ("none", "norm-sub", "ldprecover", "unmix")
 
-# Of each method the mean squared error against the true frequencies, and the gain that is left to the targets.
+# Of each method the mean squared error against the true frequencies, and the gain that is left to
+# the targets.
 _TABLE = """
 grr  mga    5.5e-2 +7.14  1.2e-3 +0.96  2.0e-4 -0.04  7.6e-5 +0.06
 grr  ria    5.7e-4 +0.05  1.7e-4 +0.03  2.1e-4 -0.04  8.2e-5 +0.04
@@ -45,7 +47,8 @@ hr   ria    4.6e-5 +0.04  3.2e-5 +0.04  4.9e-5 -0.08       -     -
 
 @dataclass(frozen=True)
 class Measured:
-    """What a method left of an attack: the mean squared error, and the gain of its targets together.
+    """What a method left of an attack: the mean squared error, and the gain of its targets
+    together.
 
     The method `none` is no recovery: what the attack did.
     """
@@ -67,6 +70,10 @@ def _measured() -> dict[str, tuple[Measured, ...]]:
     for line in _TABLE.strip().splitlines():
         protocol, attack, *cells = line.split()
         pairs = zip(_METHODS, cells[::2], cells[1::2], strict=True)
-        rows = tuple(Measured(attack, method, float(mse), float(gain)) for method, mse, gain in pairs if mse != "-")
+        rows = tuple(
+            Measured(attack, method, float(mse), float(gain))
+            for method, mse, gain in pairs
+            if mse != "-"
+        )
         found[protocol] = found.get(protocol, ()) + rows
     return found

@@ -16,15 +16,14 @@ from ldprecover.planning.wish import Unknown, Wish
 from ldprecover.protocols import PROTOCOLS, frequency_oracle
 from ldprecover.theory import WorstChange, worst_change
 
-__all__ = ["Plan", "PlannedRound", "plan"]
-
 _BETA = 0.05
 _CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
 class PlannedRound:
-    """What one protocol makes of a wish. Where it cannot be had `reason` says why, and the numbers are None.
+    """What one protocol makes of a wish. Where it cannot be had `reason` says why, and the numbers
+    are None.
 
     `standard_error` is that of what was asked for; `margin` is half its interval at 95 %, and
     `margin_of_all` the same for all d items at once, for one of any frequency (by Bonferroni).
@@ -54,7 +53,9 @@ class PlannedRound:
 
 @dataclass(frozen=True)
 class Plan:
-    """What every protocol makes of a wish, the one to take first, those that cannot have it last."""
+    """What every protocol makes of a wish, the one to take first, those that cannot have it
+    last.
+    """
 
     wish: Wish
     rounds: tuple[PlannedRound, ...]
@@ -110,7 +111,9 @@ def plan(wish: Wish, protocols: Iterable[str] | None = None, *, thorough: bool =
         assert least.domain_size is not None
         assert least.epsilon is not None
         assert least.users is not None
-        chosen = choose(least.domain_size, least.epsilon, least.users, [each.protocol for each in able])
+        chosen = choose(
+            least.domain_size, least.epsilon, least.users, [each.protocol for each in able]
+        )
         order |= {each.oracle.protocol: place for place, each in enumerate(chosen.candidates)}
     return Plan(wish, tuple(sorted(found, key=lambda each: order[each.protocol])))
 
@@ -127,7 +130,10 @@ def _round(wish: Wish, protocol: str, *, thorough: bool) -> PlannedRound:
     whatever = worst_change(oracle, 1.0, r, 0.0).rise
     beta = _BETA if wish.beta is None else wish.beta
     if wish.gain is not None:
-        beta = min(1.0, wish.gain / max([whatever, *(each.gain for each in stated if each.gain is not None)]))
+        beta = min(
+            1.0,
+            wish.gain / max([whatever, *(each.gain for each in stated if each.gain is not None)]),
+        )
     # The largest of any item's: the variance is linear in its frequency.
     largest = math.sqrt(max(float(oracle.variance(f, users)) for f in (0.0, 1.0)))
     normal = NormalDist()
@@ -145,7 +151,9 @@ def _round(wish: Wish, protocol: str, *, thorough: bool) -> PlannedRound:
         float(oracle.hash_tests) * users,
         r,
         beta,
-        tuple(Gain(each.attack, each.sends, _times(beta, each.gain), each.reason) for each in stated),
+        tuple(
+            Gain(each.attack, each.sends, _times(beta, each.gain), each.reason) for each in stated
+        ),
         worst_change(oracle, beta, r, 0.0),
         measured_of(protocol),
     )

@@ -4,16 +4,22 @@ import math
 
 from ldprecover.errors import ParameterError
 from ldprecover.planning.wish import MAX_USERS, Wish
-from ldprecover.protocols import MAX_DOMAIN_SIZE, MAX_EPSILON, MIN_EPSILON, FrequencyOracle, frequency_oracle
-
-__all__ = ["setting_of"]
+from ldprecover.protocols import (
+    MAX_DOMAIN_SIZE,
+    MAX_EPSILON,
+    MIN_EPSILON,
+    FrequencyOracle,
+    frequency_oracle,
+)
 
 _STEPS = 64  # of epsilon, by equal factors, among which the first that is enough is looked for
 _HALVINGS = 40  # of such a step
 
 
 def setting_of(wish: Wish, protocol: str) -> tuple[FrequencyOracle, int]:
-    """Return the protocol and the users with which the wish comes true. Raises ParameterError, with the reason."""
+    """Return the protocol and the users with which the wish comes true. Raises ParameterError, with
+    the reason.
+    """
     d, users, epsilon, error = wish.domain_size, wish.users, wish.epsilon, wish.error
     if error is None:
         assert d is not None
@@ -38,7 +44,8 @@ def _least_epsilon(wish: Wish, protocol: str, d: int, users: int, error: float) 
     def enough(epsilon: float) -> bool:
         return wish.error_of(frequency_oracle(protocol, epsilon, d), users) <= error
 
-    # Where a protocol's own parameter goes up by one the error may jump, so a first step is looked for.
+    # Where a protocol's own parameter goes up by one the error may jump, so a first step is looked
+    # for.
     ratio = (MAX_EPSILON / MIN_EPSILON) ** (1 / _STEPS)
     steps = [min(MAX_EPSILON, MIN_EPSILON * ratio**i) for i in range(_STEPS)] + [MAX_EPSILON]
     first = next((i for i, epsilon in enumerate(steps) if enough(epsilon)), None)
@@ -53,7 +60,9 @@ def _least_epsilon(wish: Wish, protocol: str, d: int, users: int, error: float) 
     return frequency_oracle(protocol, high, d)
 
 
-def _most_items(wish: Wish, protocol: str, users: int, epsilon: float, error: float) -> FrequencyOracle:
+def _most_items(
+    wish: Wish, protocol: str, users: int, epsilon: float, error: float
+) -> FrequencyOracle:
     def enough(d: int) -> bool:
         return wish.error_of(frequency_oracle(protocol, epsilon, d), users) <= error
 

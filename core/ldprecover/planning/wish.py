@@ -8,11 +8,11 @@ from ldprecover._checks import real
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import MAX_DOMAIN_SIZE, MAX_EPSILON, MIN_EPSILON, FrequencyOracle
 
-__all__ = ["MAX_TARGETS", "MAX_USERS", "Unknown", "Wish"]
-
 MAX_USERS = 10**12
 MAX_TARGETS = 100
-"""Targets of an attack that is planned for: the law of a search for seeds takes longer the more they are."""
+"""Targets of an attack that is planned for: the law of a search for seeds takes longer the more
+they are.
+"""
 
 _TARGETS = 10
 
@@ -22,7 +22,8 @@ _UNKNOWNS: tuple[Unknown, ...] = ("domain_size", "users", "epsilon", "error")
 
 @dataclass(frozen=True)
 class Wish:
-    """What is known of a round, and what is wanted of it: all but one of its first four fields are given.
+    """What is known of a round, and what is wanted of it: all but one of its first four fields are
+    given.
 
     `domain_size`, 2 to 100,000 items; `users`, 1 to 10^12, as many reports; `epsilon`, 0.01 to 10;
     `error`, the standard error that is wanted, above 0 and at most 1. It is that of the sum of
@@ -69,7 +70,9 @@ class Wish:
         return next(name for name in _UNKNOWNS if getattr(self, name) is None)
 
     def error_of(self, oracle: FrequencyOracle, users: int) -> float:
-        """Return the standard error that is wished for, of this protocol and so many users. Raises ParameterError."""
+        """Return the standard error that is wished for, of this protocol and so many users. Raises
+        ParameterError.
+        """
         d = oracle.domain_size
         share = min(1.0, self.sum_of / d) if self.frequency is None else self.frequency
         return math.sqrt(max(oracle.partial_sum_variance(self.sum_of, share, users), 0.0))
@@ -80,7 +83,9 @@ class Wish:
 
 
 def _check_whole(name: str, value: object, low: int, high: int) -> None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high):
+    if value is not None and (
+        isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high
+    ):
         raise ParameterError(f"{name} must be an integer from {low} to {high}, not {value!r:.40}")
 
 

@@ -11,7 +11,13 @@ from ldprecover.protocols.hr import HR
 from ldprecover.protocols.olh import MAX_HASH_RANGE, OLH, default_hash_range
 from ldprecover.protocols.oue import OUE
 from ldprecover.protocols.parts import Column, OwnParameter, ReportForms, Traits
-from ldprecover.protocols.randomiser import MAX_DOMAIN_SIZE, MAX_EPSILON, MIN_EPSILON, check_domain_size, check_epsilon
+from ldprecover.protocols.randomiser import (
+    MAX_DOMAIN_SIZE,
+    MAX_EPSILON,
+    MIN_EPSILON,
+    check_domain_size,
+    check_epsilon,
+)
 from ldprecover.protocols.ss import SS, default_subset_size
 from ldprecover.protocols.sue import SUE
 from ldprecover.protocols.unary import UnaryEncoding
@@ -47,10 +53,14 @@ __all__ = [
     "own_parameters",
 ]
 
-PROTOCOLS: dict[str, type[FrequencyOracle]] = {oracle.protocol: oracle for oracle in (GRR, OUE, OLH, SUE, SS, HR)}
+PROTOCOLS: dict[str, type[FrequencyOracle]] = {
+    oracle.protocol: oracle for oracle in (GRR, OUE, OLH, SUE, SS, HR)
+}
 
 
-WITH_GIVEN_SEEDS: dict[str, type[FrequencyOracle]] = {oracle.protocol: oracle for oracle in (GivenSeedsOLH,)}
+WITH_GIVEN_SEEDS: dict[str, type[FrequencyOracle]] = {
+    oracle.protocol: oracle for oracle in (GivenSeedsOLH,)
+}
 """Protocols whose seeds may be given, as they then are."""
 
 GIVEN_SEEDS = "given_seeds"
@@ -58,7 +68,11 @@ GIVEN_SEEDS = "given_seeds"
 
 
 def frequency_oracle(
-    protocol: str, epsilon: float, domain_size: int, parameter: int | None = None, given_seeds: int | None = None
+    protocol: str,
+    epsilon: float,
+    domain_size: int,
+    parameter: int | None = None,
+    given_seeds: int | None = None,
 ) -> FrequencyOracle:
     """Return the oracle named `protocol`.
 
@@ -81,7 +95,9 @@ def frequency_oracle(
 
 
 def own_parameters() -> dict[str, tuple[OwnParameter, ...]]:
-    """Return the names of the parameters that are some protocols' own, each as these protocols describe it."""
+    """Return the names of the parameters that are some protocols' own, each as these protocols
+    describe it.
+    """
     found: dict[str, tuple[OwnParameter, ...]] = {}
     for kind in (PROTOCOLS | WITH_GIVEN_SEEDS).values():
         for own in kind.own_parameters():
@@ -118,7 +134,9 @@ def _kind(protocol: str) -> type[FrequencyOracle]:
 
 
 def _owners(*names: str) -> str:
-    """Return the sentence that says whose parameters these are, or all that protocols have one each of."""
+    """Return the sentence that says whose parameters these are, or all that protocols have one each
+    of.
+    """
     owners: dict[str, list[str]] = {}
     for kind in (PROTOCOLS | WITH_GIVEN_SEEDS).values():
         for own in kind.own_parameters():

@@ -1,4 +1,5 @@
-"""The one contract of every frequency oracle: what everything outside this package asks of a protocol.
+"""The one contract of every frequency oracle: what everything outside this package asks of a
+protocol.
 
 Nothing outside compares a protocol with a name or a class. It asks a trait, a law or a method; a
 protocol that lacks one raises ParameterError with its name and the reason.
@@ -16,8 +17,6 @@ from ldprecover.errors import ParameterError
 from ldprecover.protocols.crafting import CraftedReports
 from ldprecover.tally import Tally
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
-
-__all__ = ["FrequencyOracle"]
 
 _CHUNK = 1 << 22  # (report, item) pairs of the reports that are drawn at once
 
@@ -42,7 +41,9 @@ class FrequencyOracle(CraftedReports):
 
     @abstractmethod
     def summarise(self, reports: Reports) -> Int64Array:
-        """Return the summary of checked reports: summaries add, and no number in one is above that of the reports."""
+        """Return the summary of checked reports: summaries add, and no number in one is above that
+        of the reports.
+        """
 
     def counts_from(self, summary: Int64Array) -> Int64Array:
         """Return C(v), the number of reports that support v, for each of the d items."""
@@ -53,16 +54,21 @@ class FrequencyOracle(CraftedReports):
         return self.counts_from(self.summarise(reports))
 
     def summarise_with_sizes(self, reports: Reports) -> tuple[Int64Array, Int64Array]:
-        """Return the summary of checked reports, and the number of items that each of them supports."""
+        """Return the summary of checked reports, and the number of items that each of them
+        supports.
+        """
         return self.summarise(reports), self.support_sizes(reports)
 
     def pair_counts(self, reports: Reports, items: Int64Array) -> Int64Array:
-        """Return how many reports support both of two items, (m, m) for m items: in the diagonal those of each."""
+        """Return how many reports support both of two items, (m, m) for m items: in the diagonal
+        those of each.
+        """
         lines = kernels.packed_lines(self.supported(reports, items).T)
         return kernels.joint_counts(lines, lines)
 
     def subset_counts(self, reports: Reports, subsets: BoolArray) -> Int64Array:
-        """Return the support counts of several subsets of the reports, (s, d): row i of `subsets`, (s, n), tells whose.
+        """Return the support counts of several subsets of the reports, (s, d): row i of `subsets`,
+        (s, n), tells whose.
 
         Subsets may overlap.
         """
@@ -87,15 +93,20 @@ class FrequencyOracle(CraftedReports):
         return self.frequencies_of(np.asarray(counts, dtype=np.float64) / n)
 
     def frequencies_of(self, shares: ArrayLike) -> FloatArray:
-        """Return (pi(v) - q)/(p - q): what reports are estimated as of which a share pi(v) supports item v.
+        """Return (pi(v) - q)/(p - q): what reports are estimated as of which a share pi(v) supports
+        item v.
 
         The items are the last axis.
         """
-        frequencies: FloatArray = (np.asarray(shares, dtype=np.float64) - self.q) / (self.p - self.q)
+        frequencies: FloatArray = (np.asarray(shares, dtype=np.float64) - self.q) / (
+            self.p - self.q
+        )
         return frequencies
 
     def honest_support(self, weights: FloatArray) -> FloatArray:
-        """Return pi, the expected share of honest reports that support each item of users who hold it by `weights`."""
+        """Return pi, the expected share of honest reports that support each item of users who hold
+        it by `weights`.
+        """
         support: FloatArray = self.q + weights * (self.p - self.q)
         return support
 
@@ -116,14 +127,16 @@ class FrequencyOracle(CraftedReports):
         return np.sqrt(self.variance(f, n))
 
     def sum_variance(self, n: int) -> float:
-        """Return Var sum_v f~(v) of n honest reports, or a bound on it, whatever their users' items are.
+        """Return Var sum_v f~(v) of n honest reports, or a bound on it, whatever their users' items
+        are.
 
         Raises ParameterError as `support_size_law` does.
         """
         return self.support_size_variance() / (n * (self.p - self.q) ** 2)
 
     def partial_sum_variance(self, items: int, share: float, n: int) -> float:
-        """Return Var of the sum of the estimates of so many items, one or more, from n honest reports.
+        """Return Var of the sum of the estimates of so many items, one or more, from n honest
+        reports.
 
         A `share` of the users holds one of them: a bin, a range or the first k. Raises
         ParameterError where it hangs on which items they are, or is not known.
@@ -134,7 +147,8 @@ class FrequencyOracle(CraftedReports):
         return (share * own + (1 - share) * others) / (n * (self.p - self.q) ** 2)
 
     def hits_variances(self, items: int) -> tuple[float, float]:
-        """Return Var|S(z) & R| of a user who holds one of the r items of a set R, and of one who holds none.
+        """Return Var|S(z) & R| of a user who holds one of the r items of a set R, and of one who
+        holds none.
 
         Raises ParameterError as `partial_sum_variance` does.
         """
@@ -148,7 +162,9 @@ class FrequencyOracle(CraftedReports):
 
     @property
     def malicious_sum(self) -> float:
-        """S = (1 - qd)/(p - q): the sum of f~_Y if each malicious report supports one item (paper, V-C)."""
+        """S = (1 - qd)/(p - q): the sum of f~_Y if each malicious report supports one item (paper,
+        V-C).
+        """
         return (1 - self.q * self.domain_size) / (self.p - self.q)
 
     def support_size_law(self) -> FloatArray:
@@ -166,7 +182,9 @@ class FrequencyOracle(CraftedReports):
         raise self._lacks("a law of the number of items that a report supports")
 
     def support_size_variance(self) -> float:
-        """Return Var|S(z)| of an honest report. Raises ParameterError as `support_size_law` does."""
+        """Return Var|S(z)| of an honest report. Raises ParameterError as `support_size_law`
+        does.
+        """
         if self.fixed_size is not None:
             return 0.0
         if self.traits.independent_bits:
@@ -174,7 +192,8 @@ class FrequencyOracle(CraftedReports):
         raise self._lacks("a law of the number of items that a report supports")
 
     def others_law(self, items: Int64Array) -> FloatArray:
-        """Return P(j) for j = 0..r: how many of r items an honest report supports whose user holds none of them.
+        """Return P(j) for j = 0..r: how many of r items an honest report supports whose user holds
+        none of them.
 
         Raises ParameterError where that is not known.
         """
@@ -186,14 +205,16 @@ class FrequencyOracle(CraftedReports):
         raise self._lacks("a law of how many of several items a report supports")
 
     def all_supporting(self, summary: Int64Array) -> tuple[int, float]:
-        """Return how many of the reports support every item, and with which probability an honest one does.
+        """Return how many of the reports support every item, and with which probability an honest
+        one does.
 
         Raises ParameterError where the summary does not tell.
         """
         raise self._lacks("a count of the reports that support every item")
 
     def joint_support(self, z: int) -> float:
-        """Return a bound on the probability that an honest report supports z given items, whatever item it is for.
+        """Return a bound on the probability that an honest report supports z given items, whatever
+        item it is for.
 
         Raises ParameterError where none is known.
         """
@@ -202,28 +223,32 @@ class FrequencyOracle(CraftedReports):
         raise self._lacks("a law of supporting several items at once")
 
     def joint_support_threshold(self, n: int, z: int, rate: float) -> int:
-        """Return tau: so many of n honest reports support z given items at once with probability `rate` at most.
+        """Return tau: so many of n honest reports support z given items at once with probability
+        `rate` at most.
 
         Raises ParameterError as `joint_support` does.
         """
         return laws.binomial_threshold(n, self.joint_support(z), rate)
 
     def log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
-        """Return log P(z) of honest reports of users whose items are drawn from the frequencies, a distribution.
+        """Return log P(z) of honest reports of users whose items are drawn from the frequencies, a
+        distribution.
 
         Given its seed, for a report that has one. Raises ParameterError where it is not known.
         """
         raise self._lacks("a likelihood of its reports")
 
     def crafted_log_likelihood(self, reports: Reports, target: int) -> FloatArray:
-        """Return log P(z) of reports crafted for one target (Cao et al., USENIX Security 2021), on the same scale.
+        """Return log P(z) of reports crafted for one target (Cao et al., USENIX Security 2021), on
+        the same scale.
 
         The reports all support the target. Raises ParameterError where it is not known.
         """
         raise self._lacks("a likelihood of crafted reports")
 
     def honest_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
-        """Return a tally of honest reports, drawn from its exact law, where true_counts[v] users hold item v.
+        """Return a tally of honest reports, drawn from its exact law, where true_counts[v] users
+        hold item v.
 
         Raises ParameterError unless there is a whole number of users, at least 0, for each of the d
         items.
@@ -231,7 +256,9 @@ class FrequencyOracle(CraftedReports):
         return self._tally(self.perturb, self._true_counts(true_counts), rng)
 
     def population_tally(self, weights: FloatArray, n: int, rng: np.random.Generator) -> Tally:
-        """Return a tally of n honest reports of users whose items are drawn from `weights`, a distribution."""
+        """Return a tally of n honest reports of users whose items are drawn from `weights`, a
+        distribution.
+        """
         return self.honest_tally(rng.multinomial(n, weights), rng)
 
     def encoded_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
@@ -242,7 +269,10 @@ class FrequencyOracle(CraftedReports):
         return self._tally(self.encode, self._true_counts(true_counts), rng)
 
     def _tally(
-        self, report: Callable[[Int64Array, np.random.Generator], Reports], held: Int64Array, rng: np.random.Generator
+        self,
+        report: Callable[[Int64Array, np.random.Generator], Reports],
+        held: Int64Array,
+        rng: np.random.Generator,
     ) -> Tally:
         items = np.repeat(np.arange(self.domain_size), held)
         step = max(1, _CHUNK // self.domain_size)
@@ -254,6 +284,12 @@ class FrequencyOracle(CraftedReports):
     def _true_counts(self, true_counts: ArrayLike) -> Int64Array:
         d = self.domain_size
         counts = np.asarray(true_counts)
-        if counts.shape != (d,) or not np.issubdtype(counts.dtype, np.integer) or (counts < 0).any():
-            raise ParameterError(f"true_counts must be an integer of at least 0 for each of the {d} items")
+        if (
+            counts.shape != (d,)
+            or not np.issubdtype(counts.dtype, np.integer)
+            or (counts < 0).any()
+        ):
+            raise ParameterError(
+                f"true_counts must be an integer of at least 0 for each of the {d} items"
+            )
         return counts.astype(np.int64, copy=False)

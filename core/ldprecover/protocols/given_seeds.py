@@ -22,8 +22,6 @@ from ldprecover.sampling import below, words_from
 from ldprecover.tally import Tally
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, UInt16Array, UInt32Array
 
-__all__ = ["MAX_GIVEN_SEEDS", "MIN_GIVEN_SEEDS", "GivenSeedsOLH"]
-
 MIN_GIVEN_SEEDS, MAX_GIVEN_SEEDS = 64, 4096
 
 _MAX_WORK = 1 << 32  # d^2 M g, a second of arithmetic, once for each process
@@ -33,7 +31,8 @@ _NEGLIGIBLE = 1e-12  # sizes less likely than this are left out of an expectatio
 
 @dataclass(frozen=True)
 class GivenSeedsOLH(OLH):
-    """Optimised local hashing with M given seeds: a report's seed is one of a public list, picked by its ticket.
+    """Optimised local hashing with M given seeds: a report's seed is one of a public list, picked
+    by its ticket.
 
     Who may choose no seed cannot search for one. Given the seed a report is drawn as OLH's is, so
     it satisfies epsilon-LDP whatever the list, and whoever picks from it. Without a ticket a seed
@@ -60,13 +59,21 @@ class GivenSeedsOLH(OLH):
         m, g, d = self.given_seeds, self.hash_range, self.domain_size
         if m * (g - 1) < 2 * d:
             least = -(-2 * d // (g - 1))
-            raise ParameterError(f"given_seeds must be at least 2d/(g-1) = {least} for {d} items in {g} buckets")
+            raise ParameterError(
+                f"given_seeds must be at least 2d/(g-1) = {least} for {d} items in {g} buckets"
+            )
         if d * d * m * g > _MAX_WORK:
-            raise ParameterError(f"given_seeds is too large for {d} items in {g} buckets: d^2 M g must be at most 2^32")
+            raise ParameterError(
+                f"given_seeds is too large for {d} items in {g} buckets: d^2 M g must be at most "
+                "2^32"
+            )
 
     @classmethod
     def own_parameters(cls) -> tuple[OwnParameter, ...]:
-        meaning = "M, OLH in rounds of tickets only: seeds of a public list, of which each ticket picks one."
+        meaning = (
+            "M, OLH in rounds of tickets only: seeds of a public list, of which each ticket "
+            "picks one."
+        )
         given = OwnParameter("given_seeds", MIN_GIVEN_SEEDS, MAX_GIVEN_SEEDS, meaning)
         return (*super().own_parameters(), given)
 
@@ -131,7 +138,9 @@ class GivenSeedsOLH(OLH):
         return variance
 
     def sum_variance(self, n: int) -> float:
-        """Return the greatest Var sum_v f~(v) of n honest reports, over all frequencies that they may have."""
+        """Return the greatest Var sum_v f~(v) of n honest reports, over all frequencies that they
+        may have.
+        """
         its, gap = self._collisions, self.p - self.q
         cells, own = its.sums
         square = self._other * cells + (self.p - self._other) * float(own.max())
@@ -143,7 +152,9 @@ class GivenSeedsOLH(OLH):
         return support
 
     def others_law(self, items: Int64Array) -> FloatArray:
-        """Raise ParameterError: the law depends on the item that a user holds, also of a single item."""
+        """Raise ParameterError: the law depends on the item that a user holds, also of a single
+        item.
+        """
         raise self._lacks("a law of how many of several items a report supports")
 
     def joint_support(self, z: int) -> float:
@@ -155,9 +166,13 @@ class GivenSeedsOLH(OLH):
         return self._tally_of_cells(rng.multinomial(cells, self._kept).sum(axis=1))
 
     def population_tally(self, weights: FloatArray, n: int, rng: np.random.Generator) -> Tally:
-        """Return a tally of n honest reports, drawn from its exact law in O(dM), however many they are."""
+        """Return a tally of n honest reports, drawn from its exact law in O(dM), however many they
+        are.
+        """
         rows = np.arange(self.given_seeds)[:, None] * self.hash_range + self._table
-        mass = np.bincount(rows.ravel(), np.tile(weights, self.given_seeds), self.given_seeds * self.hash_range)
+        mass = np.bincount(
+            rows.ravel(), np.tile(weights, self.given_seeds), self.given_seeds * self.hash_range
+        )
         law = self._other + (self.p - self._other) * mass.reshape(self.given_seeds, self.hash_range)
         users = rng.multinomial(n, np.full(self.given_seeds, 1 / self.given_seeds))
         return self._tally_of_cells(rng.multinomial(users, law / law.sum(axis=1, keepdims=True)))
@@ -175,12 +190,19 @@ class GivenSeedsOLH(OLH):
         return support
 
     def craft(
-        self, wanted: Int64Array, rng: np.random.Generator, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH
+        self,
+        wanted: Int64Array,
+        rng: np.random.Generator,
+        *,
+        aim: Aim = "most",
+        search: Search = DEFAULT_SEARCH,
     ) -> Reports:
-        """Return the given seed and its bucket that is best of all; ties at random. Nothing is searched.
+        """Return the given seed and its bucket that is best of all; ties at random. Nothing is
+        searched.
 
         - "most": the bucket with most wanted items;
-        - "balanced": the greatest (wanted items in the bucket) - |L' - (items in it)|, L' = floor(d/g);
+        - "balanced": the greatest (wanted items in the bucket) - |L' - (items in it)|, L' =
+          floor(d/g);
         - "honest": the size nearest to the one drawn; among these, the most wanted items.
         """
         m, d = len(wanted), self.domain_size
@@ -190,7 +212,13 @@ class GivenSeedsOLH(OLH):
         for rows in tiles((m, max(wanted.shape[1], self.hash_range))):
             at = places[rows]
             hits = self._hits(self._table[at[:, None], wanted[rows]])
-            best = self._best(hits, self._sizes[at], wanted.shape[1], aim, None if aimed is None else aimed[rows, None])
+            best = self._best(
+                hits,
+                self._sizes[at],
+                wanted.shape[1],
+                aim,
+                None if aimed is None else aimed[rows, None],
+            )
             buckets[rows] = _any(best, rng)
         return self.reports(self._list[places], buckets)
 
@@ -200,15 +228,26 @@ class GivenSeedsOLH(OLH):
         raise self._lacks("a law of crafted reports that is the same for all items")
 
     def crafted_support(
-        self, included: FloatArray, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1
+        self,
+        included: FloatArray,
+        r: int,
+        *,
+        aim: Aim = "most",
+        search: Search = DEFAULT_SEARCH,
+        m: int = 1,
     ) -> FloatArray:
-        """As the contract has it, exactly, for at most 1,024 sets of wanted items that a report may be of."""
+        """As the contract has it, exactly, for at most 1,024 sets of wanted items that a report may
+        be of.
+        """
         if r == 1 and aim == "most":
             return self.encoded_support(included)
         items = np.flatnonzero(included)
         sets = math.comb(items.size, r)
         if sets > _SUBSETS:
-            raise self._lacks(f"a law of reports crafted for {r} of {items.size} items, of which there are too many")
+            raise self._lacks(
+                f"a law of reports crafted for {r} of {items.size} items, of which there are too "
+                "many"
+            )
         shares = np.zeros(self._sizes.shape)
         for wanted in combinations(items.tolist(), r):
             weight = float(included[wanted[0]]) if r == 1 else 1 / sets
@@ -219,9 +258,16 @@ class GivenSeedsOLH(OLH):
         return self._support_of_shares(shares)
 
     def craft_by_coins(
-        self, targets: Int64Array, rate: float, m: int, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH
+        self,
+        targets: Int64Array,
+        rate: float,
+        m: int,
+        rng: np.random.Generator,
+        *,
+        search: int = DEFAULT_SEARCH,
     ) -> Reports:
-        """Return the given seeds, and of each the bucket that holds a wished number of targets, or nearest to it.
+        """Return the given seeds, and of each the bucket that holds a wished number of targets, or
+        nearest to it.
 
         The number is from Binomial(r, rate); the smaller of two as near, and a random one of
         several buckets.
@@ -231,7 +277,9 @@ class GivenSeedsOLH(OLH):
         hits = self._hits(self._table[:, targets])
         return self.reports(self._list[places], _any(_nearest(hits[places], wishes[:, None]), rng))
 
-    def coin_support(self, targets: Int64Array, rate: float, *, search: int = DEFAULT_SEARCH) -> FloatArray:
+    def coin_support(
+        self, targets: Int64Array, rate: float, *, search: int = DEFAULT_SEARCH
+    ) -> FloatArray:
         hits = self._hits(self._table[:, targets])
         shares = np.zeros(hits.shape)
         for wish, likely in enumerate(binomial_law(targets.size, rate).tolist()):
@@ -242,7 +290,9 @@ class GivenSeedsOLH(OLH):
     def uniform_reports(self, m: int, rng: np.random.Generator) -> Reports:
         return self.reports(self._list[self._pick(m, rng)], rng.integers(self.hash_range, size=m))
 
-    def report_of_size(self, size: float, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH) -> Reports:
+    def report_of_size(
+        self, size: float, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH
+    ) -> Reports:
         raise self._lacks("a report that others may send as well")
 
     @property
@@ -292,7 +342,9 @@ class GivenSeedsOLH(OLH):
         self._raise_first(bad, f"the seed must be one of the round's {self.given_seeds}")
 
     def _pick(self, n: int, rng: np.random.Generator | None) -> Int64Array:
-        """Return the places of the seeds of n users: those that were given, or else any of the list."""
+        """Return the places of the seeds of n users: those that were given, or else any of the
+        list.
+        """
         held: Iterator[int] | None = getattr(self, "_held", None)
         if held is None:
             return below(self.given_seeds, n, words_from(rng)).astype(np.int64)
@@ -308,7 +360,12 @@ class GivenSeedsOLH(OLH):
         return np.bincount(flat.ravel(), minlength=rows * g).reshape(rows, g)
 
     def _best(
-        self, hits: Int64Array, sizes: Int64Array, r: int, aim: Aim, aimed: "Int64Array | int | None"
+        self,
+        hits: Int64Array,
+        sizes: Int64Array,
+        r: int,
+        aim: Aim,
+        aimed: "Int64Array | int | None",
     ) -> BoolArray:
         """Tell which buckets of each row are the best for this aim."""
         if aim == "balanced":
@@ -318,7 +375,9 @@ class GivenSeedsOLH(OLH):
         return _greatest(hits)
 
     def _aimed(self, aim: Aim) -> list[tuple[int | None, float]]:
-        """Return the sizes that a report of this aim may be drawn to have, with their probabilities."""
+        """Return the sizes that a report of this aim may be drawn to have, with their
+        probabilities.
+        """
         if aim != "honest":
             return [(None, 1.0)]
         law = support_size_law(self.domain_size, self.p, self.q)
@@ -327,8 +386,12 @@ class GivenSeedsOLH(OLH):
         return [(int(size), float(law[size]) / total) for size in likely]
 
     def _support_of_shares(self, shares: FloatArray) -> FloatArray:
-        """Return pi of users who take each bucket of the seed they have with these probabilities, (M, g)."""
-        support: FloatArray = np.take_along_axis(shares, self._table.astype(np.int64), axis=1).mean(axis=0)
+        """Return pi of users who take each bucket of the seed they have with these probabilities,
+        (M, g).
+        """
+        support: FloatArray = np.take_along_axis(shares, self._table.astype(np.int64), axis=1).mean(
+            axis=0
+        )
         return support
 
     def _held_cells(self, held: Int64Array, rng: np.random.Generator) -> Int64Array:

@@ -17,8 +17,6 @@ from ldprecover.sampling import below, keep_threshold, words_from
 from ldprecover.tally import Tally
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
 
-__all__ = ["GRR"]
-
 
 @dataclass(frozen=True)
 class GRR(FrequencyOracle):
@@ -67,7 +65,9 @@ class GRR(FrequencyOracle):
         return self._items(items).astype("<u4")
 
     def check(self, reports: Reports) -> None:
-        self._raise_first(reports >= self.domain_size, f"the item must be from 0 to {self.domain_size - 1}")
+        self._raise_first(
+            reports >= self.domain_size, f"the item must be from 0 to {self.domain_size - 1}"
+        )
 
     def summarise(self, reports: Reports) -> Int64Array:
         return kernels.grr_counts(reports, self.domain_size)
@@ -109,7 +109,8 @@ class GRR(FrequencyOracle):
         return Tally(own + rng.multinomial(n - int(own.sum()), np.full(d, 1 / d)), n)
 
     def population_tally(self, weights: FloatArray, n: int, rng: np.random.Generator) -> Tally:
-        """Return a tally of n honest reports, drawn from its exact law in O(d), however many they are.
+        """Return a tally of n honest reports, drawn from its exact law in O(d), however many they
+        are.
 
         Of an item drawn from the weights w a report is item v with probability q + (p - q) w(v).
         """
@@ -124,7 +125,12 @@ class GRR(FrequencyOracle):
         return 0.0
 
     def craft(
-        self, wanted: Int64Array, rng: np.random.Generator, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH
+        self,
+        wanted: Int64Array,
+        rng: np.random.Generator,
+        *,
+        aim: Aim = "most",
+        search: Search = DEFAULT_SEARCH,
     ) -> Reports:
         """Return one of the wanted items, drawn uniformly."""
         m, r = wanted.shape
@@ -141,6 +147,8 @@ class GRR(FrequencyOracle):
     def uniform_support(self) -> float:
         return 1 / self.domain_size
 
-    def report_of_size(self, size: float, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH) -> Reports:
+    def report_of_size(
+        self, size: float, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH
+    ) -> Reports:
         """Return a random item: a report supports no more, and no less."""
         return self.uniform_reports(1, rng)

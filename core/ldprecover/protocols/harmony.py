@@ -1,4 +1,5 @@
-"""Harmony: the mean of numbers in [-1, 1], as frequencies of two items (Nguyen et al., 2016; paper, VII-A).
+"""Harmony: the mean of numbers in [-1, 1], as frequencies of two items (Nguyen et al., 2016; paper,
+VII-A).
 
 A user's number becomes -1 or 1 at random, so that its mean stays what it was, and is then perturbed
 by GRR over these two items. So a round for numbers is a GRR round over ITEMS: its reports, store
@@ -19,8 +20,6 @@ from ldprecover.sampling import words_from
 from ldprecover.tally import Tally
 from ldprecover.types import Int64Array
 
-__all__ = ["ITEMS", "Mean", "is_for_numbers", "round_numbers"]
-
 ITEMS = ("-1", "1")
 """The items of a round for numbers, in this order."""
 
@@ -31,7 +30,8 @@ def is_for_numbers(parameters: RoundParameters) -> bool:
 
 
 def round_numbers(numbers: ArrayLike, rng: np.random.Generator | None = None) -> Int64Array:
-    """Return for each number x in [-1, 1] the index of 1 with probability (1 + x)/2, else that of -1.
+    """Return for each number x in [-1, 1] the index of 1 with probability (1 + x)/2, else that of
+    -1.
 
     The result is an item for GRR to perturb; by itself it protects nothing. `rng` None draws from
     the operating system. Raises ParameterError unless it is a vector of numbers in [-1, 1].

@@ -19,8 +19,6 @@ from ldprecover.sampling import keep_threshold, words_from
 from ldprecover.tally import Tally
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, UInt32Array, UInt64Array
 
-__all__ = ["HR"]
-
 _CHUNK = 1 << 20  # reports drawn at once
 _SUBSETS = 1 << 14  # of wanted items, whose columns are looked at one by one
 _IMPROBABLE = 1e-9
@@ -28,7 +26,8 @@ _IMPROBABLE = 1e-9
 
 @dataclass(frozen=True)
 class HR(FrequencyOracle):
-    """Hadamard response, in its form for epsilon up to about 1 (Acharya, Sun and Zhang, AISTATS 2019).
+    """Hadamard response, in its form for epsilon up to about 1 (Acharya, Sun and Zhang, AISTATS
+    2019).
 
     The Hadamard matrix has K = 2^ceil(log2(d+1)) columns and the entry (-1)^popcount(i & y) in row
     i and column y. A report is a column: with probability p = e^eps/(1+e^eps) one of the K/2 that
@@ -104,10 +103,14 @@ class HR(FrequencyOracle):
         return columns
 
     def check(self, reports: Reports) -> None:
-        self._raise_first(reports >= self.summary_size, f"the column must be from 0 to {self.summary_size - 1}")
+        self._raise_first(
+            reports >= self.summary_size, f"the column must be from 0 to {self.summary_size - 1}"
+        )
 
     def check_submission(self, reports: Reports) -> None:
-        """Raise ReportError if column 0 comes so often as in less than one in 10^9 honest submissions."""
+        """Raise ReportError if column 0 comes so often as in less than one in 10^9 honest
+        submissions.
+        """
         everything = reports == 0
         found = int(np.count_nonzero(everything))
         if found and found >= binomial_threshold(len(reports), self.everything, _IMPROBABLE):
@@ -137,7 +140,9 @@ class HR(FrequencyOracle):
         return self._hits(np.arange(self.domain_size))
 
     def _hits(self, items: Int64Array) -> Int64Array:
-        """Return how many of the items each of the K columns supports: in O(K log K), however many items."""
+        """Return how many of the items each of the K columns supports: in O(K log K), however many
+        items.
+        """
         rows = np.zeros(self.summary_size, np.int64)
         rows[items + 1] = 1
         hits: Int64Array = (len(items) + kernels.walsh_hadamard(rows)) // 2
@@ -170,12 +175,18 @@ class HR(FrequencyOracle):
         span = _sums(_basis(items + 1))
         if not np.isin(span[span <= self.domain_size], items + 1).all():
             raise self._lacks("a law of supporting these items that is the same for all others")
-        law: FloatArray = np.bincount(self._hits(items), minlength=len(items) + 1) / self.summary_size
+        law: FloatArray = (
+            np.bincount(self._hits(items), minlength=len(items) + 1) / self.summary_size
+        )
         return law
 
     def log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
-        held = self.supports(reports).astype(np.float64) @ frequencies  # the mass of the items it supports
-        log: FloatArray = np.log((self.p * held + (1 - self.p) * (1 - held)) * (2 / self.summary_size))
+        held = (
+            self.supports(reports).astype(np.float64) @ frequencies
+        )  # the mass of the items it supports
+        log: FloatArray = np.log(
+            (self.p * held + (1 - self.p) * (1 - held)) * (2 / self.summary_size)
+        )
         return log
 
     def crafted_log_likelihood(self, reports: Reports, target: int) -> FloatArray:
@@ -187,7 +198,8 @@ class HR(FrequencyOracle):
         return self._drawn(self.perturb, self._true_counts(true_counts), rng)
 
     def population_tally(self, weights: FloatArray, n: int, rng: np.random.Generator) -> Tally:
-        """Return a tally of n honest reports, drawn from its exact law in O(K log K), however many they are.
+        """Return a tally of n honest reports, drawn from its exact law in O(K log K), however many
+        they are.
 
         Of an item drawn from the weights a report is column y with probability (2/K)(1 - p + (2p-1)
         F(y)), where F(y) is the weight of the items that the column supports.
@@ -204,7 +216,9 @@ class HR(FrequencyOracle):
 
     def _drawn(self, report: Any, held: Int64Array, rng: np.random.Generator) -> Tally:
         items = np.repeat(np.arange(self.domain_size), held)
-        parts = (report(items[start : start + _CHUNK], rng) for start in range(0, items.size, _CHUNK))
+        parts = (
+            report(items[start : start + _CHUNK], rng) for start in range(0, items.size, _CHUNK)
+        )
         summary = np.zeros(self.summary_size, np.int64)
         for reports in parts:
             summary += self.summarise(reports)
@@ -214,13 +228,24 @@ class HR(FrequencyOracle):
         return (self.domain_size - 1) / 2
 
     def displacements(self) -> tuple[float, ...]:
-        """Refuse: reports of few columns support some half of the items and hardly the others, which shifts neither."""
-        raise self._lacks("a law of what malicious reports support beside their targets that is the same for all items")
+        """Refuse: reports of few columns support some half of the items and hardly the others,
+        which shifts neither.
+        """
+        raise self._lacks(
+            "a law of what malicious reports support beside their targets that is the same for "
+            "all items"
+        )
 
     def craft(
-        self, wanted: Int64Array, rng: np.random.Generator, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH
+        self,
+        wanted: Int64Array,
+        rng: np.random.Generator,
+        *,
+        aim: Aim = "most",
+        search: Search = DEFAULT_SEARCH,
     ) -> Reports:
-        """Return columns, but 0, that support most of the wanted items, drawn evenly: all of them where one does.
+        """Return columns, but 0, that support most of the wanted items, drawn evenly: all of them
+        where one does.
 
         They are the solutions y of popcount((v+1) & y) = 0 modulo 2 for the wanted items v, linear
         equations over GF(2): nothing is searched. Where 0 is the only one, the best of the other
@@ -239,19 +264,32 @@ class HR(FrequencyOracle):
     def expected_hits(
         self, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1
     ) -> tuple[float, float]:
-        """Return both for one wanted item; of several it hangs on which they are: see `crafted_support`."""
+        """Return both for one wanted item; of several it hangs on which they are: see
+        `crafted_support`.
+        """
         if r > 1:
             raise self._lacks("a law of crafted reports that is the same for all items")
         others = self._shares(self._best_columns(np.zeros(1, np.int64)))[1]
         return 1.0, float(others * (self.domain_size - 1))
 
     def crafted_support(
-        self, included: FloatArray, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1
+        self,
+        included: FloatArray,
+        r: int,
+        *,
+        aim: Aim = "most",
+        search: Search = DEFAULT_SEARCH,
+        m: int = 1,
     ) -> FloatArray:
-        """As the contract has it, exactly, for at most 16,384 sets of wanted items that a report may be of."""
+        """As the contract has it, exactly, for at most 16,384 sets of wanted items that a report
+        may be of.
+        """
         items = np.flatnonzero(included)
         if math.comb(items.size, r) > _SUBSETS:
-            raise self._lacks(f"a law of reports crafted for {r} of {items.size} items, of which there are too many")
+            raise self._lacks(
+                f"a law of reports crafted for {r} of {items.size} items, of which there are too "
+                "many"
+            )
         support = np.zeros(self.domain_size)
         sets = list(combinations(items.tolist(), r))
         for wanted in sets:
@@ -265,7 +303,9 @@ class HR(FrequencyOracle):
     def uniform_support(self) -> float:
         return 0.5
 
-    def report_of_size(self, size: float, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH) -> Reports:
+    def report_of_size(
+        self, size: float, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH
+    ) -> Reports:
         """Return a random one of the columns whose number of items is nearest to the size."""
         miss = np.abs(self._sizes - size)
         return rng.choice(np.flatnonzero(miss == miss.min()), size=1).astype("<u4")
@@ -293,11 +333,16 @@ def _null_space(rows: Int64Array, bits: int) -> list[int]:
     """Return a basis of the numbers y of so many bits with popcount(row & y) even for every row."""
     pivots = {row.bit_length() - 1: row for row in _basis(rows)}
     free = (bit for bit in range(bits) if bit not in pivots)
-    return [(1 << bit) | sum(1 << lead for lead, row in pivots.items() if row >> bit & 1) for bit in free]
+    return [
+        (1 << bit) | sum(1 << lead for lead, row in pivots.items() if row >> bit & 1)
+        for bit in free
+    ]
 
 
 def _basis(rows: Int64Array) -> list[int]:
-    """Return a basis of all sums of the rows modulo 2: the highest bit of each is zero in all others."""
+    """Return a basis of all sums of the rows modulo 2: the highest bit of each is zero in all
+    others.
+    """
     basis: list[int] = []
     left = rows
     for bit in reversed(range(int(rows.max()).bit_length())):

@@ -17,17 +17,24 @@ from ldprecover.protocols.base import FrequencyOracle
 from ldprecover.protocols.crafting import DEFAULT_SEARCH, Aim, Search
 from ldprecover.protocols.parts import Column, ReportForms, Traits
 from ldprecover.protocols.seed_law import exhaustive_hits, hits_near, most_hits_law, sized_law
-from ldprecover.protocols.seed_search import SEEDS, fullest_buckets, sampled_seeds, scanned_seeds, seeds_near
+from ldprecover.protocols.seed_search import (
+    SEEDS,
+    fullest_buckets,
+    sampled_seeds,
+    scanned_seeds,
+    seeds_near,
+)
 from ldprecover.protocols.size_search import sized_bucket, sized_seeds
 from ldprecover.sampling import below, keep_threshold, words_from
 from ldprecover.tally import Tally
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, UInt32Array
 
-__all__ = ["MAX_HASH_RANGE", "OLH", "default_hash_range"]
-
 MAX_HASH_RANGE = 65_536
 
-_CELLS, _LEAST = 1 << 22, 1 << 10  # (report, item) tests held at once, and reports of these at the least
+_CELLS, _LEAST = (
+    1 << 22,
+    1 << 10,
+)  # (report, item) tests held at once, and reports of these at the least
 _NEGLIGIBLE = 1e-12  # sizes less likely than this are left out of an expectation
 _REPORT = np.dtype([("seed", "<u4"), ("bucket", "<u2")])
 _pack_one = struct.Struct("<IH").pack
@@ -110,7 +117,9 @@ class OLH(FrequencyOracle):
 
     def buckets(self, seeds: ArrayLike, items: ArrayLike) -> UInt32Array:
         """Return the bucket that each seed hashes its item to; the two arrays broadcast."""
-        return kernels.olh_buckets(np.asarray(seeds, np.uint32), np.asarray(items, np.uint32), self.hash_range)
+        return kernels.olh_buckets(
+            np.asarray(seeds, np.uint32), np.asarray(items, np.uint32), self.hash_range
+        )
 
     def reports(self, seeds: ArrayLike, buckets: ArrayLike) -> Reports:
         """Return the columns joined into packed rows."""
@@ -120,14 +129,21 @@ class OLH(FrequencyOracle):
         return rows
 
     def check(self, reports: Reports) -> None:
-        self._raise_first(reports["bucket"] >= self.hash_range, f"the bucket must be from 0 to {self.hash_range - 1}")
+        self._raise_first(
+            reports["bucket"] >= self.hash_range,
+            f"the bucket must be from 0 to {self.hash_range - 1}",
+        )
 
     def summarise(self, reports: Reports) -> Int64Array:
-        return kernels.olh_counts(reports["seed"], reports["bucket"], self.domain_size, self.hash_range)
+        return kernels.olh_counts(
+            reports["seed"], reports["bucket"], self.domain_size, self.hash_range
+        )
 
     def summarise_with_sizes(self, reports: Reports) -> tuple[Int64Array, Int64Array]:
         # In one go, for the hashes are what takes time.
-        return kernels.olh_counts_and_sizes(reports["seed"], reports["bucket"], self.domain_size, self.hash_range)
+        return kernels.olh_counts_and_sizes(
+            reports["seed"], reports["bucket"], self.domain_size, self.hash_range
+        )
 
     def support_sizes(self, reports: Reports) -> Int64Array:
         return self.summarise_with_sizes(reports)[1]
@@ -156,28 +172,39 @@ class OLH(FrequencyOracle):
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        return Column("seeds", int, SEEDS, "seed"), Column("buckets", int, self.hash_range, "bucket")
+        return Column("seeds", int, SEEDS, "seed"), Column(
+            "buckets", int, self.hash_range, "bucket"
+        )
 
     def to_columns(self, reports: Reports) -> tuple[list[Any], ...]:
         return reports["seed"].tolist(), reports["bucket"].tolist()
 
     def from_columns(self, values: Sequence[list[Any]]) -> Reports:
         seeds, buckets = values
-        if len(seeds) == 1:  # as users send them: without the arrays that the columns of many are joined by
+        if (
+            len(seeds) == 1
+        ):  # as users send them: without the arrays that the columns of many are joined by
             return np.frombuffer(_pack_one(seeds[0], buckets[0]), dtype=_REPORT)
         return self.reports(np.array(seeds, dtype=np.uint32), np.array(buckets, dtype=np.uint16))
 
     def joint_support(self, z: int) -> float:
-        """Return q^(z-1), the bound of Cao et al. for OLH: the probability that z items share a bucket."""
+        """Return q^(z-1), the bound of Cao et al. for OLH: the probability that z items share a
+        bucket.
+        """
         return self.q ** (z - 1)
 
     def log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
-        p, held = self.p, self.supports(reports).astype(np.float64) @ frequencies  # the mass of the items it supports
+        p, held = (
+            self.p,
+            self.supports(reports).astype(np.float64) @ frequencies,
+        )  # the mass of the items it supports
         log: FloatArray = np.log(p * held + (1 - p) / (self.hash_range - 1) * (1 - held))
         return log
 
     def crafted_log_likelihood(self, reports: Reports, target: int) -> FloatArray:
-        return np.zeros(len(reports))  # a random seed, as an honest one, and its bucket of the target
+        return np.zeros(
+            len(reports)
+        )  # a random seed, as an honest one, and its bucket of the target
 
     def honest_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
         """Return a tally of honest reports, drawn from its law under an ideal hash in O(d).
@@ -189,7 +216,8 @@ class OLH(FrequencyOracle):
         return Tally(rng.binomial(held, self.p) + rng.binomial(n - held, self.q), n)
 
     def encoded_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
-        """Return a tally of reports of a random seed and their item's bucket, drawn under an ideal hash in O(d).
+        """Return a tally of reports of a random seed and their item's bucket, drawn under an ideal
+        hash in O(d).
 
         C(v) = n_v + Bin(n - n_v, 1/g).
         """
@@ -201,13 +229,19 @@ class OLH(FrequencyOracle):
         return (self.domain_size - 1) * self.q
 
     def craft(
-        self, wanted: Int64Array, rng: np.random.Generator, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH
+        self,
+        wanted: Int64Array,
+        rng: np.random.Generator,
+        *,
+        aim: Aim = "most",
+        search: Search = DEFAULT_SEARCH,
     ) -> Reports:
         """Return a seed found by `search`, and its bucket that is best of all.
 
         - "most": the seed that hashes most wanted items to one bucket. For one item every seed is
           perfect, so it is a random one.
-        - "balanced": the greatest (wanted items in the bucket) - |L' - (items in it)|, L' = floor(d/g).
+        - "balanced": the greatest (wanted items in the bucket) - |L' - (items in it)|, L' =
+          floor(d/g).
         - "honest": the size nearest to the one drawn; among these, the most wanted items.
         """
         (m, r), d, g = wanted.shape, self.domain_size, self.hash_range
@@ -215,10 +249,16 @@ class OLH(FrequencyOracle):
         if aim != "most":
             exact = aim == "honest"
             aims = draw_support_sizes(m, d, self.p, self.q, rng) if exact else np.full(m, d // g)
-            return self.reports(*sized_seeds(items, aims, d, g, self._seeds(search), rng, exact=exact))
+            return self.reports(
+                *sized_seeds(items, aims, d, g, self._seeds(search), rng, exact=exact)
+            )
         if r == 1:
             return self.encode(wanted[np.arange(m), rng.integers(r, size=m)], rng)
-        seeds = scanned_seeds(items, g, rng) if search == "exhaustive" else sampled_seeds(items, g, search, rng)
+        seeds = (
+            scanned_seeds(items, g, rng)
+            if search == "exhaustive"
+            else sampled_seeds(items, g, search, rng)
+        )
         return self.reports(seeds, fullest_buckets(seeds, items, g, rng))
 
     def expected_hits(
@@ -231,7 +271,9 @@ class OLH(FrequencyOracle):
         if aim == "honest":
             law = self.support_size_law()
             likely = np.flatnonzero(law > _NEGLIGIBLE)
-            means = [sized_law(r, d, g, self._seeds(search), size, True) for size in likely.tolist()]
+            means = [
+                sized_law(r, d, g, self._seeds(search), size, True) for size in likely.tolist()
+            ]
             hits, others = np.array(means).T @ law[likely] / law[likely].sum()
             return float(hits), float(others)
         rest = (d - r) * self.q
@@ -242,9 +284,16 @@ class OLH(FrequencyOracle):
         return float(most_hits_law(r, g, int(search)) @ np.arange(r + 1)), rest
 
     def craft_by_coins(
-        self, targets: Int64Array, rate: float, m: int, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH
+        self,
+        targets: Int64Array,
+        rate: float,
+        m: int,
+        rng: np.random.Generator,
+        *,
+        search: int = DEFAULT_SEARCH,
     ) -> Reports:
-        """Return random buckets, and of each user's own seeds one that hashes a wished number of targets there.
+        """Return random buckets, and of each user's own seeds one that hashes a wished number of
+        targets there.
 
         The number is from Binomial(r, rate); the seed with the nearest to it, the smaller of two as
         near.
@@ -254,10 +303,14 @@ class OLH(FrequencyOracle):
         seeds = seeds_near(wishes, buckets, targets.astype(np.uint32), self.hash_range, search, rng)
         return self.reports(seeds, buckets)
 
-    def coin_support(self, targets: Int64Array, rate: float, *, search: int = DEFAULT_SEARCH) -> FloatArray:
+    def coin_support(
+        self, targets: Int64Array, rate: float, *, search: int = DEFAULT_SEARCH
+    ) -> FloatArray:
         r = targets.size
         near = [hits_near(r, self.hash_range, search, wish) for wish in range(r + 1)]
-        return self._support_of(targets, float(binomial_law(r, rate) @ near), (self.domain_size - r) * self.q)
+        return self._support_of(
+            targets, float(binomial_law(r, rate) @ near), (self.domain_size - r) * self.q
+        )
 
     def uniform_reports(self, m: int, rng: np.random.Generator) -> Reports:
         seeds = rng.integers(0, SEEDS, size=m, dtype=np.uint32)
@@ -266,12 +319,18 @@ class OLH(FrequencyOracle):
     def uniform_support(self) -> float:
         return self.q
 
-    def report_of_size(self, size: float, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH) -> Reports:
-        """Return, of the buckets of `search` random seeds, the first whose number of items is nearest to the size."""
+    def report_of_size(
+        self, size: float, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH
+    ) -> Reports:
+        """Return, of the buckets of `search` random seeds, the first whose number of items is
+        nearest to the size.
+        """
         seed, bucket = sized_bucket(size, self.domain_size, self.hash_range, search, rng)
         return self.reports(np.array([seed]), np.array([bucket]))
 
     def _seeds(self, search: Search) -> int:
         if search == "exhaustive":
-            raise ParameterError(f"an exhaustive search of {self.protocol} seeds finds most items, not a wished size")
+            raise ParameterError(
+                f"an exhaustive search of {self.protocol} seeds finds most items, not a wished size"
+            )
         return search

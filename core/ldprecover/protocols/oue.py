@@ -12,8 +12,6 @@ from ldprecover.protocols.unary import UnaryEncoding, set_bits
 from ldprecover.sampling import flip_threshold, words_from
 from ldprecover.types import Reports
 
-__all__ = ["OUE"]
-
 
 @dataclass(frozen=True)
 class OUE(UnaryEncoding):
@@ -51,6 +49,8 @@ class OUE(UnaryEncoding):
         return rows
 
     def joint_support_threshold(self, n: int, z: int, rate: float) -> int:
-        """Return tau = nw + sqrt(nw(1-w)/rate) with w = pq^(z-1): Chebyshev's bound, as Cao et al. have it for OUE."""
+        """Return tau = nw + sqrt(nw(1-w)/rate) with w = pq^(z-1): Chebyshev's bound, as Cao et al.
+        have it for OUE.
+        """
         w = self.joint_support(z)
         return math.ceil(n * w + math.sqrt(n * w * (1 - w) / rate))

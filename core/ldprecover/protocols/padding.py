@@ -1,4 +1,6 @@
-"""Crafting reports that are bit vectors: chosen items, padded with random others to a wished number of ones."""
+"""Crafting reports that are bit vectors: chosen items, padded with random others to a wished number
+of ones.
+"""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -10,8 +12,6 @@ from ldprecover.laws import binomial_law, draw_support_sizes
 from ldprecover.protocols.base import FrequencyOracle
 from ldprecover.protocols.crafting import DEFAULT_SEARCH, Aim, Search
 from ldprecover.types import FloatArray, Int64Array, Reports, UInt8Array
-
-__all__ = ["PaddedReports", "padded_rows"]
 
 _CELLS = 1 << 20  # random keys held at once while padding
 _LIKELY = 1e-18  # numbers of ones less likely than this are left out of an expectation
@@ -40,9 +40,15 @@ class PaddedReports(FrequencyOracle):
         return 0.0 if self.fixed_size is None else self.fixed_size - 1.0
 
     def craft(
-        self, wanted: Int64Array, rng: np.random.Generator, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH
+        self,
+        wanted: Int64Array,
+        rng: np.random.Generator,
+        *,
+        aim: Aim = "most",
+        search: Search = DEFAULT_SEARCH,
     ) -> Reports:
-        """Return the wanted items and a uniformly random set of others, drawn afresh for each report.
+        """Return the wanted items and a uniformly random set of others, drawn afresh for each
+        report.
 
         Up to L = floor(p + (d-1)q) ones, or the honest number where that is the aim or the protocol
         fixes it. Where the ones are fewer than the wanted items they are a random subset of those;
@@ -63,9 +69,16 @@ class PaddedReports(FrequencyOracle):
         return float(law @ np.minimum(sizes, r)), float(law @ np.maximum(sizes - r, 0))
 
     def craft_by_coins(
-        self, targets: Int64Array, rate: float, m: int, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH
+        self,
+        targets: Int64Array,
+        rate: float,
+        m: int,
+        rng: np.random.Generator,
+        *,
+        search: int = DEFAULT_SEARCH,
     ) -> Reports:
-        """Return reports of honest sizes k with h of the r targets, h from Binomial(r, rate), and k - h others.
+        """Return reports of honest sizes k with h of the r targets, h from Binomial(r, rate), and k
+        - h others.
 
         h is the number nearest to that which k ones and d - r others allow.
         """
@@ -80,7 +93,9 @@ class PaddedReports(FrequencyOracle):
 
         return _lowest_keys(sizes, self.domain_size, rng, tossed_first)
 
-    def coin_support(self, targets: Int64Array, rate: float, *, search: int = DEFAULT_SEARCH) -> FloatArray:
+    def coin_support(
+        self, targets: Int64Array, rate: float, *, search: int = DEFAULT_SEARCH
+    ) -> FloatArray:
         r = targets.size
         law, coins = self.support_size_law(), binomial_law(r, rate)
         sizes, wishes = np.flatnonzero(law > _LIKELY), np.flatnonzero(coins > _LIKELY)
@@ -99,7 +114,9 @@ class PaddedReports(FrequencyOracle):
     def uniform_support(self) -> float:
         return 0.5 if self.fixed_size is None else self.fixed_size / self.domain_size
 
-    def report_of_size(self, size: float, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH) -> Reports:
+    def report_of_size(
+        self, size: float, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH
+    ) -> Reports:
         """Return a report of floor(size) ones, or of as many as the protocol fixes."""
         bits = np.zeros((1, self.domain_size), dtype=np.uint8)
         ones = int(size) if self.fixed_size is None else self.fixed_size
@@ -116,8 +133,11 @@ class PaddedReports(FrequencyOracle):
         return draw_support_sizes(m, self.domain_size, self.p, self.q, rng)
 
 
-def padded_rows(wanted: Int64Array, sizes: Int64Array, d: int, rng: np.random.Generator) -> UInt8Array:
-    """Return packed rows of d bits, `sizes` (m,) of them one: the wanted items (m, r) first, then random others.
+def padded_rows(
+    wanted: Int64Array, sizes: Int64Array, d: int, rng: np.random.Generator
+) -> UInt8Array:
+    """Return packed rows of d bits, `sizes` (m,) of them one: the wanted items (m, r) first, then
+    random others.
 
     Where a size is below r, the ones are a random subset of the wanted items.
     """
@@ -152,7 +172,9 @@ def _lowest_keys(
             change(keys, users)
             bits = np.zeros((len(users), d), dtype=np.uint8)
             if ones:
-                np.put_along_axis(bits, np.argpartition(keys, ones - 1, axis=1)[:, :ones], 1, axis=1)
+                np.put_along_axis(
+                    bits, np.argpartition(keys, ones - 1, axis=1)[:, :ones], 1, axis=1
+                )
             rows[users] = np.packbits(bits, axis=1, bitorder="little")
     return rows
 

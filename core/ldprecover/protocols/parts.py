@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Column", "OwnParameter", "ReportForms", "Traits"]
-
 
 @dataclass(frozen=True)
 class Traits:
@@ -30,7 +28,9 @@ class Traits:
 
 @dataclass(frozen=True)
 class OwnParameter:
-    """An integer parameter of a round that is a protocol's own: its name, least and greatest value, a line on it."""
+    """An integer parameter of a round that is a protocol's own: its name, least and greatest value,
+    a line on it.
+    """
 
     name: str
     low: int

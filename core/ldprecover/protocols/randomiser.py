@@ -1,4 +1,6 @@
-"""The half of a protocol that its users see: parameters, reports, and the forms in which reports travel."""
+"""The half of a protocol that its users see: parameters, reports, and the forms in which reports
+travel.
+"""
 
 import functools
 import math
@@ -14,21 +16,11 @@ from ldprecover.errors import ParameterError, ReportError
 from ldprecover.protocols.parts import Column, OwnParameter, ReportForms, Traits
 from ldprecover.types import BoolArray, Int64Array, Reports, UInt32Array
 
-__all__ = [
-    "MAX_DOMAIN_SIZE",
-    "MAX_EPSILON",
-    "MIN_EPSILON",
-    "LocalRandomiser",
-    "check_domain_size",
-    "check_epsilon",
-    "check_integer",
-    "tiles",
-]
-
 MIN_EPSILON, MAX_EPSILON = 0.01, 10.0
 MAX_DOMAIN_SIZE = 100_000
 
-_TILE = 1 << 16  # (report, item) pairs at once: what testing them writes down stays in a core's second-level cache
+# (report, item) pairs tested together: the intermediate arrays stay in a core's second-level cache.
+_TILE = 1 << 16
 
 
 def check_epsilon(epsilon: object) -> float:
@@ -36,12 +28,16 @@ def check_epsilon(epsilon: object) -> float:
     if isinstance(epsilon, bool) or not isinstance(epsilon, int | float):
         raise ParameterError("epsilon must be a number")
     if not MIN_EPSILON <= epsilon <= MAX_EPSILON:
-        raise ParameterError(f"epsilon must be from {MIN_EPSILON} to {MAX_EPSILON:g}, not {epsilon}")
+        raise ParameterError(
+            f"epsilon must be from {MIN_EPSILON} to {MAX_EPSILON:g}, not {epsilon}"
+        )
     return float(epsilon)
 
 
 def check_domain_size(domain_size: int) -> int:
-    """Return the number of items. Raises ParameterError unless it is an integer from 2 to 100,000."""
+    """Return the number of items. Raises ParameterError unless it is an integer from 2 to
+    100,000.
+    """
     check_integer("domain_size", domain_size, 2, MAX_DOMAIN_SIZE)
     return domain_size
 
@@ -81,7 +77,9 @@ class LocalRandomiser(ABC):
 
     @classmethod
     def default_parameter(cls, epsilon: float, domain_size: int) -> int | None:
-        """Return what the protocol's own parameter is unless it is given; None where it has none."""
+        """Return what the protocol's own parameter is unless it is given; None where it has
+        none.
+        """
         return None
 
     @classmethod
@@ -113,7 +111,8 @@ class LocalRandomiser(ABC):
 
     @property
     def thresholds(self) -> dict[str, int]:
-        """The integers that `perturb` compares uniform 64-bit words with, by name; empty where there are none.
+        """The integers that `perturb` compares uniform 64-bit words with, by name; empty where
+        there are none.
 
         They are rounded to the private side, so that there is one right value of each. Rounds state
         them for clients in languages that have no decimals of 60 digits.
@@ -174,7 +173,8 @@ class LocalRandomiser(ABC):
         """Raise ReportError, with position and reason, for the first report outside its range."""
 
     def check_submission(self, reports: Reports) -> None:
-        """Raise ReportError for checked reports that honest users send together less than once in 10^9.
+        """Raise ReportError for checked reports that honest users send together less than once in
+        10^9.
 
         They are of one submission. What is that improbable is the protocol's own; most have
         nothing.
@@ -186,7 +186,9 @@ class LocalRandomiser(ABC):
         """Return the (n, d) matrix 1[v in S(z)]: for analysis; counting never needs it."""
 
     def supported(self, reports: Reports, items: Int64Array) -> BoolArray:
-        """Return the (n, len(items)) matrix 1[item in S(z)], without testing the other items where that can be."""
+        """Return the (n, len(items)) matrix 1[item in S(z)], without testing the other items where
+        that can be.
+        """
         return self.supports(reports)[:, items]
 
     def support_sizes(self, reports: Reports) -> Int64Array:
@@ -200,12 +202,16 @@ class LocalRandomiser(ABC):
         return sizes
 
     def seeds(self, reports: Reports) -> UInt32Array:
-        """Return each report's hash seed. Raises ParameterError for a protocol that is not seeded."""
+        """Return each report's hash seed. Raises ParameterError for a protocol that is not
+        seeded.
+        """
         raise self._lacks("hash seeds")
 
     @property
     def listed_seeds(self) -> int | None:
-        """M, of how many public seeds each ticket picks one; None where users draw theirs, or need none."""
+        """M, of how many public seeds each ticket picks one; None where users draw theirs, or need
+        none.
+        """
         return None
 
     def seed_of(self, draw: int) -> int:
@@ -216,7 +222,8 @@ class LocalRandomiser(ABC):
         raise self._lacks("given seeds")
 
     def with_seeds(self, seeds: ArrayLike) -> Self:
-        """Return the protocol as users have it to whom these seeds were given: each report takes the next of them.
+        """Return the protocol as users have it to whom these seeds were given: each report takes
+        the next of them.
 
         Raises ParameterError for a protocol without given seeds, and ReportError for a seed that is
         not one of them.
@@ -234,7 +241,8 @@ class LocalRandomiser(ABC):
 
     @abstractmethod
     def from_columns(self, values: Sequence[list[Any]]) -> Reports:
-        """Return the reports in columns of equal length, at least one of them, the values each of their column's kind.
+        """Return the reports in columns of equal length, at least one of them, the values each of
+        their column's kind.
 
         Integers are in their column's range, strings are checked here: raises ReportError for the
         first bad one.

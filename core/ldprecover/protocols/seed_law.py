@@ -21,8 +21,6 @@ from ldprecover.protocols.seed_search import SEEDS
 from ldprecover.protocols.size_search import worth
 from ldprecover.types import FloatArray, Int64Array
 
-__all__ = ["exhaustive_hits", "hits_near", "most_hits_law", "sized_law"]
-
 _NEGLIGIBLE = 1e-13
 
 Complex = NDArray[np.complex128]
@@ -30,7 +28,9 @@ Complex = NDArray[np.complex128]
 
 @lru_cache(maxsize=256)
 def most_hits_law(r: int, g: int, budget: int) -> FloatArray:
-    """Return P(h) for h from 0 to r, where h is the wanted items in the fullest bucket of the best seed."""
+    """Return P(h) for h from 0 to r, where h is the wanted items in the fullest bucket of the best
+    seed.
+    """
     order = np.arange(r, 0, -1)
     law = _best(order, np.zeros(r, dtype=np.int64), r, 0, g, budget)[:, 0]
     law.flags.writeable = False  # every caller gets this one
@@ -45,7 +45,8 @@ def exhaustive_hits(r: int, g: int, m: int) -> float:
 
 @lru_cache(maxsize=4096)
 def sized_law(r: int, d: int, g: int, budget: int, size: int, exact: bool) -> tuple[float, float]:
-    """Return E h and E o of the cell that is worth most, by `ldprecover.protocols.size_search.worth`.
+    """Return E h and E o of the cell that is worth most, by
+    `ldprecover.protocols.size_search.worth`.
 
     Some dozen transforms of r·d values, 10 ms at d = 490; few seeds, or an unlikely size, take
     more.
@@ -57,23 +58,30 @@ def sized_law(r: int, d: int, g: int, budget: int, size: int, exact: bool) -> tu
 
 
 def hits_near(r: int, g: int, budget: int, wish: int) -> float:
-    """Return the mean of the value nearest to `wish` among `budget` Binomial(r, 1/g) ones; ties to the smaller."""
+    """Return the mean of the value nearest to `wish` among `budget` Binomial(r, 1/g) ones; ties to
+    the smaller.
+    """
     hits = np.arange(r + 1)
     order = np.argsort(2 * np.abs(hits - wish) + (hits > wish))
-    beyond = np.clip(1.0 - np.cumsum(binomial_law(r, 1 / g)[order]), 0.0, 1.0)  # P(one value is further than this one)
+    beyond = np.clip(
+        1.0 - np.cumsum(binomial_law(r, 1 / g)[order]), 0.0, 1.0
+    )  # P(one value is further than this one)
     best = -np.diff(beyond**budget, prepend=1.0)
     return float(best @ hits[order])
 
 
 def _best(h: Int64Array, o: Int64Array, r: int, rest: int, g: int, budget: int) -> FloatArray:
-    """Return the law of the best of budget·g cells, where cells (h[k], o[k]) stand from best to worst.
+    """Return the law of the best of budget·g cells, where cells (h[k], o[k]) stand from best to
+    worst.
 
     Shape (r + 1, rest + 1). With rest = 0 the others play no part.
     """
     wanted, others = _poisson(r, g), _poisson(rest, g)
     n_h, n_o = _length(r, g), _length(rest, g)
     w: Complex = np.outer(np.fft.fft(wanted, n_h), np.fft.fft(others, n_o))
-    read = np.outer(_turn(n_h, -r), _turn(n_o, -rest))  # reads the coefficient of x^r y^rest off a transform
+    read = np.outer(
+        _turn(n_h, -r), _turn(n_o, -rest)
+    )  # reads the coefficient of x^r y^rest off a transform
     total = float((_power(w, g) * read).real.sum())
     law = np.zeros((r + 1, rest + 1))
     above = 1.0
@@ -104,7 +112,8 @@ def _poisson(n: int, g: int) -> FloatArray:
 
 
 def _length(n: int, g: int) -> int:
-    """Return a transform's length under which no power beyond x^n folds onto it, but ones of probability < 1e-17.
+    """Return a transform's length under which no power beyond x^n folds onto it, but ones of
+    probability < 1e-17.
 
     The g-th power has degree gn, and mass P(Poisson(n) >= n + length) from n + length on.
     """

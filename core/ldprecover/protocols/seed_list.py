@@ -20,8 +20,6 @@ from ldprecover import kernels
 from ldprecover.kernels.xxhash32 import hash_items
 from ldprecover.types import FloatArray, UInt16Array, UInt32Array
 
-__all__ = ["Collisions", "bucket_table", "collisions", "seed_list"]
-
 _CELLS = 1 << 22  # of a block of indicators
 
 
@@ -36,7 +34,9 @@ def seed_list(m: int) -> UInt32Array:
 @lru_cache(maxsize=4)
 def bucket_table(m: int, g: int, d: int) -> UInt16Array:
     """Return the bucket of each of d items under each of m seeds, an (m, d) array."""
-    buckets = kernels.olh_buckets(seed_list(m)[:, None], np.arange(d, dtype=np.uint32), g).astype(np.uint16)
+    buckets = kernels.olh_buckets(seed_list(m)[:, None], np.arange(d, dtype=np.uint32), g).astype(
+        np.uint16
+    )
     buckets.flags.writeable = False
     return buckets
 
@@ -67,7 +67,9 @@ class Collisions:
 
 @lru_cache(maxsize=4)
 def collisions(m: int, g: int, d: int) -> Collisions:
-    """Return what a list of m seeds does to d items in g buckets; O(d^2 m g), once for each process."""
+    """Return what a list of m seeds does to d items in g buckets; O(d^2 m g), once for each
+    process.
+    """
     together = np.zeros((d, d), np.float32)  # exact: counts of at most 4,096 seeds
     for indicators in _indicators(m, g, d):
         together += indicators.T @ indicators
@@ -88,7 +90,9 @@ def collisions(m: int, g: int, d: int) -> Collisions:
 
 
 def _indicators(m: int, g: int, d: int) -> Iterator[np.ndarray]:
-    """Yield blocks of the (m g, d) matrix whose row (s, a) says which items seed s hashes to bucket a."""
+    """Yield blocks of the (m g, d) matrix whose row (s, a) says which items seed s hashes to bucket
+    a.
+    """
     table = bucket_table(m, g, d)
     step = max(1, _CELLS // (g * d))
     for start in range(0, m, step):

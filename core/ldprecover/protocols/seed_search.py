@@ -1,4 +1,6 @@
-"""Searching hash seeds: those that put many chosen items into one bucket (Cao et al., USENIX Security 2021)."""
+"""Searching hash seeds: those that put many chosen items into one bucket (Cao et al., USENIX
+Security 2021).
+"""
 
 import math
 from collections.abc import Iterator
@@ -8,23 +10,14 @@ import numpy as np
 from ldprecover import kernels
 from ldprecover.types import Int64Array, UInt32Array
 
-__all__ = [
-    "SEEDS",
-    "exhaustive_seeds",
-    "fullest_buckets",
-    "most_hits",
-    "sampled_seeds",
-    "scanned_seeds",
-    "seeds_near",
-    "tried_seeds",
-]
-
 SEEDS = 1 << 32
 """Number of seeds of the hash."""
 
 _BLOCK = 1 << 15  # seeds hashed at once while sampling: a block's columns stay in the cache
 _SCAN_BLOCK = 1 << 16
-_STRIDE = 0x9E3779B1  # odd, so that its multiples visit every seed once, spread evenly from the start
+_STRIDE = (
+    0x9E3779B1  # odd, so that its multiples visit every seed once, spread evenly from the start
+)
 
 
 def most_hits(seeds: UInt32Array, wanted: UInt32Array, g: int) -> UInt32Array:
@@ -45,17 +38,26 @@ def most_hits(seeds: UInt32Array, wanted: UInt32Array, g: int) -> UInt32Array:
     return best
 
 
-def fullest_buckets(seeds: UInt32Array, wanted: UInt32Array, g: int, rng: np.random.Generator) -> UInt32Array:
-    """Return, for each of m seeds, the bucket that holds most of its row's r items; ties at random."""
+def fullest_buckets(
+    seeds: UInt32Array, wanted: UInt32Array, g: int, rng: np.random.Generator
+) -> UInt32Array:
+    """Return, for each of m seeds, the bucket that holds most of its row's r items; ties at
+    random.
+    """
     buckets = kernels.olh_buckets(seeds[:, None], wanted, g)
-    hits = np.stack([(buckets == buckets[:, j : j + 1]).sum(axis=1) for j in range(wanted.shape[1])], axis=1)
+    hits = np.stack(
+        [(buckets == buckets[:, j : j + 1]).sum(axis=1) for j in range(wanted.shape[1])], axis=1
+    )
     # Tied buckets hold equally many items, so a random one of their items is a random one of them.
     keys = np.where(hits == hits.max(axis=1, keepdims=True), rng.random(hits.shape), -1.0)
     return np.take_along_axis(buckets, keys.argmax(axis=1)[:, None], axis=1)[:, 0]
 
 
-def sampled_seeds(wanted: UInt32Array, g: int, budget: int, rng: np.random.Generator) -> UInt32Array:
-    """Return for each of the m rows the best of `budget` random seeds drawn for it alone; ties to the first.
+def sampled_seeds(
+    wanted: UInt32Array, g: int, budget: int, rng: np.random.Generator
+) -> UInt32Array:
+    """Return for each of the m rows the best of `budget` random seeds drawn for it alone; ties to
+    the first.
 
     A perfect seed, one bucket for all r items, has probability g^(1-r) a draw.
     """
@@ -67,7 +69,12 @@ def sampled_seeds(wanted: UInt32Array, g: int, budget: int, rng: np.random.Gener
 
 
 def seeds_near(
-    wishes: Int64Array, buckets: UInt32Array, items: UInt32Array, g: int, budget: int, rng: np.random.Generator
+    wishes: Int64Array,
+    buckets: UInt32Array,
+    items: UInt32Array,
+    g: int,
+    budget: int,
+    rng: np.random.Generator,
 ) -> UInt32Array:
     """Return for each of m users, of `budget` random seeds of its own, the one nearest to its wish.
 
@@ -85,8 +92,12 @@ def seeds_near(
     return found
 
 
-def tried_seeds(m: int, budget: int, rng: np.random.Generator) -> Iterator[tuple[slice, UInt32Array]]:
-    """Yield, some users at a time, which of the m they are and the `budget` random seeds that each of them tries."""
+def tried_seeds(
+    m: int, budget: int, rng: np.random.Generator
+) -> Iterator[tuple[slice, UInt32Array]]:
+    """Yield, some users at a time, which of the m they are and the `budget` random seeds that each
+    of them tries.
+    """
     step = max(1, _BLOCK // budget)
     for start in range(0, m, step):
         users = slice(start, min(start + step, m))
@@ -94,7 +105,9 @@ def tried_seeds(m: int, budget: int, rng: np.random.Generator) -> Iterator[tuple
 
 
 def scanned_seeds(wanted: UInt32Array, g: int, rng: np.random.Generator) -> UInt32Array:
-    """Return for each of the m rows a seed by `exhaustive_seeds`, scanning once for each distinct row."""
+    """Return for each of the m rows a seed by `exhaustive_seeds`, scanning once for each distinct
+    row.
+    """
     found = np.empty(len(wanted), dtype=np.uint32)
     rows, group = np.unique(wanted, axis=0, return_inverse=True)
     for i, items in enumerate(rows):
@@ -124,7 +137,9 @@ def exhaustive_seeds(
 
 
 def _scan(items: UInt32Array, g: int, aim: int, m: int, start: int, limit: int) -> UInt32Array:
-    """Return at most m seeds with `aim` or more items in one bucket: the best of `limit`, best first."""
+    """Return at most m seeds with `aim` or more items in one bucket: the best of `limit`, best
+    first.
+    """
     r = len(items)
     steps = np.arange(_SCAN_BLOCK, dtype=np.uint32) * np.uint32(_STRIDE)
     kept: dict[int, list[UInt32Array]] = {hits: [] for hits in range(r, aim - 1, -1)}
@@ -145,7 +160,9 @@ def _scan(items: UInt32Array, g: int, aim: int, m: int, start: int, limit: int) 
 
 
 def _perfect(seeds: UInt32Array, items: UInt32Array, g: int) -> UInt32Array:
-    """Return the seeds that hash all items to one bucket, hashing an item only under the seeds still in play."""
+    """Return the seeds that hash all items to one bucket, hashing an item only under the seeds
+    still in play.
+    """
     first = kernels.olh_buckets(seeds, items[:1], g)
     for j in range(1, len(items)):
         together = kernels.olh_buckets(seeds, items[j : j + 1], g) == first
@@ -154,7 +171,8 @@ def _perfect(seeds: UInt32Array, items: UInt32Array, g: int) -> UInt32Array:
 
 
 def _aim(r: int, g: int, m: int, limit: int) -> int:
-    """Return the largest k such that `limit` seeds are expected to hold m with k of r items in one bucket.
+    """Return the largest k such that `limit` seeds are expected to hold m with k of r items in one
+    bucket.
 
     The share of such seeds is g P(Bin(r, 1/g) >= k): exact for k > r/2, where two buckets cannot
     both hold k, and above the share otherwise.

@@ -8,21 +8,26 @@ from ldprecover.kernels.xxhash32 import bucket_ranges, hash_items
 from ldprecover.protocols.seed_search import SEEDS, tried_seeds
 from ldprecover.types import Int64Array, UInt32Array
 
-__all__ = ["sized_bucket", "sized_seeds", "worth"]
-
 _CELLS = 1 << 15  # (seed, item) pairs hashed at once while buckets are measured
-_ALL_CELLS = 1 << 18  # (seed, item) pairs and (seed, bucket) pairs held at once while all buckets are
+_ALL_CELLS = (
+    1 << 18
+)  # (seed, item) pairs and (seed, bucket) pairs held at once while all buckets are
 
 
-def worth(hits: Int64Array | int, sizes: Int64Array, aim: Int64Array | int, *, exact: bool) -> Int64Array:
-    """Return a number that is greater for a better bucket, and different for different (hits, size).
+def worth(
+    hits: Int64Array | int, sizes: Int64Array, aim: Int64Array | int, *, exact: bool
+) -> Int64Array:
+    """Return a number that is greater for a better bucket, and different for different (hits,
+    size).
 
     - exact: the size nearest to the aim, the smaller of two as near; then most hits.
     - else: the greatest hits - |aim - size|; then most hits; then the smaller size.
     """
     scale = 1 << 20  # above any number of items
     miss, over = np.abs(sizes - aim), sizes > aim
-    value: Int64Array = hits - (2 * miss + over) * scale if exact else 2 * ((hits - miss) * scale + hits) - over
+    value: Int64Array = (
+        hits - (2 * miss + over) * scale if exact else 2 * ((hits - miss) * scale + hits) - over
+    )
     return value
 
 
@@ -36,7 +41,8 @@ def sized_seeds(
     *,
     exact: bool,
 ) -> tuple[UInt32Array, UInt32Array]:
-    """Return for each user a seed, of `budget` random ones of its own, and its bucket that is worth most.
+    """Return for each user a seed, of `budget` random ones of its own, and its bucket that is worth
+    most.
 
     `wanted` is (m, r), `aims` (m,): the bucket sizes wished for, among all d items. A bucket holds
     at least one wanted item. Buckets are measured from the most hits down, and a user is done when
@@ -46,12 +52,18 @@ def sized_seeds(
     m = len(wanted)
     seeds, buckets = np.empty(m, dtype=np.uint32), np.empty(m, dtype=np.uint32)
     for users, tried in tried_seeds(m, budget, rng):
-        seeds[users], buckets[users] = _best_of(tried, wanted[users], aims[users], d, g, exact=exact)
+        seeds[users], buckets[users] = _best_of(
+            tried, wanted[users], aims[users], d, g, exact=exact
+        )
     return seeds, buckets
 
 
-def sized_bucket(size: float, d: int, g: int, budget: int, rng: np.random.Generator) -> tuple[int, int]:
-    """Return, of `budget` random seeds, the first with a bucket that holds nearest to `size` of d items, and it."""
+def sized_bucket(
+    size: float, d: int, g: int, budget: int, rng: np.random.Generator
+) -> tuple[int, int]:
+    """Return, of `budget` random seeds, the first with a bucket that holds nearest to `size` of d
+    items, and it.
+    """
     seeds = rng.integers(0, SEEDS, size=budget, dtype=np.uint32)
     found: list[tuple[float, int, int]] = []
     step = max(1, _ALL_CELLS // max(d, g))
@@ -70,7 +82,9 @@ def _best_of(
     """Return the best of the seeds (m, s) for wanted items (m, r), and its bucket."""
     r = wanted.shape[1]
     small = np.min_scalar_type(g - 1)
-    places = np.stack([kernels.olh_buckets(tried, wanted[:, j : j + 1], g).astype(small) for j in range(r)])
+    places = np.stack(
+        [kernels.olh_buckets(tried, wanted[:, j : j + 1], g).astype(small) for j in range(r)]
+    )
     hits = _hits(places)
     best = np.full(len(tried), np.iinfo(np.int64).min)
     seeds, buckets = np.empty(len(tried), dtype=np.uint32), np.empty(len(tried), dtype=np.uint32)
@@ -88,7 +102,9 @@ def _best_of(
 
 
 def _hits(places: NDArray[np.unsignedinteger]) -> NDArray[np.unsignedinteger]:
-    """Return, for each item's bucket, how many of the items it holds; 0 where an earlier item stands for it."""
+    """Return, for each item's bucket, how many of the items it holds; 0 where an earlier item
+    stands for it.
+    """
     hits = np.zeros(places.shape, dtype=np.min_scalar_type(len(places)))
     for j, place in enumerate(places):
         together = places == place
@@ -112,5 +128,8 @@ def _sizes(seeds: UInt32Array, buckets: UInt32Array, d: int, g: int) -> Int64Arr
 
 def _all_sizes(seeds: UInt32Array, d: int, g: int) -> Int64Array:
     """Return how many of the d items each seed hashes to each bucket, (seeds, g)."""
-    cells = kernels.olh_buckets(seeds[:, None], np.arange(d, dtype=np.uint32), g) + np.arange(len(seeds))[:, None] * g
+    cells = (
+        kernels.olh_buckets(seeds[:, None], np.arange(d, dtype=np.uint32), g)
+        + np.arange(len(seeds))[:, None] * g
+    )
     return np.bincount(cells.ravel(), minlength=len(seeds) * g).reshape(len(seeds), g)

@@ -15,21 +15,22 @@ from ldprecover.sampling import Words, hold_threshold, words_from
 from ldprecover.tally import Tally
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, UInt8Array
 
-__all__ = ["SS", "default_subset_size"]
-
 _CELLS = 1 << 20  # random keys held at once
 _FEW_ITEMS = 100  # up to so many a population's tally is drawn from its exact law
 _LAST = np.uint32(0xFFFFFFFF)
 
 
 def default_subset_size(epsilon: float, domain_size: int) -> int:
-    """Return k = max(1, round(d/(e^eps + 1))), half to even, next to which the variance is least (Ye and Barg)."""
+    """Return k = max(1, round(d/(e^eps + 1))), half to even, next to which the variance is least
+    (Ye and Barg).
+    """
     return max(1, round(domain_size / (math.exp(epsilon) + 1)))
 
 
 @dataclass(frozen=True)
 class SS(UnaryEncoding):
-    """Subset selection (Ye and Barg, IEEE Trans. Information Theory 2018; Wang et al., 2016, arXiv:1607.08025).
+    """Subset selection (Ye and Barg, IEEE Trans. Information Theory 2018; Wang et al., 2016,
+    arXiv:1607.08025).
 
     The report is k of the d items: with probability p = k e^eps/(k e^eps + d - k) the user's and a
     uniformly random set of k - 1 others, else a uniformly random set of k others. It supports the
@@ -52,12 +53,16 @@ class SS(UnaryEncoding):
     )
     parameter = "subset_size"
     parameter_range = (1, MAX_DOMAIN_SIZE - 1)
-    parameter_meaning = "k, SS only, below the number of items; default max(1, round(d/(e^epsilon + 1)))."
+    parameter_meaning = (
+        "k, SS only, below the number of items; default max(1, round(d/(e^epsilon + 1)))."
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.subset_size >= self.domain_size:
-            raise ParameterError(f"subset_size must be below the number of items, {self.domain_size}")
+            raise ParameterError(
+                f"subset_size must be below the number of items, {self.domain_size}"
+            )
 
     @classmethod
     def default_parameter(cls, epsilon: float, domain_size: int) -> int:
@@ -89,26 +94,36 @@ class SS(UnaryEncoding):
 
     def others_law(self, items: Int64Array) -> FloatArray:
         k, d, r = self.subset_size, self.domain_size, len(items)
-        law: FloatArray = self.p * hypergeometric_law(d - 1, r, k - 1) + (1 - self.p) * hypergeometric_law(d - 1, r, k)
+        law: FloatArray = self.p * hypergeometric_law(d - 1, r, k - 1) + (
+            1 - self.p
+        ) * hypergeometric_law(d - 1, r, k)
         return law
 
     def hits_variances(self, items: int) -> tuple[float, float]:
-        """As the contract has it: the items beside the user's own are k - 1, or k, of the d - 1 others at random."""
+        """As the contract has it: the items beside the user's own are k - 1, or k, of the d - 1
+        others at random.
+        """
         k, d = self.subset_size, self.domain_size
         with_own, without = _others(d - 1, items - 1, k - 1), _others(d - 1, items - 1, k)
         own = _mixed(self.p, (with_own[0] + 1, with_own[1]), without)
         return own, _mixed(self.p, _others(d - 1, items, k - 1), _others(d - 1, items, k))
 
     def joint_support(self, z: int) -> float:
-        """Return the probability of supporting z given items for a user who holds one of them, which is the largest."""
+        """Return the probability of supporting z given items for a user who holds one of them,
+        which is the largest.
+        """
         k, d = self.subset_size, self.domain_size
         return self.p * math.prod(max(k - i, 0) / (d - i) for i in range(1, z))
 
     def log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
         p, k, d = self.p, self.subset_size, self.domain_size
-        held = self.supports(reports).astype(np.float64) @ frequencies  # the mass of the items it supports
+        held = (
+            self.supports(reports).astype(np.float64) @ frequencies
+        )  # the mass of the items it supports
         # There are (d-k)/k sets of k others to each of k - 1.
-        log: FloatArray = np.log(p * (d - k) / k * held + (1 - p) * (1 - held)) - log_choose(d - 1, k)
+        log: FloatArray = np.log(p * (d - k) / k * held + (1 - p) * (1 - held)) - log_choose(
+            d - 1, k
+        )
         return log
 
     def honest_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
@@ -143,13 +158,16 @@ class SS(UnaryEncoding):
         return self._random_sets(self._true_counts(true_counts), 0, rng)
 
     def displacements(self) -> tuple[float, ...]:
-        """Return those of reports of r chosen items and k - r random others, for some r from 1 to k."""
+        """Return those of reports of r chosen items and k - r random others, for some r from 1 to
+        k.
+        """
         k, d = self.subset_size, self.domain_size
         chosen = [r for r in (1 << i for i in range(k.bit_length())) if r < k] + [k]
         return tuple(self.q - (k - r) / (d - r) for r in chosen)
 
     def _random_sets(self, own: Int64Array, free: int, rng: np.random.Generator) -> Tally:
-        """Return the tally of own[v] reports of v and k - 1 others at random, and of `free` reports of any k items.
+        """Return the tally of own[v] reports of v and k - 1 others at random, and of `free` reports
+        of any k items.
 
         The items are gone through in order. A report with j items still to choose among l others
         ahead chooses the next with probability j/l; reports that agree in j, and in whether an item
@@ -157,10 +175,16 @@ class SS(UnaryEncoding):
         """
         k, d = self.subset_size, self.domain_size
         left = np.arange(k + 1)
-        waiting, loose = np.zeros(k + 1, np.int64), np.zeros(k + 1, np.int64)  # by items still to choose
+        waiting, loose = (
+            np.zeros(k + 1, np.int64),
+            np.zeros(k + 1, np.int64),
+        )  # by items still to choose
         waiting[k - 1], loose[k] = own.sum(), free
         counts = np.empty(d, np.int64)
-        low, high = k - 1, k + 1  # outside of these nobody is: reports have about as many to choose as each other
+        low, high = (
+            k - 1,
+            k + 1,
+        )  # outside of these nobody is: reports have about as many to choose as each other
         for v in range(d):
             some, ahead = slice(low, high), d - v
             # Those whose own item this is are any of those that have theirs ahead.
@@ -180,7 +204,8 @@ class SS(UnaryEncoding):
         return Tally(counts, int(own.sum()) + free)
 
     def _subsets(self, held: Int64Array, holds: BoolArray, words: Words) -> UInt8Array:
-        """Return packed rows of k ones: at the item where `holds` says so, and at uniformly random others.
+        """Return packed rows of k ones: at the item where `holds` says so, and at uniformly random
+        others.
 
         Those with the lowest of random keys. Where the last of them and the next have equal keys
         the row is drawn again, which leaves every set as likely as any other, exactly.
@@ -196,7 +221,9 @@ class SS(UnaryEncoding):
                 users = users[~distinct]
         return rows
 
-    def _draw(self, held: Int64Array, holds: BoolArray, words: Words) -> tuple[BoolArray, BoolArray]:
+    def _draw(
+        self, held: Int64Array, holds: BoolArray, words: Words
+    ) -> tuple[BoolArray, BoolArray]:
         """Return the bits of each user's set, and whether it was drawn without a tie."""
         d, k, n = self.domain_size, self.subset_size, held.size
         users = np.arange(n)
@@ -214,7 +241,9 @@ class SS(UnaryEncoding):
 
 
 def _others(d: int, r: int, k: int) -> tuple[float, float]:
-    """Return mean and variance of how many of r of d items are among k of them at random (hypergeometric)."""
+    """Return mean and variance of how many of r of d items are among k of them at random
+    (hypergeometric).
+    """
     share = r / d
     return k * share, k * share * (1 - share) * (d - k) / max(d - 1, 1)
 
@@ -225,7 +254,8 @@ def _mixed(p: float, one: tuple[float, float], other: tuple[float, float]) -> fl
 
 
 def _marked(cells: Int64Array, marks: int, rng: np.random.Generator) -> Int64Array:
-    """Return how many of each item's cells are marked when so many of all cells are, drawn without replacement.
+    """Return how many of each item's cells are marked when so many of all cells are, drawn without
+    replacement.
 
     Each cell is marked with one probability; then as many at random are unmarked, or marked, as
     there are too many or too few. `multivariate_hypergeometric` does the same for fewer than 10^9

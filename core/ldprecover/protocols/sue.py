@@ -12,12 +12,11 @@ from ldprecover.protocols.unary import UnaryEncoding, set_bits
 from ldprecover.sampling import flip_threshold, words_from
 from ldprecover.types import Reports
 
-__all__ = ["SUE"]
-
 
 @dataclass(frozen=True)
 class SUE(UnaryEncoding):
-    """Symmetric unary encoding (Wang et al., USENIX Security 2017; basic RAPPOR, Erlingsson et al., CCS 2014).
+    """Symmetric unary encoding (Wang et al., USENIX Security 2017; basic RAPPOR, Erlingsson et al.,
+    CCS 2014).
 
     The report is d independent bits: one for the user's item and zero for the others, each turned
     over with probability q = 1/(e^(eps/2) + 1). So p = 1 - q. It supports the items whose bits are

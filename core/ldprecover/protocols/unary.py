@@ -16,11 +16,10 @@ from ldprecover.protocols.parts import Column, ReportForms
 from ldprecover.tally import Tally
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, UInt8Array
 
-__all__ = ["UNARY_FORMS", "UnaryEncoding", "set_bits"]
-
 UNARY_FORMS = ReportForms(
     json="d characters a report, position i is item i.",
-    packed="ceil(d/8) bytes a report, item i is bit i%8 of byte i//8 (bit 0 the least significant), padding bits zero.",
+    packed="ceil(d/8) bytes a report, item i is bit i%8 of byte i//8 (bit 0 the least "
+    "significant), padding bits zero.",
     values={"reports": {"type": "string", "pattern": "^[01]+$"}},
     example={"reports": ["0100"]},
 )
@@ -46,11 +45,15 @@ class UnaryEncoding(PaddedReports):
         return np.dtype(("u1", (self.row_bytes,)))
 
     def encode(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
-        """Return each item's own bit as one: all others zero, or as many random ones as every report has."""
+        """Return each item's own bit as one: all others zero, or as many random ones as every
+        report has.
+        """
         held = self._items(items)
         if self.fixed_size is not None:
             sizes = np.full(held.size, self.fixed_size)
-            return padded_rows(held[:, None], sizes, self.domain_size, rng or np.random.default_rng())
+            return padded_rows(
+                held[:, None], sizes, self.domain_size, rng or np.random.default_rng()
+            )
         rows = np.zeros((held.size, self.row_bytes), dtype=np.uint8)
         set_bits(rows, held, np.ones(held.size, dtype=np.uint8))
         return rows
@@ -62,14 +65,18 @@ class UnaryEncoding(PaddedReports):
         if self.fixed_size is not None:
             off = self.support_sizes(reports) != self.fixed_size
             first = padded.size if not padded.any() else int(np.argmax(padded))
-            self._raise_first(off[:first], f"exactly {self.fixed_size} bits of the report must be one")
+            self._raise_first(
+                off[:first], f"exactly {self.fixed_size} bits of the report must be one"
+            )
         self._raise_first(padded, "the padding bits after the last item must be zero")
 
     def summarise(self, reports: Reports) -> Int64Array:
         return kernels.oue_counts(reports, self.domain_size)
 
     def supports(self, reports: Reports) -> BoolArray:
-        return np.unpackbits(reports, axis=1, count=self.domain_size, bitorder="little").view(np.bool_)
+        return np.unpackbits(reports, axis=1, count=self.domain_size, bitorder="little").view(
+            np.bool_
+        )
 
     def supported(self, reports: Reports, items: Int64Array) -> BoolArray:
         return kernels.unary_supported(reports, np.asarray(items).astype(np.uint32)).T
@@ -87,11 +94,15 @@ class UnaryEncoding(PaddedReports):
 
     def from_columns(self, values: Sequence[list[Any]]) -> Reports:
         (rows,), (column,), d = values, self.columns, self.domain_size
-        text = "".join(rows) if set(map(type, rows)) == {str} and set(map(len, rows)) == {d} else None
+        text = (
+            "".join(rows) if set(map(type, rows)) == {str} and set(map(len, rows)) == {d} else None
+        )
         if text is None or not text.isascii():
             position = next(i for i, row in enumerate(rows) if not column.takes(row))
             raise ReportError(column.reason, position=position)
-        digits = np.frombuffer(text.encode("ascii"), dtype=np.uint8).reshape(len(rows), d) - ord("0")
+        digits = np.frombuffer(text.encode("ascii"), dtype=np.uint8).reshape(len(rows), d) - ord(
+            "0"
+        )
         # The greatest of all digits is found in a fraction of the time of a row's each.
         if column.ones is not None or digits.max() > 1:
             bad = np.asarray((digits > 1).any(axis=1))
@@ -110,7 +121,9 @@ class UnaryEncoding(PaddedReports):
         if not self.traits.independent_bits:
             return super().log_likelihood(reports, frequencies)
         p, q, d = self.p, self.q, self.domain_size
-        held = self.supports(reports).astype(np.float64) @ frequencies  # the mass of the items it supports
+        held = (
+            self.supports(reports).astype(np.float64) @ frequencies
+        )  # the mass of the items it supports
         sizes = self.support_sizes(reports)
         log = sizes * math.log(q) + (d - sizes) * math.log1p(-q)
         log += np.log(p / q * held + (1 - p) / (1 - q) * (1 - held))

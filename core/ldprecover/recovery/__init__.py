@@ -20,7 +20,16 @@ from ldprecover.recovery import (
     post_processing,
     unmix,
 )
-from ldprecover.recovery.base import AUTO, DEFAULT_ETA, MAX_ETA, NEEDS, Knowledge, Method, Option, Recovery
+from ldprecover.recovery.base import (
+    AUTO,
+    DEFAULT_ETA,
+    MAX_ETA,
+    NEEDS,
+    Knowledge,
+    Method,
+    Option,
+    Recovery,
+)
 from ldprecover.recovery.checking import recovered_by
 from ldprecover.recovery.conclusions import Conclusions, Dropped
 from ldprecover.recovery.malicious import MALICIOUS_MODELS
@@ -82,7 +91,8 @@ def recover(
     canaries: Iterable[int] = (),
     progress: Callable[[float], None] | None = None,
 ) -> Recovery:
-    """Return what `method` recovers from poisoned, unbiased and unclipped frequencies of the d items.
+    """Return what `method` recovers from poisoned, unbiased and unclipped frequencies of the d
+    items.
 
     `eta`, `targets`, `malicious_model` and `support` are assumptions about the attack, explained at
     `Knowledge`; one that is given and not used is checked all the same, and a note says so. `n` is
@@ -90,9 +100,9 @@ def recover(
     returns an iterator over arrays and is called for each pass, or a ReportSource of the same
     oracle, which can have them measured in other processes. `history` are earlier rounds over the
     same items, each its oracle and its tally, that are known to be clean. `options` are the
-    method's own. `canaries` are the items that nobody holds. `progress` is called with the share that
-    is done of what a long method does once it has read the reports. What is needed, promised and paid is
-    in METHODS. Raises ParameterError, with the reason, for what a method cannot do, and
+    method's own. `canaries` are the items that nobody holds. `progress` is called with the share
+    that is done of what a long method does once it has read the reports. What is needed, promised
+    and paid is in METHODS. Raises ParameterError, with the reason, for what a method cannot do, and
     ContractError, which names the method, where it raises or returns what it may not.
     """
     if not isinstance(method, str) or method not in METHODS:
@@ -122,19 +132,25 @@ def recover(
 
 
 def _drowned(knowledge: Knowledge, recovery: Recovery) -> str | None:
-    """Return the sentence on a round too small for its noise, of a method that does not state its own errors."""
+    """Return the sentence on a round too small for its noise, of a method that does not state its
+    own errors.
+    """
     if knowledge.n is None or recovery.conclusions is not None:
         return None
-    if not noise_exceeds_signal(knowledge.poisoned, float(knowledge.oracle.variance(0.0, knowledge.n))):
+    if not noise_exceeds_signal(
+        knowledge.poisoned, float(knowledge.oracle.variance(0.0, knowledge.n))
+    ):
         return None
     return (
-        "The noise of so few reports exceeds what tells the items apart: 1/d for every item is expected to be nearer "
+        "The noise of so few reports exceeds what tells the items apart: 1/d for every item is "
+        "expected to be nearer "
         "to their frequencies than the projection of the estimates is."
     )
 
 
 def _source(
-    oracle: FrequencyOracle, reports: "Reports | Callable[[], Iterable[Reports]] | ReportSource | None"
+    oracle: FrequencyOracle,
+    reports: "Reports | Callable[[], Iterable[Reports]] | ReportSource | None",
 ) -> ReportSource | None:
     if not isinstance(reports, ReportSource):
         return None if reports is None else ReportSource(oracle, reports)

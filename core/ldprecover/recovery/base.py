@@ -1,4 +1,6 @@
-"""The one contract of every recovery method: from what is known of a poisoned round to a recovery."""
+"""The one contract of every recovery method: from what is known of a poisoned round to a
+recovery.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,14 +19,14 @@ from ldprecover.recovery.reports import ReportSource
 from ldprecover.tally import Tally
 from ldprecover.types import FloatArray
 
-__all__ = ["AUTO", "DEFAULT_ETA", "MAX_ETA", "NEEDS", "Knowledge", "Method", "Option", "Recovery", "indices_named"]
-
 DEFAULT_ETA, MAX_ETA = 0.2, 10.0
 AUTO = "auto"
 """The eta that is estimated from the counts instead of being assumed."""
 
 NEEDS = ("counts", "history", "n", "reports", "targets")
-"""What a method can need: the frequencies, earlier rounds, the number of reports, these themselves, attacked items."""
+"""What a method can need: the frequencies, earlier rounds, the number of reports, these themselves,
+attacked items.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +76,13 @@ class Knowledge:
         targets = target_indices(self.targets, d)
         if len(targets) == d:
             raise ParameterError(f"targets must leave out at least one of the {d} items")
-        if not isinstance(self.malicious_model, str) or self.malicious_model not in MALICIOUS_MODELS:
+        if (
+            not isinstance(self.malicious_model, str)
+            or self.malicious_model not in MALICIOUS_MODELS
+        ):
             raise ParameterError(
-                f"malicious_model must be one of {', '.join(MALICIOUS_MODELS)}, not {self.malicious_model!r}"
+                f"malicious_model must be one of {', '.join(MALICIOUS_MODELS)}, not "
+                f"{self.malicious_model!r}"
             )
         if self.n is not None:
             n = whole(self.n)
@@ -156,9 +162,15 @@ class Option:
     meaning: str
 
     def check(self, value: object) -> float:
-        """Return the value as the type of the default, 4.0 as 4. Raises ParameterError outside the range."""
+        """Return the value as the type of the default, 4.0 as 4. Raises ParameterError outside the
+        range.
+        """
         integer, number = isinstance(self.default, int), real(value)
-        if number is None or not self.low <= number <= self.high or (integer and not number.is_integer()):
+        if (
+            number is None
+            or not self.low <= number <= self.high
+            or (integer and not number.is_integer())
+        ):
             kind, form = ("an integer", ".0f") if integer else ("a number", "g")
             bounds = f"from {self.low:{form}} to {self.high:{form}}"
             raise ParameterError(f"{self.name} must be {kind} {bounds}, not {value!r:.40}")
@@ -166,13 +178,17 @@ class Option:
 
 
 def indices_named(items: Iterable[int]) -> str:
-    """Return items as a note has them, "item index 2" or "item indices 2, 5", for labels may be numbers too."""
+    """Return items as a note has them, "item index 2" or "item indices 2, 5", for labels may be
+    numbers too.
+    """
     named = [str(item) for item in items]
     return f"item {'index' if len(named) == 1 else 'indices'} {', '.join(named)}"
 
 
 def _checked_history(given: object, d: int) -> tuple[tuple[FrequencyOracle, Tally], ...]:
-    """Return earlier rounds as a tuple. Raises ParameterError for what is none, or is not of the d items."""
+    """Return earlier rounds as a tuple. Raises ParameterError for what is none, or is not of the d
+    items.
+    """
     words = "history must be pairs of a frequency oracle and a tally"
     if not isinstance(given, Iterable):
         raise ParameterError(f"{words}, not {given!r:.40}")
@@ -184,7 +200,9 @@ def _checked_history(given: object, d: int) -> tuple[tuple[FrequencyOracle, Tall
             case _:
                 raise ParameterError(f"{words}, not {pair!r:.40}")
         if oracle.domain_size != d:
-            raise ParameterError(f"history must be of rounds over the same {d} items, not {oracle.domain_size}")
+            raise ParameterError(
+                f"history must be of rounds over the same {d} items, not {oracle.domain_size}"
+            )
         if tally.n < 1:
             raise ParameterError("every round of the history must have a report")
         tally.counts(oracle)
@@ -220,14 +238,18 @@ class Method:
     unfit: Callable[[FrequencyOracle], str | None] = _no_reason
 
     def refusal(self, oracle: FrequencyOracle, known: frozenset[str]) -> str | None:
-        """Return why the method can say nothing under this protocol from what is `known` of NEEDS; None if it can.
+        """Return why the method can say nothing under this protocol from what is `known` of NEEDS;
+        None if it can.
 
         What the numbers themselves may make impossible shows only when it recovers.
         """
         try:
             reason = self.unfit(oracle)
         except Exception as error:  # noqa: BLE001  anybody's: one method that fails hides no other
-            return f"{named('method', self.name)} cannot say whether it fits: {type(error).__name__}: {error!s:.200}"
+            return (
+                f"{named('method', self.name)} cannot say whether it fits: "
+                f"{type(error).__name__}: {error!s:.200}"
+            )
         if reason is not None:
             return f"{self.name}: {reason}"
         words = {
@@ -240,20 +262,33 @@ class Method:
         return f"{self.name} needs {' and '.join(missing)}" if missing else None
 
     def unused(self, knowledge: Knowledge) -> str | None:
-        """Return the sentence that names the assumptions which were made and take no part; None where all do."""
+        """Return the sentence that names the assumptions which were made and take no part; None
+        where all do.
+        """
         uses, model, under = self.uses, knowledge.malicious_model, ""
-        if "malicious_model" in uses:  # it decides which of the two says what malicious reports support
-            uses, under = uses - {"targets" if model == "custom" else "support"}, f" under the malicious model {model}"
+        if (
+            "malicious_model" in uses
+        ):  # it decides which of the two says what malicious reports support
+            uses, under = (
+                uses - {"targets" if model == "custom" else "support"},
+                f" under the malicious model {model}",
+            )
         ignored = [name for name in knowledge.assumed if name not in uses]
         return f"{self.name} does not use {', '.join(ignored)}{under}." if ignored else None
 
     def checked(self, options: Mapping[str, object]) -> Mapping[str, float]:
-        """Return all the method's options, the defaults where none is given. Raises ParameterError."""
+        """Return all the method's options, the defaults where none is given. Raises
+        ParameterError.
+        """
         if not isinstance(options, Mapping):
-            raise ParameterError(f"options must be a mapping of names to numbers, not {options!r:.40}")
+            raise ParameterError(
+                f"options must be a mapping of names to numbers, not {options!r:.40}"
+            )
         known = {option.name: option for option in self.options}
         for name in options:
             if name not in known:
                 takes = f"its options are {', '.join(known)}" if known else "it has none"
                 raise ParameterError(f"{self.name} has no option {name!r:.40}; {takes}")
-        return MappingProxyType({name: o.check(options.get(name, o.default)) for name, o in known.items()})
+        return MappingProxyType(
+            {name: o.check(options.get(name, o.default)) for name, o in known.items()}
+        )

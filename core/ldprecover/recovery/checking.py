@@ -10,9 +10,9 @@ from ldprecover.errors import ContractError, LDPRecoverError
 from ldprecover.recovery.base import Knowledge, Method, Recovery
 from ldprecover.recovery.conclusions import Conclusions
 
-__all__ = ["recovered_by"]
-
-_ROUNDING = 1e-6  # by which a sum may miss one, in multiples of the sum of the absolute values, or of one
+_ROUNDING = (
+    1e-6  # by which a sum may miss one, in multiples of the sum of the absolute values, or of one
+)
 
 
 def recovered_by(method: Method, knowledge: Knowledge) -> Recovery:
@@ -51,21 +51,34 @@ def _wrong(recovery: object, method: Method, d: int) -> str | None:
         if not _finite_number(number):
             return f"{name} must be a finite number, not {number!r:.80}"
     targets = recovery.targets
-    if not isinstance(targets, tuple) or not all(isinstance(v, int | np.integer) and 0 <= v < d for v in targets):
+    if not isinstance(targets, tuple) or not all(
+        isinstance(v, int | np.integer) and 0 <= v < d for v in targets
+    ):
         return f"targets must be a tuple of item indices from 0 to {d - 1}, not {targets!r:.80}"
-    if not isinstance(recovery.notes, tuple) or not all(isinstance(note, str) for note in recovery.notes):
+    if not isinstance(recovery.notes, tuple) or not all(
+        isinstance(note, str) for note in recovery.notes
+    ):
         return f"notes must be a tuple of sentences, not {recovery.notes!r:.80}"
-    return _wrong_conclusions(recovery.conclusions, d) or _wrong_result(recovery.recovered, method.gives)
+    return _wrong_conclusions(recovery.conclusions, d) or _wrong_result(
+        recovery.recovered, method.gives
+    )
 
 
 def _wrong_result(recovered: np.ndarray, gives: str) -> str | None:
     if gives == "distribution" and recovered.min() < 0:
-        return f"recovered must be a distribution, and item index {int(recovered.argmin())} has {recovered.min():.3g}"
+        return (
+            f"recovered must be a distribution, and item index {int(recovered.argmin())} has "
+            f"{recovered.min():.3g}"
+        )
     if gives == "frequencies":
         return None
     with np.errstate(over="ignore", invalid="ignore"):
         total, size = float(recovered.sum()), float(np.abs(recovered).sum())
-    return None if abs(total - 1) <= _ROUNDING * max(1.0, size) else f"recovered must sum to one, not {total:.6g}"
+    return (
+        None
+        if abs(total - 1) <= _ROUNDING * max(1.0, size)
+        else f"recovered must sum to one, not {total:.6g}"
+    )
 
 
 def _wrong_conclusions(said: object, d: int) -> str | None:

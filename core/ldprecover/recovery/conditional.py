@@ -1,4 +1,6 @@
-"""The conditional-probability detector: drop each report that is more probably malicious than not."""
+"""The conditional-probability detector: drop each report that is more probably malicious than
+not.
+"""
 
 import math
 from functools import partial
@@ -12,26 +14,29 @@ from ldprecover.recovery.detection import drop
 from ldprecover.recovery.simplex import project_simplex
 from ldprecover.types import BoolArray, FloatArray, Reports
 
-__all__ = ["METHOD"]
-
 
 def _recover(knowledge: Knowledge) -> Recovery:
-    """Return the estimate from the reports z with P(malicious | z) <= 1/2 (after Cao et al., USENIX Security 2021).
+    """Return the estimate from the reports z with P(malicious | z) <= 1/2 (after Cao et al., USENIX
+    Security 2021).
 
-    P(malicious | z) = b P_Y(z) / (b P_Y(z) + (1-b) sum_v f(v) P(z | v)), with b = eta/(1+eta), P_Y the
-    crafted reports for the one target, and f the projection of the poisoned frequencies.
+    P(malicious | z) = b P_Y(z) / (b P_Y(z) + (1-b) sum_v f(v) P(z | v)), with b = eta/(1+eta), P_Y
+    the crafted reports for the one target, and f the projection of the poisoned frequencies.
     """
     targets = knowledge.targets
     if len(targets) != 1:
         raise ParameterError(f"{METHOD.name} is defined for one target, not {len(targets)}")
     if knowledge.eta == AUTO:
         raise ParameterError(
-            f"{METHOD.name} needs eta as a number: crafted reports for one target leave too little trace in the sum"
+            f"{METHOD.name} needs eta as a number: crafted reports for one target leave too little "
+            "trace in the sum"
         )
     eta = float(knowledge.eta)
-    suspicious = partial(_more_probably_crafted, target=targets[0], eta=eta, f=project_simplex(knowledge.poisoned))
+    suspicious = partial(
+        _more_probably_crafted, target=targets[0], eta=eta, f=project_simplex(knowledge.poisoned)
+    )
     note = (
-        f"Reports for the target, {indices_named(targets)}, are dropped where they are more probably crafted "
+        f"Reports for the target, {indices_named(targets)}, are dropped where they are more "
+        "probably crafted "
         f"than honest, if there is one crafted report to {1 / eta:.4g} honest ones."
         if eta
         else "With eta = 0 no report is taken as malicious."
@@ -65,7 +70,8 @@ def _unfit(oracle: FrequencyOracle) -> str | None:
 
 METHOD = Method(
     name="conditional-probability",
-    summary="Drop reports that are more probably crafted for the one target than honest (Cao et al.)",
+    summary="Drop reports that are more probably crafted for the one target than honest (Cao et "
+    "al.)",
     uses=frozenset({"eta", "targets", "reports"}),
     recover=_recover,
     needs=frozenset({"reports", "targets"}),

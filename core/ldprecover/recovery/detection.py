@@ -15,8 +15,6 @@ from ldprecover.recovery.simplex import project_simplex
 from ldprecover.tally import Tally
 from ldprecover.types import BoolArray, Int64Array, Reports
 
-__all__ = ["METHODS", "Suspicion", "drop"]
-
 _CHECKED = 32  # items whose counts tell whether the reports are those of the frequencies
 _ROUNDING = 1 / 64  # by which a count that frequencies give may be off a whole number
 
@@ -33,7 +31,8 @@ def drop(
     targets: tuple[int, ...] = (),
     projected: bool = True,
 ) -> Recovery:
-    """Return the recovery by dropping the suspicious reports: genuine is what the others estimate. One pass.
+    """Return the recovery by dropping the suspicious reports: genuine is what the others estimate.
+    One pass.
 
     Counted are the reports that are dropped; the others' counts are what is left of those behind
     the frequencies. Where these are not of the reports that were read, a second pass counts them
@@ -46,14 +45,22 @@ def drop(
     dropped, total = found.dropped, found.n
     kept = total - dropped.n
     if not kept:
-        raise ParameterError(f"{name}: all {dropped.n} reports would be dropped, and nothing is left to estimate from")
+        raise ParameterError(
+            f"{name}: all {dropped.n} reports would be dropped, and nothing is left to estimate "
+            "from"
+        )
     counts, counts_dropped = _counts(knowledge, source, found), dropped.counts(oracle)
     genuine = oracle.estimate(counts - counts_dropped, kept)
     malicious = oracle.estimate(counts_dropped, dropped.n) if dropped.n else np.zeros_like(genuine)
     notes = [*notes, f"Dropped {dropped.n} of {total} reports ({dropped.n / total:.3g})."]
     counted = oracle.estimate(counts, total)
-    if not np.allclose(counted, knowledge.poisoned, rtol=1e-9, atol=1e-9 * (1 + abs(oracle.malicious_sum))):
-        notes.append("The reports that were read are not those of the poisoned frequencies: more or fewer had come.")
+    if not np.allclose(
+        counted, knowledge.poisoned, rtol=1e-9, atol=1e-9 * (1 + abs(oracle.malicious_sum))
+    ):
+        notes.append(
+            "The reports that were read are not those of the poisoned frequencies: more or fewer "
+            "had come."
+        )
     return Recovery(
         method=name,
         eta=dropped.n / kept,
@@ -69,7 +76,8 @@ def drop(
 
 @dataclass(frozen=True)
 class _Found:
-    """The tally of the reports that are dropped, the number of all, and how many of these support the items checked.
+    """The tally of the reports that are dropped, the number of all, and how many of these support
+    the items checked.
 
     Where no items are checked, `counted` is the summary of all reports.
     """
@@ -82,12 +90,16 @@ class _Found:
         return _Found(self.dropped + other.dropped, self.n + other.n, self.counted + other.counted)
 
 
-def _find(oracle: FrequencyOracle, reports: Reports, *, suspicious: Suspicion, checked: Int64Array | None) -> _Found:
+def _find(
+    oracle: FrequencyOracle, reports: Reports, *, suspicious: Suspicion, checked: Int64Array | None
+) -> _Found:
     dropped = Tally.of(oracle, reports[suspicious(oracle, reports)])
     if checked is None:
         return _Found(dropped, len(reports), oracle.summarise(reports))
     supported = oracle.supported(reports, checked).T
-    return _Found(dropped, len(reports), np.array([np.count_nonzero(of_item) for of_item in supported]))
+    return _Found(
+        dropped, len(reports), np.array([np.count_nonzero(of_item) for of_item in supported])
+    )
 
 
 def _checked(oracle: FrequencyOracle) -> Int64Array | None:
@@ -109,12 +121,16 @@ def _counts(knowledge: Knowledge, source: ReportSource, found: _Found) -> Int64A
     expected = oracle.honest_support(knowledge.poisoned) * found.n
     nearest = np.clip(np.rint(expected), 0, found.n)
     counts: Int64Array = nearest.astype(np.int64)
-    if np.abs(expected - nearest).max() <= _ROUNDING and np.array_equal(counts[checked], found.counted):
+    if np.abs(expected - nearest).max() <= _ROUNDING and np.array_equal(
+        counts[checked], found.counted
+    ):
         return counts
     return source.tally().counts(oracle)
 
 
-def _matches(oracle: FrequencyOracle, reports: Reports, *, targets: tuple[int, ...], reading: str) -> BoolArray:
+def _matches(
+    oracle: FrequencyOracle, reports: Reports, *, targets: tuple[int, ...], reading: str
+) -> BoolArray:
     """Return which reports support any or all of the targets."""
     found = oracle.supported(reports, np.array(targets))
     return np.asarray(found.any(axis=1) if reading == "any" else found.all(axis=1))
@@ -129,11 +145,17 @@ def _method(reading: str, projected: bool) -> Method:
         size = oracle.fixed_size
         if reading == "all" and size is not None and len(targets) > size:
             raise ParameterError(
-                f"{name}: a {oracle.protocol} report supports {items_in_words(size)}, so none matches all "
+                f"{name}: a {oracle.protocol} report supports {items_in_words(size)}, so none "
+                "matches all "
                 f"{len(targets)} targets"
             )
         matched = "any target" if reading == "any" else "all targets"
-        notes = [f"Reports that support {matched} are taken as malicious{_honest_too(knowledge, reading)}."]
+        notes = [
+            (
+                f"Reports that support {matched} are taken as "
+                f"malicious{_honest_too(knowledge, reading)}."
+            )
+        ]
         if not projected:
             notes.append("Not projected: the result need not be a distribution.")
         suspicious = partial(_matches, targets=targets, reading=reading)
@@ -141,8 +163,8 @@ def _method(reading: str, projected: bool) -> Method:
 
     return Method(
         name=name,
-        summary=f"Drop reports that support {reading} target{'' if reading == 'any' else 's'}, estimate from the rest"
-        + ("" if projected else ", without projection"),
+        summary=f"Drop reports that support {reading} target{'' if reading == 'any' else 's'}, "
+        "estimate from the rest" + ("" if projected else ", without projection"),
         uses=frozenset({"targets", "reports"}),
         recover=recover,
         needs=frozenset({"reports", "targets"}),
@@ -152,7 +174,9 @@ def _method(reading: str, projected: bool) -> Method:
 
 
 def _honest_too(knowledge: Knowledge, reading: str) -> str:
-    """Return what is known of P(an honest report supports any or all targets, where its item is not a target)."""
+    """Return what is known of P(an honest report supports any or all targets, where its item is not
+    a target).
+    """
     try:
         law = knowledge.oracle.others_law(np.array(knowledge.targets))
     except ParameterError:
@@ -161,4 +185,6 @@ def _honest_too(knowledge: Knowledge, reading: str) -> str:
     return f"; of honest reports of the other items a share {share:.3g} does so too"
 
 
-METHODS = tuple(_method(reading, projected) for reading in ("any", "all") for projected in (True, False))
+METHODS = tuple(
+    _method(reading, projected) for reading in ("any", "all") for projected in (True, False)
+)

@@ -1,4 +1,6 @@
-"""Diffstats: drop reports of suspicious sizes, so that the sizes of the rest follow the law of honest reports."""
+"""Diffstats: drop reports of suspicious sizes, so that the sizes of the rest follow the law of
+honest reports.
+"""
 
 import math
 from dataclasses import dataclass
@@ -15,12 +17,12 @@ from ldprecover.recovery.detection import drop
 from ldprecover.recovery.reports import combinations, size_counts
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
 
-__all__ = ["METHOD"]
-
 _THRESHOLDS = 10  # candidate thresholds: the largest differences
 _ITEMS = 6  # items of which a removed report supports one
-_ALARM = 4.75  # normal quantile of the chi-squared test that lets it drop anything: one clean round in 1e6
-_USUAL = 0.5  # of honest reports: what is taken of more of them tells a popular item, not sizes too frequent
+# normal quantile of the chi-squared test that lets it drop anything: one clean round in 1e6
+_ALARM = 4.75
+# of honest reports: what is taken of more of them tells a popular item, not sizes too frequent
+_USUAL = 0.5
 _PASSED = 2.0  # normal quantile below which the sizes left are those of honest reports
 _EXPECTED = 5.0  # reports that a cell of the chi-squared test must be expected to hold
 
@@ -46,7 +48,8 @@ def _recover(knowledge: Knowledge) -> Recovery:
     score, cells = _chi_squared(observed, np.ones(law.size), law)
     if chi_squared_normal(score, max(cells - 1, 1)) < _ALARM:
         note = (
-            f"The sizes of the {n} reports follow the law of honest reports (chi-squared {score:.4g}, {cells} cells)."
+            f"The sizes of the {n} reports follow the law of honest reports (chi-squared "
+            f"{score:.4g}, {cells} cells)."
         )
         return drop(METHOD.name, knowledge, _nobody(law.size), [note])
 
@@ -57,7 +60,9 @@ def _recover(knowledge: Knowledge) -> Recovery:
     by_size = source.total(partial(_supports_by_size, sizes=ranked)).cumsum(axis=0)
     items_of = np.sort(np.argsort(-by_size, axis=1, kind="stable")[:, :_ITEMS], axis=1)
     patterns_of = source.total(partial(_patterns, sizes=ranked, items_of=items_of))
-    for flagged, items, patterns in zip(range(1, ranked.size + 1), items_of, patterns_of, strict=True):
+    for flagged, items, patterns in zip(
+        range(1, ranked.size + 1), items_of, patterns_of, strict=True
+    ):
         sizes = ranked[:flagged]
         if law[sizes].sum() > _USUAL:
             break
@@ -70,11 +75,16 @@ def _recover(knowledge: Knowledge) -> Recovery:
             tried, of = _chi_squared(left, share, law)
             failed = max(chi_squared_normal(tried, max(of - 1, 1)) - _PASSED, 0.0)
             picked = items[(chosen >> np.arange(items.size) & 1) != 0]
-            best = min(best, _Removal(failed, int(removed.sum()), tried, sizes, picked), key=lambda r: r[:2])
+            best = min(
+                best,
+                _Removal(failed, int(removed.sum()), tried, sizes, picked),
+                key=lambda r: r[:2],
+            )
 
     if best.failed:
         note = (
-            f"The sizes of the {n} reports do not follow the law of honest reports (chi-squared {score:.4g}, {cells} "
+            f"The sizes of the {n} reports do not follow the law of honest reports (chi-squared "
+            f"{score:.4g}, {cells} "
             "cells), and no removal of sizes and items mends that, so nothing is dropped."
         )
         return drop(METHOD.name, knowledge, _nobody(law.size), [note])
@@ -82,15 +92,19 @@ def _recover(knowledge: Knowledge) -> Recovery:
     flagged_sizes[best.sizes] = True
     note = (
         f"Reports that support {', '.join(map(str, np.sort(best.sizes)))} items, "
-        f"{'one of ' if best.items.size > 1 else ''}{indices_named(best.items)} among them, are taken as malicious: "
-        f"it brings chi-squared from {score:.4g} to {best.score:.4g} over {cells} sizes. Honest reports like these "
+        f"{'one of ' if best.items.size > 1 else ''}{indices_named(best.items)} among them, are "
+        "taken as malicious: "
+        f"it brings chi-squared from {score:.4g} to {best.score:.4g} over {cells} sizes. Honest "
+        "reports like these "
         "go too, which lowers those items."
     )
     return drop(METHOD.name, knowledge, _Flagged(flagged_sizes, best.items), [note])
 
 
 class _Removal(NamedTuple):
-    """By how much a removal fails the test (0 if it passes), how many reports it takes, chi-squared, and of which."""
+    """By how much a removal fails the test (0 if it passes), how many reports it takes,
+    chi-squared, and of which.
+    """
 
     failed: float
     removed: int
@@ -116,15 +130,20 @@ def _nobody(sizes: int) -> _Flagged:
     return _Flagged(np.zeros(sizes, np.bool_), np.empty(0, np.int64))
 
 
-def _supports_by_size(oracle: FrequencyOracle, reports: Reports, *, sizes: Int64Array) -> Int64Array:
+def _supports_by_size(
+    oracle: FrequencyOracle, reports: Reports, *, sizes: Int64Array
+) -> Int64Array:
     """Return, for each of the sizes, the support counts of the reports of that size."""
     found = oracle.support_sizes(reports)
     some = np.isin(found, sizes)
     return oracle.subset_counts(reports[some], found[some] == sizes[:, None])
 
 
-def _patterns(oracle: FrequencyOracle, reports: Reports, *, sizes: Int64Array, items_of: Int64Array) -> Int64Array:
-    """Return how many reports of each size support exactly each combination of some items, a bit mask.
+def _patterns(
+    oracle: FrequencyOracle, reports: Reports, *, sizes: Int64Array, items_of: Int64Array
+) -> Int64Array:
+    """Return how many reports of each size support exactly each combination of some items, a bit
+    mask.
 
     Row i of `items_of` has the items looked at among reports of the sizes 0..i: element (i, s,
     mask) of the result counts those of sizes[s].
@@ -144,12 +163,19 @@ def _patterns(oracle: FrequencyOracle, reports: Reports, *, sizes: Int64Array, i
     return counts.reshape(len(items_of), sizes.size, combined)
 
 
-def _chi_squared(left: FloatArray | Int64Array, share: FloatArray, law: FloatArray) -> tuple[float, int]:
-    """Return chi-squared of the sizes left, of which honest ones leave a share, and the number of cells."""
+def _chi_squared(
+    left: FloatArray | Int64Array, share: FloatArray, law: FloatArray
+) -> tuple[float, int]:
+    """Return chi-squared of the sizes left, of which honest ones leave a share, and the number of
+    cells.
+    """
     weights = law * share
     expected = weights * (left.sum() / weights.sum())
     enough = expected >= _EXPECTED
-    cells = np.append(left[enough], left[~enough].sum()), np.append(expected[enough], expected[~enough].sum())
+    cells = (
+        np.append(left[enough], left[~enough].sum()),
+        np.append(expected[enough], expected[~enough].sum()),
+    )
     used = cells[1] > 0
     return float(((cells[0] - cells[1])[used] ** 2 / cells[1][used]).sum()), int(used.sum())
 
@@ -164,8 +190,13 @@ def _supports_none(d: int, sizes: Int64Array, number: int) -> FloatArray:
 
 def _unfit(oracle: FrequencyOracle) -> str | None:
     if oracle.fixed_size is not None:
-        return f"every {oracle.protocol} report supports {items_in_words(oracle.fixed_size)}, so sizes tell nothing"
-    if not oracle.traits.independent_bits:  # of reports of one size, no set of items would be likelier than another
+        return (
+            f"every {oracle.protocol} report supports {items_in_words(oracle.fixed_size)}, so "
+            "sizes tell nothing"
+        )
+    if (
+        not oracle.traits.independent_bits
+    ):  # of reports of one size, no set of items would be likelier than another
         return f"the sizes of honest {oracle.protocol} reports are not known to it"
     if oracle.domain_size < _ITEMS + 2:
         return f"it needs at least {_ITEMS + 2} items"

@@ -1,4 +1,6 @@
-"""FIAD: drop reports that support sets of items which honest reports support together less often."""
+"""FIAD: drop reports that support sets of items which honest reports support together less
+often.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,20 +15,22 @@ from ldprecover.recovery.detection import drop
 from ldprecover.recovery.reports import ReportSource, combinations, pair_counts
 from ldprecover.types import BoolArray, Int64Array, Reports
 
-__all__ = ["METHOD", "Group", "abnormal_itemsets"]
-
 _ITEMS = 24  # highest estimates that are looked at; an attack on others has not raised them
 _GROUP = 12  # items of which all sets are tested: 2^12
-_SMALLEST = 3  # items of a group that is tested: a pair alone would take a ninth of the honest reports along
-_PAIR = 6.0  # standard errors by which pairs must be supported together too often for their items to be tested
+# items of a group that is tested: a pair alone would take a ninth of the honest reports along
+_SMALLEST = 3
+# standard errors by which pairs must be supported together too often for their items to be tested
+_PAIR = 6.0
 _ROUNDS = 6  # groups that are looked for in turn
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Items whose sets were tested, and the abnormal sets among them, as bit masks: bit i is items[i].
+    """Items whose sets were tested, and the abnormal sets among them, as bit masks: bit i is
+    items[i].
 
-    Element m of `taken`, of 2^|items|, tells whether the combination of items with bit mask m holds an abnormal set.
+    Element m of `taken`, of 2^|items|, tells whether the combination of items with bit mask m holds
+    an abnormal set.
     """
 
     items: Int64Array
@@ -47,8 +51,11 @@ class Group:
         return np.asarray(self.items[mask >> np.arange(self.items.size) & 1 == 1])
 
 
-def abnormal_itemsets(source: ReportSource, items: Int64Array, *, least: int, rate: float) -> list[Group]:
-    """Return the groups of the items that hold abnormal sets, and these. Two passes for each, and one.
+def abnormal_itemsets(
+    source: ReportSource, items: Int64Array, *, least: int, rate: float
+) -> list[Group]:
+    """Return the groups of the items that hold abnormal sets, and these. Two passes for each, and
+    one.
 
     A group of 3 to 12 items is found whose pairs are supported together too often, and all its sets
     of at least `least` items are tested, or the whole group where it has fewer, larger sets first:
@@ -64,15 +71,21 @@ def abnormal_itemsets(source: ReportSource, items: Int64Array, *, least: int, ra
             break
         left = source.total(partial(_combinations_left, items=items[members], found=tuple(found)))
         # Since the first pass, n is known.
-        group = _tested(source.oracle, items[members], left, source.n or 0, min(least, members.size), rate)
+        group = _tested(
+            source.oracle, items[members], left, source.n or 0, min(least, members.size), rate
+        )
         if not group.masks.size:
             break
         found.append(group)
     return found
 
 
-def _tested(oracle: FrequencyOracle, items: Int64Array, left: Int64Array, n: int, least: int, rate: float) -> Group:
-    """Return the group of the items, given how many of n reports are left of each combination of them."""
+def _tested(
+    oracle: FrequencyOracle, items: Int64Array, left: Int64Array, n: int, least: int, rate: float
+) -> Group:
+    """Return the group of the items, given how many of n reports are left of each combination of
+    them.
+    """
     abnormal: list[int] = []
     masks = np.arange(left.size)
     sizes = np.bitwise_count(masks)
@@ -85,7 +98,9 @@ def _tested(oracle: FrequencyOracle, items: Int64Array, left: Int64Array, n: int
     return Group(items, np.array(abnormal, np.int64), taken)
 
 
-def _hold_abnormal(oracle: FrequencyOracle, reports: Reports, *, found: Sequence[Group]) -> BoolArray:
+def _hold_abnormal(
+    oracle: FrequencyOracle, reports: Reports, *, found: Sequence[Group]
+) -> BoolArray:
     """Return which reports support an abnormal set."""
     bad = np.zeros(len(reports), np.bool_)
     for group in found:
@@ -98,7 +113,9 @@ def _left(oracle: FrequencyOracle, reports: Reports, found: Sequence[Group]) -> 
     return reports[~_hold_abnormal(oracle, reports, found=found)] if found else reports
 
 
-def _pairs(oracle: FrequencyOracle, reports: Reports, *, items: Int64Array, found: Sequence[Group]) -> Int64Array:
+def _pairs(
+    oracle: FrequencyOracle, reports: Reports, *, items: Int64Array, found: Sequence[Group]
+) -> Int64Array:
     """Return the pair counts of the reports left."""
     return pair_counts(oracle, _left(oracle, reports, found), items)
 
@@ -112,11 +129,15 @@ def _combinations_left(
 
 
 def _recover(knowledge: Knowledge) -> Recovery:
-    """Return the estimate from the reports that support no abnormal itemset (Cao et al., USENIX Security 2021)."""
+    """Return the estimate from the reports that support no abnormal itemset (Cao et al., USENIX
+    Security 2021).
+    """
     source = knowledge.reports
     assert source is not None  # the contract asks for them
     items = np.sort(np.argsort(-knowledge.poisoned, kind="stable")[:_ITEMS])
-    least = min(int(knowledge.options["least"]), items.size)  # with three items, the set of all three
+    least = min(
+        int(knowledge.options["least"]), items.size
+    )  # with three items, the set of all three
     found = abnormal_itemsets(source, items, least=least, rate=knowledge.options["rate"])
     if not source.n:
         raise ParameterError("fiad: there are no reports")
@@ -137,7 +158,9 @@ def _recover(knowledge: Knowledge) -> Recovery:
 
 
 def _linked(pairs: Int64Array) -> Int64Array:
-    """Return the items, as positions, of the pairs supported together too often: at most 12, the most linked."""
+    """Return the items, as positions, of the pairs supported together too often: at most 12, the
+    most linked.
+    """
     n, together = int(pairs[-1, -1]), pairs[:-1, :-1]
     if n < 2:
         return np.empty(0, np.int64)
@@ -171,7 +194,10 @@ def _supersets(counts: Int64Array) -> Int64Array:
 
 def _unfit(oracle: FrequencyOracle) -> str | None:
     if oracle.traits.one_item:
-        return f"a {oracle.protocol} report supports one item, so no set of items is supported together"
+        return (
+            f"a {oracle.protocol} report supports one item, so no set of items is supported "
+            "together"
+        )
     try:
         oracle.joint_support(2)
     except ParameterError:
@@ -185,10 +211,23 @@ METHOD = Method(
     uses=frozenset({"reports"}),
     recover=_recover,
     needs=frozenset({"reports"}),
-    cost="O(nd) at most, two passes over the reports and two for each group of items found; memory O(d)",
+    cost="O(nd) at most, two passes over the reports and two for each group of items found; "
+    "memory O(d)",
     options=(
-        Option("rate", 0.01, 1e-12, 0.5, "Bound on the probability that honest reports make a set abnormal"),
-        Option("least", 4, 2, _GROUP, "Items of the smallest sets looked at; fewer where fewer items are linked"),
+        Option(
+            "rate",
+            0.01,
+            1e-12,
+            0.5,
+            "Bound on the probability that honest reports make a set abnormal",
+        ),
+        Option(
+            "least",
+            4,
+            2,
+            _GROUP,
+            "Items of the smallest sets looked at; fewer where fewer items are linked",
+        ),
     ),
     unfit=_unfit,
 )

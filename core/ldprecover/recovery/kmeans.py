@@ -1,4 +1,6 @@
-"""Estimates of random subsets of the reports, in two clusters: the subset defence, and LDPRecover-KM."""
+"""Estimates of random subsets of the reports, in two clusters: the subset defence, and
+LDPRecover-KM.
+"""
 
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -12,8 +14,6 @@ from ldprecover.recovery.ldprecover import subtract
 from ldprecover.recovery.simplex import project_simplex
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
 
-__all__ = ["METHODS", "two_means"]
-
 _OPTIONS = (
     Option("subsets", 30, 2, 200, "G, the number of random subsets"),
     Option("rate", 0.5, 0.001, 1.0, "xi, the probability with which a subset holds each report"),
@@ -25,7 +25,9 @@ _COST = "O(subsets * nd) bits and O(nd) hashes, one pass over the reports; memor
 
 
 class _Clusters(NamedTuple):
-    """Mean estimates of the larger cluster of subsets and the smaller one, and how many subsets each holds."""
+    """Mean estimates of the larger cluster of subsets and the smaller one, and how many subsets
+    each holds.
+    """
 
     larger: FloatArray
     smaller: FloatArray
@@ -46,7 +48,11 @@ def two_means(points: FloatArray) -> BoolArray:
     labels = np.zeros(len(points), np.bool_)
     for _ in range(_MAX_STEPS):
         # |x - a|^2 - |x - b|^2 > 0
-        nearer = (2 * centred @ (centres[1] - centres[0]) + (centres[0] ** 2).sum() - (centres[1] ** 2).sum()) > 0
+        nearer = (
+            2 * centred @ (centres[1] - centres[0])
+            + (centres[0] ** 2).sum()
+            - (centres[1] ** 2).sum()
+        ) > 0
         if (nearer == labels).all() or nearer.all() or not nearer.any():
             break
         labels = nearer
@@ -60,29 +66,39 @@ def _clusters(name: str, knowledge: Knowledge) -> _Clusters:
     oracle, source, options = knowledge.oracle, knowledge.reports, knowledge.options
     assert source is not None  # the contract asks for them
     subsets, rate = int(options["subsets"]), options["rate"]
-    sums = source.total_indexed(partial(_subset_counts, subsets=subsets, rate=rate, seed=int(options["seed"])))
+    sums = source.total_indexed(
+        partial(_subset_counts, subsets=subsets, rate=rate, seed=int(options["seed"]))
+    )
     counts, sizes = sums[:, :-1], sums[:, -1]
     n = source.n
     if not sizes.all():
         raise ParameterError(
-            f"{name}: too few reports, {n}, for {subsets} random subsets at rate {rate:g}: one holds none"
+            f"{name}: too few reports, {n}, for {subsets} random subsets at rate {rate:g}: one "
+            "holds none"
         )
     estimates = oracle.frequencies_of(counts / sizes[:, None])
     second = two_means(estimates)
     if not second.any():
-        reason = "at rate 1 each holds all reports" if rate == 1 else f"there are too few reports, {n}"
-        raise ParameterError(f"{name}: the estimates of all {subsets} random subsets are the same: {reason}")
+        reason = (
+            "at rate 1 each holds all reports" if rate == 1 else f"there are too few reports, {n}"
+        )
+        raise ParameterError(
+            f"{name}: the estimates of all {subsets} random subsets are the same: {reason}"
+        )
     if second.sum() * 2 > subsets:
         second = ~second
     return _Clusters(
-        estimates[~second].mean(axis=0), estimates[second].mean(axis=0), (int((~second).sum()), int(second.sum()))
+        estimates[~second].mean(axis=0),
+        estimates[second].mean(axis=0),
+        (int((~second).sum()), int(second.sum())),
     )
 
 
 def _subset_counts(
     oracle: FrequencyOracle, reports: Reports, first: int, *, subsets: int, rate: float, seed: int
 ) -> Int64Array:
-    """Return for each subset the support counts of its reports, and in the last column how many they are.
+    """Return for each subset the support counts of its reports, and in the last column how many
+    they are.
 
     Report i is in subset s where the i-th number of the generator [seed, s] is below the rate: the
     same whatever block the report is in.
@@ -94,19 +110,25 @@ def _subset_counts(
         bits.state = start
         bits.advance(first)  # a double takes one step
         np.less(numbers.random(len(reports)), rate, out=of_subset)
-    return np.column_stack([oracle.subset_counts(reports, chosen), np.count_nonzero(chosen, axis=1)])
+    return np.column_stack(
+        [oracle.subset_counts(reports, chosen), np.count_nonzero(chosen, axis=1)]
+    )
 
 
 @lru_cache(maxsize=4)
 def _starts(subsets: int, seed: int) -> tuple[Any, ...]:
-    """Return the states in which the subsets' generators begin: making one takes longer than a block's numbers."""
+    """Return the states in which the subsets' generators begin: making one takes longer than a
+    block's numbers.
+    """
     return tuple(np.random.PCG64([seed, s]).state for s in range(subsets))
 
 
 def _note(found: _Clusters) -> str:
     return (
-        f"Of {sum(found.sizes)} random subsets {found.sizes[0]} are in the larger cluster, taken as genuine. "
-        "Every random subset holds malicious reports in the same proportion but for chance: what the clusters "
+        f"Of {sum(found.sizes)} random subsets {found.sizes[0]} are in the larger cluster, taken "
+        "as genuine. "
+        "Every random subset holds malicious reports in the same proportion but for chance: what "
+        "the clusters "
         "tell apart is mostly the noise of sampling."
     )
 
@@ -128,20 +150,26 @@ def _k_means(knowledge: Knowledge) -> Recovery:
 
 
 def _ldprecover_km(knowledge: Knowledge) -> Recovery:
-    """Return LDPRecover with the mean estimate of the smaller cluster as malicious frequencies (paper, VII-B)."""
+    """Return LDPRecover with the mean estimate of the smaller cluster as malicious frequencies
+    (paper, VII-B).
+    """
     if knowledge.eta == AUTO:
         raise ParameterError(
-            "ldprecover-km needs eta as a number: its malicious frequencies do not follow a model with a known sum"
+            "ldprecover-km needs eta as a number: its malicious frequencies do not follow a model "
+            "with a known sum"
         )
     found = _clusters("ldprecover-km", knowledge)
-    note = f"{_note(found)} The smaller cluster's estimate is subtracted as the malicious frequencies."
+    note = (
+        f"{_note(found)} The smaller cluster's estimate is subtracted as the malicious frequencies."
+    )
     return subtract("ldprecover-km", knowledge, float(knowledge.eta), found.smaller, (), [note])
 
 
 METHODS = (
     Method(
         name="k-means",
-        summary="Mean estimate of the larger of two clusters of random subsets, projected (Li et al.)",
+        summary="Mean estimate of the larger of two clusters of random subsets, projected (Li et "
+        "al.)",
         uses=frozenset({"reports"}),
         recover=_k_means,
         needs=frozenset({"reports"}),
@@ -150,7 +178,8 @@ METHODS = (
     ),
     Method(
         name="ldprecover-km",
-        summary="LDPRecover-KM: the smaller cluster's estimate as the malicious frequencies (paper, VII-B)",
+        summary="LDPRecover-KM: the smaller cluster's estimate as the malicious frequencies "
+        "(paper, VII-B)",
         uses=frozenset({"eta", "reports"}),
         recover=_ldprecover_km,
         needs=frozenset({"reports"}),

@@ -4,19 +4,25 @@ import numpy as np
 
 from ldprecover.errors import ParameterError
 from ldprecover.recovery.base import Knowledge, Method, Recovery
-from ldprecover.recovery.malicious import MALICIOUS_MODELS, SEARCH, custom, exact_targeted, untargeted
+from ldprecover.recovery.malicious import (
+    MALICIOUS_MODELS,
+    SEARCH,
+    custom,
+    exact_targeted,
+    untargeted,
+)
 from ldprecover.recovery.share import eta_of
 from ldprecover.recovery.simplex import project_simplex
 from ldprecover.types import FloatArray
-
-__all__ = ["METHOD", "subtract"]
 
 _SAME = 1e-9  # frequencies closer than this are told apart by rounding alone
 _WITHOUT_TARGETS = ("paper", "exact")
 
 
 def _recover(knowledge: Knowledge) -> Recovery:
-    """Return Algorithm 1's answer (paper, V-D): subtract the assumed malicious frequencies, then refine."""
+    """Return Algorithm 1's answer (paper, V-D): subtract the assumed malicious frequencies, then
+    refine.
+    """
     oracle = knowledge.oracle
     malicious, notes = _malicious(knowledge)
     targets = () if knowledge.malicious_model == "custom" else knowledge.targets
@@ -27,9 +33,16 @@ def _recover(knowledge: Knowledge) -> Recovery:
 
 
 def subtract(
-    name: str, knowledge: Knowledge, eta: float, malicious: FloatArray, targets: tuple[int, ...], notes: list[str]
+    name: str,
+    knowledge: Knowledge,
+    eta: float,
+    malicious: FloatArray,
+    targets: tuple[int, ...],
+    notes: list[str],
 ) -> Recovery:
-    """Return the projection of (1 + eta) f~_Z - eta f~_Y on the simplex, saying where f~_Y took no part in it."""
+    """Return the projection of (1 + eta) f~_Z - eta f~_Y on the simplex, saying where f~_Y took no
+    part in it.
+    """
     poisoned, notes = knowledge.poisoned, list(notes)
     with np.errstate(over="ignore"):  # the projection raises for numbers that are not finite
         scaled = (1 + eta) * poisoned
@@ -41,8 +54,10 @@ def subtract(
     # not inferred.
     if np.abs(recovered - project_simplex(scaled)).max() <= _SAME:
         notes.append(
-            "The result equals the projection of (1 + eta) times the poisoned frequencies on the simplex: "
-            "the assumed malicious frequencies took no part in it, and no malicious mass was removed."
+            "The result equals the projection of (1 + eta) times the poisoned frequencies on the "
+            "simplex: "
+            "the assumed malicious frequencies took no part in it, and no malicious mass was "
+            "removed."
         )
     return Recovery(
         method=name,
@@ -62,7 +77,11 @@ def _malicious(knowledge: Knowledge) -> tuple[FloatArray, list[str]]:
     model = MALICIOUS_MODELS[name]
     if model is None:
         return custom(oracle, knowledge.support), [
-            "Malicious model custom: each item is taken to be supported by the given share of the malicious reports."
+            (
+                "Malicious model custom: each item is taken to be supported by the given share of "
+                "the "
+                "malicious reports."
+            )
         ]
     if targets:
         return model(oracle, targets), _targeted_notes(knowledge)
@@ -76,22 +95,31 @@ def _untargeted_notes(knowledge: Knowledge) -> list[str]:
     notes = []
     if positive:
         notes.append(
-            f"Without targets: the malicious sum, {oracle.malicious_sum:.6g}, is spread evenly over "
+            f"Without targets: the malicious sum, {oracle.malicious_sum:.6g}, is spread evenly "
+            "over "
             f"D1, the {positive} of {oracle.domain_size} items with a positive estimate."
         )
     else:
-        notes.append("Without targets, and no estimate is positive: the malicious frequencies are taken as zero.")
+        notes.append(
+            "Without targets, and no estimate is positive: the malicious frequencies are taken as "
+            "zero."
+        )
     if knowledge.malicious_model != "paper":
-        notes.append(f"Without targets the malicious models {' and '.join(_WITHOUT_TARGETS)} are the same.")
+        notes.append(
+            f"Without targets the malicious models {' and '.join(_WITHOUT_TARGETS)} are the same."
+        )
     return notes
 
 
 _REPORTS = {
     "paper": "each malicious report is taken to support one target alone",
     "exact": "each malicious report is taken to support one target alone",
-    "padded": "each malicious report is taken to support all targets, and random others up to an honest report's size",
-    "searched": f"each malicious report is taken to be the best of {SEARCH} random seeds for the targets",
-    "solved": "each malicious report is taken to be a column that supports all targets, or most, and is not column 0",
+    "padded": "each malicious report is taken to support all targets, and random others up to an "
+    "honest report's size",
+    "searched": f"each malicious report is taken to be the best of {SEARCH} random seeds for the "
+    "targets",
+    "solved": "each malicious report is taken to be a column that supports all targets, or most, "
+    "and is not column 0",
 }
 
 
@@ -102,14 +130,17 @@ def _targeted_notes(knowledge: Knowledge) -> list[str]:
     if name == "paper" and model is not None:
         excess = _gap(model(oracle, targets)) / _gap(exact_targeted(oracle, targets))
         notes.append(
-            f"The printed equations lower the targets against the other items {excess:.3g} times as far as "
+            f"The printed equations lower the targets against the other items {excess:.3g} times "
+            "as far as "
             "such reports raise them; the model exact lowers them as far."
         )
     return notes
 
 
 def _gap(malicious: FloatArray) -> float:
-    """Return how far the model puts the targets above the other items: all that the projection sees of it."""
+    """Return how far the model puts the targets above the other items: all that the projection sees
+    of it.
+    """
     return float(malicious.max() - malicious.min())
 
 

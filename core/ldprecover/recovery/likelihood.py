@@ -12,14 +12,13 @@ from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.simplex import project_simplex
 from ldprecover.types import FloatArray, Reports, UInt8Array
 
-__all__ = ["METHODS", "counts_likelihood", "expectation_maximisation"]
-
 _HALVINGS = 200  # of an interval of doubles
 _MAX_BITS = 1 << 32  # support bits held, half a gigabyte
 
 
 def counts_likelihood(oracle: FrequencyOracle, poisoned: FloatArray) -> FloatArray:
-    """Return the distribution f under which the counts are most likely, given s(v) = q + (p-q) f(v).
+    """Return the distribution f under which the counts are most likely, given s(v) = q + (p-q)
+    f(v).
 
     GRR: the counts are one multinomial draw, f maximises sum_v c(v) log s(v) exactly. Other
     protocols: the counts of two items are taken as independent, f maximises sum_v c(v) log
@@ -34,7 +33,9 @@ def counts_likelihood(oracle: FrequencyOracle, poisoned: FloatArray) -> FloatArr
     def at(multiplier: float) -> FloatArray:
         if one_draw:  # c/s = multiplier
             s = share / multiplier
-        else:  # c/s - (1-c)/(1-s) = multiplier is m s^2 - (1+m) s + c = 0; its root in [0, 1], free of cancellation
+        else:
+            # c/s - (1-c)/(1-s) = multiplier is m s^2 - (1+m) s + c = 0; this is its root in [0, 1],
+            # free of cancellation.
             b = 1 + multiplier
             root = np.sqrt(np.maximum(b * b - 4 * multiplier * share, 0.0))
             s = 2 * share / (b + root) if b > 0 else (b - root) / (2 * multiplier)
@@ -93,25 +94,35 @@ def expectation_maximisation(
 
 
 def _packed_supports(oracle: FrequencyOracle, reports: Reports, first: int) -> list[UInt8Array]:
-    """Return the support bits of the reports, eight items a byte. Raises ParameterError where there are too many."""
+    """Return the support bits of the reports, eight items a byte. Raises ParameterError where there
+    are too many.
+    """
     if (first + len(reports)) * -(-oracle.domain_size // 8) * 8 > _MAX_BITS:
-        raise ParameterError(f"em holds {oracle.domain_size} bits a report: there are too many reports for it")
+        raise ParameterError(
+            f"em holds {oracle.domain_size} bits a report: there are too many reports for it"
+        )
     return [np.packbits(oracle.supports(reports), axis=1)]
 
 
-def _weight_sums_of_reports(oracle: FrequencyOracle, reports: Reports, *, f: FloatArray) -> FloatArray:
+def _weight_sums_of_reports(
+    oracle: FrequencyOracle, reports: Reports, *, f: FloatArray
+) -> FloatArray:
     # In double precision: libraries add in an order of their own, which in single shows at 1e-8.
     return _sums(oracle, oracle.supports(reports).astype(np.float64), f)
 
 
 def _weight_sums(oracle: FrequencyOracle, packed: UInt8Array, *, f: FloatArray) -> FloatArray:
-    return _sums(oracle, np.unpackbits(packed, axis=1, count=oracle.domain_size).astype(np.float32), f)
+    return _sums(
+        oracle, np.unpackbits(packed, axis=1, count=oracle.domain_size).astype(np.float32), f
+    )
 
 
 def _sums(oracle: FrequencyOracle, bits: NDArray[np.floating], f: FloatArray) -> FloatArray:
-    """Return, with the weight 1/(1 + (e^eps - 1) f(S(z))) of a report, its sum over those that support each item.
+    """Return, with the weight 1/(1 + (e^eps - 1) f(S(z))) of a report, its sum over those that
+    support each item.
 
-    `bits` has a row for each report, in the precision of the products. The last number is the sum over all reports.
+    `bits` has a row for each report, in the precision of the products. The last number is the sum
+    over all reports.
     """
     lift = _lift(oracle)
     weights = 1 / (1 + lift * (bits @ f.astype(bits.dtype)).astype(np.float64))
@@ -137,9 +148,12 @@ def _mle(knowledge: Knowledge) -> Recovery:
     note = (
         "The distribution under which the counts are most likely."
         if exact
-        else "The distribution under which the counts are most likely, those of different items taken as independent."
+        else "The distribution under which the counts are most likely, those of different items "
+        "taken as independent."
     )
-    return _recovery("mle", knowledge, counts_likelihood(knowledge.oracle, knowledge.poisoned), note)
+    return _recovery(
+        "mle", knowledge, counts_likelihood(knowledge.oracle, knowledge.poisoned), note
+    )
 
 
 def _em(knowledge: Knowledge) -> Recovery:
@@ -151,17 +165,32 @@ def _em(knowledge: Knowledge) -> Recovery:
     f, steps = expectation_maximisation(
         source, start, iterations=int(options["iterations"]), tolerance=options["tolerance"]
     )
-    return _recovery("em", knowledge, f, f"The distribution that makes the reports most likely, after {steps} steps.")
+    return _recovery(
+        "em",
+        knowledge,
+        f,
+        f"The distribution that makes the reports most likely, after {steps} steps.",
+    )
 
 
 def _unfit_em(oracle: FrequencyOracle) -> str | None:
     if oracle.traits.one_item:
-        return f"the counts of {oracle.protocol} reports say all that the reports do; mle is their exact likelihood"
-    return None if oracle.likelihood_ratio is not None else f"the likelihood of {oracle.protocol} reports is not known"
+        return (
+            f"the counts of {oracle.protocol} reports say all that the reports do; mle is "
+            "their "
+            "exact likelihood"
+        )
+    return (
+        None
+        if oracle.likelihood_ratio is not None
+        else f"the likelihood of {oracle.protocol} reports is not known"
+    )
 
 
 def _lift(oracle: FrequencyOracle) -> float:
-    """Return by how much more likely a report is under an item that it supports than under another, as a share."""
+    """Return by how much more likely a report is under an item that it supports than under another,
+    as a share.
+    """
     assert oracle.likelihood_ratio is not None  # else `_unfit_em` has said why not
     return oracle.likelihood_ratio - 1
 
@@ -180,7 +209,8 @@ METHODS = (
         uses=frozenset({"reports"}),
         recover=_em,
         needs=frozenset({"reports"}),
-        cost="O(iterations * nd), one pass over the reports; d bits a report are held, half a gigabyte at most",
+        cost="O(iterations * nd), one pass over the reports; d bits a report are held, half a "
+        "gigabyte at most",
         options=(
             Option("iterations", 200, 1, 1_000, "Steps at most"),
             Option("tolerance", 1e-7, 0.0, 1.0, "It stops when no frequency moves by more"),

@@ -18,22 +18,12 @@ from ldprecover.errors import ParameterError
 from ldprecover.protocols import PROTOCOLS, FrequencyOracle
 from ldprecover.types import FloatArray
 
-__all__ = [
-    "MALICIOUS_MODELS",
-    "SEARCH",
-    "custom",
-    "exact_targeted",
-    "padded_targeted",
-    "paper_targeted",
-    "searched_targeted",
-    "solved_targeted",
-    "untargeted",
-]
-
 SEARCH = 1_000
 """Seeds that each malicious user tries in the model searched, as Cao et al. have it."""
 
-_MOST_TARGETS = 200  # in the model searched, whose mean number of hits takes r transforms of r values
+_MOST_TARGETS = (
+    200  # in the model searched, whose mean number of hits takes r transforms of r values
+)
 
 
 def untargeted(oracle: FrequencyOracle, poisoned: FloatArray) -> FloatArray:
@@ -49,7 +39,8 @@ def untargeted(oracle: FrequencyOracle, poisoned: FloatArray) -> FloatArray:
 
 
 def paper_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> FloatArray:
-    """Return f*_Y as printed: -qd/(|D'|(p-q)) on each item of D' = D \\ T, the rest of S on T (paper, V-D).
+    """Return f*_Y as printed: -qd/(|D'|(p-q)) on each item of D' = D \\ T, the rest of S on T
+    (paper, V-D).
 
     A target gets (S + qd/(p-q))/r = 1/(r(p-q)). The printed total over D' counts all d items where
     D' has d - r; `exact_targeted` counts d - r.
@@ -61,7 +52,8 @@ def paper_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> FloatAr
 
 
 def exact_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> FloatArray:
-    """Return f~_Y of reports that each support one target drawn evenly: pi is 1/r on T and 0 elsewhere.
+    """Return f~_Y of reports that each support one target drawn evenly: pi is 1/r on T and 0
+    elsewhere.
 
     It sums to S, as the printed form does.
     """
@@ -69,7 +61,8 @@ def exact_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> FloatAr
 
 
 def padded_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> FloatArray:
-    """Return f~_Y of bit vectors with ones on all targets and on random others, L = floor(p + (d-1)q) ones in all.
+    """Return f~_Y of bit vectors with ones on all targets and on random others, L = floor(p +
+    (d-1)q) ones in all.
 
     pi is 1 on T and (L - r)/(d - r) elsewhere, or 0 where r >= L. Raises ParameterError for a
     protocol whose crafted reports are others.
@@ -81,7 +74,8 @@ def padded_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> FloatA
 
 
 def searched_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> FloatArray:
-    """Return f~_Y of hashed reports with the best of 1,000 random seeds: the one with most targets in one bucket.
+    """Return f~_Y of hashed reports with the best of 1,000 random seeds: the one with most targets
+    in one bucket.
 
     pi is c/r on T, c the mean number of targets in that bucket, and 1/g elsewhere. Where seeds are
     given there is none to search for: pi is exact, of the bucket of each seed that holds most
@@ -91,14 +85,17 @@ def searched_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> Floa
     _check_model(oracle, "searched", "no seeds to search")
     r = len(targets)
     if r > _MOST_TARGETS:
-        raise ParameterError(f"malicious_model searched takes at most {_MOST_TARGETS} targets, not {r}")
+        raise ParameterError(
+            f"malicious_model searched takes at most {_MOST_TARGETS} targets, not {r}"
+        )
     included = np.zeros(oracle.domain_size)
     included[list(targets)] = 1.0
     return oracle.frequencies_of(oracle.crafted_support(included, r, search=SEARCH))
 
 
 def solved_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> FloatArray:
-    """Return f~_Y of columns of a Hadamard matrix that support all targets, or most where none supports all.
+    """Return f~_Y of columns of a Hadamard matrix that support all targets, or most where none
+    supports all.
 
     Drawn evenly, and never column 0: pi is exact for every item. Raises ParameterError for a
     protocol whose crafted reports are others.
@@ -110,25 +107,36 @@ def solved_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> FloatA
 
 
 def custom(oracle: FrequencyOracle, support: FloatArray | None) -> FloatArray:
-    """Return f~_Y of reports of which a share support[v] supports v. Raises ParameterError for one that cannot be."""
+    """Return f~_Y of reports of which a share support[v] supports v. Raises ParameterError for one
+    that cannot be.
+    """
     if support is None:
-        raise ParameterError("malicious_model custom needs support, the share of malicious reports for each item")
+        raise ParameterError(
+            "malicious_model custom needs support, the share of malicious reports for each item"
+        )
     size = oracle.fixed_size
     if size is not None and not math.isclose(support.sum(), size, abs_tol=1e-6):
         items = "one item" if size == 1 else f"{size} items"
         raise ParameterError(
-            f"support must sum to {size}, for a {oracle.protocol} report supports {items}; it sums to {support.sum():g}"
+            f"support must sum to {size}, for a {oracle.protocol} report supports {items}; it sums "
+            f"to {support.sum():g}"
         )
     return oracle.frequencies_of(support)
 
 
 def _check_model(oracle: FrequencyOracle, model: str, missing: str) -> None:
     if oracle.crafted_model != model:
-        its = " and ".join(name for name, protocol in PROTOCOLS.items() if protocol.crafted_model == model)
-        raise ParameterError(f"malicious_model {model} is of {its} reports; {oracle.protocol} has {missing}")
+        its = " and ".join(
+            name for name, protocol in PROTOCOLS.items() if protocol.crafted_model == model
+        )
+        raise ParameterError(
+            f"malicious_model {model} is of {its} reports; {oracle.protocol} has {missing}"
+        )
 
 
-def _expected(oracle: FrequencyOracle, targets: tuple[int, ...], *, on: float, off: float) -> FloatArray:
+def _expected(
+    oracle: FrequencyOracle, targets: tuple[int, ...], *, on: float, off: float
+) -> FloatArray:
     support = np.full(oracle.domain_size, off)  # pi
     support[list(targets)] = on
     return oracle.frequencies_of(support)

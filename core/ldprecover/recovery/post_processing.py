@@ -1,4 +1,5 @@
-"""Post-processing of estimates: vectors made consistent with being frequencies, and nothing about the attack.
+"""Post-processing of estimates: vectors made consistent with being frequencies, and nothing about
+the attack.
 
 From Wang et al., Locally differentially private frequency estimation with consistency (NDSS 2020),
 but for Normalization (Cao et al., USENIX Security 2021) and RSN (Li et al., CCS 2025).
@@ -18,12 +19,11 @@ from ldprecover.recovery.base import Knowledge, Method, Option, Recovery
 from ldprecover.recovery.simplex import project_simplex
 from ldprecover.types import FloatArray
 
-__all__ = ["METHODS"]
-
 
 @dataclass(frozen=True, eq=False)
 class _Estimates:
-    """What a post-processing works on: estimates, their standard error where the true frequency is 0, and options.
+    """What a post-processing works on: estimates, their standard error where the true frequency is
+    0, and options.
 
     `noise` is sigma_0 = sqrt(q(1-q)/n)/(p-q), NaN where n is not known.
     """
@@ -47,7 +47,9 @@ def _norm_mul(x: _Estimates) -> FloatArray:
     clipped = np.maximum(x.values, 0)
     top = clipped.max()
     if not top > 0:
-        raise ParameterError("norm-mul: no estimate is positive, so there is nothing to scale to sum one")
+        raise ParameterError(
+            "norm-mul: no estimate is positive, so there is nothing to scale to sum one"
+        )
     clipped /= top  # the sum of huge numbers stays finite
     scaled: FloatArray = clipped / clipped.sum()
     return scaled
@@ -67,7 +69,8 @@ def _norm_cut(x: _Estimates) -> FloatArray:
 
 
 def _base_cut(x: _Estimates) -> FloatArray:
-    """Set to zero what is below T = Phi^-1(1 - alpha/d) sigma_0: what noise alone would reach alpha times.
+    """Set to zero what is below T = Phi^-1(1 - alpha/d) sigma_0: what noise alone would reach alpha
+    times.
 
     T is not below 0: where noise alone would reach it half the times, it takes the negative ones
     alone.
@@ -78,7 +81,9 @@ def _base_cut(x: _Estimates) -> FloatArray:
 
 
 def _normalization(x: _Estimates) -> FloatArray:
-    """Subtract the least estimate from all, then scale to sum one; equal estimates give the uniform distribution."""
+    """Subtract the least estimate from all, then scale to sum one; equal estimates give the uniform
+    distribution.
+    """
     with np.errstate(over="ignore"):
         raised = x.values - x.values.min()
     top = raised.max()
@@ -92,7 +97,8 @@ def _normalization(x: _Estimates) -> FloatArray:
 
 
 def _rsn(x: _Estimates) -> FloatArray:
-    """Shift to sum one; take what zeroing the negative adds from those in (0, 3 sigma_0) alone; scale to sum one.
+    """Shift to sum one; take what zeroing the negative adds from those in (0, 3 sigma_0) alone;
+    scale to sum one.
 
     Where none is left in (0, 3 sigma_0) the rest is done by scaling.
     """
@@ -135,9 +141,13 @@ class _PostProcessing:
     def recover(self, knowledge: Knowledge) -> Recovery:
         """Return the processed estimates."""
         poisoned, oracle = knowledge.poisoned, knowledge.oracle
-        recovered = self.process(_Estimates(poisoned, _noise(oracle, knowledge.n), knowledge.options))
+        recovered = self.process(
+            _Estimates(poisoned, _noise(oracle, knowledge.n), knowledge.options)
+        )
         if not np.isfinite(recovered).all():
-            raise ParameterError(f"{self.name}: the estimates are too large, the result would not be finite")
+            raise ParameterError(
+                f"{self.name}: the estimates are too large, the result would not be finite"
+            )
         return Recovery(
             method=self.name,
             eta=0.0,
@@ -193,7 +203,11 @@ _TABLE = (
         needs_n=True,
         options=(
             Option(
-                "alpha", 2.0, 1e-9, 100.0, "Items of frequency 0 that are expected to stay, of the d items; d/2 at most"
+                "alpha",
+                2.0,
+                1e-9,
+                100.0,
+                "Items of frequency 0 that are expected to stay, of the d items; d/2 at most",
             ),
         ),
     ),
@@ -206,7 +220,8 @@ _TABLE = (
     ),
     _PostProcessing(
         "rsn",
-        "Robust segment normalization: the shift to sum one is paid by small frequencies alone (Li et al.)",
+        "Robust segment normalization: the shift to sum one is paid by small frequencies alone "
+        "(Li et al.)",
         _rsn,
         "distribution",
         "Negative frequencies zeroed at the cost of those below three standard errors",

@@ -1,4 +1,5 @@
-"""The reports of a round, for the methods that look at each: read block by block, in passes that give sums.
+"""The reports of a round, for the methods that look at each: read block by block, in passes that
+give sums.
 
 A pass asks one function for a summary of each block of reports and adds the summaries. The function
 can be pickled, so the blocks may be measured in other processes; nothing held grows with the
@@ -21,8 +22,6 @@ from ldprecover.protocols import FrequencyOracle
 from ldprecover.tally import Tally
 from ldprecover.types import BoolArray, Int64Array, Reports
 
-__all__ = ["Part", "ReportSource", "combinations", "number_of_workers", "pair_counts", "size_counts"]
-
 T = TypeVar("T")
 
 _CELLS = 1 << 22  # (report, item) pairs in a block: a block's support matrix takes 4 MB
@@ -31,7 +30,9 @@ _AHEAD = 2  # tasks handed to each worker before the first of them is waited for
 
 
 class Part(Protocol):
-    """Some of a round's reports, read by whoever measures them: small, and picklable for other processes."""
+    """Some of a round's reports, read by whoever measures them: small, and picklable for other
+    processes.
+    """
 
     @property
     def n(self) -> int:
@@ -42,11 +43,13 @@ class Part(Protocol):
 
 
 class ReportSource:
-    """Packed reports of one oracle: an array of them, or a function that returns arrays of them in turn.
+    """Packed reports of one oracle: an array of them, or a function that returns arrays of them in
+    turn.
 
     The function is called once for each pass over the reports and must yield the same reports in
     the same order each time; few blocks of them are held at once. It is not called before a method
-    needs it. `ReportSource.of_parts` is the source of reports that are read where they are measured.
+    needs it. `ReportSource.of_parts` is the source of reports that are read where they are
+    measured.
 
     `executor` measures the blocks, in this thread where it is None: threads or processes, which
     receive each block pickled. After each block `progress` is called with the number of passes done
@@ -62,7 +65,9 @@ class ReportSource:
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
         if not callable(given) and not isinstance(given, np.ndarray):
-            raise ParameterError("reports must be an array of packed reports, or a function that returns such arrays")
+            raise ParameterError(
+                "reports must be an array of packed reports, or a function that returns such arrays"
+            )
         self._oracle, self._given = oracle, given
         self._parts: Iterable[Part] | None = None
         self._apart = False
@@ -83,7 +88,8 @@ class ReportSource:
         progress: Callable[[int, int], None] | None = None,
         apart: bool = False,
     ) -> "ReportSource":
-        """Return the source of the reports of some parts, which are gone through once for each pass.
+        """Return the source of the reports of some parts, which are gone through once for each
+        pass.
 
         The executor receives the parts, in tasks of one or several, and reads them; without one
         this thread does. Tasks are cut at the same parts with any executor and without one, so that
@@ -111,10 +117,17 @@ class ReportSource:
 
     @property
     def in_parts(self) -> bool:
-        """Whether the reports are read where they are measured: what a pass makes of each is best not held then."""
+        """Whether the reports are read where they are measured: what a pass makes of each is best
+        not held then.
+        """
         return self._parts is not None
 
-    def total(self, measure: Callable[[FrequencyOracle, Reports], T], *, over: Sequence[np.ndarray] | None = None) -> T:
+    def total(
+        self,
+        measure: Callable[[FrequencyOracle, Reports], T],
+        *,
+        over: Sequence[np.ndarray] | None = None,
+    ) -> T:
         """Return the sum of `measure(oracle, block)` over all blocks: one pass over the reports.
 
         Blocks are cut at the same reports whatever arrays these came in, within each part where
@@ -129,7 +142,9 @@ class ReportSource:
         return self._sum(measure, over, indexed=False)
 
     def total_indexed(self, measure: Callable[[FrequencyOracle, Reports, int], T]) -> T:
-        """Return the same of `measure(oracle, block, first)`, where `first` reports came before the block."""
+        """Return the same of `measure(oracle, block, first)`, where `first` reports came before the
+        block.
+        """
         return self._sum(measure, None, indexed=True)
 
     def tally(self) -> Tally:
@@ -137,7 +152,9 @@ class ReportSource:
         return self.total(Tally.of)
 
     def blocks(self) -> Iterator[Reports]:
-        """Yield all reports in order, some at a time. Raises ParameterError or ReportError for a bad report."""
+        """Yield all reports in order, some at a time. Raises ParameterError or ReportError for a
+        bad report.
+        """
         return (block for block, _ in _blocks(self._oracle, self._arrays(), 0, self._size))
 
     def _arrays(self) -> Iterator[Reports]:
@@ -147,7 +164,9 @@ class ReportSource:
             self.failure = error
             raise
 
-    def _sum(self, measure: Callable[..., T], over: Sequence[np.ndarray] | None, *, indexed: bool) -> T:
+    def _sum(
+        self, measure: Callable[..., T], over: Sequence[np.ndarray] | None, *, indexed: bool
+    ) -> T:
         summed: Any = None
         read = 0
         with closing(self._results(self._tasks(measure, over, indexed))) as results:
@@ -157,7 +176,9 @@ class ReportSource:
                 if self._progress is not None:
                     self._progress(self._passes, read)
         if self._n not in (None, read):
-            raise ParameterError(f"reports must be the same in each pass, not {self._n} and then {read}")
+            raise ParameterError(
+                f"reports must be the same in each pass, not {self._n} and then {read}"
+            )
         self._n = read
         self._passes += 1
         if summed is None:
@@ -168,23 +189,32 @@ class ReportSource:
     def _tasks(
         self, measure: Callable[..., T], over: Sequence[np.ndarray] | None, indexed: bool
     ) -> Iterator[tuple[int, Callable[[], T]]]:
-        """Yield what is to be called, each with its number of reports: a block each, or some parts."""
+        """Yield what is to be called, each with its number of reports: a block each, or some
+        parts.
+        """
         if over is None and self._parts is not None:
             enough = 1 if self._apart else _TASK_CELLS // self._oracle.domain_size
             first = 0
             for parts in _gathered(self._parts, enough):
                 rows = sum(part.n for part in parts)
-                yield rows, partial(_of_parts, measure, self._oracle, parts, first, self._size, indexed)
+                yield (
+                    rows,
+                    partial(_of_parts, measure, self._oracle, parts, first, self._size, indexed),
+                )
                 first += rows
             return
         blocks = (
-            _blocks(self._oracle, self._arrays(), 0, self._size) if over is None else ((block, 0) for block in over)
+            _blocks(self._oracle, self._arrays(), 0, self._size)
+            if over is None
+            else ((block, 0) for block in over)
         )
         for block, first in blocks:
             yield len(block), partial(measure, self._oracle, block, *([first] if indexed else []))
 
     def _results(self, tasks: Iterator[tuple[int, Callable[[], T]]]) -> Generator[tuple[int, T]]:
-        """Yield the rows of each task and what it returns, in order, a bounded number of tasks ahead."""
+        """Yield the rows of each task and what it returns, in order, a bounded number of tasks
+        ahead.
+        """
         if self._executor is None:
             for rows, task in tasks:
                 yield rows, task()
@@ -211,7 +241,9 @@ def number_of_workers(executor: Executor) -> int:
 
 
 def _added(sum: Any, summary: Any) -> Any:
-    """Return a sum and one summary more, added in place where it can be; None is the sum of nothing."""
+    """Return a sum and one summary more, added in place where it can be; None is the sum of
+    nothing.
+    """
     if sum is None:
         return summary
     sum += summary
@@ -240,7 +272,8 @@ def _of_parts(
     size: int,
     indexed: bool,
 ) -> T:
-    """Return the sum of `measure` over the blocks, of `size` reports, of parts before which `first` reports came.
+    """Return the sum of `measure` over the blocks, of `size` reports, of parts before which `first`
+    reports came.
 
     Raises ParameterError for a part with another number of reports than it says.
     """
@@ -259,8 +292,12 @@ def _of_parts(
     return summed  # type: ignore[no-any-return]
 
 
-def _blocks(oracle: FrequencyOracle, arrays: Iterable[Reports], first: int, size: int) -> Iterator[tuple[Reports, int]]:
-    """Yield the reports of some arrays in checked blocks, each with the number of reports that came before it."""
+def _blocks(
+    oracle: FrequencyOracle, arrays: Iterable[Reports], first: int, size: int
+) -> Iterator[tuple[Reports, int]]:
+    """Yield the reports of some arrays in checked blocks, each with the number of reports that came
+    before it.
+    """
     template = np.empty(0, dtype=oracle.report_dtype)
     form = template.dtype, template.shape[1:]
     held: list[Reports] = []
@@ -285,7 +322,9 @@ def _checked(oracle: FrequencyOracle, arrays: list[Reports], first: int) -> Repo
     try:
         oracle.check(block)
     except ReportError as error:
-        raise ReportError(error.reason, None if error.position is None else first + error.position) from None
+        raise ReportError(
+            error.reason, None if error.position is None else first + error.position
+        ) from None
     return block
 
 
@@ -298,7 +337,8 @@ def combinations(bits: BoolArray) -> Int64Array:
 
 
 def pair_counts(oracle: FrequencyOracle, reports: Reports, items: Int64Array) -> Int64Array:
-    """Return how many reports support both of two items; the last row and column are of all reports.
+    """Return how many reports support both of two items; the last row and column are of all
+    reports.
 
     Row and column i are of items[i].
     """

@@ -8,15 +8,17 @@ from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.base import AUTO, MAX_ETA, Knowledge
 from ldprecover.types import FloatArray
 
-__all__ = ["MaliciousShare", "estimate_share", "eta_of"]
-
 _SEEN = 4.0  # standard errors that an estimate must differ from what it is told apart from
-_COARSEST = 0.025  # standard error of beta: at _SEEN of them, a tenth of all reports can be told from none
+_COARSEST = (
+    0.025  # standard error of beta: at _SEEN of them, a tenth of all reports can be told from none
+)
 
 
 @dataclass(frozen=True)
 class MaliciousShare:
-    """beta = m/(n+m) as the estimates' sum has it, which may be negative, and its standard error without an attack."""
+    """beta = m/(n+m) as the estimates' sum has it, which may be negative, and its standard error
+    without an attack.
+    """
 
     beta: float
     standard_error: float
@@ -27,7 +29,9 @@ class MaliciousShare:
         return max(self.beta, 0.0) / (1 - self.beta)
 
 
-def estimate_share(oracle: FrequencyOracle, poisoned: FloatArray, n: int, malicious_sum: float) -> MaliciousShare:
+def estimate_share(
+    oracle: FrequencyOracle, poisoned: FloatArray, n: int, malicious_sum: float
+) -> MaliciousShare:
     """Return beta = (1 - sum f~_Z)/(1 - S), where malicious reports alone would sum to S.
 
     Honest reports sum to 1 in expectation, so that E sum f~_Z = 1 + beta(S - 1) exactly. Without an
@@ -40,19 +44,23 @@ def estimate_share(oracle: FrequencyOracle, poisoned: FloatArray, n: int, malici
     gap = abs(1 - malicious_sum)
     if oracle.fixed_size is not None or gap < 1e-9 * oracle.domain_size:
         raise ParameterError(
-            f"eta cannot be estimated: {oracle.protocol} estimates sum to 1 with and without such malicious reports"
+            f"eta cannot be estimated: {oracle.protocol} estimates sum to 1 with and without such "
+            "malicious reports"
         )
     error = math.sqrt(oracle.sum_variance(n)) / gap
     if error > _COARSEST:
         raise ParameterError(
-            f"eta cannot be estimated: malicious reports sum to {malicious_sum:.4g} in this model, so near the "
-            f"1 of honest ones that the share would have a standard error of {error:.2g} from {n} reports"
+            f"eta cannot be estimated: malicious reports sum to {malicious_sum:.4g} in this model, "
+            "so near the "
+            f"1 of honest ones that the share would have a standard error of {error:.2g} from {n} "
+            "reports"
         )
     return MaliciousShare(float((1 - poisoned.sum()) / (1 - malicious_sum)), error)
 
 
 def eta_of(knowledge: Knowledge, malicious_sum: float) -> tuple[float, list[str]]:
-    """Return the eta to use and what to note of it: the assumed one, or for "auto" the estimated one.
+    """Return the eta to use and what to note of it: the assumed one, or for "auto" the estimated
+    one.
 
     Raises ParameterError where it cannot be estimated, or comes out as no share of reports can.
     """
@@ -64,14 +72,18 @@ def eta_of(knowledge: Knowledge, malicious_sum: float) -> tuple[float, list[str]
     total = float(knowledge.poisoned.sum())
     if share.beta < -_SEEN * share.standard_error or share.beta > MAX_ETA / (1 + MAX_ETA):
         raise ParameterError(
-            f"eta cannot be estimated: the estimates sum to {total:.4g}, which no share of malicious reports "
-            f"that alone would sum to {malicious_sum:.4g} explains; the reports are not those of the malicious model"
+            f"eta cannot be estimated: the estimates sum to {total:.4g}, which no share of "
+            "malicious reports "
+            f"that alone would sum to {malicious_sum:.4g} explains; the reports are not those of "
+            "the malicious model"
         )
     seen = share.beta > _SEEN * share.standard_error
     verdict = "" if seen else f", within {_SEEN:g} standard errors of no malicious report"
     note = (
-        f"eta = {share.eta:.4g} is estimated: the estimates sum to {total:.4g}, malicious reports alone would to "
-        f"{malicious_sum:.4g}, so a share {share.beta:.4g} of all reports is malicious, with standard error "
+        f"eta = {share.eta:.4g} is estimated: the estimates sum to {total:.4g}, malicious reports "
+        "alone would to "
+        f"{malicious_sum:.4g}, so a share {share.beta:.4g} of all reports is malicious, with "
+        "standard error "
         f"{share.standard_error:.2g}{verdict}. It is right only if the malicious model is."
     )
     return share.eta, [note]

@@ -6,8 +6,6 @@ from numpy.typing import ArrayLike
 from ldprecover._checks import finite_vector
 from ldprecover.types import FloatArray
 
-__all__ = ["noise_exceeds_signal", "project_simplex"]
-
 _HUGE = 1e100  # squares beyond it overflow
 
 
@@ -20,7 +18,9 @@ def project_simplex(x: ArrayLike) -> FloatArray:
     of finite numbers.
     """
     values = finite_vector(x, "x")
-    with np.errstate(over="ignore"):  # further below the maximum than a double reaches is still "far below"
+    with np.errstate(
+        over="ignore"
+    ):  # further below the maximum than a double reaches is still "far below"
         below = values - values.max()
     # The largest entry alone reaches 1 at tau = -1, so tau is in [-1, 0) and only entries above -1
     # can end positive: the sums stay small whatever the size of x.
@@ -37,7 +37,8 @@ def project_simplex(x: ArrayLike) -> FloatArray:
 
 
 def noise_exceeds_signal(x: FloatArray, variance: float) -> bool:
-    """Return whether 1/d for every item is expected to be nearer to the mean of x than its projection is.
+    """Return whether 1/d for every item is expected to be nearer to the mean of x than its
+    projection is.
 
     Each entry of x has normal noise of this variance. Both expected squared errors are estimated
     without bias by Stein's formula (1981), |x - g(x)|^2 + 2 variance div g(x) - d variance: the

@@ -1,4 +1,5 @@
-"""Un-mixing as a method: told nothing of the attack, it tells what it added from what users hold, as far as it shows.
+"""Un-mixing as a method: told nothing of the attack, it tells what it added from what users hold,
+as far as it shows.
 
 What it cannot tell: malicious users who lie about their item and then follow the protocol; which
 items the surplus of an attack is on, where reports support others as honest ones do; a spike as
@@ -29,8 +30,6 @@ from ldprecover.recovery.unmixing import (
 from ldprecover.recovery.unmixing.screens import unfit as not_screened
 from ldprecover.tally import Tally
 from ldprecover.types import FloatArray
-
-__all__ = ["METHOD"]
 
 _NORMAL = 1.959964  # standard deviations either side of a normal law's mean that hold 95 %
 _SUSPECT = 0.5
@@ -73,22 +72,27 @@ class _Pooled:
         return past_of(self.oracle, self.z, self.sd)
 
     def doubts(self) -> Iterator[str]:
-        """Yield sentences on what speaks against these rounds being clean; none is a proof, nor is silence."""
+        """Yield sentences on what speaks against these rounds being clean; none is a proof, nor is
+        silence.
+        """
         attacked = unmix(self.oracle, self.z, self.sd).p_attack
         if attacked > _SUSPECT:
             yield (
-                f"The earlier rounds themselves look attacked, with probability {attacked:.2f}: if they were, the "
+                f"The earlier rounds themselves look attacked, with probability {attacked:.2f}: if "
+                "they were, the "
                 "attack is carried on. Recover them first, and leave them out in doubt."
             )
         if self.disagreement > _DISAGREE:
             yield (
-                "The earlier rounds differ from each other by more than their noise: frequencies drift, or one of the "
+                "The earlier rounds differ from each other by more than their noise: frequencies "
+                "drift, or one of the "
                 "rounds was attacked."
             )
 
 
 def _measured(knowledge: Knowledge) -> Measured:
-    """Return what the reports that pass the screens tell, or the counts where there are no reports to screen.
+    """Return what the reports that pass the screens tell, or the counts where there are no reports
+    to screen.
 
     Raises ParameterError for frequencies that no counts give.
     """
@@ -129,7 +133,9 @@ def _recover(knowledge: Knowledge) -> Recovery:
     )
     concluded = _conclusions(knowledge, measured, found, past, small=small)
     beta = concluded.beta or 0.0
-    eta = beta / (1 - beta) if (concluded.attack_probability or 0.0) > _SUSPECT and beta < 1 else 0.0
+    eta = (
+        beta / (1 - beta) if (concluded.attack_probability or 0.0) > _SUSPECT and beta < 1 else 0.0
+    )
     return Recovery(
         method=METHOD.name,
         eta=eta,
@@ -139,7 +145,11 @@ def _recover(knowledge: Knowledge) -> Recovery:
         malicious=_malicious(knowledge.poisoned, found.frequencies, eta),
         genuine=found.frequencies.copy() if eta else measured.z.copy(),
         recovered=found.frequencies,
-        notes=(*measured.notes, *_notes(concluded, small=small), *(pooled.doubts() if pooled is not None else ())),
+        notes=(
+            *measured.notes,
+            *_notes(concluded, small=small),
+            *(pooled.doubts() if pooled is not None else ()),
+        ),
         conclusions=concluded,
     )
 
@@ -152,7 +162,9 @@ def _malicious(poisoned: FloatArray, genuine: FloatArray, eta: float) -> FloatAr
 def _conclusions(
     knowledge: Knowledge, measured: Measured, found: Unmixed, past: Past | None, *, small: bool
 ) -> Conclusions:
-    """Return what is concluded: of dropped reports that they were malicious, of the others what un-mixing says."""
+    """Return what is concluded: of dropped reports that they were malicious, of the others what
+    un-mixing says.
+    """
     half = _NORMAL * found.sd
     lower, upper = (np.clip(found.frequencies + way * half, 0.0, 1.0) for way in (-1, 1))
     errors = Conclusions(standard_deviations=found.sd, lower=lower, upper=upper)
@@ -174,8 +186,11 @@ def _conclusions(
     )
 
 
-def _shares(measured: Measured, gone: int, of_kept: tuple[float, float, float]) -> tuple[float, float, float]:
-    """Return the share of malicious reports among all, and its interval, from that among those kept.
+def _shares(
+    measured: Measured, gone: int, of_kept: tuple[float, float, float]
+) -> tuple[float, float, float]:
+    """Return the share of malicious reports among all, and its interval, from that among those
+    kept.
 
     The kept honest reports are a known share of all honest ones, but for chance.
     """
@@ -190,11 +205,17 @@ def _shares(measured: Measured, gone: int, of_kept: tuple[float, float, float]) 
 
 def _notes(concluded: Conclusions, *, small: bool) -> tuple[str, ...]:
     if small:
-        return (f"Fewer than {LEAST_ITEMS} items tell too little of each other: these are the estimates, projected.",)
+        return (
+            (
+                f"Fewer than {LEAST_ITEMS} items tell too little of each other: these are the "
+                "estimates, projected."
+            ),
+        )
     notes = []
     if (concluded.attack_probability or 0.0) > _SUSPECT:
         notes.append(
-            "The share of malicious reports is what shows of it: reports that honest users could as well have sent, "
+            "The share of malicious reports is what shows of it: reports that honest users could "
+            "as well have sent, "
             "and lies told honestly, are not in it."
         )
     if concluded.history_weight is not None:
@@ -212,12 +233,14 @@ def _unfit(oracle: FrequencyOracle) -> str | None:
 
 METHOD = Method(
     name="unmix",
-    summary="What users hold, an attack added and noise told apart by empirical Bayes; nothing need be known",
+    summary="What users hold, an attack added and noise told apart by empirical Bayes; nothing "
+    "need be known",
     uses=frozenset({"n", "reports", "targets", "history"}),
     recover=_recover,
     needs=frozenset({"counts", "n"}),
     better_with=frozenset({"history", "reports"}),
     long=True,
-    cost="Some thousand densities of d items each, by fast Fourier transforms: 0.2 s for 100 items, 1 s for 1,000",
+    cost="Some thousand densities of d items each, by fast Fourier transforms: 0.2 s for 100 "
+    "items, 1 s for 1,000",
     unfit=_unfit,
 )

@@ -1,4 +1,6 @@
-"""The drill's own answers: JSON and problems (RFC 9457), under the page's content security policy."""
+"""The drill's own answers: JSON and problems (RFC 9457), under the page's content security
+policy.
+"""
 
 import json
 from http import HTTPStatus
@@ -6,11 +8,10 @@ from typing import Any
 
 from starlette.responses import Response
 
-__all__ = ["HEADERS", "json_answer", "problem"]
-
 HEADERS = {
     "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; "
+    "form-action 'none'",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }

@@ -1,4 +1,6 @@
-"""The drill as an ASGI application: its own calls under /drill/, everything else passed through to the server."""
+"""The drill as an ASGI application: its own calls under /drill/, everything else passed through to
+the server.
+"""
 
 import json
 import mimetypes
@@ -23,19 +25,22 @@ from ldprecover_experiments.drill.offer import Offer
 from ldprecover_experiments.drill.passing import Passing
 from ldprecover_experiments.drill.runs import BusyError, Run, Runs
 
-__all__ = ["HEAD", "DrillApplication"]
-
 HEAD = (
-    f'<link rel="stylesheet" href="{PATH}static/drill.css"><script type="module" src="{PATH}static/drill.js"></script>'
+    f'<link rel="stylesheet" href="{PATH}static/drill.css"><script type="module" '
+    f'src="{PATH}static/drill.js"></script>'
 )
-"""What the server's page has in its head where a drill serves it: the one thing that tells it of the drill."""
+"""What the server's page has in its head where a drill serves it: the one thing that tells it of
+the drill.
+"""
 
 _MAX_ASKED = 1 << 16  # bytes of a form
 _STATIC = Path(__file__).parent / "static"
 
 
 class DrillApplication:
-    """A drill in front of the server at `url`, whose admin key this is; `token` opens its own calls."""
+    """A drill in front of the server at `url`, whose admin key this is; `token` opens its own
+    calls.
+    """
 
     def __init__(self, url: str, key: str, token: str, offer: Offer) -> None:
         self._url = url
@@ -51,7 +56,9 @@ class DrillApplication:
             Route(f"{PATH}run", self._cancel, methods=["DELETE"]),
             Route(f"{PATH}static/{{name}}", self._file),
         ]
-        self._own = Starlette(routes=routes, exception_handlers={404: _not_found, 405: _not_allowed})
+        self._own = Starlette(
+            routes=routes, exception_handlers={404: _not_found, 405: _not_allowed}
+        )
         self._own.router.redirect_slashes = False
         self._lifespan = Starlette(lifespan=self._life)
         self._guard = Guard(self._dispatch, token)
@@ -79,13 +86,20 @@ class DrillApplication:
         return self._shown(HTTPStatus.OK)
 
     async def _begin(self, request: Request) -> Response:
-        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            return problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "What is asked for must be application/json.")
+        if (
+            request.headers.get("content-type", "").partition(";")[0].strip().lower()
+            != "application/json"
+        ):
+            return problem(
+                HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "What is asked for must be application/json."
+            )
         body = bytearray()
         async for piece in request.stream():
             body += piece
             if len(body) > _MAX_ASKED:
-                return problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"A form has at most {_MAX_ASKED:,} bytes.")
+                return problem(
+                    HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"A form has at most {_MAX_ASKED:,} bytes."
+                )
         try:
             asked = json.loads(body)
         except (ValueError, RecursionError):
@@ -95,7 +109,9 @@ class DrillApplication:
         except (LDPRecoverError, ClientError) as error:
             return problem(HTTPStatus.UNPROCESSABLE_ENTITY, " ".join(str(error).split()))
         except BusyError:
-            return problem(HTTPStatus.CONFLICT, "A drill is under way: wait until it is over, or cancel it.")
+            return problem(
+                HTTPStatus.CONFLICT, "A drill is under way: wait until it is over, or cancel it."
+            )
         return self._shown(HTTPStatus.ACCEPTED)
 
     def _start(self, asked: Any) -> None:
@@ -104,7 +120,9 @@ class DrillApplication:
             self.runs.begin(Run("map", heat_map.settings), heat_map.made)
             return
         played = self._offer.round(asked)
-        self.runs.begin(Run("round", played.settings), lambda run: played.on(self._url, self._key, run))
+        self.runs.begin(
+            Run("round", played.settings), lambda run: played.on(self._url, self._key, run)
+        )
 
     async def _cancel(self, request: Request) -> Response:
         if self.runs.last is not None:

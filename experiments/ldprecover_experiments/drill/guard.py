@@ -16,8 +16,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ldprecover_experiments.drill.answers import problem
 
-__all__ = ["HEADER", "PATH", "Guard"]
-
 PATH = "/drill/"
 """Where the drill's own calls begin; everything else is the server's."""
 
@@ -28,7 +26,9 @@ _OPEN = f"{PATH}static/"  # files that are the same for everyone
 
 
 class Guard:
-    """Lets through what this page itself asks for under a name of this machine, with the token where it is needed."""
+    """Lets through what this page itself asks for under a name of this machine, with the token
+    where it is needed.
+    """
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
@@ -44,15 +44,21 @@ class Guard:
         headers = Headers(scope=scope)
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
         if len(hosts) != 1 or not _is_this_machine(hosts[0]):
-            return "A drill answers under localhost, 127.0.0.1 and [::1] alone; the header Host names another."
+            return (
+                "A drill answers under localhost, 127.0.0.1 and [::1] alone; the header Host "
+                "names another."
+            )
         if any(origin.lower() != f"http://{hosts[0]}".lower() for origin in origins):
             return "A drill answers its own page alone; the header Origin names another."
         path = scope["path"]
         if path.startswith(PATH) and not path.startswith(_OPEN):
             given = headers.getlist(HEADER)
-            if len(given) != 1 or not secrets.compare_digest(given[0].encode("latin-1", "replace"), self._token):
+            if len(given) != 1 or not secrets.compare_digest(
+                given[0].encode("latin-1", "replace"), self._token
+            ):
                 return (
-                    "Open the address that the drill printed when it started: it holds the token that this call needs."
+                    "Open the address that the drill printed when it started: it holds the "
+                    "token that this call needs."
                 )
         return None
 

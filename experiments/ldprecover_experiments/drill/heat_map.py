@@ -1,4 +1,6 @@
-"""Every attack of the catalogue against every method: how much better than the projection alone it is."""
+"""Every attack of the catalogue against every method: how much better than the projection alone it
+is.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,8 +17,6 @@ from ldprecover_experiments.measures import MethodSpec, Outcome
 from ldprecover_experiments.runner import Work
 from ldprecover_experiments.setting import Cell, Crowd, load_crowd, malicious_users
 
-__all__ = ["MAX_MAP_USERS", "MAX_TRIALS", "HeatMap"]
-
 MAX_MAP_USERS, MAX_TRIALS = 200_000, 10
 
 _BASIS = "norm-sub"
@@ -26,7 +26,8 @@ _FLOOR = "genuine"
 
 @dataclass(frozen=True, eq=False)
 class HeatMap:
-    """The attacks of the evaluation's catalogue on one data set and protocol, simulated without a server.
+    """The attacks of the evaluation's catalogue on one data set and protocol, simulated without a
+    server.
 
     `users` are the genuine ones, dealt out in the data's proportions. Without `reports` counts are
     drawn, and methods that need the reports are left out; with them every report is made. Each
@@ -49,17 +50,25 @@ class HeatMap:
         oracle = frequency_oracle(self.protocol, self.epsilon, d)
         everybody = self.users + malicious_users(self.users, self.beta)
         if not 2 * self.targets < d:  # one of the attacks has twice as many
-            raise ParameterError(f"targets must be fewer than half of the {d} items, not {self.targets}")
+            raise ParameterError(
+                f"targets must be fewer than half of the {d} items, not {self.targets}"
+            )
         if not 0 <= self.eta <= 10:
             raise ParameterError(f"eta must be from 0 to 10, not {self.eta:g}")
         if self.reports and everybody * oracle.report_dtype.itemsize > MAX_BYTES:
-            raise ParameterError(f"users: their reports would take more than {MAX_BYTES >> 20:,} MiB; take fewer")
+            raise ParameterError(
+                f"users: their reports would take more than {MAX_BYTES >> 20:,} MiB; take fewer"
+            )
 
     @property
     def settings(self) -> dict[str, Any]:
         """All of them, as JSON."""
         given = {name: value for name, value in vars(self).items() if name != "dataset"}
-        return {"dataset": self.dataset.name, **given, "malicious_users": malicious_users(self.users, self.beta)}
+        return {
+            "dataset": self.dataset.name,
+            **given,
+            "malicious_users": malicious_users(self.users, self.beta),
+        }
 
     @property
     def methods(self) -> list[MethodSpec]:
@@ -75,7 +84,12 @@ class HeatMap:
             if made is not None:
                 text, model = made
                 beta = 0.0 if name == "none" else self.beta
-                yield name, Cell(self.dataset.name, self.protocol, text, model, beta, self.epsilon, self.eta)
+                yield (
+                    name,
+                    Cell(
+                        self.dataset.name, self.protocol, text, model, beta, self.epsilon, self.eta
+                    ),
+                )
 
     def made(self, run: Run) -> dict[str, Any]:
         """Return the map as JSON, a row an attack. Raises CancelledError."""
@@ -88,7 +102,9 @@ class HeatMap:
                 for trial in range(self.trials):
                     progress(done * self.trials + trial, len(cells) * self.trials)
                     found.append(self._outcomes(replace(cell, trial=trial), crowd, specs))
-                rows.append({"attack": name, "played": cell.label.replace("\\", ""), "cells": _cells(found)})
+                rows.append(
+                    {"attack": name, "played": cell.label.replace("\\", ""), "cells": _cells(found)}
+                )
             progress(len(cells) * self.trials, len(cells) * self.trials)
         columns = list(dict.fromkeys(name for row in rows for name in row["cells"]))
         return {"basis": _BASIS, "methods": columns, "rows": rows}
@@ -102,11 +118,15 @@ class HeatMap:
 
 
 def _cells(trials: Sequence[Sequence[Outcome]]) -> dict[str, dict[str, Any]]:
-    """Return, of each method, its mean error, how many times smaller than the basis', and why it refused."""
+    """Return, of each method, its mean error, how many times smaller than the basis', and why it
+    refused.
+    """
     by_method: dict[str, list[Outcome]] = {}
     for outcome in (one for found in trials for one in found if one.method != _FLOOR):
         by_method.setdefault(outcome.method, []).append(outcome)
-    mse = {name: fmean(one.mse for one in found) for name, found in by_method.items()}  # NaN where one is
+    mse = {
+        name: fmean(one.mse for one in found) for name, found in by_method.items()
+    }  # NaN where one is
     basis = mse.get(_BASIS, nan)
     cells = {}
     for name, found in by_method.items():

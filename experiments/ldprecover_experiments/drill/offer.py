@@ -1,4 +1,6 @@
-"""What a form can ask for, from the tables of protocols, attacks, methods and data sets, and what it means."""
+"""What a form can ask for, from the tables of protocols, attacks, methods and data sets, and what
+it means.
+"""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -19,8 +21,6 @@ from ldprecover_experiments.drill.fields import Fields
 from ldprecover_experiments.drill.heat_map import MAX_MAP_USERS, MAX_TRIALS, HeatMap
 from ldprecover_experiments.drill.play import MAX_BYTES, MAX_USERS, Played, Told
 
-__all__ = ["Offer"]
-
 _METHODS = ("ldprecover", "unmix")
 """Those that are asked for unless told otherwise."""
 
@@ -28,7 +28,19 @@ _PROJECTION = "norm-sub"
 """The method that every score has, and that nobody has to ask for."""
 
 _ROUND = (
-    *("kind", "dataset", "protocol", "epsilon", "users", "beta", "attack", "model", "targets", "eta", "seed"),
+    *(
+        "kind",
+        "dataset",
+        "protocol",
+        "epsilon",
+        "users",
+        "beta",
+        "attack",
+        "model",
+        "targets",
+        "eta",
+        "seed",
+    ),
     *("methods", "told"),
 )
 _MAP = (
@@ -63,7 +75,8 @@ class Offer:
         del defaults["column"]
         return {
             "datasets": [
-                {"name": name, "items": len(each.items), "source": each.source} for name, each in self.datasets.items()
+                {"name": name, "items": len(each.items), "source": each.source}
+                for name, each in self.datasets.items()
             ],
             "protocols": [{"name": name, "title": kind.title} for name, kind in PROTOCOLS.items()],
             "attacks": [
@@ -81,12 +94,15 @@ class Offer:
                 for name, each in METHODS.items()
                 if name != _PROJECTION
             ],
-            "defaults": defaults | {"told": True, "map_users": _MAP_USERS, "trials": _MAP_TRIALS, "reports": False},
+            "defaults": defaults
+            | {"told": True, "map_users": _MAP_USERS, "trials": _MAP_TRIALS, "reports": False},
             "limits": {"users": MAX_USERS, "map_users": MAX_MAP_USERS, "trials": MAX_TRIALS},
         }
 
     def round(self, given: Any) -> Played:
-        """Return the drill that a form asks for. Raises ParameterError where it cannot be played."""
+        """Return the drill that a form asks for. Raises ParameterError where it cannot be
+        played.
+        """
         fields, default = Fields(given, _ROUND), self.defaults
         fields.among("kind", "round", ("round", "map"))
         settings = DemoSettings(
@@ -109,18 +125,22 @@ class Offer:
         everybody = settings.users + demo.malicious_users
         if everybody > MAX_USERS:
             raise ParameterError(
-                f"users: a drill has at most {MAX_USERS:,}, malicious ones included, not {everybody:,}"
+                f"users: a drill has at most {MAX_USERS:,}, malicious ones included, not "
+                f"{everybody:,}"
             )
         size = everybody * demo.parameters.oracle.report_dtype.itemsize
         if size > MAX_BYTES:
             raise ParameterError(
-                f"users: their reports would take {size >> 20:,} MiB, and a drill makes at most {MAX_BYTES >> 20:,}; "
+                f"users: their reports would take {size >> 20:,} MiB, and a drill makes at most "
+                f"{MAX_BYTES >> 20:,}; "
                 "take fewer users or another protocol"
             )
         return Played(demo, Told.all_of(chosen, knows_targets=told and demo.targets is not None))
 
     def map(self, given: Any) -> HeatMap:
-        """Return the heat map that a form asks for. Raises ParameterError where it cannot be made."""
+        """Return the heat map that a form asks for. Raises ParameterError where it cannot be
+        made.
+        """
         fields, default = Fields(given, _MAP), self.defaults
         name = fields.among("dataset", self._default_dataset, self.datasets)
         return HeatMap(

@@ -13,8 +13,6 @@ from starlette.types import Receive, Scope, Send
 from ldprecover_experiments.drill.answers import HEADERS, problem
 from ldprecover_experiments.drill.guard import HEADER
 
-__all__ = ["MAX_ANSWER_BYTES", "MAX_BODY_BYTES", "Passing"]
-
 MAX_BODY_BYTES, MAX_ANSWER_BYTES = 64 << 20, 256 << 20
 """Of a body that is passed through; the server's own limits are stricter."""
 
@@ -22,13 +20,20 @@ _MAX_PAGE_BYTES = 1 << 20
 _SECONDS = httpx.Timeout(30.0, read=1230.0)  # as long as a server may take for an analysis
 
 _HOP_BY_HOP = {
-    *(b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection"),
+    *(
+        b"connection",
+        b"keep-alive",
+        b"proxy-authenticate",
+        b"proxy-authorization",
+        b"proxy-connection",
+    ),
     *(b"expect", b"te", b"trailer", b"transfer-encoding", b"upgrade"),
 }
 """Headers of one connection (RFC 9110, 7.6.1), and Expect, which is answered here."""
 
 _KEPT_BACK = {b"cookie", b"host", b"origin", b"referer", HEADER.lower().encode()}
-"""Headers that are the drill's alone: the browser's other secrets, and what the guard has judged."""
+"""Headers that are the drill's alone: the browser's other secrets, and what the guard has judged.
+"""
 
 _SAID_HERE = {b"date", b"server"}
 """Headers of an answer that whoever sends it last writes."""
@@ -46,7 +51,9 @@ class _TooLargeError(Exception):
 
 
 class Passing:
-    """Sends requests on to a server. In its page, `/`, stands what `head` adds to the HTML's head."""
+    """Sends requests on to a server. In its page, `/`, stands what `head` adds to the HTML's
+    head.
+    """
 
     def __init__(self, url: str, head: str) -> None:
         self._base = httpx.URL(url)
@@ -95,7 +102,10 @@ class Passing:
             await answer.aclose()
 
     def _url(self, scope: Scope) -> httpx.URL:
-        path = self._base.raw_path.rstrip(b"/") + scope.get("raw_path", scope["path"].encode()).split(b"?")[0]
+        path = (
+            self._base.raw_path.rstrip(b"/")
+            + scope.get("raw_path", scope["path"].encode()).split(b"?")[0]
+        )
         query = scope["query_string"]
         wanted = path + (b"?" + query if query else b"")
         url = self._base.copy_with(raw_path=wanted)
@@ -109,11 +119,19 @@ class Passing:
             html += piece
             if len(html) > _MAX_PAGE_BYTES:
                 break
-        body = re.sub(rb"<head[^>]*>", lambda found: found.group() + self._head, bytes(html), count=1)
+        body = re.sub(
+            rb"<head[^>]*>", lambda found: found.group() + self._head, bytes(html), count=1
+        )
         own = {name.lower().encode(): value.encode() for name, value in HEADERS.items()}
         dropped = {b"etag", b"last-modified", b"content-length", *_SAID_HERE, *own}
-        headers = [*_headers(answer.headers.raw, dropped), *own.items(), (b"content-length", b"%d" % len(body))]
-        await send({"type": "http.response.start", "status": answer.status_code, "headers": headers})
+        headers = [
+            *_headers(answer.headers.raw, dropped),
+            *own.items(),
+            (b"content-length", b"%d" % len(body)),
+        ]
+        await send(
+            {"type": "http.response.start", "status": answer.status_code, "headers": headers}
+        )
         await send({"type": "http.response.body", "body": b"" if method == "HEAD" else body})
 
 
@@ -129,19 +147,24 @@ def _too_large() -> Response:
 
 
 def _no_answer(error: httpx.HTTPError) -> Response:
-    return problem(HTTPStatus.BAD_GATEWAY, f"The server does not answer the drill: {type(error).__name__}.")
+    return problem(
+        HTTPStatus.BAD_GATEWAY, f"The server does not answer the drill: {type(error).__name__}."
+    )
 
 
 async def _send_on(answer: httpx.Response, send: Send) -> None:
     headers = _headers(answer.headers.raw, _SAID_HERE)
     await send({"type": "http.response.start", "status": answer.status_code, "headers": headers})
     sent = 0
-    # A body that breaks off, or is too long, breaks off here as well: the caller sees that it is not whole.
+    # A body that breaks off, or is too long, breaks off here as well: the caller sees that it is
+    # not whole.
     try:
         async for piece in answer.aiter_raw():
             sent += len(piece)
             if sent > MAX_ANSWER_BYTES:
-                raise RuntimeError("the server's answer is larger than what the drill passes through")
+                raise RuntimeError(
+                    "the server's answer is larger than what the drill passes through"
+                )
             await send({"type": "http.response.body", "body": piece, "more_body": True})
     except httpx.HTTPError:  # such as of a server that was ended
         return
@@ -149,8 +172,15 @@ async def _send_on(answer: httpx.Response, send: Send) -> None:
 
 
 def _headers(raw: list[tuple[bytes, bytes]], dropped: set[bytes]) -> list[tuple[bytes, bytes]]:
-    """Return the headers that are not of one connection, those that Connection names among these."""
-    named = {one.strip().lower() for name, value in raw if name.lower() == b"connection" for one in value.split(b",")}
+    """Return the headers that are not of one connection, those that Connection names among
+    these.
+    """
+    named = {
+        one.strip().lower()
+        for name, value in raw
+        if name.lower() == b"connection"
+        for one in value.split(b",")
+    }
     without = _HOP_BY_HOP | _KEPT_BACK | named | dropped
     return [(name, value) for name, value in raw if name.lower() not in without]
 
@@ -186,7 +216,9 @@ class _Body:
         self._read.set()
 
     async def unless_gone(self, sending: Coroutine[Any, Any, httpx.Response]) -> httpx.Response:
-        """Return what comes of a call, and break it off when the caller goes. Raises _GoneError then."""
+        """Return what comes of a call, and break it off when the caller goes. Raises _GoneError
+        then.
+        """
         call, watch = asyncio.create_task(sending), asyncio.create_task(self._gone())
         try:
             await asyncio.wait({call, watch}, return_when=asyncio.FIRST_COMPLETED)
@@ -198,7 +230,9 @@ class _Body:
                 task.cancel()
 
     async def _gone(self) -> None:
-        """Return once the caller has gone; until the body is read, that is seen where it is read."""
+        """Return once the caller has gone; until the body is read, that is seen where it is
+        read.
+        """
         await self._read.wait()
         while (await self._receive())["type"] != "http.disconnect":
             pass

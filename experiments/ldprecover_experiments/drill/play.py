@@ -1,4 +1,6 @@
-"""Playing a drill on a server: a round of its own, genuine users, an attack, recoveries, the score."""
+"""Playing a drill on a server: a round of its own, genuine users, an attack, recoveries, the
+score.
+"""
 
 import secrets
 from collections.abc import Iterable, Iterator
@@ -15,10 +17,10 @@ from ldprecover_experiments.drill.runs import Run
 from ldprecover_experiments.drill.score import Recovered, Score
 from ldprecover_experiments.poisoned_round import Vector
 
-__all__ = ["MAX_BYTES", "MAX_USERS", "Played", "Told"]
-
 MAX_USERS, MAX_BYTES = 1_000_000, 256 << 20
-"""Users of a drill, malicious ones included, and bytes of all their reports: they are made in memory."""
+"""Users of a drill, malicious ones included, and bytes of all their reports: they are made in
+memory.
+"""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,10 @@ class Played:
         """All of them, as JSON."""
         given = self.demo.settings.as_json()
         del given["column"]
-        return given | {"dataset": self.demo.dataset.name, "methods": [each.name for each in self.told]}
+        return given | {
+            "dataset": self.demo.dataset.name,
+            "methods": [each.name for each in self.told],
+        }
 
     def on(self, url: str, key: str, run: Run) -> dict[str, Any]:
         """Play on the server at `url`, whose admin key this is, and return the score as JSON.
@@ -83,7 +88,9 @@ class Played:
                         recovered[told.name] = self._recovered(server, opened.id, told, progress)
         truth = demo.population.frequencies
         items, targets = demo.parameters.items, demo.targets
-        return Score(items, targets, truth, genuine, poisoned, recovered, demo.malicious_users).as_json()
+        return Score(
+            items, targets, truth, genuine, poisoned, recovered, demo.malicious_users
+        ).as_json()
 
     def _estimate(self, server: Client, round: str) -> Vector:
         return np.asarray(server.frequencies(round)["frequencies"], dtype=np.float64)
@@ -99,7 +106,9 @@ class Played:
                 answer = server.recover(round, **fields)
         except RefusedError as error:  # such as a method that is not for the protocol
             return Recovered(None, refused=" ".join(str(error).split()))
-        return Recovered(np.asarray(answer["recovered"], dtype=np.float64), tuple(answer.get("notes", ())))
+        return Recovered(
+            np.asarray(answer["recovered"], dtype=np.float64), tuple(answer.get("notes", ()))
+        )
 
 
 def _as_a_job(server: Client, round: str, fields: dict[str, Any], progress: Any) -> dict[str, Any]:
@@ -118,7 +127,11 @@ def _deleted_on_failure(url: str, key: str, round: str) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        # One try, with a client that does not end with the run: half a drill is of no use to anyone.
-        with suppress(ClientError), Client(url, key=key, timeout=5.0, retries=Retries(attempts=1)) as server:
+        # One try, with a client that does not end with the run: half a drill is of no use to
+        # anyone.
+        with (
+            suppress(ClientError),
+            Client(url, key=key, timeout=5.0, retries=Retries(attempts=1)) as server,
+        ):
             server.delete_round(round)
         raise

@@ -9,8 +9,6 @@ from ldprecover import ContractError, LDPRecoverError
 from ldprecover_client import ClientError
 from ldprecover_experiments.errors import ExperimentError
 
-__all__ = ["BusyError", "CancelledError", "Run", "Runs"]
-
 _OURS = (ClientError, ContractError, ExperimentError, LDPRecoverError)
 """Errors whose message says all."""
 
@@ -98,9 +96,14 @@ class Run:
         except _OURS as error:
             self.say(state="failed", error=" ".join(str(error).split()))
         except MemoryError:
-            self.say(state="failed", error="There is too little memory for so many users and items.")
+            self.say(
+                state="failed", error="There is too little memory for so many users and items."
+            )
         except Exception as error:
-            self.say(state="failed", error=f"A fault of the drill itself: {type(error).__name__}: {error!s:.200}")
+            self.say(
+                state="failed",
+                error=f"A fault of the drill itself: {type(error).__name__}: {error!s:.200}",
+            )
             raise  # to be seen where the drill runs
         else:
             self.say(state="done", result=result)
@@ -116,12 +119,15 @@ class Runs:
         self._lock = threading.Lock()
 
     def begin(self, run: Run, make: Callable[[Run], dict[str, Any]]) -> None:
-        """Do the work of a run in a thread of its own. Raises BusyError while the last one is under way."""
+        """Do the work of a run in a thread of its own. Raises BusyError while the last one is under
+        way.
+        """
         with self._lock:
             if self.last is not None and not self.last.over.is_set():
                 raise BusyError
             self.last = run
-        # As a daemon: a step that takes long, such as the search for seeds, does not hold up the end.
+        # As a daemon: a step that takes long, such as the search for seeds, does not hold up the
+        # end.
         threading.Thread(target=run.work, args=(make,), name="drill", daemon=True).start()
 
     def end(self) -> None:

@@ -1,4 +1,6 @@
-"""The score of a drill: each estimate of its round beside the truth, before and after the attack and each recovery."""
+"""The score of a drill: each estimate of its round beside the truth, before and after the attack
+and each recovery.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -9,10 +11,10 @@ from ldprecover import project_simplex
 from ldprecover.metrics import frequency_gain, mse
 from ldprecover_experiments.poisoned_round import Targets, Vector
 
-__all__ = ["PROJECTION", "Recovered", "Row", "Score"]
-
 PROJECTION = "projection alone"
-"""The poisoned estimate projected on the simplex, which is Norm-Sub: what every method is compared with."""
+"""The poisoned estimate projected on the simplex, which is Norm-Sub: what every method is compared
+with.
+"""
 
 _ALIKE = 0.005  # relative difference below which two errors are called the same
 
@@ -69,7 +71,11 @@ class Score:
     def rows(self) -> Sequence[Row]:
         """Return the figures: the two estimates, the projection alone, then each method."""
         floor, before = mse(self.genuine, self.true), mse(self.poisoned, self.true)
-        attack = "Nobody attacked." if not self.malicious else f"The attack made the error {_ratio(before, floor)}."
+        attack = (
+            "Nobody attacked."
+            if not self.malicious
+            else f"The attack made the error {_ratio(before, floor)}."
+        )
         own = "Before the attack: what privacy alone costs."
         rows = [
             Row("genuine", floor, self._gain(self.genuine), None, own),
@@ -80,8 +86,17 @@ class Score:
 
     def as_json(self) -> dict[str, Any]:
         """Return the figures, and the columns of all items that they are made of."""
-        columns = {"true": self.true, "genuine": self.genuine, "poisoned": self.poisoned, PROJECTION: self.projected}
-        columns |= {name: each.estimate for name, each in self.recovered.items() if each.estimate is not None}
+        columns = {
+            "true": self.true,
+            "genuine": self.genuine,
+            "poisoned": self.poisoned,
+            PROJECTION: self.projected,
+        }
+        columns |= {
+            name: each.estimate
+            for name, each in self.recovered.items()
+            if each.estimate is not None
+        }
         return {
             "rows": [asdict(row) for row in self.rows()],
             "items": list(self.items),
@@ -90,12 +105,16 @@ class Score:
         }
 
     def _gain(self, estimate: Vector) -> float | None:
-        return None if self.targets is None else frequency_gain(estimate, self.genuine, self.targets)
+        return (
+            None if self.targets is None else frequency_gain(estimate, self.genuine, self.targets)
+        )
 
     def _row(self, name: str, found: Recovered) -> Row:
         if found.estimate is None:
             return Row(name, None, None, None, f"It refuses: {found.refused}")
-        before, beside, after = (mse(f, self.true) for f in (self.poisoned, self.projected, found.estimate))
+        before, beside, after = (
+            mse(f, self.true) for f in (self.poisoned, self.projected, found.estimate)
+        )
         times = None if name == PROJECTION or not after else beside / after
         says = _left(before, after)
         if name != PROJECTION:

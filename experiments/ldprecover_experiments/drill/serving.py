@@ -17,8 +17,6 @@ from ldprecover_experiments.drill.app import DrillApplication
 from ldprecover_experiments.drill.offer import Offer
 from ldprecover_experiments.errors import ExperimentError
 
-__all__ = ["DrillServer", "drill_server"]
-
 _STOP_SECONDS = 5
 
 
@@ -27,7 +25,9 @@ class DrillServer:
 
     def __init__(self, listener: socket.socket, application: DrillApplication, token: str) -> None:
         host, port = listener.getsockname()[:2]
-        if ip_address(host).is_unspecified:  # it listens everywhere, but the guard lets in names of this machine alone
+        if (
+            ip_address(host).is_unspecified
+        ):  # it listens everywhere, but the guard lets in names of this machine alone
             host = "::1" if ":" in host else "127.0.0.1"
         self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         self.address = f"{self.url}/#/drill?token={token}"
@@ -52,7 +52,9 @@ class DrillServer:
             hung_up.append(number)
             self._server.handle_exit(number, frame)
 
-        before = signal.signal(signal.SIGHUP, end)  # the server takes the other two itself, and raises them again
+        before = signal.signal(
+            signal.SIGHUP, end
+        )  # the server takes the other two itself, and raises them again
         try:
             self._server.run(sockets=[self._listener])
         finally:
@@ -62,8 +64,11 @@ class DrillServer:
 
 
 @contextmanager
-def drill_server(url: str, key: str, settings: DemoSettings, *, host: str, port: int) -> Iterator[DrillServer]:
-    """Yield a drill in front of the server at `url`, whose admin key this is; `settings` fill its form.
+def drill_server(
+    url: str, key: str, settings: DemoSettings, *, host: str, port: int
+) -> Iterator[DrillServer]:
+    """Yield a drill in front of the server at `url`, whose admin key this is; `settings` fill its
+    form.
 
     Port 0 is a free one. Raises ExperimentError where it cannot listen, DatasetError for a data set
     that cannot be read, and ArgumentError for a URL that is none.
@@ -83,4 +88,6 @@ def _listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         hint = "; --port 0 takes a free one" if error.errno == errno.EADDRINUSE else ""
         reason = str(error.strerror or error).partition(" (while")[0]
-        raise ExperimentError(f"the drill cannot listen on {host} port {port}: {reason}{hint}") from error
+        raise ExperimentError(
+            f"the drill cannot listen on {host} port {port}: {reason}{hint}"
+        ) from error

@@ -1,4 +1,6 @@
-"""Who may do what: keys looked up, their scopes checked, and which reports a round takes from whom."""
+"""Who may do what: keys looked up, their scopes checked, and which reports a round takes from
+whom.
+"""
 
 import asyncio
 import re
@@ -12,11 +14,23 @@ from ldprecover import ParameterError
 from ldprecover.tickets import ticket_draw
 from ldprecover_server.access import tickets
 from ldprecover_server.access.rates import ReportRates
-from ldprecover_server.errors import ForbiddenError, InvalidTicketError, StoreUnavailableError, UnauthorizedError
-from ldprecover_server.keys import NAME, SCOPES, HashedKey, allows, find_key, hash_key, make_key, make_name
+from ldprecover_server.errors import (
+    ForbiddenError,
+    InvalidTicketError,
+    StoreUnavailableError,
+    UnauthorizedError,
+)
+from ldprecover_server.keys import (
+    NAME,
+    SCOPES,
+    HashedKey,
+    allows,
+    find_key,
+    hash_key,
+    make_key,
+    make_name,
+)
 from ldprecover_server.store import Store
-
-__all__ = ["ANYONE", "CACHE_SECONDS", "Access", "Sender", "create_key"]
 
 CACHE_SECONDS = 1.0
 """How long submissions go by the keys read last: so long may a revoked `report` key live on."""
@@ -26,7 +40,8 @@ _SETTINGS_KEY = "settings"
 
 @dataclass(frozen=True)
 class Sender:
-    """Who submits: the holder of a key, or of a ticket, whose submission has its key by that, or anyone.
+    """Who submits: the holder of a key, or of a ticket, whose submission has its key by that, or
+    anyone.
 
     `draw` is the ticket's, by which it picks a seed where seeds are given.
     """
@@ -57,7 +72,9 @@ class Access:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
-        self._settings = [HashedKey(_SETTINGS_KEY, "admin", hash_key(settings_key))] if settings_key else []
+        self._settings = (
+            [HashedKey(_SETTINGS_KEY, "admin", hash_key(settings_key))] if settings_key else []
+        )
         self._rates = rates
         self._clock = clock
         self._ticket_secret: bytes | None = None
@@ -90,13 +107,17 @@ class Access:
         if scheme.lower() == "ticket":
             raise InvalidTicketError("this round takes no tickets")
         if scheme.lower() != "bearer" or not value:
-            raise UnauthorizedError("this submission needs the header Authorization: Bearer KEY with a report key")
+            raise UnauthorizedError(
+                "this submission needs the header Authorization: Bearer KEY with a report key"
+            )
         return Sender(key=await self._report_key(value))
 
     def mint(self, round_id: str, access: str, count: int) -> Iterator[str]:
         """Return new tickets of a round. Raises ParameterError for one that takes none."""
         if access != "ticket":
-            raise ParameterError(f"access: the round's is {access!r}, and tickets are for rounds of access 'ticket'")
+            raise ParameterError(
+                f"access: the round's is {access!r}, and tickets are for rounds of access 'ticket'"
+            )
         return tickets.mint(tickets.round_key(self._store.ticket_secret(), round_id), count)
 
     async def _ticket_key(self, round_id: str) -> bytes:
@@ -117,7 +138,9 @@ class Access:
             self._rates.take(key.hash, reports)
 
     async def knows(self, key: str | None) -> bool:
-        """Tell whether this is a key, of whatever scope, as the copy of the keys has it: it waits for nobody else."""
+        """Tell whether this is a key, of whatever scope, as the copy of the keys has it: it waits
+        for nobody else.
+        """
         if key is None:
             return False
         if self._clock() - self._read_at >= CACHE_SECONDS:
@@ -131,7 +154,8 @@ class Access:
         return create_key(self._store, "admin")
 
     async def _refresh(self) -> None:
-        """Read the keys once for all who wait, so that nobody waits for the tries of others before his own.
+        """Read the keys once for all who wait, so that nobody waits for the tries of others before
+        his own.
 
         Raises StoreUnavailableError.
         """
@@ -140,7 +164,9 @@ class Access:
         try:
             await asyncio.shield(self._reading)  # others wait for it too
         except StoreUnavailableError as error:
-            raise StoreUnavailableError(str(error)) from None  # a shared one would gather tracebacks
+            raise StoreUnavailableError(
+                str(error)
+            ) from None  # a shared one would gather tracebacks
 
     async def _read(self) -> None:
         began = self._clock()
@@ -161,16 +187,22 @@ def _checked(key: str | None, scope: str, known: list[HashedKey]) -> HashedKey:
     if found is None:
         raise UnauthorizedError("the server does not know this key, or it was revoked")
     if not allows(found.scope, scope):
-        raise ForbiddenError(f"this needs a key of scope {scope}, and the key's scope is {found.scope}")
+        raise ForbiddenError(
+            f"this needs a key of scope {scope}, and the key's scope is {found.scope}"
+        )
     return found
 
 
 def create_key(store: Store, scope: str, name: str | None = None) -> str:
-    """Make another key, keep its hash, and return it, this once. Raises NameTakenError or ParameterError."""
+    """Make another key, keep its hash, and return it, this once. Raises NameTakenError or
+    ParameterError.
+    """
     if scope not in SCOPES:
         raise ParameterError(f"scope: must be one of {', '.join(SCOPES)}, not {scope!r}")
     if name is not None and not re.fullmatch(NAME, name):
-        raise ParameterError(f"name: must be 1 to 64 of a-z 0-9 . _ -, a letter or digit first, not {name[:80]!r}")
+        raise ParameterError(
+            f"name: must be 1 to 64 of a-z 0-9 . _ -, a letter or digit first, not {name[:80]!r}"
+        )
     key = make_key()
     store.add_key(name or make_name(scope), scope, hash_key(key))
     return key

@@ -1,4 +1,6 @@
-"""How fast a key may bring reports, and how often a submission key may come with other bytes; in each process."""
+"""How fast a key may bring reports, and how often a submission key may come with other bytes; in
+each process.
+"""
 
 import asyncio
 import time
@@ -6,8 +8,6 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 
 from ldprecover_server.errors import RateLimitedError, WrongTriesError
-
-__all__ = ["ReportRates", "WrongTries"]
 
 Place = tuple[int, bytes]
 """A round's place in the order of opening, and a submission key in it, hashed."""
@@ -27,7 +27,9 @@ class ReportRates:
     that was ever used, and nothing has to be refilled.
     """
 
-    def __init__(self, rate: float, burst: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, rate: float, burst: int, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._seconds = 1 / rate
         self._burst = burst
         self._clock = clock
@@ -41,7 +43,8 @@ class ReportRates:
         if wait > 0:
             rate = 1 / self._seconds
             raise RateLimitedError(
-                f"this key may bring {rate:g} reports a second to this process, and {self._burst} at once; nothing "
+                f"this key may bring {rate:g} reports a second to this process, and {self._burst} "
+                "at once; nothing "
                 f"of this submission was stored: send it again in {wait:.3g} seconds",
                 wait,
             )
@@ -60,11 +63,16 @@ class WrongTries:
     def __init__(self, most: int = 100_000, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._most = most
         self._clock = clock
-        self._tries: OrderedDict[Place, tuple[int, float]] = OrderedDict()  # how many, and when it may come
-        self._under_way: dict[Place, deque[asyncio.Future[None]] | None] = {}  # with those that wait for their turn
+        self._tries: OrderedDict[Place, tuple[int, float]] = (
+            OrderedDict()
+        )  # how many, and when it may come
+        self._under_way: dict[
+            Place, deque[asyncio.Future[None]] | None
+        ] = {}  # with those that wait for their turn
 
     async def begin(self, place: Place) -> None:
-        """Wait until no other submission under this key is on its way; many tries at once would be as good as in turn.
+        """Wait until no other submission under this key is on its way; many tries at once would be
+        as good as in turn.
 
         Raises WrongTriesError where the key has to wait for longer.
         """
@@ -85,11 +93,15 @@ class WrongTries:
         if self._tries and (wait := self._tries.get(place, (0, 0.0))[1] - self._clock()) > 0:
             self.end(place)
             raise WrongTriesError(
-                f"this key or ticket came with other bytes before; it may come again in {wait:.3g} seconds", wait
+                f"this key or ticket came with other bytes before; it may come again in {wait:.3g} "
+                "seconds",
+                wait,
             )
 
     def end(self, place: Place) -> None:
-        """Note that a submission has had its answer: the one that came next has its turn, and wakes no other."""
+        """Note that a submission has had its answer: the one that came next has its turn, and wakes
+        no other.
+        """
         waiting = self._under_way[place]
         while waiting:
             turn = waiting.popleft()
@@ -101,7 +113,11 @@ class WrongTries:
     def count(self, place: Place) -> None:
         """Count a wrong try."""
         tries = self._tries.pop(place, (0, 0.0))[0] + 1
-        wait = min(_FIRST_WAIT * 2.0 ** min(tries - _FREE_TRIES - 1, 20), _LONGEST_WAIT) if tries > _FREE_TRIES else 0
+        wait = (
+            min(_FIRST_WAIT * 2.0 ** min(tries - _FREE_TRIES - 1, 20), _LONGEST_WAIT)
+            if tries > _FREE_TRIES
+            else 0
+        )
         self._tries[place] = tries, self._clock() + wait
         if len(self._tries) > self._most:
             self._tries.popitem(last=False)

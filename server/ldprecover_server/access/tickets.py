@@ -19,8 +19,6 @@ from collections.abc import Iterator
 
 from ldprecover_server.errors import InvalidTicketError
 
-__all__ = ["MAX_COUNT", "hkdf", "mint", "round_key", "submission_key"]
-
 MAX_COUNT = 1_000_000
 """Tickets that are minted at one time."""
 
@@ -53,7 +51,8 @@ def mint(key: bytes, count: int) -> Iterator[str]:
 
 
 def submission_key(key: bytes, ticket: str) -> str:
-    """Return the submission key of the one submission that a ticket admits. Raises InvalidTicketError.
+    """Return the submission key of the one submission that a ticket admits. Raises
+    InvalidTicketError.
 
     It has a space in it, which no key that a client may choose has, so the two never meet.
     """

@@ -31,8 +31,6 @@ from ldprecover_server.results import Results
 from ldprecover_server.rounds import KnownRound, Rounds
 from ldprecover_server.store import Store, StoredRound
 
-__all__ = ["INFER", "MAX_HISTORY", "Analyses", "Caller", "Targets", "Wanted"]
-
 INFER = "infer"
 """The targets that the earlier rounds of the series give."""
 
@@ -93,13 +91,22 @@ class Wanted:
     def named(self, known: "_Known") -> list[object]:
         """Return what an answer depends on beside the round's own reports."""
         rounds = [_named(known.earlier), _named(known.clean), bool(self.history)]
-        given = [self.method, self.eta, known.targets, self.malicious_model, self.support, sorted(self.options.items())]
+        given = [
+            self.method,
+            self.eta,
+            known.targets,
+            self.malicious_model,
+            self.support,
+            sorted(self.options.items()),
+        ]
         return [*given, *rounds]
 
 
 @dataclass(frozen=True)
 class _Known:
-    """What the store says of a recovery: the targets by index, or the rounds that tell them, and the clean ones."""
+    """What the store says of a recovery: the targets by index, or the rounds that tell them, and
+    the clean ones.
+    """
 
     round: KnownRound
     tally: Tally
@@ -116,15 +123,21 @@ class Analyses:
     longer, in child processes, once for all who ask the same of an unchanged round.
     """
 
-    def __init__(self, rounds: Rounds, results: Results, store: Store, children: Children, answers: Answers) -> None:
+    def __init__(
+        self, rounds: Rounds, results: Results, store: Store, children: Children, answers: Answers
+    ) -> None:
         self._rounds = rounds
         self._results = results
         self._store = store
         self._children = children
         self._answers = answers
 
-    async def methods(self, identifier: str, caller: Caller) -> tuple[KnownRound, list[tuple[Method, str | None]]]:
-        """Return every recovery method, with the reason why this round cannot give it, if there is one."""
+    async def methods(
+        self, identifier: str, caller: Caller
+    ) -> tuple[KnownRound, list[tuple[Method, str | None]]]:
+        """Return every recovery method, with the reason why this round cannot give it, if there is
+        one.
+        """
 
         def look() -> tuple[KnownRound, list[tuple[Method, str | None]]]:
             round = self._results.readable(identifier, caller.key)
@@ -159,7 +172,9 @@ class Analyses:
         long = known.reads or plugin or (wanted.chosen is not None and wanted.chosen.long)
         if not long and round.oracle.domain_size <= _SMALL:
             try:
-                return round, await caller.run(lambda: self._asked(wanted, known, known.tally).answer(None))
+                return round, await caller.run(
+                    lambda: self._asked(wanted, known, known.tally).answer(None)
+                )
             except ContractError:
                 _log.exception("a recovery failed")
                 raise
@@ -174,7 +189,9 @@ class Analyses:
             raise AnalysisFailedError(f"{who}: {error}") from error
 
     def _look_up(self, identifier: str, wanted: Wanted, key: str | None) -> _Known:
-        """Return what a recovery begins with. Raises what `recover` does before anything is recovered."""
+        """Return what a recovery begins with. Raises what `recover` does before anything is
+        recovered.
+        """
         round = self._results.readable(identifier, key)
         tally, complete = self._evidence(round)
         indices: tuple[int, ...] = ()
@@ -188,7 +205,11 @@ class Analyses:
         if not tally.n:
             raise NoReportsError("the round has no reports to recover from")
         method = wanted.chosen
-        reads = method is not None and method.refusal(round.oracle, _EVERYTHING) is None and _reads(method, complete)
+        reads = (
+            method is not None
+            and method.refusal(round.oracle, _EVERYTHING) is None
+            and _reads(method, complete)
+        )
         if reads and not complete:
             raise _gone(wanted.method)
         clean = self._clean(round, wanted.history, key) if wanted.uses_history else []
@@ -212,7 +233,9 @@ class Analyses:
             canaries=round.parameters.canaries,
         )
 
-    def _prepared(self, wanted: Wanted, known: _Known) -> tuple[RecoverQuestion, Iterable[bytes] | None]:
+    def _prepared(
+        self, wanted: Wanted, known: _Known
+    ) -> tuple[RecoverQuestion, Iterable[bytes] | None]:
         if not known.reads:
             return self._asked(wanted, known, known.tally), None
         now, complete, pieces = self._snapshot(known.round)
@@ -239,15 +262,23 @@ class Analyses:
 
         def prepare() -> tuple[AlarmsQuestion, Iterable[bytes]]:
             now, complete, pieces = self._snapshot(round)
-            return AlarmsQuestion(round.oracle, now, rate, complete, round.parameters.canaries), pieces
+            return AlarmsQuestion(
+                round.oracle, now, rate, complete, round.parameters.canaries
+            ), pieces
 
         name = partial(_name, "alarms", round, tally, [complete, rate])
         return round, unpack_alarms(await self._answer(name, prepare, caller, on_progress))
 
     async def suspects(
-        self, identifier: str, rate: float, drift: float, caller: Caller, on_progress: OnProgress | None = None
+        self,
+        identifier: str,
+        rate: float,
+        drift: float,
+        caller: Caller,
+        on_progress: OnProgress | None = None,
     ) -> tuple[KnownRound, Suspects, list[StoredRound]]:
-        """Return what rose in a round since the earlier closed rounds of its series, and those rounds.
+        """Return what rose in a round since the earlier closed rounds of its series, and those
+        rounds.
 
         Raises NoReportsError, ParameterError without such a round, and what `Children.run` raises.
         """
@@ -272,7 +303,11 @@ class Analyses:
         return round, unpack_suspects(packed), earlier
 
     async def _answer(
-        self, name: Callable[[], bytes], prepare: Prepare, caller: Caller, on_progress: OnProgress | None
+        self,
+        name: Callable[[], bytes],
+        prepare: Prepare,
+        caller: Caller,
+        on_progress: OnProgress | None,
     ) -> bytes:
         def work(tell: OnProgress) -> Coroutine[Any, Any, bytes]:
             return self._children.run(prepare, keyed=caller.is_known, on_progress=tell)
@@ -285,7 +320,9 @@ class Analyses:
         return self._store.evidence(round.seq, round.oracle.summary_size)
 
     def _snapshot(self, round: KnownRound) -> tuple[Tally, bool, Iterable[bytes]]:
-        """Return the same, and the packed reports of the same moment; reading them raises ReportsGoneError."""
+        """Return the same, and the packed reports of the same moment; reading them raises
+        ReportsGoneError.
+        """
         tally, stored = self._store.tally_and_reports(round.seq, round.oracle.summary_size)
         return tally, tally.n > 0 and stored.n == tally.n, stored
 
@@ -295,16 +332,27 @@ class Analyses:
         if not found:
             series = round.series
             if series is None:
-                raise ParameterError("the round belongs to no series, so there is no round to compare it with")
+                raise ParameterError(
+                    "the round belongs to no series, so there is no round to compare it with"
+                )
             if not before:
-                raise ParameterError(f"the series {series} has no round before this one to compare it with")
-            raise ParameterError(f"of the rounds before this one in the series {series} none is closed and has reports")
+                raise ParameterError(
+                    f"the series {series} has no round before this one to compare it with"
+                )
+            raise ParameterError(
+                f"of the rounds before this one in the series {series} none is closed and has "
+                "reports"
+            )
         return [stored for stored in found if self._results.readable(stored.id, key)]
 
-    def _clean(self, round: KnownRound, history: Sequence[str], key: str | None) -> list[StoredRound]:
+    def _clean(
+        self, round: KnownRound, history: Sequence[str], key: str | None
+    ) -> list[StoredRound]:
         """Return the rounds that the caller names as history, each once."""
         if len(history) > MAX_HISTORY:
-            raise ParameterError(f"history must name at most {MAX_HISTORY} rounds, not {len(history)}")
+            raise ParameterError(
+                f"history must name at most {MAX_HISTORY} rounds, not {len(history)}"
+            )
         found: dict[int, StoredRound] = {}
         for identifier in history:
             stored, known = self._results.look_up(identifier, key)
@@ -319,7 +367,9 @@ class Analyses:
             found[known.seq] = stored
         return list(found.values())
 
-    def _pooled(self, round: KnownRound, earlier: Sequence[StoredRound]) -> tuple[tuple[FrequencyOracle, Tally], ...]:
+    def _pooled(
+        self, round: KnownRound, earlier: Sequence[StoredRound]
+    ) -> tuple[tuple[FrequencyOracle, Tally], ...]:
         found = []
         for stored in earlier:
             other = self._rounds.known(stored)
@@ -330,7 +380,9 @@ class Analyses:
 
 
 def _reads(method: Method, complete: bool) -> bool:
-    """Return whether a method is given a round's reports: where it needs them, or they are there and make it better."""
+    """Return whether a method is given a round's reports: where it needs them, or they are there
+    and make it better.
+    """
     return "reports" in method.needs or (complete and "reports" in method.better_with)
 
 

@@ -1,4 +1,6 @@
-"""Equal questions are answered once: while they are worked on, and as long as the answer is kept."""
+"""Equal questions are answered once: while they are worked on, and as long as the answer is
+kept.
+"""
 
 import asyncio
 from collections import OrderedDict
@@ -6,8 +8,6 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from ldprecover_server.analysis.children import OnProgress
-
-__all__ = ["Answers", "Work"]
 
 Work = Callable[[OnProgress], Coroutine[Any, Any, bytes]]
 """Works an answer out, saying how far it is."""
@@ -41,7 +41,8 @@ class _Run:
 
 
 class Answers:
-    """Packed answers by what was asked, at most `max_bytes` of them, those used last; for one event loop.
+    """Packed answers by what was asked, at most `max_bytes` of them, those used last; for one event
+    loop.
 
     A key must name all that the answer depends on, so that no answer is ever out of date. Failures
     are not kept.
@@ -53,8 +54,11 @@ class Answers:
         self._kept: OrderedDict[bytes, bytes] = OrderedDict()
         self._runs: dict[tuple[bytes, bool], _Run] = {}
 
-    async def get(self, key: bytes, work: Work, *, keyed: bool, on_progress: OnProgress | None = None) -> bytes:
-        """Return the answer that is kept, or that others wait for, or else what `work` gives; raise what it raises.
+    async def get(
+        self, key: bytes, work: Work, *, keyed: bool, on_progress: OnProgress | None = None
+    ) -> bytes:
+        """Return the answer that is kept, or that others wait for, or else what `work` gives; raise
+        what it raises.
 
         When the last who waits is cancelled, the work is. A caller with a key does not wait for
         work that was begun for callers without one, who have less time.

@@ -1,4 +1,5 @@
-"""A child process: answers one question after another, within limits, and ends when the server is gone.
+"""A child process: answers one question after another, within limits, and ends when the server is
+gone.
 
 It knows neither database nor keys. What it reads of a round the server sends it; it keeps that in a
 temporary file without a name, which is gone with the process, however that ends.
@@ -30,24 +31,30 @@ from ldprecover_cluster import CarriedPart, EngineError, Scheduler, engine
 from ldprecover_server.analysis import frames
 from ldprecover_server.analysis.questions import Question, pack
 
-__all__ = ["BETWEEN", "FETCHED", "NICE", "Cluster", "Limits", "main"]
-
 BETWEEN = 0.1
 """Seconds from one word about progress to the next."""
 FETCHED = 0.1
-"""Progress when the child has all reports. Until then the server tells it: it hears nothing while it sends."""
+"""Progress when the child has all reports. Until then the server tells it: it hears nothing while
+it sends.
+"""
 
 NICE = 10
 """By how much a child gives way to the server when both want the processor."""
 
 _MANY = 1 << 30
-"""Hashes in a pass over the reports: numpy takes 1.7 seconds for them, numba 0.3 and less than one to load."""
+"""Hashes in a pass over the reports: numpy takes 1.7 seconds for them, numba 0.3 and less than one
+to load.
+"""
 _PIECE = 1 << 20  # bytes read of the file at a time
 _SENT = 1 << 21  # bytes of reports that a worker of a cluster is sent at a time, at most
 _SENT_CELLS = 1 << 28  # (report, item) pairs of them: some tenths of a second of counting
-_COPIES = 16  # of what is sent to one worker, as far as they are here: two tasks ahead, pickled and on their way, or so
+# of what is sent to one worker, as far as they are here: two tasks ahead, pickled and on their way,
+# or so
+_COPIES = 16
 _NEARLY = 0.99  # progress before the answer is there
-_SPARE_SECONDS = 5  # of processor time beyond the deadline, after which the system ends what the server did not
+_SPARE_SECONDS = (
+    5  # of processor time beyond the deadline, after which the system ends what the server did not
+)
 
 
 @dataclass(frozen=True)
@@ -60,9 +67,11 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Limits:
-    """What answering one question may take: seconds, bytes of memory above what a child holds at rest, and of disk.
+    """What answering one question may take: seconds, bytes of memory above what a child holds at
+    rest, and of disk.
 
-    With a `cluster` its workers read the reports, where there are many; the limits are of the child.
+    With a `cluster` its workers read the reports, where there are many; the limits are of the
+    child.
     """
 
     seconds: float
@@ -106,7 +115,9 @@ def main() -> None:
 
 
 def _receive(source: BinaryIO, inbox: "queue.Queue[tuple[bytes, bytes]]") -> None:
-    """Pass messages on. The end of them is the end of the server, or its wish: nothing is finished then."""
+    """Pass messages on. The end of them is the end of the server, or its wish: nothing is finished
+    then.
+    """
     try:
         while True:
             inbox.put(frames.read(source))
@@ -114,7 +125,9 @@ def _receive(source: BinaryIO, inbox: "queue.Queue[tuple[bytes, bytes]]") -> Non
         os._exit(0)
 
 
-def _answer(question: Question, limits: Limits, inbox: "queue.Queue[tuple[bytes, bytes]]", sink: BinaryIO) -> None:
+def _answer(
+    question: Question, limits: Limits, inbox: "queue.Queue[tuple[bytes, bytes]]", sink: BinaryIO
+) -> None:
     with contextlib.closing(_Kept(question, limits, inbox, sink)) as kept:
         try:
             with kept.source() as source:
@@ -128,7 +141,10 @@ def _answer(question: Question, limits: Limits, inbox: "queue.Queue[tuple[bytes,
         except ContractError as error:
             reply = frames.FAILED, f"{' '.join(str(error).split())}\n{traceback.format_exc()}"
         except EngineError:  # the log says where the cluster is, and nobody else
-            reply = frames.FAILED, f"the cluster that works on it was lost, or not found\n{traceback.format_exc()}"
+            reply = (
+                frames.FAILED,
+                f"the cluster that works on it was lost, or not found\n{traceback.format_exc()}",
+            )
         except Exception:  # noqa: BLE001  the server logs it and answers for it
             reply = frames.FAILED, f"\n{traceback.format_exc()}"
         else:
@@ -138,10 +154,16 @@ def _answer(question: Question, limits: Limits, inbox: "queue.Queue[tuple[bytes,
 
 
 class _Kept:
-    """A round's reports in a file: asked for when they are first read, then read in pieces for every pass."""
+    """A round's reports in a file: asked for when they are first read, then read in pieces for
+    every pass.
+    """
 
     def __init__(
-        self, question: Question, limits: Limits, inbox: "queue.Queue[tuple[bytes, bytes]]", sink: BinaryIO
+        self,
+        question: Question,
+        limits: Limits,
+        inbox: "queue.Queue[tuple[bytes, bytes]]",
+        sink: BinaryIO,
     ) -> None:
         self._question = question
         self._dtype = question.oracle.report_dtype
@@ -157,18 +179,26 @@ class _Kept:
 
     @contextlib.contextmanager
     def source(self) -> Iterator[ReportSource | None]:
-        """Yield what the question reads, or None: here, or where a cluster is to read it. Raises EngineError."""
+        """Yield what the question reads, or None: here, or where a cluster is to read it. Raises
+        EngineError.
+        """
         question, scheduler = self._question, _elsewhere(self._question, self._limits)
         if not question.reads:
             yield None
         elif scheduler is None:
             yield ReportSource(question.oracle, self._arrays, progress=self.tell_passes)
         else:
-            step = max(1, min(_SENT // self._dtype.itemsize, _SENT_CELLS // question.oracle.domain_size))
+            step = max(
+                1, min(_SENT // self._dtype.itemsize, _SENT_CELLS // question.oracle.domain_size)
+            )
             most = max(1, self._limits.memory_bytes // (_COPIES * step * self._dtype.itemsize))
             with engine(scheduler=scheduler, most=most) as executor:
                 yield ReportSource.of_parts(
-                    question.oracle, _Sent(self, step), executor=executor, progress=self.tell_passes, apart=True
+                    question.oracle,
+                    _Sent(self, step),
+                    executor=executor,
+                    progress=self.tell_passes,
+                    apart=True,
                 )
 
     def _arrays(self) -> Iterator[Reports]:
@@ -211,11 +241,15 @@ class _Kept:
             self._bytes += len(piece)
             try:
                 if self._bytes > self._limits.disk_bytes:
-                    raise _NoRoomError(f"the round's reports are more than {self._limits.disk_bytes} bytes")
+                    raise _NoRoomError(
+                        f"the round's reports are more than {self._limits.disk_bytes} bytes"
+                    )
                 self._file.write(piece)
                 self._file.flush()
             except OSError as error:
-                refusal = _NoRoomError(f"the round's reports do not fit into a temporary file: {error.strerror}")
+                refusal = _NoRoomError(
+                    f"the round's reports do not fit into a temporary file: {error.strerror}"
+                )
             except _NoRoomError as error:
                 refusal = error
         if refusal is not None:
@@ -230,7 +264,9 @@ class _Kept:
     def close(self) -> None:
         """Drop the file."""
         if self._file is not None:
-            with contextlib.suppress(OSError):  # what could not be written is tried once more, to no avail
+            with contextlib.suppress(
+                OSError
+            ):  # what could not be written is tried once more, to no avail
                 self._file.close()
 
 
@@ -246,12 +282,16 @@ class _Sent:
 
 
 def _data_bytes() -> int | None:
-    """Return the private memory of this process that counts against RLIMIT_DATA; None where it cannot be told."""
+    """Return the private memory of this process that counts against RLIMIT_DATA; None where it
+    cannot be told.
+    """
     try:
         status = Path("/proc/self/status").read_text()
     except OSError:
         return None
-    return 1024 * next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmData:"))
+    return 1024 * next(
+        int(line.split()[1]) for line in status.splitlines() if line.startswith("VmData:")
+    )
 
 
 def _elsewhere(question: Question, limits: Limits) -> Scheduler | None:
@@ -287,4 +327,6 @@ def _limit(limits: Limits, at_rest: int | None) -> None:
         wanted[resource.RLIMIT_DATA] = at_rest + limits.memory_bytes
     for which, soft in wanted.items():
         hard = resource.getrlimit(which)[1]
-        resource.setrlimit(which, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
+        resource.setrlimit(
+            which, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard)
+        )

@@ -1,4 +1,6 @@
-"""The child processes of a server process: so many at once, each with its deadline, and others for the dead."""
+"""The child processes of a server process: so many at once, each with its deadline, and others for
+the dead.
+"""
 
 import asyncio
 import contextlib
@@ -15,15 +17,15 @@ from ldprecover_server.analysis.turns import Turns
 from ldprecover_server.errors import AnalysesBusyError, AnalysisFailedError, AnalysisTimeoutError
 from ldprecover_server.metrics import Metrics
 
-__all__ = ["Children", "OnProgress", "Prepare"]
-
 _log = logging.getLogger(__name__)
 
 OnProgress = Callable[[float], None]
 """Called in the event loop with what is done, from 0 to 1, growing."""
 
 Prepare = Callable[[], tuple[Question, Iterable[bytes] | None]]
-"""Returns a question, and the packed reports of the same moment where it reads them; called in a thread."""
+"""Returns a question, and the packed reports of the same moment where it reads them; called in a
+thread.
+"""
 
 _STOP_SECONDS = 1.0
 
@@ -68,7 +70,8 @@ class Children:
         self._metrics = metrics
         self._count = count
         self._idle: list[ChildProcess | None] = []
-        """Of the places that are free; None where no process has been started yet, or could not be."""
+        """Of the places that are free; None where no process has been started yet, or could not be.
+        """
         self._runs: set[_Run] = set()
         self._nobody_runs = asyncio.Event()
         self._stopped = True
@@ -85,7 +88,9 @@ class Children:
         return {child.pid for child in children if child is not None and not child.is_over}
 
     def start(self) -> None:
-        """Begin to take questions. A process is started when there is a question for it, and then stays."""
+        """Begin to take questions. A process is started when there is a question for it, and then
+        stays.
+        """
         self._nobody_runs.set()
         self._stopped = False
         self._idle = [None] * self._count
@@ -104,8 +109,11 @@ class Children:
             if child is not None:
                 child.close()
 
-    async def run(self, prepare: Prepare, *, keyed: bool = False, on_progress: OnProgress = _ignore) -> bytes:
-        """Return the packed answer to a question. Cancelling this kills the process that works on it.
+    async def run(
+        self, prepare: Prepare, *, keyed: bool = False, on_progress: OnProgress = _ignore
+    ) -> bytes:
+        """Return the packed answer to a question. Cancelling this kills the process that works on
+        it.
 
         The question is prepared when its turn has come. Raises AnalysesBusyError when too many
         wait, AnalysisTimeoutError, AnalysisTooLargeError, AnalysisFailedError, ParameterError, and
@@ -153,7 +161,9 @@ class Children:
                 child = ChildProcess()
             run = _Run(child, keyed, loop.create_future(), on_progress)
             # A daemon: should the database hang, it keeps no server from ending.
-            talk = threading.Thread(target=self._talk, args=(loop, run, prepare), name="analysis", daemon=True)
+            talk = threading.Thread(
+                target=self._talk, args=(loop, run, prepare), name="analysis", daemon=True
+            )
             talk.start()
         except (OSError, RuntimeError) as error:
             self._idle.append(child)
@@ -171,7 +181,9 @@ class Children:
         answer, failure = b"", None
         try:
             question, pieces = prepare()
-            limits = Limits(self._seconds[run.keyed], self._memory_bytes, self._disk_bytes, self._cluster)
+            limits = Limits(
+                self._seconds[run.keyed], self._memory_bytes, self._disk_bytes, self._cluster
+            )
             answer = run.child.ask(question, limits, pieces, tell)
         except BaseException as error:  # noqa: BLE001  raised where the answer is awaited
             failure = error
@@ -187,16 +199,22 @@ class Children:
         try:
             return ChildProcess()
         except OSError as error:
-            _log.warning("no process for analyses could be started: %s", error)  # it is tried again when one is needed
+            _log.warning(
+                "no process for analyses could be started: %s", error
+            )  # it is tried again when one is needed
             return None
 
-    def _end(self, run: _Run, child: ChildProcess | None, answer: bytes, failure: BaseException | None) -> None:
+    def _end(
+        self, run: _Run, child: ChildProcess | None, answer: bytes, failure: BaseException | None
+    ) -> None:
         self._runs.discard(run)
         if not run.answered.done():
             if failure is None:
                 run.answered.set_result(answer)
             else:
-                run.answered.set_exception(AnalysesBusyError("the server stops") if self._stopped else failure)
+                run.answered.set_exception(
+                    AnalysesBusyError("the server stops") if self._stopped else failure
+                )
         if self._stopped and child is not None:
             child.close()
             child = None

@@ -1,27 +1,14 @@
-"""Messages between the server and a child process: a kind, a length and as many bytes, over pipes."""
+"""Messages between the server and a child process: a kind, a length and as many bytes, over
+pipes.
+"""
 
 import struct
 from typing import BinaryIO
 
-__all__ = [
-    "ANSWER",
-    "ENOUGH",
-    "FAILED",
-    "LAST",
-    "MAX_BYTES",
-    "PROGRESS",
-    "QUESTION",
-    "REFUSED",
-    "REPORTS",
-    "TOO_LARGE",
-    "WANTED",
-    "read",
-    "write",
-]
-
 # To the child.
 QUESTION = b"Q"
-"""A pickle of the question and the Limits of its answer. The server is trusted, the child is not."""
+"""A pickle of the question and the Limits of its answer. The server is trusted, the child is not.
+"""
 REPORTS = b"R"
 """Packed reports, a piece of them."""
 ENOUGH = b"E"
@@ -29,7 +16,8 @@ ENOUGH = b"E"
 
 # From the child.
 WANTED = b"W"
-"""The reports are needed: sent at most once for a question, and not for one that is refused before."""
+"""The reports are needed: sent at most once for a question, and not for one that is refused before.
+"""
 PROGRESS = b"P"
 """How much is done, a double from 0 to 1."""
 ANSWER = b"A"
@@ -39,7 +27,9 @@ REFUSED = b"N"
 TOO_LARGE = b"L"
 """The memory or the disk that it may use does not suffice: which, in words."""
 FAILED = b"F"
-"""Another exception: a line for the caller, which is empty where there is nothing to tell, and the traceback."""
+"""Another exception: a line for the caller, which is empty where there is nothing to tell, and the
+traceback.
+"""
 
 LAST = (ANSWER, REFUSED, TOO_LARGE, FAILED)
 """One of these ends the answer to a question."""
@@ -58,7 +48,9 @@ def write(stream: BinaryIO, kind: bytes, body: bytes | memoryview = b"") -> None
 
 
 def read(stream: BinaryIO) -> tuple[bytes, bytes]:
-    """Return kind and body of the next message. Raises EOFError when there is none, or not all of it."""
+    """Return kind and body of the next message. Raises EOFError when there is none, or not all of
+    it.
+    """
     kind, length = _HEAD.unpack(_exactly(stream, _HEAD.size))
     if length > MAX_BYTES:
         raise EOFError(f"a message of {length} bytes")

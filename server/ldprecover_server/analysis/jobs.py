@@ -1,4 +1,6 @@
-"""Analyses for callers who do not wait: asked for now, read later, from whichever process of the server."""
+"""Analyses for callers who do not wait: asked for now, read later, from whichever process of the
+server.
+"""
 
 import asyncio
 import json
@@ -10,13 +12,16 @@ from typing import Any
 
 from ldprecover.errors import LDPRecoverError, ParameterError
 from ldprecover_server.analysis.children import OnProgress
-from ldprecover_server.errors import AnalysesBusyError, AnalysisFailedError, ServiceError, every_refusal
+from ldprecover_server.errors import (
+    AnalysesBusyError,
+    AnalysisFailedError,
+    ServiceError,
+    every_refusal,
+)
 from ldprecover_server.lanes import Lane
 from ldprecover_server.metrics import Metrics
 from ldprecover_server.store import Store
 from ldprecover_server.store.jobs import JobState
-
-__all__ = ["Job", "JobWork", "Jobs"]
 
 _log = logging.getLogger(__name__)
 
@@ -25,7 +30,9 @@ _STOP_SECONDS = 1.0
 _THREADS = 2
 
 JobWork = Callable[[OnProgress], Coroutine[Any, Any, bytes]]
-"""Works out the bytes to be kept as the job's result, saying how far it is; it is cancelled with its job."""
+"""Works out the bytes to be kept as the job's result, saying how far it is; it is cancelled with
+its job.
+"""
 
 
 @dataclass(frozen=True)
@@ -57,7 +64,8 @@ class _Own:
 
 
 class Jobs:
-    """Starts jobs in this process, and knows those of every process on the same database; for one event loop.
+    """Starts jobs in this process, and knows those of every process on the same database; for one
+    event loop.
 
     A job is `queued` until its work says how far it is, then `running`; it ends `done`, `failed` or
     `cancelled`. The process that works on it writes once a second how far it is, and sees then that
@@ -71,7 +79,12 @@ class Jobs:
     """
 
     def __init__(
-        self, store: Store, *, waiting: int, beat_seconds: float = _BEAT_SECONDS, metrics: Metrics | None = None
+        self,
+        store: Store,
+        *,
+        waiting: int,
+        beat_seconds: float = _BEAT_SECONDS,
+        metrics: Metrics | None = None,
     ) -> None:
         self._store = store
         self._metrics = metrics or Metrics()
@@ -80,7 +93,9 @@ class Jobs:
         self._own: dict[str, _Own] = {}
         self._beating: asyncio.Task[None] | None = None
         self._threads = Lane(_THREADS)
-        self._reading = Lane(1, waiting)  # of its own: whoever asks keeps no job from saying that it lives, or ends
+        self._reading = Lane(
+            1, waiting
+        )  # of its own: whoever asks keeps no job from saying that it lives, or ends
         self._stopped = False
 
     async def start(self, seq: int, work: JobWork, *, keyed: bool) -> Job:
@@ -112,7 +127,9 @@ class Jobs:
         state, progress = found.state, found.progress
         if (own := self._own.get(id)) is not None and state in ("queued", "running"):
             state, progress = own.state, max(progress, own.progress)
-        return Job(id, state, progress, found.result, _error(found.error) if state == "failed" else None)
+        return Job(
+            id, state, progress, found.result, _error(found.error) if state == "failed" else None
+        )
 
     async def cancel(self, seq: int, id: str) -> None:
         """Cancel a job of a round; one that has ended stays what it is. Raises JobNotFoundError."""
@@ -138,7 +155,9 @@ class Jobs:
         try:
             result = await work(own.tell)
         except asyncio.CancelledError:
-            failure = AnalysisFailedError("the server stopped meanwhile")  # or it has ended already, as cancelled
+            failure = AnalysisFailedError(
+                "the server stopped meanwhile"
+            )  # or it has ended already, as cancelled
         except (ServiceError, ParameterError) as error:
             failure = error
         except Exception:  # noqa: BLE001  the caller reads of it later
@@ -161,9 +180,14 @@ class Jobs:
     async def _beat(self) -> None:
         while self._own:
             await asyncio.sleep(self._beat_seconds)
-            progress = {id: (own.state, own.progress) for id, own in self._own.items() if own.task is not None}
+            progress = {
+                id: (own.state, own.progress)
+                for id, own in self._own.items()
+                if own.task is not None
+            }
             try:
-                over = await self._threads.run(lambda: self._store.jobs.beat(progress))  # noqa: B023  awaited here
+                # awaited here
+                over = await self._threads.run(lambda: self._store.jobs.beat(progress))  # noqa: B023
             except ServiceError:
                 continue
             except Exception:  # noqa: BLE001  it must outlive any fault: every job would read as failed

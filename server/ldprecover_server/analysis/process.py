@@ -21,8 +21,6 @@ from ldprecover_server.analysis.child import BETWEEN, FETCHED, Limits
 from ldprecover_server.analysis.questions import Question
 from ldprecover_server.errors import AnalysisFailedError, AnalysisTooLargeError
 
-__all__ = ["ChildProcess", "environment"]
-
 _log = logging.getLogger(package)
 
 _PIECE = 1 << 20  # bytes of reports in one message
@@ -38,11 +36,17 @@ _SET = {
 
 
 def environment(ours: Mapping[str, str]) -> dict[str, str]:
-    """Return what a child's environment holds: nothing of the server's settings, keys and database."""
-    # numpy counts to the same bits as numba, whose import takes a second and 90 MB of a child: it has
-    # it once it is asked of many reports, unless the server is to do without.
+    """Return what a child's environment holds: nothing of the server's settings, keys and
+    database.
+    """
+    # numpy counts to the same bits as numba, whose import takes a second and 90 MB of a child: it
+    # has it once it is asked of many reports, unless the server is to do without.
     kernels = "numpy" if ours.get("LDPRECOVER_KERNELS") == "numpy" else "late"
-    return {name: ours[name] for name in _INHERITED if name in ours} | _SET | {"LDPRECOVER_KERNELS": kernels}
+    return (
+        {name: ours[name] for name in _INHERITED if name in ours}
+        | _SET
+        | {"LDPRECOVER_KERNELS": kernels}
+    )
 
 
 class ChildProcess:
@@ -50,7 +54,12 @@ class ChildProcess:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(  # noqa: S603  nothing of it comes from a caller
-            [sys.executable, "-P", str(Path(__file__).with_name("__main__.py")), *plugins.loaded(plugins.GROUPS[:2])],
+            [
+                sys.executable,
+                "-P",
+                str(Path(__file__).with_name("__main__.py")),
+                *plugins.loaded(plugins.GROUPS[:2]),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment(os.environ),
@@ -69,7 +78,9 @@ class ChildProcess:
 
     @property
     def is_over(self) -> bool:
-        """Whether it can be asked no more: it was killed, died by itself, or left a question without an answer."""
+        """Whether it can be asked no more: it was killed, died by itself, or left a question
+        without an answer.
+        """
         return self._over or self._process.poll() is not None
 
     def ask(
@@ -104,7 +115,9 @@ class ChildProcess:
             raise ParameterError(body.decode())
         return body
 
-    def _listen(self, pieces: Iterable[bytes], whole: int, on_progress: Callable[[float], None]) -> tuple[bytes, bytes]:
+    def _listen(
+        self, pieces: Iterable[bytes], whole: int, on_progress: Callable[[float], None]
+    ) -> tuple[bytes, bytes]:
         """Return the message that ends the conversation."""
         while True:
             kind, body = frames.read(self._out)
@@ -117,7 +130,9 @@ class ChildProcess:
             else:
                 raise EOFError(f"a message of an unknown kind, {kind!r}")
 
-    def _send(self, pieces: Iterable[bytes], whole: int, on_progress: Callable[[float], None]) -> None:
+    def _send(
+        self, pieces: Iterable[bytes], whole: int, on_progress: Callable[[float], None]
+    ) -> None:
         # The pipe holds 64 KiB, and the child reads no faster than it writes: no more than a piece
         # waits here.
         sent, told = 0, -math.inf
@@ -137,7 +152,9 @@ class ChildProcess:
         self._process.kill()
 
     def close(self) -> None:
-        """Kill it, wait for its end, which is at once, and close what led to it; for when nobody asks any more."""
+        """Kill it, wait for its end, which is at once, and close what led to it; for when nobody
+        asks any more.
+        """
         self.kill()
         self._process.wait()
         for stream in (self._in, self._out):

@@ -1,4 +1,6 @@
-"""What can be asked of a round, each question with its answer: the same in the server and in a child process."""
+"""What can be asked of a round, each question with its answer: the same in the server and in a
+child process.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -14,19 +16,6 @@ from ldprecover.history import Suspects, suspects
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery import METHODS, Conclusions, Dropped, Recovery, ReportSource, recover
 from ldprecover.tally import Tally
-
-__all__ = [
-    "AlarmsAnswer",
-    "AlarmsQuestion",
-    "Question",
-    "RecoverAnswer",
-    "RecoverQuestion",
-    "SuspectsQuestion",
-    "pack",
-    "unpack_alarms",
-    "unpack_recovery",
-    "unpack_suspects",
-]
 
 Progress = Callable[[float], None]
 
@@ -54,10 +43,11 @@ class AlarmsAnswer:
 
 @dataclass(frozen=True, eq=False)
 class RecoverQuestion:
-    """What `ldprecover.recover` makes of a tally; `earlier` rounds, where they are given, tell the targets.
+    """What `ldprecover.recover` makes of a tally; `earlier` rounds, where they are given, tell the
+    targets.
 
-    `history` are rounds that are known to be clean; `history_unused` says that some were named to no
-    use, and are not here. `reads` says whether the reports are there to be read.
+    `history` are rounds that are known to be clean; `history_unused` says that some were named to
+    no use, and are not here. `reads` says whether the reports are there to be read.
     """
 
     kind: ClassVar[str] = "recover"
@@ -75,7 +65,9 @@ class RecoverQuestion:
     canaries: tuple[int, ...] = ()
     history_unused: bool = False
 
-    def answer(self, reports: ReportSource | None, progress: Progress | None = None) -> RecoverAnswer:
+    def answer(
+        self, reports: ReportSource | None, progress: Progress | None = None
+    ) -> RecoverAnswer:
         """Recover. Raises ParameterError for what does not fit.
 
         `progress` is called with the share that is done of what comes after the reports are read.
@@ -108,16 +100,22 @@ class RecoverQuestion:
                 raise
             raise ParameterError(f"{error}; {NOBODY}") from error
         if self.history_unused:
-            recovery = replace(recovery, notes=(*recovery.notes, f"{self.method} does not use history."))
+            recovery = replace(
+                recovery, notes=(*recovery.notes, f"{self.method} does not use history.")
+            )
         if nobody:
             assumed = ", and eta is 0" if calm else ""
-            recovery = replace(recovery, notes=(*recovery.notes, f"Targets were inferred: {NOBODY}{assumed}."))
+            recovery = replace(
+                recovery, notes=(*recovery.notes, f"Targets were inferred: {NOBODY}{assumed}.")
+            )
         return RecoverAnswer(self.tally.n, recovery)
 
 
 @dataclass(frozen=True, eq=False)
 class AlarmsQuestion:
-    """The alarms of a tally, with those that read reports where the reports are there to be read."""
+    """The alarms of a tally, with those that read reports where the reports are there to be
+    read.
+    """
 
     kind: ClassVar[str] = "alarms"
     oracle: FrequencyOracle
@@ -126,9 +124,13 @@ class AlarmsQuestion:
     reads: bool
     canaries: tuple[int, ...] = ()
 
-    def answer(self, reports: ReportSource | None, progress: Progress | None = None) -> AlarmsAnswer:
+    def answer(
+        self, reports: ReportSource | None, progress: Progress | None = None
+    ) -> AlarmsAnswer:
         """Run the tests. Raises ParameterError."""
-        alarms = raise_alarms(self.oracle, self.tally, reports, rate=self.rate, canaries=self.canaries)
+        alarms = raise_alarms(
+            self.oracle, self.tally, reports, rate=self.rate, canaries=self.canaries
+        )
         return AlarmsAnswer(self.tally.n, self.reads, alarms)
 
 
@@ -171,7 +173,9 @@ def unpack_recovery(data: bytes) -> RecoverAnswer:
 def unpack_alarms(data: bytes) -> AlarmsAnswer:
     """Return the answer to an AlarmsQuestion."""
     found = _decoded(data)
-    return AlarmsAnswer(found["n"], found["reports_read"], tuple(_made(Alarm, each) for each in found["alarms"]))
+    return AlarmsAnswer(
+        found["n"], found["reports_read"], tuple(_made(Alarm, each) for each in found["alarms"])
+    )
 
 
 def unpack_suspects(data: bytes) -> Suspects:
@@ -213,4 +217,9 @@ T = TypeVar("T")
 
 
 def _made(cls: type[T], found: dict[str, Any]) -> T:
-    return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in found.items()})
+    return cls(
+        **{
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in found.items()
+        }
+    )

@@ -5,11 +5,10 @@ from collections import deque
 
 from ldprecover_server.errors import AnalysesBusyError
 
-__all__ = ["Turns"]
-
 
 class Turns:
-    """`places` that are taken and given back, and a queue of at most `waiting` callers; for one event loop.
+    """`places` that are taken and given back, and a queue of at most `waiting` callers; for one
+    event loop.
 
     Callers without a key have all places but one, where there is more than one, and half the queue,
     so that they keep no key holder waiting for longer than one of their own turns.
@@ -33,13 +32,17 @@ class Turns:
         return sum(map(len, self._waiting.values()))
 
     async def take(self, *, keyed: bool, seconds: float) -> None:
-        """Take a place, waiting for it in order. Raises AnalysesBusyError with a full queue, or after `seconds`."""
+        """Take a place, waiting for it in order. Raises AnalysesBusyError with a full queue, or
+        after `seconds`.
+        """
         mine = self._waiting[keyed]
         if not mine and self._is_free(keyed) and not (self._waiting[True] and not keyed):
             self._running[keyed] += 1
             return
         if len(mine) >= self._most_waiting[keyed] or self.waiting >= self._most_waiting[True]:
-            raise AnalysesBusyError(f"{self.waiting} analyses wait for their turn, which is all that may")
+            raise AnalysesBusyError(
+                f"{self.waiting} analyses wait for their turn, which is all that may"
+            )
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         mine.append(turn)
         try:

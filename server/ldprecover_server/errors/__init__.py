@@ -80,7 +80,11 @@ from ldprecover_server.errors.service import (
     StorageFullError,
     StoreUnavailableError,
 )
-from ldprecover_server.errors.submissions import InvalidReportError, KeyReusedError, TooManyReportsError
+from ldprecover_server.errors.submissions import (
+    InvalidReportError,
+    KeyReusedError,
+    TooManyReportsError,
+)
 
 __all__ = [
     "AnalysesBusyError",

@@ -5,16 +5,6 @@ from typing import ClassVar
 
 from ldprecover_server.errors.base import ServiceError
 
-__all__ = [
-    "AnalysesBusyError",
-    "AnalysisFailedError",
-    "AnalysisTimeoutError",
-    "AnalysisTooLargeError",
-    "JobNotFoundError",
-    "NoReportsError",
-    "ReportsGoneError",
-]
-
 
 class JobNotFoundError(ServiceError):
     """The round has no such job; it may have been forgotten."""
@@ -23,7 +13,8 @@ class JobNotFoundError(ServiceError):
     status = 404
     title = "No such job"
     help = (
-        "The id is wrong, the job belongs to another round, or it is forgotten: an hour after it was asked for, or "
+        "The id is wrong, the job belongs to another round, or it is forgotten: an hour after it "
+        "was asked for, or "
         "when many came after it."
     )
 
@@ -44,7 +35,8 @@ class ReportsGoneError(ServiceError):
     status = 409
     title = "The round's reports are not kept"
     help = (
-        "What was asked for reads every report, and the round's retention has let them go; ask for what needs counts "
+        "What was asked for reads every report, and the round's retention has let them go; ask "
+        "for what needs counts "
         "alone (GET /rounds/{id}/methods)."
     )
 
@@ -56,7 +48,8 @@ class AnalysesBusyError(ServiceError):
     status = 503
     title = "Too many analyses wait"
     help = (
-        "What reads every report takes long, so few such calls run at a time, and few wait, those with a key first; "
+        "What reads every report takes long, so few such calls run at a time, and few wait, those "
+        "with a key first; "
         "try again after the time in Retry-After."
     )
     fixed_headers: ClassVar[Mapping[str, str]] = {"Retry-After": "5"}
@@ -69,7 +62,8 @@ class AnalysisTimeoutError(ServiceError):
     status = 504
     title = "The analysis took too long"
     help = (
-        "It was given up. A caller with a key has more time (settings); other options of the method, or another "
+        "It was given up. A caller with a key has more time (settings); other options of the "
+        "method, or another "
         "method, may take less."
     )
 
@@ -81,7 +75,8 @@ class AnalysisTooLargeError(ServiceError):
     status = 422
     title = "The analysis needs more than it may take"
     help = (
-        "More memory, or more bytes of reports on disk, than the operator allows one analysis. The detail says which; "
+        "More memory, or more bytes of reports on disk, than the operator allows one analysis. "
+        "The detail says which; "
         "the same call fails again until the operator allows more."
     )
 
@@ -93,7 +88,9 @@ class AnalysisFailedError(ServiceError):
     status = 500
     title = "The analysis failed"
     help = (
-        "The process that worked on it has ended, or a fault stopped it: of the server, or of a plugin's recovery "
-        "method, which the detail names then. The server's log has the traceback. Nothing was changed, and it can be "
+        "The process that worked on it has ended, or a fault stopped it: of the server, or of a "
+        "plugin's recovery "
+        "method, which the detail names then. The server's log has the traceback. Nothing was "
+        "changed, and it can be "
         "asked again."
     )

@@ -4,8 +4,6 @@ import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-__all__ = ["LaterError", "ServiceError"]
-
 
 class ServiceError(Exception):
     """Base of every refusal; its text is the problem's detail.

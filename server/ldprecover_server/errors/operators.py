@@ -1,7 +1,5 @@
 """What an operator is told at the command line; no caller hears it."""
 
-__all__ = ["ConfigurationError", "KeyNotFoundError"]
-
 
 class ConfigurationError(Exception):
     """The settings cannot work; the message says what to change."""

@@ -5,22 +5,6 @@ from typing import Any
 
 from ldprecover_server.errors.base import ServiceError
 
-__all__ = [
-    "BodyTimeoutError",
-    "BodyTooLargeError",
-    "CrossOriginError",
-    "HeadTooLargeError",
-    "HeaderError",
-    "InvalidParameterError",
-    "InvalidRequestError",
-    "MalformedBodyError",
-    "MethodNotAllowedError",
-    "NotFoundError",
-    "NotHttpError",
-    "UnsupportedMediaTypeError",
-    "UnsupportedTransferEncodingError",
-]
-
 
 class NotFoundError(ServiceError):
     """No call is at this path."""
@@ -82,7 +66,8 @@ class CrossOriginError(ServiceError):
     status = 400
     title = "A page of this origin may not send this"
     help = (
-        "A browser asked before it sent a request of a web page. The operator lists the origins of pages that may, in "
+        "A browser asked before it sent a request of a web page. The operator lists the origins "
+        "of pages that may, in "
         "LDPRECOVER_CORS_ORIGINS."
     )
 
@@ -110,7 +95,10 @@ class BodyTimeoutError(ServiceError):
     slug = "body-timeout"
     status = 408
     title = "The body did not arrive in time"
-    help = "Nothing was stored; send it again with the same key and the same bytes, or in smaller submissions."
+    help = (
+        "Nothing was stored; send it again with the same key and the same bytes, or in smaller "
+        "submissions."
+    )
 
 
 class BodyTooLargeError(ServiceError):
@@ -120,7 +108,8 @@ class BodyTooLargeError(ServiceError):
     status = 413
     title = "The body is too large"
     help = (
-        "Split the submission. The limits hold for the body as sent, and for what it decompresses to. Without a report "
+        "Split the submission. The limits hold for the body as sent, and for what it decompresses "
+        "to. Without a report "
         "key a body is no longer than the reports may be that it may hold."
     )
 
@@ -132,7 +121,8 @@ class UnsupportedMediaTypeError(ServiceError):
     status = 415
     title = "The body is in a form the server does not read"
     help = (
-        "Content-Type is application/json, or application/vnd.ldprecover.reports for packed reports; "
+        "Content-Type is application/json, or application/vnd.ldprecover.reports for packed "
+        "reports; "
         "Content-Encoding is absent or gzip."
     )
 
@@ -143,17 +133,23 @@ class UnsupportedTransferEncodingError(ServiceError):
     slug = "unsupported-transfer-encoding"
     status = 501
     title = "Transfer-Encoding is not understood"
-    help = "Transfer-Encoding is absent or chunked. A compressed body says so in Content-Encoding: gzip."
+    help = (
+        "Transfer-Encoding is absent or chunked. A compressed body says so in "
+        "Content-Encoding: gzip."
+    )
 
 
 class InvalidRequestError(ServiceError):
-    """The body or a parameter of the query does not fit the interface; `field` names where, if it is known."""
+    """The body or a parameter of the query does not fit the interface; `field` names where, if it
+    is known.
+    """
 
     slug = "invalid-request"
     status = 422
     title = "The request does not fit the interface"
     help = (
-        "`errors` names the first field that does not fit, and why; of a body that is not JSON the detail says what is "
+        "`errors` names the first field that does not fit, and why; of a body that is not JSON "
+        "the detail says what is "
         'wrong. Numbers are strict: "0.5", true and NaN are not numbers.'
     )
 
@@ -164,7 +160,9 @@ class InvalidRequestError(ServiceError):
 
     @property
     def members(self) -> Mapping[str, Any]:
-        return {} if self.field is None else {"errors": [{"field": self.field, "reason": self.reason}]}
+        return (
+            {} if self.field is None else {"errors": [{"field": self.field, "reason": self.reason}]}
+        )
 
 
 class InvalidParameterError(ServiceError):

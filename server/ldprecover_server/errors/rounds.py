@@ -5,16 +5,6 @@ from typing import ClassVar
 
 from ldprecover_server.errors.base import ServiceError
 
-__all__ = [
-    "NameTakenError",
-    "NoCurrentRoundError",
-    "PluginNotLoadedError",
-    "RoundClosedError",
-    "RoundNotFoundError",
-    "RoundReplacedError",
-    "SeriesMismatchError",
-]
-
 
 class RoundNotFoundError(ServiceError):
     """No round has this id or name."""
@@ -32,7 +22,8 @@ class RoundReplacedError(ServiceError):
     status = 503
     title = "The name has passed to another round"
     help = (
-        "Nothing was stored; send it again with the same key and the same bytes, and the round of now says what it is."
+        "Nothing was stored; send it again with the same key and the same bytes, and the round "
+        "of now says what it is."
     )
     fixed_headers: ClassVar[Mapping[str, str]] = {"Retry-After": "1"}
 
@@ -43,7 +34,10 @@ class NoCurrentRoundError(ServiceError):
     slug = "no-current-round"
     status = 404
     title = "No current round"
-    help = "/reports, /frequencies and /recover mean the round opened last; open one with POST /rounds."
+    help = (
+        "/reports, /frequencies and /recover mean the round opened last; open one with POST "
+        "/rounds."
+    )
 
 
 class RoundClosedError(ServiceError):
@@ -53,7 +47,8 @@ class RoundClosedError(ServiceError):
     status = 409
     title = "The round is closed"
     help = (
-        "It takes no more reports. A submission that was answered before the close is counted, and its retry still "
+        "It takes no more reports. A submission that was answered before the close is counted, "
+        "and its retry still "
         "gets its 202."
     )
 
@@ -73,7 +68,10 @@ class SeriesMismatchError(ServiceError):
     slug = "series-mismatch"
     status = 409
     title = "The series has other items"
-    help = "All rounds of a series are over the same items in the same order; name another series, or none."
+    help = (
+        "All rounds of a series are over the same items in the same order; name another "
+        "series, or none."
+    )
 
 
 class PluginNotLoadedError(ServiceError):
@@ -83,7 +81,10 @@ class PluginNotLoadedError(ServiceError):
     status = 503
     title = "The round's protocol is not loaded"
     help = (
-        "The protocol is a plugin, which the detail names. The operator installs the distribution that has it, names "
-        "it in LDPRECOVER_PLUGINS and starts the server again. Until then the round can be listed and deleted, and "
-        "what is stored of it stays. A submission is safe to send again with the same key and bytes."
+        "The protocol is a plugin, which the detail names. The operator installs the distribution "
+        "that has it, names "
+        "it in LDPRECOVER_PLUGINS and starts the server again. Until then the round can be listed "
+        "and deleted, and "
+        "what is stored of it stays. A submission is safe to send again with the same key and "
+        "bytes."
     )

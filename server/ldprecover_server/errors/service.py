@@ -5,15 +5,6 @@ from typing import ClassVar
 
 from ldprecover_server.errors.base import ServiceError
 
-__all__ = [
-    "BusyError",
-    "DatabaseGoneError",
-    "InternalError",
-    "QueueFullError",
-    "StorageFullError",
-    "StoreUnavailableError",
-]
-
 
 class QueueFullError(ServiceError):
     """Too many submissions wait; nothing of this one was stored."""
@@ -21,7 +12,10 @@ class QueueFullError(ServiceError):
     slug = "queue-full"
     status = 503
     title = "Too many submissions wait"
-    help = "Nothing was stored; try again after the time in Retry-After with the same key and the same bytes."
+    help = (
+        "Nothing was stored; try again after the time in Retry-After with the same key and the "
+        "same bytes."
+    )
     fixed_headers: ClassVar[Mapping[str, str]] = {"Retry-After": "1"}
 
 
@@ -32,7 +26,8 @@ class BusyError(ServiceError):
     status = 503
     title = "Too many calls wait"
     help = (
-        "Calls that read, calls with a key and submissions each have their own turn, and of this kind too many wait, "
+        "Calls that read, calls with a key and submissions each have their own turn, and of this "
+        "kind too many wait, "
         "or this one has for too long. Try again after the time in Retry-After."
     )
     fixed_headers: ClassVar[Mapping[str, str]] = {"Retry-After": "1"}
@@ -44,7 +39,10 @@ class StoreUnavailableError(ServiceError):
     slug = "store-unavailable"
     status = 503
     title = "The database does not answer"
-    help = "Whether the submission was stored is not known; try again with the same key and the same bytes."
+    help = (
+        "Whether the submission was stored is not known; try again with the same key and the "
+        "same bytes."
+    )
     fixed_headers: ClassVar[Mapping[str, str]] = {"Retry-After": "1"}
 
 
@@ -65,8 +63,10 @@ class DatabaseGoneError(ServiceError):
     status = 503
     title = "The database is not there"
     help = (
-        "Its file was removed or replaced while the server ran, so nothing is stored until the operator has put it "
-        "back or restarted the server. Keep the submission, and try again later with the same key and the same bytes."
+        "Its file was removed or replaced while the server ran, so nothing is stored until the "
+        "operator has put it "
+        "back or restarted the server. Keep the submission, and try again later with the same key "
+        "and the same bytes."
     )
     fixed_headers: ClassVar[Mapping[str, str]] = {"Retry-After": "30"}
 
@@ -78,6 +78,7 @@ class InternalError(ServiceError):
     status = 500
     title = "The server failed"
     help = (
-        "A fault of the server; its log has the traceback. A submission is safe to send again with the same key and "
+        "A fault of the server; its log has the traceback. A submission is safe to send again "
+        "with the same key and "
         "bytes."
     )

@@ -5,8 +5,6 @@ from typing import Any
 
 from ldprecover_server.errors.base import ServiceError
 
-__all__ = ["InvalidReportError", "KeyReusedError", "TooManyReportsError"]
-
 
 class TooManyReportsError(ServiceError):
     """The submission has more reports than one to its round may hold."""
@@ -15,7 +13,8 @@ class TooManyReportsError(ServiceError):
     status = 413
     title = "More reports than one submission may hold"
     help = (
-        "Split the submission; the detail says how many reports fit. Counting takes time, for OLH in proportion to "
+        "Split the submission; the detail says how many reports fit. Counting takes time, for OLH "
+        "in proportion to "
         "reports times items, and holds up everyone, so one submission may take only so much of it."
     )
 
@@ -26,7 +25,10 @@ class InvalidReportError(ServiceError):
     slug = "invalid-report"
     status = 422
     title = "A report is malformed"
-    help = "`position` is the index of the first bad report; the whole submission was refused and nothing was stored."
+    help = (
+        "`position` is the index of the first bad report; the whole submission was refused and "
+        "nothing was stored."
+    )
 
     def __init__(self, message: str, position: int | None = None) -> None:
         self.position = position
@@ -44,6 +46,7 @@ class KeyReusedError(ServiceError):
     status = 409
     title = "The idempotency key belongs to another submission"
     help = (
-        "The same key, or ticket, came with other bytes. Nothing of this submission was stored; send it under a fresh "
+        "The same key, or ticket, came with other bytes. Nothing of this submission was stored; "
+        "send it under a fresh "
         "random key, or another ticket."
     )

@@ -12,13 +12,13 @@ from ldprecover_server.deadlines import Deadlines
 from ldprecover_server.errors import BusyError
 from ldprecover_server.http.problems import refuse
 
-__all__ = ["ABORT", "Unread", "column", "json"]
-
 ABORT = "ldprecover.abort"
 """The extension of an ASGI scope that cuts its connection off."""
 
 _PIECE = 1 << 15
-"""A body goes out in pieces of this size: the connection takes the next when the client has read most of the last."""
+"""A body goes out in pieces of this size: the connection takes the next when the client has read
+most of the last.
+"""
 
 
 def json(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -35,7 +35,8 @@ def column(numbers: np.ndarray) -> list[Any]:
 
 
 class Unread:
-    """ASGI middleware: bounds what large answers hold of memory until they are read, and for how long.
+    """ASGI middleware: bounds what large answers hold of memory until they are read, and for how
+    long.
 
     An answer of more than 32 KiB goes out in pieces, and counts in whole until its end. When all of
     them would hold more than `max_bytes`, the one that is read slowest is cut off, and the next in
@@ -68,9 +69,9 @@ class Unread:
                 if self._make_room(len(message["body"])):
                     await self._send(abort, send, begin, message)
                 elif begin is not None:
-                    await refuse(BusyError("the answers that wait to be read hold all the memory they may"))(
-                        scope, receive, send
-                    )
+                    await refuse(
+                        BusyError("the answers that wait to be read hold all the memory they may")
+                    )(scope, receive, send)
                 else:
                     abort()
                 return
@@ -80,7 +81,9 @@ class Unread:
 
         await self._app(scope, receive, send_in_pieces)
 
-    async def _send(self, abort: Callable[[], None], send: Send, begin: Message | None, message: Message) -> None:
+    async def _send(
+        self, abort: Callable[[], None], send: Send, begin: Message | None, message: Message
+    ) -> None:
         body, more = message["body"], message.get("more_body", False)
         answer = _Answer(abort, len(body), self._deadlines.loop.time())
         self._held += answer.size
@@ -103,7 +106,9 @@ class Unread:
             return False
         now = self._deadlines.loop.time()
         while self._held + size > self._max_bytes:
-            self._cut_off(min(self._answers, key=lambda answer: answer.sent / (now - answer.began + 1)))
+            self._cut_off(
+                min(self._answers, key=lambda answer: answer.sent / (now - answer.began + 1))
+            )
         return True
 
     def _cut_off(self, answer: "_Answer") -> None:

@@ -1,4 +1,6 @@
-"""Request bodies within bounds: who sends it and to what decides how much is read, before any of it is."""
+"""Request bodies within bounds: who sends it and to what decides how much is read, before any of it
+is.
+"""
 
 import asyncio
 import math
@@ -22,8 +24,6 @@ from ldprecover_server.errors import (
     UnsupportedTransferEncodingError,
 )
 
-__all__ = ["BIG", "JSON", "Bodies", "Body", "CloseUnread", "Limit", "has_body", "media_type"]
-
 BIG = 1 << 17
 """Bodies above this many bytes are decoded in a thread: they take more than a millisecond."""
 
@@ -35,7 +35,9 @@ _DIGITS = 18  # of a length; more are larger than any limit
 
 @dataclass(frozen=True)
 class Limit:
-    """How large a body may be, as sent and once decompressed, and of whom: `anonymous` callers have a share."""
+    """How large a body may be, as sent and once decompressed, and of whom: `anonymous` callers have
+    a share.
+    """
 
     sent: int
     decoded: int
@@ -45,17 +47,23 @@ class Limit:
 
 
 class Bodies:
-    """What all bodies together hold of memory, from their first byte until they are decoded: at most `max_held` bytes.
+    """What all bodies together hold of memory, from their first byte until they are decoded: at
+    most `max_held` bytes.
 
-    Bodies of more than 64 KiB hold three quarters of it at the most, and bodies without a key seven eighths, so that
-    small submissions and callers with a key find room. A body that needs room that is not there takes it from
-    the one of the anonymous that has been on its way for longest, and at least `patience` seconds: that one is answered
+    Bodies of more than 64 KiB hold three quarters of it at the most, and bodies without a key seven
+    eighths, so that small submissions and callers with a key find room. A body that needs room that
+    is not there takes it from the one of the anonymous that has been on its way for longest, and at
+    least `patience` seconds: that one is answered
     408. So nobody keeps others out by sending slowly. A body that does not arrive within `seconds`,
     or of an anonymous caller within `anonymous_seconds`, is answered 408 too.
     """
 
     def __init__(
-        self, max_held: int, seconds: float = 30.0, anonymous_seconds: float = 10.0, patience: float = 1.0
+        self,
+        max_held: int,
+        seconds: float = 30.0,
+        anonymous_seconds: float = 10.0,
+        patience: float = 1.0,
     ) -> None:
         self.max_held = max_held
         self.held = 0
@@ -85,7 +93,8 @@ class Bodies:
             self._count(body, n, large, anonymous)
 
     def take_from_others(self, body: "Body", n: int) -> None:
-        """As `take`, but where there is no room the slowest bodies of the anonymous end, one after the other.
+        """As `take`, but where there is no room the slowest bodies of the anonymous end, one after
+        the other.
 
         For use in the event loop.
         """
@@ -95,7 +104,11 @@ class Bodies:
                 return
             except QueueFullError:
                 began, expire = self._anonymous.oldest() or (math.inf, None)
-                if expire is None or expire == body.expire or began > self._anonymous.loop.time() - self._patience:
+                if (
+                    expire is None
+                    or expire == body.expire
+                    or began > self._anonymous.loop.time() - self._patience
+                ):
                     raise
                 expire()
 
@@ -149,7 +162,10 @@ class Body:
             body = await self._receive_all()
         except asyncio.CancelledError:
             if self._late and self._task is not None and self._task.uncancel() == 0:
-                late = f"the body was not there after {deadlines.seconds:g} seconds, or held room that others needed"
+                late = (
+                    f"the body was not there after {deadlines.seconds:g} seconds, or held room "
+                    "that others needed"
+                )
                 raise BodyTimeoutError(late) from None
             raise
         finally:
@@ -229,12 +245,17 @@ class Body:
             while not decoder.eof and (piece := decoder.decompress(b"", _PIECE)):
                 self._grow(decoded, piece)
         except zlib.error as error:
-            raise MalformedBodyError(f"the body is not gzip as Content-Encoding says: {error}") from error
+            raise MalformedBodyError(
+                f"the body is not gzip as Content-Encoding says: {error}"
+            ) from error
         except ServiceError:
-            decoded.clear()  # a refusal raised in a thread stays in a cycle with its frames until a collection
+            # a refusal raised in a thread stays in a cycle with its frames until a collection
+            decoded.clear()
             raise
         if not decoder.eof or decoder.unused_data or start + _PIECE < len(body):
-            raise MalformedBodyError("the body is not one whole gzip member as Content-Encoding says")
+            raise MalformedBodyError(
+                "the body is not one whole gzip member as Content-Encoding says"
+            )
         return decoded
 
     def _grow(self, decoded: bytearray, piece: bytes) -> None:
@@ -248,7 +269,8 @@ class Body:
 
 
 class CloseUnread:
-    """ASGI middleware: an answer that leaves something of a body unread says that the connection closes.
+    """ASGI middleware: an answer that leaves something of a body unread says that the connection
+    closes.
 
     What is left would be taken for the next request. That ends also what is sent with a request
     that has no use for a body. The connection sees to it that the answer is not lost
@@ -272,7 +294,11 @@ class CloseUnread:
 
         async def send_noted(message: Message) -> None:
             if not complete and message["type"] == "http.response.start":
-                kept = [(name, value) for name, value in message["headers"] if name.lower() != b"connection"]
+                kept = [
+                    (name, value)
+                    for name, value in message["headers"]
+                    if name.lower() != b"connection"
+                ]
                 message = {**message, "headers": [*kept, (b"connection", b"close")]}
             await send(message)
 
@@ -285,7 +311,9 @@ def _large(n: int) -> int:
 
 
 def has_body(headers: Mapping[bytes, bytes]) -> bool:
-    """Tell whether a request with these headers has a body of at least one byte, as far as they say."""
+    """Tell whether a request with these headers has a body of at least one byte, as far as they
+    say.
+    """
     length = headers.get(b"content-length")
     return (length is not None and length.strip(b"0") != b"") or b"transfer-encoding" in headers
 
@@ -297,8 +325,12 @@ def media_type(headers: Mapping[bytes, bytes]) -> str:
 
 
 def _check_transfer(scope: Scope) -> None:
-    codings = [value.strip().lower() for name, value in scope["headers"] if name == b"transfer-encoding"]
-    if codings != [b"chunked"]:  # the parser takes chunks apart, and passes on what else was done to the body
+    codings = [
+        value.strip().lower() for name, value in scope["headers"] if name == b"transfer-encoding"
+    ]
+    if codings != [
+        b"chunked"
+    ]:  # the parser takes chunks apart, and passes on what else was done to the body
         given = b", ".join(codings).decode("latin-1")
         raise UnsupportedTransferEncodingError(
             f"Transfer-Encoding {given[:80]!r} is not understood here; send chunked or none"

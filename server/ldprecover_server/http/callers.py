@@ -7,9 +7,10 @@ from typing import Any, TypeVar
 from fastapi import Header, Request
 from starlette.requests import ClientDisconnect
 
-__all__ = ["PREFER", "wants_job", "while_there"]
-
-PREFER = Header(description="`respond-async` (RFC 7240) answers 202 and a job that does the work.", max_length=256)
+PREFER = Header(
+    description="`respond-async` (RFC 7240) answers 202 and a job that does the work.",
+    max_length=256,
+)
 
 
 T = TypeVar("T")
@@ -39,5 +40,10 @@ async def _gone(request: Request) -> None:
 
 
 def wants_job(prefer: str | None) -> bool:
-    """Tell whether the header Prefer asks for an answer before the work is done (RFC 7240, section 4.1)."""
-    return any(each.partition(";")[0].strip().lower() == "respond-async" for each in (prefer or "").split(","))
+    """Tell whether the header Prefer asks for an answer before the work is done (RFC 7240, section
+    4.1).
+    """
+    return any(
+        each.partition(";")[0].strip().lower() == "respond-async"
+        for each in (prefer or "").split(",")
+    )

@@ -1,4 +1,6 @@
-"""HTTP connections: uvicorn's, with bounds on what a client may send at once, leave unread, and take its time for."""
+"""HTTP connections: uvicorn's, with bounds on what a client may send at once, leave unread, and
+take its time for.
+"""
 
 import asyncio
 import http
@@ -16,8 +18,6 @@ from ldprecover_server.http.answers import ABORT
 from ldprecover_server.http.crowd import Crowd
 from ldprecover_server.http.parsing import Parser, RefusedError
 from ldprecover_server.http.problems import refuse
-
-__all__ = ["CROWD", "HEAD_SECONDS", "UNREAD_BYTES", "UNREAD_SECONDS", "Connection"]
 
 CROWD = "crowd"
 """Where the lifespan's state has the crowd that connections join."""
@@ -73,7 +73,9 @@ class Connection(HttpToolsProtocol):
     # asyncio's callbacks
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Write through a transport that joins writes, bounds what waits to be read, and ends in order."""
+        """Write through a transport that joins writes, bounds what waits to be read, and ends in
+        order.
+        """
         given = cast(asyncio.Transport, transport)
         given.set_write_buffer_limits(high=UNREAD_BYTES)
         super().connection_made(cast(asyncio.Transport, _Transport(given, self)))
@@ -86,7 +88,9 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Drop what is not parsed any more, up to a bound, and take the time of a head that is due."""
+        """Drop what is not parsed any more, up to a bound, and take the time of a head that
+        is due.
+        """
         if self._parsing.overrun:
             self._dropped += len(data)
             if self._dropped > _LINGER_BYTES:
@@ -102,7 +106,8 @@ class Connection(HttpToolsProtocol):
             self._head_since = self.loop.time()
 
     def eof_received(self) -> bool:  # type: ignore[override]
-        """Keep a connection whose client has closed its own end for the answers under way, for some seconds.
+        """Keep a connection whose client has closed its own end for the answers under way, for some
+        seconds.
 
         It cannot be told from a client that has gone, for whom nobody should work long.
         """
@@ -121,7 +126,9 @@ class Connection(HttpToolsProtocol):
         return len(self.pipeline) + (self.cycle is not None and not self.cycle.response_complete)
 
     def on_headers_complete(self) -> None:
-        """Note that a head has come in time, and give the application a way to cut the connection off (`answers`)."""
+        """Note that a head has come in time, and give the application a way to cut the connection
+        off (`answers`).
+        """
         self._head_since = None
         self._crowd.progressed(self)
         cast(Scope, self.scope)["extensions"] = {ABORT: self.cut_off}
@@ -159,14 +166,20 @@ class Connection(HttpToolsProtocol):
     # Refusals before any application sees the request
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is not HTTP with a problem; called by uvicorn while it handles the parser's error."""
+        """Answer what is not HTTP with a problem; called by uvicorn while it handles the parser's
+        error.
+        """
         self._parsing.overrun = True
-        if self.waiting > 1 or (self.waiting and (self.cycle.response_started or not self.cycle.more_body)):
+        if self.waiting > 1 or (
+            self.waiting and (self.cycle.response_started or not self.cycle.more_body)
+        ):
             self.shutdown()  # the requests before it have their answers, and the connection ends
             return
         error = sys.exception()
         self._refuse(
-            error.refusal if isinstance(error, RefusedError) else NotHttpError("Invalid HTTP request received.")
+            error.refusal
+            if isinstance(error, RefusedError)
+            else NotHttpError("Invalid HTTP request received.")
         )
 
     def _refuse(self, refusal: ServiceError) -> None:
@@ -179,7 +192,9 @@ class Connection(HttpToolsProtocol):
     # The end of the connection
 
     def is_sent_more(self) -> bool:
-        """Tell whether the client sends what nobody reads: the rest of a body, or requests behind too many."""
+        """Tell whether the client sends what nobody reads: the rest of a body, or requests behind
+        too many.
+        """
         if self._sends_no_more:
             return False
         return self._parsing.overrun or (self.cycle is not None and self.cycle.more_body)
@@ -210,7 +225,9 @@ class _Transport:
         if not self._pieces:
             self._connection.loop.call_soon(self._flush)
         self._pieces.append(data)
-        if len(data) > _JOINED_BYTES:  # else a turn could write any number of pieces before the connection says stop
+        if (
+            len(data) > _JOINED_BYTES
+        ):  # else a turn could write any number of pieces before the connection says stop
             self._flush()
 
     def close(self) -> None:

@@ -1,4 +1,6 @@
-"""Calls from web pages of other origins: what browsers ask first, and what they then let a page see."""
+"""Calls from web pages of other origins: what browsers ask first, and what they then let a page
+see.
+"""
 
 from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
@@ -8,11 +10,10 @@ from starlette.types import ASGIApp
 from ldprecover_server.errors import CrossOriginError
 from ldprecover_server.http.problems import refuse
 
-__all__ = ["Cors"]
-
 
 class Cors(CORSMiddleware):
-    """Starlette's middleware with what this interface takes and gives; a refusal is a problem, like all others.
+    """Starlette's middleware with what this interface takes and gives; a refusal is a problem, like
+    all others.
 
     No cookie is ever looked at, so credentials of the browser's own are not allowed: a page that
     has a key or a ticket sends it in Authorization.
@@ -41,6 +42,8 @@ class Cors(CORSMiddleware):
         if response.status_code == 200:
             return response
         headers = {
-            name: response.headers[name] for name in ("vary", "access-control-allow-origin") if name in response.headers
+            name: response.headers[name]
+            for name in ("vary", "access-control-allow-origin")
+            if name in response.headers
         }
         return refuse(CrossOriginError(bytes(response.body).decode(), headers))

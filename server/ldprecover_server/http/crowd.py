@@ -7,11 +7,11 @@ from typing import Protocol
 
 from ldprecover_server.metrics import Metrics
 
-__all__ = ["Crowd", "Member"]
-
 _SWEEP = 1.0
 _LOOKED_AT = 256
-"""Connections that are looked at for one that waits for its client; behind so many that wait for us the first goes."""
+"""Connections that are looked at for one that waits for its client; behind so many that wait for us
+the first goes.
+"""
 
 
 class Member(Protocol):
@@ -39,7 +39,9 @@ class Crowd:
     def __init__(self, most: int, metrics: Metrics | None = None) -> None:
         self._most = most
         self._metrics = metrics or Metrics()
-        self._members: OrderedDict[Member, None] = OrderedDict()  # whose progress is longest ago first
+        self._members: OrderedDict[Member, None] = (
+            OrderedDict()
+        )  # whose progress is longest ago first
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __len__(self) -> int:

@@ -1,12 +1,12 @@
-"""Answers as CSV (RFC 4180), for spreadsheets and data frames: a header line, then a line for each row."""
+"""Answers as CSV (RFC 4180), for spreadsheets and data frames: a header line, then a line for each
+row.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import Query
 from starlette.responses import Response
-
-__all__ = ["MEDIA_TYPE", "Format", "csv", "written"]
 
 MEDIA_TYPE = "text/csv"
 
@@ -17,13 +17,17 @@ Format = Annotated[
 """The form of an answer, of the query."""
 
 _RUN = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""What a text begins with that spreadsheets run as a formula; the last four are the wide forms of the first."""
+"""What a text begins with that spreadsheets run as a formula; the last four are the wide forms of
+the first.
+"""
 
 
 def csv(name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Response:
     """Return an answer in CSV, to be kept in a file of this name."""
     headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
-    return Response(written(columns, rows), 200, headers, f"{MEDIA_TYPE}; charset=utf-8; header=present")
+    return Response(
+        written(columns, rows), 200, headers, f"{MEDIA_TYPE}; charset=utf-8; header=present"
+    )
 
 
 def written(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

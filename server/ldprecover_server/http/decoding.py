@@ -15,8 +15,6 @@ from ldprecover.protocols import Column
 from ldprecover_server.errors import InvalidRequestError
 from ldprecover_server.http import messages
 
-__all__ = ["ReportDecoder", "decode"]
-
 T = TypeVar("T")
 
 _AT = re.compile(r" - at `\$(.*)`$", re.DOTALL)
@@ -35,7 +33,9 @@ _SHOWN = 60  # characters of a name that a caller has chosen
 
 
 def decode(type: type[T], body: bytes | bytearray) -> T:
-    """Return the request that a body says. Raises InvalidRequestError for the first thing that does not fit."""
+    """Return the request that a body says. Raises InvalidRequestError for the first thing that does
+    not fit.
+    """
     try:
         decoder: msgspec.json.Decoder[T] = _decoder(cast(Hashable, type))
         decoded = decoder.decode(body)
@@ -51,7 +51,9 @@ def decode(type: type[T], body: bytes | bytearray) -> T:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> None:
-    """Refuse an object that has a field twice, of which msgspec takes the last and others the first."""
+    """Refuse an object that has a field twice, of which msgspec takes the last and others the
+    first.
+    """
     seen: set[str] = set()
     for name, _ in pairs:
         if name in seen:
@@ -71,7 +73,10 @@ def _no_json(error: Exception, body: bytes | bytearray) -> str:
         return "the body is nested too deeply"
     # Of one at the end of the body msgspec says only that more should come.
     if "surrogate" in str(error) or re.search(rb"\\u[dD][89a-fA-F]", body[-_ESCAPES:]):
-        return "the body has half a surrogate pair, which is no character: \\ud83d needs its other half, as \\ude00"
+        return (
+            "the body has half a surrogate pair, which is no character: \\ud83d needs its "
+            "other half, as \\ude00"
+        )
     return f"the body is not JSON: {str(error).removeprefix('JSON is malformed: ')}"
 
 
@@ -110,7 +115,13 @@ def _joined(field: str, name: str) -> str:
 
 
 def _alternatives(schema: dict[str, Any]) -> list[str]:
-    kinds = {"number": "a number", "integer": "an integer", "array": "an array", "string": "a string", "null": "null"}
+    kinds = {
+        "number": "a number",
+        "integer": "an integer",
+        "array": "an array",
+        "string": "a string",
+        "null": "null",
+    }
     found = [word for each in schema.get("anyOf", ()) for word in _alternatives(each)]
     found += [f'"{word}"' for word in schema.get("enum", ())]
     return found or [kinds.get(schema.get("type", ""), "another value")]
@@ -166,7 +177,9 @@ class ReportDecoder:
         return wire.pack(reports)
 
     def _fault(self, body: bytes | bytearray, message: str) -> ReportError:
-        """Return the refusal of the first bad report, or of what is wrong with the body as a whole."""
+        """Return the refusal of the first bad report, or of what is wrong with the body as a
+        whole.
+        """
         faults, lengths = [], []
         for column in self._columns:
             position, length = self._first_bad(body, column)
@@ -179,10 +192,14 @@ class ReportDecoder:
             ended = min(lengths, default=None)
             if ended is None or first.position is None or ended > first.position:
                 return first
-            return ReportError(f"{' and '.join(self._names)} must be of equal length", position=ended)
+            return ReportError(
+                f"{' and '.join(self._names)} must be of equal length", position=ended
+            )
         if named := re.match(r"Object contains unknown field `(.*)`", message, re.DOTALL):
             known = " and ".join(self._names)
-            return ReportError(f"unknown field {named[1][:_SHOWN]!r}; this protocol's reports are in {known}")
+            return ReportError(
+                f"unknown field {named[1][:_SHOWN]!r}; this protocol's reports are in {known}"
+            )
         if message.startswith("Object missing required field"):
             return ReportError(f"{message.split('`')[1]} must be an array")
         if at := _AT.search(message):
@@ -190,8 +207,12 @@ class ReportDecoder:
         return ReportError("the body must be a JSON object")
 
     def _first_bad(self, body: bytes | bytearray, column: Column) -> tuple[int | None, int | None]:
-        """Return the position of a column's first bad value, or else, where the column is an array, its length."""
-        form = _form([each if each is column else None for each in self._columns], _exactly, self._names)
+        """Return the position of a column's first bad value, or else, where the column is an array,
+        its length.
+        """
+        form = _form(
+            [each if each is column else None for each in self._columns], _exactly, self._names
+        )
         try:
             return None, len(getattr(msgspec.json.decode(body, type=form), column.name))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -204,7 +225,9 @@ def _has_more_quotes(body: bytes | bytearray, known: int) -> bool:
     if len(body) < known * _APART:
         return body.count(b'"') > known
     at = 0
-    for _ in range(known):  # far apart, each is found in a fraction of the time that counting looks at every byte
+    for _ in range(
+        known
+    ):  # far apart, each is found in a fraction of the time that counting looks at every byte
         at = body.find(b'"', at) + 1
     return body.find(b'"', at) >= 0
 
@@ -224,7 +247,9 @@ def _exactly(column: Column) -> Any:
 def _form(
     columns: Sequence[Column | None], typed: Callable[[Column], Any], names: Sequence[str] = ()
 ) -> type[msgspec.Struct]:
-    """Return the type of a body with these columns; of the others, known by name alone, anything is passed over."""
+    """Return the type of a body with these columns; of the others, known by name alone, anything is
+    passed over.
+    """
     fields: list[tuple[str, Any]] = []
     for i, column in enumerate(columns):
         if column is None:

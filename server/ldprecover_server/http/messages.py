@@ -1,4 +1,6 @@
-"""The JSON of requests and answers: one declaration of each builds it, checks it and describes it."""
+"""The JSON of requests and answers: one declaration of each builds it, checks it and
+describes it.
+"""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -7,7 +9,13 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ldprecover.canaries import MAX_CANARIES
-from ldprecover.protocols import MAX_DOMAIN_SIZE, MAX_EPSILON, MIN_EPSILON, PROTOCOLS, own_parameters
+from ldprecover.protocols import (
+    MAX_DOMAIN_SIZE,
+    MAX_EPSILON,
+    MIN_EPSILON,
+    PROTOCOLS,
+    own_parameters,
+)
 from ldprecover_server.access.tickets import MAX_COUNT
 from ldprecover_server.analysis.analyses import MAX_HISTORY
 from ldprecover_server.retention import PATTERN
@@ -60,25 +68,40 @@ else:
 Access = Annotated[
     Literal["open", "key", "ticket"],
     Meta(
-        description="Who may submit: anyone, one report a submission, and more with a report key; or report keys "
+        description="Who may submit: anyone, one report a submission, and more with a report key; "
+        "or report keys "
         "alone; or tickets alone, one report each."
     ),
 ]
 ReadAccess = Annotated[
-    Literal["public", "key"], Meta(description="Who may read frequencies and recover: anyone, or analyst keys.")
+    Literal["public", "key"],
+    Meta(description="Who may read frequencies and recover: anyone, or analyst keys."),
 ]
-_RETENTION = 'How long packed reports are kept once counted: "forever", "none", or hours or days as "36h" or "7d".'
+_RETENTION = (
+    'How long packed reports are kept once counted: "forever", "none", or hours or days '
+    'as "36h" or "7d".'
+)
 _CANARIES = "Indices of the items that nobody holds, in ascending order."
-_QUARANTINE = "Whether reports that no honest user sends are set aside: accepted and stored, but counted nowhere else."
-_SERIES = "The series of rounds over the same items, in the same order, that this one is compared with; or none."
+_QUARANTINE = (
+    "Whether reports that no honest user sends are set aside: accepted and stored, but "
+    "counted nowhere else."
+)
+_SERIES = (
+    "The series of rounds over the same items, in the same order, that this one is compared "
+    "with; or none."
+)
 
 
 class _Request(Struct, forbid_unknown_fields=True):
     """Base of what callers send: a field that is not known is refused, and numbers are strict."""
 
 
-def _with_own_parameters(base: type[Struct], kind: Callable[[str], Any], *default: object) -> type[Struct]:
-    """Return the struct with a field more for each parameter that is some protocols' own, and that it has not."""
+def _with_own_parameters(
+    base: type[Struct], kind: Callable[[str], Any], *default: object
+) -> type[Struct]:
+    """Return the struct with a field more for each parameter that is some protocols' own, and that
+    it has not.
+    """
     missing = [name for name in own_parameters() if name not in base.__struct_fields__]
     fields: Any = [(name, kind(name), *default) for name in missing]
     return msgspec.defstruct(base.__name__, fields, bases=(base,), kw_only=True)
@@ -94,13 +117,18 @@ def _given(name: str) -> Any:
 
 class _Items(_Request):
     protocol: Protocol
-    epsilon: Annotated[float, Meta(ge=MIN_EPSILON, le=MAX_EPSILON, description="Privacy budget of one report.")]
+    epsilon: Annotated[
+        float, Meta(ge=MIN_EPSILON, le=MAX_EPSILON, description="Privacy budget of one report.")
+    ]
     name: Annotated[
         Annotated[str, Meta(pattern=ROUND_NAME)] | None,
         Meta(description="Unique; made from the protocol when absent.", examples=["cities"]),
     ] = None
     items: Annotated[
-        Annotated[list[Annotated[str, Meta(min_length=1)]], Meta(min_length=2, max_length=MAX_DOMAIN_SIZE)] | None,
+        Annotated[
+            list[Annotated[str, Meta(min_length=1)]], Meta(min_length=2, max_length=MAX_DOMAIN_SIZE)
+        ]
+        | None,
         Meta(description="Distinct labels; item i is the i-th."),
     ] = None
     domain_size: Annotated[
@@ -120,19 +148,25 @@ class NewRound(_ItemsAndOwn, kw_only=True):
 
     access: Access = "open"
     read_access: ReadAccess = "public"
-    retention: Annotated[str, Meta(pattern=PATTERN, description=_RETENTION, examples=["30d"])] = "forever"
+    retention: Annotated[str, Meta(pattern=PATTERN, description=_RETENTION, examples=["30d"])] = (
+        "forever"
+    )
     canaries: Annotated[
         Annotated[int, Meta(ge=1, le=MAX_CANARIES)]
-        | Annotated[list[Annotated[str, Meta(min_length=1)]], Meta(min_length=1, max_length=MAX_CANARIES)]
+        | Annotated[
+            list[Annotated[str, Meta(min_length=1)]], Meta(min_length=1, max_length=MAX_CANARIES)
+        ]
         | None,
         Meta(
-            description="Items that nobody holds, which are added after the others: their labels, or how many, to be "
+            description="Items that nobody holds, which are added after the others: their labels, "
+            "or how many, to be "
             'labelled "canary 1", "canary 2" and so on.'
         ),
     ] = None
     quarantine: Annotated[bool, Meta(description=_QUARANTINE)] = False
     series: Annotated[
-        Annotated[str, Meta(pattern=ROUND_NAME)] | None, Meta(description=_SERIES, examples=["weekly"])
+        Annotated[str, Meta(pattern=ROUND_NAME)] | None,
+        Meta(description=_SERIES, examples=["weekly"]),
     ] = None
 
 
@@ -147,21 +181,29 @@ class RecoverRequest(_Request):
 
     eta: Annotated[
         Annotated[float, Meta(ge=0, le=10)] | Literal["auto"],
-        Meta(description="Assumed malicious users per genuine one, m/n; auto estimates it where the counts allow."),
+        Meta(
+            description="Assumed malicious users per genuine one, m/n; auto estimates it where "
+            "the counts allow."
+        ),
     ] = 0.2
     targets: Annotated[
         list[str | int] | Literal["infer"],
         Meta(
-            description="Known target items, labels or indices; with any, the method is LDPRecover*. infer takes the "
+            description="Known target items, labels or indices; with any, the method is "
+            "LDPRecover*. infer takes the "
             "suspects of GET /rounds/{id}/suspects."
         ),
     ] = []
-    method: Annotated[str, Meta(description="Recovery method: see GET /rounds/{id}/methods.")] = "ldprecover"
+    method: Annotated[str, Meta(description="Recovery method: see GET /rounds/{id}/methods.")] = (
+        "ldprecover"
+    )
     malicious_model: Annotated[
         Literal["paper", "exact", "padded", "searched", "solved", "custom"],
         Meta(
-            description="LDPRecover*'s printed equations, or the corrected algebra; reports padded to an honest "
-            "size (OUE, SUE, SS), of searched seeds (OLH) or of solved columns (HR); or the shares in `support`."
+            description="LDPRecover*'s printed equations, or the corrected algebra; reports "
+            "padded to an honest "
+            "size (OUE, SUE, SS), of searched seeds (OLH) or of solved columns (HR); or the "
+            "shares in `support`."
         ),
     ] = "paper"
     support: Annotated[
@@ -177,7 +219,8 @@ class RecoverRequest(_Request):
         list[str],
         Meta(
             max_length=MAX_HISTORY,
-            description="Closed rounds over the same items that are known to be clean, ids or names. None is taken "
+            description="Closed rounds over the same items that are known to be clean, ids or "
+            "names. None is taken "
             "that is not named.",
         ),
     ] = []
@@ -198,12 +241,19 @@ else:
 
 
 class _Brief(_HeadAndOwn, kw_only=True):
-    p: Annotated[float | None, Meta(description="Null where the round's protocol is a plugin that is not loaded.")]
+    p: Annotated[
+        float | None,
+        Meta(description="Null where the round's protocol is a plugin that is not loaded."),
+    ]
     q: Annotated[float | None, Meta(description="Null as p is.")]
     canaries: Annotated[tuple[int, ...], Meta(description=_CANARIES)]
     quarantine: Annotated[bool, Meta(description=_QUARANTINE)]
     digest: Annotated[
-        str, Meta(description="SHA-256 over protocol, epsilon, hash range, items, canaries and quarantine.")
+        str,
+        Meta(
+            description="SHA-256 over protocol, epsilon, hash range, items, canaries and "
+            "quarantine."
+        ),
     ]
     access: Access
     read_access: ReadAccess
@@ -219,7 +269,8 @@ class Parameters(_Brief, kw_only=True):
     thresholds: Annotated[
         dict[str, str],
         Meta(
-            description="What a report of the protocol compares uniform 64-bit words with, in decimal digits. It "
+            description="What a report of the protocol compares uniform 64-bit words with, in "
+            "decimal digits. It "
             "follows from the rest, and is not in the digest.",
             examples=[{"keep_below": "8768971294881393556"}],
         ),
@@ -230,14 +281,21 @@ class Parameters(_Brief, kw_only=True):
 class SetAside(Struct):
     """How many reports are in a round's quarantine: in neither n nor any count."""
 
-    sizes: Annotated[int, Meta(description="For supporting a number of items that no honest report does.")]
+    sizes: Annotated[
+        int, Meta(description="For supporting a number of items that no honest report does.")
+    ]
     seeds: Annotated[
         int | None,
-        Meta(description="For a hash seed that comes too often; null until that is known, soon after the closing."),
+        Meta(
+            description="For a hash seed that comes too often; null until that is known, soon "
+            "after the closing."
+        ),
     ]
 
 
-_SetAside = Annotated[SetAside | None, Meta(description="Reports set aside; null where the round sets none aside.")]
+_SetAside = Annotated[
+    SetAside | None, Meta(description="Reports set aside; null where the round sets none aside.")
+]
 
 
 class RoundSummary(_Brief, kw_only=True):
@@ -295,10 +353,15 @@ class Frequencies(Struct, kw_only=True):
     counts: Annotated[list[int], Meta(description="Support counts C(v).")]
     frequencies: list[float] | None
     standard_errors: list[float] | None
-    sum: Annotated[float | None, Meta(description="Sum of the frequencies; 1 expected of honest reports.")]
+    sum: Annotated[
+        float | None, Meta(description="Sum of the frequencies; 1 expected of honest reports.")
+    ]
     sum_standard_error: Annotated[
         float | None,
-        Meta(description="Of the sum, when all reports are honest; null where the protocol has no law of it."),
+        Meta(
+            description="Of the sum, when all reports are honest; null where the protocol has no "
+            "law of it."
+        ),
     ]
     canaries: Annotated[tuple[int, ...], Meta(description=_CANARIES)]
     quarantined: _SetAside
@@ -309,13 +372,17 @@ class Frequencies(Struct, kw_only=True):
 
 
 class Stats(Struct):
-    """What came of a round's submissions; refusals are written every few seconds, and a crash loses the last."""
+    """What came of a round's submissions; refusals are written every few seconds, and a crash loses
+    the last.
+    """
 
     round: str
     reports: Annotated[int, Meta(description="Reports counted: n.")]
     quarantined: _SetAside
     duplicates: Annotated[int, Meta(description="Submissions that had been stored before.")]
-    refusals: Annotated[dict[str, int], Meta(description="Submissions refused, by type of problem.")]
+    refusals: Annotated[
+        dict[str, int], Meta(description="Submissions refused, by type of problem.")
+    ]
 
 
 class _Export(Struct, kw_only=True):
@@ -338,14 +405,19 @@ class Export(_ExportAndOwn, kw_only=True):
     """A round on its own: enough to estimate and to recover without the server."""
 
     canaries: Annotated[list[int] | UnsetType, Meta(description=_CANARIES)] = UNSET
-    quarantined: Annotated[SetAside | UnsetType, Meta(description="Of a round that sets reports aside.")] = UNSET
+    quarantined: Annotated[
+        SetAside | UnsetType, Meta(description="Of a round that sets reports aside.")
+    ] = UNSET
     n: int
     counts: list[int]
-    digest: Annotated[str, Meta(description="Of the parameters, as in GET /rounds/{id}/parameters.")]
+    digest: Annotated[
+        str, Meta(description="Of the parameters, as in GET /rounds/{id}/parameters.")
+    ]
     checksum: Annotated[
         str,
         Meta(
-            description="SHA-256 in hex over digest, n (u8), counts (i8), then round and name, each as a length (u4) "
+            description="SHA-256 in hex over digest, n (u8), counts (i8), then round and name, "
+            "each as a length (u4) "
             "and UTF-8; little-endian."
         ),
     ]
@@ -366,18 +438,26 @@ class MethodSummary(Struct):
 
     name: str
     summary: str
-    needs: Annotated[list[str], Meta(description="Of counts, history, n, reports, targets: what it must have.")]
+    needs: Annotated[
+        list[str], Meta(description="Of counts, history, n, reports, targets: what it must have.")
+    ]
     better_with: Annotated[
-        list[str], Meta(description="Of the same: what it can do without and uses where it is there.")
+        list[str],
+        Meta(description="Of the same: what it can do without and uses where it is there."),
     ]
     uses: Annotated[list[str], Meta(description="Fields of the request that change its result.")]
     gives: Annotated[
         Literal["distribution", "sum-one", "frequencies"],
-        Meta(description="What `recovered` is: a distribution, of sum one but perhaps negative, or neither."),
+        Meta(
+            description="What `recovered` is: a distribution, of sum one but perhaps negative, or "
+            "neither."
+        ),
     ]
     cost: str
     options: list[MethodOption]
-    available: Annotated[bool, Meta(description="Whether this round can give it, with targets where it needs them.")]
+    available: Annotated[
+        bool, Meta(description="Whether this round can give it, with targets where it needs them.")
+    ]
     reason: Annotated[str | None, Meta(description="Why not.")]
 
 
@@ -395,7 +475,9 @@ class AlarmRaised(Struct):
     raised: bool
     statistic: float
     threshold: float
-    rate: Annotated[float, Meta(description="At least the probability that honest reports raise it.")]
+    rate: Annotated[
+        float, Meta(description="At least the probability that honest reports raise it.")
+    ]
     meaning: str
 
 
@@ -404,7 +486,9 @@ class Alarms(Struct):
 
     round: str
     n: int
-    reports_read: Annotated[bool, Meta(description="Whether every report is kept, so that all tests ran.")]
+    reports_read: Annotated[
+        bool, Meta(description="Whether every report is kept, so that all tests ran.")
+    ]
     alarms: list[AlarmRaised]
 
 
@@ -445,10 +529,14 @@ class DroppedReports(Struct):
 
 
 class ConclusionsDrawn(Struct, kw_only=True):
-    """How sure a method is of its result, and what it says of the attack; null where it says nothing."""
+    """How sure a method is of its result, and what it says of the attack; null where it says
+    nothing.
+    """
 
     standard_deviations: list[float] | None
-    lower: Annotated[list[float] | None, Meta(description="Of intervals that hold 95 % of the frequencies.")]
+    lower: Annotated[
+        list[float] | None, Meta(description="Of intervals that hold 95 % of the frequencies.")
+    ]
     upper: list[float] | None
     attack_probability: float | None
     beta: Annotated[float | None, Meta(description="Share of malicious reports among all.")]
@@ -456,7 +544,9 @@ class ConclusionsDrawn(Struct, kw_only=True):
     beta_high: float | None
     suspects: Annotated[list[SuspectedItem], Meta(description="The most probable first.")]
     dropped: list[DroppedReports]
-    history_weight: Annotated[float | None, Meta(description="Probability that the history is a guide to this round.")]
+    history_weight: Annotated[
+        float | None, Meta(description="Probability that the history is a guide to this round.")
+    ]
 
 
 class Recovered(Struct, kw_only=True):
@@ -471,7 +561,9 @@ class Recovered(Struct, kw_only=True):
     malicious_sum: Annotated[float, Meta(description="(1-qd)/(p-q).")]
     items: tuple[str, ...]
     poisoned: list[float]
-    malicious: Annotated[list[float], Meta(description="The malicious frequencies that were assumed.")]
+    malicious: Annotated[
+        list[float], Meta(description="The malicious frequencies that were assumed.")
+    ]
     genuine: Annotated[list[float], Meta(description="The estimate before refining.")]
     recovered: Annotated[list[float], Meta(description="The result: see the method's `gives`.")]
     notes: Annotated[list[str], Meta(description="What the method says about this result.")]
@@ -517,7 +609,9 @@ class WorstGain(Struct):
 
     rise: float
     fall: float
-    projected_rise: Annotated[float, Meta(description="The same of any result that is a distribution.")]
+    projected_rise: Annotated[
+        float, Meta(description="The same of any result that is a distribution.")
+    ]
     projected_fall: float
 
 
@@ -541,7 +635,9 @@ class PlannedProtocol(Struct, kw_only=True):
     epsilon: float | None
     standard_error: Annotated[float | None, Meta(description="Of what was asked for.")]
     margin: Annotated[float | None, Meta(description="Half of its interval at 95 %.")]
-    margin_of_all: Annotated[float | None, Meta(description="Half of intervals that hold for all items at 95 %.")]
+    margin_of_all: Annotated[
+        float | None, Meta(description="Half of intervals that hold for all items at 95 %.")
+    ]
     report_size: Annotated[int | None, Meta(description="Bytes.")]
     hash_tests: Annotated[float | None, Meta(description="Items hashed to count all reports.")]
     targets: int | None
@@ -552,7 +648,9 @@ class PlannedProtocol(Struct, kw_only=True):
 
 
 class PlannedCurves(Struct):
-    """Standard errors of what was asked for by protocol, over epsilon and over users; null where there is none."""
+    """Standard errors of what was asked for by protocol, over epsilon and over users; null where
+    there is none.
+    """
 
     epsilon: list[float]
     users: list[int]
@@ -564,13 +662,16 @@ class Plans(Struct):
     """What each protocol makes of a plan, the one to take first, those that cannot have it last."""
 
     solved: Annotated[
-        Literal["domain_size", "users", "epsilon", "error"], Meta(description="What is worked out from the others.")
+        Literal["domain_size", "users", "epsilon", "error"],
+        Meta(description="What is worked out from the others."),
     ]
     wish: Wished
     protocols: list[PlannedProtocol]
     measured_in: Annotated[str, Meta(description="The round that `measured` is of.")]
     measured_at: Annotated[str, Meta(description="Where in the documentation it stands.")]
-    curves: Annotated[PlannedCurves | None, Meta(description="Where they were asked for and one can have it.")]
+    curves: Annotated[
+        PlannedCurves | None, Meta(description="Where they were asked for and one can have it.")
+    ]
 
 
 class Status(Struct):
@@ -600,8 +701,12 @@ class ProblemDetails(Struct, omit_defaults=True):
     title: str
     status: int
     detail: str | UnsetType = UNSET
-    position: Annotated[int | UnsetType, Meta(description="Of an invalid report: its index.")] = UNSET
-    errors: Annotated[list[FieldError] | UnsetType, Meta(description="Of an invalid request: the field.")] = UNSET
+    position: Annotated[int | UnsetType, Meta(description="Of an invalid report: its index.")] = (
+        UNSET
+    )
+    errors: Annotated[
+        list[FieldError] | UnsetType, Meta(description="Of an invalid request: the field.")
+    ] = UNSET
 
 
 def schemas(*types: Any) -> dict[str, Any]:

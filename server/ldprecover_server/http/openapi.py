@@ -13,12 +13,12 @@ from ldprecover_server.http.messages import Accepted, NewRound, NewTickets, Reco
 from ldprecover_server.http.routes.common import KEY, OPTIONAL_KEY, described
 from ldprecover_server.http.routes.rounds import BODY
 
-__all__ = ["install"]
-
-_DESCRIPTION = """Collects locally differentially private frequency reports, estimates item frequencies
+_DESCRIPTION = """\
+Collects locally differentially private frequency reports, estimates item frequencies
 from them, and recovers them from poisoning with LDPRecover (ICDE 2024).
 
-`/reports`, `/frequencies` and `/recover` at the root mean the current round, the one opened last."""
+`/reports`, `/frequencies` and `/recover` at the root mean the current round,
+the one opened last."""
 
 _REFUSALS = (
     *(refusal for refusal in BODY if refusal is not errors.InvalidRequestError),
@@ -41,7 +41,12 @@ _REFUSALS = (
     errors.WrongTriesError,
 )
 _EXAMPLES: dict[str, Any] = {
-    NewRound.__name__: {"name": "cities", "protocol": "olh", "epsilon": 0.5, "items": ["New York, NY", "Chicago, IL"]},
+    NewRound.__name__: {
+        "name": "cities",
+        "protocol": "olh",
+        "epsilon": 0.5,
+        "items": ["New York, NY", "Chicago, IL"],
+    },
     NewTickets.__name__: {"count": 100},
     RecoverRequest.__name__: {"eta": 0.2, "targets": ["New York, NY", 5]},
 }
@@ -54,7 +59,8 @@ _KEY = {
     "in": "header",
     "required": False,
     "schema": {"type": "string", "minLength": 1, "maxLength": 64, "pattern": "^[!-~]+$"},
-    "description": "Names the submission: sent again with the same bytes it is counted once. Use 128 random bits; "
+    "description": "Names the submission: sent again with the same bytes it is counted once. Use "
+    "128 random bits; "
     "without a key no retry is safe.",
 }
 
@@ -65,7 +71,12 @@ def install(app: FastAPI) -> None:
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
             app.openapi_schema = _complete(
-                get_openapi(title=app.title, version=app.version, description=_DESCRIPTION, routes=app.routes)
+                get_openapi(
+                    title=app.title,
+                    version=app.version,
+                    description=_DESCRIPTION,
+                    routes=app.routes,
+                )
             )
         return app.openapi_schema
 
@@ -75,7 +86,9 @@ def install(app: FastAPI) -> None:
 def _complete(document: dict[str, Any]) -> dict[str, Any]:
     for prefix, what in (("", "the current round"), (paths.ROUND, "a round")):
         document["paths"][f"{prefix}{paths.REPORTS}"] = {"post": _submission(what)}
-    document["components"]["schemas"] = _schemas() | {name: _form(oracle) for name, oracle in _FORMS.items()}
+    document["components"]["schemas"] = _schemas() | {
+        name: _form(oracle) for name, oracle in _FORMS.items()
+    }
     document["components"]["securitySchemes"] = {
         KEY: document["components"]["securitySchemes"][KEY],
         "Ticket": {
@@ -90,10 +103,17 @@ def _complete(document: dict[str, Any]) -> dict[str, Any]:
         for operation in operations.values():
             operation["operationId"] += "_of_current_round" if at_root else ""
             if "application/json" in operation["responses"].get("422", {}).get("content", {}):
-                del operation["responses"]["422"]  # the framework's own; a round's identifier may be any text
+                del operation["responses"][
+                    "422"
+                ]  # the framework's own; a round's identifier may be any text
             if {OPTIONAL_KEY: []} in operation.get("security", []):
-                operation["security"] = [{}, {KEY: []}]  # a key where the round's read_access wants one
-            if "{round}" in path and not any(p["in"] == "path" for p in operation.get("parameters", [])):
+                operation["security"] = [
+                    {},
+                    {KEY: []},
+                ]  # a key where the round's read_access wants one
+            if "{round}" in path and not any(
+                p["in"] == "path" for p in operation.get("parameters", [])
+            ):
                 operation["parameters"] = [_ROUND_PARAMETER, *operation.get("parameters", [])]
     return document
 
@@ -109,7 +129,9 @@ _ROUND_PARAMETER = {
 
 def _schemas() -> dict[str, Any]:
     """Return the schema of every request and answer, requests with an example."""
-    found = messages.schemas(*(getattr(messages, name) for name in messages.__all__ if name[0].isupper()))
+    found = messages.schemas(
+        *(getattr(messages, name) for name in messages.__all__ if name[0].isupper())
+    )
     for name, example in _EXAMPLES.items():
         found[name]["examples"] = [example]
     return found
@@ -117,7 +139,10 @@ def _schemas() -> dict[str, Any]:
 
 def _form(oracle: type[FrequencyOracle]) -> dict[str, Any]:
     """Return the schema of a protocol's reports as JSON."""
-    columns = {name: {"type": "array", "minItems": 1, "items": value} for name, value in oracle.forms.values.items()}
+    columns = {
+        name: {"type": "array", "minItems": 1, "items": value}
+        for name, value in oracle.forms.values.items()
+    }
     return {
         "type": "object",
         "required": list(columns),
@@ -135,8 +160,10 @@ def _submission(what: str) -> dict[str, Any]:
     return {
         "tags": ["reports"],
         "summary": f"Submit reports to {what}",
-        "description": "One submission of one or more reports: stored whole or not at all, counted exactly once. "
-        "Answered once it is on disk. Content-Encoding gzip is taken. An open round takes one report a submission from "
+        "description": "One submission of one or more reports: stored whole or not at all, "
+        "counted exactly once. "
+        "Answered once it is on disk. Content-Encoding gzip is taken. An open round takes one "
+        "report a submission from "
         "anyone, and more with a report key, whose rate may be limited.",
         "operationId": "submit_reports",
         "parameters": [_KEY],
@@ -147,7 +174,9 @@ def _submission(what: str) -> dict[str, Any]:
             "required": True,
             "content": {
                 "application/json": {"schema": forms},
-                wire.MEDIA_TYPE: {"schema": {"type": "string", "format": "binary", "description": _PACKED}},
+                wire.MEDIA_TYPE: {
+                    "schema": {"type": "string", "format": "binary", "description": _PACKED}
+                },
             },
         },
         "responses": {str(status): answer for status, answer in responses.items()},

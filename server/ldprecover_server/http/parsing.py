@@ -6,8 +6,6 @@ import httptools
 
 from ldprecover_server.errors import HeadTooLargeError, NotHttpError, ServiceError
 
-__all__ = ["HEAD_BYTES", "MAX_HEADERS", "MAX_WAITING", "Parser", "RefusedError"]
-
 HEAD_BYTES = 1 << 14
 """A request's line and headers may be this long. What is 80 KiB longer is always refused."""
 
@@ -17,7 +15,9 @@ _SPENT = 9  # bytes that come for each byte of a body at the most: of one in a c
 
 MAX_HEADERS = 100
 MAX_WAITING = 8
-"""Requests that one connection may send before the first of them is answered; what is sent behind them is dropped."""
+"""Requests that one connection may send before the first of them is answered; what is sent behind
+them is dropped.
+"""
 
 
 class RefusedError(httptools.HttpParserError):
@@ -29,7 +29,9 @@ class RefusedError(httptools.HttpParserError):
 
 
 class Handler(Protocol):
-    """What the parser tells: httptools' callbacks; how many requests wait for their answer, and the head so far."""
+    """What the parser tells: httptools' callbacks; how many requests wait for their answer, and the
+    head so far.
+    """
 
     url: bytes
     headers: list[tuple[bytes, bytes]]
@@ -45,7 +47,8 @@ class Handler(Protocol):
 
 
 class Parser:
-    """A parser of requests with httptools' interface, for uvicorn's HttpToolsProtocol to use as its own.
+    """A parser of requests with httptools' interface, for uvicorn's HttpToolsProtocol to use as its
+    own.
 
     - A head may have HEAD_BYTES and MAX_HEADERS headers. Data is parsed in pieces, so that a long
       one is refused while it arrives. Trailers are dropped. What a chunked body takes beside its
@@ -64,7 +67,8 @@ class Parser:
         self.on_url = handler.on_url
         self._parser = self._fresh()
         self.in_head = True
-        """Whether the next request is due: its line and headers, after the connection or in part."""
+        """Whether the next request is due: its line and headers, after the connection or in part.
+        """
         self.overrun = False
         """Whether what follows is not parsed any more."""
         self._head_bytes = 0
@@ -84,7 +88,9 @@ class Parser:
             self._feed(data)
             return
         view = memoryview(data)
-        if self.in_head and data.find(b"\r\n\r\n", 0, HEAD_BYTES) >= 0:  # the head ends here, if none came before
+        if (
+            self.in_head and data.find(b"\r\n\r\n", 0, HEAD_BYTES) >= 0
+        ):  # the head ends here, if none came before
             self._feed(view[:_BODY_BYTES])
             view = view[_BODY_BYTES:]
         while view:
@@ -108,12 +114,18 @@ class Parser:
         if not was_in_head and not self.in_head:
             self._sent += len(piece)
             if self._sent > HEAD_BYTES + _SPENT * self._body_bytes:
-                raise RefusedError(HeadTooLargeError(f"beside its bytes a body may take at most {HEAD_BYTES} others"))
+                raise RefusedError(
+                    HeadTooLargeError(
+                        f"beside its bytes a body may take at most {HEAD_BYTES} others"
+                    )
+                )
         # What of a piece belongs to a head that began in it is not known: it counts from the next
         # piece on.
         self._head_bytes = self._head_bytes + len(piece) if was_in_head and self.in_head else 0
         if self._head_bytes > HEAD_BYTES:
-            raise RefusedError(HeadTooLargeError(f"request line and headers may be at most {HEAD_BYTES} bytes"))
+            raise RefusedError(
+                HeadTooLargeError(f"request line and headers may be at most {HEAD_BYTES} bytes")
+            )
 
     def _pass_over_offer(self) -> None:
         method = self._parser.get_method()
@@ -122,8 +134,12 @@ class Parser:
             return
         if not self._offered:
             raise RefusedError(NotHttpError("the request changes the protocol"))
-        lines = [method + b" " + self._handler.url + b" HTTP/" + self._parser.get_http_version().encode()]
-        lines += [name + b": " + value for name, value in self._handler.headers if name != b"upgrade"]
+        lines = [
+            method + b" " + self._handler.url + b" HTTP/" + self._parser.get_http_version().encode()
+        ]
+        lines += [
+            name + b": " + value for name, value in self._handler.headers if name != b"upgrade"
+        ]
         self._parser = self._fresh()
         self._offered = False
         self._parser.feed_data(b"\r\n".join([*lines, b"", b""]))
@@ -136,7 +152,9 @@ class Parser:
         if not self.in_head:
             return
         if len(self._handler.headers) == MAX_HEADERS:
-            raise RefusedError(HeadTooLargeError(f"a request may have at most {MAX_HEADERS} headers"))
+            raise RefusedError(
+                HeadTooLargeError(f"a request may have at most {MAX_HEADERS} headers")
+            )
         self._handler.on_header(name, value)
 
     def on_headers_complete(self) -> None:

@@ -3,38 +3,6 @@
 import re
 from typing import Final
 
-__all__ = [
-    "ALARMS",
-    "CLOSE",
-    "DOCS",
-    "ERRORS",
-    "EXPORT",
-    "FREQUENCIES",
-    "HEALTHZ",
-    "JOB",
-    "METHODS",
-    "METRICS",
-    "OPENAPI",
-    "PAGE",
-    "PARAMETERS",
-    "PLAN",
-    "READYZ",
-    "RECOVER",
-    "REPORTS",
-    "ROOT",
-    "ROUND",
-    "ROUNDS",
-    "STATIC",
-    "STATS",
-    "SUSPECTS",
-    "TICKETS",
-    "VERSION",
-    "is_submission",
-    "job_path",
-    "round_path",
-    "submission_round",
-]
-
 ROOT: Final = "/"
 DOCS: Final = "/docs"
 ERRORS: Final = "/docs/errors"

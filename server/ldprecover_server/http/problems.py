@@ -16,16 +16,17 @@ from ldprecover.errors import LDPRecoverError
 from ldprecover_server import errors
 from ldprecover_server.http import paths
 
-__all__ = ["GONE", "MEDIA_TYPE", "Problem", "install", "refuse", "type_of"]
-
 MEDIA_TYPE = "application/problem+json"
 
 GONE = 499
-"""What metrics show of a caller who did not wait for the answer, as nginx has it; nobody reads it."""
+"""What metrics show of a caller who did not wait for the answer, as nginx has it; nobody reads it.
+"""
 
 
 def type_of(refusal: type[errors.ServiceError]) -> str:
-    """Return the URL of a problem type: a reference to its heading on the server's own errors page."""
+    """Return the URL of a problem type: a reference to its heading on the server's own errors
+    page.
+    """
     return f"{paths.ERRORS}#{refusal.slug}"
 
 
@@ -34,11 +35,15 @@ class Problem(Response):
 
     media_type = MEDIA_TYPE
 
-    def __init__(self, refusal: errors.ServiceError, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, refusal: errors.ServiceError, headers: Mapping[str, str] | None = None
+    ) -> None:
         body = {"type": type_of(type(refusal)), "title": refusal.title, "status": refusal.status}
         detail = str(refusal)
         super().__init__(
-            msgspec.json.encode(body | ({"detail": detail} if detail else {}) | dict(refusal.members)),
+            msgspec.json.encode(
+                body | ({"detail": detail} if detail else {}) | dict(refusal.members)
+            ),
             status_code=refusal.status,
             headers={**refusal.headers, **(headers or {})},
         )
@@ -63,7 +68,9 @@ def install(app: FastAPI) -> None:
     async def on_validation(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
         first = error.errors()[0]  # of the query: bodies are decoded by `decoding`
-        return refuse(errors.InvalidRequestError(first["msg"], ".".join(map(str, first["loc"][1:]))))
+        return refuse(
+            errors.InvalidRequestError(first["msg"], ".".join(map(str, first["loc"][1:])))
+        )
 
     async def on_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -89,10 +96,14 @@ def install(app: FastAPI) -> None:
 
 
 def _methods_of_path(request: Request) -> str:
-    """Return the methods of all routes at a path; the framework would name those of the first one."""
+    """Return the methods of all routes at a path; the framework would name those of the first
+    one.
+    """
     routes = request.app.router.routes
     scopes: list[dict[str, Any]] = [
         {**request.scope, "method": method} for method in ("DELETE", "GET", "PATCH", "POST", "PUT")
     ]
-    allowed = [s["method"] for s in scopes if any(route.matches(s)[0] is Match.FULL for route in routes)]
+    allowed = [
+        s["method"] for s in scopes if any(route.matches(s)[0] is Match.FULL for route in routes)
+    ]
     return ", ".join([*allowed, "HEAD"] if "GET" in allowed else allowed)

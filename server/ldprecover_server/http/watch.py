@@ -15,15 +15,16 @@ from ldprecover_server.http.problems import refuse
 from ldprecover_server.metrics import Metrics
 from ldprecover_server.refusals import Refusals
 
-__all__ = ["Watch"]
-
 _ID = re.compile(rb"[A-Za-z0-9._-]{8,64}")
-_PUBLISH_SECONDS = 1.0  # other processes that are scraped see this one's requests at most so much later
+_PUBLISH_SECONDS = (
+    1.0  # other processes that are scraped see this one's requests at most so much later
+)
 _METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 
 
 class Watch:
-    """ASGI middleware: names each request in its answer and in the log, counts it and takes its time.
+    """ASGI middleware: names each request in its answer and in the log, counts it and takes its
+    time.
 
     The id is the client's where X-Request-ID holds 8 to 64 letters, digits, dots, underscores and
     hyphens, else random. What answers says in the scope which route took the request (`route`),
@@ -62,7 +63,9 @@ class Watch:
             if code:
                 await _cut_off(scope, receive)
                 return
-            await refuse(StoreUnavailableError("the server stops and has no answer yet"))(scope, receive, send_named)
+            await refuse(StoreUnavailableError("the server stops and has no answer yet"))(
+                scope, receive, send_named
+            )
         finally:
             self._count(scope, code or 500, perf_counter() - began)  # 500: the answer never began
 
@@ -95,7 +98,9 @@ def _template(scope: Scope) -> str:
     if path is None:
         return "none"
     # A route of a router that is included under a prefix knows only its own part of the path.
-    prefix = paths.ROUND if "round" in scope.get("path_params", ()) and "{round}" not in path else ""
+    prefix = (
+        paths.ROUND if "round" in scope.get("path_params", ()) and "{round}" not in path else ""
+    )
     return prefix + path
 
 

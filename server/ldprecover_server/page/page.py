@@ -1,7 +1,8 @@
-"""The page's files in memory, compressed once, and the headers with which browsers hold them to what they are.
+"""The page's files in memory, compressed once, and the headers with which browsers hold them to
+what they are.
 
-The page is plain HTML, CSS and JavaScript modules, as they lie in `static`: nothing is built. It asks
-the public API alone, for which it needs no help from here.
+The page is plain HTML, CSS and JavaScript modules, as they lie in `static`: nothing is built. It
+asks the public API alone, for which it needs no help from here.
 """
 
 import functools
@@ -13,8 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-__all__ = ["HEADERS", "INDEX", "PageFile", "files"]
-
 STATIC = Path(__file__).parent / "static"
 
 INDEX = "index.html"
@@ -22,7 +21,8 @@ INDEX = "index.html"
 
 HEADERS: Mapping[str, str] = MappingProxyType(
     {
-        "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+        "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; "
+        "form-action 'none'",
         "Referrer-Policy": "no-referrer",
         "X-Content-Type-Options": "nosniff",
         # A module names others by their paths, which stay when their texts change: so each is asked
@@ -33,7 +33,12 @@ HEADERS: Mapping[str, str] = MappingProxyType(
 )
 """Of every answer with a file of the page."""
 
-_TYPES = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/svg+xml"}
+_TYPES = {
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".html": "text/html",
+    ".svg": "image/svg+xml",
+}
 
 
 @dataclass(frozen=True)
@@ -45,10 +50,13 @@ class PageFile:
     zipped: bytes = field(repr=False)
     digest: str
 
-    def answer(self, accept_encoding: str = "", if_none_match: str = "") -> tuple[int, dict[str, str], bytes]:
+    def answer(
+        self, accept_encoding: str = "", if_none_match: str = ""
+    ) -> tuple[int, dict[str, str], bytes]:
         """Return the status, the headers and the body for a request with these two headers."""
         takes_gzip = any(
-            coding.strip().lower() in ("gzip", "*") and weight.replace(" ", "").lower() not in ("q=0", "q=0.0")
+            coding.strip().lower() in ("gzip", "*")
+            and weight.replace(" ", "").lower() not in ("q=0", "q=0.0")
             for coding, _, weight in (each.partition(";") for each in accept_encoding.split(","))
         )
         etag = f'"{self.digest}{"-gzip" if takes_gzip else ""}"'
@@ -66,7 +74,9 @@ class PageFile:
         kind = _TYPES.get(Path(name).suffix) or mimetypes.guess_type(name)[0] or "text/plain"
         if kind.startswith("text/"):
             kind += "; charset=utf-8"
-        return cls(kind, body, gzip.compress(body, 9, mtime=0), hashlib.sha256(body).hexdigest()[:32])
+        return cls(
+            kind, body, gzip.compress(body, 9, mtime=0), hashlib.sha256(body).hexdigest()[:32]
+        )
 
 
 @functools.cache
@@ -75,5 +85,8 @@ def files() -> Mapping[str, PageFile]:
     found = sorted(path for path in STATIC.rglob("*") if path.is_file())
     names = (path.relative_to(STATIC).as_posix() for path in found)
     return MappingProxyType(
-        {name: PageFile.of(name, path.read_bytes()) for name, path in zip(names, found, strict=True)}
+        {
+            name: PageFile.of(name, path.read_bytes())
+            for name, path in zip(names, found, strict=True)
+        }
     )

@@ -1,4 +1,6 @@
-"""Arrays as Postgres reads them, made at once of values that are bytes already: a commit writes two of them."""
+"""Arrays as Postgres reads them, made at once of values that are bytes already: a commit writes two
+of them.
+"""
 
 import struct
 from collections.abc import Collection
@@ -8,11 +10,11 @@ import psycopg
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
-__all__ = ["Bigints", "Uuids", "register"]
-
 
 class _Array:
-    """Values of one length, in Postgres' binary form of an array: its shape, then each with its length before it."""
+    """Values of one length, in Postgres' binary form of an array: its shape, then each with its
+    length before it.
+    """
 
     element: ClassVar[int]
 
@@ -22,7 +24,9 @@ class _Array:
             return
         length = struct.pack("!i", len(next(iter(values))))
         # One dimension, no nulls, numbered from 1.
-        self.binary = struct.pack("!iiiii", 1, 0, self.element, len(values), 1) + length + length.join(values)
+        self.binary = (
+            struct.pack("!iiiii", 1, 0, self.element, len(values), 1) + length + length.join(values)
+        )
 
 
 class Uuids(_Array):

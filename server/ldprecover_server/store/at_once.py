@@ -1,4 +1,5 @@
-"""The usual commit in one statement, on either database; whatever stands in its way undoes it whole.
+"""The usual commit in one statement, on either database; whatever stands in its way undoes it
+whole.
 
 Both do what `Commit` does in its longer way: the round is open, no key is known, and the process's
 tally is as it left it; then keys, segment and tally are written. As it left it: with as many
@@ -9,8 +10,6 @@ token there: so equal numbers of reports are not taken for equal counts.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-
-__all__ = ["DIVISION_BY_ZERO", "POSTGRES", "ROUND_LOCK", "SQLITE", "SQLITE_MADE", "AtOnce"]
 
 
 @dataclass(frozen=True)
@@ -46,16 +45,20 @@ CREATE TEMP VIEW IF NOT EXISTS at_once (
 """,
     """
 CREATE TEMP TRIGGER IF NOT EXISTS store_at_once INSTEAD OF INSERT ON at_once BEGIN
-    SELECT RAISE(ABORT, 'not open') WHERE NOT EXISTS (SELECT 1 FROM rounds WHERE seq = NEW.round AND state = 'open');
+    SELECT RAISE(ABORT, 'not open')
+    WHERE NOT EXISTS (SELECT 1 FROM rounds WHERE seq = NEW.round AND state = 'open');
     INSERT INTO keys (key, digest)
     SELECT substr(NEW.keys, 16 * i + 1, 16), substr(NEW.digests, 8 * i + 1, 8) FROM (
-        WITH RECURSIVE each (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM each WHERE i + 1 < NEW.many) SELECT i FROM each
+        WITH RECURSIVE each (i) AS (
+            SELECT 0 UNION ALL SELECT i + 1 FROM each WHERE i + 1 < NEW.many
+        ) SELECT i FROM each
     );
     UPDATE tallies SET n = NEW.n_after, counts = NEW.counts
     WHERE round = NEW.round AND process = NEW.process AND n = NEW.n_before AND token = NEW.token;
     SELECT RAISE(ABORT, 'another tally') WHERE changes() <> 1;
     INSERT INTO segments (round, hour, n, data)
-    SELECT NEW.round, NEW.hour, NEW.n, NEW.data FROM rounds WHERE seq = NEW.round AND retention IS NOT 0;
+    SELECT NEW.round, NEW.hour, NEW.n, NEW.data FROM rounds
+    WHERE seq = NEW.round AND retention IS NOT 0;
 END
 """,
 )
@@ -79,7 +82,8 @@ fresh AS MATERIALIZED (
         WHERE round = %(round)s AND process = %(process)s AND n = %(n_before)s AND token = %(token)b
     )
     AND NOT EXISTS (
-        SELECT FROM unnest(%(keys)b::uuid[]) AS k, LATERAL (SELECT FROM keys WHERE key = k LIMIT 1) AS there
+        SELECT FROM unnest(%(keys)b::uuid[]) AS k,
+        LATERAL (SELECT FROM keys WHERE key = k LIMIT 1) AS there
     )
 ),
 stored AS (
@@ -93,10 +97,13 @@ segment AS (
 ),
 tally AS (
     UPDATE tallies SET n = %(n_after)s, counts = %(counts)b FROM fresh
-    WHERE round = %(round)s AND process = %(process)s AND n = %(n_before)s AND token = %(token)b RETURNING 1
+    WHERE round = %(round)s AND process = %(process)s AND n = %(n_before)s AND token = %(token)b
+    RETURNING 1
 )
 SELECT CASE WHEN EXISTS (SELECT FROM fresh)
-    THEN 1 / (((SELECT count(*) FROM stored), (SELECT count(*) FROM tally)) = (%(submissions)s, 1))::int
+    THEN 1 / (
+        ((SELECT count(*) FROM stored), (SELECT count(*) FROM tally)) = (%(submissions)s, 1)
+    )::int
     ELSE 0 END
 """
 DIVISION_BY_ZERO = "22012"

@@ -1,4 +1,5 @@
-"""A SQLite file's write-ahead log is written back by a thread beside the writer, not inside a commit.
+"""A SQLite file's write-ahead log is written back by a thread beside the writer, not inside a
+commit.
 
 A commit is on disk once it is in the log. Pages go from there to the file when the log has grown by
 PAGES, by a connection of the thread's own, while commits go on. It never quite catches up with a
@@ -15,8 +16,6 @@ from pathlib import Path
 
 from ldprecover_server.errors import ServiceError
 
-__all__ = ["ALONE_PAGES", "MOST_PAGES", "PAGES", "Checkpoints"]
-
 _log = logging.getLogger(__name__)
 
 PAGES = 2000  # of 4 KiB: submission keys are random, so few of their pages come twice in less
@@ -26,7 +25,9 @@ ALONE_PAGES = 8000
 
 
 class Checkpoints:
-    """The thread, once there is something to do. `check` raises a ServiceError unless `path` is the file as opened."""
+    """The thread, once there is something to do. `check` raises a ServiceError unless `path` is the
+    file as opened.
+    """
 
     def __init__(self, path: Path, check: Callable[[], None]) -> None:
         self._path = path
@@ -59,7 +60,9 @@ class Checkpoints:
     def _start(self) -> None:
         with self._starting:
             if self._thread is None and not self._stopping:
-                self._thread = threading.Thread(target=self._run, name="ldprecover-checkpoints", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._run, name="ldprecover-checkpoints", daemon=True
+                )
                 self._thread.start()
 
     def _run(self) -> None:
@@ -77,7 +80,9 @@ class Checkpoints:
             except Exception as error:  # noqa: BLE001  it must outlive any fault: the log would grow for ever
                 # Nothing is lost by it. The next time is tried with a new connection.
                 expected = isinstance(error, sqlite3.Error | ServiceError)
-                _log.warning("the write-ahead log was not written back: %s", error, exc_info=not expected)
+                _log.warning(
+                    "the write-ahead log was not written back: %s", error, exc_info=not expected
+                )
                 if connection is not None:
                     connection.close()
                     connection = None
@@ -86,7 +91,9 @@ class Checkpoints:
 
     def _connect(self) -> sqlite3.Connection:
         self._check()
-        connection = sqlite3.connect(f"{self._path.as_uri()}?mode=rw", uri=True, timeout=0, isolation_level=None)
+        connection = sqlite3.connect(
+            f"{self._path.as_uri()}?mode=rw", uri=True, timeout=0, isolation_level=None
+        )
         try:
             self._check()  # it may have been replaced as we opened it
             connection.execute("PRAGMA synchronous=FULL")

@@ -14,8 +14,6 @@ from ldprecover_server.store.schema import quarantine, rounds, segments, tallies
 from ldprecover_server.store.stored_keys import stored_digest, stored_key
 from ldprecover_server.store.stored_tallies import read_tally, stored_counts
 
-__all__ = ["Batch", "Commit", "Outcome", "Sealed", "Submitted"]
-
 
 class Outcome(Enum):
     """What became of a submission."""
@@ -28,7 +26,9 @@ class Outcome(Enum):
 
 
 class Submitted(Protocol):
-    """A submission as the store sees it: hashes of its key and of its reports, of which it keeps the first bytes."""
+    """A submission as the store sees it: hashes of its key and of its reports, of which it keeps
+    the first bytes.
+    """
 
     key: bytes
     digest: bytes
@@ -64,24 +64,32 @@ class Batch(Protocol):
 
 
 class Commit:
-    """The transaction's statements, made once for a database: making them costs more than running them."""
+    """The transaction's statements, made once for a database: making them costs more than running
+    them.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
         insert = upsert(database.dialect)
-        # FOR SHARE holds a closing server back until this commit, as SQLite's BEGIN IMMEDIATE does. The
-        # usual way is without it: see `end_round`.
+        # FOR SHARE holds a closing server back until this commit, as SQLite's BEGIN IMMEDIATE does.
+        # The usual way is without it: see `end_round`.
         state = sa.select(rounds.c.state, rounds.c.retention)
         self._state = state.where(rounds.c.seq == sa.bindparam("seq")).with_for_update(read=True)
         self._insert_segment = sa.insert(segments)
         self._insert_aside = sa.insert(quarantine).values(reason="size")
-        mine = sa.and_(tallies.c.round == sa.bindparam("seq"), tallies.c.process == sa.bindparam("number"))
+        mine = sa.and_(
+            tallies.c.round == sa.bindparam("seq"), tallies.c.process == sa.bindparam("number")
+        )
         # Locked before it is read: should two processes ever have one number, both still count.
         self._tally = sa.select(tallies.c.n, tallies.c.counts).where(mine).with_for_update()
         self._first_tally = insert(tallies).on_conflict_do_nothing().returning(tallies.c.n)
         put = sa.update(tallies).where(mine, tallies.c.n == sa.bindparam("old_n"))
-        put = put.values(n=sa.bindparam("new_n"), counts=sa.bindparam("new"), token=sa.bindparam("own"))
-        put = put.values(quarantined=tallies.c.quarantined + sa.bindparam("aside", type_=sa.BigInteger))
+        put = put.values(
+            n=sa.bindparam("new_n"), counts=sa.bindparam("new"), token=sa.bindparam("own")
+        )
+        put = put.values(
+            quarantined=tallies.c.quarantined + sa.bindparam("aside", type_=sa.BigInteger)
+        )
         self._put_locked = put
         self._put_as_left = put.where(tallies.c.token == sa.bindparam("own"))
         self._written: dict[int, Tally] = {}
@@ -112,12 +120,16 @@ class Commit:
             for batch in sorted(batches, key=lambda batch: batch.seq):
                 outcomes[batch.seq], sealed = self._store(connection, batch, hour)
                 if sealed is not None:
-                    totals[batch.seq] = self._add(connection, process, batch.seq, sealed, known.get(batch.seq))
+                    totals[batch.seq] = self._add(
+                        connection, process, batch.seq, sealed, known.get(batch.seq)
+                    )
         self._written, self._writer = totals, writer
         return [outcomes[batch.seq] for batch in batches]
 
     def _at_once(self, batch: Batch, hour: int, written: Mapping[int, Tally]) -> Tally | None:
-        """Store a batch of fresh submissions where this process was the last to write; else return None."""
+        """Store a batch of fresh submissions where this process was the last to write; else return
+        None.
+        """
         keys = dict(sorted(_stored(batch)))
         there = written.get(batch.seq)
         if there is None or len(keys) < len(batch.submissions):
@@ -141,7 +153,9 @@ class Commit:
         )
         return total if self._database.store_at_once(wish) else None
 
-    def _store(self, connection: sa.Connection, batch: Batch, hour: int) -> tuple[list[Outcome], Sealed | None]:
+    def _store(
+        self, connection: sa.Connection, batch: Batch, hour: int
+    ) -> tuple[list[Outcome], Sealed | None]:
         """Store keys and segment; return outcomes, and what is to be added to the tally."""
         round = connection.execute(self._state, {"seq": batch.seq}).one_or_none()
         if round is None or round.state == "gone":
@@ -176,12 +190,23 @@ class Commit:
         if round.retention != 0:  # else what is counted is all that ever reaches the disk
             here = {"round": batch.seq, "hour": hour}
             if sealed.tally.n:
-                connection.execute(self._insert_segment, {**here, "n": sealed.tally.n, "data": sealed.data})
+                connection.execute(
+                    self._insert_segment, {**here, "n": sealed.tally.n, "data": sealed.data}
+                )
             if sealed.aside_n:
-                connection.execute(self._insert_aside, {**here, "n": sealed.aside_n, "data": sealed.aside})
+                connection.execute(
+                    self._insert_aside, {**here, "n": sealed.aside_n, "data": sealed.aside}
+                )
         return outcomes, sealed
 
-    def _add(self, connection: sa.Connection, process: int, seq: int, sealed: Sealed, written: Tally | None) -> Tally:
+    def _add(
+        self,
+        connection: sa.Connection,
+        process: int,
+        seq: int,
+        sealed: Sealed,
+        written: Tally | None,
+    ) -> Tally:
         """Add to the process's tally of a round, and return it."""
         added, aside = sealed.tally, sealed.aside_n
 
@@ -209,5 +234,6 @@ class Commit:
 def _stored(batch: Batch) -> list[tuple[bytes, bytes]]:
     """Return what is stored of the key and of the digest of each submission."""
     return [
-        (stored_key(batch.seq, submission.key), stored_digest(submission.digest)) for submission in batch.submissions
+        (stored_key(batch.seq, submission.key), stored_digest(submission.digest))
+        for submission in batch.submissions
     ]

@@ -15,15 +15,15 @@ from sqlalchemy.dialects import postgresql, sqlite
 from ldprecover_server.errors import StorageFullError, StoreUnavailableError
 from ldprecover_server.store.at_once import AtOnce
 
-__all__ = ["Database", "is_write", "upsert"]
-
 _log = logging.getLogger(__name__)
 
 _WRITE = "ldprecover_write"
 
 
 class Database(ABC):
-    """An engine whose `write()` transactions are durable once they return, and `read()` consistent."""
+    """An engine whose `write()` transactions are durable once they return, and `read()`
+    consistent.
+    """
 
     engine: sa.Engine
     _read_options: ClassVar[Mapping[str, Any]] = {}
@@ -31,7 +31,9 @@ class Database(ABC):
     """Number of this process among those that serve the database: the tally rows that it writes."""
 
     generation = 0
-    """Changes when a connection was made anew: what was read by others may no longer be so, after a failover."""
+    """Changes when a connection was made anew: what was read by others may no longer be so, after a
+    failover.
+    """
 
     def __init__(self) -> None:
         self.token = secrets.token_bytes(16)
@@ -51,10 +53,14 @@ class Database(ABC):
 
     @abstractmethod
     def claim(self) -> None:
-        """Take this process's place among those that serve the database. Raises ConfigurationError."""
+        """Take this process's place among those that serve the database. Raises
+        ConfigurationError.
+        """
 
     def keep_claim(self) -> None:  # noqa: B027  most places cannot be lost
-        """Take the place again if it was lost with the connection that held it. Raises StoreUnavailableError."""
+        """Take the place again if it was lost with the connection that held it. Raises
+        StoreUnavailableError.
+        """
 
     @abstractmethod
     def is_full(self, error: sa.exc.DBAPIError) -> bool:
@@ -65,21 +71,27 @@ class Database(ABC):
         return False
 
     @abstractmethod
-    def known_submission_keys(self, connection: sa.Connection, wanted: Sequence[bytes]) -> dict[bytes, bytes]:
+    def known_submission_keys(
+        self, connection: sa.Connection, wanted: Sequence[bytes]
+    ) -> dict[bytes, bytes]:
         """Return those submission keys that are there, with their digests, however many are wanted.
 
         Here as below, keys and digests are as `stored_keys` has them.
         """
 
     @abstractmethod
-    def insert_submission_keys(self, connection: sa.Connection, wanted: Mapping[bytes, bytes]) -> set[bytes]:
+    def insert_submission_keys(
+        self, connection: sa.Connection, wanted: Mapping[bytes, bytes]
+    ) -> set[bytes]:
         """Insert submission keys, with their digests, unless they are there; return those inserted.
 
         They are taken in the order given.
         """
 
     def store_at_once(self, wish: AtOnce) -> bool:
-        """Store one batch in one statement if nothing stands in its way; otherwise store nothing and return False."""
+        """Store one batch in one statement if nothing stands in its way; otherwise store nothing
+        and return False.
+        """
         return False
 
     def free_bytes(self) -> int | None:
@@ -88,26 +100,37 @@ class Database(ABC):
 
     @abstractmethod
     def slices(self, connection: sa.Connection, id: int, size: int, step: int) -> Iterator[bytes]:
-        """Yield a segment's bytes, of which there are `size`, `step` at a time, and hold no more of them."""
+        """Yield a segment's bytes, of which there are `size`, `step` at a time, and hold no more of
+        them.
+        """
 
     rows_tell_order: ClassVar[bool] = False
-    """Whether rows, beside their columns, tell in which transaction they were written, and in which order."""
+    """Whether rows, beside their columns, tell in which transaction they were written, and in which
+    order.
+    """
 
     @abstractmethod
     def next_segment(self, connection: sa.Connection) -> int:
         """Return an id for a segment that is later than all there are."""
 
-    def hold_back(self, connection: sa.Connection, round: int) -> None:  # noqa: B027  where all writes take turns anyway
-        """Wait for usual commits to a round that are under way; until this transaction ends none begins."""
+    # where all writes take turns anyway
+    def hold_back(self, connection: sa.Connection, round: int) -> None:  # noqa: B027
+        """Wait for usual commits to a round that are under way; until this transaction ends none
+        begins.
+        """
 
-    def take_turn(self, connection: sa.Connection) -> None:  # noqa: B027  where all writes take turns anyway
-        """Wait for other processes that delete or mix in this very moment; they wait until this transaction ends.
+    # where all writes take turns anyway
+    def take_turn(self, connection: sa.Connection) -> None:  # noqa: B027
+        """Wait for other processes that delete or mix in this very moment; they wait until this
+        transaction ends.
 
         So they cannot deadlock, nor do anything twice. Commits do not wait for them.
         """
 
     def forget(self) -> bool:
-        """See that what was deleted leaves the disk, as far as that is in our hands; return whether it has."""
+        """See that what was deleted leaves the disk, as far as that is in our hands; return whether
+        it has.
+        """
         return True
 
     @contextlib.contextmanager
@@ -156,15 +179,22 @@ class Database(ABC):
                 raise StorageFullError("the disk of the database is full") from error
             if self.is_damaged(error):
                 self._tell(str(error.orig))
-                raise StoreUnavailableError("the file of the database is damaged; its backup may be whole") from error
-            if isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError) or error.connection_invalidated:
+                raise StoreUnavailableError(
+                    "the file of the database is damaged; its backup may be whole"
+                ) from error
+            if (
+                isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError)
+                or error.connection_invalidated
+            ):
                 self._tell(str(error.orig))
                 raise StoreUnavailableError("the database does not answer") from error
             raise
 
     @contextlib.contextmanager
     def untold(self) -> Iterator[None]:
-        """Log nothing of what a library says: whoever opens the database passes it on in the error."""
+        """Log nothing of what a library says: whoever opens the database passes it on in the
+        error.
+        """
         self._tells = False
         try:
             yield
@@ -172,7 +202,8 @@ class Database(ABC):
             self._tells = True
 
     def _tell(self, cause: str) -> None:
-        """Log what a library says of the database; callers are not told, for it may name hosts, users and paths.
+        """Log what a library says of the database; callers are not told, for it may name hosts,
+        users and paths.
 
         The same cause again within a second is left out: strangers must not be able to fill the
         log.

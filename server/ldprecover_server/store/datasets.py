@@ -10,12 +10,11 @@ import sqlalchemy as sa
 from ldprecover_server.store.room import Room
 from ldprecover_server.store.schema import datasets
 
-__all__ = ["Datasets", "StoredDataset"]
-
 
 @dataclass(frozen=True)
 class StoredDataset:
-    """A dataset of a round, by the round's id: where it is, and where it is on its way while it is written.
+    """A dataset of a round, by the round's id: where it is, and where it is on its way while it is
+    written.
 
     It has reports of the hours from `first` to `last`, which are kept for `retention` hours.
     """
@@ -36,9 +35,20 @@ class StoredDataset:
 class Datasets(Room):
     """The datasets that a database knows of: those of rounds whose retention ends."""
 
-    def record_dataset(self, round: str, url: str, work: str, *, retention: int, first: int, last: int) -> None:
-        """Note that a dataset is written, before it is. What was noted of another at its place is forgotten."""
-        row = {"round": round, "url": url, "work": work, "retention": retention, "first": first, "last": last}
+    def record_dataset(
+        self, round: str, url: str, work: str, *, retention: int, first: int, last: int
+    ) -> None:
+        """Note that a dataset is written, before it is. What was noted of another at its place is
+        forgotten.
+        """
+        row = {
+            "round": round,
+            "url": url,
+            "work": work,
+            "retention": retention,
+            "first": first,
+            "last": last,
+        }
         with self.database.write() as connection:
             connection.execute(sa.delete(datasets).where(datasets.c.url == url))
             connection.execute(sa.insert(datasets), row)
@@ -56,7 +66,9 @@ class Datasets(Room):
             return [StoredDataset(**row._mapping) for row in rows]
 
     def shorten_dataset(self, id: int, first: int | None) -> None:
-        """Note the first hour that a dataset has left; None for one that has nothing left, and is forgotten."""
+        """Note the first hour that a dataset has left; None for one that has nothing left, and is
+        forgotten.
+        """
         this = datasets.c.id == id
         with self.database.write() as connection:
             if first is None:

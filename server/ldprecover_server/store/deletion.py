@@ -16,33 +16,32 @@ from ldprecover_server.errors import RoundNotFoundError
 from ldprecover_server.store.jobs import delete_jobs
 from ldprecover_server.store.room import Room
 from ldprecover_server.store.rounds import StoredRound, end_round, find
-from ldprecover_server.store.schema import jobs, metadata, quarantine, rounds, segments, submission_keys
+from ldprecover_server.store.schema import (
+    jobs,
+    metadata,
+    quarantine,
+    rounds,
+    segments,
+    submission_keys,
+)
 from ldprecover_server.store.segments import leading, list_segments
 from ldprecover_server.store.stored_keys import of_round
-
-__all__ = [
-    "COUNTED_AT_MOST",
-    "Deletion",
-    "GoOn",
-    "Piece",
-    "Progress",
-    "count_at_most",
-    "for_seconds",
-    "in_pieces",
-    "rows_left",
-]
 
 COUNTED_AT_MOST = 1_000_000
 
 _SECONDS = 1.0  # that whoever deletes a round waits for its rows to go
 _BYTES = 8 << 20  # of segments that one transaction deletes
-_SHORT, _LONG = 0.02, 0.05  # seconds that one transaction should take: a SQLite commit waits as long
+_SHORT, _LONG = (
+    0.02,
+    0.05,
+)  # seconds that one transaction should take: a SQLite commit waits as long
 _FIRST, _MOST = 256, 1 << 16  # rows of one transaction
 
 _OTHERS = [
     table
     for table in metadata.sorted_tables
-    if table not in (segments, quarantine) and any(key.column is rounds.c.seq for key in table.foreign_keys)
+    if table not in (segments, quarantine)
+    and any(key.column is rounds.c.seq for key in table.foreign_keys)
 ]
 """Every other table of a round's rows: so few of them that they go in one transaction."""
 
@@ -68,7 +67,8 @@ def for_seconds(seconds: float, unless: GoOn = lambda: False) -> GoOn:
 
 
 def in_pieces(piece: Piece, go_on: GoOn) -> Progress:
-    """Run `piece` with a number of rows until it finds none, while there is time; return how many it found.
+    """Run `piece` with a number of rows until it finds none, while there is time; return how many
+    it found.
 
     The number follows the time that a piece takes, and after each the database is left to others
     for as long.
@@ -81,7 +81,13 @@ def in_pieces(piece: Piece, go_on: GoOn) -> Progress:
             return Progress(rows, True)
         rows += found
         spent = time.monotonic() - begun
-        limit = min(2 * limit, _MOST) if spent < _SHORT else max(limit // 2, 1) if spent > _LONG else limit
+        limit = (
+            min(2 * limit, _MOST)
+            if spent < _SHORT
+            else max(limit // 2, 1)
+            if spent > _LONG
+            else limit
+        )
         time.sleep(min(spent, _LONG))
     return Progress(rows, False)
 
@@ -93,7 +99,8 @@ class Deletion(Room):
     """Whether all that was deleted has left the disk, as far as that is in our hands."""
 
     def delete_round(self, identifier: str) -> StoredRound:
-        """Delete a round with everything it holds, and return what it was. Raises RoundNotFoundError.
+        """Delete a round with everything it holds, and return what it was. Raises
+        RoundNotFoundError.
 
         It is gone at once; what remains of many rows after a second is left to `delete_rest`.
         """
@@ -138,23 +145,30 @@ class Deletion(Room):
             return sum(rows_left(connection, seq) for seq in self._gone())
 
     def purge(self, go_on: GoOn = lambda: True) -> Progress:
-        """Delete the segments that their round's retention has let go, while there is time. Raises ServiceError."""
+        """Delete the segments that their round's retention has let go, while there is time. Raises
+        ServiceError.
+        """
         now, rows, done = self.hour(), 0, True
         with self.database.read() as connection:
             bounded = sa.select(rounds.c.seq, rounds.c.retention)
-            found = connection.execute(bounded.where(rounds.c.retention > 0, rounds.c.state != "gone")).all()
+            found = connection.execute(
+                bounded.where(rounds.c.retention > 0, rounds.c.state != "gone")
+            ).all()
         for round in found:
             # A segment's reports came during its hour: none is deleted before its time, none kept
             # an hour longer.
             for table in (segments, quarantine):
-                progress = in_pieces(self._purge_segments(round.seq, table, now - round.retention), go_on)
+                progress = in_pieces(
+                    self._purge_segments(round.seq, table, now - round.retention), go_on
+                )
                 rows, done = rows + progress.rows, done and progress.done
         if rows:
             self.forget()
         return Progress(rows, done)
 
     def forget(self) -> None:
-        """See that what was deleted leaves the disk, as far as that is in our hands; `forgotten` says whether it has.
+        """See that what was deleted leaves the disk, as far as that is in our hands; `forgotten`
+        says whether it has.
 
         Where others read it may not, and is to be tried again. Raises StoreUnavailableError.
         """
@@ -187,7 +201,9 @@ class Deletion(Room):
             with self.database.write() as connection:
                 self.database.take_turn(connection)
                 key = submission_keys.c.key
-                found = connection.scalars(sa.select(key).where(left).order_by(key).limit(limit)).all()
+                found = connection.scalars(
+                    sa.select(key).where(left).order_by(key).limit(limit)
+                ).all()
                 if found:
                     connection.execute(sa.delete(submission_keys).where(left, key <= found[-1]))
                     left = sa.and_(of_round(key, seq), key > found[-1])
@@ -202,13 +218,20 @@ class Deletion(Room):
         def piece(limit: int) -> int:
             with self.database.write() as connection:
                 self.database.take_turn(connection)
-                listed = leading(list_segments(connection, seq, 0, None, over, table=table)[:limit], _BYTES)
+                listed = leading(
+                    list_segments(connection, seq, 0, None, over, table=table)[:limit], _BYTES
+                )
                 if not listed:
                     return 0
                 first = sa.and_(table.c.round == seq, over, table.c.id <= listed[-1].id)
-                purged = connection.scalars(sa.delete(table).where(first).returning(table.c.n)).all()
+                purged = connection.scalars(
+                    sa.delete(table).where(first).returning(table.c.n)
+                ).all()
                 if table is segments:
-                    count = {"purged": rounds.c.purged + sum(purged), "rewritten": rounds.c.rewritten + 1}
+                    count = {
+                        "purged": rounds.c.purged + sum(purged),
+                        "rewritten": rounds.c.rewritten + 1,
+                    }
                     connection.execute(sa.update(rounds).where(rounds.c.seq == seq).values(count))
                 return len(purged)
 
@@ -216,12 +239,18 @@ class Deletion(Room):
 
 
 def rows_left(connection: sa.Connection, seq: int) -> int:
-    """Return how many keys and segments a round has, of either COUNTED_AT_MOST for as many or more."""
+    """Return how many keys and segments a round has, of either COUNTED_AT_MOST for as many or
+    more.
+    """
     keys = count_at_most(connection, submission_keys, of_round(submission_keys.c.key, seq))
-    return keys + sum(count_at_most(connection, table, table.c.round == seq) for table in (segments, quarantine))
+    return keys + sum(
+        count_at_most(connection, table, table.c.round == seq) for table in (segments, quarantine)
+    )
 
 
 def count_at_most(connection: sa.Connection, table: sa.Table, which: sa.ColumnElement[bool]) -> int:
     """Return how many rows there are, COUNTED_AT_MOST for as many or more."""
-    some = sa.select(sa.literal(1)).select_from(table).where(which).limit(COUNTED_AT_MOST).subquery()
+    some = (
+        sa.select(sa.literal(1)).select_from(table).where(which).limit(COUNTED_AT_MOST).subquery()
+    )
     return int(connection.scalars(sa.select(sa.func.count()).select_from(some)).one())

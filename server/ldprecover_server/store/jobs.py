@@ -1,4 +1,6 @@
-"""Analyses that are asked for now and read later, in the database, where every process of a server finds them."""
+"""Analyses that are asked for now and read later, in the database, where every process of a server
+finds them.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,8 +12,6 @@ import sqlalchemy as sa
 from ldprecover_server.errors import AnalysesBusyError, JobNotFoundError, RoundNotFoundError
 from ldprecover_server.store.database import Database
 from ldprecover_server.store.schema import jobs, rounds
-
-__all__ = ["DEAD_SECONDS", "KEPT", "KEPT_BYTES", "KEPT_SECONDS", "JobState", "StoredJob", "StoredJobs", "delete_jobs"]
 
 JobState = Literal["queued", "running", "done", "failed", "cancelled"]
 
@@ -29,7 +29,9 @@ _UNDER_WAY = ("queued", "running")
 
 @dataclass(frozen=True)
 class StoredJob:
-    """A job; `result` of one that is done, `error` of one that failed, unless it failed with its process."""
+    """A job; `result` of one that is done, `error` of one that failed, unless it failed with its
+    process.
+    """
 
     id: str
     state: JobState
@@ -59,7 +61,15 @@ class StoredJobs:
         and AnalysesBusyError where no job can make room.
         """
         now = self._now()
-        row = {"id": id, "round": seq, "keyed": keyed, "state": "queued", "progress": 0.0, "created": now, "beat": now}
+        row = {
+            "id": id,
+            "round": seq,
+            "keyed": keyed,
+            "state": "queued",
+            "progress": 0.0,
+            "created": now,
+            "beat": now,
+        }
         kept = sa.select(jobs.c.id, jobs.c.keyed, _ended(now).label("ended"))
         # Held until this has ended, so that the round cannot go meanwhile.
         there = sa.select(rounds.c.seq).where(rounds.c.seq == seq, rounds.c.state != "gone")
@@ -69,9 +79,13 @@ class StoredJobs:
             found = connection.execute(kept.order_by(jobs.c.keyed, jobs.c.created, jobs.c.id)).all()
             surplus = 1 + len(found) - KEPT
             if surplus > 0:
-                ids = [each.id for each in found if each.ended and (keyed or not each.keyed)][:surplus]
+                ids = [each.id for each in found if each.ended and (keyed or not each.keyed)][
+                    :surplus
+                ]
                 if len(ids) < surplus:
-                    raise AnalysesBusyError(f"{KEPT} jobs are under way or kept for callers with a key")
+                    raise AnalysesBusyError(
+                        f"{KEPT} jobs are under way or kept for callers with a key"
+                    )
                 delete_jobs(connection, jobs.c.id.in_(ids))
             connection.execute(sa.insert(jobs), row)
 
@@ -83,10 +97,14 @@ class StoredJobs:
         if row is None:
             raise JobNotFoundError(f"the round has no job {id[:80]!r}")
         dead = row.state in _UNDER_WAY and row.beat < self._now() - DEAD_SECONDS
-        return StoredJob(row.id, "failed" if dead else row.state, row.progress, row.result, row.error)
+        return StoredJob(
+            row.id, "failed" if dead else row.state, row.progress, row.result, row.error
+        )
 
     def beat(self, progress: Mapping[str, tuple[JobState, float]]) -> set[str]:
-        """Write state and progress of jobs that are worked on; return those that are cancelled or gone."""
+        """Write state and progress of jobs that are worked on; return those that are cancelled or
+        gone.
+        """
         over = set()
         with self._database.write() as connection:
             for id, (state, done) in sorted(progress.items()):
@@ -96,8 +114,12 @@ class StoredJobs:
                     over.add(id)
         return over
 
-    def end(self, id: str, state: JobState, *, result: bytes | None = None, error: str | None = None) -> None:
-        """Write the end of a job, unless it has ended before; forget results for it, the oldest first."""
+    def end(
+        self, id: str, state: JobState, *, result: bytes | None = None, error: str | None = None
+    ) -> None:
+        """Write the end of a job, unless it has ended before; forget results for it, the oldest
+        first.
+        """
         values = {"state": state, "progress": 1.0, "result": result, "error": error}
         size = sa.func.length(jobs.c.result)
         others = sa.select(jobs.c.id, size).where(jobs.c.id != id, jobs.c.result.is_not(None))
@@ -139,7 +161,9 @@ class StoredJobs:
 
 def delete_jobs(connection: sa.Connection, which: sa.ColumnElement[bool]) -> int:
     """Delete jobs, and return how many; they are locked in the order of their ids first."""
-    ids = connection.scalars(sa.select(jobs.c.id).where(which).order_by(jobs.c.id).with_for_update()).all()
+    ids = connection.scalars(
+        sa.select(jobs.c.id).where(which).order_by(jobs.c.id).with_for_update()
+    ).all()
     connection.execute(sa.delete(jobs).where(jobs.c.id.in_(ids)))
     return len(ids)
 

@@ -10,8 +10,6 @@ from ldprecover_server.store.database import upsert
 from ldprecover_server.store.room import Room
 from ldprecover_server.store.schema import access_keys, secrets
 
-__all__ = ["Keys"]
-
 _TICKETS = "tickets"
 
 
@@ -35,14 +33,18 @@ class Keys(Room):
         """Revoke a key, for good. Raises KeyNotFoundError when it is unknown or revoked."""
         live = sa.and_(access_keys.c.name == name, access_keys.c.revoked_at.is_(None))
         with self.database.write() as connection:
-            if not connection.execute(sa.update(access_keys).where(live).values(revoked_at=self._now())).rowcount:
+            if not connection.execute(
+                sa.update(access_keys).where(live).values(revoked_at=self._now())
+            ).rowcount:
                 raise KeyNotFoundError(f"no key that is not revoked is named {name[:80]!r}")
 
     def add_key(self, name: str, scope: str, hash: bytes) -> None:
         """Keep the hash of a key. Raises NameTakenError."""
         row = {"name": name, "scope": scope, "hash": hash, "created_at": self._now()}
         with self.database.write() as connection:
-            statement = upsert(self.database.dialect)(access_keys).on_conflict_do_nothing(index_elements=["name"])
+            statement = upsert(self.database.dialect)(access_keys).on_conflict_do_nothing(
+                index_elements=["name"]
+            )
             if connection.scalar(statement.returning(access_keys.c.name), row) is None:
                 raise NameTakenError(f"a key named {name!r} exists")
 
@@ -55,7 +57,10 @@ class Keys(Room):
             row = {"name": _TICKETS, "value": token_bytes(32)}
             with self.database.write() as connection:
                 connection.execute(
-                    upsert(self.database.dialect)(secrets).on_conflict_do_nothing(index_elements=["name"]), row
+                    upsert(self.database.dialect)(secrets).on_conflict_do_nothing(
+                        index_elements=["name"]
+                    ),
+                    row,
                 )
                 found = connection.scalars(query).one()
         return found

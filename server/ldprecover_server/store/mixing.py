@@ -1,4 +1,5 @@
-"""Closed rounds are mixed: what a database keeps beside its columns no longer links a key to a report.
+"""Closed rounds are mixed: what a database keeps beside its columns no longer links a key to a
+report.
 
 A commit writes keys and a segment together, and it shows: on Postgres by the transaction in each
 row's version (`xmin`) and by the rows' places in their tables, and everywhere by the order of
@@ -18,12 +19,17 @@ import sqlalchemy as sa
 
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_server.shuffle import shuffled
-from ldprecover_server.store.deletion import Deletion, GoOn, Piece, Progress, count_at_most, in_pieces
+from ldprecover_server.store.deletion import (
+    Deletion,
+    GoOn,
+    Piece,
+    Progress,
+    count_at_most,
+    in_pieces,
+)
 from ldprecover_server.store.rounds import Rounds
 from ldprecover_server.store.schema import rounds, segments, submission_keys
 from ldprecover_server.store.stored_keys import of_round
-
-__all__ = ["Mixing"]
 
 _BYTES = 1 << 20  # of segments that are joined
 _LISTED = 200_000  # segments among which those to be joined are drawn
@@ -44,7 +50,9 @@ class Mixing(Rounds, Deletion):
         """
         with self.database.read() as connection:
             mine = sa.and_(_TO_MIX, rounds.c.protocol.in_(PROTOCOLS))
-            seqs = connection.scalars(sa.select(rounds.c.seq).where(mine).order_by(rounds.c.seq)).all()
+            seqs = connection.scalars(
+                sa.select(rounds.c.seq).where(mine).order_by(rounds.c.seq)
+            ).all()
         rows = 0
         for seq in seqs:
             for piece in (self._mix_segments(seq), self._mix_keys(seq)):
@@ -53,7 +61,9 @@ class Mixing(Rounds, Deletion):
                 if not progress.done:
                     return Progress(rows, False)
             with self.database.write() as connection:
-                connection.execute(sa.update(rounds).where(rounds.c.seq == seq, _TO_MIX).values(mixed=True))
+                connection.execute(
+                    sa.update(rounds).where(rounds.c.seq == seq, _TO_MIX).values(mixed=True)
+                )
             self.forget()
         return Progress(rows, True)
 
@@ -70,7 +80,9 @@ class Mixing(Rounds, Deletion):
                     mine = sa.and_(mine, segments.c.id <= round.mixed_segment)
                 left += count_at_most(connection, segments, mine)
                 if self.database.rows_tell_order:
-                    left += count_at_most(connection, submission_keys, _after(round.seq, round.mixed_key))
+                    left += count_at_most(
+                        connection, submission_keys, _after(round.seq, round.mixed_key)
+                    )
         return left
 
     def _mix_segments(self, seq: int) -> Piece:
@@ -101,7 +113,9 @@ class Mixing(Rounds, Deletion):
             query = sa.select(segments.c.id, segments.c.hour, length).where(
                 segments.c.round == seq, segments.c.id <= upto, segments.c.n > 0, length < _BYTES
             )
-            query = query.where(length == segments.c.n * size)  # another is damaged, and left as it is
+            query = query.where(
+                length == segments.c.n * size
+            )  # another is damaged, and left as it is
             found = list(connection.execute(query.order_by(segments.c.id).limit(_LISTED)))
         SystemRandom().shuffle(found)
         return upto, found
@@ -110,27 +124,39 @@ class Mixing(Rounds, Deletion):
         """Return the last segment to be mixed: those that are joined have later ids."""
         upto = connection.scalar(sa.select(rounds.c.mixed_segment).where(rounds.c.seq == seq))
         if upto is None:
-            last = sa.select(sa.func.coalesce(sa.func.max(segments.c.id), 0)).where(segments.c.round == seq)
+            last = sa.select(sa.func.coalesce(sa.func.max(segments.c.id), 0)).where(
+                segments.c.round == seq
+            )
             upto = connection.scalars(last).one()
             unset = sa.and_(rounds.c.seq == seq, rounds.c.mixed_segment.is_(None))
             connection.execute(sa.update(rounds).where(unset).values(mixed_segment=upto))
         return int(upto)
 
     def _join(self, seq: int, ids: list[int], upto: int) -> None:
-        """Write the reports of these segments anew, as one, in one transaction: none is lost, none comes twice."""
+        """Write the reports of these segments anew, as one, in one transaction: none is lost, none
+        comes twice.
+        """
         with self.database.write() as connection:
             self.database.take_turn(connection)
             # Later than any there was: SQLite would give the last one's again, once that is
             # deleted.
             id = max(self.database.next_segment(connection), upto + 1)
             theirs = sa.delete(segments).where(segments.c.round == seq, segments.c.id.in_(ids))
-            old = connection.execute(theirs.returning(segments.c.n, segments.c.hour, segments.c.data)).all()
+            old = connection.execute(
+                theirs.returning(segments.c.n, segments.c.hour, segments.c.data)
+            ).all()
             if not old:
                 return  # another process was here first, or they are past their retention
             n = sum(row.n for row in old)
             data = b"".join(row.data for row in old)
             reports = np.frombuffer(data, dtype=f"V{len(data) // n}")
-            mixed = {"id": id, "round": seq, "hour": old[0].hour, "n": n, "data": shuffled([reports])}
+            mixed = {
+                "id": id,
+                "round": seq,
+                "hour": old[0].hour,
+                "n": n,
+                "data": shuffled([reports]),
+            }
             connection.execute(sa.insert(segments), mixed)
             count = {"rewritten": rounds.c.rewritten + 1}
             connection.execute(sa.update(rounds).where(rounds.c.seq == seq).values(count))
@@ -141,14 +167,22 @@ class Mixing(Rounds, Deletion):
                 return 0
             with self.database.write() as connection:
                 self.database.take_turn(connection)
-                left = _after(seq, connection.scalar(sa.select(rounds.c.mixed_key).where(rounds.c.seq == seq)))
+                left = _after(
+                    seq, connection.scalar(sa.select(rounds.c.mixed_key).where(rounds.c.seq == seq))
+                )
                 key = submission_keys.c.key
-                found = connection.scalars(sa.select(key).where(left).order_by(key).limit(limit)).all()
+                found = connection.scalars(
+                    sa.select(key).where(left).order_by(key).limit(limit)
+                ).all()
                 if found:
                     these = sa.delete(submission_keys).where(left, key <= found[-1])
                     old = connection.execute(these.returning(key, submission_keys.c.digest)).all()
-                    self.database.insert_submission_keys(connection, {row.key: row.digest for row in sorted(old)})
-                    connection.execute(sa.update(rounds).where(rounds.c.seq == seq).values(mixed_key=found[-1]))
+                    self.database.insert_submission_keys(
+                        connection, {row.key: row.digest for row in sorted(old)}
+                    )
+                    connection.execute(
+                        sa.update(rounds).where(rounds.c.seq == seq).values(mixed_key=found[-1])
+                    )
                 return len(found)
 
         return piece
@@ -161,7 +195,9 @@ def _after(seq: int, key: bytes | None) -> sa.ColumnElement[bool]:
 
 
 def _divided(found: list[Any]) -> list[list[Any]]:
-    """Return segments divided into what is joined: of one hour each, and no more than a piece together."""
+    """Return segments divided into what is joined: of one hour each, and no more than a piece
+    together.
+    """
     divided = []
     for _, of_hour in groupby(sorted(found, key=lambda row: row.hour), key=lambda row: row.hour):
         together: list[Any] = []

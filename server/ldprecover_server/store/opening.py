@@ -8,11 +8,12 @@ from ldprecover_server.store.database import Database
 from ldprecover_server.store.postgres import Postgres
 from ldprecover_server.store.sqlite import SQLite
 
-__all__ = ["open_database"]
 
-
-def open_database(url: str, *, pool_size: int = 10, answer_seconds: float | None = None) -> Database:
-    """Return the database at a URL, sqlite:///FILE or postgresql+psycopg://...; it connects when first used.
+def open_database(
+    url: str, *, pool_size: int = 10, answer_seconds: float | None = None
+) -> Database:
+    """Return the database at a URL, sqlite:///FILE or postgresql+psycopg://...; it connects when
+    first used.
 
     A Postgres that leaves a statement without an answer for `answer_seconds` counts as one that
     does not answer. Raises ConfigurationError for what is not a URL, and for another kind of
@@ -21,15 +22,21 @@ def open_database(url: str, *, pool_size: int = 10, answer_seconds: float | None
     try:
         parsed = sa.make_url(url)
     except ArgumentError as error:
-        raise ConfigurationError("the database URL cannot be read; try sqlite:///ldprecover.db") from error
+        raise ConfigurationError(
+            "the database URL cannot be read; try sqlite:///ldprecover.db"
+        ) from error
     if parsed.drivername in ("sqlite", "sqlite+pysqlite"):
         return SQLite(parsed)
     if parsed.drivername == "postgresql+psycopg":
         try:
             return Postgres(parsed, pool_size, answer_seconds)
         except ImportError as error:
-            raise ConfigurationError("Postgres needs the extra: pip install 'ldprecover[postgres]'") from error
+            raise ConfigurationError(
+                "Postgres needs the extra: pip install 'ldprecover[postgres]'"
+            ) from error
     form = "the database must be sqlite:///FILE or postgresql+psycopg://..."
     if parsed.drivername.partition("+")[0] in ("postgres", "postgresql"):
-        raise ConfigurationError(f"{form}: write postgresql+psycopg:// for {parsed.drivername}://, the rest as it is")
+        raise ConfigurationError(
+            f"{form}: write postgresql+psycopg:// for {parsed.drivername}://, the rest as it is"
+        )
     raise ConfigurationError(f"{form}, not {parsed.drivername}")

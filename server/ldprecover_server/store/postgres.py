@@ -19,8 +19,6 @@ from ldprecover_server.store.stored_keys import DIGEST_BYTES
 if TYPE_CHECKING:
     from ldprecover_server.store.sessions import Session
 
-__all__ = ["Postgres"]
-
 _log = logging.getLogger(__name__)
 
 _CLASS = 0x4C44505  # our advisory locks among those of the whole database
@@ -44,7 +42,8 @@ _KNOWN_KEYS = "SELECT key, digest FROM keys WHERE key = ANY(%(keys)b::uuid[])"
 # Two binary arrays, not two parameters a key: for 40 keys 0.24 ms, against 0.57 by VALUES and
 # 0.94 by COPY.
 _INSERT_KEYS = (
-    "INSERT INTO keys (key, digest) SELECT k, d FROM unnest(%(keys)b::uuid[], %(digests)b::bigint[]) "
+    "INSERT INTO keys (key, digest) SELECT k, d FROM unnest(%(keys)b::uuid[], "
+    "%(digests)b::bigint[]) "
     "AS wanted (k, d) ON CONFLICT DO NOTHING RETURNING key"
 )
 
@@ -60,7 +59,10 @@ class Postgres(Database):
     """
 
     rows_tell_order = True
-    _read_options: ClassVar[Mapping[str, Any]] = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+    _read_options: ClassVar[Mapping[str, Any]] = {
+        "isolation_level": "REPEATABLE READ",
+        "postgresql_readonly": True,
+    }
 
     def __init__(self, url: sa.URL, pool_size: int, answer_seconds: float | None = None) -> None:
         from ldprecover_server.store import arrays, sessions, usual  # psycopg is an extra
@@ -114,7 +116,10 @@ class Postgres(Database):
             self._give_up_claim()
         self.generation += 1
         self.claim()
-        _log.warning("the connection that held this process's place was lost; its number is now %d", self.process)
+        _log.warning(
+            "the connection that held this process's place was lost; its number is now %d",
+            self.process,
+        )
 
     def _give_up_claim(self) -> None:
         claim, self._claim = self._claim, None
@@ -127,11 +132,17 @@ class Postgres(Database):
     def is_full(self, error: sa.exc.DBAPIError) -> bool:
         return getattr(error.orig, "sqlstate", None) == "53100"
 
-    def known_submission_keys(self, connection: sa.Connection, wanted: Sequence[bytes]) -> dict[bytes, bytes]:
+    def known_submission_keys(
+        self, connection: sa.Connection, wanted: Sequence[bytes]
+    ) -> dict[bytes, bytes]:
         rows = connection.exec_driver_sql(_KNOWN_KEYS, {"keys": self._arrays.Uuids(wanted)})
-        return {row.key.bytes: row.digest.to_bytes(DIGEST_BYTES, "big", signed=True) for row in rows}
+        return {
+            row.key.bytes: row.digest.to_bytes(DIGEST_BYTES, "big", signed=True) for row in rows
+        }
 
-    def insert_submission_keys(self, connection: sa.Connection, wanted: Mapping[bytes, bytes]) -> set[bytes]:
+    def insert_submission_keys(
+        self, connection: sa.Connection, wanted: Mapping[bytes, bytes]
+    ) -> set[bytes]:
         inserted = connection.exec_driver_sql(_INSERT_KEYS, self._columns(wanted)).scalars()
         return {key.bytes for key in inserted}
 
@@ -143,7 +154,9 @@ class Postgres(Database):
 
     def slices(self, connection: sa.Connection, id: int, size: int, step: int) -> Iterator[bytes]:
         for start in range(0, size, step):
-            yield connection.exec_driver_sql(_SLICE, {"id": id, "start": start + 1, "step": step}).scalar_one()
+            yield connection.exec_driver_sql(
+                _SLICE, {"id": id, "start": start + 1, "step": step}
+            ).scalar_one()
 
     def hold_back(self, connection: sa.Connection, round: int) -> None:
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(ROUND_LOCK, round & 0x7FFFFFFF)))
@@ -173,7 +186,9 @@ class Postgres(Database):
     def _on_checkout(
         self, connection: DBAPIConnection, record: ConnectionPoolEntry, proxy: PoolProxiedConnection
     ) -> None:
-        """See that a connection that has been idle still lives: after a restart of the database it does not."""
+        """See that a connection that has been idle still lives: after a restart of the database it
+        does not.
+        """
         if time.monotonic() - record.info.get(_USED, math.inf) > _IDLE_SECONDS:
             try:
                 cast("Session", connection).ping()
@@ -183,4 +198,6 @@ class Postgres(Database):
 
 def _on_error(context: sa.ExceptionContext) -> None:
     if getattr(context.original_exception, "sqlstate", None) in _LOST:
-        context.is_disconnect = True  # the pool gives this connection up, and all that were made before
+        context.is_disconnect = (
+            True  # the pool gives this connection up, and all that were made before
+        )

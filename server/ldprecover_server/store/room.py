@@ -5,8 +5,6 @@ from datetime import datetime
 
 from ldprecover_server.store.database import Database
 
-__all__ = ["Clock", "Room"]
-
 Clock = Callable[[], datetime]
 
 

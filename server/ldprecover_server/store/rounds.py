@@ -24,8 +24,6 @@ from ldprecover_server.store.room import Room
 from ldprecover_server.store.schema import refusals, rounds, tallies
 from ldprecover_server.store.stored_tallies import read_tally
 
-__all__ = ["CURRENT", "Rounds", "StoredRound", "Unread", "end_round", "find", "parameters_of", "tally_of"]
-
 CURRENT = "current"
 
 _LIVE = rounds.c.state != "gone"  # a round that is deleted has rows for a while: see `deletion`
@@ -105,18 +103,24 @@ class Rounds(Room):
         with self.database.write() as connection:
             if series is not None and connection.scalar(others) not in (None, items):
                 raise SeriesMismatchError(f"the rounds of the series {series!r} have other items")
-            statement = upsert(self.database.dialect)(rounds).on_conflict_do_nothing(index_elements=["name"])
+            statement = upsert(self.database.dialect)(rounds).on_conflict_do_nothing(
+                index_elements=["name"]
+            )
             if connection.scalar(statement.returning(rounds.c.seq), row) is None:
                 raise NameTakenError(f"a round named {name!r} exists")
             return find(connection, id)
 
     def round(self, identifier: str) -> StoredRound:
-        """Return the round with this id or name, or the `current` one. Raises RoundNotFoundError."""
+        """Return the round with this id or name, or the `current` one. Raises
+        RoundNotFoundError.
+        """
         with self.database.read() as connection:
             return find(connection, identifier)
 
     def rounds(self, limit: int, before: str | None = None) -> list[StoredRound]:
-        """Return rounds, the one opened last first; `before` is the id after which the page starts."""
+        """Return rounds, the one opened last first; `before` is the id after which the page
+        starts.
+        """
         with self.database.read() as connection:
             query = _query().order_by(rounds.c.seq.desc()).limit(limit)
             if before is not None:
@@ -128,24 +132,39 @@ class Rounds(Room):
         this = sa.select(rounds.c.series).where(rounds.c.seq == seq).scalar_subquery()
         before = sa.and_(rounds.c.series == this, rounds.c.seq < seq)
         with self.database.read() as connection:
-            return [_stored(row) for row in connection.execute(_query().where(before).order_by(rounds.c.seq.desc()))]
+            return [
+                _stored(row)
+                for row in connection.execute(_query().where(before).order_by(rounds.c.seq.desc()))
+            ]
 
     def parameters(self, seq: int) -> RoundParameters:
-        """Return the immutable parameters of a round. Raises RoundNotFoundError and PluginNotLoadedError."""
+        """Return the immutable parameters of a round. Raises RoundNotFoundError and
+        PluginNotLoadedError.
+        """
         return parameters_of(self._row(seq))
 
     def unread(self, seq: int) -> Unread:
-        """Return what can be said of a round whose protocol is not loaded. Raises RoundNotFoundError."""
+        """Return what can be said of a round whose protocol is not loaded. Raises
+        RoundNotFoundError.
+        """
         row = self._row(seq)
         items, canaries = _labels(row), _canaries(row)
         digest = digest_of(
-            row.protocol, row.epsilon, items, row.parameter, canaries, row.quarantine, given_seeds=row.given_seeds
+            row.protocol,
+            row.epsilon,
+            items,
+            row.parameter,
+            canaries,
+            row.quarantine,
+            given_seeds=row.given_seeds,
         )
         return Unread(row.protocol, row.epsilon, len(items), canaries, row.quarantine, digest)
 
     def _row(self, seq: int) -> Any:
         with self.database.read() as connection:
-            row = connection.execute(sa.select(rounds).where(rounds.c.seq == seq, _LIVE)).one_or_none()
+            row = connection.execute(
+                sa.select(rounds).where(rounds.c.seq == seq, _LIVE)
+            ).one_or_none()
         if row is None:
             raise RoundNotFoundError("the round was deleted")
         return row
@@ -160,43 +179,70 @@ class Rounds(Room):
             return find(connection, found.id)
 
     def tally(self, seq: int, size: int) -> Tally:
-        """Return the sum of every process's tally of a round, summaries of this size. Raises RoundNotFoundError."""
+        """Return the sum of every process's tally of a round, summaries of this size. Raises
+        RoundNotFoundError.
+        """
         with self.database.read() as connection:
             return tally_of(connection, seq, size)
 
     def counted(self, seq: int, size: int) -> tuple[Tally, Quarantined | None]:
-        """Return a round's tally, and how many reports are set aside in the same moment. Raises RoundNotFoundError."""
+        """Return a round's tally, and how many reports are set aside in the same moment. Raises
+        RoundNotFoundError.
+        """
         with self.database.read() as connection:
             tally = tally_of(connection, seq, size)
             return tally, _aside(connection.execute(_query().where(rounds.c.seq == seq)).one())
 
     def add_refusals(self, counts: Mapping[tuple[int, str], int]) -> None:
-        """Add refusals by round (its place in the order of opening) and reason; of rounds that are gone, none."""
+        """Add refusals by round (its place in the order of opening) and reason; of rounds that are
+        gone, none.
+        """
         added = upsert(self.database.dialect)(refusals)
         with self.database.write() as connection:
             for (seq, reason), n in sorted(counts.items()):
                 row = sa.select(
-                    rounds.c.seq, sa.literal(self.database.process), sa.literal(reason), sa.literal(n, sa.BigInteger)
+                    rounds.c.seq,
+                    sa.literal(self.database.process),
+                    sa.literal(reason),
+                    sa.literal(n, sa.BigInteger),
                 )
                 # Held until this has ended, so that the round cannot go between the look and the
                 # row.
-                there = row.where(rounds.c.seq == seq, _LIVE).with_for_update(read=True, key_share=True)
+                there = row.where(rounds.c.seq == seq, _LIVE).with_for_update(
+                    read=True, key_share=True
+                )
                 connection.execute(
-                    added.from_select(["round", "process", "reason", "n"], there).on_conflict_do_update(
-                        index_elements=["round", "process", "reason"], set_={"n": refusals.c.n + added.excluded.n}
+                    added.from_select(
+                        ["round", "process", "reason", "n"], there
+                    ).on_conflict_do_update(
+                        index_elements=["round", "process", "reason"],
+                        set_={"n": refusals.c.n + added.excluded.n},
                     )
                 )
 
     def refused(self, seq: int) -> dict[str, int]:
-        """Return how many submissions of a round were refused, by reason, as far as that has been written."""
+        """Return how many submissions of a round were refused, by reason, as far as that has been
+        written.
+        """
         total = sa.func.sum(refusals.c.n).label("total")
-        query = sa.select(refusals.c.reason, total).where(refusals.c.round == seq).group_by(refusals.c.reason)
+        query = (
+            sa.select(refusals.c.reason, total)
+            .where(refusals.c.round == seq)
+            .group_by(refusals.c.reason)
+        )
         with self.database.read() as connection:
-            return {row.reason: int(row.total) for row in connection.execute(query.order_by(refusals.c.reason))}
+            return {
+                row.reason: int(row.total)
+                for row in connection.execute(query.order_by(refusals.c.reason))
+            }
 
 
 def end_round(
-    database: Database, connection: sa.Connection, seq: int, of: sa.ColumnElement[bool], values: Mapping[str, Any]
+    database: Database,
+    connection: sa.Connection,
+    seq: int,
+    of: sa.ColumnElement[bool],
+    values: Mapping[str, Any],
 ) -> bool:
     """Write what ends a round, of those `of` which this may be; return whether it was one of them.
 
@@ -207,7 +253,10 @@ def end_round(
     this waits: so none is missed. Commits under way are waited for, and begin no more meanwhile.
     """
     database.hold_back(connection, seq)
-    written = connection.execute(sa.update(rounds).where(rounds.c.seq == seq, of).values(values)).rowcount == 1
+    written = (
+        connection.execute(sa.update(rounds).where(rounds.c.seq == seq, of).values(values)).rowcount
+        == 1
+    )
     connection.execute(sa.update(tallies).where(tallies.c.round == seq).values(token=None))
     return written
 
@@ -215,7 +264,9 @@ def end_round(
 def parameters_of(row: Any) -> RoundParameters:
     """Return the parameters in a round's row. Raises PluginNotLoadedError."""
     if row.protocol not in PROTOCOLS:
-        raise PluginNotLoadedError(f"this server has not loaded the plugin {row.protocol!r}, the protocol of the round")
+        raise PluginNotLoadedError(
+            f"this server has not loaded the plugin {row.protocol!r}, the protocol of the round"
+        )
     return RoundParameters(
         row.protocol,
         row.epsilon,
@@ -242,15 +293,21 @@ def _aside(row: Any) -> Quarantined | None:
 
 
 def tally_of(connection: sa.Connection, seq: int, size: int) -> Tally:
-    """Return the sum of every process's tally of a round, summaries of this size. Raises RoundNotFoundError."""
+    """Return the sum of every process's tally of a round, summaries of this size. Raises
+    RoundNotFoundError.
+    """
     # In the same view as its tallies: a round that was deleted since it was found has none.
     if connection.scalar(sa.select(rounds.c.seq).where(rounds.c.seq == seq, _LIVE)) is None:
         raise RoundNotFoundError("the round was deleted")
-    rows = connection.execute(sa.select(tallies.c.n, tallies.c.counts).where(tallies.c.round == seq)).all()
+    rows = connection.execute(
+        sa.select(tallies.c.n, tallies.c.counts).where(tallies.c.round == seq)
+    ).all()
     try:
         return sum((read_tally(row.counts, row.n) for row in rows), Tally.empty(size))
     except (ParameterError, ValueError) as error:  # no fault of the caller's parameters
-        raise RuntimeError("the stored counts do not fit the round: the database is damaged") from error
+        raise RuntimeError(
+            "the stored counts do not fit the round: the database is damaged"
+        ) from error
 
 
 def _query() -> sa.Select[Any]:
@@ -263,7 +320,9 @@ def _query() -> sa.Select[Any]:
 
 
 def find(connection: sa.Connection, identifier: str) -> StoredRound:
-    """Return the round with this id or name, or the current one. Raises RoundNotFoundError, NoCurrentRoundError."""
+    """Return the round with this id or name, or the current one. Raises RoundNotFoundError,
+    NoCurrentRoundError.
+    """
     if identifier == CURRENT:
         row = connection.execute(_query().order_by(rounds.c.seq.desc()).limit(1)).one_or_none()
         if row is None:

@@ -10,20 +10,6 @@ import sqlalchemy as sa
 
 from ldprecover_server.store.stored_keys import Digest, Key
 
-__all__ = [
-    "access_keys",
-    "datasets",
-    "jobs",
-    "metadata",
-    "quarantine",
-    "refusals",
-    "rounds",
-    "secrets",
-    "segments",
-    "submission_keys",
-    "tallies",
-]
-
 metadata = sa.MetaData()
 
 # SQLite gives ids by itself only to a column of exactly INTEGER.
@@ -42,29 +28,49 @@ rounds = sa.Table(
     sa.Column("name", sa.String(64), nullable=False, unique=True),
     sa.Column("protocol", sa.String(16), nullable=False),
     sa.Column("epsilon", sa.Double, nullable=False),
-    sa.Column("parameter", sa.Integer),  # the protocol's own, such as a hash range; null where it has none
-    sa.Column("given_seeds", sa.Integer),  # of how many public seeds each ticket picks one; null for none
+    sa.Column(
+        "parameter", sa.Integer
+    ),  # the protocol's own, such as a hash range; null where it has none
+    sa.Column(
+        "given_seeds", sa.Integer
+    ),  # of how many public seeds each ticket picks one; null for none
     sa.Column("items", sa.LargeBinary, nullable=False),  # JSON array of the labels, in UTF-8
-    sa.Column("canaries", sa.LargeBinary),  # JSON array of the indices of items that nobody holds; null for none
-    sa.Column("quarantine", sa.Boolean, nullable=False, server_default=sa.false()),  # whether reports are set aside
+    sa.Column(
+        "canaries", sa.LargeBinary
+    ),  # JSON array of the indices of items that nobody holds; null for none
+    sa.Column(
+        "quarantine", sa.Boolean, nullable=False, server_default=sa.false()
+    ),  # whether reports are set aside
     sa.Column("access", sa.String(8), nullable=False),  # who may submit: open, key, ticket
     sa.Column("read_access", sa.String(8), nullable=False),  # who may read: public, key
     sa.Column("retention", sa.Integer),  # hours that segments are kept; null for ever, 0 not at all
-    sa.Column("series", sa.String(64), index=True),  # rounds over the same items, for comparison; or none
+    sa.Column(
+        "series", sa.String(64), index=True
+    ),  # rounds over the same items, for comparison; or none
     sa.Column("state", sa.String(8), nullable=False),  # open, closed; gone: deleted, rows are left
     sa.Column("opened_at", sa.String(32), nullable=False),
     sa.Column("closed_at", sa.String(32)),
-    sa.Column("purged", sa.BigInteger, nullable=False, server_default="0"),  # reports that retention has let go
+    sa.Column(
+        "purged", sa.BigInteger, nullable=False, server_default="0"
+    ),  # reports that retention has let go
     # How often its segments were deleted or rewritten: who reads them finds out that they changed.
     sa.Column("rewritten", sa.Integer, nullable=False, server_default="0"),
-    sa.Column("mixed", sa.Boolean, nullable=False, server_default=sa.false()),  # once closed: see `mixing`
+    sa.Column(
+        "mixed", sa.Boolean, nullable=False, server_default=sa.false()
+    ),  # once closed: see `mixing`
     sa.Column("mixed_key", sa.LargeBinary(16)),  # keys up to this one are mixed
-    sa.Column("mixed_segment", sa.BigInteger),  # segments up to this one are not mixed, later ones are
+    sa.Column(
+        "mixed_segment", sa.BigInteger
+    ),  # segments up to this one are not mixed, later ones are
     # False while reports may have to be set aside by their seeds, which is known once it is closed:
     # see `screening`.
     sa.Column("screened", sa.Boolean, nullable=False, server_default=sa.true()),
-    sa.Column("recurring", sa.LargeBinary),  # <u4, the seeds that come too often, once they are known until all is done
-    sa.Column("screened_segment", sa.BigInteger),  # segments up to this one have no report left under such a seed
+    sa.Column(
+        "recurring", sa.LargeBinary
+    ),  # <u4, the seeds that come too often, once they are known until all is done
+    sa.Column(
+        "screened_segment", sa.BigInteger
+    ),  # segments up to this one have no report left under such a seed
     sa.Column(
         "seeds_quarantined", sa.BigInteger, nullable=False, server_default="0"
     ),  # reports set aside by their seed
@@ -84,7 +90,8 @@ segments = sa.Table(
     "segments",
     metadata,
     sa.Column("id", _Id, primary_key=True, autoincrement=True),
-    # No foreign key, which would lock the round: a round goes after its segments. (On SQLite there is one.)
+    # No foreign key, which would lock the round: a round goes after its segments. (On SQLite there
+    # is one.)
     sa.Column("round", _Id, nullable=False),
     sa.Column("hour", sa.Integer, nullable=False),  # hours since the epoch
     sa.Column("n", sa.Integer, nullable=False),
@@ -112,9 +119,15 @@ tallies = sa.Table(
     _round_column(primary_key=True),
     sa.Column("process", sa.Integer, primary_key=True),
     sa.Column("n", sa.BigInteger, nullable=False),
-    sa.Column("counts", sa.LargeBinary, nullable=False),  # the tally's summary: see `stored_tallies`
-    sa.Column("token", sa.LargeBinary(16)),  # of the process that wrote it last; processes draw theirs at random
-    sa.Column("quarantined", sa.BigInteger, nullable=False, server_default="0"),  # reports set aside by their size
+    sa.Column(
+        "counts", sa.LargeBinary, nullable=False
+    ),  # the tally's summary: see `stored_tallies`
+    sa.Column(
+        "token", sa.LargeBinary(16)
+    ),  # of the process that wrote it last; processes draw theirs at random
+    sa.Column(
+        "quarantined", sa.BigInteger, nullable=False, server_default="0"
+    ),  # reports set aside by their size
 )
 
 refusals = sa.Table(
@@ -154,13 +167,15 @@ jobs = sa.Table(
     sa.Column("state", sa.String(9), nullable=False),  # queued, running, done, failed, cancelled
     sa.Column("progress", sa.Double, nullable=False),
     sa.Column("created", sa.BigInteger, nullable=False),  # seconds since the epoch
-    sa.Column("beat", sa.BigInteger, nullable=False),  # when its process last said that it works on it
+    sa.Column(
+        "beat", sa.BigInteger, nullable=False
+    ),  # when its process last said that it works on it
     sa.Column("result", sa.LargeBinary),
     sa.Column("error", sa.Text),  # JSON: the refusal's class and its text
 )
 
-# Reports that were written as files, of rounds whose retention ends. The files outlive their round, and so does
-# the row.
+# Reports that were written as files, of rounds whose retention ends. The files outlive their round,
+# and so does the row.
 datasets = sa.Table(
     "datasets",
     metadata,
@@ -169,6 +184,8 @@ datasets = sa.Table(
     sa.Column("url", sa.Text, nullable=False),  # of the folder
     sa.Column("work", sa.Text, nullable=False),  # the folder of what is on its way
     sa.Column("retention", sa.Integer, nullable=False),  # hours that reports are kept
-    sa.Column("first", sa.Integer, nullable=False),  # the earliest hour that is left, since the epoch
+    sa.Column(
+        "first", sa.Integer, nullable=False
+    ),  # the earliest hour that is left, since the epoch
     sa.Column("last", sa.Integer, nullable=False),  # the latest hour
 )

@@ -25,15 +25,15 @@ from ldprecover_server.store.schema import quarantine, rounds, segments, tallies
 from ldprecover_server.store.segments import leading, list_segments
 from ldprecover_server.store.stored_tallies import read_tally, stored_counts
 
-__all__ = ["Screening", "SetAside"]
-
 _TO_SCREEN = sa.and_(rounds.c.state == "closed", sa.not_(rounds.c.screened))
 _PASSES = 2
 
 
 @dataclass(frozen=True, eq=False)
 class SetAside:
-    """Reports of a round that are in quarantine together: why, and the hour they came in, since the epoch."""
+    """Reports of a round that are in quarantine together: why, and the hour they came in, since the
+    epoch.
+    """
 
     reason: str
     hour: int
@@ -43,7 +43,9 @@ class SetAside:
 
 @dataclass
 class _Search:
-    """How far the search for a round's seeds has come: what this process knows, to be found anew by another."""
+    """How far the search for a round's seeds has come: what this process knows, to be found anew by
+    another.
+    """
 
     seq: int
     oracle: FrequencyOracle
@@ -58,7 +60,8 @@ class Screening(Rounds):
     _search: _Search | None = None
 
     def quarantined(self, identifier: str) -> Iterator[SetAside]:
-        """Yield what a round has in quarantine, in the order in which it was set aside, some at a time.
+        """Yield what a round has in quarantine, in the order in which it was set aside, some at a
+        time.
 
         Raises RoundNotFoundError, PluginNotLoadedError and StoreUnavailableError.
         """
@@ -70,14 +73,19 @@ class Screening(Rounds):
                 if not listed:
                     return
                 mine = quarantine.c.id.between(listed[0].id, listed[-1].id)
-                query = sa.select(quarantine).where(quarantine.c.round == seq, mine).order_by(quarantine.c.id)
+                query = (
+                    sa.select(quarantine)
+                    .where(quarantine.c.round == seq, mine)
+                    .order_by(quarantine.c.id)
+                )
                 rows = connection.execute(query).all()
             for row in rows:
                 yield SetAside(row.reason, row.hour, _reports(oracle, row.data), oracle)
             after = listed[-1].id
 
     def screen(self, go_on: GoOn = lambda: True) -> Progress:
-        """Screen the rounds that are closed, while there is time; return how many reports were set aside.
+        """Screen the rounds that are closed, while there is time; return how many reports were set
+        aside.
 
         What a report is its protocol knows: rounds whose protocol is not loaded wait until it is.
         Raises ServiceError.
@@ -102,14 +110,18 @@ class Screening(Rounds):
         """Read the segments twice, some at a time, and write down the seeds that come too often."""
         if self._search is None or self._search.seq != seq:
             with self.database.read() as connection:
-                total = sa.select(sa.func.coalesce(sa.func.sum(segments.c.n), 0)).where(_whole(seq, oracle))
+                total = sa.select(sa.func.coalesce(sa.func.sum(segments.c.n), 0)).where(
+                    _whole(seq, oracle)
+                )
                 n = int(connection.scalars(total).one())
             self._search = _Search(seq, oracle, SeedScreen(n))
         search = self._search
 
         def piece(limit: int) -> int:
             with self.database.read() as connection:
-                listed = leading(list_segments(connection, seq, search.after, None, _whole(seq, oracle))[:limit])
+                listed = leading(
+                    list_segments(connection, seq, search.after, None, _whole(seq, oracle))[:limit]
+                )
                 read = [_reports(oracle, row.data) for row in _rows(connection, listed)]
             for reports in read:
                 seeds = np.ascontiguousarray(oracle.seeds(reports))
@@ -130,23 +142,33 @@ class Screening(Rounds):
         """Write the seeds down, unless another process did before: then its list stands."""
         unknown = sa.and_(rounds.c.seq == seq, _TO_SCREEN, rounds.c.recurring.is_(None))
         with self.database.write() as connection:
-            connection.execute(sa.update(rounds).where(unknown).values(recurring=seeds.astype("<u4").tobytes()))
+            connection.execute(
+                sa.update(rounds).where(unknown).values(recurring=seeds.astype("<u4").tobytes())
+            )
 
     def _move_reports(self, seq: int, oracle: FrequencyOracle, taken: list[int]) -> Piece:
-        """Set reports of the seeds that were written down aside; note in `taken` how many each piece found."""
+        """Set reports of the seeds that were written down aside; note in `taken` how many each
+        piece found.
+        """
         this = rounds.c.seq == seq
 
         def piece(limit: int) -> int:
             with self.database.write() as connection:
                 self.database.take_turn(connection)
-                state = sa.select(rounds.c.recurring, rounds.c.screened_segment).where(this, _TO_SCREEN)
+                state = sa.select(rounds.c.recurring, rounds.c.screened_segment).where(
+                    this, _TO_SCREEN
+                )
                 if (row := connection.execute(state).one_or_none()) is None:
                     return 0  # another process has come to the end
                 seeds = np.frombuffer(row.recurring or b"", "<u4")
                 after = row.screened_segment or 0
-                listed = leading(list_segments(connection, seq, after, None, _whole(seq, oracle))[:limit])
+                listed = leading(
+                    list_segments(connection, seq, after, None, _whole(seq, oracle))[:limit]
+                )
                 if not listed or not seeds.size:
-                    connection.execute(sa.update(rounds).where(this).values(screened=True, recurring=None))
+                    connection.execute(
+                        sa.update(rounds).where(this).values(screened=True, recurring=None)
+                    )
                     return 0
                 removed = self._move(connection, seq, oracle, listed, seeds)
                 values: dict[str, Any] = {"screened_segment": listed[-1].id}
@@ -163,7 +185,12 @@ class Screening(Rounds):
         return piece
 
     def _move(
-        self, connection: sa.Connection, seq: int, oracle: FrequencyOracle, listed: list[Any], seeds: UInt32Array
+        self,
+        connection: sa.Connection,
+        seq: int,
+        oracle: FrequencyOracle,
+        listed: list[Any],
+        seeds: UInt32Array,
     ) -> Tally:
         """Move the reports of these segments that have one of the seeds, and return their tally."""
         removed = Tally.empty(oracle.summary_size)
@@ -174,7 +201,13 @@ class Screening(Rounds):
                 continue
             aside, kept = reports[bad], reports[~bad]
             removed += Tally.of(oracle, aside)
-            moved = {"round": seq, "reason": "seed", "hour": row.hour, "n": len(aside), "data": aside.tobytes()}
+            moved = {
+                "round": seq,
+                "reason": "seed",
+                "hour": row.hour,
+                "n": len(aside),
+                "data": aside.tobytes(),
+            }
             connection.execute(sa.insert(quarantine), moved)
             this = segments.c.id == row.id
             if len(kept):
@@ -202,12 +235,25 @@ def _reports(oracle: FrequencyOracle, data: bytes) -> Reports:
 
 
 def _take_out(connection: sa.Connection, seq: int, removed: Tally) -> None:
-    """Take reports out of a closed round's tally: its rows become one, for no single one need have them all."""
+    """Take reports out of a closed round's tally: its rows become one, for no single one need have
+    them all.
+    """
     mine = tallies.c.round == seq
-    rows = connection.execute(sa.select(tallies).where(mine).order_by(tallies.c.process).with_for_update()).all()
-    left = sum((read_tally(row.counts, row.n) for row in rows), Tally.empty(removed.summary.size)) - removed
+    rows = connection.execute(
+        sa.select(tallies).where(mine).order_by(tallies.c.process).with_for_update()
+    ).all()
+    left = (
+        sum((read_tally(row.counts, row.n) for row in rows), Tally.empty(removed.summary.size))
+        - removed
+    )
     first, *others = (row.process for row in rows)
     if others:
         connection.execute(sa.delete(tallies).where(mine, tallies.c.process.in_(others)))
-    values = {"n": left.n, "counts": stored_counts(left), "quarantined": sum(row.quarantined for row in rows)}
-    connection.execute(sa.update(tallies).where(mine, tallies.c.process == first).values(token=None, **values))
+    values = {
+        "n": left.n,
+        "counts": stored_counts(left),
+        "quarantined": sum(row.quarantined for row in rows),
+    }
+    connection.execute(
+        sa.update(tallies).where(mine, tallies.c.process == first).values(token=None, **values)
+    )

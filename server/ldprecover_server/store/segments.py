@@ -13,8 +13,6 @@ from ldprecover_server.store.room import Room
 from ldprecover_server.store.rounds import tally_of
 from ldprecover_server.store.schema import rounds, segments, tallies
 
-__all__ = ["PIECE_BYTES", "Segments", "StoredReports", "leading", "list_segments", "read_segments"]
-
 PIECE_BYTES = 1 << 20
 """Of packed reports that are read at once, unless a single report is larger."""
 
@@ -33,15 +31,21 @@ class _Moment:
     last: int
     """No later segment was there."""
     recent: frozenset[int]
-    """Of the last ids those that were there: on Postgres a commit may end after one that has a later id."""
+    """Of the last ids those that were there: on Postgres a commit may end after one that has a
+    later id.
+    """
 
     @classmethod
     def now(cls, connection: sa.Connection, seq: int) -> "_Moment | None":
         """Return the moment that a transaction sees; None for a round that is gone."""
-        known = sa.select(rounds.c.purged, rounds.c.rewritten).where(rounds.c.seq == seq, rounds.c.state != "gone")
+        known = sa.select(rounds.c.purged, rounds.c.rewritten).where(
+            rounds.c.seq == seq, rounds.c.state != "gone"
+        )
         if (row := connection.execute(known).one_or_none()) is None:
             return None
-        total = sa.select(sa.func.coalesce(sa.func.sum(tallies.c.n), 0)).where(tallies.c.round == seq)
+        total = sa.select(sa.func.coalesce(sa.func.sum(tallies.c.n), 0)).where(
+            tallies.c.round == seq
+        )
         ids = sa.select(segments.c.id).where(segments.c.round == seq).order_by(segments.c.id.desc())
         last = connection.scalar(ids.limit(1)) or 0
         recent = frozenset(connection.scalars(ids.where(segments.c.id > last - _RECENT)))
@@ -81,7 +85,9 @@ class StoredReports:
                 yield from read_segments(self._database, connection, self._seq, wanted)
                 after, n = batch[-1].id, n + sum(row.n for row in wanted)
         if n != self.n:
-            raise ReportsGoneError(f"of the {self.n} reports that the round should keep {n} were found")
+            raise ReportsGoneError(
+                f"of the {self.n} reports that the round should keep {n} were found"
+            )
 
     def _find(self, now: _Moment | None) -> _Moment:
         """Return the moment whose segments are to be read."""
@@ -89,7 +95,9 @@ class StoredReports:
         if now is not None and now.rewritten == then.rewritten:
             return then
         if self._read or now is None or (now.counted, now.purged) != (then.counted, then.purged):
-            raise ReportsGoneError("reports of the round were deleted, mixed or set aside since they were asked for")
+            raise ReportsGoneError(
+                "reports of the round were deleted, mixed or set aside since they were asked for"
+            )
         return now
 
 
@@ -97,13 +105,16 @@ class Segments(Room):
     """The reports of a database."""
 
     def evidence(self, seq: int, size: int) -> tuple[Tally, bool]:
-        """Return a round's tally, and whether every report in it is kept. Raises RoundNotFoundError.
+        """Return a round's tally, and whether every report in it is kept. Raises
+        RoundNotFoundError.
 
         It costs the size of the summary, whatever the number of reports.
         """
         with self.database.read() as connection:
             tally = tally_of(connection, seq, size)
-            row = connection.execute(sa.select(rounds.c.retention, rounds.c.purged).where(rounds.c.seq == seq)).one()
+            row = connection.execute(
+                sa.select(rounds.c.retention, rounds.c.purged).where(rounds.c.seq == seq)
+            ).one()
         return tally, row.retention != 0 and row.purged == 0
 
     def reports(self, seq: int) -> StoredReports:
@@ -121,7 +132,9 @@ class Segments(Room):
         if moment is None:
             raise RoundNotFoundError("the round was deleted")
         none = connection.scalar(sa.select(rounds.c.retention).where(rounds.c.seq == seq)) == 0
-        return StoredReports(self.database, seq, moment, 0 if none else moment.counted - moment.purged)
+        return StoredReports(
+            self.database, seq, moment, 0 if none else moment.counted - moment.purged
+        )
 
 
 def list_segments(
@@ -132,15 +145,20 @@ def list_segments(
     *which: sa.ColumnElement[bool],
     table: sa.Table = segments,
 ) -> list[Any]:
-    """Return the next segments of a round after an id, without their reports: id, hour, n and size in bytes.
+    """Return the next segments of a round after an id, without their reports: id, hour, n and size
+    in bytes.
 
     Or those of another table of packed reports, the quarantine.
     """
     size = sa.func.length(table.c.data).label("size")
-    query = sa.select(table.c.id, table.c.hour, table.c.n, size).where(table.c.round == seq, table.c.id > after, *which)
+    query = sa.select(table.c.id, table.c.hour, table.c.n, size).where(
+        table.c.round == seq, table.c.id > after, *which
+    )
     if upto is not None:
         query = query.where(table.c.id <= upto)
-    return list(connection.execute(query.order_by(table.c.id).limit(_LISTED)).all())  # row by row takes twice as long
+    return list(
+        connection.execute(query.order_by(table.c.id).limit(_LISTED)).all()
+    )  # row by row takes twice as long
 
 
 def leading(listed: list[Any], size: int = PIECE_BYTES) -> list[Any]:
@@ -155,7 +173,8 @@ def leading(listed: list[Any], size: int = PIECE_BYTES) -> list[Any]:
 def read_segments(
     database: Database, connection: sa.Connection, seq: int, wanted: list[Any]
 ) -> Generator[bytes, None, None]:
-    """Yield the reports of listed segments: in one piece, or in several of whole reports where one segment is large.
+    """Yield the reports of listed segments: in one piece, or in several of whole reports where one
+    segment is large.
 
     Whoever does not read them to the end closes the generator before the connection.
     """

@@ -1,4 +1,6 @@
-"""Postgres sessions that do not wait for ever: a server that hangs answers nothing, not even a timeout of its own."""
+"""Postgres sessions that do not wait for ever: a server that hangs answers nothing, not even a
+timeout of its own.
+"""
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
@@ -13,15 +15,15 @@ from psycopg.pq.abc import PGresult
 
 from ldprecover_server.store.arrays import register
 
-__all__ = ["PING_SECONDS", "Prepared", "Session", "bound"]
-
 PING_SECONDS = 5.0
 """How long the pool waits to see whether a connection is alive, and for a new one."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A statement that gives one value, under the name that sessions prepare it by; values are $1, $2, ... of types."""
+    """A statement that gives one value, under the name that sessions prepare it by; values are $1,
+    $2, ... of types.
+    """
 
     name: bytes
     text: bytes
@@ -29,7 +31,9 @@ class Prepared:
 
 
 class Session(psycopg.Connection[Any]):
-    """A connection that is closed when a statement has not been answered in `seconds`. Raises OperationalError then."""
+    """A connection that is closed when a statement has not been answered in `seconds`. Raises
+    OperationalError then.
+    """
 
     seconds: float | None = None
 
@@ -41,13 +45,16 @@ class Session(psycopg.Connection[Any]):
         try:
             return super().wait(gen, *args, **{"timeout": self.seconds, **options})
         except psycopg.OperationalError as error:
-            if self.pgconn.transaction_status == TransactionStatus.ACTIVE:  # the statement goes on without us
+            if (
+                self.pgconn.transaction_status == TransactionStatus.ACTIVE
+            ):  # the statement goes on without us
                 self.close()
                 raise psycopg.OperationalError(f"no answer for {self.seconds:g} seconds") from error
             raise
 
     def run(self, statement: Prepared, values: Sequence[bytes]) -> bytes | None:
-        """Run a statement as a transaction of its own; values and what it gives are in binary. Raises psycopg.Error.
+        """Run a statement as a transaction of its own; values and what it gives are in binary.
+        Raises psycopg.Error.
 
         For use outside a transaction. psycopg's cursors find out the types of all values anew each
         time, which takes twice as long as the rest.
@@ -56,7 +63,8 @@ class Session(psycopg.Connection[Any]):
             try:
                 return self._run(statement, values)
             except psycopg.errors.InvalidSqlStatementName:
-                # psycopg's cursors let the server forget all that is prepared, after a rollback say.
+                # psycopg's cursors let the server forget all that is prepared, after a rollback
+                # say.
                 self._known.clear()
         self.pgconn.send_prepare(statement.name, statement.text, statement.types)
         self._finish(ExecStatus.COMMAND_OK)
@@ -65,7 +73,9 @@ class Session(psycopg.Connection[Any]):
 
     def _run(self, statement: Prepared, values: Sequence[bytes]) -> bytes | None:
         pgconn = self.pgconn
-        pgconn.send_query_prepared(statement.name, values, [Format.BINARY] * len(values), Format.BINARY)
+        pgconn.send_query_prepared(
+            statement.name, values, [Format.BINARY] * len(values), Format.BINARY
+        )
         return self._finish(ExecStatus.TUPLES_OK).get_value(0, 0)
 
     def _finish(self, expected: ExecStatus) -> PGresult:
@@ -76,7 +86,9 @@ class Session(psycopg.Connection[Any]):
         return result
 
     def ping(self) -> None:
-        """See that the connection lives, whatever is usual for PING_SECONDS at the most. Raises psycopg.Error."""
+        """See that the connection lives, whatever is usual for PING_SECONDS at the most. Raises
+        psycopg.Error.
+        """
         usual = self.seconds
         self.seconds = PING_SECONDS if usual is None else min(usual, PING_SECONDS)
         try:
@@ -88,9 +100,13 @@ class Session(psycopg.Connection[Any]):
 
 
 def bound(engine: sa.Engine, seconds: float | None) -> None:
-    """Make an engine's connections sessions, which give up what is not answered within so many seconds."""
+    """Make an engine's connections sessions, which give up what is not answered within so many
+    seconds.
+    """
 
-    def connect(dialect: Any, record: Any, positional: tuple[Any, ...], named: dict[str, Any]) -> Session:
+    def connect(
+        dialect: Any, record: Any, positional: tuple[Any, ...], named: dict[str, Any]
+    ) -> Session:
         session = Session.connect(*positional, **named)
         session.seconds = seconds
         register(session)

@@ -15,14 +15,13 @@ from ldprecover_server.store.rounds import Rounds, StoredRound, find, parameters
 from ldprecover_server.store.schema import rounds, segments
 from ldprecover_server.store.segments import leading, list_segments, read_segments
 
-__all__ = ["Snapshot", "Snapshots"]
-
 _COUNTED = 100_000  # segments in one statement
 
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """A round, its tally and the reports that are kept, all of one moment; `hours` is how many came in each hour.
+    """A round, its tally and the reports that are kept, all of one moment; `hours` is how many came
+    in each hour.
 
     Neither what is mixed, screened or purged meanwhile nor what arrives changes it. It lasts as
     long as its transaction.
@@ -37,7 +36,9 @@ class Snapshot:
 
     @property
     def quarantined(self) -> Quarantined | None:
-        """Reports that were set aside, and are in no tally; None for a round that sets none aside."""
+        """Reports that were set aside, and are in no tally; None for a round that sets none
+        aside.
+        """
         return self.round.quarantined
 
     def pieces(self) -> Generator[tuple[int, bytes], None, None]:
@@ -51,7 +52,9 @@ class Snapshot:
             for hour, rows in groupby(listed, key=lambda row: row.hour):
                 left = list(rows)
                 while batch := leading(left):
-                    with contextlib.closing(read_segments(self._database, self._connection, seq, batch)) as read:
+                    with contextlib.closing(
+                        read_segments(self._database, self._connection, seq, batch)
+                    ) as read:
                         for piece in read:
                             yield hour, piece
                     left = left[len(batch) :]
@@ -65,9 +68,13 @@ class Snapshots(Rounds):
         """Yield a round as it is now. Raises RoundNotFoundError and PluginNotLoadedError."""
         with self.database.read() as connection:
             round = find(connection, identifier)
-            parameters = parameters_of(connection.execute(sa.select(rounds).where(rounds.c.seq == round.seq)).one())
+            parameters = parameters_of(
+                connection.execute(sa.select(rounds).where(rounds.c.seq == round.seq)).one()
+            )
             tally = tally_of(connection, round.seq, parameters.oracle.summary_size)
-            yield Snapshot(round, parameters, tally, _hours(connection, round.seq), self.database, connection)
+            yield Snapshot(
+                round, parameters, tally, _hours(connection, round.seq), self.database, connection
+            )
 
 
 def _hours(connection: sa.Connection, seq: int) -> dict[int, int]:
@@ -78,7 +85,9 @@ def _hours(connection: sa.Connection, seq: int) -> dict[int, int]:
         some = sa.select(segments.c.id, segments.c.hour, segments.c.n)
         some = some.where(segments.c.round == seq, segments.c.id > after, segments.c.n > 0)
         these = some.order_by(segments.c.id).limit(_COUNTED).subquery()
-        total = sa.select(these.c.hour, sa.func.sum(these.c.n).label("n"), sa.func.max(these.c.id).label("last"))
+        total = sa.select(
+            these.c.hour, sa.func.sum(these.c.n).label("n"), sa.func.max(these.c.id).label("last")
+        )
         found = connection.execute(total.group_by(these.c.hour)).all()
         if not found:
             return hours

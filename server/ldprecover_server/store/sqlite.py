@@ -18,8 +18,6 @@ from ldprecover_server.store.checkpoints import ALONE_PAGES, MOST_PAGES, Checkpo
 from ldprecover_server.store.database import Database, is_write
 from ldprecover_server.store.kept import Kept
 
-__all__ = ["SQLite"]
-
 _BUSY_MS = 10_000
 _FORGET_MS = 200
 _PAGE = 4096
@@ -52,7 +50,8 @@ SELECT substr(?2, 16 * i + 1, 16), substr(?3, 8 * i + 1, 8) FROM each
 
 
 class SQLite(Database):
-    """WAL with synchronous=FULL; writes begin IMMEDIATE, so that what they read still holds when they write.
+    """WAL with synchronous=FULL; writes begin IMMEDIATE, so that what they read still holds when
+    they write.
 
     A lock file beside the database keeps a second server away. The file is made for its owner
     alone, once: if it is removed or replaced while it is open, nothing more is read or written, and
@@ -62,14 +61,21 @@ class SQLite(Database):
     def __init__(self, url: sa.URL) -> None:
         super().__init__()
         if url.database in (None, "", ":memory:"):
-            raise ConfigurationError("the database must be a file, sqlite:///FILE: memory would not survive a crash")
+            raise ConfigurationError(
+                "the database must be a file, sqlite:///FILE: memory would not survive a crash"
+            )
         self.path = Path(str(url.database)).absolute()
         if not self.path.parent.is_dir():
-            raise ConfigurationError(f"the folder of the database does not exist: {self.path.parent}")
+            raise ConfigurationError(
+                f"the folder of the database does not exist: {self.path.parent}"
+            )
         # Nearly every connection is given back with its transaction ended: the pool need not end it
         # again.
         self.engine = sa.create_engine(
-            url, pool_reset_on_return=None, hide_parameters=True, connect_args={"timeout": _BUSY_MS / 1000}
+            url,
+            pool_reset_on_return=None,
+            hide_parameters=True,
+            connect_args={"timeout": _BUSY_MS / 1000},
         )
         sa.event.listen(self.engine, "do_connect", self._on_do_connect)
         sa.event.listen(self.engine, "connect", self._on_connect)
@@ -88,15 +94,20 @@ class SQLite(Database):
     def claim(self) -> None:
         while self._lock is None:
             try:
-                file = os.fdopen(os.open(self._lock_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a")
+                file = os.fdopen(
+                    os.open(self._lock_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a"
+                )
             except OSError as error:
-                raise ConfigurationError(f"cannot write {self._lock_path}: {error.strerror}") from error
+                raise ConfigurationError(
+                    f"cannot write {self._lock_path}: {error.strerror}"
+                ) from error
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 file.close()
                 raise ConfigurationError(
-                    f"another server has {self.path} open; a SQLite file serves one server process at a time"
+                    f"another server has {self.path} open; a SQLite file serves one server process "
+                    "at a time"
                 ) from error
             # Whoever held it before may have removed it as we opened it: then it locks nothing.
             if _identity(self._lock_path) == _identity(file.fileno()):
@@ -128,13 +139,17 @@ class SQLite(Database):
         self._grown(changed)
 
     def _grown(self, rows: int, size: int = 0) -> None:
-        """Say what was written: rows, most of them on pages of their own, and so many bytes besides."""
+        """Say what was written: rows, most of them on pages of their own, and so many bytes
+        besides.
+        """
         if self._checkpoints is not None:
             self._checkpoints.grown(rows + size // _PAGE + _MORE_PAGES)
 
     def _check_same(self) -> None:
         if _identity(self.path) != self._opened:
-            raise DatabaseGoneError(f"the file {self.path.name} was removed or replaced while the server had it open")
+            raise DatabaseGoneError(
+                f"the file {self.path.name} was removed or replaced while the server had it open"
+            )
 
     def _on_do_connect(self, *arguments: Any) -> None:
         if self._opened is None:
@@ -166,24 +181,43 @@ class SQLite(Database):
         return getattr(error.orig, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
 
     def is_damaged(self, error: sa.exc.DBAPIError) -> bool:
-        code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF  # above are SQLite's finer distinctions
+        code = (
+            getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
+        )  # above are SQLite's finer distinctions
         return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
-    def known_submission_keys(self, connection: sa.Connection, wanted: Sequence[bytes]) -> dict[bytes, bytes]:
+    def known_submission_keys(
+        self, connection: sa.Connection, wanted: Sequence[bytes]
+    ) -> dict[bytes, bytes]:
         rows = connection.exec_driver_sql(_KNOWN, (len(wanted), b"".join(wanted)))
         return {row.key: row.digest for row in rows}
 
-    def insert_submission_keys(self, connection: sa.Connection, wanted: Mapping[bytes, bytes]) -> set[bytes]:
+    def insert_submission_keys(
+        self, connection: sa.Connection, wanted: Mapping[bytes, bytes]
+    ) -> set[bytes]:
         there = self.known_submission_keys(connection, list(wanted))
-        fresh = {key: digest for key, digest in wanted.items() if key not in there} if there else wanted
+        fresh = (
+            {key: digest for key, digest in wanted.items() if key not in there} if there else wanted
+        )
         if fresh:
-            connection.exec_driver_sql(_INSERT_KEYS, (len(fresh), b"".join(fresh), b"".join(fresh.values())))
+            connection.exec_driver_sql(
+                _INSERT_KEYS, (len(fresh), b"".join(fresh), b"".join(fresh.values()))
+            )
         return set(fresh)
 
     def store_at_once(self, wish: AtOnce) -> bool:
         whose = (wish.round, wish.process, wish.token)
         keys = (len(wish.keys), b"".join(wish.keys), b"".join(wish.keys.values()))
-        values = (*whose, *keys, wish.n_before, wish.n_after, wish.counts, wish.hour, wish.n, wish.data)
+        values = (
+            *whose,
+            *keys,
+            wish.n_before,
+            wish.n_after,
+            wish.counts,
+            wish.hour,
+            wish.n,
+            wish.data,
+        )
         with self.translated_errors():
             self._check_same()
             try:
@@ -200,7 +234,9 @@ class SQLite(Database):
         return shutil.disk_usage(self.path.parent).free
 
     def next_segment(self, connection: sa.Connection) -> int:
-        return int(connection.exec_driver_sql("SELECT coalesce(max(id), 0) + 1 FROM segments").scalar_one())
+        return int(
+            connection.exec_driver_sql("SELECT coalesce(max(id), 0) + 1 FROM segments").scalar_one()
+        )
 
     def slices(self, connection: sa.Connection, id: int, size: int, step: int) -> Iterator[bytes]:
         with _raw(connection).blobopen("segments", "data", id, readonly=True) as blob:
@@ -226,7 +262,9 @@ class SQLite(Database):
         self._kept.give_back()
         super().close()
         if self._lock is not None:
-            self._lock_path.unlink(missing_ok=True)  # while it is ours: who opens it next makes another
+            self._lock_path.unlink(
+                missing_ok=True
+            )  # while it is ours: who opens it next makes another
             self._lock.close()
             self._lock = None
 
@@ -256,9 +294,14 @@ def _check_ours(path: Path) -> None:
     if start not in (b"", _MAGIC):  # SQLite itself would write over a file shorter than a page
         raise ConfigurationError(f"{path} is not a database of SQLite; nothing in it was changed")
     with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
-        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        tables = {
+            name
+            for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        }
     if tables and not {"alembic_version", "rounds"} <= tables:
-        raise ConfigurationError(f"{path} is a database of another program; nothing in it was changed")
+        raise ConfigurationError(
+            f"{path} is a database of another program; nothing in it was changed"
+        )
 
 
 def _on_begin(connection: sa.Connection) -> None:

@@ -21,8 +21,6 @@ from ldprecover_server.store.screening import Screening
 from ldprecover_server.store.segments import Segments
 from ldprecover_server.store.snapshots import Snapshots
 
-__all__ = ["Store"]
-
 _PROBE_BYTES = 1 << 18
 
 
@@ -37,12 +35,15 @@ class Store(Screening, Mixing, Checking, Segments, Snapshots, Datasets, Keys):
         answer_seconds: float | None = None,
         clock: Clock = lambda: datetime.now(UTC),
     ) -> None:
-        super().__init__(open_database(url, pool_size=pool_size, answer_seconds=answer_seconds), clock)
+        super().__init__(
+            open_database(url, pool_size=pool_size, answer_seconds=answer_seconds), clock
+        )
         self._commit = Commit(self.database)
         self.jobs = StoredJobs(self.database, clock)
 
     def prepare(self, *, migrate: bool = True) -> None:
-        """See that the schema is this version's; a SQLite file is migrated on the way, unless told otherwise.
+        """See that the schema is this version's; a SQLite file is migrated on the way, unless told
+        otherwise.
 
         Raises ConfigurationError for a database that cannot serve, or that `migrate` has to move on
         first.
@@ -54,15 +55,21 @@ class Store(Screening, Mixing, Checking, Segments, Snapshots, Datasets, Keys):
                 else:
                     migrations.check(self.database)
         except (ServiceError, sa.exc.DatabaseError) as error:
-            raise ConfigurationError(f"{self.database.name} cannot serve as database: {_reason(error)}") from error
+            raise ConfigurationError(
+                f"{self.database.name} cannot serve as database: {_reason(error)}"
+            ) from error
 
     def migrate(self) -> list[str]:
-        """Bring the schema to this version's; return the revisions it went through. Raises ConfigurationError."""
+        """Bring the schema to this version's; return the revisions it went through. Raises
+        ConfigurationError.
+        """
         try:
             with self.database.untold():
                 return migrations.migrate(self.database)
         except (ServiceError, sa.exc.DatabaseError) as error:
-            raise ConfigurationError(f"{self.database.name} cannot be migrated: {_reason(error)}") from error
+            raise ConfigurationError(
+                f"{self.database.name} cannot be migrated: {_reason(error)}"
+            ) from error
 
     def close(self) -> None:
         """Close the database."""
@@ -82,14 +89,18 @@ class Store(Screening, Mixing, Checking, Segments, Snapshots, Datasets, Keys):
             connection.execute(sa.update(rounds).where(rounds.c.seq == 0).values(seq=0))
 
     def check_room(self) -> None:
-        """Raise StorageFullError unless the database takes more bytes: it is given some, and they are deleted."""
+        """Raise StorageFullError unless the database takes more bytes: it is given some, and they
+        are deleted.
+        """
         probe = {"name": f"probe-{self.database.process}", "value": os.urandom(_PROBE_BYTES)}
         with self.database.write() as connection:
             connection.execute(sa.insert(secrets), probe)
             connection.execute(sa.delete(secrets).where(secrets.c.name == probe["name"]))
 
     def watch_pool(self, taken: Callable[[], None], given_back: Callable[[], None]) -> None:
-        """Call `taken` for each connection to the database that is taken from the pool, `given_back` at its return."""
+        """Call `taken` for each connection to the database that is taken from the pool,
+        `given_back` at its return.
+        """
         sa.event.listen(self.database.engine, "checkout", lambda *connection: taken())
         sa.event.listen(self.database.engine, "checkin", lambda *connection: given_back())
 

@@ -16,8 +16,6 @@ from typing import Any
 
 import sqlalchemy as sa
 
-__all__ = ["DIGEST_BYTES", "KEY_BYTES", "Digest", "Key", "of_round", "stored_digest", "stored_key"]
-
 KEY_BYTES = 16
 DIGEST_BYTES = 8
 
@@ -26,7 +24,9 @@ _HASH_BYTES = KEY_BYTES - _ROUND_BYTES
 
 
 def stored_key(seq: int, key: bytes) -> bytes:
-    """Return what is stored of a submission's key, 12 bytes of a hash or more, in the round at this place."""
+    """Return what is stored of a submission's key, 12 bytes of a hash or more, in the round at this
+    place.
+    """
     return seq.to_bytes(_ROUND_BYTES, "big") + key[:_HASH_BYTES]
 
 
@@ -41,16 +41,22 @@ def of_round(key: sa.ColumnElement[bytes], seq: int) -> sa.ColumnElement[bool]:
 
 
 class Key(sa.TypeDecorator[bytes]):
-    """16 bytes, on Postgres a `uuid`: a `bytea` would tell its length in a byte more, which makes it eight."""
+    """16 bytes, on Postgres a `uuid`: a `bytea` would tell its length in a byte more, which makes
+    it eight.
+    """
 
     impl = sa.LargeBinary(KEY_BYTES)
     cache_ok = True
 
     def load_dialect_impl(self, dialect: sa.Dialect) -> sa.types.TypeEngine[Any]:
-        return dialect.type_descriptor(sa.Uuid() if dialect.name == "postgresql" else sa.LargeBinary(KEY_BYTES))
+        return dialect.type_descriptor(
+            sa.Uuid() if dialect.name == "postgresql" else sa.LargeBinary(KEY_BYTES)
+        )
 
     def process_bind_param(self, value: bytes | None, dialect: sa.Dialect) -> Any:
-        return uuid.UUID(bytes=value) if value is not None and dialect.name == "postgresql" else value
+        return (
+            uuid.UUID(bytes=value) if value is not None and dialect.name == "postgresql" else value
+        )
 
     def process_result_value(self, value: Any, dialect: sa.Dialect) -> bytes | None:
         return value.bytes if isinstance(value, uuid.UUID) else value

@@ -1,4 +1,5 @@
-"""Tallies as they are stored: four bytes a count, as long as so many reports can be counted in four.
+"""Tallies as they are stored: four bytes a count, as long as so many reports can be counted in
+four.
 
 No count is above n, the number of reports, which stands beside them and so tells the width. A
 commit writes the row of its round anew: what is half as wide is written in half the time.
@@ -7,8 +8,6 @@ commit writes the row of its round anew: what is half as wide is written in half
 import numpy as np
 
 from ldprecover.tally import Tally
-
-__all__ = ["read_tally", "stored_counts"]
 
 _NARROW, _WIDE = np.dtype("<u4"), np.dtype("<i8")
 

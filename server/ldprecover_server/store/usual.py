@@ -1,4 +1,6 @@
-"""The usual commit on Postgres: one statement, prepared in a session that is kept for it, with its values in binary."""
+"""The usual commit on Postgres: one statement, prepared in a session that is kept for it, with its
+values in binary.
+"""
 
 import re
 import struct
@@ -13,8 +15,6 @@ from ldprecover_server.store.arrays import Bigints, Uuids
 from ldprecover_server.store.at_once import DIVISION_BY_ZERO, POSTGRES, AtOnce
 from ldprecover_server.store.kept import Kept
 from ldprecover_server.store.sessions import Prepared, Session
-
-__all__ = ["UsualCommit"]
 
 _BYTEA, _INT8 = (psycopg.postgres.types[name].oid for name in ("bytea", "int8"))
 _AS_CAST = 0  # the type that the statement casts to
@@ -37,7 +37,11 @@ class UsualCommit:
     """
 
     def __init__(
-        self, engine: sa.Engine, generation: Callable[[], int], idle_seconds: float, lost: Collection[str]
+        self,
+        engine: sa.Engine,
+        generation: Callable[[], int],
+        idle_seconds: float,
+        lost: Collection[str],
     ) -> None:
         self._kept = Kept(engine)
         self._present = generation
@@ -47,7 +51,8 @@ class UsualCommit:
         self._used = 0.0
 
     def begin(self) -> int:
-        """See that there is a session, and after an idle time that it lives; return the generation that it is of.
+        """See that there is a session, and after an idle time that it lives; return the generation
+        that it is of.
 
         Raises DBAPIError.
         """
@@ -63,14 +68,18 @@ class UsualCommit:
         return self._generation
 
     def store(self, wish: AtOnce) -> bool:
-        """Store a batch if nothing stands in its way; otherwise store nothing and return False. Raises DBAPIError."""
+        """Store a batch if nothing stands in its way; otherwise store nothing and return False.
+        Raises DBAPIError.
+        """
         session = self.session
         try:
             return session.run(_STATEMENT, _values(wish)) == _STORED
         except psycopg.Error as error:
             if error.sqlstate == DIVISION_BY_ZERO:
                 return False
-            raise self._kept.raised(error, is_lost=session.closed or error.sqlstate in self._lost) from error
+            raise self._kept.raised(
+                error, is_lost=session.closed or error.sqlstate in self._lost
+            ) from error
         finally:
             self._used = time.monotonic()
 

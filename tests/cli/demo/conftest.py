@@ -13,7 +13,8 @@ StartDemo = Callable[..., Process]
 
 @pytest.fixture
 def temporary(forking: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder in which temporary files are made, empty. Its name is in the environment of every process below.
+    """The folder in which temporary files are made, empty. Its name is in the environment of every
+    process below.
 
     They count with numpy, to the same bits, and need not import numba.
     """
@@ -32,7 +33,9 @@ def start_demo(temporary: Path) -> Iterator[StartDemo]:
 
     def start(*options: str, **environment: str) -> Process:
         process = start_python(
-            *("-m", "ldprecover_cli", "demo", *options), folder=Path.cwd(), environment=os.environ | environment
+            *("-m", "ldprecover_cli", "demo", *options),
+            folder=Path.cwd(),
+            environment=os.environ | environment,
         )
         started.append(process)
         return process

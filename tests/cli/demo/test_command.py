@@ -22,14 +22,28 @@ from ldprecover_experiments.comparison import ESTIMATES
 from ldprecover_experiments.demo import unseen
 
 
-def test_the_demo_prints_its_picture_and_leaves_nothing(start_demo: StartDemo, temporary: Path) -> None:
-    """Whatever the environment says of other servers and of proxies, which do not lead to this machine."""
+def test_the_demo_prints_its_picture_and_leaves_nothing(
+    start_demo: StartDemo, temporary: Path
+) -> None:
+    """Whatever the environment says of other servers and of proxies, which do not lead to this
+    machine.
+    """
     others = {"LDPRECOVER_DATABASE_URL": "sqlite:////nowhere/at.all", "LDPRECOVER_WORKERS": "7"}
     others |= {"LDPRECOVER_URL": "http://127.0.0.1:1", "LDPRECOVER_ADMIN_KEY": "of-another-server"}
-    process = start_demo("--users", "5000", HTTP_PROXY="http://127.0.0.1:1", ALL_PROXY="http://127.0.0.1:1", **others)
+    process = start_demo(
+        "--users", "5000", HTTP_PROXY="http://127.0.0.1:1", ALL_PROXY="http://127.0.0.1:1", **others
+    )
     out, err = process.communicate()
     assert process.returncode == 0, err
-    for text in ("102 items of cities, olh", "New York, NY", "recovered*", "MSE", "FG", "LDPRecover", "█"):
+    for text in (
+        "102 items of cities, olh",
+        "New York, NY",
+        "recovered*",
+        "MSE",
+        "FG",
+        "LDPRecover",
+        "█",
+    ):
         assert text in out
     assert "\x1b" not in out + err
     assert re.search(r"In a browser: `\S+ demo --page`\n$", err)
@@ -37,7 +51,9 @@ def test_the_demo_prints_its_picture_and_leaves_nothing(start_demo: StartDemo, t
 
 
 def test_json_is_all_that_is_on_standard_output(start_demo: StartDemo, temporary: Path) -> None:
-    process = start_demo("--users", "5000", "--protocol", "grr", "--targets", "4", "--seed", "3", "--json")
+    process = start_demo(
+        "--users", "5000", "--protocol", "grr", "--targets", "4", "--seed", "3", "--json"
+    )
     out, err = process.communicate()
     assert process.returncode == 0, err
     assert out.count("\n") == 1
@@ -46,7 +62,9 @@ def test_json_is_all_that_is_on_standard_output(start_demo: StartDemo, temporary
 
 
 @pytest.mark.parametrize("protocol", [name for name in PROTOCOLS if name != "grr"])
-def test_the_figures_of_every_protocol_are_written(start_server: StartServer, protocol: str) -> None:
+def test_the_figures_of_every_protocol_are_written(
+    start_server: StartServer, protocol: str
+) -> None:
     """Without a process of the demo's own."""
     server = start_server()
     played = Demo(DemoSettings(protocol=protocol, users=5000, targets=4, seed=3))
@@ -59,7 +77,9 @@ def _check_figures(written: dict[str, Any], protocol: str) -> None:
     assert len(set(written["targets"])) == 4
     for figures in (written["mse"], written["fg"]):
         assert list(figures) == list(ESTIMATES)
-        unfit = {"unmixed"} if METHODS["unmix"].unfit(frequency_oracle(protocol, 0.5, 102)) else set()
+        unfit = (
+            {"unmixed"} if METHODS["unmix"].unfit(frequency_oracle(protocol, 0.5, 102)) else set()
+        )
         assert {name for name, value in figures.items() if not isinstance(value, float)} == unfit
     assert written["mse"]["projected"] < written["mse"]["poisoned"]
 
@@ -79,7 +99,9 @@ def _check_figures(written: dict[str, Any], protocol: str) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_bad_options_are_one_line(run: Any, temporary: Path, options: tuple[str, ...], word: str) -> None:
+def test_bad_options_are_one_line(
+    run: Any, temporary: Path, options: tuple[str, ...], word: str
+) -> None:
     result = run("demo", "--users", "100", *options)
     assert result.code == 2
     assert word in result.error
@@ -100,7 +122,9 @@ def _wait_for_folder(process: Process, temporary: Path) -> None:
         assert process.poll() is None, process.communicate()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda n: n.name)
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda n: n.name
+)
 def test_ended_while_its_server_starts_it_leaves_nothing(
     start_demo: StartDemo, temporary: Path, number: signal.Signals
 ) -> None:
@@ -114,7 +138,9 @@ def test_ended_while_its_server_starts_it_leaves_nothing(
 
 
 def test_ctrl_c_in_the_midst_of_it_leaves_nothing(watched: Any, temporary: Path) -> None:
-    """When the genuine users are through the attackers still search their seeds: 50,000 users, 1,000 seeds each."""
+    """When the genuine users are through the attackers still search their seeds: 50,000 users,
+    1,000 seeds each.
+    """
     demo = watched("demo", "--users", "50000", "--beta", "0.5")
     assert demo.watch(until="50000/50000")
     demo.process.send_signal(signal.SIGINT)
@@ -144,10 +170,15 @@ def test_a_picture_that_nobody_reads_leaves_nothing(start_demo: StartDemo, tempo
 
 def test_a_kept_server_answers_until_ctrl_c(start_demo: StartDemo, temporary: Path) -> None:
     process = start_demo("--users", "1000", "--json", "--keep")
-    found = re.search(r"(http://\S+) until Ctrl-C; its admin key is (\S+)", wait_for_line(process, "The server stays"))
+    found = re.search(
+        r"(http://\S+) until Ctrl-C; its admin key is (\S+)",
+        wait_for_line(process, "The server stays"),
+    )
     assert found is not None
     url, key = found.groups()
-    with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}, trust_env=False) as http:
+    with httpx.Client(
+        base_url=url, headers={"Authorization": f"Bearer {key}"}, trust_env=False
+    ) as http:
         assert http.get("/rounds/demo").json()["n"] == 1053
         assert http.post("/rounds/demo/close").json()["state"] == "closed"
     process.send_signal(signal.SIGINT)
@@ -180,7 +211,9 @@ def test_a_failure_in_the_midst_of_it_leaves_nothing(temporary: Path) -> None:
     def fail() -> None:
         with local_server.local_server() as server:
             assert httpx.get(f"{server.url}/readyz", trust_env=False).status_code == 200
-            assert processes_of(temporary)  # the server, and the children it has started for analyses
+            assert processes_of(
+                temporary
+            )  # the server, and the children it has started for analyses
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):

@@ -19,21 +19,36 @@ PAGE = ("--page", "--users", "1000", "--protocol", "grr", "--targets", "3")
 def _drill(process: Process) -> httpx.Client:
     """Wait until a drill has said its address, and return a caller that has its token."""
     line = wait_for_line(process, "Open http")
-    found = re.fullmatch(r"Open (http://127\.0\.0\.1:\d+)/#/drill\?token=(\S+) in a browser; .* Ctrl-C\.\n", line)
+    found = re.fullmatch(
+        r"Open (http://127\.0\.0\.1:\d+)/#/drill\?token=(\S+) in a browser; .* Ctrl-C\.\n", line
+    )
     assert found is not None, line
-    return httpx.Client(base_url=found[1], headers={"X-Drill-Token": found[2]}, trust_env=False, timeout=60)
+    return httpx.Client(
+        base_url=found[1], headers={"X-Drill-Token": found[2]}, trust_env=False, timeout=60
+    )
 
 
-def test_a_drill_on_a_server_of_its_own_is_served_until_ctrl_c(start_demo: StartDemo, temporary: Path) -> None:
-    """Its form holds what the command was given, and the server's key is said, for whoever wants to open rounds."""
-    process = start_demo(*PAGE, LDPRECOVER_URL="http://127.0.0.1:1", LDPRECOVER_KEY="of-another-server")
+def test_a_drill_on_a_server_of_its_own_is_served_until_ctrl_c(
+    start_demo: StartDemo, temporary: Path
+) -> None:
+    """Its form holds what the command was given, and the server's key is said, for whoever wants to
+    open rounds.
+    """
+    process = start_demo(
+        *PAGE, LDPRECOVER_URL="http://127.0.0.1:1", LDPRECOVER_KEY="of-another-server"
+    )
     key = wait_for_line(process, "A server of the drill's own").split()[-1]
     with _drill(process) as http:
         assert "/drill/static/drill.js" in http.get("/").text
         defaults = http.get("/drill/options").json()["defaults"]
         assert (defaults["users"], defaults["protocol"], defaults["targets"]) == (1000, "grr", 3)
         opened = {"protocol": "grr", "epsilon": 1, "domain_size": 3, "name": "mine"}
-        assert http.post("/rounds", json=opened, headers={"Authorization": f"Bearer {key}"}).status_code == 201
+        assert (
+            http.post(
+                "/rounds", json=opened, headers={"Authorization": f"Bearer {key}"}
+            ).status_code
+            == 201
+        )
         begun = http.post("/drill/run", json={"methods": ["ldprecover"]})
         assert begun.status_code == 202, begun.text
     process.send_signal(signal.SIGINT)
@@ -44,7 +59,9 @@ def test_a_drill_on_a_server_of_its_own_is_served_until_ctrl_c(start_demo: Start
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda n: n.name)
-def test_the_system_ends_a_drill_in_good_order(start_demo: StartDemo, temporary: Path, number: signal.Signals) -> None:
+def test_the_system_ends_a_drill_in_good_order(
+    start_demo: StartDemo, temporary: Path, number: signal.Signals
+) -> None:
     process = start_demo(*PAGE)
     _drill(process).close()
     process.send_signal(number)
@@ -110,14 +127,28 @@ def test_ctrl_c_in_the_midst_of_a_drill_deletes_its_round(
         (("--page", "--part", "users"), 2, "--page stands without"),
         (("--port", "8001"), 2, "--port belongs to --page"),
         (("--host", "127.0.0.1"), 2, "--host belongs to --page"),
-        (("--page", "--url", "http://127.0.0.1:1"), 2, "give an admin key of the server with --key or --key-file"),
+        (
+            ("--page", "--url", "http://127.0.0.1:1"),
+            2,
+            "give an admin key of the server with --key or --key-file",
+        ),
         (("--page", "--url", "ftp://h", "--key", "key"), 2, "http:// or https://"),
-        (("--page", "--url", "http://127.0.0.1:1", "--key", "key", "--dataset", "no.csv"), 2, "no.csv"),
-        (("--page", "--url", "http://127.0.0.1:1", "--key", "key", "--host", "192.0.2.1"), 1, "192.0.2.1"),
+        (
+            ("--page", "--url", "http://127.0.0.1:1", "--key", "key", "--dataset", "no.csv"),
+            2,
+            "no.csv",
+        ),
+        (
+            ("--page", "--url", "http://127.0.0.1:1", "--key", "key", "--host", "192.0.2.1"),
+            1,
+            "192.0.2.1",
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_bad_options_are_one_line(run: Any, temporary: Path, options: tuple[str, ...], code: int, words: str) -> None:
+def test_bad_options_are_one_line(
+    run: Any, temporary: Path, options: tuple[str, ...], code: int, words: str
+) -> None:
     result = run("demo", *options)
     assert (result.code, words in result.error) == (code, True), result.err
     assert_nothing_is_left(temporary)

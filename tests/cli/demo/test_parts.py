@@ -1,4 +1,6 @@
-"""A demo whose parts are programs of their own: together they show what the demo in one piece shows."""
+"""A demo whose parts are programs of their own: together they show what the demo in one piece
+shows.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +28,17 @@ def play_part(run: Any, own_server: ServerProcess, tmp_path: Path) -> Callable[.
     file.write_text(own_server.admin_key + "\n")
 
     def play_one(part: str, *options: str) -> Any:
-        return run("demo", "--part", part, "--url", own_server.url, "--key-file", str(file), *SMALL, *options)
+        return run(
+            "demo",
+            "--part",
+            part,
+            "--url",
+            own_server.url,
+            "--key-file",
+            str(file),
+            *SMALL,
+            *options,
+        )
 
     return play_one
 
@@ -35,7 +47,9 @@ def play_part(run: Any, own_server: ServerProcess, tmp_path: Path) -> Callable[.
 def test_the_parts_together_show_what_the_demo_in_one_piece_shows(
     play_part: Callable[..., Any], own_server: ServerProcess, protocol: str
 ) -> None:
-    """To the last bit, though the analyst never saw the round before the attack: the seed tells what was in it."""
+    """To the last bit, though the analyst never saw the round before the attack: the seed tells
+    what was in it.
+    """
     opened = play_part("round", "--protocol", protocol, "--json").json
     attacker = play_part("attacker", "--protocol", protocol, "--json").json
     users = play_part("users", "--protocol", protocol, "--json").json
@@ -64,7 +78,9 @@ def test_the_analyst_refuses_a_round_that_does_not_hold_exactly_the_demo_s_repor
 
 
 @pytest.mark.parametrize("part", ["users", "attacker", "analyst"])
-def test_a_part_refuses_a_round_of_other_parameters(play_part: Callable[..., Any], part: str) -> None:
+def test_a_part_refuses_a_round_of_other_parameters(
+    play_part: Callable[..., Any], part: str
+) -> None:
     play_part("round")
     assert play_part(part, "--epsilon", "1").error.endswith("has other parameters than this demo's")
 

@@ -25,9 +25,13 @@ ERRORS = {
 
 @pytest.fixture
 def figures() -> Comparison:
-    """Each estimate is off by its number in every item, upwards where the target (item 6) is, downwards elsewhere."""
+    """Each estimate is off by its number in every item, upwards where the target (item 6) is,
+    downwards elsewhere.
+    """
     off = np.array([-1.0, -1, -1, -1, -1, -1, 1])
-    estimates: dict[str, np.ndarray | None] = {name: TRUE + ERRORS[name] * off for name in ESTIMATES}
+    estimates: dict[str, np.ndarray | None] = {
+        name: TRUE + ERRORS[name] * off for name in ESTIMATES
+    }
     items = ("New York, NY", "b", "c", "d", "e", "f", "[bold]\x1b[2Jg")
     return Comparison(DemoSettings(users=1000, targets=1), items, (6,), TRUE, estimates)
 
@@ -89,7 +93,10 @@ def test_a_narrow_terminal_gets_fewer_columns_whole_and_is_told(
     shares, errors = drawn.split("\n\n")[1], drawn.split("\n\n")[2]
     header = next(line for line in shares.splitlines() if line.startswith("item"))
     row = next(line for line in shares.splitlines() if "New" in line)
-    assert header.replace("only", "projected").split()[1:] == ["true", *shown]  # its first word is on the line above
+    assert header.replace("only", "projected").split()[1:] == [
+        "true",
+        *shown,
+    ]  # its first word is on the line above
     percent = {
         "true": 50.0,
         "poisoned": 40.0,
@@ -98,7 +105,9 @@ def test_a_narrow_terminal_gets_fewer_columns_whole_and_is_told(
         "unmixed": 48.0,
         "recovered*": 49.0,
     }
-    assert [float(word) for word in row.split() if word[0].isdigit()] == [percent[name] for name in ("true", *shown)]
+    assert [float(word) for word in row.split() if word[0].isdigit()] == [
+        percent[name] for name in ("true", *shown)
+    ]
     assert ("█" in row) is bars
     for name, mse in figures.mse.items():  # none is left out here
         line = next(line for line in errors.splitlines() if f"{mse:.2e}" in line)
@@ -108,7 +117,9 @@ def test_a_narrow_terminal_gets_fewer_columns_whole_and_is_told(
 def test_targets_are_marked_and_shown_though_they_are_rare(figures: Comparison) -> None:
     drawn = _drawn(figures)
     assert sum(line.startswith("> ") for line in drawn.splitlines()) == 1
-    assert not any(line.strip().startswith("f ") for line in drawn.splitlines())  # neither a top item nor a target
+    assert not any(
+        line.strip().startswith("f ") for line in drawn.splitlines()
+    )  # neither a top item nor a target
 
 
 def test_labels_cannot_style_or_steer_the_terminal(figures: Comparison) -> None:
@@ -126,8 +137,14 @@ def test_the_sentences_have_the_figures_numbers(figures: Comparison) -> None:
     assert "from 1.00e-06" in attack
     assert "to 1.00e-02" in attack
     assert "from a true 1.0% to an estimated 11.0%" in attack
-    assert "leaves 25% of that MSE; LDPRecover without the targets leaves 16%, and 89.3% of that gain" in untargeted
-    assert "leaves 4%, 6.25 times better than projection alone: all targets together come out 1.9 points" in unmixed
+    assert (
+        "leaves 25% of that MSE; LDPRecover without the targets leaves 16%, and 89.3% of that gain"
+        in untargeted
+    )
+    assert (
+        "leaves 4%, 6.25 times better than projection alone: all targets together come out 1.9 "
+        "points" in unmixed
+    )
     assert "leaves 1%, 25 times better than projection" in targeted
     assert "come out 0.9 points above their genuine estimate, not 3.9 points above" in targeted
 
@@ -147,14 +164,21 @@ def test_the_sentences_say_so_where_recovery_does_not_help(figures: Comparison) 
 
 
 def test_targets_that_come_out_the_same_are_not_set_against_themselves(figures: Comparison) -> None:
-    alike = replace(figures, estimates={**figures.estimates, "recovered_targets": figures.estimates["recovered"]})
-    assert sentences(alike)[3].endswith("come out 3.9 points above their genuine estimate, told or not.")
+    alike = replace(
+        figures,
+        estimates={**figures.estimates, "recovered_targets": figures.estimates["recovered"]},
+    )
+    assert sentences(alike)[3].endswith(
+        "come out 3.9 points above their genuine estimate, told or not."
+    )
 
 
 def test_an_error_of_nothing_at_all_is_no_reason_to_fail(figures: Comparison) -> None:
     """With two items and few users a recovery can be exact."""
     exact: dict[str, np.ndarray | None] = {**figures.estimates, "recovered_targets": TRUE}
-    assert "leaves 0%, better than projection alone" in sentences(replace(figures, estimates=exact))[3]
+    assert (
+        "leaves 0%, better than projection alone" in sentences(replace(figures, estimates=exact))[3]
+    )
     assert (
         "leaves 0%, as much as projection alone"
         in sentences(replace(figures, estimates={**exact, "projected": TRUE}))[3]
@@ -164,7 +188,10 @@ def test_an_error_of_nothing_at_all_is_no_reason_to_fail(figures: Comparison) ->
 def test_without_targets_there_is_neither_gain_nor_ldprecover_star(figures: Comparison) -> None:
     settings = replace(figures.settings, attack="manip")
     untargeted = replace(
-        figures, settings=settings, targets=None, estimates={**figures.estimates, "recovered_targets": None}
+        figures,
+        settings=settings,
+        targets=None,
+        estimates={**figures.estimates, "recovered_targets": None},
     )
     drawn = _drawn(untargeted)
     assert "FG" not in drawn
@@ -175,4 +202,6 @@ def test_without_targets_there_is_neither_gain_nor_ldprecover_star(figures: Comp
 def test_without_an_attacker_it_says_so(figures: Comparison) -> None:
     (said,) = sentences(replace(figures, settings=replace(figures.settings, beta=0.0)))
     assert said.startswith("Nobody attacked")
-    assert "Nobody attacked" in _drawn(replace(figures, settings=replace(figures.settings, beta=0.0)))
+    assert "Nobody attacked" in _drawn(
+        replace(figures, settings=replace(figures.settings, beta=0.0))
+    )

@@ -5,7 +5,12 @@ from tests.docs.markdown import ROOT, Page
 from ldprecover.planning.measured import PAGE, measured_of
 from ldprecover.protocols import PROTOCOLS
 
-ATTACKS = {"mga": "MGA, crafted", "mga-a": "MGA-A, r' = 4", "apa": "APA, r' = 4", "ria": "MGA, input poisoning"}
+ATTACKS = {
+    "mga": "MGA, crafted",
+    "mga-a": "MGA-A, r' = 4",
+    "apa": "APA, r' = 4",
+    "ria": "MGA, input poisoning",
+}
 METHODS = {
     "none": "poisoned",
     "norm-sub": "`norm-sub`",
@@ -27,7 +32,10 @@ def printed() -> dict[tuple[str, str, str], str]:
         if row[0].lower() in PROTOCOLS:
             protocol, columns = row[0].lower(), row[1:]
         elif line.startswith("| ") and protocol:
-            cells |= {(protocol, column, row[0]): cell for column, cell in zip(columns, row[1:], strict=True)}
+            cells |= {
+                (protocol, column, row[0]): cell
+                for column, cell in zip(columns, row[1:], strict=True)
+            }
     return cells
 
 

@@ -1,4 +1,6 @@
-"""Plans of rounds: each of items, users, epsilon and error from the others, against simulated rounds."""
+"""Plans of rounds: each of items, users, epsilon and error from the others, against simulated
+rounds.
+"""
 
 import json
 import math
@@ -9,9 +11,10 @@ import numpy as np
 import pytest
 
 from ldprecover import ParameterError, frequency_oracle
+from ldprecover.choosing import choose
 from ldprecover.planning import PlannedRound, Wish, plan
 from ldprecover.protocols import PROTOCOLS
-from ldprecover.theory import choose, worst_change
+from ldprecover.theory import worst_change
 
 SETTINGS: list[dict[str, Any]] = [
     {"domain_size": 4, "users": 2_000, "epsilon": 0.3},
@@ -25,7 +28,9 @@ SETTINGS: list[dict[str, Any]] = [
     {"domain_size": 17, "users": 2_000, "error": 0.05},
     {"domain_size": 25, "users": 4_000, "error": 0.02},
 ]
-"""With each protocol sixty: four of an unknown error, three of unknown users, three of an unknown epsilon."""
+"""With each protocol sixty: four of an unknown error, three of unknown users, three of an unknown
+epsilon.
+"""
 
 
 def one(protocol: str, **wish: Any) -> PlannedRound:
@@ -35,7 +40,8 @@ def one(protocol: str, **wish: Any) -> PlannedRound:
 
 
 def simulated(found: PlannedRound, rounds: int, items: int = 1) -> float:
-    """Return the root mean square of the errors of a round as planned, of each item or of the first ones together.
+    """Return the root mean square of the errors of a round as planned, of each item or of the first
+    ones together.
 
     Users hold items evenly, and their tallies are drawn from the exact law.
     """
@@ -54,8 +60,12 @@ def simulated(found: PlannedRound, rounds: int, items: int = 1) -> float:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: ",".join(f"{k}={v}" for k, v in setting.items()))
-def test_the_planned_error_is_that_of_simulated_rounds(protocol: str, setting: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "setting", SETTINGS, ids=lambda setting: ",".join(f"{k}={v}" for k, v in setting.items())
+)
+def test_the_planned_error_is_that_of_simulated_rounds(
+    protocol: str, setting: dict[str, Any]
+) -> None:
     """Within 5 %.
 
     The mean square of k independent errors is off by a share of sqrt(2/k), its root by half: with
@@ -65,7 +75,9 @@ def test_the_planned_error_is_that_of_simulated_rounds(protocol: str, setting: d
     found = one(protocol, **setting)
     assert found.standard_error is not None
     d = found.domain_size or 1
-    assert simulated(found, rounds=math.ceil(4_800 / (d - 1))) == pytest.approx(found.standard_error, rel=0.05)
+    assert simulated(found, rounds=math.ceil(4_800 / (d - 1))) == pytest.approx(
+        found.standard_error, rel=0.05
+    )
     if "error" in setting:
         assert found.standard_error <= setting["error"] * (1 + 1e-9)
         assert found.standard_error == pytest.approx(setting["error"], rel=0.05)
@@ -73,12 +85,16 @@ def test_the_planned_error_is_that_of_simulated_rounds(protocol: str, setting: d
 
 @pytest.mark.parametrize("protocol", sorted(set(PROTOCOLS) - {"hr"}))
 @pytest.mark.parametrize(("d", "items"), [(6, 3), (12, 11), (20, 5)])
-def test_the_planned_error_of_a_sum_is_that_of_simulated_rounds(protocol: str, d: int, items: int) -> None:
+def test_the_planned_error_of_a_sum_is_that_of_simulated_rounds(
+    protocol: str, d: int, items: int
+) -> None:
     """Within 5 standard errors of a root mean square of 1,000: a false alarm in 10^6."""
     found = one(protocol, domain_size=d, users=1_200, epsilon=1.0, sum_of=items)
     assert found.standard_error is not None
     rounds = 1_000
-    assert simulated(found, rounds, items) == pytest.approx(found.standard_error, rel=5 * math.sqrt(0.5 / rounds))
+    assert simulated(found, rounds, items) == pytest.approx(
+        found.standard_error, rel=5 * math.sqrt(0.5 / rounds)
+    )
 
 
 def test_the_margin_of_all_items_holds_for_all_of_them() -> None:
@@ -120,7 +136,9 @@ def test_the_most_items_are_those_one_more_of_which_is_too_many() -> None:
 def test_protocols_stand_in_the_order_in_which_they_would_be_chosen() -> None:
     found = plan(Wish(domain_size=102, users=10_000, epsilon=0.5))
     chosen = choose(102, 0.5, 10_000)
-    assert [each.protocol for each in found.rounds] == [each.oracle.protocol for each in chosen.candidates]
+    assert [each.protocol for each in found.rounds] == [
+        each.oracle.protocol for each in chosen.candidates
+    ]
     assert found.best == found.rounds[0]
     for each, candidate in zip(found.rounds, chosen.candidates, strict=True):
         assert each.standard_error == pytest.approx(candidate.standard_error)
@@ -136,7 +154,9 @@ def test_those_that_cannot_have_it_come_last_and_say_why() -> None:
 
 
 @pytest.mark.parametrize("error", [1e-9, 1e-160, 5e-324])
-def test_an_error_that_takes_more_users_than_a_float_can_count_is_out_of_reach(error: float) -> None:
+def test_an_error_that_takes_more_users_than_a_float_can_count_is_out_of_reach(
+    error: float,
+) -> None:
     found = plan(Wish(domain_size=10, epsilon=1.0, error=error))
     assert {each.reason for each in found.rounds} == {"more than 1e+12 users are needed"}
     nobody = plan(Wish(domain_size=1_000, users=1, error=1e-9))
@@ -144,8 +164,12 @@ def test_an_error_that_takes_more_users_than_a_float_can_count_is_out_of_reach(e
     assert {each.reason for each in nobody.rounds} == {"no epsilon up to 10 is enough"}
     sums = plan(Wish(domain_size=10, users=100, epsilon=1.0, sum_of=3))
     assert "law of the sum of several estimates" in str(sums.rounds[-1].reason)
-    assert "even 2 items are too many" in str(plan(Wish(users=10, epsilon=0.1, error=0.01)).rounds[0].reason)
-    assert "more than 1e+12 users" in str(plan(Wish(domain_size=9, epsilon=0.01, error=1e-9)).rounds[0].reason)
+    assert "even 2 items are too many" in str(
+        plan(Wish(users=10, epsilon=0.1, error=0.01)).rounds[0].reason
+    )
+    assert "more than 1e+12 users" in str(
+        plan(Wish(domain_size=9, epsilon=0.01, error=1e-9)).rounds[0].reason
+    )
 
 
 def test_the_share_of_malicious_users_follows_from_what_they_may_gain() -> None:
@@ -163,9 +187,12 @@ def test_the_share_of_malicious_users_follows_from_what_they_may_gain() -> None:
 
 def test_gains_are_of_the_share_of_malicious_users() -> None:
     few, many = (
-        plan(Wish(domain_size=20, users=100, epsilon=1.0, beta=beta), ["oue"]).rounds[0] for beta in (0.01, 0.1)
+        plan(Wish(domain_size=20, users=100, epsilon=1.0, beta=beta), ["oue"]).rounds[0]
+        for beta in (0.01, 0.1)
     )
-    assert [each.gain for each in many.gains] == pytest.approx([10 * (each.gain or 0) for each in few.gains])
+    assert [each.gain for each in many.gains] == pytest.approx(
+        [10 * (each.gain or 0) for each in few.gains]
+    )
     assert one("oue", domain_size=20, users=100, epsilon=1.0).beta == 0.05
     assert one("oue", domain_size=20, users=100, epsilon=1.0, beta=0.0).beta == 0
 
@@ -219,7 +246,10 @@ KNOWN = {"domain_size": 10, "users": 100, "epsilon": 1.0}
         ({**KNOWN, "users": 1.5}, "users"),
         ({**KNOWN, "epsilon": 11.0}, "epsilon must be a number from 0.01 to 10"),
         ({**KNOWN, "epsilon": math.nan}, "epsilon"),
-        ({"domain_size": 10, "users": 100, "error": 0.0}, "error must be a number above 0 and at most 1"),
+        (
+            {"domain_size": 10, "users": 100, "error": 0.0},
+            "error must be a number above 0 and at most 1",
+        ),
         ({**KNOWN, "frequency": 1.5}, "frequency must be a number from 0 to 1"),
         ({**KNOWN, "sum_of": 10}, "sum_of must be an integer from 1 to 9"),
         ({**KNOWN, "targets": 10}, "targets must be an integer from 1 to 9"),

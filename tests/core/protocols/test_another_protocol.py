@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-from ldprecover import Estimates, ParameterError, ReportError, RoundExport, RoundParameters, Tally, recover, wire
+from ldprecover import (
+    Estimates,
+    ParameterError,
+    ReportError,
+    RoundExport,
+    RoundParameters,
+    Tally,
+    recover,
+    wire,
+)
 from ldprecover.alarms import raise_alarms
 from ldprecover.protocols import PROTOCOLS, Traits, UnaryEncoding, frequency_oracle
 from ldprecover.protocols.padding import padded_rows
@@ -18,7 +27,9 @@ from ldprecover.types import Reports
 
 @dataclass(frozen=True)
 class Few(UnaryEncoding):
-    """Every report is a random set of `few` items, with probability p one that holds the user's own."""
+    """Every report is a random set of `few` items, with probability p one that holds the user's
+    own.
+    """
 
     few: int
 
@@ -50,7 +61,11 @@ class Few(UnaryEncoding):
         held = self._items(items)
         rng = rng or np.random.default_rng()
         others = held[:, None] + np.arange(1, self.domain_size)
-        own = np.where(rng.random((held.size, 1)) < self.p, held[:, None], (held[:, None] + 1) % self.domain_size)
+        own = np.where(
+            rng.random((held.size, 1)) < self.p,
+            held[:, None],
+            (held[:, None] + 1) % self.domain_size,
+        )
         # Of those that do not hold the user's own item, any set of the others.
         lying = own[:, 0] != held
         wanted = rng.permuted(others % self.domain_size, axis=1)[:, : self.few]
@@ -89,7 +104,8 @@ def test_its_own_parameter_goes_where_a_hash_range_goes() -> None:
     assert RoundExport.from_dict(export.to_dict()).parameters == parameters
     with pytest.raises(ParameterError, match="few belongs to few"):
         RoundExport.from_dict(
-            RoundExport("R1", "x", RoundParameters("grr", 1.0, items), export.tally).to_dict() | {"few": 3}
+            RoundExport("R1", "x", RoundParameters("grr", 1.0, items), export.tally).to_dict()
+            | {"few": 3}
         )
 
 
@@ -102,13 +118,17 @@ def test_its_own_parameter_goes_where_a_hash_range_goes() -> None:
         (["110000", "110000", "1100"], 2),
     ],
 )
-def test_the_first_report_with_too_few_or_too_many_ones_is_named(reports: list[str], position: int) -> None:
+def test_the_first_report_with_too_few_or_too_many_ones_is_named(
+    reports: list[str], position: int
+) -> None:
     with pytest.raises(ReportError, match="6 characters 0 or 1, 2 of them 1") as refused:
         wire.from_json(Few(1.0, 6, 2), {"reports": reports})
     assert refused.value.position == position
 
 
-@pytest.mark.parametrize(("packed", "position"), [("030743", 1), ("034307", 1), ("030343", 2), ("07", 0)])
+@pytest.mark.parametrize(
+    ("packed", "position"), [("030743", 1), ("034307", 1), ("030343", 2), ("07", 0)]
+)
 def test_the_first_packed_report_that_cannot_be_is_named(packed: str, position: int) -> None:
     with pytest.raises(ReportError) as refused:
         wire.unpack(Few(1.0, 6, 2), bytes.fromhex(packed))
@@ -119,12 +139,19 @@ def test_alarms_and_recoveries_take_it_or_refuse_it_by_name() -> None:
     oracle, rng = Few(1.0, 20, 5), np.random.default_rng(2)
     reports = oracle.perturb(rng.integers(20, size=3000), rng)
     tally = Tally.of(oracle, reports)
-    assert [alarm.name for alarm in raise_alarms(oracle, tally, ReportSource(oracle, reports))] == ["excess"]
+    assert [alarm.name for alarm in raise_alarms(oracle, tally, ReportSource(oracle, reports))] == [
+        "excess"
+    ]
     refused = {}
     for name, method in METHODS.items():
-        frequencies, targets = Estimates.of(oracle, tally).frequencies, (3,) if "targets" in method.uses else ()
+        frequencies, targets = (
+            Estimates.of(oracle, tally).frequencies,
+            (3,) if "targets" in method.uses else (),
+        )
         try:
-            result = recover(oracle, frequencies, method=name, n=3000, reports=reports, targets=targets)
+            result = recover(
+                oracle, frequencies, method=name, n=3000, reports=reports, targets=targets
+            )
         except ParameterError as error:
             refused[name] = str(error)
         else:

@@ -85,7 +85,9 @@ class OffAndQuiet(OUE):
 
 @dataclass(frozen=True)
 class Together(OUE):
-    """Draws the first and the last bit from one word for users of the first item: p and q of each alone are right."""
+    """Draws the first and the last bit from one word for users of the first item: p and q of each
+    alone are right.
+    """
 
     def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
         bits = self.supports(super().perturb(items, rng))
@@ -114,27 +116,41 @@ class Breaks(GRR):
 @pytest.mark.parametrize(
     ("oracle", "check", "words"),
     [
-        (OfThree(1.0, 12), "epsilon", "p/q, differs by the factor 20.0855, and e.epsilon is 2.71828"),
+        (
+            OfThree(1.0, 12),
+            "epsilon",
+            "p/q, differs by the factor 20.0855, and e.epsilon is 2.71828",
+        ),
         (Plain(1.0, 12), "epsilon", "p/q, differs by the factor 1e.12"),
         (Secretly(1.0, 12), "support_probabilities", "not in the shares"),
         (Fixed(1.0, 12), "randomness", "without a generator makes the same reports again"),
         (Deaf(1.0, 12), "randomness", "must draw from the generator that it is given"),
         (Off(1.0, 12), "epsilon", "p.1-q./.q.1-p.., differs by the factor 2.88"),
         (OffAndQuiet(1.0, 12), "support_probabilities", "not in the shares .0.485 "),
-        (OneItem(1.0, 12), "reports", "every report must support 1, as the traits or fixed_size say, and some support"),
+        (
+            OneItem(1.0, 12),
+            "reports",
+            "every report must support 1, as the traits or fixed_size say, and some support",
+        ),
     ],
     ids=lambda given: type(given).__name__ if isinstance(given, FrequencyOracle) else None,
 )
 def test_a_bad_protocol_fails_with_words(oracle: FrequencyOracle, check: str, words: str) -> None:
     with pytest.raises(AssertionError, match=words):
         CHECKS[check](oracle, np.random.default_rng(1))
-    with pytest.raises(AssertionError, match=f"^{oracle.protocol} fails the check [a-z_]+. [A-Z].* It is not so: "):
+    with pytest.raises(
+        AssertionError, match=f"^{oracle.protocol} fails the check [a-z_]+. [A-Z].* It is not so: "
+    ):
         check_protocol(oracle)
 
 
 def test_two_items_whose_bits_tell_more_together_than_alone_are_seen() -> None:
-    """Supporting the last item without the first has probability 0 under the first item, (1-q)/2 under the last."""
-    with pytest.raises(AssertionError, match="one, both or neither of two items, differs by a factor of at least"):
+    """Supporting the last item without the first has probability 0 under the first item, (1-q)/2
+    under the last.
+    """
+    with pytest.raises(
+        AssertionError, match="one, both or neither of two items, differs by a factor of at least"
+    ):
         CHECKS["support_probabilities"](Together(1.0, 12), np.random.default_rng(1))
 
 
@@ -145,7 +161,11 @@ def test_what_a_protocol_raises_says_in_which_check() -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize(("epsilon", "d"), [(MIN_EPSILON, 2), (MAX_EPSILON, 2), (MAX_EPSILON, 40), (0.5, 102)])
-def test_the_protocols_here_pass_at_the_ends_of_their_ranges(protocol: str, epsilon: float, d: int) -> None:
+@pytest.mark.parametrize(
+    ("epsilon", "d"), [(MIN_EPSILON, 2), (MAX_EPSILON, 2), (MAX_EPSILON, 40), (0.5, 102)]
+)
+def test_the_protocols_here_pass_at_the_ends_of_their_ranges(
+    protocol: str, epsilon: float, d: int
+) -> None:
     for check in ("epsilon", "randomness", "support_probabilities"):
         CHECKS[check](frequency_oracle(protocol, epsilon, d), np.random.default_rng(2))

@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError, ReportError, Tally, frequency_oracle
+from ldprecover import (
+    GRR,
+    OLH,
+    OUE,
+    FrequencyOracle,
+    ParameterError,
+    ReportError,
+    Tally,
+    frequency_oracle,
+)
 from ldprecover.protocols import PROTOCOLS, Traits
 from ldprecover.testing import CHECKS, check_protocol
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
@@ -138,7 +147,9 @@ BROKEN: list[tuple[Callable[[], FrequencyOracle], str]] = [
 
 
 @pytest.mark.parametrize(("broken", "check"), BROKEN, ids=[check for _, check in BROKEN])
-def test_a_protocol_that_breaks_the_contract_is_found(broken: Callable[[], FrequencyOracle], check: str) -> None:
+def test_a_protocol_that_breaks_the_contract_is_found(
+    broken: Callable[[], FrequencyOracle], check: str
+) -> None:
     with pytest.raises((AssertionError, IndexError, ReportError)):
         CHECKS[check](broken(), np.random.default_rng(1))
     with pytest.raises((AssertionError, IndexError, ReportError)):

@@ -1,4 +1,6 @@
-"""OLH with given seeds: the list, its exact estimate and variance, and what it leaves attacks and recoveries."""
+"""OLH with given seeds: the list, its exact estimate and variance, and what it leaves attacks and
+recoveries.
+"""
 
 import dataclasses
 import hashlib
@@ -10,7 +12,16 @@ import numpy as np
 import pytest
 import xxhash
 
-from ldprecover import Estimates, ParameterError, ReportError, RoundExport, RoundParameters, Tally, recover, wire
+from ldprecover import (
+    Estimates,
+    ParameterError,
+    ReportError,
+    RoundExport,
+    RoundParameters,
+    Tally,
+    recover,
+    wire,
+)
 from ldprecover._tolerances import assert_counts, bernstein_of
 from ldprecover.alarms import raise_alarms
 from ldprecover.parameters import digest_of
@@ -27,12 +38,23 @@ ORACLES = [
     GivenSeedsOLH(2.0, 20, 9, 64),
     GivenSeedsOLH(0.1, 2, 2, 64),
 ]
-PER_REPORT = ("parameters", "reports", "packed_form", "json_form", "summary", "likelihood", "encoded", "crafted")
+PER_REPORT = (
+    "parameters",
+    "reports",
+    "packed_form",
+    "json_form",
+    "summary",
+    "likelihood",
+    "encoded",
+    "crafted",
+)
 
 
 @pytest.mark.parametrize("check", PER_REPORT)
 @pytest.mark.parametrize("oracle", ORACLES, ids=repr)
-def test_given_seeds_keep_what_of_the_contract_is_not_about_each_item_alone(oracle: GivenSeedsOLH, check: str) -> None:
+def test_given_seeds_keep_what_of_the_contract_is_not_about_each_item_alone(
+    oracle: GivenSeedsOLH, check: str
+) -> None:
     CHECKS[check](oracle, np.random.default_rng(1))
 
 
@@ -95,12 +117,16 @@ def test_a_report_with_a_seed_that_is_not_on_the_list_is_refused_by_its_position
         ((0.5, 5000, 3, 4096), "at least 2d/.g-1. = 5000"),
     ],
 )
-def test_a_list_that_is_too_short_or_too_long_is_refused(arguments: tuple[float, int, int, int], reason: str) -> None:
+def test_a_list_that_is_too_short_or_too_long_is_refused(
+    arguments: tuple[float, int, int, int], reason: str
+) -> None:
     with pytest.raises(ParameterError, match=reason):
         GivenSeedsOLH(*arguments)
 
 
-@pytest.mark.parametrize(("d", "g", "m"), [(102, 3, 102), (102, 2, 204), (300, 3, 300), (128, 5, 64), (20, 256, 64)])
+@pytest.mark.parametrize(
+    ("d", "g", "m"), [(102, 3, 102), (102, 2, 204), (300, 3, 300), (128, 5, 64), (20, 256, 64)]
+)
 def test_the_shortest_lists_about_double_the_variance(d: int, g: int, m: int) -> None:
     """Marchenko and Pastur's mean is 1/(1 - d/(M(g-1))); the items' own values stay near it."""
     oracle = GivenSeedsOLH(0.5, d, g, m)
@@ -115,9 +141,15 @@ def _skewed(d: int) -> FloatArray:
     return weights / weights.sum()
 
 
-def _moments(oracle: GivenSeedsOLH, draw: Callable[[], Tally], truth: FloatArray, variance: FloatArray) -> None:
-    """600 estimates have this mean and variance: 7 standard deviations of either, once in 10^11 for a normal law."""
-    found = np.array([oracle.estimate(tally.counts(oracle), tally.n) for tally in (draw() for _ in range(600))])
+def _moments(
+    oracle: GivenSeedsOLH, draw: Callable[[], Tally], truth: FloatArray, variance: FloatArray
+) -> None:
+    """600 estimates have this mean and variance: 7 standard deviations of either, once in 10^11 for
+    a normal law.
+    """
+    found = np.array(
+        [oracle.estimate(tally.counts(oracle), tally.n) for tally in (draw() for _ in range(600))]
+    )
     assert (np.abs(found.mean(axis=0) - truth) <= 7 * np.sqrt(variance / 600)).all()
     # Counts of 5,000 reports have little excess of their fourth moment: a tenth more is for it.
     assert (np.abs(found.var(axis=0) - variance) <= 1.1 * 7 * variance * np.sqrt(2 / 600)).all()
@@ -171,7 +203,9 @@ def test_standard_errors_are_those_of_the_exact_variance() -> None:
     found = Estimates.of(oracle, tally)
     clipped = np.clip(found.frequencies, 0, 1)
     assert np.array_equal(found.standard_errors, np.sqrt(oracle.variance(clipped, 2000)))
-    assert np.array_equal(oracle.variance(clipped, 2000), oracle.variance(clipped / clipped.sum(), 2000))
+    assert np.array_equal(
+        oracle.variance(clipped, 2000), oracle.variance(clipped / clipped.sum(), 2000)
+    )
     least, most = oracle.variance(np.zeros(30), 2000).min(), float(oracle.variance(0.0, 2000))
     assert least > OLH(0.5, 30, 3).variance(0.0, 2000)
     assert most == pytest.approx(oracle.variance(np.zeros(30), 2000).max())
@@ -184,7 +218,10 @@ def test_standard_errors_are_those_of_the_exact_variance() -> None:
 def test_the_variance_of_the_sum_is_bounded_whatever_the_users_hold(oracle: GivenSeedsOLH) -> None:
     n, rng, d = 2000, np.random.default_rng(6), oracle.domain_size
     for truth in (np.eye(d)[0], np.full(d, 1 / d)):
-        sums = [oracle.estimate(oracle.population_tally(truth, n, rng).counts(oracle), n).sum() for _ in range(500)]
+        sums = [
+            oracle.estimate(oracle.population_tally(truth, n, rng).counts(oracle), n).sum()
+            for _ in range(500)
+        ]
         # Seven standard deviations of a variance from 500 rounds, once in 10^11.
         assert np.var(sums) <= oracle.sum_variance(n) * (1 + 7 * np.sqrt(2 / 500))
         assert abs(np.mean(sums) - 1) <= 7 * np.sqrt(oracle.sum_variance(n) / 500)
@@ -225,7 +262,9 @@ def test_coins_and_random_buckets_support_what_the_list_says() -> None:
         lambda oracle: oracle.crafted_support(np.full(30, 0.5), 15),
     ],
 )
-def test_laws_that_hold_under_an_ideal_hash_alone_are_refused(ask: Callable[[GivenSeedsOLH], object]) -> None:
+def test_laws_that_hold_under_an_ideal_hash_alone_are_refused(
+    ask: Callable[[GivenSeedsOLH], object],
+) -> None:
     with pytest.raises(ParameterError, match="olh with given seeds lacks"):
         ask(ORACLES[0])
     with pytest.raises(ParameterError, match="pure"):
@@ -237,12 +276,18 @@ def test_every_recovery_works_on_given_seeds_or_says_why_not(method: str) -> Non
     oracle, rng, truth = GivenSeedsOLH(2.0, 20, 9, 64), np.random.default_rng(9), _skewed(20)
     reports = oracle.perturb(rng.choice(20, 20_000, p=truth), rng)
     poisoned = Estimates.of(oracle, Tally.of(oracle, reports)).frequencies
-    refused = {"diffstats": "sizes of honest olh reports", "fiad": "support sets is not known", "unmix": "lacks a law"}
+    refused = {
+        "diffstats": "sizes of honest olh reports",
+        "fiad": "support sets is not known",
+        "unmix": "lacks a law",
+    }
     if method in refused:
         with pytest.raises(ParameterError, match=refused[method]):
             recover(oracle, poisoned, method=method, targets=[3], n=20_000, reports=reports)
         return
-    found = recover(oracle, poisoned, method=method, targets=[3], eta=0.01, n=20_000, reports=reports).recovered
+    found = recover(
+        oracle, poisoned, method=method, targets=[3], eta=0.01, n=20_000, reports=reports
+    ).recovered
     assert found.shape == (20,)
     # Detection by targets drops all who support one; what remains of honest users differs.
     if "detection" not in method and method not in ("normalization", "conditional-probability"):
@@ -297,7 +342,10 @@ def test_parameters_say_how_many_seeds_are_given_and_the_digest_has_it() -> None
     assert RoundParameters("olh", 0.5, items).oracle.listed_seeds is None
     labels = b"".join(struct.pack("<I", len(item)) + item.encode() for item in items)
     written = b"olh\0" + struct.pack("<dII", 0.5, 3, 30) + labels
-    assert parameters.digest == hashlib.sha256(written + b"given_seeds\0" + struct.pack("<I", 64)).hexdigest()
+    assert (
+        parameters.digest
+        == hashlib.sha256(written + b"given_seeds\0" + struct.pack("<I", 64)).hexdigest()
+    )
     assert digest_of("olh", 0.5, items, 3) == hashlib.sha256(written).hexdigest()
     assert "given_seeds" in own_parameters()
 
@@ -308,7 +356,9 @@ def test_seeds_are_given_in_olh_alone(protocol: str) -> None:
         lambda: frequency_oracle(protocol, 1.0, 10, None, 64),
         lambda: RoundParameters.named(protocol, 1.0, "ab", {"given_seeds": 64}),
     ):
-        with pytest.raises(ParameterError, match=f"given_seeds belongs to olh; {protocol} has none"):
+        with pytest.raises(
+            ParameterError, match=f"given_seeds belongs to olh; {protocol} has none"
+        ):
             refused()
 
 
@@ -321,7 +371,10 @@ def test_an_export_keeps_the_given_seeds_and_their_estimate() -> None:
     read = RoundExport.from_dict(written)
     assert read.parameters == parameters
     assert np.array_equal(read.estimates().frequencies, Estimates.of(ORACLES[0], tally).frequencies)
-    for changed in (written | {"given_seeds": 65}, {k: v for k, v in written.items() if k != "given_seeds"}):
+    for changed in (
+        written | {"given_seeds": 65},
+        {k: v for k, v in written.items() if k != "given_seeds"},
+    ):
         with pytest.raises(ParameterError, match="damaged or was changed"):
             RoundExport.from_dict(changed)
 

@@ -1,4 +1,6 @@
-"""Hadamard response: what its columns open to malicious users, and what the door and an alarm do about column 0."""
+"""Hadamard response: what its columns open to malicious users, and what the door and an alarm do
+about column 0.
+"""
 
 import itertools
 import tracemalloc
@@ -30,17 +32,22 @@ def test_the_columns_of_a_hadamard_matrix_support_their_items(d: int) -> None:
     assert oracle.summary_size == len(matrix)
     supports = oracle.supports(np.arange(oracle.summary_size, dtype=np.uint32))
     assert np.array_equal(supports, (matrix[1 : d + 1] == 1).T)
-    assert np.array_equal(oracle.support_sizes(np.arange(oracle.summary_size)), supports.sum(axis=1))
+    assert np.array_equal(
+        oracle.support_sizes(np.arange(oracle.summary_size)), supports.sum(axis=1)
+    )
 
 
-@pytest.mark.parametrize("targets", [(3,), (0, 1), (0, 1, 2), (0, 1, 3, 7, 15, 31, 63), tuple(range(5, D, 10))])
+@pytest.mark.parametrize(
+    "targets", [(3,), (0, 1), (0, 1, 2), (0, 1, 3, 7, 15, 31, 63), tuple(range(5, D, 10))]
+)
 def test_crafted_columns_are_found_without_a_search(targets: tuple[int, ...]) -> None:
     oracle = HR(0.5, D)
     best = columns_for(oracle, targets)
     wanted = np.tile(targets, (4_000, 1))
     crafted = oracle.craft(wanted, np.random.default_rng(1))
     assert set(crafted.tolist()) <= best
-    # Each is drawn evenly: of at most 64 columns one is left out with probability 64 (63/64)^4000 < 1e-25.
+    # Each is drawn evenly: of at most 64 columns one is left out with probability 64 (63/64)^4000 <
+    # 1e-25.
     assert set(crafted.tolist()) == best
     included = np.zeros(D)
     included[list(targets)] = 1
@@ -50,7 +57,9 @@ def test_crafted_columns_are_found_without_a_search(targets: tuple[int, ...]) ->
 
 def test_an_item_whose_row_is_a_sum_of_the_targets_comes_for_nothing() -> None:
     oracle = HR(0.5, D)
-    crafted = oracle.craft(np.tile([0, 1], (100, 1)), np.random.default_rng(1))  # rows 1 and 2: row 3 is item 2
+    crafted = oracle.craft(
+        np.tile([0, 1], (100, 1)), np.random.default_rng(1)
+    )  # rows 1 and 2: row 3 is item 2
     assert oracle.supports(crafted)[:, :3].all()
 
 
@@ -61,7 +70,9 @@ def test_nobody_crafts_column_0() -> None:
             assert oracle.craft(np.tile(targets, (50, 1)), np.random.default_rng(1)).all()
 
 
-@pytest.mark.parametrize(("d", "n", "most"), [(D, 1, 1), (D, 100, 10), (100_000, 1, 1), (100_000, 1000, 2)])
+@pytest.mark.parametrize(
+    ("d", "n", "most"), [(D, 1, 1), (D, 100, 10), (100_000, 1, 1), (100_000, 1000, 2)]
+)
 def test_a_submission_with_too_many_columns_0_is_refused(d: int, n: int, most: int) -> None:
     oracle = HR(0.5, d)
     fine = np.ones(n, np.uint32)
@@ -83,12 +94,16 @@ def test_other_protocols_have_no_report_that_supports_everything_to_count(protoc
 
 
 def raised(oracle: FrequencyOracle, tally: Tally) -> bool:
-    (alarm,) = (each for each in raise_alarms(oracle, tally, rate=1e-6) if each.name == "all-supporting")
+    (alarm,) = (
+        each for each in raise_alarms(oracle, tally, rate=1e-6) if each.name == "all-supporting"
+    )
     return alarm.raised
 
 
 def test_columns_0_raise_an_alarm_and_honest_ones_do_not() -> None:
-    """1e-6 of honest rounds raise it; 4 % of 20,000 reports are 8 standard deviations above the honest 195 and more."""
+    """1e-6 of honest rounds raise it; 4 % of 20,000 reports are 8 standard deviations above the
+    honest 195 and more.
+    """
     oracle, rng = HR(0.5, D), np.random.default_rng(1)
     honest = oracle.honest_tally(np.bincount(rng.integers(0, D, 20_000), minlength=D), rng)
     assert not raised(oracle, honest)
@@ -96,7 +111,9 @@ def test_columns_0_raise_an_alarm_and_honest_ones_do_not() -> None:
 
 
 def test_the_solved_model_gives_back_what_crafted_columns_added() -> None:
-    """With the true eta and targets the error falls to that of the genuine reports alone, but for noise."""
+    """With the true eta and targets the error falls to that of the genuine reports alone, but for
+    noise.
+    """
     oracle, rng = HR(1.0, D), np.random.default_rng(1)
     truth, targets, n, m = np.full(D, 1 / D), (5, 40, 77), 400_000, 20_000
     genuine = input_poisoning_tally(oracle, truth, n, rng)
@@ -105,7 +122,8 @@ def test_the_solved_model_gives_back_what_crafted_columns_added() -> None:
     poisoned = oracle.estimate(total.counts(oracle), total.n)
     result = recover(oracle, poisoned, eta=m / n, targets=targets, malicious_model="solved")
     clean = oracle.estimate(genuine.counts(oracle), genuine.n)
-    # What is left of the malicious reports is their own noise: eta/(p-q) sqrt(pi(1-pi)/m), six standard deviations.
+    # What is left of the malicious reports is their own noise: eta/(p-q) sqrt(pi(1-pi)/m), six
+    # standard deviations.
     noise = 6 * (m / n) / (oracle.p - oracle.q) * 0.5 / np.sqrt(m)
     assert np.abs(result.genuine - clean).max() < noise
     assert np.abs(poisoned - clean)[list(targets)].min() > 5 * noise
@@ -132,7 +150,9 @@ def test_however_many_targets_are_named_little_memory_is_taken() -> None:
 
 
 def test_the_alarms_of_very_many_columns_take_no_time_for_each() -> None:
-    """A billion reports, of which the excess alarm simulates 200 rounds: reports one by one would take hours."""
+    """A billion reports, of which the excess alarm simulates 200 rounds: reports one by one would
+    take hours.
+    """
     oracle, rng = HR(0.5, D), np.random.default_rng(1)
     tally = oracle.population_tally(np.full(D, 1 / D), 10**9, rng)
     assert not any(alarm.raised for alarm in raise_alarms(oracle, tally, rate=1e-6))

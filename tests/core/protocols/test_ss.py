@@ -35,13 +35,20 @@ def test_with_one_item_it_is_grr() -> None:
 
 @pytest.mark.parametrize(("d", "k"), [(4, 1), (4, 2), (5, 3), (5, 4)])
 def test_every_set_is_as_likely_as_the_protocol_says(d: int, k: int) -> None:
-    """Pearson's statistic of all sets, above its mean by 6 standard deviations and 12 once in 10^8."""
+    """Pearson's statistic of all sets, above its mean by 6 standard deviations and 12 once in
+    10^8.
+    """
     oracle, n = SS(1.0, d, k), 40_000
     drawn = oracle.supports(oracle.perturb(np.full(n, 1), np.random.default_rng(d)))
     sets = list(itertools.combinations(range(d), k))
     counts = np.array([(drawn[:, list(each)].all(axis=1)).sum() for each in sets])
     law = np.array(
-        [oracle.p / math.comb(d - 1, k - 1) if 1 in each else (1 - oracle.p) / math.comb(d - 1, k) for each in sets]
+        [
+            oracle.p / math.comb(d - 1, k - 1)
+            if 1 in each
+            else (1 - oracle.p) / math.comb(d - 1, k)
+            for each in sets
+        ]
     )
     assert law.sum() == pytest.approx(1)
     statistic = float(((counts - n * law) ** 2 / (n * law)).sum())
@@ -78,7 +85,9 @@ def test_p_and_q_are_those_of_the_sets(epsilon: float) -> None:
 def test_a_population_of_many_items_has_the_mean_the_sum_and_nearly_the_variance_of_reports(
     k: int | None, n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a step for each item. Means and variances of 200 items within 7 deviations: 2e-9 for the two."""
+    """Without a step for each item. Means and variances of 200 items within 7 deviations: 2e-9 for
+    the two.
+    """
     monkeypatch.setattr(SS, "_random_sets", None)
     d, rounds, rng = 200, 4_000, np.random.default_rng(3)
     oracle = SS(1.0, d, k or default_subset_size(1.0, d))
@@ -98,7 +107,9 @@ def test_a_population_of_many_items_has_the_mean_the_sum_and_nearly_the_variance
     assert (np.abs(squares - variance) <= 1.5 * 7 * deviation + 2 * variance / d).all()
 
 
-def test_the_alarms_of_a_round_of_many_items_take_no_step_for_each_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_alarms_of_a_round_of_many_items_take_no_step_for_each_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     oracle, rng = SS(1.0, 20_000, default_subset_size(1.0, 20_000)), np.random.default_rng(4)
     monkeypatch.setattr(SS, "_random_sets", None)
     tally = oracle.population_tally(np.full(20_000, 1 / 20_000), 5_000, rng)

@@ -1,4 +1,6 @@
-"""Items that nobody holds as evidence in un-mixing: they tell the shift, and poisoned ones do not mislead it."""
+"""Items that nobody holds as evidence in un-mixing: they tell the shift, and poisoned ones do not
+mislead it.
+"""
 
 import numpy as np
 import pytest
@@ -11,8 +13,12 @@ SHARES = np.append(np.full(50, 1 / 50), np.zeros(10))
 """Nobody else has frequency 0, so that nothing but the canaries tells the shift from a flat law."""
 
 
-def recovered(oracle: FrequencyOracle, wanted: np.ndarray, seed: int, canaries: tuple[int, ...]) -> Recovery:
-    """Of N users, and a fifth as many malicious ones whose reports are for the wanted items in turn."""
+def recovered(
+    oracle: FrequencyOracle, wanted: np.ndarray, seed: int, canaries: tuple[int, ...]
+) -> Recovery:
+    """Of N users, and a fifth as many malicious ones whose reports are for the wanted items in
+    turn.
+    """
     rng = np.random.default_rng(seed)
     tally = oracle.honest_tally(rng.multinomial(N, SHARES), rng)
     tally += Tally.of(oracle, oracle.encode(np.resize(wanted, N // 5), rng))
@@ -31,11 +37,15 @@ def test_canaries_have_no_frequency_and_improve_the_others() -> None:
     without = [recovered(oracle, wanted, seed, ()) for seed in range(5)]
     assert all(found.recovered[list(CANARIES)].max() < 1e-6 for found in with_them)
     assert all(found.recovered.sum() == pytest.approx(1) for found in with_them)
-    assert np.mean([error(found) for found in with_them]) < np.mean([error(found) for found in without])
+    assert np.mean([error(found) for found in with_them]) < np.mean(
+        [error(found) for found in without]
+    )
 
 
 def test_poisoned_canaries_are_taken_for_poisoned() -> None:
-    """The attack is on canaries and on others alike: they have no frequency all the same, and are suspects."""
+    """The attack is on canaries and on others alike: they have no frequency all the same, and are
+    suspects.
+    """
     found = recovered(GRR(2.0, D), np.array([3, 7, 52, 55]), 1, CANARIES)
     assert found.recovered[list(CANARIES)].max() < 1e-6
     assert found.conclusions is not None
@@ -44,8 +54,12 @@ def test_poisoned_canaries_are_taken_for_poisoned() -> None:
 
 
 @pytest.mark.parametrize(("oracle", "n"), [(GRR(1.0, 60), 20_000), (OUE(1.0, 60), 3_000)])
-def test_the_others_share_all_frequency_where_canaries_are_many(oracle: FrequencyOracle, n: int) -> None:
-    """Half of the items are canaries, and nobody attacks: the mean of the others is twice that of all."""
+def test_the_others_share_all_frequency_where_canaries_are_many(
+    oracle: FrequencyOracle, n: int
+) -> None:
+    """Half of the items are canaries, and nobody attacks: the mean of the others is twice that of
+    all.
+    """
     shares = np.append(np.full(30, 1 / 30), np.zeros(30))
     errors = np.zeros(2)
     for seed in range(4):

@@ -1,4 +1,6 @@
-"""Estimates from the reports that are kept are unbiased, whatever honest reports the screens drop."""
+"""Estimates from the reports that are kept are unbiased, whatever honest reports the screens
+drop.
+"""
 
 import itertools
 import math
@@ -31,18 +33,29 @@ TWO = (
     DroppedSet(np.array([3, 4, 6, 8, 30]), bins(5, 3, 4, 5)),
 )
 SIZES = (np.arange(D + 1) >= 6) & (np.arange(D + 1) <= 11)
-FORCED = {"one set": (EVERY, ONE), "much dropped": (EVERY, WIDE), "two sets": (EVERY, TWO), "sizes": (SIZES, ())}
+FORCED = {
+    "one set": (EVERY, ONE),
+    "much dropped": (EVERY, WIDE),
+    "two sets": (EVERY, TWO),
+    "sizes": (SIZES, ()),
+}
 
 
 def users(rng: np.random.Generator) -> np.ndarray:
-    """Return the items of N users: most hold item 0, which is in sets, or item 1, which is in none."""
+    """Return the items of N users: most hold item 0, which is in sets, or item 1, which is in
+    none.
+    """
     weights = 0.8 ** np.arange(D)
     weights[:2] = 6, 8
     return rng.choice(D, N, p=weights / weights.sum())
 
 
 def screened(
-    oracle: FrequencyOracle, held: np.ndarray, sizes: np.ndarray, sets: tuple[DroppedSet, ...], seed: int
+    oracle: FrequencyOracle,
+    held: np.ndarray,
+    sizes: np.ndarray,
+    sets: tuple[DroppedSet, ...],
+    seed: int,
 ) -> Rest:
     """Return what is estimated from honest reports when these are dropped by force."""
     reports = oracle.perturb(held, np.random.default_rng(seed))
@@ -57,8 +70,8 @@ def screened(
 def test_estimates_are_unbiased_after_any_drop(oracle: FrequencyOracle, forced: str) -> None:
     """Of every item the mean over 30 rounds is within 8 of the stated standard errors.
 
-    The true ones are 1.3 times those at the most: of 12 cases and 32 items once in 3e6. Where much is dropped, leaving
-    out u is off by 20 of them for the largest item.
+    The true ones are 1.3 times those at the most: of 12 cases and 32 items once in 3e6. Where much
+    is dropped, leaving out u is off by 20 of them for the largest item.
     """
     held = users(np.random.default_rng(1))
     truth = np.bincount(held, minlength=D) / N
@@ -71,9 +84,11 @@ def test_estimates_are_unbiased_after_any_drop(oracle: FrequencyOracle, forced: 
 @pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: oracle.protocol)
 @pytest.mark.parametrize("forced", FORCED)
 def test_errors_are_as_large_as_is_said(oracle: FrequencyOracle, forced: str) -> None:
-    """The mean squared error in units of the stated variance is 1, within 15 % of what the model leaves out.
+    """The mean squared error in units of the stated variance is 1, within 15 % of what the model
+    leaves out.
 
-    It is of 960 squares, whose mean is within 0.28 but once in 1e9 (6.1 sqrt(2/960)); deviations are rounded by 5 %.
+    It is of 960 squares, whose mean is within 0.28 but once in 1e9 (6.1 sqrt(2/960)); deviations
+    are rounded by 5 %.
     """
     held = users(np.random.default_rng(1))
     truth = np.bincount(held, minlength=D) / N
@@ -84,7 +99,9 @@ def test_errors_are_as_large_as_is_said(oracle: FrequencyOracle, forced: str) ->
 
 @pytest.mark.parametrize(("t", "q"), [(2, 0.25), (3, 0.4), (6, 0.1)])
 def test_shares_of_a_set_are_those_of_all_its_outcomes(t: int, q: float) -> None:
-    """Against the sum over the 2^t outcomes of its bits, for the user of its first item, its second and of none."""
+    """Against the sum over the 2^t outcomes of its bits, for the user of its first item, its second
+    and of none.
+    """
     p, dropped = 0.6, bins(t, 0, t)
     share = SetShare.of(DroppedSet(np.arange(t), dropped), p, q)
     outcomes = np.array(list(itertools.product([0, 1], repeat=t)))
@@ -106,7 +123,9 @@ def test_shares_of_a_set_are_those_of_all_its_outcomes(t: int, q: float) -> None
 
 
 def test_rates_of_kept_sizes_are_those_of_all_outcomes() -> None:
-    """Against the sum over the 2^6 outcomes of a report of six bits, whose user holds the first item."""
+    """Against the sum over the 2^6 outcomes of a report of six bits, whose user holds the first
+    item.
+    """
     oracle = OUE(0.7, 6)
     sizes = np.array([False, False, True, True, False, True, False])
     outcomes = np.array(list(itertools.product([0, 1], repeat=6)))
@@ -119,11 +138,15 @@ def test_rates_of_kept_sizes_are_those_of_all_outcomes() -> None:
 
 
 def test_laws_of_a_set_are_those_of_its_items() -> None:
-    assert set_laws(5, 0.5, 0.3) == pytest.approx(np.stack([binomial_law(5, 0.3), support_size_law(5, 0.5, 0.3)]))
+    assert set_laws(5, 0.5, 0.3) == pytest.approx(
+        np.stack([binomial_law(5, 0.3), support_size_law(5, 0.5, 0.3)])
+    )
 
 
 def test_an_item_of_which_too_little_is_left_is_not_estimated() -> None:
-    """Of the reports that support one of three items all are dropped: what is left supports none of them."""
+    """Of the reports that support one of three items all are dropped: what is left supports none of
+    them.
+    """
     oracle, rng = OUE(3.0, D), np.random.default_rng(3)
     found = DroppedSet(np.array([4, 5, 6]), bins(3, 1, 2, 3))
     reports = oracle.perturb(rng.integers(D, size=N), rng)
@@ -138,7 +161,9 @@ def test_an_item_of_which_too_little_is_left_is_not_estimated() -> None:
 def test_a_set_that_most_users_hold_is_not_an_attackers(share: float, trusted: bool) -> None:
     oracle, rng = OUE(1.0, D), np.random.default_rng(4)
     found = DroppedSet(np.arange(4), bins(4, 3, 4))
-    held = np.where(rng.random(60_000) < share, rng.integers(4, size=60_000), rng.integers(4, D, size=60_000))
+    held = np.where(
+        rng.random(60_000) < share, rng.integers(4, size=60_000), rng.integers(4, D, size=60_000)
+    )
     reports = oracle.perturb(held, rng)
     tally = Tally.of(oracle, reports[Kept(sets=(found,)).of(oracle, reports)])
     assert unbiased(oracle, tally.counts(oracle), tally.n, EVERY, (found,)).trusted is trusted

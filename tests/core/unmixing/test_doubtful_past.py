@@ -1,4 +1,6 @@
-"""Earlier rounds that are not as clean as they were said to be: what is noticed, and that no clean one is doubted."""
+"""Earlier rounds that are not as clean as they were said to be: what is noticed, and that no clean
+one is doubted.
+"""
 
 import numpy as np
 import pytest
@@ -9,7 +11,9 @@ D, N = 60, 40_000
 SHARES = 0.93 ** np.arange(D) / (0.93 ** np.arange(D)).sum()
 
 
-def round_of(oracle: FrequencyOracle, seed: int, malicious: int = 0, shares: np.ndarray = SHARES) -> Tally:
+def round_of(
+    oracle: FrequencyOracle, seed: int, malicious: int = 0, shares: np.ndarray = SHARES
+) -> Tally:
     """A round of N users, and malicious ones for items 30, 40 and 50 by crafted reports."""
     rng = np.random.default_rng(seed)
     tally = oracle.honest_tally(rng.multinomial(N, shares), rng)
@@ -21,7 +25,9 @@ def round_of(oracle: FrequencyOracle, seed: int, malicious: int = 0, shares: np.
 def notes(oracle: FrequencyOracle, *history: Tally) -> str:
     now = round_of(oracle, 9)
     estimates = oracle.estimate(now.counts(oracle), now.n)
-    found = recover(oracle, estimates, method="unmix", n=now.n, history=[(oracle, each) for each in history])
+    found = recover(
+        oracle, estimates, method="unmix", n=now.n, history=[(oracle, each) for each in history]
+    )
     return " ".join(found.notes)
 
 
@@ -33,12 +39,16 @@ def test_a_past_that_was_attacked_is_doubted(oracle: FrequencyOracle) -> None:
 @pytest.mark.parametrize("oracle", [GRR(2.0, D), OUE(1.0, D)], ids=lambda o: o.protocol)
 def test_rounds_that_differ_by_more_than_noise_are_said_to(oracle: FrequencyOracle) -> None:
     moved = np.roll(SHARES, 3)
-    assert "differ from each other" in notes(oracle, round_of(oracle, 1), round_of(oracle, 2, shares=moved))
+    assert "differ from each other" in notes(
+        oracle, round_of(oracle, 1), round_of(oracle, 2, shares=moved)
+    )
 
 
 @pytest.mark.parametrize("oracle", [GRR(2.0, D), OUE(1.0, D)], ids=lambda o: o.protocol)
 def test_a_clean_past_is_not_doubted(oracle: FrequencyOracle) -> None:
-    """The disagreement of two clean rounds is noise's once in a million; the sampling of users adds next to nothing."""
+    """The disagreement of two clean rounds is noise's once in a million; the sampling of users adds
+    next to nothing.
+    """
     said = notes(oracle, round_of(oracle, 1), round_of(oracle, 2))
     assert "look attacked" not in said
     assert "differ from each other" not in said

@@ -7,7 +7,10 @@ from scipy.optimize import nnls
 from ldprecover.laws import binomial_law, support_size_law
 from ldprecover.recovery.unmixing.excess import excess_bins
 
-BINOMIAL, BOTH = binomial_law(5, 0.4)[None], np.stack([binomial_law(5, 0.4), support_size_law(5, 0.5, 0.4)])
+BINOMIAL, BOTH = (
+    binomial_law(5, 0.4)[None],
+    np.stack([binomial_law(5, 0.4), support_size_law(5, 0.5, 0.4)]),
+)
 
 
 def test_worked_example_of_one_law() -> None:
@@ -40,7 +43,9 @@ def test_nothing_is_too_full_where_no_report_is() -> None:
 
 
 def test_honest_histograms_have_no_bin_that_is_too_full() -> None:
-    """Six deviations above sqrt(fit + 1): less than 1e-8 a bin, so that one draw in 1000 is generous."""
+    """Six deviations above sqrt(fit + 1): less than 1e-8 a bin, so that one draw in 1000 is
+    generous.
+    """
     rng, fired = np.random.default_rng(8), 0
     for _ in range(1000):
         t, q, n = int(rng.integers(3, 25)), rng.uniform(0.05, 0.5), int(rng.integers(100, 200_000))
@@ -48,7 +53,9 @@ def test_honest_histograms_have_no_bin_that_is_too_full() -> None:
         law = share * laws[0] + (1 - share) * laws[1]
         fired += bool(excess_bins(rng.multinomial(n, law / law.sum()), laws, 0.03).bins.any())
         sizes = support_size_law(100, 0.5, q)
-        fired += bool(excess_bins(rng.multinomial(n, sizes / sizes.sum()), sizes[None], 0.1).bins.any())
+        fired += bool(
+            excess_bins(rng.multinomial(n, sizes / sizes.sum()), sizes[None], 0.1).bins.any()
+        )
     assert fired <= 1
 
 

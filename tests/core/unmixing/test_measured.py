@@ -13,7 +13,9 @@ LIMIT = 1 + 6.5 / (2 * TRIALS) ** 0.5  # a sample deviation is so far off less t
 
 def simulated(oracle: FrequencyOracle, held: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     n = int(held.sum())
-    return np.array([oracle.estimate(oracle.honest_tally(held, rng).counts(oracle), n) for _ in range(TRIALS)])
+    return np.array(
+        [oracle.estimate(oracle.honest_tally(held, rng).counts(oracle), n) for _ in range(TRIALS)]
+    )
 
 
 @pytest.mark.parametrize(
@@ -26,11 +28,16 @@ def simulated(oracle: FrequencyOracle, held: np.ndarray, rng: np.random.Generato
     ],
     ids=["grr-2", "grr", "oue", "olh"],
 )
-def test_the_noise_is_that_of_estimates_given_who_holds_what(oracle: FrequencyOracle, held: list[int]) -> None:
+def test_the_noise_is_that_of_estimates_given_who_holds_what(
+    oracle: FrequencyOracle, held: list[int]
+) -> None:
     """That of counts with one sum is less by the share that the sum takes."""
     z = simulated(oracle, np.array(held), np.random.default_rng(1))
     n, d = sum(held), oracle.domain_size
-    sd = measured_of_counts(oracle, np.array(held) / n, n).sd * (1 - (oracle.fixed_size is not None) / d) ** 0.5
+    sd = (
+        measured_of_counts(oracle, np.array(held) / n, n).sd
+        * (1 - (oracle.fixed_size is not None) / d) ** 0.5
+    )
     ratio = z.std(axis=0) / sd
     assert (ratio < STEP * LIMIT).all()
     assert (ratio > 1 / (STEP * LIMIT)).all()
@@ -39,7 +46,9 @@ def test_the_noise_is_that_of_estimates_given_who_holds_what(oracle: FrequencyOr
 def test_deviations_are_of_few_levels() -> None:
     sd = noise_sd(np.linspace(-1, 2, 1000), 10_000, 0.5, 0.01, 0.01)
     levels = np.unique(sd / sd.min())
-    np.testing.assert_allclose(np.log(levels) / np.log(1.1), np.round(np.log(levels) / np.log(1.1)), atol=1e-9)
+    np.testing.assert_allclose(
+        np.log(levels) / np.log(1.1), np.round(np.log(levels) / np.log(1.1)), atol=1e-9
+    )
     assert levels.size < 20
 
 

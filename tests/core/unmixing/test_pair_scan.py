@@ -36,12 +36,15 @@ def test_a_set_whose_pairs_are_each_within_noise_is_found(t: int) -> None:
 
 
 def test_items_that_most_users_hold_have_pairs_as_honest_ones_do() -> None:
-    """Who holds the one does not hold the other: 12 deviations of covariance here, which are expected.
+    """Who holds the one does not hold the other: 12 deviations of covariance here, which are
+    expected.
 
     Of 120 pairs none is 6 deviations off, but once in 4e6.
     """
     oracle, rng = OUE(1.0, 16), np.random.default_rng(9)
-    held = np.where(rng.random(100_000) < 0.9, rng.integers(2, size=100_000), rng.integers(16, size=100_000))
+    held = np.where(
+        rng.random(100_000) < 0.9, rng.integers(2, size=100_000), rng.integers(16, size=100_000)
+    )
     pairs = pair_counts(oracle, oracle.perturb(held, rng), np.arange(16))
     assert np.abs(pair_scores(pairs, oracle.p, oracle.q)).max() < 6
 
@@ -71,7 +74,9 @@ def test_without_a_report_no_pair_has_a_score() -> None:
 
 
 def test_what_moves_all_pairs_alike_is_taken_off() -> None:
-    """Reports with half of all bits set, whichever: all pairs are up by many deviations, and none stands out."""
+    """Reports with half of all bits set, whichever: all pairs are up by many deviations, and none
+    stands out.
+    """
     oracle, rng = OUE(1.0, 40), np.random.default_rng(2)
     honest = oracle.perturb(rng.integers(40, size=20_000), rng)
     many = np.concatenate([honest, oracle.uniform_reports(4_000, rng)])

@@ -15,7 +15,15 @@ from ldprecover.recovery.unmixing.mixture import Mixture
 from ldprecover.recovery.unmixing.posterior import onto_simplex
 from ldprecover.recovery.unmixing.relations import Relation, Sums
 from ldprecover.recovery.unmixing.search import best_shifts
-from ldprecover.recovery.unmixing.shapes import ATTACKED, COARSE, HONEST, Shape, lognormal, power_law, shapes
+from ldprecover.recovery.unmixing.shapes import (
+    ATTACKED,
+    COARSE,
+    HONEST,
+    Shape,
+    lognormal,
+    power_law,
+    shapes,
+)
 from ldprecover.recovery.unmixing.spikes import NONE, Spikes, on_targets
 
 
@@ -42,7 +50,9 @@ def test_shapes_are_those_of_the_prototype(
 @pytest.mark.parametrize("d", [16, 102, 5000])
 @pytest.mark.parametrize("kind", [HONEST, ATTACKED, COARSE])
 def test_every_shape_has_mean_one_over_d_on_the_grid_too(kind: str, d: int) -> None:
-    """But for what lies beyond the grid, and for the spreading of nodes, which the mean of a convex law shows."""
+    """But for what lies beyond the grid, and for the spreading of nodes, which the mean of a convex
+    law shows.
+    """
     grid = Grid(0.002, 1024, 1.2)
     for shape in shapes(kind, d):
         mass, moment = shape.masses(1.0, grid, 2).sum(axis=1)
@@ -81,7 +91,9 @@ def test_few_items_have_the_densities_that_many_have() -> None:
 def test_narrow_spikes_have_the_gamma_laws_transform_and_mean() -> None:
     grid = Grid(0.01, 512, 1.0)
     found = Spikes(4, True, 0.0).transform(0.8, 10, grid)
-    np.testing.assert_allclose(found, 0.6 + 0.4 * (1 + 1j * grid.omega * 0.2 / 300) ** -300.0, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        found, 0.6 + 0.4 * (1 + 1j * grid.omega * 0.2 / 300) ** -300.0, rtol=1e-9, atol=1e-12
+    )
     beyond = Spikes(4, True, 0.0).transform(8, 10, grid)
     np.testing.assert_allclose(beyond, 0.6)
 
@@ -119,8 +131,12 @@ SHIFTED = [
 ]
 
 
-@pytest.mark.parametrize(("oracle", "support", "which"), SHIFTED, ids=lambda x: getattr(x, "protocol", None))
-def test_the_shift_tells_the_share_and_the_spikes(oracle: FrequencyOracle, support: np.ndarray, which: int) -> None:
+@pytest.mark.parametrize(
+    ("oracle", "support", "which"), SHIFTED, ids=lambda x: getattr(x, "protocol", None)
+)
+def test_the_shift_tells_the_share_and_the_spikes(
+    oracle: FrequencyOracle, support: np.ndarray, which: int
+) -> None:
     """Of reports that support some items and others at one rate below q."""
     b, scale = 0.1, oracle.p - oracle.q
     low = float(support.min())
@@ -149,7 +165,9 @@ def test_reports_of_one_item_each_are_known_by_their_sum(oracle: FrequencyOracle
     relation = sums.encoded_reports()
     assert relation is not None
     scale = oracle.p - oracle.q
-    assert [relation.a, relation.c, relation.rho] == pytest.approx([0.9, 0.1 * oracle.q / scale, 0.1 / scale])
+    assert [relation.a, relation.c, relation.rho] == pytest.approx(
+        [0.9, 0.1 * oracle.q / scale, 0.1 / scale]
+    )
     assert sums_of(oracle, np.eye(20)[4], 0.0).encoded_reports() is None
 
 
@@ -195,13 +213,18 @@ def test_noise_finer_than_the_grid_is_widened_to_a_step(protocol: str) -> None:
     counts[3] = 1e7
     measured = measured_of_counts(oracle, oracle.estimate(counts, 10**7), 10**7)
     grid = grid_over(
-        float(measured.z.min()), float(measured.z.max()), float(measured.sd.min()), float(measured.sd.max())
+        float(measured.z.min()),
+        float(measured.z.max()),
+        float(measured.sd.min()),
+        float(measured.sd.max()),
     )
     assert np.isfinite(grid.damping(float(measured.sd.min()))).all()
     assert grid.damping(1e-300)[-1] < 0.01
 
 
-@pytest.mark.parametrize(("t", "d", "kinds"), [(3, 40, 6), (1, 16, 6), (8, 40, 6), (9, 40, 4), (21, 40, 2)])
+@pytest.mark.parametrize(
+    ("t", "d", "kinds"), [(3, 40, 6), (1, 16, 6), (8, 40, 6), (9, 40, 4), (21, 40, 2)]
+)
 def test_targets_that_may_not_be_all_leave_spikes_for_others(t: int, d: int, kinds: int) -> None:
     found = on_targets(range(t), d, all_known=False)
     assert len(found) == kinds

@@ -46,7 +46,9 @@ def attacked(protocol: str, *attacks: Attack) -> np.ndarray:
 
 
 def gain(protocol: str, rows: np.ndarray, found: Measured) -> float:
-    """Return how many times the squared error of Norm-Sub falls when it gets what the screens give."""
+    """Return how many times the squared error of Norm-Sub falls when it gets what the screens
+    give.
+    """
     oracle, (truth, _) = ORACLES[protocol], honest(protocol)
     plain = oracle.estimate(oracle.support_counts(rows), len(rows))
     before, after = (((project_simplex(z) - truth) ** 2).mean() for z in (plain, found.z))
@@ -55,7 +57,10 @@ def gain(protocol: str, rows: np.ndarray, found: Measured) -> float:
 
 def dropped(found: Measured) -> dict[str, int]:
     """Return the number of reports that each screen took."""
-    return {name: sum(d.reports for d in group) for name, group in itertools.groupby(found.dropped, lambda d: d.screen)}
+    return {
+        name: sum(d.reports for d in group)
+        for name, group in itertools.groupby(found.dropped, lambda d: d.screen)
+    }
 
 
 every_protocol = pytest.mark.parametrize("protocol", ORACLES)
@@ -63,7 +68,9 @@ every_protocol = pytest.mark.parametrize("protocol", ORACLES)
 
 @every_protocol
 def test_honest_reports_are_all_kept(protocol: str) -> None:
-    """Of 256 rounds of other seeds and shapes none was screened; what comes out is the plain estimate."""
+    """Of 256 rounds of other seeds and shapes none was screened; what comes out is the plain
+    estimate.
+    """
     oracle, (truth, rows) = ORACLES[protocol], honest(protocol)
     found = screen(ReportSource(oracle, rows))
     assert (found.n, found.suspects, found.dropped, found.notes) == (N, (), (), ())
@@ -74,7 +81,9 @@ def test_honest_reports_are_all_kept(protocol: str) -> None:
 
 @every_protocol
 @pytest.mark.parametrize("targets", [TARGETS[:1], TARGETS])
-def test_attackers_who_raise_sets_of_items_are_each_found(protocol: str, targets: tuple[tuple[int, ...], ...]) -> None:
+def test_attackers_who_raise_sets_of_items_are_each_found(
+    protocol: str, targets: tuple[tuple[int, ...], ...]
+) -> None:
     rows = attacked(protocol, *map(MGA, targets))
     found = screen(ReportSource(ORACLES[protocol], rows))
     assert found.suspects == tuple(sorted(itertools.chain(*targets)))
@@ -85,8 +94,12 @@ def test_attackers_who_raise_sets_of_items_are_each_found(protocol: str, targets
 
 
 @every_protocol
-@pytest.mark.parametrize("attack", [MGAA(TARGETS[0]), APA(TARGETS[0])], ids=lambda attack: attack.name)
-def test_attackers_who_hide_are_found_by_what_their_reports_share(protocol: str, attack: Attack) -> None:
+@pytest.mark.parametrize(
+    "attack", [MGAA(TARGETS[0]), APA(TARGETS[0])], ids=lambda attack: attack.name
+)
+def test_attackers_who_hide_are_found_by_what_their_reports_share(
+    protocol: str, attack: Attack
+) -> None:
     rows = attacked(protocol, attack)
     found = screen(ReportSource(ORACLES[protocol], rows))
     assert set(found.suspects) == set(TARGETS[0])
@@ -108,8 +121,13 @@ def test_reports_of_one_item_are_dropped_by_their_size(protocol: str) -> None:
     rows = attacked(protocol, MGA(TARGETS[0], model="sampled"))
     found = screen(ReportSource(ORACLES[protocol], rows))
     assert dropped(found) == {"impossible sizes": M}
-    assert found.dropped[0].what == "reports whose number of supported items is 1, which honest ones hardly ever do"
-    assert found.z == pytest.approx(screen(ReportSource(ORACLES[protocol], honest(protocol)[1])).z, abs=1e-6)
+    assert (
+        found.dropped[0].what
+        == "reports whose number of supported items is 1, which honest ones hardly ever do"
+    )
+    assert found.z == pytest.approx(
+        screen(ReportSource(ORACLES[protocol], honest(protocol)[1])).z, abs=1e-6
+    )
 
 
 @pytest.mark.parametrize("attack", [RPA(), Manip()], ids=lambda attack: attack.name)
@@ -124,7 +142,9 @@ def test_reports_of_too_frequent_sizes_are_dropped(attack: Attack) -> None:
 
 @every_protocol
 def test_a_set_that_most_users_hold_is_kept(protocol: str) -> None:
-    """Their reports share it as an attacker's would: all but 5 % of the users hold one of eight items."""
+    """Their reports share it as an attacker's would: all but 5 % of the users hold one of eight
+    items.
+    """
     oracle, rng = ORACLES[protocol], np.random.default_rng(14)
     held = np.where(rng.random(N) < 0.95, rng.integers(8, size=N), rng.integers(8, D, size=N))
     found = screen(ReportSource(oracle, oracle.perturb(held, rng)))
@@ -140,11 +160,15 @@ def test_a_set_that_would_have_nearly_all_mass_is_no_attackers() -> None:
     assert "shared items" not in dropped(found)
     assert not found.suspects
     (note,) = found.notes
-    assert note.startswith("Many reports share item indices 0, 1, 2, 3, 4, 5, 6, 7, but then most of the users would")
+    assert note.startswith(
+        "Many reports share item indices 0, 1, 2, 3, 4, 5, 6, 7, but then most of the users would"
+    )
 
 
 @pytest.mark.parametrize("protocol", ["oue", "olh"])
-def test_what_is_found_does_not_depend_on_how_the_reports_come(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_found_does_not_depend_on_how_the_reports_come(
+    protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """To the bit: any arrays, threads or processes, and blocks of any size."""
     oracle, rows = ORACLES[protocol], attacked(protocol, *map(MGA, TARGETS))
     whole = screen(ReportSource(oracle, rows))
@@ -152,7 +176,11 @@ def test_what_is_found_does_not_depend_on_how_the_reports_come(protocol: str, mo
     def same(source: ReportSource) -> bool:
         found = screen(source)
         numbers = np.array_equal(found.z, whole.z) and np.array_equal(found.sd, whole.sd)
-        return numbers and (found.n, found.suspects, found.dropped) == (whole.n, whole.suspects, whole.dropped)
+        return numbers and (found.n, found.suspects, found.dropped) == (
+            whole.n,
+            whole.suspects,
+            whole.dropped,
+        )
 
     assert same(ReportSource(oracle, lambda: iter(np.array_split(rows, 37))))
     monkeypatch.setattr(reports, "_CELLS", 5_000 * D)
@@ -164,7 +192,8 @@ def test_what_is_found_does_not_depend_on_how_the_reports_come(protocol: str, mo
 
 
 @pytest.mark.parametrize(
-    ("rows", "passes"), [(lambda: honest("olh")[1], 5), (lambda: attacked("olh", *map(MGA, TARGETS)), 11)]
+    ("rows", "passes"),
+    [(lambda: honest("olh")[1], 5), (lambda: attacked("olh", *map(MGA, TARGETS)), 11)],
 )
 def test_reports_are_read_a_few_times(rows: Callable[[], np.ndarray], passes: int) -> None:
     seen: set[int] = set()
@@ -175,7 +204,9 @@ def test_reports_are_read_a_few_times(rows: Callable[[], np.ndarray], passes: in
 def test_impossible_reports_that_are_held_spare_telling_every_size_and_change_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """To the bit, also where they are too many to hold. Two passes hash reports for all items, and no more."""
+    """To the bit, also where they are too many to hold. Two passes hash reports for all items, and
+    no more.
+    """
     oracle, rng = OLH(1.0, D, 4), np.random.default_rng(14)
     small = np.repeat(oracle.report_of_size(0, rng, search=20_000), 200)
     rows = np.concatenate([small[:100], attacked("olh", *map(MGA, TARGETS)), small[100:]])
@@ -189,7 +220,10 @@ def test_impossible_reports_that_are_held_spare_telling_every_size_and_change_no
     plain = OLH.summarise_with_sizes
     monkeypatch.setattr(OLH, "summarise_with_sizes", counted)
     found = screen(ReportSource(oracle, rows))
-    assert dropped(found) == {"impossible sizes": 200, "shared items": dropped(found)["shared items"]}
+    assert dropped(found) == {
+        "impossible sizes": 200,
+        "shared items": dropped(found)["shared items"],
+    }
     assert sum(hashed) == 2 * len(rows)
     monkeypatch.setattr(kept, "_HELD", 1_000)
     other = screen(ReportSource(oracle, rows))
@@ -202,8 +236,12 @@ def test_impossible_reports_that_are_held_spare_telling_every_size_and_change_no
 
 
 @every_protocol
-def test_what_the_screens_hold_does_not_grow_with_the_reports(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The most memory allocated at once for 160 blocks and for 80 differs by less than a byte for each report more."""
+def test_what_the_screens_hold_does_not_grow_with_the_reports(
+    protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The most memory allocated at once for 160 blocks and for 80 differs by less than a byte for
+    each report more.
+    """
     oracle, rows = ORACLES[protocol], attacked(protocol, MGA(TARGETS[0]))[:1000]
     monkeypatch.setattr(reports, "_CELLS", 1000 * D)
 
@@ -222,8 +260,12 @@ def test_what_the_screens_hold_does_not_grow_with_the_reports(protocol: str, mon
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("oracle", [GRR(1.0, D), HR(1.0, D), SS(1.0, D, 16), OUE(1.0, 15)], ids=lambda o: o.protocol)
-def test_where_reports_cannot_be_screened_all_are_kept_and_a_note_says_why(oracle: FrequencyOracle) -> None:
+@pytest.mark.parametrize(
+    "oracle", [GRR(1.0, D), HR(1.0, D), SS(1.0, D, 16), OUE(1.0, 15)], ids=lambda o: o.protocol
+)
+def test_where_reports_cannot_be_screened_all_are_kept_and_a_note_says_why(
+    oracle: FrequencyOracle,
+) -> None:
     rng = np.random.default_rng(16)
     rows = oracle.perturb(rng.integers(oracle.domain_size, size=1000), rng)
     found = screen(ReportSource(oracle, rows))
@@ -271,12 +313,15 @@ def test_hits_are_counted_by_set_and_item() -> None:
 def test_pairs_are_counted_with_all_reports_last() -> None:
     oracle, rows = ORACLES["oue"], honest("oue")[1][:3000]
     items = np.array([4, 2, 59])
-    bits = np.column_stack([oracle.supports(rows)[:, items], np.ones(3000, np.bool_)]).astype(np.int64)
+    bits = np.column_stack([oracle.supports(rows)[:, items], np.ones(3000, np.bool_)]).astype(
+        np.int64
+    )
     assert np.array_equal(pair_counts(oracle, rows, items), bits.T @ bits)
 
 
 @pytest.mark.parametrize(
-    ("numbers", "words"), [([3], "3"), ([0, 1, 2], "0 to 2"), ([1, 3, 5, 6, 7], "1, 3 or 5 to 7"), ([0, 9], "0 or 9")]
+    ("numbers", "words"),
+    [([3], "3"), ([0, 1, 2], "0 to 2"), ([1, 3, 5, 6, 7], "1, 3 or 5 to 7"), ([0, 9], "0 or 9")],
 )
 def test_numbers_are_told_as_ranges(numbers: list[int], words: str) -> None:
     chosen = np.zeros(10, np.bool_)

@@ -54,7 +54,12 @@ def test_a_set_is_not_dropped_with_half_of_the_honest_reports() -> None:
     """Numbers of supported items that most honest reports have are no way to tell reports apart."""
     members = mask(0, 1, 2)
     hits = np.zeros((25, D + 1), np.int64)
-    hits[:4, -1] = [90_000, 10_000, 2_000, 100]  # far more than honest ones support none of the three
+    hits[:4, -1] = [
+        90_000,
+        10_000,
+        2_000,
+        100,
+    ]  # far more than honest ones support none of the three
     found = _test(members, hits, 0.5, 0.4)
     assert found.bins[0]
     assert found.score == 0
@@ -79,19 +84,33 @@ def test_a_set_is_suspicious_also_where_no_report_can_be_told_to_be_crafted() ->
 
 
 def test_items_that_reports_support_too_seldom_together_are_found() -> None:
-    """Each of eleven items as often as honest reports support it, but always exactly three: that lowers all pairs."""
+    """Each of eleven items as often as honest reports support it, but always exactly three: that
+    lowers all pairs.
+    """
     rng, targets = np.random.default_rng(22), np.arange(20, 31)
     bits = rng.random((4_000, D)) < OUE_.q
     bits[:, targets] = rng.permuted(np.tile(np.arange(11) < 3, (4_000, 1)), axis=1)
     made = np.packbits(bits, axis=1, bitorder="little")
-    found = screen(ReportSource(OUE_, np.concatenate([OUE_.perturb(rng.integers(D, size=N), rng), made])))
+    found = screen(
+        ReportSource(OUE_, np.concatenate([OUE_.perturb(rng.integers(D, size=N), rng), made]))
+    )
     assert found.suspects == tuple(targets.tolist())
 
 
 def test_sizes_that_no_report_is_expected_to_have_are_impossible() -> None:
     law = np.array([1e-9, 5e-5, 5e-5, 1 - 1e-4 - 1e-9])
-    assert _impossible(np.array([0, 4, 2, 984]), law).tolist() == [True, False, False, False]  # 0.99e-6 are expected
-    assert _impossible(np.array([1, 4, 2, 1_993]), law).tolist() == [False, False, False, False]  # 2e-6 are
+    assert _impossible(np.array([0, 4, 2, 984]), law).tolist() == [
+        True,
+        False,
+        False,
+        False,
+    ]  # 0.99e-6 are expected
+    assert _impossible(np.array([1, 4, 2, 1_993]), law).tolist() == [
+        False,
+        False,
+        False,
+        False,
+    ]  # 2e-6 are
 
 
 def test_rare_sizes_that_are_far_too_frequent_are_impossible() -> None:
@@ -103,7 +122,12 @@ def test_rare_sizes_that_are_far_too_frequent_are_impossible() -> None:
 
 def test_too_frequent_sizes_are_looked_for_among_those_kept() -> None:
     law, kept = np.array([0.1, 0.4, 0.4, 0.1]), np.array([True, True, True, False])
-    assert _too_frequent(np.array([2_000, 4_000, 4_000, 9_000]), law, kept).tolist() == [True, False, False, False]
+    assert _too_frequent(np.array([2_000, 4_000, 4_000, 9_000]), law, kept).tolist() == [
+        True,
+        False,
+        False,
+        False,
+    ]
 
 
 def test_sizes_are_not_dropped_with_half_of_the_honest_reports() -> None:

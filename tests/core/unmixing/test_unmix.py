@@ -1,4 +1,6 @@
-"""Un-mixing against the values of an independent prototype, and what it keeps to whatever it is given."""
+"""Un-mixing against the values of an independent prototype, and what it keeps to whatever it is
+given.
+"""
 
 import json
 from itertools import permutations
@@ -10,7 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError, Tally, project_simplex, recover
+from ldprecover import (
+    GRR,
+    OLH,
+    OUE,
+    FrequencyOracle,
+    ParameterError,
+    Tally,
+    project_simplex,
+    recover,
+)
 from ldprecover.protocols import SS, SUE
 from ldprecover.recovery.unmixing import Past, Unmixed, measured_of_counts, past_of, unmix
 
@@ -25,12 +36,16 @@ def unmixed(oracle: FrequencyOracle, counts: Any, n: int, **fields: Any) -> Unmi
 
 @pytest.mark.parametrize("case", GOLDEN, ids=lambda case: case["name"])
 def test_frequencies_and_errors_are_those_of_the_prototype(case: dict[str, Any]) -> None:
-    """It takes four shifts with equal weights, here three have those of a trapezoidal rule: hence the tolerances."""
+    """It takes four shifts with equal weights, here three have those of a trapezoidal rule: hence
+    the tolerances.
+    """
     fields: dict[str, Any] = {"targets": case.get("targets", ())}
     if "history" in case:
         fields["history"] = Past(np.array(case["history"]), np.full(16, 1e-5))
     found = unmixed(ORACLES[case["protocol"]], case["counts"], case["n"], **fields)
-    np.testing.assert_allclose(found.frequencies, case["frequencies"], rtol=0, atol=case["tolerance"])
+    np.testing.assert_allclose(
+        found.frequencies, case["frequencies"], rtol=0, atol=case["tolerance"]
+    )
     np.testing.assert_allclose(found.sd, case["sd"], rtol=0.03)
     assert found.p_attack == pytest.approx(case["p_attack"], abs=0.01)
 
@@ -51,8 +66,12 @@ def test_relabelling_the_items_relabels_the_result() -> None:
 def test_few_items_are_projected(d: int) -> None:
     oracle, rng = OUE(0.5, d), np.random.default_rng(1)
     n = 1000
-    f_z = oracle.estimate(oracle.honest_tally(rng.multinomial(n, np.ones(d) / d), rng).counts(oracle), n)
-    result = recover(oracle, f_z, method="unmix", n=n, targets=[1], history=[(oracle, Tally(np.full(d, 5), 9))])
+    f_z = oracle.estimate(
+        oracle.honest_tally(rng.multinomial(n, np.ones(d) / d), rng).counts(oracle), n
+    )
+    result = recover(
+        oracle, f_z, method="unmix", n=n, targets=[1], history=[(oracle, Tally(np.full(d, 5), 9))]
+    )
     np.testing.assert_allclose(result.recovered, project_simplex(f_z), rtol=0, atol=1e-12)
     assert result.targets == ()
     assert result.conclusions is not None
@@ -63,7 +82,16 @@ def test_few_items_are_projected(d: int) -> None:
     np.testing.assert_allclose(sd, measured_of_counts(oracle, f_z, n).sd * (1 - 1 / d) ** 0.5)
 
 
-ODD = [GRR(0.5, 16), GRR(8, 40), OUE(0.5, 17), OUE(8, 16), OLH(0.5, 16, 3), SUE(1, 20), SS(1, 20, 6), GRR(0.5, 2)]
+ODD = [
+    GRR(0.5, 16),
+    GRR(8, 40),
+    OUE(0.5, 17),
+    OUE(8, 16),
+    OLH(0.5, 16, 3),
+    SUE(1, 20),
+    SS(1, 20, 6),
+    GRR(0.5, 2),
+]
 
 
 @pytest.mark.parametrize("oracle", ODD, ids=lambda o: f"{o.protocol}-{o.epsilon:g}-{o.domain_size}")
@@ -74,10 +102,14 @@ def test_whatever_the_counts_the_result_is_a_distribution_with_errors(
 ) -> None:
     d = oracle.domain_size
     if oracle.fixed_size == 1:
-        cuts = sorted(data.draw(st.lists(st.sampled_from([0, n // 3, n]), min_size=d - 1, max_size=d - 1)))
+        cuts = sorted(
+            data.draw(st.lists(st.sampled_from([0, n // 3, n]), min_size=d - 1, max_size=d - 1))
+        )
         counts = np.diff([0, *cuts, n])
     else:
-        counts = np.array(data.draw(st.lists(st.sampled_from([0, n // 3, n // 2, n]), min_size=d, max_size=d)))
+        counts = np.array(
+            data.draw(st.lists(st.sampled_from([0, n // 3, n // 2, n]), min_size=d, max_size=d))
+        )
     result = recover(oracle, oracle.estimate(counts, n), method="unmix", n=n)
     assert (result.recovered >= 0).all()
     assert result.recovered.sum() == pytest.approx(1, abs=1e-9)
@@ -99,7 +131,9 @@ def test_whatever_the_counts_the_result_is_a_distribution_with_errors(
 
 def test_nine_tenths_malicious_reports_are_seen() -> None:
     oracle, rng = GRR(1, 30), np.random.default_rng(2)
-    counts = oracle.honest_tally(rng.multinomial(20_000, np.arange(1, 31) / 465), rng).counts(oracle)
+    counts = oracle.honest_tally(rng.multinomial(20_000, np.arange(1, 31) / 465), rng).counts(
+        oracle
+    )
     counts = counts + np.bincount([3, 7, 8], minlength=30) * 60_000
     result = recover(oracle, oracle.estimate(counts, 200_000), method="unmix", n=200_000)
     assert result.conclusions is not None
@@ -119,14 +153,18 @@ def test_the_past_of_several_rounds_is_that_of_their_weighted_mean() -> None:
     now = OLH(1, 20, 4)
     counts = now.honest_tally(rng.multinomial(20_000, f), rng).counts(now)
     z = now.estimate(counts, 20_000)
-    results = [recover(now, z, method="unmix", n=20_000, history=each) for each in permutations(rounds)]
+    results = [
+        recover(now, z, method="unmix", n=20_000, history=each) for each in permutations(rounds)
+    ]
     np.testing.assert_allclose(results[0].recovered, results[1].recovered, rtol=0, atol=1e-9)
     measured = [measured_of_counts(o, o.estimate(t.counts(o), t.n), t.n) for o, t in rounds]
     weights = np.array([1 / m.sd**2 for m in measured])
     pooled = (weights * [m.z for m in measured]).sum(axis=0) / weights.sum(axis=0)
     past = past_of(oracles[0], pooled, 1 / np.sqrt(weights.sum(axis=0)))
     m = measured_of_counts(now, z, 20_000)
-    np.testing.assert_allclose(unmix(now, m.z, m.sd, history=past).frequencies, results[0].recovered, atol=1e-9)
+    np.testing.assert_allclose(
+        unmix(now, m.z, m.sd, history=past).frequencies, results[0].recovered, atol=1e-9
+    )
     said = results[0].conclusions
     assert said is not None
     assert said.history_weight is not None

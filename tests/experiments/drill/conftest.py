@@ -26,7 +26,9 @@ class RunningDrill:
     def __init__(self, url: str, application: DrillApplication) -> None:
         self.url = url
         self.application = application
-        self.http = httpx.Client(base_url=url, headers={HEADER: DRILL_TOKEN}, timeout=60, trust_env=False)
+        self.http = httpx.Client(
+            base_url=url, headers={HEADER: DRILL_TOKEN}, timeout=60, trust_env=False
+        )
 
     def ended(self) -> dict[str, Any]:
         """Wait until the run is over, and return what is shown of it."""

@@ -15,7 +15,9 @@ from ldprecover_experiments.drill.runs import Run
 GRR = {"protocol": "grr", "users": 2000, "targets": 3, "methods": ["ldprecover"], "seed": 7}
 
 
-def test_a_drill_scores_what_the_demo_of_the_same_settings_does(drill: RunningDrill, server: ServerProcess) -> None:
+def test_a_drill_scores_what_the_demo_of_the_same_settings_does(
+    drill: RunningDrill, server: ServerProcess
+) -> None:
     begun = drill.http.post("/drill/run", json={**GRR, "methods": ["ldprecover", "unmix"]})
     assert (begun.status_code, begun.json()["kind"]) == (202, "round")
     shown = drill.ended()
@@ -45,8 +47,12 @@ def test_a_drill_scores_what_the_demo_of_the_same_settings_does(drill: RunningDr
     assert np.asarray(shown["result"]["targets"]).tolist() == list(demo.targets or ())
 
 
-def test_a_method_that_is_not_for_the_round_is_refused_and_the_others_stand(drill: RunningDrill) -> None:
-    drill.http.post("/drill/run", json={**GRR, "methods": ["diffstats", "norm-cut"], "attack": "manip"})
+def test_a_method_that_is_not_for_the_round_is_refused_and_the_others_stand(
+    drill: RunningDrill,
+) -> None:
+    drill.http.post(
+        "/drill/run", json={**GRR, "methods": ["diffstats", "norm-cut"], "attack": "manip"}
+    )
     rows = {row["name"]: row for row in drill.ended()["result"]["rows"]}
     assert rows["diffstats"]["says"].startswith("It refuses: ")
     assert rows["diffstats"]["mse"] is None
@@ -65,7 +71,9 @@ def test_a_map_is_made_without_the_server(start_drill: StartDrill) -> None:
 def test_one_drill_at_a_time_and_what_was_cancelled_leaves_no_round(
     drill: RunningDrill, server: ServerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Cancelled once its first reports are in: the progress of the genuine users is what the run shows."""
+    """Cancelled once its first reports are in: the progress of the genuine users is what the run
+    shows.
+    """
     rounds = {each["name"] for each in server.http.get("/rounds").json()["rounds"]}
     say, second = Run.say, []
 
@@ -84,7 +92,9 @@ def test_one_drill_at_a_time_and_what_was_cancelled_leaves_no_round(
     assert server.http.get(f"/rounds/{shown['round']}").status_code == 404
 
 
-def test_a_drill_whose_key_may_not_open_rounds_fails_in_words(start_drill: StartDrill, server: ServerProcess) -> None:
+def test_a_drill_whose_key_may_not_open_rounds_fails_in_words(
+    start_drill: StartDrill, server: ServerProcess
+) -> None:
     drill = start_drill(server.url, "a-key-that-opens-nothing")
     assert drill.http.get("/drill/run").json() == {"state": "idle"}
     assert drill.http.delete("/drill/run").json() == {"state": "idle"}
@@ -110,7 +120,10 @@ def test_a_form_that_cannot_be_read_is_a_problem(
     drill: RunningDrill, body: bytes, headers: dict[str, str], status: int
 ) -> None:
     answer = drill.http.post("/drill/run", content=body, headers=headers)
-    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
+    assert (answer.status_code, answer.headers["content-type"]) == (
+        status,
+        "application/problem+json",
+    )
 
 
 def test_the_drills_own_paths_are_never_the_servers(drill: RunningDrill) -> None:
@@ -119,5 +132,8 @@ def test_the_drills_own_paths_are_never_the_servers(drill: RunningDrill) -> None
         *(("GET", "/drill/static/nothing.js", 404), ("GET", "/drill/static/..%2Fapp.py", 404)),
     ):
         answer = drill.http.request(method, path)
-        assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json"), path
+        assert (answer.status_code, answer.headers["content-type"]) == (
+            status,
+            "application/problem+json",
+        ), path
         assert "x-request-id" not in answer.headers

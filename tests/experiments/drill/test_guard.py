@@ -10,7 +10,12 @@ from tests.experiments.drill.conftest import DRILL_TOKEN, RunningDrill
 
 from ldprecover_experiments.drill.guard import HEADER
 
-CALLS = [("GET", "/drill/options"), ("GET", "/drill/run"), ("POST", "/drill/run"), ("DELETE", "/drill/run")]
+CALLS = [
+    ("GET", "/drill/options"),
+    ("GET", "/drill/run"),
+    ("POST", "/drill/run"),
+    ("DELETE", "/drill/run"),
+]
 PASSED = [("GET", "/rounds"), ("POST", "/rounds"), ("GET", "/"), ("GET", "/page/app.css")]
 
 
@@ -28,7 +33,9 @@ def assert_is_refused(answer: httpx.Response, word: str) -> None:
 
 
 @pytest.mark.parametrize(("method", "path"), CALLS)
-@pytest.mark.parametrize("token", [None, "", "a-token", DRILL_TOKEN[:-1], f"{DRILL_TOKEN}, {DRILL_TOKEN}", "é"])
+@pytest.mark.parametrize(
+    "token", [None, "", "a-token", DRILL_TOKEN[:-1], f"{DRILL_TOKEN}, {DRILL_TOKEN}", "é"]
+)
 def test_no_call_of_the_drill_is_answered_without_the_token(
     drill: RunningDrill, method: str, path: str, token: str | None
 ) -> None:
@@ -36,8 +43,13 @@ def test_no_call_of_the_drill_is_answered_without_the_token(
     with httpx.Client(base_url=drill.url, trust_env=False, timeout=60) as caller:
         assert_is_refused(caller.request(method, path, headers=given), "token")
         assert_is_refused(caller.request(method, f"{path}?token={DRILL_TOKEN}"), "token")
-        assert_is_refused(caller.request(method, path, headers={"Cookie": f"token={DRILL_TOKEN}"}), "token")
-        assert_is_refused(caller.request(method, path, headers={"Authorization": f"Bearer {DRILL_TOKEN}"}), "token")
+        assert_is_refused(
+            caller.request(method, path, headers={"Cookie": f"token={DRILL_TOKEN}"}), "token"
+        )
+        assert_is_refused(
+            caller.request(method, path, headers={"Authorization": f"Bearer {DRILL_TOKEN}"}),
+            "token",
+        )
 
 
 def test_the_token_is_asked_for_however_the_path_is_written(drill: RunningDrill) -> None:
@@ -48,7 +60,14 @@ def test_the_token_is_asked_for_however_the_path_is_written(drill: RunningDrill)
 @pytest.mark.parametrize(("method", "path"), [*CALLS, *PASSED])
 @pytest.mark.parametrize(
     "host",
-    ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.evil.example", "10.0.0.1", "a@[::1]"],
+    [
+        "evil.example",
+        "evil.example:80",
+        "127.0.0.1.evil.example",
+        "localhost.evil.example",
+        "10.0.0.1",
+        "a@[::1]",
+    ],
 )
 def test_a_name_that_was_rebound_to_this_machine_is_refused(
     drill: RunningDrill, method: str, path: str, host: str
@@ -58,9 +77,15 @@ def test_a_name_that_was_rebound_to_this_machine_is_refused(
 
 
 @pytest.mark.parametrize(("method", "path"), [*CALLS, *PASSED])
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:1", "https://{host}", ""])
-def test_a_page_of_another_site_is_refused(drill: RunningDrill, method: str, path: str, origin: str) -> None:
-    """Cross-site request forgery: a browser sends Origin with whatever a page makes it send but for plain reading."""
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "http://127.0.0.1:1", "https://{host}", ""]
+)
+def test_a_page_of_another_site_is_refused(
+    drill: RunningDrill, method: str, path: str, origin: str
+) -> None:
+    """Cross-site request forgery: a browser sends Origin with whatever a page makes it send but for
+    plain reading.
+    """
     other = origin.replace("{host}", drill.url.removeprefix("http://"))
     assert_is_refused(ask(drill, method, path, Origin=other, X_Drill_Token=DRILL_TOKEN), "Origin")
 
@@ -76,8 +101,16 @@ def test_a_request_of_two_hosts_is_refused(drill: RunningDrill) -> None:
 
 
 @pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "LOCALHOST", "[::1]", "127.9.9.9"])
-def test_its_own_page_is_answered_under_each_name_of_this_machine(drill: RunningDrill, name: str) -> None:
+def test_its_own_page_is_answered_under_each_name_of_this_machine(
+    drill: RunningDrill, name: str
+) -> None:
     host = f"{name}:{drill.url.rpartition(':')[2]}"
-    for headers in ({"Host": host}, {"Host": host, "Origin": f"http://{host}"}, {"Host": "localhost"}):
-        assert ask(drill, "GET", "/drill/run", X_Drill_Token=DRILL_TOKEN, **headers).status_code == 200
+    for headers in (
+        {"Host": host},
+        {"Host": host, "Origin": f"http://{host}"},
+        {"Host": "localhost"},
+    ):
+        assert (
+            ask(drill, "GET", "/drill/run", X_Drill_Token=DRILL_TOKEN, **headers).status_code == 200
+        )
         assert ask(drill, "GET", "/rounds", **headers).status_code == 200

@@ -26,7 +26,10 @@ def test_a_cell_is_what_the_experiments_measure(run: Run) -> None:
     for name in ("none", "Manip", "MGA", "IPA"):
         (row,) = (each for each in made["rows"] if each["attack"] == name)
         outcomes = [
-            {o.method: o.mse for o in Work({"few": crowd}, 1, MAP.methods).run(replace(cells[name], trial=trial))}
+            {
+                o.method: o.mse
+                for o in Work({"few": crowd}, 1, MAP.methods).run(replace(cells[name], trial=trial))
+            }
             for trial in (0, 1)
         ]
         for method, cell in row["cells"].items():

@@ -43,10 +43,18 @@ def test_every_choice_can_be_asked_for() -> None:
 def test_methods_are_told_the_targets_where_they_use_them() -> None:
     def named(**asked: Any) -> list[str]:
         return [
-            each.name for each in SMALL.round({"methods": ["norm-cut", "ldprecover", "detection-all"], **asked}).told
+            each.name
+            for each in SMALL.round(
+                {"methods": ["norm-cut", "ldprecover", "detection-all"], **asked}
+            ).told
         ]
 
-    told = ["ldprecover", "ldprecover, told the targets", "norm-cut", "detection-all, told the targets"]
+    told = [
+        "ldprecover",
+        "ldprecover, told the targets",
+        "norm-cut",
+        "detection-all, told the targets",
+    ]
     assert named() == told
     assert named(told=False) == ["ldprecover", "norm-cut", "detection-all"]
     assert named(attack="manip") == ["ldprecover", "norm-cut", "detection-all"]
@@ -57,7 +65,11 @@ def test_a_file_of_one_s_own_is_offered_where_the_command_named_it(tmp_path: Pat
     file.write_text("owner,pet\n" + "1,cat\n" * 5 + "2,dog\n" * 3 + "3,newt\n")
     offer = Offer(DemoSettings(dataset=str(file), column="pet", users=100, targets=1))
     choices = offer.as_json()
-    assert choices["datasets"][-1] == {"name": "pets.csv", "items": 3, "source": "column pet of the file pets.csv"}
+    assert choices["datasets"][-1] == {
+        "name": "pets.csv",
+        "items": 3,
+        "source": "column pet of the file pets.csv",
+    }
     assert choices["defaults"]["dataset"] == "pets.csv"
     assert str(tmp_path) not in str(choices)
     played = offer.round({"dataset": "pets.csv"})
@@ -114,7 +126,9 @@ def test_reports_that_would_fill_the_memory_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "wide.csv"
     file.write_text("item,count\n" + "".join(f"i{i},1\n" for i in range(10_000)))
     offer = Offer(DemoSettings(dataset=str(file), users=1000))
-    with pytest.raises(LDPRecoverError, match="would take 1,192 MiB, and a drill makes at most 256"):
+    with pytest.raises(
+        LDPRecoverError, match="would take 1,192 MiB, and a drill makes at most 256"
+    ):
         offer.round({"users": MAX_USERS, "beta": 0, "protocol": "oue"})
     with pytest.raises(LDPRecoverError, match="more than 256 MiB"):
         offer.map({"users": MAX_MAP_USERS, "beta": 0.5, "protocol": "oue", "reports": True})

@@ -94,8 +94,12 @@ def test_status_headers_and_body_come_back_as_they_are(echo: RunningDrill) -> No
     assert answer.json()["path"] == "/below/rounds?limit=3&a=%2F+b"
 
 
-@pytest.mark.parametrize("path", ["/rounds/a%2Fb%20c", "//evil.example/x", "/%2e%2e/x", "/drill", "/drills/x"])
-def test_a_path_goes_on_as_it_was_written_and_to_that_server_alone(echo: RunningDrill, path: str) -> None:
+@pytest.mark.parametrize(
+    "path", ["/rounds/a%2Fb%20c", "//evil.example/x", "/%2e%2e/x", "/drill", "/drills/x"]
+)
+def test_a_path_goes_on_as_it_was_written_and_to_that_server_alone(
+    echo: RunningDrill, path: str
+) -> None:
     connection = http.client.HTTPConnection(urlsplit(echo.url).netloc)
     connection.request("GET", path)
     answer = connection.getresponse()
@@ -129,7 +133,16 @@ def test_the_token_and_the_browsers_other_secrets_stay_here(echo: RunningDrill) 
     names = [name for name, _ in told["headers"]]
     assert dict(told["headers"])["authorization"] == "Bearer key-of-the-caller"
     assert dict(told["headers"])["idempotency-key"] == "k"
-    kept = {HEADER.lower(), "cookie", "origin", "referer", "x-mine", "keep-alive", "te", "proxy-authorization"}
+    kept = {
+        HEADER.lower(),
+        "cookie",
+        "origin",
+        "referer",
+        "x-mine",
+        "keep-alive",
+        "te",
+        "proxy-authorization",
+    }
     assert not kept & set(names)
     assert DRILL_TOKEN not in str(told)
     assert dict(told["headers"])["host"] != urlsplit(echo.url).netloc
@@ -137,7 +150,9 @@ def test_the_token_and_the_browsers_other_secrets_stay_here(echo: RunningDrill) 
 
 
 def test_without_a_key_of_the_callers_own_none_is_sent(echo: RunningDrill) -> None:
-    """The drill's key opens rounds for drills alone: who looks at the page has the rights of anyone."""
+    """The drill's key opens rounds for drills alone: who looks at the page has the rights of
+    anyone.
+    """
     told = echo.http.get("/rounds").json()
     assert "authorization" not in dict(told["headers"])
     assert "user-agent" in dict(told["headers"])
@@ -168,7 +183,9 @@ def test_a_body_that_says_it_is_too_large_is_refused_before_it_comes(echo: Runni
     connection.close()
 
 
-def test_an_answer_that_is_too_large_breaks_off(echo: RunningDrill, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_is_too_large_breaks_off(
+    echo: RunningDrill, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(passing, "MAX_ANSWER_BYTES", 10)
     connection = http.client.HTTPConnection(urlsplit(echo.url).netloc)
     connection.request("GET", "/rounds")
@@ -214,10 +231,14 @@ def test_an_answer_that_breaks_off_is_not_passed_for_a_whole_one(
         connection.close()
         upstream.shutdown()
         thread.join()
-    assert not [record.message for record in caplog.records if record.exc_info], "it is no fault of the drill's"
+    assert not [record.message for record in caplog.records if record.exc_info], (
+        "it is no fault of the drill's"
+    )
 
 
-def test_the_page_is_the_servers_own_with_the_drill_in_its_head(drill: RunningDrill, server: ServerProcess) -> None:
+def test_the_page_is_the_servers_own_with_the_drill_in_its_head(
+    drill: RunningDrill, server: ServerProcess
+) -> None:
     own = server.http.get("/")
     assert HEAD not in own.text
     for headers in ({}, {"If-None-Match": own.headers["etag"]}, {"Accept-Encoding": "gzip"}):
@@ -235,12 +256,19 @@ def test_the_pages_files_are_the_servers_own(drill: RunningDrill, server: Server
     own = server.http.get("/page/app.css")
     shown = drill.http.get("/page/app.css")
     assert (shown.content, shown.headers["etag"]) == (own.content, own.headers["etag"])
-    assert drill.http.get("/page/app.css", headers={"If-None-Match": own.headers["etag"]}).status_code == 304
+    assert (
+        drill.http.get("/page/app.css", headers={"If-None-Match": own.headers["etag"]}).status_code
+        == 304
+    )
 
 
-def test_a_caller_with_a_key_has_the_rights_of_that_key(drill: RunningDrill, server: ServerProcess) -> None:
+def test_a_caller_with_a_key_has_the_rights_of_that_key(
+    drill: RunningDrill, server: ServerProcess
+) -> None:
     opened = drill.http.post("/rounds", json={"protocol": "grr", "epsilon": 1, "domain_size": 3})
     assert (opened.status_code, opened.json()["status"]) == (401, 401)
-    opened = drill.http.post("/rounds", json={"protocol": "grr", "epsilon": 1, "domain_size": 3}, headers=server.admin)
+    opened = drill.http.post(
+        "/rounds", json={"protocol": "grr", "epsilon": 1, "domain_size": 3}, headers=server.admin
+    )
     assert opened.status_code == 201
     assert drill.http.get(opened.headers["location"]).json()["n"] == 0

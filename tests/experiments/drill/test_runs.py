@@ -18,7 +18,12 @@ def test_what_is_shown_follows_the_work(run: Run) -> None:
         return {"sum": 3}
 
     run.work(make)
-    assert (seen[0]["state"], seen[0]["stage"], seen[0]["done"], seen[0]["total"]) == ("running", "first", 1, 2)
+    assert (seen[0]["state"], seen[0]["stage"], seen[0]["done"], seen[0]["total"]) == (
+        "running",
+        "first",
+        1,
+        2,
+    )
     shown = run.as_json()
     assert (shown["state"], shown["result"], shown["error"]) == ("done", {"sum": 3}, None)
     assert run.over.is_set()
@@ -79,7 +84,10 @@ def test_a_failure_is_told_in_its_own_words(run: Run) -> None:
         raise ParameterError("eta must be\nfrom 0 to 10")
 
     run.work(make)
-    assert (run.as_json()["state"], run.as_json()["error"]) == ("failed", "eta must be from 0 to 10")
+    assert (run.as_json()["state"], run.as_json()["error"]) == (
+        "failed",
+        "eta must be from 0 to 10",
+    )
 
 
 def test_a_fault_is_told_and_seen_where_the_drill_runs(run: Run) -> None:

@@ -13,8 +13,12 @@ OFF = np.array([-1.0, -1, 1, 1])
 
 
 def score(**recovered: Recovered) -> Score:
-    """The genuine estimate is off by 0.01 in each item, the poisoned one by 0.1; item 3 is the target."""
-    return Score(("a", "b", "c", "<b>d</b>"), (3,), TRUE, TRUE + 0.01 * OFF, TRUE + 0.1 * OFF, recovered, 5)
+    """The genuine estimate is off by 0.01 in each item, the poisoned one by 0.1; item 3 is the
+    target.
+    """
+    return Score(
+        ("a", "b", "c", "<b>d</b>"), (3,), TRUE, TRUE + 0.01 * OFF, TRUE + 0.1 * OFF, recovered, 5
+    )
 
 
 def off_by(error: float, *notes: str) -> Recovered:
@@ -35,7 +39,9 @@ def test_the_figures_are_those_of_the_estimates() -> None:
 
 
 def test_what_everything_is_compared_with_is_the_projection_on_the_simplex() -> None:
-    found = Score(("a", "b"), None, np.array([0.5, 0.5]), np.array([0.5, 0.5]), np.array([-0.2, 1.5]), {}, 1)
+    found = Score(
+        ("a", "b"), None, np.array([0.5, 0.5]), np.array([0.5, 0.5]), np.array([-0.2, 1.5]), {}, 1
+    )
     assert found.projected == pytest.approx(project_simplex(np.array([-0.2, 1.5])))
     assert found.rows()[2].mse == pytest.approx(0.25)
 
@@ -43,8 +49,21 @@ def test_what_everything_is_compared_with_is_the_projection_on_the_simplex() -> 
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (0.05, "It leaves 25 % of the poisoned error. Its error is 4 times smaller than that of projection alone."),
-        (0.1, "It leaves 100 % of the poisoned error. That is what projection alone does: it does not help here."),
+        (
+            0.05,
+            (
+                "It leaves 25 % of the poisoned error. Its error is 4 times smaller than that of "
+                "projection alone."
+            ),
+        ),
+        (
+            0.1,
+            (
+                "It leaves 100 % of the poisoned error. That is what projection alone does: it "
+                "does "
+                "not help here."
+            ),
+        ),
         (
             0.2,
             (
@@ -52,7 +71,13 @@ def test_what_everything_is_compared_with_is_the_projection_on_the_simplex() -> 
                 "Projection alone does better: its error is 4 times smaller."
             ),
         ),
-        (0.0, "It leaves 0 % of the poisoned error. Its error is smaller than that of projection alone."),
+        (
+            0.0,
+            (
+                "It leaves 0 % of the poisoned error. Its error is smaller than that of projection "
+                "alone."
+            ),
+        ),
     ],
 )
 def test_words_say_whether_a_method_helps(error: float, words: str) -> None:
@@ -61,11 +86,18 @@ def test_words_say_whether_a_method_helps(error: float, words: str) -> None:
 
 def test_a_method_that_refuses_says_why() -> None:
     row = score(detection=Recovered(None, refused="it needs the reports")).rows()[-1]
-    assert (row.mse, row.fg, row.times, row.says) == (None, None, None, "It refuses: it needs the reports")
+    assert (row.mse, row.fg, row.times, row.says) == (
+        None,
+        None,
+        None,
+        "It refuses: it needs the reports",
+    )
 
 
 def test_without_targets_there_is_no_gain_and_without_attackers_no_attack() -> None:
-    found = Score(("a", "b"), None, np.array([0.5, 0.5]), np.array([0.4, 0.6]), np.array([0.4, 0.6]), {}, 0)
+    found = Score(
+        ("a", "b"), None, np.array([0.5, 0.5]), np.array([0.4, 0.6]), np.array([0.4, 0.6]), {}, 0
+    )
     assert {row.fg for row in found.rows()} == {None}
     assert found.rows()[1].says == "Nobody attacked."
 

@@ -13,7 +13,12 @@ from tests.conftest import ADMIN_KEY, PACKED
 from tests.server.conftest import InProcess, ProblemOf, StartInProcess
 
 from ldprecover_server.access.access import CACHE_SECONDS, Access
-from ldprecover_server.errors import ForbiddenError, KeyNotFoundError, StoreUnavailableError, UnauthorizedError
+from ldprecover_server.errors import (
+    ForbiddenError,
+    KeyNotFoundError,
+    StoreUnavailableError,
+    UnauthorizedError,
+)
 from ldprecover_server.keys import SCOPES, AccessKey, hash_key, make_key
 from ldprecover_server.store import Store
 from ldprecover_server.store.schema import access_keys
@@ -22,7 +27,9 @@ SCOPED = ["admin", "analyst", "report"]
 
 
 def add_key(app: InProcess, scope: str, name: str | None = None) -> dict[str, str]:
-    """Make a key on the application's database, as `ldprecover key create` does, and return its header."""
+    """Make a key on the application's database, as `ldprecover key create` does, and return its
+    header.
+    """
     key = make_key()
     app.store.add_key(name or scope, scope, hash_key(key))
     return {"Authorization": f"Bearer {key}"}
@@ -60,7 +67,9 @@ def test_a_wrong_key_is_refused_also_where_none_is_needed(
     assert count(in_process, id) == 0
 
 
-def test_anyone_submits_one_report_at_a_time_to_an_open_round(in_process: InProcess, problem_of: ProblemOf) -> None:
+def test_anyone_submits_one_report_at_a_time_to_an_open_round(
+    in_process: InProcess, problem_of: ProblemOf
+) -> None:
     id = in_process.open_round()
     assert submit(in_process, id, 1, {}).status_code == 202
     response = submit(in_process, id, 2, {})
@@ -91,7 +100,9 @@ def test_a_report_key_submits_many_and_an_analyst_key_none(
         assert response.json()["accepted"] == count(app, id) == 40
 
 
-def test_without_a_key_a_key_round_takes_nothing(in_process: InProcess, problem_of: ProblemOf) -> None:
+def test_without_a_key_a_key_round_takes_nothing(
+    in_process: InProcess, problem_of: ProblemOf
+) -> None:
     id = in_process.open_round(access="key")
     response = submit(in_process, id, 1, {})
     assert (response.status_code, problem_of(response)) == (401, "unauthorized")
@@ -120,7 +131,9 @@ def test_results_read_with_a_key_need_an_analyst(
         assert [(a.status_code, problem_of(a)) for a in answers] == 4 * [expected]
         assert all("counts" not in a.text for a in answers)
     public = [app.get(f"/rounds/{id}"), app.get(f"/rounds/{id}/parameters")]
-    assert [(a.status_code, a.json()["read_access"], a.json()["access"]) for a in public] == 2 * [(200, "key", "open")]
+    assert [(a.status_code, a.json()["read_access"], a.json()["access"]) for a in public] == 2 * [
+        (200, "key", "open")
+    ]
 
 
 @pytest.mark.parametrize("scope", SCOPED)
@@ -130,7 +143,9 @@ def test_only_an_admin_key_opens_closes_and_deletes(
     app = start_in_process()
     id, headers = app.open_round(), add_key(app, scope)
     answers = [
-        app.post("/rounds", json={"protocol": "grr", "epsilon": 1, "domain_size": 4}, headers=headers),
+        app.post(
+            "/rounds", json={"protocol": "grr", "epsilon": 1, "domain_size": 4}, headers=headers
+        ),
         app.post(f"/rounds/{id}/close", headers=headers),
         app.request("DELETE", f"/rounds/{id}", headers=headers),
     ]
@@ -142,7 +157,9 @@ def test_only_an_admin_key_opens_closes_and_deletes(
         assert len(app.get("/rounds").json()["rounds"]) == 1
 
 
-def test_several_keys_are_valid_until_each_is_revoked(start_in_process: StartInProcess, problem_of: ProblemOf) -> None:
+def test_several_keys_are_valid_until_each_is_revoked(
+    start_in_process: StartInProcess, problem_of: ProblemOf
+) -> None:
     app = start_in_process()
     id = app.open_round(read_access="key")
     first, second = add_key(app, "analyst", "first"), add_key(app, "analyst", "second")
@@ -231,7 +248,9 @@ def test_while_the_database_hangs_all_who_wait_for_the_keys_are_refused_after_on
         raise StoreUnavailableError("the database does not answer")
 
     async def crowd() -> list[Any]:
-        waiting = [asyncio.ensure_future(access.require_sender("R1", "open", header)) for _ in range(50)]
+        waiting = [
+            asyncio.ensure_future(access.require_sender("R1", "open", header)) for _ in range(50)
+        ]
         asyncio.get_running_loop().call_soon(all_wait.set)
         return await asyncio.gather(*waiting, return_exceptions=True)
 
@@ -259,7 +278,9 @@ def test_keys_are_kept_as_hashes_and_listed_without_them(start_in_process: Start
     assert hashlib.sha256(key.encode()).digest() in {value for row in rows for value in row}
 
 
-def test_a_key_of_the_settings_is_an_admin_key_and_others_count_beside_it(start_in_process: StartInProcess) -> None:
+def test_a_key_of_the_settings_is_an_admin_key_and_others_count_beside_it(
+    start_in_process: StartInProcess,
+) -> None:
     app = start_in_process()
     access = Access(app.store, ADMIN_KEY)
     assert [access.require(ADMIN_KEY, scope).scope for scope in SCOPES] == 3 * ["admin"]
@@ -274,7 +295,10 @@ def test_a_key_of_the_settings_is_an_admin_key_and_others_count_beside_it(start_
 def test_a_revoked_key_answers_neither_for_a_duplicate(start_in_process: StartInProcess) -> None:
     """Who has no key any more does not learn what was stored under it."""
     app = start_in_process()
-    id, headers = app.open_round(access="key"), add_key(app, "report", "crowd") | {"Idempotency-Key": "k"}
+    id, headers = (
+        app.open_round(access="key"),
+        add_key(app, "report", "crowd") | {"Idempotency-Key": "k"},
+    )
     assert submit(app, id, 1, headers).status_code == 202
     app.store.revoke_key("crowd")
     other = Store(app.store.database.engine.url.render_as_string(hide_password=False))

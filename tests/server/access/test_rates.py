@@ -58,7 +58,7 @@ def test_what_is_refused_takes_nothing() -> None:
     assert refused(rates, 2) == 0
 
 
-def test_a_submission_larger_than_the_burst_is_taken_when_the_bucket_is_full_and_paid_for_after() -> None:
+def test_takes_a_submission_above_the_burst_from_a_full_bucket_and_bills_it_after() -> None:
     clock = Clock()
     rates = ReportRates(10, 100, clock=clock)
     assert refused(rates, 1) == 0
@@ -93,7 +93,9 @@ def test_each_key_has_a_bucket_of_its_own() -> None:
 def test_no_key_brings_more_than_burst_and_rate_allow_and_who_waits_as_told_is_taken(
     rate: float, burst: int, sent: list[tuple[int, float]]
 ) -> None:
-    """Over any time: at most the burst, the rate, and the last submission where that is larger than the burst."""
+    """Over any time: at most the burst, the rate, and the last submission where that is larger than
+    the burst.
+    """
     clock = Clock()
     rates = ReportRates(rate, burst, clock=clock)
     taken = 0
@@ -113,7 +115,9 @@ def report_key(app: InProcess, name: str = "crowd") -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"}
 
 
-def submit(app: InProcess, id: str, reports: int, headers: dict[str, str], key: str | None = None) -> httpx.Response:
+def submit(
+    app: InProcess, id: str, reports: int, headers: dict[str, str], key: str | None = None
+) -> httpx.Response:
     headers = PACKED | headers | ({"Idempotency-Key": key} if key else {})
     return app.post(f"/rounds/{id}/reports", content=reports * ONE, headers=headers)
 
@@ -121,7 +125,11 @@ def submit(app: InProcess, id: str, reports: int, headers: dict[str, str], key: 
 def refusals(app: InProcess) -> float:
     families = text_string_to_metric_families(app.get("/metrics").text)
     samples = [sample for family in families for sample in family.samples]
-    return sum(s.value for s in samples if s.name.endswith("refusals_total") and s.labels["reason"] == "rate-limited")
+    return sum(
+        s.value
+        for s in samples
+        if s.name.endswith("refusals_total") and s.labels["reason"] == "rate-limited"
+    )
 
 
 # So slow that no test lives to see one more token.
@@ -138,18 +146,26 @@ def test_a_key_past_its_rate_is_refused_with_an_honest_time_and_nothing_is_store
     late = submit(app, id, 6, headers)
     gone = time.monotonic() - began
     assert (late.status_code, problem_of(late)) == (429, "rate-limited")
-    assert 3000 - gone <= int(late.headers["retry-after"]) <= 3000, "three tokens, a thousand seconds each"
+    assert 3000 - gone <= int(late.headers["retry-after"]) <= 3000, (
+        "three tokens, a thousand seconds each"
+    )
     assert app.get(f"/rounds/{id}/frequencies").json()["counts"] == [0, 7, 0, 0]
     assert refusals(app) == 1
     assert app.get(f"/rounds/{id}/stats").json()["refusals"] == {"rate-limited": 1}
     assert submit(app, id, 3, headers).status_code == 202
 
 
-def test_keys_are_limited_each_by_itself_and_the_admins_too(start_in_process: StartInProcess) -> None:
+def test_keys_are_limited_each_by_itself_and_the_admins_too(
+    start_in_process: StartInProcess,
+) -> None:
     app = start_in_process(**SLOW)
     id, one, two = app.open_round(access="key"), report_key(app, "one"), report_key(app, "two")
-    assert [submit(app, id, 10, headers).status_code for headers in (one, two, app.admin)] == 3 * [202]
-    assert [submit(app, id, 1, headers).status_code for headers in (one, two, app.admin)] == 3 * [429]
+    assert [submit(app, id, 10, headers).status_code for headers in (one, two, app.admin)] == 3 * [
+        202
+    ]
+    assert [submit(app, id, 1, headers).status_code for headers in (one, two, app.admin)] == 3 * [
+        429
+    ]
 
 
 def test_whoever_has_no_key_or_a_ticket_is_not_limited(start_in_process: StartInProcess) -> None:
@@ -157,8 +173,12 @@ def test_whoever_has_no_key_or_a_ticket_is_not_limited(start_in_process: StartIn
     id = app.open_round()
     assert [submit(app, id, 1, {}).status_code for _ in range(5)] == 5 * [202]
     ticketed = app.open_round(access="ticket")
-    tickets = app.post(f"/rounds/{ticketed}/tickets", json={"count": 5}, headers=app.admin).text.split()
-    answers = [submit(app, ticketed, 1, {"Authorization": f"Ticket {ticket}"}) for ticket in tickets]
+    tickets = app.post(
+        f"/rounds/{ticketed}/tickets", json={"count": 5}, headers=app.admin
+    ).text.split()
+    answers = [
+        submit(app, ticketed, 1, {"Authorization": f"Ticket {ticket}"}) for ticket in tickets
+    ]
     assert [answer.status_code for answer in answers] == 5 * [202]
 
 
@@ -169,15 +189,22 @@ def test_a_submission_larger_than_the_burst_is_possible(start_in_process: StartI
     assert submit(app, id, 1, headers).status_code == 429
 
 
-def test_what_is_refused_for_another_reason_takes_no_token(start_in_process: StartInProcess) -> None:
+def test_what_is_refused_for_another_reason_takes_no_token(
+    start_in_process: StartInProcess,
+) -> None:
     app = start_in_process(**SLOW)
     id, headers = app.open_round(), report_key(app)
-    malformed = [app.post(f"/rounds/{id}/reports", json={"reports": 10 * [9]}, headers=headers) for _ in range(3)]
+    malformed = [
+        app.post(f"/rounds/{id}/reports", json={"reports": 10 * [9]}, headers=headers)
+        for _ in range(3)
+    ]
     assert [answer.status_code for answer in malformed] == 3 * [422]
     assert submit(app, id, 10, headers).status_code == 202
 
 
-def test_a_retry_that_was_refused_is_counted_once_when_it_is_taken(start_in_process: StartInProcess) -> None:
+def test_a_retry_that_was_refused_is_counted_once_when_it_is_taken(
+    start_in_process: StartInProcess,
+) -> None:
     """It takes its tokens again: the server knows only at the commit that it has it."""
     app = start_in_process(**SLOW | {"report_burst": 4})
     id, first, second = app.open_round(), report_key(app, "one"), report_key(app, "two")
@@ -190,14 +217,18 @@ def test_a_retry_that_was_refused_is_counted_once_when_it_is_taken(start_in_proc
 
 def test_without_the_setting_nobody_is_limited(in_process: InProcess) -> None:
     id = in_process.open_round()
-    assert [submit(in_process, id, 20_000, in_process.admin).status_code for _ in range(3)] == 3 * [202]
+    assert [submit(in_process, id, 20_000, in_process.admin).status_code for _ in range(3)] == 3 * [
+        202
+    ]
 
 
 PLACE = (1, b"key")
 
 
 def wrong(tries: WrongTries) -> float:
-    """Let a submission come with other bytes; return the seconds it is told to wait, 0 where it is looked at."""
+    """Let a submission come with other bytes; return the seconds it is told to wait, 0 where it is
+    looked at.
+    """
     try:
         asyncio.run(tries.begin(PLACE))
     except WrongTriesError as error:
@@ -248,10 +279,14 @@ def test_submissions_under_one_key_are_looked_at_one_after_the_other() -> None:
     assert {words.split()[0] for words in said} == set("abc")
 
 
-def test_guessing_the_report_of_a_ticket_costs_more_with_each_try(in_process: InProcess, problem_of: ProblemOf) -> None:
+def test_guessing_the_report_of_a_ticket_costs_more_with_each_try(
+    in_process: InProcess, problem_of: ProblemOf
+) -> None:
     """Also after the close, when a right guess would be answered as a duplicate."""
     id = in_process.open_round(access="ticket", domain_size=50)
-    (ticket,) = in_process.post(f"/rounds/{id}/tickets", json={"count": 1}, headers=in_process.admin).text.split()
+    (ticket,) = in_process.post(
+        f"/rounds/{id}/tickets", json={"count": 1}, headers=in_process.admin
+    ).text.split()
     path, headers = f"/rounds/{id}/reports", {"Authorization": f"Ticket {ticket}"}
     assert in_process.post(path, json={"reports": [49]}, headers=headers).status_code == 202
     in_process.post(f"/rounds/{id}/close", headers=in_process.admin)

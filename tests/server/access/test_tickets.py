@@ -40,10 +40,17 @@ RFC_5869 = {
 }
 
 
-@pytest.mark.parametrize(("secret", "salt", "info", "derived"), RFC_5869.values(), ids=RFC_5869.keys())
+@pytest.mark.parametrize(
+    ("secret", "salt", "info", "derived"), RFC_5869.values(), ids=RFC_5869.keys()
+)
 def test_keys_are_derived_as_the_rfc_says(secret: str, salt: str, info: str, derived: str) -> None:
     wanted = bytes.fromhex(derived)
-    found = tickets.hkdf(bytes.fromhex(secret), salt=bytes.fromhex(salt), info=bytes.fromhex(info), length=len(wanted))
+    found = tickets.hkdf(
+        bytes.fromhex(secret),
+        salt=bytes.fromhex(salt),
+        info=bytes.fromhex(info),
+        length=len(wanted),
+    )
     assert found == wanted
 
 
@@ -55,7 +62,9 @@ def mint(app: InProcess, id: str, count: int) -> list[str]:
     return response.text.splitlines()
 
 
-def submit(app: InProcess, id: str, ticket: str, packed: bytes = b"\1\0\0\0", **headers: str) -> httpx.Response:
+def submit(
+    app: InProcess, id: str, ticket: str, packed: bytes = b"\1\0\0\0", **headers: str
+) -> httpx.Response:
     sent = {**PACKED, "Authorization": f"Ticket {ticket}", **headers}
     return app.post(f"/rounds/{id}/reports", content=packed, headers=sent)
 
@@ -71,7 +80,10 @@ def test_each_ticket_admits_one_report(in_process: InProcess) -> None:
     assert len(set(minted)) == 1234
     for ticket in minted[:10]:
         answer = submit(in_process, id, ticket)
-        assert (answer.status_code, answer.json()) == (202, {"round": id, "accepted": 1, "duplicate": False})
+        assert (answer.status_code, answer.json()) == (
+            202,
+            {"round": id, "accepted": 1, "duplicate": False},
+        )
     assert counts(in_process, id) == [0, 10, 0, 0]
 
 
@@ -83,7 +95,9 @@ def test_a_ticket_sent_again_is_a_duplicate_and_with_other_bytes_a_409(
     (ticket,) = mint(in_process, id, 1)
     assert not submit(in_process, id, ticket).json()["duplicate"]
     assert submit(in_process, id, ticket).json()["duplicate"]
-    assert submit(in_process, id, ticket, b"\1\0\0\0", **{"Idempotency-Key": "another"}).json()["duplicate"]
+    assert submit(in_process, id, ticket, b"\1\0\0\0", **{"Idempotency-Key": "another"}).json()[
+        "duplicate"
+    ]
     other = submit(in_process, id, ticket, b"\2\0\0\0", **{"Idempotency-Key": "another"})
     assert (other.status_code, problem_of(other)) == (409, "idempotency-key-reused")
     assert counts(in_process, id) == [0, 1, 0, 0]
@@ -100,7 +114,9 @@ def test_a_ticket_sent_ten_times_at_once_counts_once(in_process: InProcess) -> N
     assert counts(in_process, id) == [0, 1, 0, 0]
 
 
-def test_a_ticket_admits_no_second_report_in_its_submission(in_process: InProcess, problem_of: ProblemOf) -> None:
+def test_a_ticket_admits_no_second_report_in_its_submission(
+    in_process: InProcess, problem_of: ProblemOf
+) -> None:
     id = in_process.open_round(access="ticket")
     (ticket,) = mint(in_process, id, 1)
     response = submit(in_process, id, ticket, 2 * b"\1\0\0\0")
@@ -130,7 +146,9 @@ FORGED: dict[str, Callable[[str], str]] = {
 
 
 @pytest.mark.parametrize("forge", FORGED.values(), ids=FORGED.keys())
-def test_a_forged_ticket_is_refused(in_process: InProcess, problem_of: ProblemOf, forge: Callable[[str], str]) -> None:
+def test_a_forged_ticket_is_refused(
+    in_process: InProcess, problem_of: ProblemOf, forge: Callable[[str], str]
+) -> None:
     id = in_process.open_round(access="ticket")
     (ticket,) = mint(in_process, id, 1)
     response = submit(in_process, id, forge(ticket))
@@ -152,11 +170,15 @@ def test_a_ticket_of_another_round_or_server_is_refused(
     assert counts(in_process, id) == 4 * [0]
 
 
-def test_a_ticket_round_takes_neither_keys_nor_nothing(in_process: InProcess, problem_of: ProblemOf) -> None:
+def test_a_ticket_round_takes_neither_keys_nor_nothing(
+    in_process: InProcess, problem_of: ProblemOf
+) -> None:
     """Not the admin's either: the number of tickets is then the most that anyone can have sent."""
     id = in_process.open_round(access="ticket")
     for headers in ({}, in_process.admin):
-        response = in_process.post(f"/rounds/{id}/reports", content=b"\1\0\0\0", headers=PACKED | headers)
+        response = in_process.post(
+            f"/rounds/{id}/reports", content=b"\1\0\0\0", headers=PACKED | headers
+        )
         assert (response.status_code, problem_of(response)) == (401, "invalid-ticket")
     assert counts(in_process, id) == 4 * [0]
 
@@ -170,16 +192,22 @@ def test_a_clients_own_key_never_meets_a_tickets() -> None:
 
 
 @pytest.mark.parametrize("access", ["open", "key"])
-def test_other_rounds_have_no_tickets(in_process: InProcess, problem_of: ProblemOf, access: str) -> None:
+def test_other_rounds_have_no_tickets(
+    in_process: InProcess, problem_of: ProblemOf, access: str
+) -> None:
     id = in_process.open_round(access=access)
     response = in_process.post(f"/rounds/{id}/tickets", json={"count": 1}, headers=in_process.admin)
     assert (response.status_code, problem_of(response)) == (422, "invalid-parameter")
 
 
 @pytest.mark.parametrize("count", [0, -1, 1_000_001, "5", True, 1.5, None])
-def test_a_count_outside_its_range_is_refused(in_process: InProcess, problem_of: ProblemOf, count: object) -> None:
+def test_a_count_outside_its_range_is_refused(
+    in_process: InProcess, problem_of: ProblemOf, count: object
+) -> None:
     id = in_process.open_round(access="ticket")
-    response = in_process.post(f"/rounds/{id}/tickets", json={"count": count}, headers=in_process.admin)
+    response = in_process.post(
+        f"/rounds/{id}/tickets", json={"count": count}, headers=in_process.admin
+    )
     assert (response.status_code, problem_of(response)) == (422, "invalid-request")
 
 
@@ -189,16 +217,23 @@ def test_nobody_but_an_admin_mints(in_process: InProcess, problem_of: ProblemOf)
     assert (response.status_code, problem_of(response)) == (401, "unauthorized")
 
 
-def test_minting_stores_nothing_of_the_tickets_and_they_outlive_the_server(start_in_process: StartInProcess) -> None:
+def test_minting_stores_nothing_of_the_tickets_and_they_outlive_the_server(
+    start_in_process: StartInProcess,
+) -> None:
     """The secret they are made under is made once, and another process on the database finds it."""
     app = start_in_process()
     id = app.open_round(access="ticket")
     (ticket,) = mint(app, id, 1)
-    with closing(Store(app.store.database.engine.url.render_as_string(hide_password=False))) as other:
+    with closing(
+        Store(app.store.database.engine.url.render_as_string(hide_password=False))
+    ) as other:
         secret = other.ticket_secret()
         assert secret == app.store.ticket_secret()
         assert len(secret) == 32
     assert tickets.submission_key(tickets.round_key(secret, id), ticket)
     with app.store.database.read() as database:
-        rows = {name: database.scalar(sa.select(sa.func.count()).select_from(t)) for name, t in metadata.tables.items()}
+        rows = {
+            name: database.scalar(sa.select(sa.func.count()).select_from(t))
+            for name, t in metadata.tables.items()
+        }
     assert {name for name, n in rows.items() if n} == {"rounds", "secrets"}

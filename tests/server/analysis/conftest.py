@@ -15,7 +15,9 @@ from ldprecover_server.analysis.questions import AlarmsQuestion, RecoverQuestion
 from ldprecover_server.metrics import Metrics
 
 ORACLE = frequency_oracle("oue", 1.0, 64)
-REPORTS = ORACLE.perturb(np.random.default_rng(1).integers(64, size=3_000), np.random.default_rng(2))
+REPORTS = ORACLE.perturb(
+    np.random.default_rng(1).integers(64, size=3_000), np.random.default_rng(2)
+)
 TALLY = Tally.of(ORACLE, REPORTS)
 
 
@@ -65,7 +67,9 @@ def alarms() -> Prepare:
 
 
 def endless() -> Prepare:
-    """An analysis that takes many minutes: a thousand steps over 600,000 reports, none of them the last."""
+    """An analysis that takes many minutes: a thousand steps over 600,000 reports, none of them the
+    last.
+    """
     many = 200
     tally = Tally(TALLY.summary * many, TALLY.n * many)
     question = recovery("em", tally=tally, options={"iterations": 1000, "tolerance": 0.0})

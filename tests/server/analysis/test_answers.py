@@ -36,7 +36,9 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-def asked(answers: Answers, key: bytes, work: Work, *, keyed: bool = False) -> "asyncio.Task[bytes]":
+def asked(
+    answers: Answers, key: bytes, work: Work, *, keyed: bool = False
+) -> "asyncio.Task[bytes]":
     return asyncio.create_task(answers.get(key, work, keyed=keyed))
 
 
@@ -108,7 +110,9 @@ def test_a_failure_reaches_all_who_wait_and_is_not_kept() -> None:
             raise RuntimeError("no answer")
 
         tasks = [asked(answers, b"key", fail) for _ in range(3)]
-        assert [str(found) for found in await asyncio.gather(*tasks, return_exceptions=True)] == ["no answer"] * 3
+        assert [str(found) for found in await asyncio.gather(*tasks, return_exceptions=True)] == [
+            "no answer"
+        ] * 3
         work = Worked()
         work.go_on.set()
         assert await answers.get(b"key", work, keyed=False) == b"answer"
@@ -122,7 +126,9 @@ def test_who_joins_hears_how_far_the_work_is() -> None:
         first = asked(answers, b"key", work)
         await turns()
         heard: list[float] = []
-        second = asyncio.create_task(answers.get(b"key", work, keyed=False, on_progress=heard.append))
+        second = asyncio.create_task(
+            answers.get(b"key", work, keyed=False, on_progress=heard.append)
+        )
         await turns()
         assert work.tell is not None
         work.tell(0.75)

@@ -1,4 +1,6 @@
-"""Child processes: their limits, their ends, and what a server that has them still does meanwhile."""
+"""Child processes: their limits, their ends, and what a server that has them still does
+meanwhile.
+"""
 
 import asyncio
 import os
@@ -34,7 +36,12 @@ from ldprecover_server.analysis import child, frames
 from ldprecover_server.analysis.child import FETCHED
 from ldprecover_server.analysis.children import Children
 from ldprecover_server.analysis.process import environment
-from ldprecover_server.analysis.questions import AlarmsQuestion, Question, unpack_alarms, unpack_recovery
+from ldprecover_server.analysis.questions import (
+    AlarmsQuestion,
+    Question,
+    unpack_alarms,
+    unpack_recovery,
+)
 from ldprecover_server.errors import (
     AnalysesBusyError,
     AnalysisFailedError,
@@ -73,17 +80,25 @@ def test_a_child_gives_what_the_mathematics_gives() -> None:
     async def test() -> None:
         async with running_children() as children:
             found = unpack_alarms(await children.run(alarms()))
-            pieces = [REPORTS[start : start + 700].tobytes() for start in range(0, len(REPORTS), 700)]
+            pieces = [
+                REPORTS[start : start + 700].tobytes() for start in range(0, len(REPORTS), 700)
+            ]
             recovered = unpack_recovery(await children.run(lambda: (recovery("diffstats"), pieces)))
         assert (found.n, found.reports_read) == (len(REPORTS), True)
         assert found.alarms == raise_alarms(ORACLE, TALLY, ReportSource(ORACLE, REPORTS))
         expected = recover(
-            ORACLE, Estimates.of(ORACLE, TALLY).frequencies, method="diffstats", n=TALLY.n, reports=REPORTS
+            ORACLE,
+            Estimates.of(ORACLE, TALLY).frequencies,
+            method="diffstats",
+            n=TALLY.n,
+            reports=REPORTS,
         )
         assert recovered.recovery.notes == expected.notes
         assert recovered.recovery.targets == expected.targets
         for name in ("poisoned", "malicious", "genuine", "recovered"):
-            assert getattr(recovered.recovery, name).tolist() == getattr(expected, name).tolist(), name
+            assert getattr(recovered.recovery, name).tolist() == getattr(expected, name).tolist(), (
+                name
+            )
 
     in_loop(test)
 
@@ -94,27 +109,38 @@ def test_a_child_has_numba_once_it_is_asked_of_many_reports_and_beside_the_memor
     """Loading it takes three times the memory that these analyses may."""
     monkeypatch.delenv(KERNELS, raising=False)
     oracle = frequency_oracle("olh", 1.0, 64)
-    reports = oracle.perturb(np.random.default_rng(1).integers(64, size=3_000), np.random.default_rng(2))
+    reports = oracle.perturb(
+        np.random.default_rng(1).integers(64, size=3_000), np.random.default_rng(2)
+    )
     few = Tally.of(oracle, reports)
-    many = Tally(few.summary * 6_000, few.n * 6_000)  # 2^30 hashes; what is sent of them makes no difference
+    many = Tally(
+        few.summary * 6_000, few.n * 6_000
+    )  # 2^30 hashes; what is sent of them makes no difference
 
     async def test() -> None:
         async with running_children(count=1, memory_bytes=1 << 25) as children:
             answers, loaded = [], []
             for tally in (few, many, few):
                 question = recovery("detection-any", oracle=oracle, tally=tally, targets=(3,))
-                answers.append(await children.run(partial(with_pieces, question, reports.tobytes())))
+                answers.append(
+                    await children.run(partial(with_pieces, question, reports.tobytes()))
+                )
                 loaded.append("llvmlite" in Path(f"/proc/{min(children.pids)}/maps").read_text())
         assert loaded == [False, True, True]
-        assert len({unpack_recovery(answer).recovery.recovered.tobytes() for answer in answers}) == 1
+        assert (
+            len({unpack_recovery(answer).recovery.recovered.tobytes() for answer in answers}) == 1
+        )
 
     in_loop(test)
 
 
 @pytest.mark.parametrize(
-    ("of_the_server", "of_a_child"), [({}, "late"), ({KERNELS: "numba"}, "late"), ({KERNELS: "numpy"}, "numpy")]
+    ("of_the_server", "of_a_child"),
+    [({}, "late"), ({KERNELS: "numba"}, "late"), ({KERNELS: "numpy"}, "numpy")],
 )
-def test_a_server_that_does_without_numba_has_children_without(of_the_server: dict[str, str], of_a_child: str) -> None:
+def test_a_server_that_does_without_numba_has_children_without(
+    of_the_server: dict[str, str], of_a_child: str
+) -> None:
     assert environment(of_the_server)[KERNELS] == of_a_child
 
 
@@ -132,7 +158,9 @@ def test_progress_moves_with_the_steps_also_where_they_read_no_reports_again() -
         async with running_children(count=1) as children:
             analysis = asyncio.create_task(children.run(endless(), on_progress=hear))
             first, _ = await asyncio.wait(
-                [analysis, asyncio.create_task(far.wait())], timeout=60, return_when=asyncio.FIRST_COMPLETED
+                [analysis, asyncio.create_task(far.wait())],
+                timeout=60,
+                return_when=asyncio.FIRST_COMPLETED,
             )
             analysis.cancel()
             assert first
@@ -152,7 +180,9 @@ def test_what_does_not_fit_is_refused_before_a_report_is_read() -> None:
         async with running_children(count=1) as children:
             pid = await only_child(children)
             with pytest.raises(ParameterError, match="has no option"):
-                await children.run(lambda: (recovery("diffstats", options={"nothing": 1}), pieces()))
+                await children.run(
+                    lambda: (recovery("diffstats", options={"nothing": 1}), pieces())
+                )
             assert children.pids == {pid}
             await children.run(alarms())
 
@@ -251,11 +281,15 @@ def test_reports_that_are_gone_while_they_are_read_end_the_analysis_and_no_other
     in_loop(test)
 
 
-def test_a_failure_in_a_child_is_logged_here_and_told_without_its_details(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failure_in_a_child_is_logged_here_and_told_without_its_details(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def test() -> None:
         async with running_children(count=1) as children:
             with pytest.raises(AnalysisFailedError, match="the server's log says why"):
-                await children.run(lambda: (recovery("diffstats"), [b"\xff" * 7]))  # no whole number of reports
+                await children.run(
+                    lambda: (recovery("diffstats"), [b"\xff" * 7])
+                )  # no whole number of reports
             await children.run(alarms())
         assert "ValueError" in caplog.text
 
@@ -272,7 +306,9 @@ def test_progress_grows_from_nothing_and_stays_below_one(begun: Begun) -> None:
 
     async def test() -> None:
         async with running_children(count=1) as children:
-            await children.run(lambda: (AlarmsQuestion(ORACLE, tally, 1e-3, True), pieces()), on_progress=begun)
+            await children.run(
+                lambda: (AlarmsQuestion(ORACLE, tally, 1e-3, True), pieces()), on_progress=begun
+            )
         assert begun.heard[0] == 0.0
         assert begun.heard == sorted(set(begun.heard))
         assert begun.heard[-1] < 1
@@ -294,7 +330,9 @@ def test_un_mixing_counts_tells_its_progress(begun: Begun) -> None:
     in_loop(test)
 
 
-def test_what_follows_the_reading_takes_progress_on_from_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_follows_the_reading_takes_progress_on_from_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(child, "BETWEEN", 0.0)
     sink = BytesIO()
     kept = child._Kept(recovery("unmix"), child.Limits(60, 1 << 30, 1 << 30), queue.Queue(), sink)
@@ -310,7 +348,9 @@ def test_what_follows_the_reading_takes_progress_on_from_there(monkeypatch: pyte
 
 def test_a_child_knows_no_secret_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LDPRECOVER_ADMIN_KEY", "a-key-that-nobody-may-see")
-    monkeypatch.setenv("LDPRECOVER_DATABASE_URL", "postgresql+psycopg://user:a-key-that-nobody-may-see@host/name")
+    monkeypatch.setenv(
+        "LDPRECOVER_DATABASE_URL", "postgresql+psycopg://user:a-key-that-nobody-may-see@host/name"
+    )
     monkeypatch.setenv("PGPASSWORD", "a-key-that-nobody-may-see")
 
     async def test() -> None:
@@ -339,7 +379,9 @@ def test_a_child_gives_way_and_imports_neither_web_framework_nor_database() -> N
 
 
 def test_the_reports_of_a_huge_round_pass_through_little_memory(begun: Begun) -> None:
-    """Of 600 MB the server holds a few pieces, and the child, whose file it is, as much as it may."""
+    """Of 600 MB the server holds a few pieces, and the child, whose file it is, as much as it
+    may.
+    """
     piece = REPORTS.tobytes()
     times = 600_000_000 // len(piece)
     tally = Tally(TALLY.summary * times, TALLY.n * times)
@@ -351,7 +393,9 @@ def test_the_reports_of_a_huge_round_pass_through_little_memory(begun: Begun) ->
     async def test() -> None:
         async with running_children(count=1, memory_bytes=1 << 26) as children:
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            found = unpack_alarms(await children.run(lambda: (AlarmsQuestion(ORACLE, tally, 1e-3, True), pieces())))
+            found = unpack_alarms(
+                await children.run(lambda: (AlarmsQuestion(ORACLE, tally, 1e-3, True), pieces()))
+            )
             assert found.n == tally.n
             assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 16 << 10  # KiB
 
@@ -402,9 +446,13 @@ def test_reports_of_every_protocol_reach_the_child_whole(protocol: str) -> None:
 
     async def test() -> None:
         async with running_children(count=1) as children:
-            found = unpack_recovery(await children.run(lambda: (question, [reports.tobytes()]))).recovery
+            found = unpack_recovery(
+                await children.run(lambda: (question, [reports.tobytes()]))
+            ).recovery
         frequencies = Estimates.of(oracle, tally).frequencies
-        expected = recover(oracle, frequencies, method="detection-any", targets=[3], n=tally.n, reports=reports)
+        expected = recover(
+            oracle, frequencies, method="detection-any", targets=[3], n=tally.n, reports=reports
+        )
         assert found.recovered.tolist() == expected.recovered.tolist()
 
     in_loop(test)

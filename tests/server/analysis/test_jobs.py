@@ -47,7 +47,9 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def stores(new_database: NewDatabase, tmp_path: Path, clock: Clock) -> Iterator[tuple[Store, Store]]:
+def stores(
+    new_database: NewDatabase, tmp_path: Path, clock: Clock
+) -> Iterator[tuple[Store, Store]]:
     """Two stores over one database with a round of seq 1, as two processes have them."""
     with new_database(tmp_path) as url, ExitStack() as stack:
         one, other = (stack.enter_context(closing(Store(url, clock=clock))) for _ in range(2))
@@ -179,7 +181,9 @@ def test_a_job_whose_process_died_has_failed(stores: tuple[Store, Store], clock:
 def test_jobs_go_on_saying_that_they_live_after_a_fault_that_nobody_expected(
     stores: tuple[Store, Store], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As long as no two jobs may be as far, a beat is an IntegrityError, which no refusal stands for."""
+    """As long as no two jobs may be as far, a beat is an IntegrityError, which no refusal stands
+    for.
+    """
     there_alone = "a" * 32
     stores[1].jobs.add(there_alone, 1, keyed=False)
     assert not stores[1].jobs.beat({there_alone: ("running", 0.5)})
@@ -202,7 +206,9 @@ def test_jobs_go_on_saying_that_they_live_after_a_fault_that_nobody_expected(
     in_two_processes(stores, test)
 
 
-def test_a_fault_at_the_end_of_a_job_is_logged(stores: tuple[Store, Store], caplog: pytest.LogCaptureFixture) -> None:
+def test_a_fault_at_the_end_of_a_job_is_logged(
+    stores: tuple[Store, Store], caplog: pytest.LogCaptureFixture
+) -> None:
     """It reads as failed ten seconds later, as if its process had died."""
     stores[1].jobs.add("a" * 32, 1, keyed=False)
     stores[1].jobs.end("a" * 32, "done", result=b"")
@@ -279,7 +285,9 @@ def test_callers_without_a_key_have_half_the_jobs_under_way(stores: tuple[Store,
 def test_of_many_who_ask_how_far_a_job_is_some_are_sent_away(stores: tuple[Store, Store]) -> None:
     async def test(here: Jobs, there: Jobs) -> None:
         job = await here.start(1, Work(), keyed=False)
-        asked = await asyncio.gather(*(here.status(1, job.id) for _ in range(20)), return_exceptions=True)
+        asked = await asyncio.gather(
+            *(here.status(1, job.id) for _ in range(20)), return_exceptions=True
+        )
         assert [type(each) for each in asked] == 5 * [Job] + 15 * [BusyError]
 
     in_two_processes(stores, test, waiting=4)
@@ -304,7 +312,9 @@ def test_a_job_that_is_not_the_rounds_is_not_found(
             ask(*unknown("a" * 32))
 
 
-def test_jobs_that_have_ended_are_forgotten_after_an_hour(stores: tuple[Store, Store], clock: Clock) -> None:
+def test_jobs_that_have_ended_are_forgotten_after_an_hour(
+    stores: tuple[Store, Store], clock: Clock
+) -> None:
     rows = stores[0].jobs
     for name in ("done", "alive", "dead"):
         rows.add(name, 1, keyed=False)
@@ -341,7 +351,9 @@ def test_a_new_job_takes_the_place_of_the_oldest_that_ended_of_callers_without_a
     assert rows.find(1, "job 3").state == "done"
 
 
-def test_results_beyond_their_bytes_are_forgotten_the_oldest_first(stores: tuple[Store, Store], clock: Clock) -> None:
+def test_results_beyond_their_bytes_are_forgotten_the_oldest_first(
+    stores: tuple[Store, Store], clock: Clock
+) -> None:
     rows = stores[0].jobs
     for name in ("a", "b", "c"):
         rows.add(name, 1, keyed=False)

@@ -1,4 +1,6 @@
-"""Analyses over HTTP: a server that works on long ones takes reports, answers in words, and ends in its time."""
+"""Analyses over HTTP: a server that works on long ones takes reports, answers in words, and ends in
+its time.
+"""
 
 import asyncio
 import os
@@ -69,11 +71,16 @@ class Asking:
 
     def __init__(self, server: ServerProcess, path: str, **options: Any) -> None:
         self.answer: httpx.Response | None = None
-        self._thread = threading.Thread(target=self._ask, args=(server.url, path, options), daemon=True)
+        self._thread = threading.Thread(
+            target=self._ask, args=(server.url, path, options), daemon=True
+        )
         self._thread.start()
 
     def _ask(self, url: str, path: str, options: Any) -> None:
-        with httpx.Client(base_url=url, timeout=100, trust_env=False) as http, suppress(httpx.TransportError):
+        with (
+            httpx.Client(base_url=url, timeout=100, trust_env=False) as http,
+            suppress(httpx.TransportError),
+        ):
             self.answer = http.post(path, **options)
 
     def wait(self) -> httpx.Response | None:
@@ -82,7 +89,9 @@ class Asking:
         return self.answer
 
 
-def test_a_killed_child_is_a_problem_for_its_caller_alone(start_server: StartServer, problem_of: ProblemOf) -> None:
+def test_a_killed_child_is_a_problem_for_its_caller_alone(
+    start_server: StartServer, problem_of: ProblemOf
+) -> None:
     server = start_server(analyses=1)
     id = long_round(server)
     asking = Asking(server, f"/rounds/{id}/recover", json=LONG)
@@ -130,8 +139,12 @@ def test_a_caller_who_hangs_up_ends_the_work(start_server: StartServer) -> None:
     assert 'code="499"' in server.http.get("/metrics", headers=server.admin).text
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL], ids=lambda number: number.name)
-def test_a_server_that_ends_leaves_no_child_at_work(start_server: StartServer, number: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL], ids=lambda number: number.name
+)
+def test_a_server_that_ends_leaves_no_child_at_work(
+    start_server: StartServer, number: signal.Signals
+) -> None:
     server = start_server(shutdown_seconds=1)
     id = long_round(server)
     asking = Asking(server, f"/rounds/{id}/recover", json=LONG)

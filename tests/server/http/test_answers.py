@@ -1,4 +1,6 @@
-"""Large answers on their way: in pieces, within a bound, and cut off where they are read too slowly."""
+"""Large answers on their way: in pieces, within a bound, and cut off where they are read too
+slowly.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -44,7 +46,9 @@ class Reader:
         given = [(name.encode(), value.encode()) for name, value in headers.items()]
         return {"type": "http", "headers": given, "extensions": {ABORT: self.abort}}
 
-    async def read(self, app: Callable[[Scope, Receive, Send], Awaitable[None]], **headers: str) -> None:
+    async def read(
+        self, app: Callable[[Scope, Receive, Send], Awaitable[None]], **headers: str
+    ) -> None:
         await app(self.scope(**headers), nothing, self.send)
 
 
@@ -75,7 +79,9 @@ def test_a_large_answer_goes_out_in_pieces_and_arrives_as_it_was(size: int) -> N
         app = Unread(answers(body), 1 << 20, 60)
         await reader.read(app)
         assert reader.body == body
-        assert [message["more_body"] for message in reader.got[1:]] == [True] * (len(reader.got) - 2) + [False]
+        assert [message["more_body"] for message in reader.got[1:]] == [True] * (
+            len(reader.got) - 2
+        ) + [False]
         assert all(len(message["body"]) <= 32 * KIB for message in reader.got[1:])
         assert app._held == 0
 
@@ -126,7 +132,14 @@ def test_a_refusal_in_the_place_of_an_answer_also_closes_where_a_body_is_unread(
     app, reader = start_in_process(answer_bytes=1024 * KIB), Reader()
     id = app.open_round(items=[f"{i:0100}" for i in range(12_000)])
     scope = reader.scope(**{"content-length": "5"})
-    scope = {**scope, "method": "GET", "path": f"/rounds/{id}", "raw_path": b"", "query_string": b"", "app": app}
+    scope = {
+        **scope,
+        "method": "GET",
+        "path": f"/rounds/{id}",
+        "raw_path": b"",
+        "query_string": b"",
+        "app": app,
+    }
     app.run(app.app(scope, nothing, reader.send))
     assert reader.status == 503
     assert (b"connection", b"close") in reader.got[0]["headers"]

@@ -9,7 +9,9 @@ from tests.conftest import ServerProcess
 SCRIPT = "/static/swagger-ui/swagger-ui-bundle.js"
 
 
-def test_a_file_comes_whole_with_its_type_and_is_not_sent_again_to_who_has_it(server: ServerProcess) -> None:
+def test_a_file_comes_whole_with_its_type_and_is_not_sent_again_to_who_has_it(
+    server: ServerProcess,
+) -> None:
     answer = server.http.get(SCRIPT)
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/javascript")

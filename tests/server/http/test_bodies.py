@@ -45,8 +45,12 @@ def peak_mib(server: ServerProcess) -> float:
 
 
 def raw(server: ServerProcess, head: str, body: bytes = b"") -> bytes:
-    """Send a request as bytes and return all that is answered until the server closes the connection."""
-    with socket.create_connection((server.http.base_url.host, server.http.base_url.port), timeout=30) as connection:
+    """Send a request as bytes and return all that is answered until the server closes the
+    connection.
+    """
+    with socket.create_connection(
+        (server.http.base_url.host, server.http.base_url.port), timeout=30
+    ) as connection:
         connection.sendall(head.replace("\n", "\r\n").encode() + b"\r\n\r\n" + body)
         return b"".join(iter(lambda: connection.recv(65536), b""))
 
@@ -62,7 +66,12 @@ def test_a_body_of_exactly_the_limit_is_taken_and_one_report_more_is_not(
     response = app.post(path, content=257 * b"\1\0\0\0", headers=packed)
     assert (response.status_code, problem_of(response)) == (413, "body-too-large")
     assert "1024 bytes" in response.json()["detail"]
-    assert app.post(path, content=gzip.compress(1024 * b"\1\0\0\0"), headers=packed | ZIPPED).status_code == 202
+    assert (
+        app.post(
+            path, content=gzip.compress(1024 * b"\1\0\0\0"), headers=packed | ZIPPED
+        ).status_code
+        == 202
+    )
     response = app.post(path, content=gzip.compress(1025 * b"\1\0\0\0"), headers=packed | ZIPPED)
     assert (response.status_code, problem_of(response)) == (413, "body-too-large")
     assert "4096 bytes" in response.json()["detail"]
@@ -70,7 +79,12 @@ def test_a_body_of_exactly_the_limit_is_taken_and_one_report_more_is_not(
     seeds = app.open_round("olh")
     incompressible = gzip.compress(b"".join(os.urandom(4) + b"\0\0" for _ in range(240)))
     assert 1024 < len(incompressible) < 4096
-    assert app.post(f"/rounds/{seeds}/reports", content=incompressible, headers=packed | ZIPPED).status_code == 413
+    assert (
+        app.post(
+            f"/rounds/{seeds}/reports", content=incompressible, headers=packed | ZIPPED
+        ).status_code
+        == 413
+    )
     assert app.get(f"/rounds/{id}").json()["n"] == 256 + 1024
 
 
@@ -105,7 +119,9 @@ def test_a_body_without_a_length_is_refused_once_it_passes_the_limit(
 
 @pytest.fixture(scope="module")
 def small_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server that decompresses no more than 8 MiB and holds no more than 64, whose memory nobody else makes grow."""
+    """A server that decompresses no more than 8 MiB and holds no more than 64, whose memory nobody
+    else makes grow.
+    """
     limits: dict[str, Any] = {"max_decoded_bytes": 8 * MIB, "queue_bytes": 64 * MIB}
     server = ServerProcess(tmp_path_factory.mktemp("server"), kernels="numpy", **limits)
     server.start()
@@ -113,11 +129,15 @@ def small_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerPro
     server.kill()
 
 
-on_linux = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from Linux's /proc")
+on_linux = pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="memory is read from Linux's /proc"
+)
 
 
 @on_linux
-@pytest.mark.parametrize("mib", [32, 128], ids=["small enough for the event loop", "undone in a thread"])
+@pytest.mark.parametrize(
+    "mib", [32, 128], ids=["small enough for the event loop", "undone in a thread"]
+)
 def test_gzip_bombs_are_refused_and_leave_no_memory_behind(
     small_server: ServerProcess, mib: int, problem_of: ProblemOf
 ) -> None:
@@ -128,7 +148,9 @@ def test_gzip_bombs_are_refused_and_leave_no_memory_behind(
     small_server.submit(id, b"\1\0\0\0")
     before = peak_mib(small_server)
     for headers in 20 * [JSON, PACKED]:
-        response = small_server.http.post(f"/rounds/{id}/reports", content=packed, headers=headers | ZIPPED)
+        response = small_server.http.post(
+            f"/rounds/{id}/reports", content=packed, headers=headers | ZIPPED
+        )
         assert (response.status_code, problem_of(response)) == (413, "body-too-large")
     assert peak_mib(small_server) - before < 32
     assert small_server.frequencies(id)["n"] == 1
@@ -138,13 +160,20 @@ def test_gzip_bombs_are_refused_and_leave_no_memory_behind(
 def test_a_crowd_of_bodies_that_swell_when_decoded_is_held_within_the_allowance(
     small_server: ServerProcess, problem_of: ProblemOf
 ) -> None:
-    """Decoded, `[[],[],...]` takes 28 times its text. Nobody here has a key, and no call is a submission."""
+    """Decoded, `[[],[],...]` takes 28 times its text. Nobody here has a key, and no call is a
+    submission.
+    """
     small_server.open_round()
     packed = gzip.compress(b"[" + b"[]," * (MIB // 3) + b"[]]")
 
     async def crowd() -> list[httpx.Response]:
-        async with httpx.AsyncClient(base_url=small_server.url, timeout=60, trust_env=False) as http:
-            calls = [http.post(path, content=packed, headers=JSON | ZIPPED) for path in 12 * ["/rounds", "/recover"]]
+        async with httpx.AsyncClient(
+            base_url=small_server.url, timeout=60, trust_env=False
+        ) as http:
+            calls = [
+                http.post(path, content=packed, headers=JSON | ZIPPED)
+                for path in 12 * ["/rounds", "/recover"]
+            ]
             return await asyncio.gather(*calls)
 
     before = peak_mib(small_server)
@@ -170,7 +199,9 @@ def a_body(bodies: Bodies, *messages: dict[str, Any], **headers: str) -> Body:
     async def receive() -> Any:
         return left.pop(0) if left else {"type": "http.disconnect"}
 
-    return Body(bodies, {"type": "http", "method": "POST", "path": "/reports", "headers": listed}, receive)
+    return Body(
+        bodies, {"type": "http", "method": "POST", "path": "/reports", "headers": listed}, receive
+    )
 
 
 def read(body: Body, bound: Limit | None = None) -> bytes:
@@ -179,7 +210,14 @@ def read(body: Body, bound: Limit | None = None) -> bytes:
 
 def test_a_body_in_pieces_arrives_whole_and_is_held_until_it_is_released() -> None:
     bodies = Bodies(10_000)
-    body = a_body(bodies, piece(b"", True), piece(b"ab", True), piece(b"", True), piece(b"cd", True), piece(b"e"))
+    body = a_body(
+        bodies,
+        piece(b"", True),
+        piece(b"ab", True),
+        piece(b"", True),
+        piece(b"cd", True),
+        piece(b"e"),
+    )
     assert (read(body), bodies.held, body.complete) == (b"abcde", 5, True)
     body.release()
     assert bodies.held == 0
@@ -218,7 +256,18 @@ def test_a_client_that_goes_away_while_it_sends_leaves_nothing_held() -> None:
         ([b"a"], {"content_type": "text/plain"}, UnsupportedMediaTypeError),
         ([b"a"], {"transfer_encoding": "gzip, chunked"}, UnsupportedTransferEncodingError),
     ],
-    ids=["sent", "said", "digits", "decompressed", "more", "less", "no gzip", "encoding", "type", "transfer"],
+    ids=[
+        "sent",
+        "said",
+        "digits",
+        "decompressed",
+        "more",
+        "less",
+        "no gzip",
+        "encoding",
+        "type",
+        "transfer",
+    ],
 )
 def test_a_body_that_does_not_fit_is_refused_and_leaves_nothing_held(
     pieces: list[bytes], headers: dict[str, str], refusal: type[ServiceError]
@@ -262,7 +311,9 @@ def test_large_bodies_leave_room_for_small_ones_and_the_anonymous_for_keys() -> 
         read(a_body(bodies, piece(bytes(65_000))), anonymous)
     with pytest.raises(QueueFullError):
         read(a_body(bodies, piece(bytes(65_000))), anonymous)
-    assert read(a_body(bodies, piece(bytes(65_000))), Limit(1 << 16, 1 << 16, False)) == bytes(65_000)
+    assert read(a_body(bodies, piece(bytes(65_000))), Limit(1 << 16, 1 << 16, False)) == bytes(
+        65_000
+    )
 
 
 def test_a_body_takes_the_room_of_the_anonymous_one_that_arrives_slowest() -> None:
@@ -315,11 +366,17 @@ def test_an_answer_that_leaves_something_unread_says_that_the_connection_closes(
     assert sent[0]["headers"] == ([] if reads == 3 else [(b"connection", b"close")])
 
 
-@pytest.mark.parametrize("path", ["/rounds/nothing/reports", "/rounds/current/reports", "/nowhere", "/rounds"])
+@pytest.mark.parametrize(
+    "path", ["/rounds/nothing/reports", "/rounds/current/reports", "/nowhere", "/rounds"]
+)
 def test_a_large_upload_that_is_refused_gets_its_answer(server: ServerProcess, path: str) -> None:
-    """Nothing of it is asked for: the answer comes while the client still sends, and must not be lost."""
+    """Nothing of it is asked for: the answer comes while the client still sends, and must not be
+    lost.
+    """
     server.open_round()
     for _ in range(5):
-        response = httpx.post(f"{server.url}{path}", content=bytes(16 * MIB), headers=JSON, timeout=60)
+        response = httpx.post(
+            f"{server.url}{path}", content=bytes(16 * MIB), headers=JSON, timeout=60
+        )
         assert response.status_code in (401, 404, 413)
         assert response.headers["connection"] == "close"

@@ -55,7 +55,9 @@ def test_the_work_ends_before_the_call_does(ends: str) -> None:
             caller.gone.set()
         else:
             call.cancel()
-        with pytest.raises(ClientDisconnect if ends == "the caller goes" else asyncio.CancelledError):
+        with pytest.raises(
+            ClientDisconnect if ends == "the caller goes" else asyncio.CancelledError
+        ):
             await call
         assert ended.is_set()
         assert asyncio.all_tasks() == {asyncio.current_task()}

@@ -1,4 +1,6 @@
-"""What of HTTP itself a server has to get right: HEAD, transfer codings, and offers of other protocols."""
+"""What of HTTP itself a server has to get right: HEAD, transfer codings, and offers of other
+protocols.
+"""
 
 import json
 import socket
@@ -17,25 +19,36 @@ REPORT = b'{"reports": [1]}'
 CHUNKED = b"10\r\n" + REPORT + b"\r\n0\r\n\r\n"
 
 
-def talk(server: ServerProcess, *pieces: bytes, answers: int = 1) -> list[tuple[int, dict[str, str], bytes]]:
+def talk(
+    server: ServerProcess, *pieces: bytes, answers: int = 1
+) -> list[tuple[int, dict[str, str], bytes]]:
     """Send pieces over one connection, and return so many answers: status, headers, body."""
     address = server.http.base_url.host, server.http.base_url.port
     found = []
-    with closing(socket.create_connection(address, timeout=30)) as connection, connection.makefile("rb") as stream:
+    with (
+        closing(socket.create_connection(address, timeout=30)) as connection,
+        connection.makefile("rb") as stream,
+    ):
         for piece in pieces:
             connection.sendall(piece)
         for _ in range(answers):
             status = int(stream.readline().split()[1])
             lines = iter(stream.readline, b"\r\n")
             headers = {
-                name.lower(): value.strip() for name, _, value in (line.decode().partition(":") for line in lines)
+                name.lower(): value.strip()
+                for name, _, value in (line.decode().partition(":") for line in lines)
             }
             found.append((status, headers, stream.read(int(headers["content-length"]))))
     return found
 
 
 def post(id: str, *headers: str) -> bytes:
-    lines = [f"POST /rounds/{id}/reports HTTP/1.1", "Host: test", "Content-Type: application/json", *headers]
+    lines = [
+        f"POST /rounds/{id}/reports HTTP/1.1",
+        "Host: test",
+        "Content-Type: application/json",
+        *headers,
+    ]
     return "\r\n".join([*lines, "", ""]).encode()
 
 
@@ -73,7 +86,9 @@ def test_head_answers_as_get_without_the_body(server: ServerProcess, path: str) 
     assert (head.status_code, but(head.headers)) == (get.status_code, but(get.headers))
     assert get.content
     assert head.content == b""
-    assert server.http.get("/healthz").json() == {"status": "ok"}, "nothing was left on the connection"
+    assert server.http.get("/healthz").json() == {"status": "ok"}, (
+        "nothing was left on the connection"
+    )
 
 
 def test_head_sends_no_byte_of_the_body_whatever_server_it_runs_in(in_process: InProcess) -> None:
@@ -81,7 +96,10 @@ def test_head_sends_no_byte_of_the_body_whatever_server_it_runs_in(in_process: I
     response = in_process.request("HEAD", "/version")
     assert (response.status_code, response.content) == (200, b"")
     assert int(response.headers["content-length"]) > 10
-    assert 'ldprecover_requests_total{code="200",method="HEAD",route="/version"}' in in_process.get("/metrics").text
+    assert (
+        'ldprecover_requests_total{code="200",method="HEAD",route="/version"}'
+        in in_process.get("/metrics").text
+    )
 
 
 @pytest.mark.parametrize("path", ["/reports", "/recover", "/rounds/current/close"])
@@ -97,9 +115,12 @@ def test_a_405_says_that_head_is_allowed_where_get_is(server: ServerProcess) -> 
 
 
 @pytest.mark.parametrize(
-    "coding", ["gzip, chunked", "gzip\r\nTransfer-Encoding: chunked", "deflate,chunked", "x, chunked"]
+    "coding",
+    ["gzip, chunked", "gzip\r\nTransfer-Encoding: chunked", "deflate,chunked", "x, chunked"],
 )
-def test_a_transfer_coding_that_is_not_understood_is_refused(server: ServerProcess, coding: str) -> None:
+def test_a_transfer_coding_that_is_not_understood_is_refused(
+    server: ServerProcess, coding: str
+) -> None:
     id = server.open_round()["id"]
     ((status, headers, body),) = talk(server, post(id, f"Transfer-Encoding: {coding}"), CHUNKED)
     assert (status, headers["content-type"]) == (501, "application/problem+json")
@@ -127,7 +148,9 @@ FORMS = {
 def test_an_offer_of_another_protocol_is_passed_over_and_the_body_is_read(
     server: ServerProcess, protocol: str, form: tuple[str, bytes], size: int
 ) -> None:
-    """Some clients make the offer with every first request, and may send it in pieces of any size."""
+    """Some clients make the offer with every first request, and may send it in pieces of any
+    size.
+    """
     id = server.open_round()["id"]
     offer = [line.format(protocol) for line in OFFER]
     sent = post(id, "Connection: Upgrade, HTTP2-Settings", *offer, form[0]) + form[1]
@@ -140,10 +163,14 @@ def test_an_offer_of_another_protocol_is_passed_over_and_the_body_is_read(
 def test_offers_on_one_connection_are_each_answered(server: ServerProcess) -> None:
     one = b"GET /healthz HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
     answers = talk(server, MAX_WAITING * one, answers=MAX_WAITING)
-    assert [(status, body) for status, _, body in answers] == MAX_WAITING * [(200, b'{"status":"ok"}')]
+    assert [(status, body) for status, _, body in answers] == MAX_WAITING * [
+        (200, b'{"status":"ok"}')
+    ]
 
 
-def test_of_many_requests_at_once_the_first_are_answered_and_the_connection_ends(server: ServerProcess) -> None:
+def test_of_many_requests_at_once_the_first_are_answered_and_the_connection_ends(
+    server: ServerProcess,
+) -> None:
     one = b"GET /healthz HTTP/1.1\r\nHost: test\r\n\r\n"
     address = server.http.base_url.host, server.http.base_url.port
     with socket.create_connection(address, timeout=30) as connection:
@@ -154,23 +181,40 @@ def test_of_many_requests_at_once_the_first_are_answered_and_the_connection_ends
     assert server.http.get("/healthz").status_code == 200
 
 
-@pytest.mark.parametrize("name", ["Proxy-Connection", "Connection", "CONNECTION", "proxy-connection"])
-@pytest.mark.parametrize("value", ["keep-alive, Upgrade", "Upgrade", "upgrade,upgrade", "UPGRADE , close"])
+@pytest.mark.parametrize(
+    "name", ["Proxy-Connection", "Connection", "CONNECTION", "proxy-connection"]
+)
+@pytest.mark.parametrize(
+    "value", ["keep-alive, Upgrade", "Upgrade", "upgrade,upgrade", "UPGRADE , close"]
+)
 @pytest.mark.parametrize("offers", [1, 3])
-def test_an_offer_in_any_spelling_is_passed_over(server: ServerProcess, name: str, value: str, offers: int) -> None:
-    """One of these made the server loop for ever: the parser takes Proxy-Connection for Connection."""
+def test_an_offer_in_any_spelling_is_passed_over(
+    server: ServerProcess, name: str, value: str, offers: int
+) -> None:
+    """One of these made the server loop for ever: the parser takes Proxy-Connection for
+    Connection.
+    """
     lines = ["GET /healthz HTTP/1.1", "Host: test", f"{name}: {value}", *offers * ["Upgrade: h2c"]]
     ((status, _, body),) = talk(server, "\r\n".join([*lines, "", ""]).encode())
     assert (status, body) == (200, b'{"status":"ok"}')
 
 
-def test_a_head_behind_a_large_body_does_not_cost_that_body_its_answer(server: ServerProcess) -> None:
-    """Both come in one piece, so that the end of the body stands before the head that goes on for ever."""
+def test_a_head_behind_a_large_body_does_not_cost_that_body_its_answer(
+    server: ServerProcess,
+) -> None:
+    """Both come in one piece, so that the end of the body stands before the head that goes on for
+    ever.
+    """
     id = server.open_round()["id"]
     packed = 100_000 * b"\1\0\0\0"
     key = server.admin["Authorization"]
     head = [f"POST /rounds/{id}/reports HTTP/1.1", "Host: test", f"Authorization: {key}"]
-    head += ["Content-Type: application/vnd.ldprecover.reports", f"Content-Length: {len(packed)}", "", ""]
+    head += [
+        "Content-Type: application/vnd.ldprecover.reports",
+        f"Content-Length: {len(packed)}",
+        "",
+        "",
+    ]
     endless = b"GET /healthz HTTP/1.1\r\nHost: test\r\nX: " + 100_000 * b"x"
     address = server.http.base_url.host, server.http.base_url.port
     with socket.create_connection(address, timeout=30) as connection:
@@ -223,8 +267,12 @@ def test_a_head_of_the_length_that_is_promised_is_taken(server: ServerProcess) -
     assert status == 200
 
 
-def test_an_offer_does_not_keep_a_connection_open_that_is_to_be_closed(server: ServerProcess) -> None:
-    sent = b"GET /healthz HTTP/1.1\r\nHost: test\r\nConnection: close, Upgrade\r\nUpgrade: h2c\r\n\r\n"
+def test_an_offer_does_not_keep_a_connection_open_that_is_to_be_closed(
+    server: ServerProcess,
+) -> None:
+    sent = (
+        b"GET /healthz HTTP/1.1\r\nHost: test\r\nConnection: close, Upgrade\r\nUpgrade: h2c\r\n\r\n"
+    )
     ((status, headers, _),) = talk(server, sent)
     assert (status, headers["connection"]) == (200, "close")
 
@@ -249,8 +297,14 @@ USED = {"cycle", "flow", "loop", "parser", "pipeline", "scope", "shutdown", "tra
 
 
 def test_of_uvicorn_s_protocol_these_methods_are_overridden_and_each_says_why() -> None:
-    """Another one, or one whose name uvicorn begins to use, is to be looked at before its version is raised."""
-    callables = {name for name, value in vars(Connection).items() if callable(value) or isinstance(value, property)}
+    """Another one, or one whose name uvicorn begins to use, is to be looked at before its version
+    is raised.
+    """
+    callables = {
+        name
+        for name, value in vars(Connection).items()
+        if callable(value) or isinstance(value, property)
+    }
     assert callables & set(dir(HttpToolsProtocol)) == OVERRIDDEN
     assert all(vars(Connection)[name].__doc__ for name in OVERRIDDEN)
 
@@ -260,8 +314,14 @@ def test_what_is_used_of_uvicorn_s_protocol_is_there() -> None:
     assert there >= USED
 
 
-def test_what_is_no_http_behind_a_request_does_not_cost_that_request_its_answer(server: ServerProcess) -> None:
+def test_what_is_no_http_behind_a_request_does_not_cost_that_request_its_answer(
+    server: ServerProcess,
+) -> None:
     """Both come in one piece: the second's body is broken before the first has been looked at."""
-    sent = b"GET /healthz HTTP/1.1\r\nHost: test\r\n\r\n" + post("current", "Transfer-Encoding: chunked") + b"zz\r\n"
+    sent = (
+        b"GET /healthz HTTP/1.1\r\nHost: test\r\n\r\n"
+        + post("current", "Transfer-Encoding: chunked")
+        + b"zz\r\n"
+    )
     ((status, _, body),) = talk(server, sent)
     assert (status, body) == (200, b'{"status":"ok"}')

@@ -22,7 +22,11 @@ def app(request: pytest.FixtureRequest, start_in_process: StartInProcess) -> InP
 def preflight(
     app: InProcess, path: str, origin: str = PAGE, method: str = "POST", headers: str = SENT
 ) -> httpx.Response:
-    asked = {"Origin": origin, "Access-Control-Request-Method": method, "Access-Control-Request-Headers": headers}
+    asked = {
+        "Origin": origin,
+        "Access-Control-Request-Method": method,
+        "Access-Control-Request-Headers": headers,
+    }
     return app.request("OPTIONS", path, headers=asked)
 
 
@@ -36,24 +40,41 @@ def test_a_browser_that_asks_may_send_what_a_page_needs(app: InProcess) -> None:
         assert response.status_code == 200
         assert allowed(response)
         assert "POST" in response.headers["access-control-allow-methods"]
-        may_send = {name.strip().lower() for name in response.headers["access-control-allow-headers"].split(",")}
+        may_send = {
+            name.strip().lower()
+            for name in response.headers["access-control-allow-headers"].split(",")
+        }
         assert {name.strip().lower() for name in SENT.split(",")} <= may_send
         assert "access-control-allow-credentials" not in response.headers
         assert len(response.headers["x-request-id"]) == 16
 
 
-def test_every_answer_lets_the_page_see_it_the_refusals_too(app: InProcess, problem_of: ProblemOf) -> None:
+def test_every_answer_lets_the_page_see_it_the_refusals_too(
+    app: InProcess, problem_of: ProblemOf
+) -> None:
     id = app.open_round()
     page = {"Origin": PAGE}
-    opened = app.post("/rounds", json={"protocol": "grr", "epsilon": 1, "domain_size": 4}, headers=app.admin | page)
+    opened = app.post(
+        "/rounds",
+        json={"protocol": "grr", "epsilon": 1, "domain_size": 4},
+        headers=app.admin | page,
+    )
     answers = [
         (201, opened),
         (202, app.post(f"/rounds/{id}/reports", json={"reports": [1]}, headers=page)),
         (422, app.post(f"/rounds/{id}/reports", json={"reports": [9]}, headers=page)),
         (404, app.post("/rounds/nothing/reports", json={"reports": [1]}, headers=page)),
         (405, app.get(f"/rounds/{id}/reports", headers=page)),
-        (415, app.post(f"/rounds/{id}/reports", content=b"1", headers=page | {"Content-Type": "text/plain"})),
-        (413, app.post(f"/rounds/{id}/reports", content=bytes((16 << 20) + 1), headers=page | PACKED)),
+        (
+            415,
+            app.post(
+                f"/rounds/{id}/reports", content=b"1", headers=page | {"Content-Type": "text/plain"}
+            ),
+        ),
+        (
+            413,
+            app.post(f"/rounds/{id}/reports", content=bytes((16 << 20) + 1), headers=page | PACKED),
+        ),
         (401, app.post(f"/rounds/{id}/close", headers=page)),
         (404, app.get("/nowhere", headers=page)),
         (200, app.get(f"/rounds/{id}/parameters", headers=page)),
@@ -61,12 +82,16 @@ def test_every_answer_lets_the_page_see_it_the_refusals_too(app: InProcess, prob
     assert [answer.status_code for _, answer in answers] == [status for status, _ in answers]
     for status, answer in answers:
         assert allowed(answer), status
-        assert {name.strip() for name in answer.headers["access-control-expose-headers"].split(",")} >= EXPOSED
+        assert {
+            name.strip() for name in answer.headers["access-control-expose-headers"].split(",")
+        } >= EXPOSED
         assert status < 400 or problem_of(answer)
     assert opened.headers["location"].startswith("/rounds/")
 
 
-@pytest.mark.parametrize("origin", ["https://evil.example.org", "http://page.example.org", f"{PAGE}:8443", "null"])
+@pytest.mark.parametrize(
+    "origin", ["https://evil.example.org", "http://page.example.org", f"{PAGE}:8443", "null"]
+)
 def test_other_pages_see_nothing_and_are_told_so(
     start_in_process: StartInProcess, problem_of: ProblemOf, origin: str
 ) -> None:
@@ -75,7 +100,9 @@ def test_other_pages_see_nothing_and_are_told_so(
     assert (refused.status_code, problem_of(refused)) == (400, "cross-origin-refused")
     assert refused.json()["detail"] == "Disallowed CORS origin"
     assert "access-control-allow-origin" not in refused.headers
-    assert "access-control-allow-origin" not in app.get("/healthz", headers={"Origin": origin}).headers
+    assert (
+        "access-control-allow-origin" not in app.get("/healthz", headers={"Origin": origin}).headers
+    )
     families = app.get("/metrics").text
     assert 'ldprecover_refusals_total{reason="cross-origin-refused"} 1.0' in families
     assert 'ldprecover_requests_total{code="400",method="OPTIONS",route="none"} 1.0' in families
@@ -86,11 +113,18 @@ def test_a_method_or_a_header_that_nothing_takes_is_refused(
     start_in_process: StartInProcess, problem_of: ProblemOf, method: str, headers: str
 ) -> None:
     app = start_in_process(cors_origins=PAGE)
-    assert problem_of(preflight(app, "/reports", method=method, headers=headers)) == "cross-origin-refused"
+    assert (
+        problem_of(preflight(app, "/reports", method=method, headers=headers))
+        == "cross-origin-refused"
+    )
 
 
-def test_an_answer_that_caches_keep_is_kept_for_each_origin(start_in_process: StartInProcess) -> None:
-    """Else what was answered to one page, or to none, would be shown to another, and its browser would hide it."""
+def test_an_answer_that_caches_keep_is_kept_for_each_origin(
+    start_in_process: StartInProcess,
+) -> None:
+    """Else what was answered to one page, or to none, would be shown to another, and its browser
+    would hide it.
+    """
     app = start_in_process(cors_origins=PAGE)
     path = f"/rounds/{app.open_round()}/parameters"
     for headers in ({}, {"Origin": PAGE}, {"Origin": "https://evil.example.org"}):
@@ -117,20 +151,37 @@ def test_the_origins_come_from_the_environment_of_a_server(start_server: StartSe
     [
         ("", ()),
         ("*", ("*",)),
-        (" https://a.example:8443 , http://[::1]:80", ("https://a.example:8443", "http://[::1]:80")),
+        (
+            " https://a.example:8443 , http://[::1]:80",
+            ("https://a.example:8443", "http://[::1]:80"),
+        ),
         ('["https://a.example", "http://localhost"]', ("https://a.example", "http://localhost")),
         (["https://a.example"], ("https://a.example",)),
     ],
 )
-def test_origins_are_a_list_in_either_form_and_come_back_from_the_environment(given: Any, origins: Any) -> None:
+def test_origins_are_a_list_in_either_form_and_come_back_from_the_environment(
+    given: Any, origins: Any
+) -> None:
     settings = Settings(cors_origins=given)
     assert settings.cors_origins == origins
-    assert Settings(cors_origins=settings.environment()["LDPRECOVER_CORS_ORIGINS"]).cors_origins == origins  # type: ignore[arg-type]
+    assert (
+        Settings(cors_origins=settings.environment()["LDPRECOVER_CORS_ORIGINS"]).cors_origins  # type: ignore[arg-type]
+        == origins
+    )
 
 
 @pytest.mark.parametrize(
     "wrong",
-    ["https://a.example/", "https://a.example/path", "a.example", "https://A.example", "null", "[", "[1]", "**"],
+    [
+        "https://a.example/",
+        "https://a.example/path",
+        "a.example",
+        "https://A.example",
+        "null",
+        "[",
+        "[1]",
+        "**",
+    ],
 )
 def test_what_no_browser_would_send_as_an_origin_is_refused(wrong: str) -> None:
     with pytest.raises(ValueError, match="cors_origins"):

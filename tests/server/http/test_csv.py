@@ -1,4 +1,6 @@
-"""Answers as CSV: what spreadsheets and data frames read, and nothing that a spreadsheet would run."""
+"""Answers as CSV: what spreadsheets and data frames read, and nothing that a spreadsheet
+would run.
+"""
 
 import csv
 import io
@@ -14,7 +16,16 @@ from tests.server.conftest import ProblemOf
 from ldprecover import GRR, OUE, wire
 from ldprecover_server.http.csv import written
 
-LABELS = ('=HYPERLINK("http://a.test","b")', "+1", "-1", "@SUM(A1)", 'a "quoted", b; c', "plain", "Łódź", "\uff1d1")
+LABELS = (
+    '=HYPERLINK("http://a.test","b")',
+    "+1",
+    "-1",
+    "@SUM(A1)",
+    'a "quoted", b; c',
+    "plain",
+    "Łódź",
+    "\uff1d1",
+)
 
 
 def read(text: str) -> list[dict[str, str]]:
@@ -36,11 +47,16 @@ def poisoned(server: ServerProcess) -> dict[str, Any]:
     return rounds[1]
 
 
-def test_frequencies_are_the_columns_of_the_json(server: ServerProcess, poisoned: dict[str, Any]) -> None:
+def test_frequencies_are_the_columns_of_the_json(
+    server: ServerProcess, poisoned: dict[str, Any]
+) -> None:
     path = f"/rounds/{poisoned['id']}/frequencies"
     answer, answered = server.http.get(f"{path}?format=csv"), server.http.get(path).json()
     assert answer.headers["content-type"] == "text/csv; charset=utf-8; header=present"
-    assert answer.headers["content-disposition"] == f'attachment; filename="frequencies-{poisoned["id"]}.csv"'
+    assert (
+        answer.headers["content-disposition"]
+        == f'attachment; filename="frequencies-{poisoned["id"]}.csv"'
+    )
     rows = read(answer.text)
     assert list(rows[0]) == ["label", "item", "count", "frequency", "standard_error", "canary"]
     assert [float(row["frequency"]) for row in rows] == answered["frequencies"]
@@ -50,34 +66,55 @@ def test_frequencies_are_the_columns_of_the_json(server: ServerProcess, poisoned
     assert server.http.get(f"{path}?format=json").json() == answered
 
 
-def test_no_label_is_one_that_a_spreadsheet_would_run(server: ServerProcess, poisoned: dict[str, Any]) -> None:
+def test_no_label_is_one_that_a_spreadsheet_would_run(
+    server: ServerProcess, poisoned: dict[str, Any]
+) -> None:
     for path in ("frequencies", "suspects"):
         text = server.http.get(f"/rounds/{poisoned['id']}/{path}?format=csv").text
         for line in text.splitlines():
             assert line.startswith('"')
             assert line[1] not in "=+-@\uff1d"
-    labels = [row["label"] for row in read(server.http.get(f"/rounds/{poisoned['id']}/frequencies?format=csv").text)]
-    assert labels == [f"'{label}" if i in (0, 1, 2, 3, 7) else label for i, label in enumerate(LABELS)]
+    labels = [
+        row["label"]
+        for row in read(server.http.get(f"/rounds/{poisoned['id']}/frequencies?format=csv").text)
+    ]
+    assert labels == [
+        f"'{label}" if i in (0, 1, 2, 3, 7) else label for i, label in enumerate(LABELS)
+    ]
 
 
-def test_a_recovery_has_what_its_method_concludes(server: ServerProcess, poisoned: dict[str, Any]) -> None:
+def test_a_recovery_has_what_its_method_concludes(
+    server: ServerProcess, poisoned: dict[str, Any]
+) -> None:
     path = f"/rounds/{poisoned['id']}/recover"
     wanted = {"method": "ldprecover", "targets": [3]}
     answered = server.http.post(path, json=wanted).json()
     # A job would have JSON for its result, so none is made.
-    answer = server.http.post(f"{path}?format=csv", json=wanted, headers={"Prefer": "respond-async"})
-    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/csv; charset=utf-8; header=present")
+    answer = server.http.post(
+        f"{path}?format=csv", json=wanted, headers={"Prefer": "respond-async"}
+    )
+    assert (answer.status_code, answer.headers["content-type"]) == (
+        200,
+        "text/csv; charset=utf-8; header=present",
+    )
     rows = read(answer.text)
     for name in ("poisoned", "malicious", "genuine", "recovered"):
         assert [float(row[name]) for row in rows] == answered[name]
-    assert [row["target"] for row in rows] == ["true" if i == 3 else "false" for i in range(len(LABELS))]
+    assert [row["target"] for row in rows] == [
+        "true" if i == 3 else "false" for i in range(len(LABELS))
+    ]
     assert {row["lower"] for row in rows} == {""}
 
 
 def test_a_recovery_with_intervals_has_them(server: ServerProcess) -> None:
     opened, oracle = server.open_round("grr", 3.0, domain_size=20), GRR(3.0, 20)
     rng = np.random.default_rng(6)
-    assert server.submit(opened["id"], wire.pack(oracle.perturb(rng.integers(20, size=2_000), rng))).status_code == 202
+    assert (
+        server.submit(
+            opened["id"], wire.pack(oracle.perturb(rng.integers(20, size=2_000), rng))
+        ).status_code
+        == 202
+    )
     path = f"/rounds/{opened['id']}/recover"
     answered = server.http.post(path, json={"method": "unmix"}).json()["conclusions"]
     rows = read(server.http.post(f"{path}?format=csv", json={"method": "unmix"}).text)
@@ -95,7 +132,9 @@ def test_alarms_and_suspects_are_rows(server: ServerProcess, poisoned: dict[str,
     suspects = server.http.get(f"{path}/suspects").json()["suspects"]
     rows = read(server.http.get(f"{path}/suspects?format=csv").text)
     assert suspects
-    assert [(int(row["item"]), float(row["z"])) for row in rows] == [(each["item"], each["z"]) for each in suspects]
+    assert [(int(row["item"]), float(row["z"])) for row in rows] == [
+        (each["item"], each["z"]) for each in suspects
+    ]
 
 
 def test_a_round_without_reports_has_counts_alone(server: ServerProcess) -> None:
@@ -103,7 +142,9 @@ def test_a_round_without_reports_has_counts_alone(server: ServerProcess) -> None
     assert [(row["count"], row["frequency"]) for row in rows] == [("0", "")] * 4
 
 
-def test_another_form_is_refused(server: ServerProcess, poisoned: dict[str, Any], problem_of: ProblemOf) -> None:
+def test_another_form_is_refused(
+    server: ServerProcess, poisoned: dict[str, Any], problem_of: ProblemOf
+) -> None:
     for path in ("frequencies", "alarms", "suspects"):
         response = server.http.get(f"/rounds/{poisoned['id']}/{path}?format=xml")
         assert (response.status_code, problem_of(response)) == (422, "invalid-request")
@@ -111,7 +152,9 @@ def test_another_form_is_refused(server: ServerProcess, poisoned: dict[str, Any]
 
 
 @given(st.lists(st.tuples(st.text(), st.integers(), st.floats(allow_nan=False)), min_size=1))
-def test_any_text_comes_back_as_it_was_but_for_an_apostrophe(rows: list[tuple[str, int, float]]) -> None:
+def test_any_text_comes_back_as_it_was_but_for_an_apostrophe(
+    rows: list[tuple[str, int, float]],
+) -> None:
     back = list(csv.reader(io.StringIO(written(("text", "whole", "real"), rows), newline="")))
     assert back[0] == ["text", "whole", "real"]
     for (text, whole, real), found in zip(rows, back[1:], strict=True):

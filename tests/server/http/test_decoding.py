@@ -119,5 +119,7 @@ def test_a_column_of_text_is_given_once_however_long_its_values_are(bits: int) -
     ],
     ids=["grr", "oue", "olh"],
 )
-def test_reports_are_packed_as_the_protocol_says(oracle: FrequencyOracle, body: bytes, packed: bytes) -> None:
+def test_reports_are_packed_as_the_protocol_says(
+    oracle: FrequencyOracle, body: bytes, packed: bytes
+) -> None:
     assert bytes(ReportDecoder(oracle)(body)) == packed

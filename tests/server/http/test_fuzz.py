@@ -1,6 +1,7 @@
 """Whatever is sent, the answer is the one the documentation promises, and never a failure.
 
-Examples are new in each run, and few for each of the protocols and databases, which there are twelve pairs of.
+Examples are new in each run, and few for each of the protocols and databases, which there are
+twelve pairs of.
 """
 
 import gzip
@@ -30,7 +31,9 @@ scalars = (
 )
 values = st.recursive(
     scalars,
-    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=12,
 )
 
@@ -46,7 +49,9 @@ def objects(*fields: str) -> st.SearchStrategy[Any]:
 def rounds(in_process: InProcess) -> dict[str, str]:
     """A round of each protocol over eleven items."""
     own = {"olh": {"hash_range": 4}}
-    return {name: in_process.open_round(name, domain_size=11, **own.get(name, {})) for name in PROTOCOLS}
+    return {
+        name: in_process.open_round(name, domain_size=11, **own.get(name, {})) for name in PROTOCOLS
+    }
 
 
 def check(app: InProcess, response: Any, allowed: set[int]) -> None:
@@ -86,7 +91,9 @@ def test_any_json_is_a_submission_or_refused(
     in_process: InProcess, rounds: dict[str, str], oracle: FrequencyOracle, body: Any
 ) -> None:
     headers = JSON | in_process.admin
-    response = in_process.post(f"/rounds/{rounds[oracle.protocol]}/reports", content=json.dumps(body), headers=headers)
+    response = in_process.post(
+        f"/rounds/{rounds[oracle.protocol]}/reports", content=json.dumps(body), headers=headers
+    )
     check(in_process, response, {202, 422})
 
 
@@ -146,7 +153,11 @@ def test_any_json_opens_a_round_as_asked_or_none(in_process: InProcess, body: An
 @given(
     body=objects("eta", "targets", "method", "malicious_model")
     | st.fixed_dictionaries(
-        {"targets": st.lists(st.integers(-2, 12) | st.sampled_from(["0", "10", "11"]), max_size=12)},
+        {
+            "targets": st.lists(
+                st.integers(-2, 12) | st.sampled_from(["0", "10", "11"]), max_size=12
+            )
+        },
         optional={"eta": st.floats(0, 10), "malicious_model": st.sampled_from(["paper", "exact"])},
     )
 )
@@ -165,9 +176,13 @@ def test_any_json_is_a_recovery_or_refused(
 
 @settings(max_examples=60, deadline=None)
 @given(key=st.binary(max_size=70))
-def test_any_header_is_a_key_or_refused(in_process: InProcess, rounds: dict[str, str], key: bytes) -> None:
+def test_any_header_is_a_key_or_refused(
+    in_process: InProcess, rounds: dict[str, str], key: bytes
+) -> None:
     response = in_process.post(
-        f"/rounds/{rounds['grr']}/reports", content=b"\1\0\0\0", headers={**PACKED, "Idempotency-Key": key}
+        f"/rounds/{rounds['grr']}/reports",
+        content=b"\1\0\0\0",
+        headers={**PACKED, "Idempotency-Key": key},
     )
     whole = 1 <= len(key) <= 64 and all(0x21 <= byte <= 0x7E for byte in key)
     check(in_process, response, {202} if whole else {422})

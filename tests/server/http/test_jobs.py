@@ -53,7 +53,9 @@ def test_a_job_that_fails_has_the_problem_of_whoever_waits(app: InProcess) -> No
     assert status["problem"] == waited.json()
 
 
-def test_what_does_not_fit_is_refused_before_there_is_a_job(app: InProcess, problem_of: ProblemOf) -> None:
+def test_what_does_not_fit_is_refused_before_there_is_a_job(
+    app: InProcess, problem_of: ProblemOf
+) -> None:
     response = app.post(f"/rounds/{filled(app)}/recover", json={"eta": "1"}, headers=ASYNC)
     assert (response.status_code, problem_of(response)) == (422, "invalid-request")
     response = app.post(f"/rounds/{filled(app)}/recover", json={}, headers={"Prefer": 300 * "x"})

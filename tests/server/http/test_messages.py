@@ -23,6 +23,10 @@ print(known, "get_class_annotations" in asked)
 
 
 def test_the_fields_of_every_type_are_known_once_it_can_be_used() -> None:
-    """Two threads that had them found out at once would end the process: msgspec is not safe there."""
-    done = subprocess.run([sys.executable, "-c", _PROGRAM], capture_output=True, text=True, check=True)
+    """Two threads that had them found out at once would end the process: msgspec is not safe
+    there.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "True True\n"

@@ -4,7 +4,13 @@ import httptools
 import pytest
 
 from ldprecover_server.errors import HeadTooLargeError
-from ldprecover_server.http.parsing import HEAD_BYTES, MAX_HEADERS, MAX_WAITING, Parser, RefusedError
+from ldprecover_server.http.parsing import (
+    HEAD_BYTES,
+    MAX_HEADERS,
+    MAX_WAITING,
+    Parser,
+    RefusedError,
+)
 
 GET = b"GET /a?b HTTP/1.1\r\nHost: test\r\n\r\n"
 POST = b"POST /c HTTP/1.1\r\nHost: test\r\nContent-Length: 4\r\n\r\nbody"
@@ -50,7 +56,10 @@ def fed(data: bytes, size: int = 1 << 20, waiting: int = 0) -> tuple[Heard, Pars
 @pytest.mark.parametrize("size", [1, 7, 1000])
 def test_requests_are_passed_on_whole_whatever_pieces_they_come_in(size: int) -> None:
     heard, parser = fed(GET + POST, size)
-    assert [(each["url"], each["body"]) for each in heard.requests] == [(b"/a?b", b""), (b"/c", b"body")]
+    assert [(each["url"], each["body"]) for each in heard.requests] == [
+        (b"/a?b", b""),
+        (b"/c", b"body"),
+    ]
     assert heard.requests[0]["headers"] == [(b"host", b"test")]
     assert not parser.overrun
 
@@ -65,7 +74,9 @@ def test_an_offer_to_change_the_protocol_is_left_out(size: int) -> None:
 
 
 def test_trailers_are_dropped() -> None:
-    chunked = b"POST /c HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nSecret: y\r\n\r\n"
+    chunked = (
+        b"POST /c HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nSecret: y\r\n\r\n"
+    )
     heard, _ = fed(chunked)
     (request,) = heard.requests
     assert request["headers"] == [(b"transfer-encoding", b"chunked")]
@@ -73,7 +84,13 @@ def test_trailers_are_dropped() -> None:
 
 
 @pytest.mark.parametrize(
-    "beside", [b"0\r\nX: " + 262144 * b"x", b"0\r\n" + 65536 * b"X: y\r\n", b"1;" + 262144 * b"x", 262144 * b"0"]
+    "beside",
+    [
+        b"0\r\nX: " + 262144 * b"x",
+        b"0\r\n" + 65536 * b"X: y\r\n",
+        b"1;" + 262144 * b"x",
+        262144 * b"0",
+    ],
 )
 @pytest.mark.parametrize("size", [1000, 16_384, 1 << 20])
 def test_what_stands_beside_a_bodys_bytes_is_bounded(beside: bytes, size: int) -> None:

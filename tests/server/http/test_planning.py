@@ -17,7 +17,9 @@ def test_a_plan_is_that_of_the_library(server: ServerProcess) -> None:
     answer = server.http.get("/plan?domain_size=102&epsilon=0.5&error=0.005&targets=4&gain=0.01")
     assert answer.status_code == 200
     assert answer.json() == json.loads(json.dumps(found.to_dict()))
-    with_curves = server.http.get("/plan?domain_size=102&epsilon=0.5&error=0.005&targets=4&gain=0.01&curves=true")
+    with_curves = server.http.get(
+        "/plan?domain_size=102&epsilon=0.5&error=0.005&targets=4&gain=0.01&curves=true"
+    )
     assert with_curves.json() == json.loads(json.dumps(found.to_dict(found.curves())))
 
 
@@ -52,7 +54,9 @@ def test_what_no_protocol_can_have_is_an_answer_with_reasons(server: ServerProce
         (f"domain_size=1000&users=10&epsilon=1&targets={MAX_TARGETS + 1}", "invalid-request"),
     ],
 )
-def test_what_makes_no_plan_is_refused(server: ServerProcess, problem_of: ProblemOf, query: str, slug: str) -> None:
+def test_what_makes_no_plan_is_refused(
+    server: ServerProcess, problem_of: ProblemOf, query: str, slug: str
+) -> None:
     response = server.http.get(f"/plan?{query}")
     assert response.status_code == 422
     assert problem_of(response) == slug
@@ -61,6 +65,8 @@ def test_what_makes_no_plan_is_refused(server: ServerProcess, problem_of: Proble
 def test_the_dearest_plan_takes_a_fraction_of_a_second_of_the_process() -> None:
     """What a stranger may ask most for: in CPU time, which other work does not lengthen."""
     began = thread_time()
-    found = plan(Wish(domain_size=MAX_DOMAIN_SIZE, users=10**7, epsilon=MAX_EPSILON, targets=MAX_TARGETS))
+    found = plan(
+        Wish(domain_size=MAX_DOMAIN_SIZE, users=10**7, epsilon=MAX_EPSILON, targets=MAX_TARGETS)
+    )
     found.curves()
     assert thread_time() - began < 1

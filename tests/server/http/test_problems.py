@@ -48,7 +48,11 @@ def test_every_refusal_that_can_be_raised_has_a_problem_of_its_own() -> None:
 
 
 def test_what_the_mathematics_refuses_is_a_problem_too() -> None:
-    classes = [cls for cls in LDPRecoverError.__subclasses__() if cls.__module__ == LDPRecoverError.__module__]
+    classes = [
+        cls
+        for cls in LDPRecoverError.__subclasses__()
+        if cls.__module__ == LDPRecoverError.__module__
+    ]
     found = {cls: type(errors.refusal_of(cls("for this reason"))).slug for cls in classes}
     assert found == {
         ContractError: "analysis-failed",
@@ -82,7 +86,13 @@ def provoke(server: ServerProcess) -> dict[str, httpx.Response]:
     closed = server.open_round()["id"]
     http.post(f"/rounds/{closed}/close", headers=admin)
     http.post(f"{path}/reports", json={"reports": [1]}, headers={"Idempotency-Key": "taken"})
-    pair = {"protocol": "oue", "epsilon": 1, "domain_size": 8, "series": "pairs", "retention": "none"}
+    pair = {
+        "protocol": "oue",
+        "epsilon": 1,
+        "domain_size": 8,
+        "series": "pairs",
+        "retention": "none",
+    }
     pairs = http.post("/rounds", json=pair, headers=admin).json()["id"]
     http.post(f"/rounds/{pairs}/reports", json={"reports": ["01000000"]})
     return {
@@ -92,7 +102,9 @@ def provoke(server: ServerProcess) -> dict[str, httpx.Response]:
         "round-not-found": http.get("/rounds/nothing"),
         "round-closed": http.post(f"/rounds/{closed}/reports", json={"reports": [1]}),
         "name-taken": http.post(
-            "/rounds", json={"protocol": "grr", "epsilon": 1, "domain_size": 4, "name": opened["name"]}, headers=admin
+            "/rounds",
+            json={"protocol": "grr", "epsilon": 1, "domain_size": 4, "name": opened["name"]},
+            headers=admin,
         ),
         "series-mismatch": http.post("/rounds", json=pair | {"domain_size": 3}, headers=admin),
         "reports-not-kept": http.post(f"/rounds/{pairs}/recover", json={"method": "diffstats"}),
@@ -105,9 +117,15 @@ def provoke(server: ServerProcess) -> dict[str, httpx.Response]:
             content=b"no gzip",
             headers={"Content-Type": "application/json", "Content-Encoding": "gzip"},
         ),
-        "invalid-header": http.post(f"{path}/reports", json={"reports": [1]}, headers={"Idempotency-Key": "a b"}),
-        "body-too-large": http.post(f"{path}/reports", content=bytes((16 << 20) + 1), headers=PACKED),
-        "unsupported-media-type": http.post(f"{path}/reports", content=b"1", headers={"Content-Type": "text/plain"}),
+        "invalid-header": http.post(
+            f"{path}/reports", json={"reports": [1]}, headers={"Idempotency-Key": "a b"}
+        ),
+        "body-too-large": http.post(
+            f"{path}/reports", content=bytes((16 << 20) + 1), headers=PACKED
+        ),
+        "unsupported-media-type": http.post(
+            f"{path}/reports", content=b"1", headers={"Content-Type": "text/plain"}
+        ),
         "unauthorized": http.post(f"{path}/close"),
         "report-key-needed": http.post(f"{path}/reports", json={"reports": [1, 2]}),
         "invalid-report": http.post(f"{path}/reports", json={"reports": [4]}),
@@ -119,18 +137,49 @@ def test_every_error_a_caller_can_make_is_a_problem_with_its_own_type(
     server: ServerProcess, problem_of: ProblemOf
 ) -> None:
     answers = provoke(server)
-    assert {name: problem_of(answer) for name, answer in answers.items()} == {name: name for name in answers}
+    assert {name: problem_of(answer) for name, answer in answers.items()} == {
+        name: name for name in answers
+    }
     for name, answer in answers.items():
         body = answer.json()
         assert body["detail"], name
-        assert answer.status_code == next(refusal.status for refusal in REFUSALS if refusal.slug == name)
-    # The other problems are the server's own trouble, or need a server with no round, a slow body, or no request.
+        assert answer.status_code == next(
+            refusal.status for refusal in REFUSALS if refusal.slug == name
+        )
+    # The other problems are the server's own trouble, or need a server with no round, a slow body,
+    # or no request.
     healthy = {refusal.slug for refusal in REFUSALS} - set(answers)
-    trouble = {"forbidden", "invalid-ticket", "queue-full", "store-unavailable", "storage-full", "internal-error"}
-    trouble |= {"database-gone", "busy", "analyses-busy", "analysis-timeout", "analysis-too-large", "analysis-failed"}
-    elsewhere = {"job-not-found", "no-current-round", "invalid-http", "head-too-large", "body-timeout"}
+    trouble = {
+        "forbidden",
+        "invalid-ticket",
+        "queue-full",
+        "store-unavailable",
+        "storage-full",
+        "internal-error",
+    }
+    trouble |= {
+        "database-gone",
+        "busy",
+        "analyses-busy",
+        "analysis-timeout",
+        "analysis-too-large",
+        "analysis-failed",
+    }
+    elsewhere = {
+        "job-not-found",
+        "no-current-round",
+        "invalid-http",
+        "head-too-large",
+        "body-timeout",
+    }
     elsewhere |= {"unsupported-transfer-encoding", "round-replaced"}
-    settings = {"plugin-not-loaded", "cross-origin-refused", "rate-limited", "too-many-reports", "too-many-wrong-tries"}
+    settings = {
+        "plugin-not-loaded",
+        "cross-origin-refused",
+        "rate-limited",
+        "too-many-reports",
+        "too-many-wrong-tries",
+    }
     assert healthy == trouble | elsewhere | settings
 
 
@@ -138,8 +187,11 @@ NO_REQUEST = {
     "a method nobody knows": b"FETCH /rounds HTTP/1.1\r\nHost: test\r\n\r\n",
     "no HTTP at all": b"hello\r\n\r\n",
     "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
-    "a length that is no number": b"POST /reports HTTP/1.1\r\nHost: test\r\nContent-Length: many\r\n\r\n",
-    "a length of thirty digits": b"POST /reports HTTP/1.1\r\nContent-Length: " + 30 * b"9" + b"\r\n\r\n",
+    "a length that is no number": b"POST /reports HTTP/1.1\r\nHost: test\r\nContent-Length: "
+    b"many\r\n\r\n",
+    "a length of thirty digits": b"POST /reports HTTP/1.1\r\nContent-Length: "
+    + 30 * b"9"
+    + b"\r\n\r\n",
 }
 
 
@@ -147,7 +199,9 @@ NO_REQUEST = {
 def test_what_is_no_request_is_answered_with_a_problem_and_the_end_of_the_connection(
     server: ServerProcess, sent: bytes
 ) -> None:
-    with socket.create_connection((server.http.base_url.host, server.http.base_url.port), timeout=30) as connection:
+    with socket.create_connection(
+        (server.http.base_url.host, server.http.base_url.port), timeout=30
+    ) as connection:
         connection.sendall(sent)
         head, _, body = b"".join(iter(lambda: connection.recv(65536), b"")).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 400 ")
@@ -201,7 +255,9 @@ def test_a_405_names_all_the_methods_of_the_path(
         "/x" * 3000,
     ],
 )
-def test_a_path_that_leads_nowhere_is_a_problem(server: ServerProcess, path: str, problem_of: ProblemOf) -> None:
+def test_a_path_that_leads_nowhere_is_a_problem(
+    server: ServerProcess, path: str, problem_of: ProblemOf
+) -> None:
     response = server.http.get(path)
     assert (response.status_code, problem_of(response)) == (404, "not-found")
 
@@ -216,7 +272,11 @@ def test_a_path_that_leads_nowhere_is_a_problem(server: ServerProcess, path: str
         ({"targets": ["a", 1.5]}, "targets.1", "must be an integer or a string, not a number"),
         ({"targets": [{}, {}]}, "targets.0", "must be an integer or a string, not an object"),
         ({"support": [0.5, 2.0]}, "support.1", "must be a number of at most 1"),
-        ({"options": {"a": 1, "b": "x"}}, "options.b", "must be an integer or a number, not a string"),
+        (
+            {"options": {"a": 1, "b": "x"}},
+            "options.b",
+            "must be an integer or a number, not a string",
+        ),
         ({"eta": 0.1, "colour": "red", "shape": 5}, "colour", "the field is not known"),
         ([], "body", "must be an object, not an array"),
     ],
@@ -246,7 +306,9 @@ def test_a_body_that_is_no_json_says_why_and_where(
     server: ServerProcess, problem_of: ProblemOf, body: bytes, detail: str
 ) -> None:
     headers = {"Content-Type": "application/json"}
-    response = server.http.post(f"/rounds/{server.open_round()['id']}/recover", content=body, headers=headers)
+    response = server.http.post(
+        f"/rounds/{server.open_round()['id']}/recover", content=body, headers=headers
+    )
     assert (response.status_code, problem_of(response)) == (422, "invalid-request")
     assert response.json()["detail"] == detail
 
@@ -273,7 +335,9 @@ def test_a_damaged_database_is_the_servers_fault_and_the_server_goes_on(
     def swap_counts(counts: bytes, n: int = 2) -> bytes:
         with server.sql() as database:
             old = database.scalar(sa.text("SELECT counts FROM tallies"))
-            database.execute(sa.text("UPDATE tallies SET counts = :counts, n = :n"), {"counts": counts, "n": n})
+            database.execute(
+                sa.text("UPDATE tallies SET counts = :counts, n = :n"), {"counts": counts, "n": n}
+            )
             return bytes(old)
 
     whole = swap_counts(bytes(3))
@@ -288,7 +352,11 @@ def test_a_damaged_database_is_the_servers_fault_and_the_server_goes_on(
     assert "Traceback" in server.log.read_text()
     assert server.http.get("/healthz").json() == {"status": "ok"}
     swap_counts(whole, 1)
-    assert server.submit(id, b"\2\0\0\0", "key").json() == {"round": id, "accepted": 1, "duplicate": False}
+    assert server.submit(id, b"\2\0\0\0", "key").json() == {
+        "round": id,
+        "accepted": 1,
+        "duplicate": False,
+    }
     assert server.frequencies(id)["counts"] == [0, 1, 1, 0]
 
 
@@ -328,9 +396,15 @@ def test_a_database_that_does_not_answer_is_a_503_with_a_time_to_retry(
     impatient(app)
     with locked(app):
         answers = [
-            app.post(f"/rounds/{id}/reports", json={"reports": [1]}, headers={"Idempotency-Key": "k"}),
+            app.post(
+                f"/rounds/{id}/reports", json={"reports": [1]}, headers={"Idempotency-Key": "k"}
+            ),
             app.get("/readyz"),
-            app.post("/rounds", json={"protocol": "grr", "epsilon": 1, "domain_size": 4}, headers=app.admin),
+            app.post(
+                "/rounds",
+                json={"protocol": "grr", "epsilon": 1, "domain_size": 4},
+                headers=app.admin,
+            ),
             app.post(f"/rounds/{id}/close", headers=app.admin),
             app.request("DELETE", f"/rounds/{id}", headers=app.admin),
         ]
@@ -339,7 +413,9 @@ def test_a_database_that_does_not_answer_is_a_503_with_a_time_to_retry(
         assert app.get("/healthz").status_code == 200
         assert app.get(f"/rounds/{id}/frequencies").json()["n"] == 0
     assert app.get("/readyz").json() == {"status": "ready"}
-    again = app.post(f"/rounds/{id}/reports", json={"reports": [1]}, headers={"Idempotency-Key": "k"})
+    again = app.post(
+        f"/rounds/{id}/reports", json={"reports": [1]}, headers={"Idempotency-Key": "k"}
+    )
     assert again.json() == {"round": id, "accepted": 1, "duplicate": False}
 
 
@@ -348,7 +424,9 @@ def impatient(app: InProcess) -> None:
     while "ldprecover_last_housekeeping_timestamp_seconds 0.0" in app.get("/metrics").text:
         pass  # it has a connection of its own until it has run once
     engine = app.store.database.engine
-    statement = {"sqlite": "PRAGMA busy_timeout=1", "postgresql": "SET SESSION lock_timeout = 1"}[engine.dialect.name]
+    statement = {"sqlite": "PRAGMA busy_timeout=1", "postgresql": "SET SESSION lock_timeout = 1"}[
+        engine.dialect.name
+    ]
 
     @event.listens_for(engine, "connect")
     def hurry(connection: Any, record: Any) -> None:
@@ -380,7 +458,9 @@ def test_a_full_disk_is_a_507_nothing_is_stored_and_room_heals_it(
 
 
 class PageLimit:
-    """How many pages SQLite lets the database have: 0 stands for those it has. Stands for a disk."""
+    """How many pages SQLite lets the database have: 0 stands for those it has. Stands for a
+    disk.
+    """
 
     def __init__(self, app: InProcess) -> None:
         self._engine = app.store.database.engine

@@ -81,7 +81,11 @@ def test_every_error_is_described_as_a_problem(document: dict[str, Any]) -> None
     for method, path, operation in operations(document):
         for status, answer in operation["responses"].items():
             if int(status) >= 400:
-                assert list(answer["content"]) == ["application/problem+json"], (method, path, status)
+                assert list(answer["content"]) == ["application/problem+json"], (
+                    method,
+                    path,
+                    status,
+                )
         assert any(int(status) < 300 for status in operation["responses"]), (method, path)
 
 
@@ -94,7 +98,10 @@ def test_the_paths_that_name_a_round_say_what_may_stand_there(document: dict[str
 
 
 def test_admin_calls_ask_for_the_key_and_reports_and_results_may(document: dict[str, Any]) -> None:
-    asks = {(method, path): operation.get("security", []) for method, path, operation in operations(document)}
+    asks = {
+        (method, path): operation.get("security", [])
+        for method, path, operation in operations(document)
+    }
     guarded = {call for call, security in asks.items() if security and {} not in security}
     assert guarded == {
         ("post", "/rounds"),
@@ -103,10 +110,23 @@ def test_admin_calls_ask_for_the_key_and_reports_and_results_may(document: dict[
         ("delete", "/rounds/{round}"),
     }
     may = {(path.rpartition("/")[2]) for (_, path), security in asks.items() if {} in security}
-    results = {"frequencies", "recover", "{job}", "methods", "alarms", "suspects", "stats", "export"}
+    results = {
+        "frequencies",
+        "recover",
+        "{job}",
+        "methods",
+        "alarms",
+        "suspects",
+        "stats",
+        "export",
+    }
     assert may == {"reports", *results}
     for method, path, operation in operations(document):
-        assert ("401" in operation["responses"]) == ("403" in operation["responses"]) == bool(asks[method, path])
+        assert (
+            ("401" in operation["responses"])
+            == ("403" in operation["responses"])
+            == bool(asks[method, path])
+        )
     schemes = document["components"]["securitySchemes"]
     assert set(schemes) == {"Key", "Ticket"}
     assert (schemes["Key"]["type"], schemes["Key"]["scheme"]) == ("http", "bearer")
@@ -120,10 +140,18 @@ def test_a_submission_is_described_in_every_form(document: dict[str, Any]) -> No
         assert packed["format"] == "binary"
         for words in ("ittle-endian", *map(str.upper, PROTOCOLS), "padding"):
             assert words in packed["description"]
-        assert len(operation["requestBody"]["content"]["application/json"]["schema"]["oneOf"]) == len(PROTOCOLS)
+        assert len(
+            operation["requestBody"]["content"]["application/json"]["schema"]["oneOf"]
+        ) == len(PROTOCOLS)
         (key,) = (p for p in operation["parameters"] if p["in"] == "header")
-        assert (key["name"], key["required"], key["schema"]["maxLength"]) == ("Idempotency-Key", False, 64)
-        assert {"202", "404", "409", "413", "415", "422", "503", "507"} <= set(operation["responses"])
+        assert (key["name"], key["required"], key["schema"]["maxLength"]) == (
+            "Idempotency-Key",
+            False,
+            64,
+        )
+        assert {"202", "404", "409", "413", "415", "422", "503", "507"} <= set(
+            operation["responses"]
+        )
         assert "gzip" in operation["description"]
 
 
@@ -148,7 +176,9 @@ def test_the_examples_of_submissions_are_taken(
     assert answer.json()["accepted"] == len(next(iter(example.values())))
 
 
-def test_answers_have_the_fields_that_are_described(server: ServerProcess, document: dict[str, Any]) -> None:
+def test_answers_have_the_fields_that_are_described(
+    server: ServerProcess, document: dict[str, Any]
+) -> None:
     id = server.open_round()["id"]
     path = f"/rounds/{id}"
     answers = {

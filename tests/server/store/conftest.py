@@ -90,7 +90,9 @@ def open_round(store: Store, parameters: RoundParameters = PARAMETERS) -> int:
 def stored(store: Store, seq: int) -> list[int]:
     """Return the items of all reports in a round's segments, sorted."""
     with store.database.read() as connection:
-        rows = connection.execute(sa.text("SELECT n, data FROM segments WHERE round = :seq"), {"seq": seq}).all()
+        rows = connection.execute(
+            sa.text("SELECT n, data FROM segments WHERE round = :seq"), {"seq": seq}
+        ).all()
     items = []
     for n, data in rows:
         found = np.frombuffer(data, dtype="<u4").tolist()

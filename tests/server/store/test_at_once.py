@@ -24,7 +24,9 @@ submissions = st.builds(
     items=st.lists(st.integers(0, 5), min_size=1, max_size=3).map(tuple),
 )
 groups = st.lists(submissions, min_size=1, max_size=4)
-commits = st.tuples(st.integers(0, 1), st.dictionaries(st.integers(0, 2), groups, min_size=1, max_size=2))
+commits = st.tuples(
+    st.integers(0, 1), st.dictionaries(st.integers(0, 2), groups, min_size=1, max_size=2)
+)
 closings = st.tuples(st.just("close"), st.integers(0, 2))
 
 
@@ -34,7 +36,9 @@ def history_around(round: int) -> st.SearchStrategy[list[object]]:
 
 
 histories = st.integers(0, 2).flatmap(history_around)
-"""Commits by one of two processes, each to one round or to two, most of them by one to one; and closings of rounds."""
+"""Commits by one of two processes, each to one round or to two, most of them by one to one; and
+closings of rounds.
+"""
 
 
 class Pair:
@@ -60,26 +64,37 @@ class Pair:
 
     def open_rounds(self, number: int) -> list[int]:
         return [
-            self.stores[0].open_round(f"R{number}{r}", f"r{number}-{r}", PARAMETERS, retention=r).seq
+            self.stores[0]
+            .open_round(f"R{number}{r}", f"r{number}-{r}", PARAMETERS, retention=r)
+            .seq
             for r in RETENTIONS
         ]
 
-    def play(self, number: int, seqs: list[int], history: list[Any], *, same_number: bool) -> list[Any]:
+    def play(
+        self, number: int, seqs: list[int], history: list[Any], *, same_number: bool
+    ) -> list[Any]:
         self.stores[1].database.process = 0 if same_number else 1
         outcomes: list[Any] = []
         for who, what in history:
             if who == "close":
                 self.stores[0].close_round(f"r{number}-{RETENTIONS[what]}")
             else:
-                outcomes.append(self.stores[who].commit([Group(seqs[r], each) for r, each in what.items()]))
+                outcomes.append(
+                    self.stores[who].commit([Group(seqs[r], each) for r, each in what.items()])
+                )
         return outcomes
 
     def content(self, seqs: list[int]) -> list[Any]:
-        """Return every row of these rounds, in order; of a tally whether there is a token, not which."""
+        """Return every row of these rounds, in order; of a tally whether there is a token, not
+        which.
+        """
         told = (
             (submission_keys, [submission_keys.c.key, submission_keys.c.digest]),
             (segments, [segments.c.n, segments.c.data]),
-            (tallies, [tallies.c.process, tallies.c.n, tallies.c.counts, sa.func.length(tallies.c.token)]),
+            (
+                tallies,
+                [tallies.c.process, tallies.c.n, tallies.c.counts, sa.func.length(tallies.c.token)],
+            ),
         )
         states = sa.select(rounds.c.state).where(rounds.c.seq.in_(seqs)).order_by(rounds.c.seq)
         with self.stores[0].database.read() as connection:
@@ -88,12 +103,16 @@ class Pair:
                 for table, columns in told:
                     order = segments.c.id if table is segments else columns[0]
                     of = of_round(order, seq) if table is submission_keys else table.c.round == seq
-                    found.append(connection.execute(sa.select(*columns).where(of).order_by(order)).all())
+                    found.append(
+                        connection.execute(sa.select(*columns).where(of).order_by(order)).all()
+                    )
         return found
 
 
 @pytest.fixture(scope="module")
-def pairs(new_database: NewDatabase, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Pair, Pair]]:
+def pairs(
+    new_database: NewDatabase, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Pair, Pair]]:
     with ExitStack() as stack:
 
         def pair(*, at_once: bool) -> Pair:
@@ -108,10 +127,14 @@ def pairs(new_database: NewDatabase, tmp_path_factory: pytest.TempPathFactory) -
 # On a busy machine inputs are drawn slowly too, which says nothing of them.
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(history=histories, same_number=st.booleans())
-def test_any_history_ends_the_same_either_way(pairs: tuple[Pair, Pair], history: list[Any], same_number: bool) -> None:
+def test_any_history_ends_the_same_either_way(
+    pairs: tuple[Pair, Pair], history: list[Any], same_number: bool
+) -> None:
     number = pairs[0].stores[0].rounds(1)[0].seq if pairs[0].stores[0].rounds(1) else 0
     ended = []
     for pair in pairs:
         seqs = pair.open_rounds(number)
-        ended.append((pair.play(number, seqs, history, same_number=same_number), pair.content(seqs)))
+        ended.append(
+            (pair.play(number, seqs, history, same_number=same_number), pair.content(seqs))
+        )
     assert ended[0] == ended[1]

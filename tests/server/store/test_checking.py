@@ -25,7 +25,9 @@ def fill(store: Store, name: str, **options: int) -> None:
 
 @pytest.fixture
 def whole(open_store: OpenStore, fresh: str) -> Store:
-    """Rounds of every kind: open, closed and mixed, purged, without reports, without a segment, and of OLH."""
+    """Rounds of every kind: open, closed and mixed, purged, without reports, without a segment, and
+    of OLH.
+    """
     store = open_store(fresh)
     fill(store, "open")
     fill(store, "closed")
@@ -53,7 +55,9 @@ def test_a_database_that_is_whole_has_no_finding(whole: Store) -> None:
     assert whole.check() == []
 
 
-def test_a_round_whose_protocol_is_not_loaded_is_told(whole: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_round_whose_protocol_is_not_loaded_is_told(
+    whole: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     protocol = whole.parameters(whole.round("open").seq).protocol
     # The table itself would get it back in another place, and others choose by the order.
     others = {name: kind for name, kind in PROTOCOLS.items() if name != protocol}
@@ -67,7 +71,12 @@ def of(name: str) -> sa.ScalarSelect[int]:
 
 
 def one_segment(name: str) -> sa.ColumnElement[bool]:
-    return segments.c.id == sa.select(sa.func.min(segments.c.id)).where(segments.c.round == of(name)).scalar_subquery()
+    return (
+        segments.c.id
+        == sa.select(sa.func.min(segments.c.id))
+        .where(segments.c.round == of(name))
+        .scalar_subquery()
+    )
 
 
 def counts(*values: int) -> bytes:
@@ -86,7 +95,9 @@ DAMAGES: dict[str, tuple[Damage, list[Finding]]] = {
         lambda c: c.execute(
             sa.insert(segments).from_select(
                 ["round", "hour", "n", "data"],
-                sa.select(segments.c.round, segments.c.hour, segments.c.n, segments.c.data).where(one_segment("open")),
+                sa.select(segments.c.round, segments.c.hour, segments.c.n, segments.c.data).where(
+                    one_segment("open")
+                ),
             )
         ),
         [
@@ -96,44 +107,60 @@ DAMAGES: dict[str, tuple[Damage, list[Finding]]] = {
     ),
     "a count is wrong": (
         lambda c: c.execute(
-            sa.update(tallies).where(tallies.c.round == of("closed")).values(counts=counts(2, 2, 3, 2, 2, 14))
+            sa.update(tallies)
+            .where(tallies.c.round == of("closed"))
+            .values(counts=counts(2, 2, 3, 2, 2, 14))
         ),
         [Finding("closed", "support of '2', the first of 1 items that differ", 2, 3)],
     ),
     "counts are short": (
-        lambda c: c.execute(sa.update(tallies).where(tallies.c.round == of("none")).values(counts=b"12345")),
+        lambda c: c.execute(
+            sa.update(tallies).where(tallies.c.round == of("none")).values(counts=b"12345")
+        ),
         [Finding("none", "tallies that are damaged, or of no process", 0, 1)],
     ),
     "a count is more than all": (
         lambda c: c.execute(
-            sa.update(tallies).where(tallies.c.round == of("none")).values(counts=counts(0, 0, 0, 0, 0, 25))
+            sa.update(tallies)
+            .where(tallies.c.round == of("none"))
+            .values(counts=counts(0, 0, 0, 0, 0, 25))
         ),
         [Finding("none", "tallies that are damaged, or of no process", 0, 1)],
     ),
     "a tally is of no process": (
-        lambda c: c.execute(sa.update(tallies).where(tallies.c.round == of("none")).values(process=-1)),
+        lambda c: c.execute(
+            sa.update(tallies).where(tallies.c.round == of("none")).values(process=-1)
+        ),
         [Finding("none", "tallies that are damaged, or of no process", 0, 1)],
     ),
     "a report changed": (
-        lambda c: c.execute(sa.update(segments).where(one_segment("open")).values(data=b"\1\0\0\0\5\0\0\0")),
+        lambda c: c.execute(
+            sa.update(segments).where(one_segment("open")).values(data=b"\1\0\0\0\5\0\0\0")
+        ),
         [Finding("open", "support of '0', the first of 2 items that differ", 1, 2)],
     ),
     "a report is none": (
-        lambda c: c.execute(sa.update(segments).where(one_segment("open")).values(data=b"\6\0\0\0\5\0\0\0")),
+        lambda c: c.execute(
+            sa.update(segments).where(one_segment("open")).values(data=b"\6\0\0\0\5\0\0\0")
+        ),
         [
             Finding("open", "pieces of reports that the protocol does not have", 0, 1),
             Finding("open", "support of '0', the first of 6 items that differ", 0, 2),
         ],
     ),
     "a segment is cut": (
-        lambda c: c.execute(sa.update(segments).where(one_segment("open")).values(data=b"\0\0\0\0\5")),
+        lambda c: c.execute(
+            sa.update(segments).where(one_segment("open")).values(data=b"\0\0\0\0\5")
+        ),
         [
             Finding("open", "segments whose size is not that of their reports", 0, 1),
             Finding("open", "support of '0', the first of 2 items that differ", 1, 2),
         ],
     ),
     "reports are left that were to be none": (
-        lambda c: c.execute(sa.insert(segments).values(round=of("none"), hour=1, n=1, data=bytes(4))),
+        lambda c: c.execute(
+            sa.insert(segments).values(round=of("none"), hour=1, n=1, data=bytes(4))
+        ),
         [Finding("none", "reports in segments", 0, 1)],
     ),
     "purged reports are miscounted": (
@@ -142,19 +169,26 @@ DAMAGES: dict[str, tuple[Damage, list[Finding]]] = {
     ),
     "keys are lost": (
         lambda c: c.execute(
-            sa.delete(submission_keys).where(of_round(submission_keys.c.key, c.scalars(sa.select(of("olh"))).one()))
+            sa.delete(submission_keys).where(
+                of_round(submission_keys.c.key, c.scalars(sa.select(of("olh"))).one())
+            )
         ),
         [Finding("olh", "submission keys, at least one for any reports", 1, 0)],
     ),
     "keys are too many": (
         lambda c: c.execute(
             sa.insert(submission_keys),
-            [{"key": stored_key(5, hashlib.sha256(b"%d" % i).digest()), "digest": bytes(8)} for i in range(3)],
+            [
+                {"key": stored_key(5, hashlib.sha256(b"%d" % i).digest()), "digest": bytes(8)}
+                for i in range(3)
+            ],
         ),
         [Finding("empty", "submission keys, at most one for each report", 0, 3)],
     ),
     "parameters cannot be read": (
-        lambda c: c.execute(sa.update(rounds).where(rounds.c.name == "empty").values({"items": b"["})),
+        lambda c: c.execute(
+            sa.update(rounds).where(rounds.c.name == "empty").values({"items": b"["})
+        ),
         [Finding("empty", "parameters that can be read", 1, 0)],
     ),
 }
@@ -168,11 +202,15 @@ def test_damage_is_found_where_it_is_and_as_large_as_it_is(whole: Store, damage:
     assert whole.check() == expected
 
 
-def test_rows_of_a_deleted_round_are_told_and_no_fault(whole: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_a_deleted_round_are_told_and_no_fault(
+    whole: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("ldprecover_server.store.deletion._SECONDS", -1.0)
     seq = whole.round("open").seq
     whole.delete_round("open")
-    assert whole.check() == [Finding(f"!{seq}", "rows of a deleted round, yet to go", 0, 24, fault=False)]
+    assert whole.check() == [
+        Finding(f"!{seq}", "rows of a deleted round, yet to go", 0, 24, fault=False)
+    ]
 
 
 def test_a_check_beside_a_server_sees_each_round_in_one_moment(whole: Store) -> None:

@@ -42,7 +42,9 @@ def threads() -> int:
     return sum(thread.name == "ldprecover-checkpoints" for thread in threading.enumerate())
 
 
-def test_the_log_is_written_back_beside_the_commits(claimed: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_log_is_written_back_beside_the_commits(
+    claimed: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The file has their pages while every connection of the store is still open."""
     monkeypatch.setattr(checkpoints, "PAGES", 200)
     seq = open_round(claimed)
@@ -68,17 +70,24 @@ def test_the_log_stays_bounded_however_long_the_writer_goes_on(
         seq = open_round(store)
         for i in range(1500):
             commit(store, seq, i)
-        assert log_of(store).stat().st_size < 3 * 400 * 4120  # 1,500 commits write at least 4,500 pages
+        assert (
+            log_of(store).stat().st_size < 3 * 400 * 4120
+        )  # 1,500 commits write at least 4,500 pages
     finally:
         store.close()
 
 
-def test_a_store_that_serves_nobody_has_no_thread_and_one_that_is_closed_leaves_none(tmp_path: Path) -> None:
+def test_a_store_that_serves_nobody_has_no_thread_and_one_that_is_closed_leaves_none(
+    tmp_path: Path,
+) -> None:
     before = threads()
     store = Store(f"sqlite:///{tmp_path / 'ldprecover.db'}")
     store.prepare()
     with store.database.read() as connection:
-        assert connection.exec_driver_sql("PRAGMA wal_autocheckpoint").scalar_one() == checkpoints.ALONE_PAGES
+        assert (
+            connection.exec_driver_sql("PRAGMA wal_autocheckpoint").scalar_one()
+            == checkpoints.ALONE_PAGES
+        )
     assert threads() == before
     for _ in range(2):
         store.database.claim()
@@ -111,7 +120,9 @@ def test_a_log_that_cannot_be_written_back_is_tried_again(
     assert claimed.tally(seq, 6).n == 2
 
 
-def test_who_reads_for_long_keeps_the_log_and_no_commit_waits(claimed: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_reads_for_long_keeps_the_log_and_no_commit_waits(
+    claimed: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(checkpoints, "PAGES", 20)
     seq = open_round(claimed)
     commit(claimed, seq, 0)

@@ -9,7 +9,12 @@ import pytest
 import sqlalchemy as sa
 from tests.server.store.conftest import PARAMETERS, Group, OpenStore, Submitted, open_round, stored
 
-from ldprecover_server.errors import NoCurrentRoundError, ReportsGoneError, RoundNotFoundError, StoreUnavailableError
+from ldprecover_server.errors import (
+    NoCurrentRoundError,
+    ReportsGoneError,
+    RoundNotFoundError,
+    StoreUnavailableError,
+)
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.refusals import Refusals
 from ldprecover_server.store import Outcome, Store
@@ -36,7 +41,9 @@ def rows_of(store: Store, seq: int) -> list[int]:
         mine = {table: table.c.round == seq for table in TABLES[1:-1]}
         mine |= {submission_keys: of_round(submission_keys.c.key, seq), rounds: rounds.c.seq == seq}
         return [
-            connection.scalars(sa.select(sa.func.count()).select_from(table).where(mine[table])).one()
+            connection.scalars(
+                sa.select(sa.func.count()).select_from(table).where(mine[table])
+            ).one()
             for table in TABLES
         ]
 
@@ -67,7 +74,9 @@ def mark_gone(monkeypatch: pytest.MonkeyPatch, store: Store, seq: int) -> None:
         store.delete_round(name_of(store, seq))
 
 
-def test_a_round_is_gone_from_every_answer_before_its_rows_are(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_round_is_gone_from_every_answer_before_its_rows_are(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seq = open_round(store)
     fill(store, seq, 3)
     found, name = store.round(name_of(store, seq)), name_of(store, seq)
@@ -91,7 +100,10 @@ def test_a_round_is_gone_from_every_answer_before_its_rows_are(store: Store, mon
     with pytest.raises(ReportsGoneError):
         list(reports)
     assert seq not in [each.seq for each in store.rounds(1000)]
-    for submitted in (Submitted(b"0-0", (0,)), Submitted(b"new", (1,))):  # sent again, and for the first time
+    for submitted in (
+        Submitted(b"0-0", (0,)),
+        Submitted(b"new", (1,)),
+    ):  # sent again, and for the first time
         assert store.commit([Group(seq, [submitted])]) == [[Outcome.GONE]]
     store.add_refusals({(seq, "round-closed"): 1})
     again = store.open_round(found.id, name, PARAMETERS)
@@ -141,7 +153,9 @@ def test_the_rows_of_a_round_go_in_pieces_and_whoever_comes_next_takes_over(
     progress = here.delete_rest(pieces(2))
     assert (progress.rows, progress.done) == (20, False)
     assert there.rows_to_delete() == 80
-    progress = there.delete_rest(pieces(4))  # ten segments at the most, five left; then one that finds none; then keys
+    progress = there.delete_rest(
+        pieces(4)
+    )  # ten segments at the most, five left; then one that finds none; then keys
     assert (progress.rows, progress.done) == (25, False)
     assert rows_of(here, seq) == [55, 0, 1, 1, 1]
     assert here.delete_rest().done
@@ -150,7 +164,9 @@ def test_the_rows_of_a_round_go_in_pieces_and_whoever_comes_next_takes_over(
     assert rows_of(here, other) == [5, 5, 1, 0, 1]
 
 
-def test_a_purge_in_pieces_lets_go_of_what_is_over_and_counts_it(open_store: OpenStore, fresh: str) -> None:
+def test_a_purge_in_pieces_lets_go_of_what_is_over_and_counts_it(
+    open_store: OpenStore, fresh: str
+) -> None:
     now = datetime(2026, 1, 1, 10, 30, tzinfo=UTC)
     store = open_store(fresh, clock=lambda: now)
     seq = store.open_round("R1", "one", PARAMETERS, retention=1).seq
@@ -184,7 +200,9 @@ def test_a_round_that_keeps_no_report_is_never_complete(store: Store) -> None:
     assert (store.reports(seq).n, list(store.reports(seq))) == (0, [])
 
 
-def test_refusals_of_a_round_that_is_deleted_at_the_same_time_are_dropped(open_store: OpenStore, fresh: str) -> None:
+def test_refusals_of_a_round_that_is_deleted_at_the_same_time_are_dropped(
+    open_store: OpenStore, fresh: str
+) -> None:
     """They wait for the deletion, which they could not see when they began."""
     store = open_store(fresh)
     for _ in range(10):
@@ -212,11 +230,15 @@ def test_refusals_of_a_round_that_is_deleted_at_the_same_time_are_dropped(open_s
 
 
 @pytest.mark.postgres
-def test_a_refusal_waits_for_a_round_that_is_being_deleted(open_store: OpenStore, fresh: str) -> None:
+def test_a_refusal_waits_for_a_round_that_is_being_deleted(
+    open_store: OpenStore, fresh: str
+) -> None:
     store = open_store(fresh)
     seq = open_round(store)
     with store.database.write() as connection:
-        connection.execute(sa.update(rounds).where(rounds.c.seq == seq).values(state="gone", name="!"))
+        connection.execute(
+            sa.update(rounds).where(rounds.c.seq == seq).values(state="gone", name="!")
+        )
         thread = threading.Thread(target=store.add_refusals, args=[{(seq, "round-closed"): 1}])
         thread.start()
         with store.database.read() as watching:
@@ -229,7 +251,9 @@ def test_a_refusal_waits_for_a_round_that_is_being_deleted(open_store: OpenStore
 
 
 @pytest.mark.sqlite
-def test_the_log_of_what_was_deleted_is_emptied_as_soon_as_nobody_reads_it(open_store: OpenStore, fresh: str) -> None:
+def test_the_log_of_what_was_deleted_is_emptied_as_soon_as_nobody_reads_it(
+    open_store: OpenStore, fresh: str
+) -> None:
     store = open_store(fresh)
     keeper = Housekeeping(store, Refusals(store))
     seq = open_round(store)
@@ -266,7 +290,12 @@ def failing(fresh: str) -> Iterator[Failing]:
 
 
 @pytest.mark.parametrize(
-    "fault", [StoreUnavailableError("not now"), ZeroDivisionError(), sa.exc.IntegrityError("", [], ValueError())]
+    "fault",
+    [
+        StoreUnavailableError("not now"),
+        ZeroDivisionError(),
+        sa.exc.IntegrityError("", [], ValueError()),
+    ],
 )
 def test_a_fault_of_one_kind_of_work_keeps_no_other_from_its_turn(
     failing: Failing, fault: Exception, monkeypatch: pytest.MonkeyPatch

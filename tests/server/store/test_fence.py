@@ -1,4 +1,6 @@
-"""What a process remembers of the tally that it wrote is used only while nobody else can have written there."""
+"""What a process remembers of the tally that it wrote is used only while nobody else can have
+written there.
+"""
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -31,7 +33,9 @@ def rewind(store: Store, seq: int, lost: list[str], left: Tally) -> None:
     with store.database.write() as connection:
         these = submission_keys.c.key.in_([Submitted(n.encode(), ()).row(seq)["key"] for n in lost])
         connection.execute(sa.delete(submission_keys).where(these))
-        newest = sa.select(segments.c.id).where(segments.c.round == seq).order_by(segments.c.id.desc())
+        newest = (
+            sa.select(segments.c.id).where(segments.c.round == seq).order_by(segments.c.id.desc())
+        )
         connection.execute(sa.delete(segments).where(segments.c.id.in_(newest.limit(len(lost)))))
         connection.execute(sa.update(tallies).values(n=left.n, counts=stored_counts(left)))
 
@@ -53,8 +57,12 @@ def test_a_newcomer_that_stores_as_many_reports_as_a_failover_lost_is_not_writte
 
 
 @pytest.mark.postgres
-def test_what_was_remembered_is_read_anew_on_a_new_connection(open_store: OpenStore, fresh: str) -> None:
-    """Counts stand there that no process could have left, with the number and token of this one's."""
+def test_what_was_remembered_is_read_anew_on_a_new_connection(
+    open_store: OpenStore, fresh: str
+) -> None:
+    """Counts stand there that no process could have left, with the number and token of this
+    one's.
+    """
     store = open_store(fresh)
     seq = open_round(store)
     for name in ("a", "b"):
@@ -91,7 +99,9 @@ def test_a_number_lost_with_its_connection_is_taken_again_or_another(
     one.database.keep_claim()  # nothing was lost since
     with two.database.read() as connection:
         assert len(connection.exec_driver_sql(HOLDERS.format(one.database.process)).all()) == 1
-        rows = connection.execute(sa.select(tallies.c.process, tallies.c.n).order_by(tallies.c.process)).all()
+        rows = connection.execute(
+            sa.select(tallies.c.process, tallies.c.n).order_by(tallies.c.process)
+        ).all()
     assert [tuple(row) for row in rows] == ([(0, 3), (1, 1), (2, 2)] if taken else [(0, 4), (1, 1)])
 
 
@@ -125,7 +135,8 @@ def hold_segment(connection: sa.Connection, seq: int, name: str) -> None:
 def wait_for_locks(store: Store, *waiting: "Future[Any]") -> None:
     """Wait until so many wait for a lock, and none of them has ended instead."""
     waits = sa.text(
-        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND "
+        "wait_event_type = 'Lock'"
     )
     with store.database.read() as watching:
         while watching.scalar(waits) != len(waiting):
@@ -134,7 +145,9 @@ def wait_for_locks(store: Store, *waiting: "Future[Any]") -> None:
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize(("end", "late"), [("close_round", Outcome.CLOSED), ("delete_round", Outcome.GONE)])
+@pytest.mark.parametrize(
+    ("end", "late"), [("close_round", Outcome.CLOSED), ("delete_round", Outcome.GONE)]
+)
 def test_a_commit_that_saw_the_round_open_and_comes_too_late_to_write_its_tally_stores_nothing(
     open_store: OpenStore, fresh: str, end: str, late: Outcome
 ) -> None:
@@ -142,7 +155,9 @@ def test_a_commit_that_saw_the_round_open_and_comes_too_late_to_write_its_tally_
     with there.database.write() as connection:
         connection.exec_driver_sql(LATE)
         database = connection.exec_driver_sql("SELECT current_database()").scalar_one()
-        connection.exec_driver_sql(f"ALTER DATABASE {database} SET search_path = public, pg_catalog")
+        connection.exec_driver_sql(
+            f"ALTER DATABASE {database} SET search_path = public, pg_catalog"
+        )
     here = open_store(fresh)
     seq = open_round(here)
     name = here.rounds(1)[0].name
@@ -165,7 +180,10 @@ def test_a_commit_that_saw_the_round_open_and_comes_too_late_to_write_its_tally_
             (segments, segments.c.round == seq),
             (submission_keys, of_round(submission_keys.c.key, seq)),
         ):
-            assert connection.scalars(sa.select(sa.func.count()).select_from(table).where(mine)).one() == left
+            assert (
+                connection.scalars(sa.select(sa.func.count()).select_from(table).where(mine)).one()
+                == left
+            )
 
 
 @pytest.mark.postgres
@@ -190,8 +208,12 @@ def test_who_closes_a_round_waits_for_a_commit_that_has_written_its_tally(
 
 
 @pytest.mark.postgres
-def test_usual_commits_of_several_processes_leave_no_lock_on_their_round(open_store: OpenStore, fresh: str) -> None:
-    """Where they lock it together, each combination of them is written down, for as long as any row may name it."""
+def test_usual_commits_of_several_processes_leave_no_lock_on_their_round(
+    open_store: OpenStore, fresh: str
+) -> None:
+    """Where they lock it together, each combination of them is written down, for as long as any row
+    may name it.
+    """
     one, two = open_store(fresh), open_store(fresh)
     one.database.process, two.database.process = 0, 1
     seq = open_round(one)

@@ -1,4 +1,6 @@
-"""Jobs come and go beside one another and beside their rounds: on Postgres nobody waits for one who waits for him."""
+"""Jobs come and go beside one another and beside their rounds: on Postgres nobody waits for one who
+waits for him.
+"""
 
 import itertools
 import threading
@@ -54,8 +56,12 @@ def beside_one_another(prepare: Callable[[int], None], *acts: Callable[[int], ob
         raise error
 
 
-def test_a_job_may_begin_as_its_round_is_deleted(both: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch) -> None:
-    """It takes the place of a job of the round, and so the locks of both; the deletion takes both as well."""
+def test_a_job_may_begin_as_its_round_is_deleted(
+    both: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes the place of a job of the round, and so the locks of both; the deletion takes both
+    as well.
+    """
     monkeypatch.setattr(stored_jobs, "KEPT", KEPT)
     here, there = both
     seqs = [open_round(here) for _ in range(TIMES)]
@@ -73,19 +79,31 @@ def test_a_job_may_begin_as_its_round_is_deleted(both: tuple[Store, Store], monk
     beside_one_another(fill, begin, lambda i: there.delete_round(ids[i]))
 
 
-@pytest.mark.parametrize(("one", "other"), [("beat", "expire"), ("beat", "add"), ("end", "expire"), ("end", "add")])
+@pytest.mark.parametrize(
+    ("one", "other"), [("beat", "expire"), ("beat", "add"), ("end", "expire"), ("end", "add")]
+)
 def test_whoever_takes_several_jobs_takes_them_in_one_order(
     both: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch, one: str, other: str
 ) -> None:
-    """The jobs lie in the table in the order opposite to that of their ids, and every one counts as old and dead."""
-    for name, value in {"KEPT": KEPT, "KEPT_BYTES": 1, "KEPT_SECONDS": -1, "DEAD_SECONDS": -1}.items():
+    """The jobs lie in the table in the order opposite to that of their ids, and every one counts as
+    old and dead.
+    """
+    for name, value in {
+        "KEPT": KEPT,
+        "KEPT_BYTES": 1,
+        "KEPT_SECONDS": -1,
+        "DEAD_SECONDS": -1,
+    }.items():
         monkeypatch.setattr(stored_jobs, name, value)
     here, there = both
     seq = open_round(here)
     names = [f"job {k:02}" for k in range(MANY)]
     blank = {"round": seq, "keyed": False, "progress": 0.0, "created": 0, "beat": 0}
     going, done = {"state": "running", "result": None}, {"state": "done", "result": b"1"}
-    rows = [{"id": name, **blank, **(going if one == "beat" or name == names[0] else done)} for name in names]
+    rows = [
+        {"id": name, **blank, **(going if one == "beat" or name == names[0] else done)}
+        for name in names
+    ]
     acts: dict[str, Callable[[Store], object]] = {
         "beat": lambda store: store.jobs.beat(dict.fromkeys(names, ("running", 0.5))),
         "end": lambda store: store.jobs.end(names[0], "done", result=b"12"),

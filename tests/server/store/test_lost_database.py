@@ -1,4 +1,6 @@
-"""A database that is lost or changes its role: what callers are told, and what becomes of the connections."""
+"""A database that is lost or changes its role: what callers are told, and what becomes of the
+connections.
+"""
 
 import logging
 
@@ -16,7 +18,9 @@ from ldprecover_server.store.sessions import Session
 NOWHERE = "postgresql+psycopg://someone@/reports?host=/no/such/folder"
 
 
-def test_callers_are_not_told_where_the_database_is_and_the_operator_is(caplog: pytest.LogCaptureFixture) -> None:
+def test_callers_are_not_told_where_the_database_is_and_the_operator_is(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     store = Store(NOWHERE)
     with caplog.at_level(logging.WARNING), pytest.raises(StoreUnavailableError) as refused:
         store.round("current")
@@ -45,7 +49,9 @@ def test_the_same_trouble_does_not_fill_the_log(caplog: pytest.LogCaptureFixture
 def test_a_server_that_no_longer_takes_writes_counts_as_gone_and_is_looked_for_anew(
     open_store: OpenStore, fresh: str, cluster: Cluster
 ) -> None:
-    """As after a switchover: the session lives and refuses, and only a new one comes to the server that writes."""
+    """As after a switchover: the session lives and refuses, and only a new one comes to the server
+    that writes.
+    """
     store = open_store(fresh)
     seq = open_round(store)
     group = Group(seq, [Submitted(b"a", (1,))])
@@ -82,7 +88,7 @@ def test_the_usual_commit_on_a_server_that_no_longer_takes_writes_is_answered_th
 
 
 @pytest.mark.postgres
-def test_a_kept_session_that_has_ended_is_found_out_before_a_commit_where_it_was_idle_and_else_by_it(
+def test_notices_an_ended_session_before_a_commit_if_idle_and_else_by_the_commit(
     open_store: OpenStore, fresh: str, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = open_store(fresh)
@@ -93,7 +99,9 @@ def test_a_kept_session_that_has_ended_is_found_out_before_a_commit_where_it_was
 
     def end_kept() -> None:
         with cluster.connect() as admin:
-            admin.execute("SELECT pg_terminate_backend(%s, 30000)", [kept_session(store).info.backend_pid])
+            admin.execute(
+                "SELECT pg_terminate_backend(%s, 30000)", [kept_session(store).info.backend_pid]
+            )
 
     def let_in(allowed: bool) -> None:
         with cluster.connect() as admin:
@@ -119,8 +127,12 @@ def test_a_kept_session_that_has_ended_is_found_out_before_a_commit_where_it_was
 
 
 @pytest.mark.postgres
-def test_a_kept_session_whose_statements_were_forgotten_prepares_them_anew(open_store: OpenStore, fresh: str) -> None:
-    """psycopg has the server forget them after a rollback, on a session that the pool had lent out before."""
+def test_a_kept_session_whose_statements_were_forgotten_prepares_them_anew(
+    open_store: OpenStore, fresh: str
+) -> None:
+    """psycopg has the server forget them after a rollback, on a session that the pool had lent out
+    before.
+    """
     store = open_store(fresh)
     seq = open_round(store)
     for name in (b"a", b"b"):

@@ -58,29 +58,58 @@ def test_a_database_of_the_first_schema_keeps_its_rounds_and_reports(empty: str)
             command.upgrade(config, "0001")
             connection.execute(
                 sa.text(
-                    "INSERT INTO rounds (id, name, protocol, epsilon, items, access, read_access, state, opened_at) "
-                    "VALUES ('R1', 'old', 'grr', 1, :items, 'open', 'public', 'closed', '2024-01-01T00:00:00+00:00')"
+                    "INSERT INTO rounds (id, name, protocol, epsilon, items, access, read_access, "
+                    "state, opened_at) "
+                    "VALUES ('R1', 'old', 'grr', 1, :items, 'open', 'public', 'closed', "
+                    "'2024-01-01T00:00:00+00:00')"
                 ),
                 {"items": b'["a","b"]'},
             )
             counts = np.array([2, 1], dtype="<i8").tobytes()
             connection.execute(
-                sa.text("INSERT INTO tallies (round, process, n, counts) VALUES (1, 0, 3, :counts)"), {"counts": counts}
+                sa.text(
+                    "INSERT INTO tallies (round, process, n, counts) VALUES (1, 0, 3, :counts)"
+                ),
+                {"counts": counts},
             )
             same = "protocol, epsilon, items, access, read_access, state, opened_at"
             for row in (
-                f"rounds (id, name, retention, {same}) SELECT 'R2', 'short', 36, {same} FROM rounds",
-                f"rounds (id, name, hash_range, {same}) SELECT 'R3', 'hashed', 7, {same} FROM rounds WHERE id = 'R1'",
+                (
+                    f"rounds (id, name, retention, {same}) SELECT 'R2', 'short', 36, {same} FROM "
+                    "rounds"
+                ),
+                (
+                    f"rounds (id, name, hash_range, {same}) SELECT 'R3', 'hashed', 7, {same} FROM "
+                    "rounds WHERE id = 'R1'"
+                ),
                 "tallies (round, process, n, counts) SELECT 2, process, n, counts FROM tallies",
                 "segments (round, hour, n, data) SELECT seq, 1, 1, items FROM rounds",
             ):
                 connection.exec_driver_sql(f"INSERT INTO {row}")
-            keys = sa.text("INSERT INTO keys (round, key, digest) VALUES (1, :key, :digest), (3, :digest, :key)")
+            keys = sa.text(
+                "INSERT INTO keys (round, key, digest) VALUES (1, :key, :digest), (3, :digest, "
+                ":key)"
+            )
             connection.execute(keys, vars(SUBMITTED))
-        assert store.migrate() == ["0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011"]
+        assert store.migrate() == [
+            "0002",
+            "0003",
+            "0004",
+            "0005",
+            "0006",
+            "0007",
+            "0008",
+            "0009",
+            "0010",
+            "0011",
+        ]
         with store.database.read() as connection:
-            hashed = connection.exec_driver_sql("SELECT parameter FROM rounds WHERE name = 'hashed'").scalar_one()
-            purged = connection.exec_driver_sql("SELECT name, purged FROM rounds ORDER BY seq").all()
+            hashed = connection.exec_driver_sql(
+                "SELECT parameter FROM rounds WHERE name = 'hashed'"
+            ).scalar_one()
+            purged = connection.exec_driver_sql(
+                "SELECT name, purged FROM rounds ORDER BY seq"
+            ).all()
         assert purged == [("old", 0), ("short", 2), ("hashed", 0)]
         assert hashed == 7
         old = store.round("old")
@@ -128,7 +157,9 @@ def test_a_migration_may_take_as_long_as_it_takes(empty: str) -> None:
 def test_a_postgres_that_is_not_migrated_is_refused_with_the_command_to_run(empty: str) -> None:
     with (
         closing(Store(empty)) as store,
-        pytest.raises(ConfigurationError, match=r"run: ldprecover migrate --database-url '?postgresql"),
+        pytest.raises(
+            ConfigurationError, match=r"run: ldprecover migrate --database-url '?postgresql"
+        ),
     ):
         store.prepare()
 
@@ -139,5 +170,7 @@ def test_a_migration_never_changes() -> None:
     A new migration adds its line: sha256sum *.py > CHECKSUMS, in the folder of the versions.
     """
     listed = dict(line.split()[::-1] for line in (VERSIONS / "CHECKSUMS").read_text().splitlines())
-    found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in VERSIONS.glob("*.py")}
+    found = {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in VERSIONS.glob("*.py")
+    }
     assert found == listed

@@ -75,7 +75,9 @@ def pieces(most: int) -> Callable[[], bool]:
     return go_on
 
 
-def test_a_round_is_mixed_once_it_is_closed_and_only_once(open_store: OpenStore, fresh: str) -> None:
+def test_a_round_is_mixed_once_it_is_closed_and_only_once(
+    open_store: OpenStore, fresh: str
+) -> None:
     store = open_store(fresh)
     keeper = Housekeeping(store, Refusals(store))
     seq, other = open_round(store), open_round(store)
@@ -86,7 +88,12 @@ def test_a_round_is_mixed_once_it_is_closed_and_only_once(open_store: OpenStore,
     close(store, seq)
     assert store.rows_to_mix() == 60 + (60 if store.database.dialect == "postgresql" else 0)
     keeper.once()
-    assert (is_mixed(store, seq), is_mixed(store, other), store.rows_to_mix(), keeper.rows_to_mix) == (
+    assert (
+        is_mixed(store, seq),
+        is_mixed(store, other),
+        store.rows_to_mix(),
+        keeper.rows_to_mix,
+    ) == (
         True,
         False,
         0,
@@ -134,11 +141,15 @@ def test_neither_transactions_nor_places_tell_which_key_came_with_which_report(
     store.mix()
     with store.database.read() as connection:
         assert connection.scalar(linked) == 0
-        assert connection.scalars(placed).all() == sorted(submitted(i).row(seq)["key"] for i in range(60))
+        assert connection.scalars(placed).all() == sorted(
+            submitted(i).row(seq)["key"] for i in range(60)
+        )
 
 
 @pytest.mark.usefixtures("small_pieces")
-def test_mixing_goes_on_where_it_was_left_and_all_is_right_after_each_piece(open_store: OpenStore, fresh: str) -> None:
+def test_mixing_goes_on_where_it_was_left_and_all_is_right_after_each_piece(
+    open_store: OpenStore, fresh: str
+) -> None:
     stores = [open_store(fresh) for _ in range(2)]
     seq = open_round(stores[0])
     fill(stores[0], seq)
@@ -155,12 +166,17 @@ def test_mixing_goes_on_where_it_was_left_and_all_is_right_after_each_piece(open
 
 
 @pytest.mark.usefixtures("small_pieces")
-@pytest.mark.parametrize("where", ["INSERT INTO segments", "INSERT INTO keys", "UPDATE rounds SET", "COMMIT"])
-def test_mixing_that_breaks_off_loses_and_doubles_nothing(open_store: OpenStore, fresh: str, where: str) -> None:
+@pytest.mark.parametrize(
+    "where", ["INSERT INTO segments", "INSERT INTO keys", "UPDATE rounds SET", "COMMIT"]
+)
+def test_mixing_that_breaks_off_loses_and_doubles_nothing(
+    open_store: OpenStore, fresh: str, where: str
+) -> None:
     """Wherever it does, in whichever piece."""
     store = open_store(fresh)
     if where == "INSERT INTO keys" and store.database.dialect == "sqlite":
-        where = "DELETE FROM segments"  # keys in a SQLite file lie in the order of the keys: they are not mixed
+        # keys in a SQLite file lie in the order of the keys: they are not mixed
+        where = "DELETE FROM segments"
     seq = open_round(store)
     fill(store, seq)
     close(store, seq)
@@ -194,7 +210,9 @@ def test_mixing_that_breaks_off_loses_and_doubles_nothing(open_store: OpenStore,
     check_whole(store, seq)
 
 
-def test_reports_that_were_asked_for_before_are_read_after_the_mixing_and_during_it(store: Store) -> None:
+def test_reports_that_were_asked_for_before_are_read_after_the_mixing_and_during_it(
+    store: Store,
+) -> None:
     """Once begun, they come in one order; whoever began before and reads again is told."""
     seq = open_round(store)
     fill(store, seq)
@@ -205,7 +223,9 @@ def test_reports_that_were_asked_for_before_are_read_after_the_mixing_and_during
     pieces = iter(during)
     first = next(pieces)
     store.mix()
-    assert sorted(np.frombuffer(first + b"".join(pieces), dtype="<u4").tolist()) == stored(store, seq)
+    assert sorted(np.frombuffer(first + b"".join(pieces), dtype="<u4").tolist()) == stored(
+        store, seq
+    )
     for reports in (early, before):
         assert sorted(np.frombuffer(b"".join(reports), dtype="<u4").tolist()) == stored(store, seq)
         assert b"".join(reports) == b"".join(reports)
@@ -214,7 +234,9 @@ def test_reports_that_were_asked_for_before_are_read_after_the_mixing_and_during
             list(reports)
 
 
-def test_reports_of_a_round_that_went_on_before_it_was_mixed_are_not_those_that_were_asked_for(store: Store) -> None:
+def test_reports_of_a_round_that_went_on_before_it_was_mixed_are_not_those_that_were_asked_for(
+    store: Store,
+) -> None:
     seq = open_round(store)
     fill(store, seq, range(30))
     reports = store.reports(seq)
@@ -235,7 +257,9 @@ def test_hours_are_not_joined_so_that_retention_holds_on(open_store: OpenStore, 
     close(store, seq)
     assert store.mix().done
     with store.database.read() as connection:
-        found = connection.execute(sa.select(segments.c.hour, segments.c.n).order_by(segments.c.hour)).all()
+        found = connection.execute(
+            sa.select(segments.c.hour, segments.c.n).order_by(segments.c.hour)
+        ).all()
     hour = store.hour()
     assert [tuple(row) for row in found] == [(hour - 1, 30), (hour, 30)]
     now += timedelta(hours=2)
@@ -245,8 +269,12 @@ def test_hours_are_not_joined_so_that_retention_holds_on(open_store: OpenStore, 
 
 
 @pytest.mark.usefixtures("small_pieces")
-def test_mixing_ends_although_the_last_segment_was_purged_on_the_way(open_store: OpenStore, fresh: str) -> None:
-    """SQLite gives the id of the last one again: it is not taken for one that is yet to be mixed."""
+def test_mixing_ends_although_the_last_segment_was_purged_on_the_way(
+    open_store: OpenStore, fresh: str
+) -> None:
+    """SQLite gives the id of the last one again: it is not taken for one that is yet to be
+    mixed.
+    """
     now = datetime(2026, 1, 1, 10, 30, tzinfo=UTC)
     store = open_store(fresh, clock=lambda: now)
     seq = store.open_round("R1", "one", PARAMETERS, retention=1).seq
@@ -263,7 +291,9 @@ def test_mixing_ends_although_the_last_segment_was_purged_on_the_way(open_store:
 
 
 @pytest.mark.usefixtures("small_pieces")
-def test_segments_that_go_between_two_pieces_are_passed_over(open_store: OpenStore, fresh: str) -> None:
+def test_segments_that_go_between_two_pieces_are_passed_over(
+    open_store: OpenStore, fresh: str
+) -> None:
     """They were drawn for mixing, and past their retention before their turn came."""
     now = datetime(2026, 1, 1, 10, 30, tzinfo=UTC)
     store = open_store(fresh, clock=lambda: now)
@@ -285,7 +315,9 @@ def test_segments_that_go_between_two_pieces_are_passed_over(open_store: OpenSto
     assert stored(store, seq) == []
 
 
-def test_a_round_that_keeps_no_report_and_one_without_any_are_mixed_too(open_store: OpenStore, fresh: str) -> None:
+def test_a_round_that_keeps_no_report_and_one_without_any_are_mixed_too(
+    open_store: OpenStore, fresh: str
+) -> None:
     store = open_store(fresh)
     none = store.open_round("R1", "one", PARAMETERS, retention=0).seq
     fill(store, none)

@@ -1,4 +1,6 @@
-"""A closed round is screened: reports under seeds that come too often are set aside, each exactly once."""
+"""A closed round is screened: reports under seeds that come too often are set aside, each exactly
+once.
+"""
 
 from collections import Counter
 from collections.abc import Callable
@@ -25,7 +27,9 @@ SEED = 7
 
 
 def reports() -> np.ndarray:
-    """Forty honest reports, and twelve under one seed, four times in turn: all of possible sizes."""
+    """Forty honest reports, and twelve under one seed, four times in turn: all of possible
+    sizes.
+    """
     rng = np.random.default_rng(1)
     honest = ORACLE.perturb(rng.integers(60, size=HONEST), rng)
     assert np.unique(honest["seed"]).size == HONEST
@@ -46,7 +50,9 @@ def submission(seq: int, i: int) -> Submission:
     return Submission(seq, ORACLE, f"key-{i}", REPORTS[i : i + 1].tobytes(), quarantine=True)
 
 
-def open_round(store: Store, parameters: RoundParameters = PARAMETERS, retention: int | None = None) -> int:
+def open_round(
+    store: Store, parameters: RoundParameters = PARAMETERS, retention: int | None = None
+) -> int:
     name = f"r{np.random.default_rng().integers(1 << 62)}"
     return store.open_round(f"R{name}", name, parameters, retention=retention).seq
 
@@ -71,7 +77,9 @@ def close(store: Store, seq: int) -> None:
 def of(store: Store, seq: int, table: sa.Table) -> list[bytes]:
     """Return the packed reports of a round in a table, sorted."""
     with store.database.read() as connection:
-        rows = connection.execute(sa.select(table.c.n, table.c.data).where(table.c.round == seq)).all()
+        rows = connection.execute(
+            sa.select(table.c.n, table.c.data).where(table.c.round == seq)
+        ).all()
     assert all(len(row.data) == row.n * ORACLE.report_size for row in rows)
     data = b"".join(row.data for row in rows)
     return sorted(data[i : i + ORACLE.report_size] for i in range(0, len(data), ORACLE.report_size))
@@ -82,13 +90,20 @@ def each(chosen: np.ndarray) -> list[bytes]:
 
 
 def check_apart(store: Store, seq: int) -> None:
-    """The honest reports are counted and stored, the others are in quarantine, and every key answers as before."""
+    """The honest reports are counted and stored, the others are in quarantine, and every key
+    answers as before.
+    """
     honest = Tally.of(ORACLE, REPORTS[~IS_FAKE])
     assert store.counted(seq, ORACLE.summary_size) == (honest, Quarantined(0, FAKE))
-    assert (of(store, seq, segments), of(store, seq, quarantine)) == (each(REPORTS[~IS_FAKE]), each(REPORTS[IS_FAKE]))
+    assert (of(store, seq, segments), of(store, seq, quarantine)) == (
+        each(REPORTS[~IS_FAKE]),
+        each(REPORTS[IS_FAKE]),
+    )
     assert store.evidence(seq, ORACLE.summary_size) == (honest, True)
     assert sorted(b"".join(store.reports(seq))) == sorted(REPORTS[~IS_FAKE].tobytes())
-    assert Counter(commit(store, seq, list(range(len(REPORTS))))) == {Outcome.DUPLICATE: len(REPORTS)}
+    assert Counter(commit(store, seq, list(range(len(REPORTS))))) == {
+        Outcome.DUPLICATE: len(REPORTS)
+    }
     assert store.check() == []
 
 
@@ -110,7 +125,9 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ldprecover_server.store.deletion._MOST", 8)
 
 
-def test_housekeeping_screens_a_round_once_it_is_closed_and_then_mixes_it(open_store: OpenStore, fresh: str) -> None:
+def test_housekeeping_screens_a_round_once_it_is_closed_and_then_mixes_it(
+    open_store: OpenStore, fresh: str
+) -> None:
     store = open_store(fresh)
     keeper = Housekeeping(store, Refusals(store))
     seq = open_round(store)
@@ -159,7 +176,9 @@ def test_screening_goes_on_where_it_was_left_and_numbers_are_right_after_each_pi
 def test_another_process_goes_on_with_the_seeds_that_were_written_down(
     open_store: OpenStore, fresh: str, where: str
 ) -> None:
-    """What a process has searched is lost with it, what it has written down is not: the same seeds go on."""
+    """What a process has searched is lost with it, what it has written down is not: the same seeds
+    go on.
+    """
     first = open_store(fresh)
     seq = open_round(first)
     fill(first, seq)
@@ -174,8 +193,12 @@ def test_another_process_goes_on_with_the_seeds_that_were_written_down(
 
 
 @pytest.mark.usefixtures("small_pieces")
-@pytest.mark.parametrize("statement", ["INSERT INTO quarantine", "UPDATE segments", "DELETE FROM segments", "UPDATE t"])
-def test_screening_that_breaks_off_loses_and_doubles_nothing(open_store: OpenStore, fresh: str, statement: str) -> None:
+@pytest.mark.parametrize(
+    "statement", ["INSERT INTO quarantine", "UPDATE segments", "DELETE FROM segments", "UPDATE t"]
+)
+def test_screening_that_breaks_off_loses_and_doubles_nothing(
+    open_store: OpenStore, fresh: str, statement: str
+) -> None:
     store = open_store(fresh)
     seq = open_round(store)
     assert set(commit(store, seq, list(range(30)))) == {Outcome.STORED}  # a segment that stays
@@ -218,7 +241,9 @@ def test_rows_of_several_processes_become_one_that_has_all_but_what_was_set_asid
     assert two.screen().rows == 0
 
 
-def test_a_round_in_which_no_seed_comes_too_often_keeps_all_its_reports(open_store: OpenStore, fresh: str) -> None:
+def test_a_round_in_which_no_seed_comes_too_often_keeps_all_its_reports(
+    open_store: OpenStore, fresh: str
+) -> None:
     store = open_store(fresh)
     seq = open_round(store)
     honest = np.flatnonzero(~IS_FAKE).tolist()
@@ -297,11 +322,16 @@ def test_what_is_set_aside_is_purged_with_what_is_kept(open_store: OpenStore, fr
             connection.execute(sa.update(table).values(hour=table.c.hour - 5))
     store.purge()
     assert of(store, seq, quarantine) == of(store, seq, segments) == []
-    assert store.counted(seq, ORACLE.summary_size) == (Tally.of(ORACLE, REPORTS[~IS_FAKE]), Quarantined(0, FAKE))
+    assert store.counted(seq, ORACLE.summary_size) == (
+        Tally.of(ORACLE, REPORTS[~IS_FAKE]),
+        Quarantined(0, FAKE),
+    )
     assert store.check() == []
 
 
-def test_a_check_finds_what_is_missing_from_the_quarantine(open_store: OpenStore, fresh: str) -> None:
+def test_a_check_finds_what_is_missing_from_the_quarantine(
+    open_store: OpenStore, fresh: str
+) -> None:
     store = open_store(fresh)
     seq = open_round(store)
     fill(store, seq)
@@ -310,4 +340,8 @@ def test_a_check_finds_what_is_missing_from_the_quarantine(open_store: OpenStore
     with store.database.write() as connection:
         connection.execute(sa.delete(quarantine))
     (finding,) = store.check()
-    assert (finding.what, finding.expected, finding.found) == ("reports set aside by their seed", FAKE, 0)
+    assert (finding.what, finding.expected, finding.found) == (
+        "reports set aside by their seed",
+        FAKE,
+        0,
+    )

@@ -1,4 +1,6 @@
-"""Reports come back as they were at one moment, by bytes, however many segments there are and however large."""
+"""Reports come back as they were at one moment, by bytes, however many segments there are and
+however large.
+"""
 
 import tracemalloc
 
@@ -52,7 +54,10 @@ def test_pieces_hold_whole_reports_and_no_more_than_they_may(store: Store) -> No
         counted = Tally.of(PARAMETERS.oracle, np.concatenate(expected).astype("<u4"))
         row = {"seq": seq, "n": counted.n, "counts": stored_counts(counted)}
         connection.execute(
-            sa.text("INSERT INTO tallies (round, process, n, counts) VALUES (:seq, 0, :n, :counts)"), row
+            sa.text(
+                "INSERT INTO tallies (round, process, n, counts) VALUES (:seq, 0, :n, :counts)"
+            ),
+            row,
         )
     lengths, found = [], []
     for piece in store.reports(seq):
@@ -71,8 +76,12 @@ def test_a_segment_of_many_megabytes_is_never_held_whole(store: Store) -> None:
     many = 12 << 20
     commit(store, seq, 1, (1,))
     with store.database.write() as connection:
-        connection.execute(sa.update(segments).where(segments.c.round == seq).values(n=many, data=bytes(4 * many)))
-        connection.execute(sa.text("UPDATE tallies SET n = :n WHERE round = :seq"), {"n": many, "seq": seq})
+        connection.execute(
+            sa.update(segments).where(segments.c.round == seq).values(n=many, data=bytes(4 * many))
+        )
+        connection.execute(
+            sa.text("UPDATE tallies SET n = :n WHERE round = :seq"), {"n": many, "seq": seq}
+        )
     reports = store.reports(seq)
     tracemalloc.start()
     try:
@@ -83,7 +92,9 @@ def test_a_segment_of_many_megabytes_is_never_held_whole(store: Store) -> None:
 
 
 @pytest.mark.postgres
-def test_a_commit_that_ends_after_a_later_one_is_not_among_the_reports_of_before(store: Store) -> None:
+def test_a_commit_that_ends_after_a_later_one_is_not_among_the_reports_of_before(
+    store: Store,
+) -> None:
     """Its segment has an earlier id than one that was there already."""
     seq = open_round(store)
     commit(store, seq, 1, (1,))
@@ -95,7 +106,9 @@ def test_a_commit_that_ends_after_a_later_one_is_not_among_the_reports_of_before
     assert b"".join(reports) == b"\1\0\0\0\2\0\0\0"
 
 
-def test_reports_that_are_deleted_are_missed_before_any_is_read(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_that_are_deleted_are_missed_before_any_is_read(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whoever has begun sees all as they were."""
     monkeypatch.setattr("ldprecover_server.store.segments._LISTED", 10)
     seq = open_round(store)
@@ -117,7 +130,9 @@ def test_reports_that_are_not_there_though_they_were_counted_are_missed(store: S
     for i in range(3):
         commit(store, seq, i, (1,))
     with store.database.write() as connection:
-        newest = sa.select(sa.func.max(segments.c.id)).where(segments.c.round == seq).scalar_subquery()
+        newest = (
+            sa.select(sa.func.max(segments.c.id)).where(segments.c.round == seq).scalar_subquery()
+        )
         connection.execute(sa.delete(segments).where(segments.c.id == newest))
     with pytest.raises(ReportsGoneError, match=r"3 reports .* 2 were found"):
         list(store.reports(seq))

@@ -24,7 +24,10 @@ def file_of(app: InProcess) -> Path:
 def test_the_file_is_its_owners_alone(start_server: StartServer) -> None:
     server = start_server()
     server.submit(server.open_round()["id"], b"\1\0\0\0")
-    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in server.folder.glob("ldprecover.db*")}
+    modes = {
+        path.name: stat.S_IMODE(path.stat().st_mode)
+        for path in server.folder.glob("ldprecover.db*")
+    }
     assert {"ldprecover.db", "ldprecover.db-wal", "ldprecover.db.lock"} <= modes.keys()
     assert set(modes.values()) == {0o600}
 
@@ -88,7 +91,9 @@ def foreign(path: Path) -> bytes:
 
 
 @pytest.mark.parametrize("run", [serve, create_key], ids=["serve", "key create"])
-def test_a_database_of_another_program_is_refused_and_left_as_it_was(tmp_path: Path, run: object) -> None:
+def test_a_database_of_another_program_is_refused_and_left_as_it_was(
+    tmp_path: Path, run: object
+) -> None:
     path = tmp_path / "recipes.db"
     before = foreign(path)
     assert callable(run)
@@ -99,7 +104,9 @@ def test_a_database_of_another_program_is_refused_and_left_as_it_was(tmp_path: P
 
 
 @pytest.mark.parametrize("content", [b"no database at all" * 100, b"x"])
-def test_a_file_that_is_no_database_is_refused_and_left_as_it_was(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_no_database_is_refused_and_left_as_it_was(
+    tmp_path: Path, content: bytes
+) -> None:
     path = tmp_path / "notes.txt"
     path.write_bytes(content)
     with pytest.raises(ConfigurationError, match=r"notes\.txt"):
@@ -119,7 +126,9 @@ def test_an_empty_file_becomes_a_database(tmp_path: Path) -> None:
 
 
 def test_the_lock_goes_with_the_server_and_is_held_by_one_of_many(tmp_path: Path) -> None:
-    """Many start and stop at once: never do two hold it, though each removes its file at the end."""
+    """Many start and stop at once: never do two hold it, though each removes its file at the
+    end.
+    """
     url = f"sqlite:///{tmp_path / 'ldprecover.db'}"
     inside, most, turns = 0, 0, 0
     counting = threading.Lock()

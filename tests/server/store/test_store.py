@@ -37,13 +37,17 @@ HOLD = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT FROM rounds FOR UPDAT
 
 @pytest.mark.sqlite
 def test_every_connection_is_durable_and_waits_for_its_turn(store: Store) -> None:
-    """PRAGMAs belong to connections, so they are read back from several at once, and from other threads."""
+    """PRAGMAs belong to connections, so they are read back from several at once, and from other
+    threads.
+    """
 
     def pragmas() -> tuple[object, ...]:
         meet.wait()
         with store.database.read() as connection:
             names = ("synchronous", "journal_mode", "foreign_keys", "busy_timeout")
-            found = tuple(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in names)
+            found = tuple(
+                connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in names
+            )
             meet.wait()
             return found
 
@@ -54,7 +58,9 @@ def test_every_connection_is_durable_and_waits_for_its_turn(store: Store) -> Non
     assert found == 6 * [(full, "wal", 1, 10_000)]
     with ExitStack() as stack:
         open_ones = [stack.enter_context(store.database.engine.connect()) for _ in range(6)]
-        assert [c.exec_driver_sql("PRAGMA synchronous").scalar_one() for c in open_ones] == 6 * [full]
+        assert [c.exec_driver_sql("PRAGMA synchronous").scalar_one() for c in open_ones] == 6 * [
+            full
+        ]
 
 
 @pytest.mark.sqlite
@@ -112,7 +118,9 @@ def test_the_same_commit_again_finds_everything_stored(store: Store) -> None:
 def test_a_group_over_several_rounds_is_answered_in_its_own_order(store: Store) -> None:
     first, second, closed, gone = (open_round(store) for _ in range(4))
     with store.database.write() as connection:
-        connection.execute(sa.text("UPDATE rounds SET state = 'closed' WHERE seq = :seq"), {"seq": closed})
+        connection.execute(
+            sa.text("UPDATE rounds SET state = 'closed' WHERE seq = :seq"), {"seq": closed}
+        )
         connection.execute(sa.text("DELETE FROM rounds WHERE seq = :seq"), {"seq": gone})
     groups = [
         Group(second, [Submitted(b"a", (1,)), Submitted(b"b", (2,))]),
@@ -129,12 +137,20 @@ def test_a_group_over_several_rounds_is_answered_in_its_own_order(store: Store) 
     assert [stored(store, seq) for seq in (first, second, closed)] == [[3], [1, 2], []]
 
 
-def test_a_group_of_all_that_may_wait_is_stored_and_found_again(open_store: OpenStore, fresh: str) -> None:
-    """66,000 submissions: Postgres takes 65,535 parameters in a statement, SQLite 32,766 unless told otherwise."""
+def test_a_group_of_all_that_may_wait_is_stored_and_found_again(
+    open_store: OpenStore, fresh: str
+) -> None:
+    """66,000 submissions: Postgres takes 65,535 parameters in a statement, SQLite 32,766 unless
+    told otherwise.
+    """
     store = open_store(fresh)
     limit = sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER
     if store.database.dialect == "sqlite":
-        event.listen(store.database.engine, "connect", lambda connection, record: connection.setlimit(limit, 32_766))
+        event.listen(
+            store.database.engine,
+            "connect",
+            lambda connection, record: connection.setlimit(limit, 32_766),
+        )
         store.database.engine.dispose()
     seq = open_round(store)
     group = Group(seq, [Submitted(i.to_bytes(16, "little"), (i % 6,)) for i in range(66_000)])
@@ -160,15 +176,21 @@ groups_of_submissions = st.lists(
 
 @settings(max_examples=60, deadline=None)
 @given(steps=groups_of_submissions)
-def test_any_history_of_a_round_is_that_of_a_dictionary(store: Store, steps: list[list[Submitted] | str]) -> None:
-    """Whatever is sent under whatever key in whatever groups: the first bytes under a key count, once."""
+def test_any_history_of_a_round_is_that_of_a_dictionary(
+    store: Store, steps: list[list[Submitted] | str]
+) -> None:
+    """Whatever is sent under whatever key in whatever groups: the first bytes under a key count,
+    once.
+    """
     seq = open_round(store)
     model: dict[bytes, tuple[int, ...]] = {}
     state = "open"
     for step in steps:
         if isinstance(step, str):
             with store.database.read() as connection:
-                name = connection.scalar(sa.text("SELECT name FROM rounds WHERE seq = :seq"), {"seq": seq})
+                name = connection.scalar(
+                    sa.text("SELECT name FROM rounds WHERE seq = :seq"), {"seq": seq}
+                )
             assert store.close_round(str(name)).state == "closed"
             state = "closed"
             continue
@@ -195,13 +217,19 @@ def test_tallies_of_several_processes_add(open_store: OpenStore, fresh: str) -> 
     assert one.commit([Group(seq, [Submitted(b"a", (1,))])]) == [[Outcome.STORED]]
     again = Group(seq, [Submitted(b"a", (1,)), Submitted(b"b", (2, 2))])
     assert two.commit([again]) == [[Outcome.DUPLICATE, Outcome.STORED]]
-    assert one.tally(seq, 6).summary.tolist() == two.tally(seq, 6).summary.tolist() == [0, 1, 2, 0, 0, 0]
+    assert (
+        one.tally(seq, 6).summary.tolist()
+        == two.tally(seq, 6).summary.tolist()
+        == [0, 1, 2, 0, 0, 0]
+    )
     with one.database.read() as connection:
         rows = connection.exec_driver_sql("SELECT process, n FROM tallies ORDER BY process").all()
     assert [tuple(row) for row in rows] == [(0, 1), (1, 2)]
 
 
-def test_processes_that_have_one_number_by_mistake_still_count_everything(open_store: OpenStore, fresh: str) -> None:
+def test_processes_that_have_one_number_by_mistake_still_count_everything(
+    open_store: OpenStore, fresh: str
+) -> None:
     """What a process remembers of the row that it wrote is no longer so."""
     stores = [open_store(fresh) for _ in range(2)]
     seq = open_round(stores[0])
@@ -231,11 +259,15 @@ def test_what_a_failed_commit_would_have_written_is_not_remembered(store: Store)
 def test_the_usual_commit_takes_one_statement_and_any_other_leaves_nothing_of_it(
     open_store: OpenStore, fresh: str
 ) -> None:
-    """Keys that are taken, a closed round and another's tally stop it; what stands then is the longer way's alone."""
+    """Keys that are taken, a closed round and another's tally stop it; what stands then is the
+    longer way's alone.
+    """
     here, there = open_store(fresh), open_store(fresh)
     seq = open_round(here)
     statements: list[str] = []
-    event.listen(here.database.engine, "before_cursor_execute", lambda *call: statements.append(call[2]))
+    event.listen(
+        here.database.engine, "before_cursor_execute", lambda *call: statements.append(call[2])
+    )
 
     def commit(*submissions: Submitted) -> list[Outcome]:
         statements.clear()
@@ -250,8 +282,13 @@ def test_the_usual_commit_takes_one_statement_and_any_other_leaves_nothing_of_it
     taken = (Submitted(b"c", (1, 2)), Submitted(b"d", (3,)))
     assert commit(*taken) == [Outcome.DUPLICATE, Outcome.STORED]
     assert len(statements) > 1
-    assert commit(Submitted(b"e", (3,)), Submitted(b"e", (4,))) == [Outcome.STORED, Outcome.KEY_REUSED]
-    assert there.commit([Group(seq, [Submitted(b"f", (4,))])]) == [[Outcome.STORED]]  # under this process's number
+    assert commit(Submitted(b"e", (3,)), Submitted(b"e", (4,))) == [
+        Outcome.STORED,
+        Outcome.KEY_REUSED,
+    ]
+    assert there.commit([Group(seq, [Submitted(b"f", (4,))])]) == [
+        [Outcome.STORED]
+    ]  # under this process's number
     assert commit(Submitted(b"g", (4,))) == [Outcome.STORED]
     assert stored(here, seq) == [0, 0, 1, 1, 2, 3, 3, 4, 4]
     assert here.tally(seq, 6).summary.tolist() == [2, 2, 1, 2, 2, 0]
@@ -259,7 +296,10 @@ def test_the_usual_commit_takes_one_statement_and_any_other_leaves_nothing_of_it
     with here.database.read() as connection:
         name = connection.scalar(sa.text("SELECT name FROM rounds"))
     there.close_round(str(name))
-    assert commit(Submitted(b"h", (5,)), Submitted(b"a", (0,))) == [Outcome.CLOSED, Outcome.DUPLICATE]
+    assert commit(Submitted(b"h", (5,)), Submitted(b"a", (0,))) == [
+        Outcome.CLOSED,
+        Outcome.DUPLICATE,
+    ]
     assert here.tally(seq, 6).n == 9
 
 
@@ -268,32 +308,47 @@ def test_the_usual_commit_takes_one_statement_and_any_other_leaves_nothing_of_it
 def test_what_another_process_takes_while_a_commit_runs_undoes_it(
     open_store: OpenStore, fresh: str, taken: str
 ) -> None:
-    """The commit waits for the other's, which it could not see when it began; then it is done again."""
+    """The commit waits for the other's, which it could not see when it began; then it is done
+    again.
+    """
     here, there = open_store(fresh), open_store(fresh)
     seq = open_round(here)
     here.commit([Group(seq, [Submitted(b"a", (0,))])])
     theirs = Submitted(b"b", (1,))
     steps = {
         "key": sa.insert(submission_keys).values(theirs.row(seq)),
-        "tally": sa.update(tallies).values(n=2, counts=stored_counts(Tally(np.array([2, 0, 0, 0, 0, 0]), 2))),
+        "tally": sa.update(tallies).values(
+            n=2, counts=stored_counts(Tally(np.array([2, 0, 0, 0, 0, 0]), 2))
+        ),
     }
     with ThreadPoolExecutor(1) as pool:
         with there.database.write() as connection:
             connection.execute(steps[taken])
-            ours = pool.submit(here.commit, [Group(seq, [Submitted(b"b", (1,)), Submitted(b"c", (2,))])])
+            ours = pool.submit(
+                here.commit, [Group(seq, [Submitted(b"b", (1,)), Submitted(b"c", (2,))])]
+            )
             with here.database.read() as watching:
-                waits = sa.text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+                waits = sa.text(
+                    "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+                )
                 while not watching.scalar(waits):
                     assert not ours.done()
                     watching.exec_driver_sql("SELECT pg_stat_clear_snapshot()")
         outcome = {"key": Outcome.DUPLICATE, "tally": Outcome.STORED}[taken]
         assert ours.result(30) == [[outcome, Outcome.STORED]]
     assert stored(here, seq) == {"key": [0, 2], "tally": [0, 1, 2]}[taken]
-    assert here.tally(seq, 6).summary.tolist() == {"key": [1, 0, 1, 0, 0, 0], "tally": [2, 1, 1, 0, 0, 0]}[taken]
+    assert (
+        here.tally(seq, 6).summary.tolist()
+        == {"key": [1, 0, 1, 0, 0, 0], "tally": [2, 1, 1, 0, 0, 0]}[taken]
+    )
 
 
-def test_counts_are_stored_in_four_bytes_each_and_in_eight_once_four_may_not_hold_them(store: Store) -> None:
-    """The row is written first, then added to in the longer way and at once, on either side of 2³² reports."""
+def test_counts_are_stored_in_four_bytes_each_and_in_eight_once_four_may_not_hold_them(
+    store: Store,
+) -> None:
+    """The row is written first, then added to in the longer way and at once, on either side of 2³²
+    reports.
+    """
 
     @dataclass(frozen=True)
     class Counted(Group):
@@ -326,9 +381,17 @@ def test_nothing_stored_tells_who_reported_what_or_when(open_store: OpenStore, f
     with store.database.read() as connection:
         hours = connection.exec_driver_sql("SELECT hour FROM segments").scalars().all()
         assert hours == [datetime(2024, 5, 13, 10, tzinfo=UTC).timestamp() // 3600]
-        columns = {table: sa.inspect(connection).get_columns(table) for table in ("keys", "segments")}
+        columns = {
+            table: sa.inspect(connection).get_columns(table) for table in ("keys", "segments")
+        }
         assert [column["name"] for column in columns["keys"]] == ["key", "digest"]
-        assert [column["name"] for column in columns["segments"]] == ["id", "round", "hour", "n", "data"]
+        assert [column["name"] for column in columns["segments"]] == [
+            "id",
+            "round",
+            "hour",
+            "n",
+            "data",
+        ]
 
 
 @pytest.mark.sqlite
@@ -337,7 +400,9 @@ def test_key_rows_have_no_hidden_number_that_tells_their_order(store: Store) -> 
         connection.exec_driver_sql("SELECT rowid FROM keys")
 
 
-def test_rounds_are_found_as_opened_after_the_database_is_opened_again(open_store: OpenStore, fresh: str) -> None:
+def test_rounds_are_found_as_opened_after_the_database_is_opened_again(
+    open_store: OpenStore, fresh: str
+) -> None:
     parameters = RoundParameters("olh", 0.1 + 0.2, ("Łódź", "\U0001f600", "a  b"), 7)
     before = open_store(fresh)
     opened = before.open_round("R1", "one", parameters)
@@ -356,7 +421,9 @@ def test_rounds_are_found_as_opened_after_the_database_is_opened_again(open_stor
         store.round("current")
 
 
-def test_the_place_of_a_deleted_round_is_never_given_again(open_store: OpenStore, fresh: str) -> None:
+def test_the_place_of_a_deleted_round_is_never_given_again(
+    open_store: OpenStore, fresh: str
+) -> None:
     """Or a submission on its way to the one that is gone would land in the next."""
     store = open_store(fresh)
     for _ in range(3):
@@ -368,7 +435,9 @@ def test_the_place_of_a_deleted_round_is_never_given_again(open_store: OpenStore
         store.delete_round("R1")
 
 
-def test_a_database_of_another_schema_is_refused_in_words_and_left_alone(open_store: OpenStore, fresh: str) -> None:
+def test_a_database_of_another_schema_is_refused_in_words_and_left_alone(
+    open_store: OpenStore, fresh: str
+) -> None:
     store = open_store(fresh)
     store.prepare()
     with store.database.write() as connection:
@@ -376,11 +445,15 @@ def test_a_database_of_another_schema_is_refused_in_words_and_left_alone(open_st
     with pytest.raises(ConfigurationError, match="schema 9999, of a newer version"):
         store.prepare()
     with store.database.read() as connection:
-        assert connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalars().all() == ["9999"]
+        assert connection.exec_driver_sql(
+            "SELECT version_num FROM alembic_version"
+        ).scalars().all() == ["9999"]
 
 
 @pytest.mark.sqlite
-def test_a_file_that_is_no_database_is_refused_in_words(open_store: OpenStore, tmp_path: Path) -> None:
+def test_a_file_that_is_no_database_is_refused_in_words(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
     path = tmp_path / "ldprecover.db"
     path.write_bytes(b"item,count\n" * 1000)
     with pytest.raises(ConfigurationError, match="not a database of SQLite"):
@@ -398,7 +471,9 @@ def test_a_file_that_is_no_database_is_refused_in_words(open_store: OpenStore, t
         ("sqlite:////no/such/folder/x.db", "folder"),
     ],
 )
-def test_a_database_that_could_not_keep_the_promises_is_refused_in_words(url: str, words: str) -> None:
+def test_a_database_that_could_not_keep_the_promises_is_refused_in_words(
+    url: str, words: str
+) -> None:
     with pytest.raises(ConfigurationError, match=words):
         Store(url)
 
@@ -406,7 +481,11 @@ def test_a_database_that_could_not_keep_the_promises_is_refused_in_words(url: st
 def test_a_database_that_stays_locked_is_unavailable(open_store: OpenStore, fresh: str) -> None:
     store = open_store(fresh)
     seq = open_round(store)
-    event.listen(store.database.engine, "connect", lambda c, record: c.execute(IMPATIENT[store.database.dialect]))
+    event.listen(
+        store.database.engine,
+        "connect",
+        lambda c, record: c.execute(IMPATIENT[store.database.dialect]),
+    )
     store.database.engine.dispose()
     group = Group(seq, [Submitted(b"a", (1,))])
     # SQLite's transaction holds the whole file, Postgres's what closing a round holds.

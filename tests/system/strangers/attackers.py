@@ -1,12 +1,12 @@
-"""What strangers do: many plain sockets of one host that send what they like, and read when they like."""
+"""What strangers do: many plain sockets of one host that send what they like, and read when they
+like.
+"""
 
 import asyncio
 import contextlib
 import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-
-__all__ = ["Attackers", "get", "post", "request"]
 
 
 class Attackers:
@@ -42,7 +42,9 @@ class Attackers:
         return await asyncio.get_running_loop().sock_recv(connection, n)
 
     async def read_answer(self, connection: socket.socket) -> int | None:
-        """Count the first answer's status, read on until the server ends the connection, and return the status."""
+        """Count the first answer's status, read on until the server ends the connection, and return
+        the status.
+        """
         first = await self.read(connection)
         status = int(first[9:12]) if first.startswith(b"HTTP/1.1 ") else None
         if status is not None:
@@ -70,7 +72,8 @@ class Attackers:
         pause: float = 0.5,
         at_once: int = 200,
     ) -> None:
-        """Keep n connections busy with `talk`: whoever is done, or was thrown out, comes again after a pause.
+        """Keep n connections busy with `talk`: whoever is done, or was thrown out, comes again
+        after a pause.
 
         `at_once` of them start in one moment, the others a twentieth of a second later, and so on.
         """
@@ -96,8 +99,12 @@ class Attackers:
             for attack in attacks:
                 group.create_task(attack)
 
-    def sends(self, *pieces: bytes, read: bool = True) -> Callable[[socket.socket], Awaitable[object]]:
-        """Return the talk that sends these pieces and reads the answer, or stays without reading."""
+    def sends(
+        self, *pieces: bytes, read: bool = True
+    ) -> Callable[[socket.socket], Awaitable[object]]:
+        """Return the talk that sends these pieces and reads the answer, or stays without
+        reading.
+        """
 
         async def talk(connection: socket.socket) -> None:
             await self.send(connection, *pieces)
@@ -108,7 +115,9 @@ class Attackers:
 
         return talk
 
-    def leaves(self, *pieces: bytes, after: float = 0.05) -> Callable[[socket.socket], Awaitable[object]]:
+    def leaves(
+        self, *pieces: bytes, after: float = 0.05
+    ) -> Callable[[socket.socket], Awaitable[object]]:
         """Return the talk that sends these pieces and is gone a moment later."""
 
         async def talk(connection: socket.socket) -> None:
@@ -127,7 +136,9 @@ class Attackers:
 
         return talk
 
-    def drips(self, *pieces: bytes, every: float = 1.0) -> Callable[[socket.socket], Awaitable[object]]:
+    def drips(
+        self, *pieces: bytes, every: float = 1.0
+    ) -> Callable[[socket.socket], Awaitable[object]]:
         """Return the talk that sends the pieces one a while, and reads the answer to the last."""
 
         async def talk(connection: socket.socket) -> None:
@@ -144,7 +155,9 @@ async def forever() -> None:
     await asyncio.Event().wait()
 
 
-def request(line: str, *headers: str, body: bytes = b"", length: int | None = None, close: bool = True) -> bytes:
+def request(
+    line: str, *headers: str, body: bytes = b"", length: int | None = None, close: bool = True
+) -> bytes:
     """Return a request of HTTP/1.1; with a body, or a length, it says its length."""
     given: Iterable[str] = ["Host: x", *(["Connection: close"] if close else []), *headers]
     if body or length is not None:

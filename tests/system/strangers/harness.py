@@ -1,6 +1,7 @@
 """A server under attack: what honest clients wait, how much memory it takes, and how it ends.
 
-Strangers attack a real server from a thread of their own while honest reporters and a monitor go on.
+Strangers attack a real server from a thread of their own while honest reporters and a monitor go
+on.
 """
 
 import asyncio
@@ -22,8 +23,6 @@ from tests.system.strangers.attackers import Attackers
 from tests.system.strangers.report import END_SECONDS, MEMORY, WAIT_SECONDS, Report
 from tests.system.strangers.target import Target, memory_of
 
-__all__ = ["ALL", "Attack", "besiege", "variations"]
-
 ALL = os.environ.get("STRANGERS") == "all"
 """Whether every variation runs, for longer; else a few that stand for them."""
 
@@ -40,13 +39,18 @@ Attack = Callable[[Attackers], Coroutine[None, None, None]]
 
 
 def variations(usual: dict[str, Any], more: dict[str, Any]) -> pytest.MarkDecorator:
-    """Parametrise a test's `attack` by name: with those that always run, and with the rest of them where all do."""
+    """Parametrise a test's `attack` by name: with those that always run, and with the rest of them
+    where all do.
+    """
     attacks = usual | (more if ALL else {})
     return pytest.mark.parametrize("attack", attacks.values(), ids=attacks.keys())
 
 
-def besiege(target: Target, attack: Attack, *, protocol: str = "olh", seconds: float = SECONDS) -> Report:
-    """Attack a server while honest clients submit to a round of this protocol; stop it under attack.
+def besiege(
+    target: Target, attack: Attack, *, protocol: str = "olh", seconds: float = SECONDS
+) -> Report:
+    """Attack a server while honest clients submit to a round of this protocol; stop it under
+    attack.
 
     Returns what was seen; the server has ended then.
     """
@@ -88,7 +92,9 @@ class _Siege:
         return report
 
     async def _honest(self) -> None:
-        """Submit about ten reports a second and look at /healthz four times, each until it is answered."""
+        """Submit about ten reports a second and look at /healthz four times, each until it is
+        answered.
+        """
         async with asyncio.TaskGroup() as group:
             tick = 0
             while not self.over.is_set():
@@ -127,9 +133,14 @@ class _Siege:
             writer.transport.abort()
 
     def _submission(self) -> bytes:
-        """Return a POST of one fresh report under a key of its own; what it says does not matter here."""
+        """Return a POST of one fresh report under a key of its own; what it says does not matter
+        here.
+        """
         if self.protocol == "olh":
-            report: dict[str, list[Any]] = {"seeds": [secrets.randbits(32)], "buckets": [secrets.randbelow(4)]}
+            report: dict[str, list[Any]] = {
+                "seeds": [secrets.randbits(32)],
+                "buckets": [secrets.randbelow(4)],
+            }
         elif self.protocol == "oue":
             report = {"reports": [f"{secrets.randbits(16):016b}"]}
         else:
@@ -157,7 +168,9 @@ class _Siege:
             started = psutil.Process(pid).children(recursive=True)
         self.server.signal(signal.SIGTERM)
         self.report.exit_status = self.server.exit_status(END_SECONDS)
-        _, self.report.left_behind = psutil.wait_procs(started, max(0.0, begun + END_SECONDS - time.monotonic()))
+        _, self.report.left_behind = psutil.wait_procs(
+            started, max(0.0, begun + END_SECONDS - time.monotonic())
+        )
         if self.report.exit_status is not None:
             self.report.exit_seconds = time.monotonic() - begun
 
@@ -172,7 +185,9 @@ class _Siege:
         return found
 
     def _counted(self) -> int:
-        counted = sa.text("SELECT SUM(n) FROM tallies WHERE round = (SELECT seq FROM rounds WHERE id = :id)")
+        counted = sa.text(
+            "SELECT SUM(n) FROM tallies WHERE round = (SELECT seq FROM rounds WHERE id = :id)"
+        )
         with self.server.sql() as database:
             return int(database.scalar(counted, {"id": self.round}) or 0)
 

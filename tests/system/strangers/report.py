@@ -1,4 +1,6 @@
-"""What was seen of a server under attack, and what it has to be: no stranger can take the server down."""
+"""What was seen of a server under attack, and what it has to be: no stranger can take the server
+down.
+"""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -7,10 +9,10 @@ from dataclasses import dataclass, field
 import psutil
 from tests.system.strangers.attackers import Attackers
 
-__all__ = ["END_SECONDS", "MEMORY", "SHUTDOWN_SECONDS", "WAIT_SECONDS", "Report", "assert_alive"]
-
 WAIT_SECONDS = 15.0
-"""Within this an honest submission is stored, and the monitor answered; attackers share the machine's cores."""
+"""Within this an honest submission is stored, and the monitor answered; attackers share the
+machine's cores.
+"""
 
 MEMORY = 400 << 20
 """Bytes that the server and its child processes may take more than at their start."""
@@ -50,33 +52,65 @@ class Report:
     def _checks(self) -> Iterator[tuple[bool, str]]:
         stored, answered = self.stored_after, self.answered_after
         lost = self.submitted - len(stored)
-        yield lost == 0, f"{lost} of {self.submitted} honest submissions were not stored in {WAIT_SECONDS:g} s"
+        yield (
+            lost == 0,
+            f"{lost} of {self.submitted} honest submissions were not stored in {WAIT_SECONDS:g} s",
+        )
         silent = self.probes - len(answered)
-        yield silent == 0, f"{silent} of {self.probes} times /healthz did not answer in {WAIT_SECONDS:g} s"
+        yield (
+            silent == 0,
+            f"{silent} of {self.probes} times /healthz did not answer in {WAIT_SECONDS:g} s",
+        )
         fits = len(stored) <= (self.counted or 0) <= self.submitted
-        yield fits, f"{self.counted} reports are counted, {len(stored)} were answered, {self.submitted} were sent"
-        bad = {status: n for status, n in self.answers.items() if status not in (200, 202, 408, 429, 503)}
+        yield (
+            fits,
+            (
+                f"{self.counted} reports are counted, {len(stored)} were answered, "
+                f"{self.submitted} "
+                "were sent"
+            ),
+        )
+        bad = {
+            status: n
+            for status, n in self.answers.items()
+            if status not in (200, 202, 408, 429, 503)
+        }
         yield not bad, f"honest clients were answered {bad}"
         grown = self.memory_peak - self.memory_before
-        yield grown <= MEMORY, f"memory grew by {grown >> 20} MiB, from {self.memory_before >> 20} MiB"
+        yield (
+            grown <= MEMORY,
+            f"memory grew by {grown >> 20} MiB, from {self.memory_before >> 20} MiB",
+        )
         ended = self.exit_seconds is not None
         yield ended, f"the server had not ended {END_SECONDS:g} s after SIGTERM"
         yield not ended or self.exit_status == 0, f"the server ended with status {self.exit_status}"
         yield not self.left_behind, f"processes were left behind: {self.left_behind}"
-        yield not self.failures, f"the server logged {len(self.failures)} failures, first {self.failures[:1]}"
+        yield (
+            not self.failures,
+            f"the server logged {len(self.failures)} failures, first {self.failures[:1]}",
+        )
         if (attackers := self.attackers) is not None:
             yield attackers.opened > 0, "the attackers opened no connection"
             failed = {
-                status: n for status, n in attackers.answers.items() if status >= 500 and status not in (501, 503)
+                status: n
+                for status, n in attackers.answers.items()
+                if status >= 500 and status not in (501, 503)
             }
             yield not failed, f"attackers were answered {failed}"
 
     def __str__(self) -> str:
-        longest = [f"{max(found):.1f} s" if found else "-" for found in (self.stored_after, self.answered_after)]
+        longest = [
+            f"{max(found):.1f} s" if found else "-"
+            for found in (self.stored_after, self.answered_after)
+        ]
         grown = (self.memory_peak - self.memory_before) >> 20
         ended = f"{self.exit_seconds:.1f} s" if self.exit_seconds is not None else "never"
         of = self.attackers
-        attack = f"{of.opened} connections, {of.sent >> 10} KiB sent, answered {dict(of.answers)}" if of else ""
+        attack = (
+            f"{of.opened} connections, {of.sent >> 10} KiB sent, answered {dict(of.answers)}"
+            if of
+            else ""
+        )
         return (
             f"{len(self.stored_after)}/{self.submitted} stored (longest {longest[0]}), "
             f"{len(self.answered_after)}/{self.probes} probes (longest {longest[1]}), "

@@ -11,14 +11,14 @@ import psutil
 import sqlalchemy as sa
 from tests.conftest import ServerProcess
 
-__all__ = ["Target", "memory_of"]
-
 WIDE = 100_000
 """The most items that a round may have."""
 
 
 class Target:
-    """A server that has just started; what it stores here, it stores as an operator would have it."""
+    """A server that has just started; what it stores here, it stores as an operator would
+    have it.
+    """
 
     def __init__(self, server: ServerProcess) -> None:
         self.server = server
@@ -57,7 +57,9 @@ class Target:
         return id
 
     def round_of_segments(self, n: int) -> str:
-        """Open a round with n segments of one GRR report each, as n single commits would have left them."""
+        """Open a round with n segments of one GRR report each, as n single commits would have left
+        them.
+        """
         id = self.open_round("grr", 4)
         items = self._rng.integers(0, 4, n).astype("<u4")
         counts = np.bincount(items, minlength=4).astype("<u4").tobytes()
@@ -65,11 +67,16 @@ class Target:
             round = database.scalar(sa.text("SELECT seq FROM rounds WHERE id = :id"), {"id": id})
             hour = int(time.time()) // 3600
             database.execute(
-                sa.text("INSERT INTO segments (round, hour, n, data) VALUES (:round, :hour, 1, :data)"),
+                sa.text(
+                    "INSERT INTO segments (round, hour, n, data) VALUES (:round, :hour, 1, :data)"
+                ),
                 [{"round": round, "hour": hour, "data": item.tobytes()} for item in items],
             )
             database.execute(  # of a process that is gone
-                sa.text("INSERT INTO tallies (round, process, n, counts) VALUES (:round, 9999, :n, :counts)"),
+                sa.text(
+                    "INSERT INTO tallies (round, process, n, counts) VALUES (:round, 9999, :n, "
+                    ":counts)"
+                ),
                 {"round": round, "n": n, "counts": counts},
             )
         return id
@@ -80,12 +87,18 @@ class Target:
 
 
 def memory_of(pid: int) -> int:
-    """Return the bytes of memory of a process and of all that it started, shared pages divided among them."""
+    """Return the bytes of memory of a process and of all that it started, shared pages divided
+    among them.
+    """
     total = 0
     with contextlib.suppress(psutil.NoSuchProcess):
         process = psutil.Process(pid)
         for each in [process, *process.children(recursive=True)]:
             with contextlib.suppress(OSError):  # it has ended
-                found = re.search(r"^Pss:\s+(\d+) kB", Path(f"/proc/{each.pid}/smaps_rollup").read_text(), re.MULTILINE)
+                found = re.search(
+                    r"^Pss:\s+(\d+) kB",
+                    Path(f"/proc/{each.pid}/smaps_rollup").read_text(),
+                    re.MULTILINE,
+                )
                 total += int(found[1]) * 1024 if found else 0
     return total

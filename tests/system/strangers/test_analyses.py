@@ -1,4 +1,6 @@
-"""Calls that take the server long to answer, by callers that wait, and by callers that have left."""
+"""Calls that take the server long to answer, by callers that wait, and by callers that have
+left.
+"""
 
 import json
 from collections.abc import Callable, Mapping
@@ -16,14 +18,22 @@ EM = {"method": "em", "options": {"iterations": 1000, "tolerance": 0.0}}
 MakeAttack = Callable[[str], Attack]
 
 
-def asking(n: int, *bodies: Mapping[str, object] | str, leave: bool = False, read: bool = True) -> MakeAttack:
+def asking(
+    n: int, *bodies: Mapping[str, object] | str, leave: bool = False, read: bool = True
+) -> MakeAttack:
     """Ask so many times at once for each of these: recoveries, or paths below a round."""
 
     def make(round: str) -> Attack:
-        calls = [get(f"/rounds/{round}/{body}") if isinstance(body, str) else _recover(round, body) for body in bodies]
+        calls = [
+            get(f"/rounds/{round}/{body}") if isinstance(body, str) else _recover(round, body)
+            for body in bodies
+        ]
 
         async def attack(attackers: Attackers) -> None:
-            talks = [attackers.leaves(call) if leave else attackers.sends(call, read=read) for call in calls]
+            talks = [
+                attackers.leaves(call) if leave else attackers.sends(call, read=read)
+                for call in calls
+            ]
             pause = 2.0 if leave else 0.5
             await attackers.together(*(attackers.crowd(n, talk, pause=pause) for talk in talks))
 
@@ -58,10 +68,14 @@ METHODS: tuple[dict[str, object], ...] = (
         "every-method-and-leave": asking(10, *METHODS, leave=True),
         "alarms": asking(20, "alarms"),
         "alarms-at-every-rate": asking(10, *(f"alarms?rate=0.{i:04d}" for i in range(1, 11))),
-        "alarms-at-every-rate-and-leave": asking(10, *(f"alarms?rate=0.{i:04d}" for i in range(1, 11)), leave=True),
+        "alarms-at-every-rate-and-leave": asking(
+            10, *(f"alarms?rate=0.{i:04d}" for i in range(1, 11)), leave=True
+        ),
         "suspects": asking(20, "suspects", {"targets": "infer"}),
         "methods": asking(40, "methods"),
-        "everything": asking(4, EM, *METHODS, "alarms", "methods", "suspects", "frequencies", leave=True),
+        "everything": asking(
+            4, EM, *METHODS, "alarms", "methods", "suspects", "frequencies", leave=True
+        ),
     },
 )
 def test_no_long_analysis_stops_the_server(new_target: NewTarget, attack: MakeAttack) -> None:
@@ -98,14 +112,18 @@ def test_no_abandoned_reading_of_a_wide_round_stops_the_server(
 @variations(
     {"detection": asking(10, {"method": "detection-any", "targets": [0, 1, 2]})},
     {
-        "detection-and-leave": asking(60, {"method": "detection-any", "targets": [0, 1, 2]}, leave=True),
+        "detection-and-leave": asking(
+            60, {"method": "detection-any", "targets": [0, 1, 2]}, leave=True
+        ),
         "em": asking(10, EM),
         "every-method": asking(4, *METHODS),
         "alarms": asking(60, "alarms", leave=True),
         "methods": asking(60, "methods", leave=True),
     },
 )
-def test_no_reading_of_large_segments_stops_the_server(new_target: NewTarget, attack: MakeAttack) -> None:
+def test_no_reading_of_large_segments_stops_the_server(
+    new_target: NewTarget, attack: MakeAttack
+) -> None:
     """Of OUE reports over 100,000 items, 16 MB a submission."""
     target = new_target()
     assert_alive(besiege(target, attack(target.oue_round(1300, WIDE, submissions=6 if ALL else 3))))
@@ -120,6 +138,8 @@ def test_no_reading_of_large_segments_stops_the_server(new_target: NewTarget, at
         "recover": asking(40, {}, {"method": "diffstats"}, EM, leave=True),
     },
 )
-def test_no_round_of_very_many_segments_stops_the_server(new_target: NewTarget, attack: MakeAttack) -> None:
+def test_no_round_of_very_many_segments_stops_the_server(
+    new_target: NewTarget, attack: MakeAttack
+) -> None:
     target = new_target()
     assert_alive(besiege(target, attack(target.round_of_segments(20_000))))

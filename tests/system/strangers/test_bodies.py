@@ -1,4 +1,6 @@
-"""Bodies that cost the server more than their sender: much to decode, much to refuse, or nobody to answer."""
+"""Bodies that cost the server more than their sender: much to decode, much to refuse, or nobody to
+answer.
+"""
 
 import gzip
 import json
@@ -34,7 +36,9 @@ def named(opening: bytes, n: int, value: bytes, closing: bytes) -> bytes:
     return opening + b",".join(b'"%x":%b' % (i, value) for i in range(n)) + closing
 
 
-def posting(path: str, body: Callable[[], bytes], *headers: str, connections: int = 4) -> MakeAttack:
+def posting(
+    path: str, body: Callable[[], bytes], *headers: str, connections: int = 4
+) -> MakeAttack:
     """Post a body to a path of the round, over and over, and read each answer."""
 
     def make(round: str) -> Attack:
@@ -73,32 +77,44 @@ OPTIONS: dict[str, MakeAttack] = {
     "lists-as-targets": posting(RECOVER, lambda: lists(b'{"targets":[', b"[]", MIB, b"]}")),
     "nulls-as-targets": posting(RECOVER, lambda: lists(b'{"targets":[', b"null", MIB, b"]}")),
     "fractions-as-targets": posting(RECOVER, lambda: lists(b'{"targets":[', b"0.5", MIB, b"]}")),
-    "unknown-labels-as-targets": posting(RECOVER, lambda: lists(b'{"targets":[', b'"a"', MIB, b"]}")),
+    "unknown-labels-as-targets": posting(
+        RECOVER, lambda: lists(b'{"targets":[', b'"a"', MIB, b"]}")
+    ),
     "repeated-targets": posting(RECOVER, lambda: lists(b'{"targets":[', b"1", 2 * MIB, b"]}")),
-    "different-targets": posting(RECOVER, lambda: json.dumps({"targets": list(range(400_000))}).encode()),
+    "different-targets": posting(
+        RECOVER, lambda: json.dumps({"targets": list(range(400_000))}).encode()
+    ),
     "support-of-nulls": posting(RECOVER, lambda: lists(b'{"support":[', b"null", 600_000, b"]}")),
     "support-of-objects": posting(RECOVER, lambda: lists(b'{"support":[', b"{}", MIB, b"]}")),
     "support-of-numbers": posting(
         RECOVER, lambda: lists(b'{"malicious_model":"custom","support":[', b"0.5", 750_000, b"]}")
     ),
     "a-million-options": posting(RECOVER, lambda: named(b'{"options":{', 1_000_000, b"1", b"}}")),
-    "a-million-wrong-options": posting(RECOVER, lambda: named(b'{"options":{', 1_000_000, b"[]", b"}}")),
+    "a-million-wrong-options": posting(
+        RECOVER, lambda: named(b'{"options":{', 1_000_000, b"[]", b"}}")
+    ),
     "a-million-unknown-fields": posting(RECOVER, lambda: named(b"{", 1_000_000, b"1", b"}")),
     "one-field-a-million-times": posting(RECOVER, lambda: lists(b"{", b'"eta":0', 1_000_000, b"}")),
     "deep-lists": posting(RECOVER, lambda: b'{"targets":' + MIB * b"[" + MIB * b"]" + b"}"),
-    "deep-objects": posting(RECOVER, lambda: b'{"options":' + MIB // 4 * b'{"a":' + b"1" + MIB // 4 * b"}" + b"}"),
+    "deep-objects": posting(
+        RECOVER, lambda: b'{"options":' + MIB // 4 * b'{"a":' + b"1" + MIB // 4 * b"}" + b"}"
+    ),
     "deep-without-end": posting(RECOVER, lambda: 3 * MIB * b"["),
     "a-huge-number": posting(RECOVER, lambda: b'{"eta":' + 3 * MIB * b"9" + b"}"),
     "a-huge-fraction": posting(RECOVER, lambda: b'{"eta":0.' + 3 * MIB * b"9" + b"}"),
     "huge-targets": posting(RECOVER, lambda: lists(b'{"targets":[', 1000 * b"9", 3000, b"]}")),
     "a-huge-exponent": posting(RECOVER, lambda: b'{"eta":1e' + MIB * b"9" + b"}"),
     "a-long-label": posting(RECOVER, lambda: b'{"targets":["' + 3 * MIB * b"a" + b'"]}'),
-    "a-label-of-escapes": posting(RECOVER, lambda: b'{"targets":["' + MIB // 2 * b"\\u00e4" + b'"]}'),
+    "a-label-of-escapes": posting(
+        RECOVER, lambda: b'{"targets":["' + MIB // 2 * b"\\u00e4" + b'"]}'
+    ),
     "a-long-method": posting(RECOVER, lambda: b'{"method":"' + 3 * MIB * b"a" + b'"}'),
     "a-long-field": posting(RECOVER, lambda: b'{"' + 3 * MIB * b"a" + b'":1}'),
     "no-utf-8": posting(RECOVER, lambda: b'{"method":"' + 3 * MIB * b"\xff" + b'"}'),
     "gzip": posting(RECOVER, lambda: zipped(objects()), GZIP),
-    "large-gzip": posting(RECOVER, lambda: zipped(lists(b'{"targets":[', b"{}", 5 * MIB, b"]}")), GZIP),
+    "large-gzip": posting(
+        RECOVER, lambda: zipped(lists(b'{"targets":[', b"{}", 5 * MIB, b"]}")), GZIP
+    ),
     "the-current-round": posting("/recover", objects),
     "no-round": posting("/rounds/none/recover", objects),
     "no-round-gzip": posting("/rounds/none/recover", lambda: zipped(objects()), GZIP),
@@ -106,9 +122,13 @@ OPTIONS: dict[str, MakeAttack] = {
     "open-labels-without-a-key": posting(
         "/rounds", lambda: lists(b'{"protocol":"grr","epsilon":1,"items":[', b'"a"', MIB, b"]}")
     ),
-    "tickets-without-a-key": posting("/rounds/{round}/tickets", lambda: named(b"{", 300_000, b"1", b"}")),
+    "tickets-without-a-key": posting(
+        "/rounds/{round}/tickets", lambda: named(b"{", 300_000, b"1", b"}")
+    ),
     "close-without-a-key": posting("/rounds/{round}/close", objects),
-    "many-at-once": posting(RECOVER, lambda: lists(b'{"targets":[', b"{}", MIB // 8, b"]}"), connections=40),
+    "many-at-once": posting(
+        RECOVER, lambda: lists(b'{"targets":[', b"{}", MIB // 8, b"]}"), connections=40
+    ),
 }
 
 
@@ -124,7 +144,10 @@ def deleting(round: str) -> Attack:
 @variations(
     {
         "objects-options-and-depth": every(
-            OPTIONS["objects-as-targets"], OPTIONS["a-million-wrong-options"], OPTIONS["deep-lists"], deleting
+            OPTIONS["objects-as-targets"],
+            OPTIONS["a-million-wrong-options"],
+            OPTIONS["deep-lists"],
+            deleting,
         )
     },
     {**OPTIONS, "delete-with-a-body": deleting},
@@ -149,8 +172,12 @@ def asking_much(each: bytes) -> MakeAttack:
 
 
 @variations({"labels": asking_much(b'"a"')}, {"indices": asking_much(b"999")})
-def test_no_large_requests_that_wait_stop_the_server(new_target: NewTarget, attack: MakeAttack) -> None:
-    """Of a round of 100,000 items, which may be asked much: decoded, a request takes many times its text."""
+def test_no_large_requests_that_wait_stop_the_server(
+    new_target: NewTarget, attack: MakeAttack
+) -> None:
+    """Of a round of 100,000 items, which may be asked much: decoded, a request takes many times its
+    text.
+    """
     target = new_target()
     assert_alive(besiege(target, attack(target.grr_round(1000, 100_000))))
 
@@ -164,7 +191,9 @@ def blanks(
     times: int = 1,
     whole: bool = True,
 ) -> MakeAttack:
-    """Send 8 MiB, blanks but for the first bytes, and read no answer; `times` one after another, or less one byte."""
+    """Send 8 MiB, blanks but for the first bytes, and read no answer; `times` one after another, or
+    less one byte.
+    """
 
     def make(round: str) -> Attack:
         kind = [] if PACKED in headers else ["Content-Type: application/json"]
@@ -184,7 +213,12 @@ def blanks(
 
 def too_large(round: str) -> Attack:
     """Say that 64 MiB come, send some, and do not read that they are too many."""
-    head = request(f"POST /rounds/{round}/reports", "Content-Type: application/json", length=64 * MIB, close=False)
+    head = request(
+        f"POST /rounds/{round}/reports",
+        "Content-Type: application/json",
+        length=64 * MIB,
+        close=False,
+    )
 
     async def attack(attackers: Attackers) -> None:
         await attackers.crowd(100, attackers.sends(head, 256 * b" ", read=False))
@@ -220,18 +254,25 @@ LONG_PATH = f"/rounds/{60_000 * 'a'}"
         "too-large-and-unread": too_large,
     },
 )
-def test_no_blanks_without_a_reader_stop_the_server(new_target: NewTarget, attack: MakeAttack) -> None:
+def test_no_blanks_without_a_reader_stop_the_server(
+    new_target: NewTarget, attack: MakeAttack
+) -> None:
     """The round has 100,000 items, so that one of its answers is megabytes."""
     target = new_target()
     assert_alive(besiege(target, attack(target.grr_round(100, 100_000))))
 
 
-def chunked(path: str, pieces: Callable[[], list[bytes]], *headers: str, connections: int = 4) -> MakeAttack:
+def chunked(
+    path: str, pieces: Callable[[], list[bytes]], *headers: str, connections: int = 4
+) -> MakeAttack:
     """Post a body in these pieces of a chunked encoding, as they are on the wire."""
 
     def make(round: str) -> Attack:
         head = request(
-            f"POST {path.format(round=round)}", "Content-Type: application/json", "Transfer-Encoding: chunked", *headers
+            f"POST {path.format(round=round)}",
+            "Content-Type: application/json",
+            "Transfer-Encoding: chunked",
+            *headers,
         )
         made = pieces()
 
@@ -247,7 +288,9 @@ def getting(body: Callable[[], bytes]) -> MakeAttack:
     """Send a gzip'd body with GET."""
 
     def make(round: str) -> Attack:
-        sent = request(f"GET /rounds/{round}/frequencies", GZIP, "Content-Type: application/json", body=body())
+        sent = request(
+            f"GET /rounds/{round}/frequencies", GZIP, "Content-Type: application/json", body=body()
+        )
 
         async def attack(attackers: Attackers) -> None:
             await attackers.crowd(20, attackers.sends(sent))
@@ -270,40 +313,69 @@ GZIPPED: dict[str, MakeAttack] = {
     "empty-lists": posting(REPORTS, empty_lists, GZIP),
     "many-empty-lists": posting(REPORTS, empty_lists, GZIP, connections=60),
     "empty-lists-to-the-current-round": posting("/reports", empty_lists, GZIP),
-    "empty-objects": posting(REPORTS, lambda: zipped(lists(b'{"reports":[', b"{}", 21_000_000, b"]}")), GZIP),
-    "lists-in-lists": posting(REPORTS, lambda: zipped(lists(b'{"reports":[', b"[[[]]]", 9_000_000, b"]}")), GZIP),
+    "empty-objects": posting(
+        REPORTS, lambda: zipped(lists(b'{"reports":[', b"{}", 21_000_000, b"]}")), GZIP
+    ),
+    "lists-in-lists": posting(
+        REPORTS, lambda: zipped(lists(b'{"reports":[', b"[[[]]]", 9_000_000, b"]}")), GZIP
+    ),
     "deep": posting(REPORTS, lambda: zipped(b'{"reports":' + 60 * MIB * b"["), GZIP),
-    "one-string": posting(REPORTS, lambda: zipped(b'{"reports":["' + 63 * MIB * b"0" + b'"]}'), GZIP),
-    "strings": posting(REPORTS, lambda: zipped(lists(b'{"reports":[', b'""', 20_000_000, b"]}")), GZIP),
+    "one-string": posting(
+        REPORTS, lambda: zipped(b'{"reports":["' + 63 * MIB * b"0" + b'"]}'), GZIP
+    ),
+    "strings": posting(
+        REPORTS, lambda: zipped(lists(b'{"reports":[', b'""', 20_000_000, b"]}")), GZIP
+    ),
     "a-million-integers": posting(REPORTS, lambda: lists(b'{"reports":[', b"1", 1_000_000, b"]}")),
-    "integers": posting(REPORTS, lambda: zipped(lists(b'{"reports":[', b"1", 33_000_000, b"]}")), GZIP),
-    "seeds": posting(REPORTS, lambda: zipped(lists(b'{"buckets":[],"seeds":[', b"7", 33_000_000, b"]}")), GZIP),
+    "integers": posting(
+        REPORTS, lambda: zipped(lists(b'{"reports":[', b"1", 33_000_000, b"]}")), GZIP
+    ),
+    "seeds": posting(
+        REPORTS, lambda: zipped(lists(b'{"buckets":[],"seeds":[', b"7", 33_000_000, b"]}")), GZIP
+    ),
     "fields": posting(REPORTS, lambda: zipped(named(b"{", 3_000_000, b"1", b"}")), GZIP),
-    "one-field": posting(REPORTS, lambda: zipped(lists(b"{", b'"reports":[]', 4_000_000, b"}")), GZIP),
+    "one-field": posting(
+        REPORTS, lambda: zipped(lists(b"{", b'"reports":[]', 4_000_000, b"}")), GZIP
+    ),
     "packed": posting(REPORTS, lambda: zipped(60 * MIB * b"\0"), GZIP, PACKED),
     "bomb-to-no-round": posting("/rounds/none/reports", bomb, GZIP, connections=40),
     "bomb-to-no-path": posting("/nothing", bomb, GZIP, connections=40),
     "bomb-to-recover": posting(RECOVER, bomb, GZIP, connections=40),
     "bomb-to-open": posting("/rounds", bomb, GZIP, connections=40),
     "bomb-too-large": posting(REPORTS, lambda: zipped(300 * MIB * b" "), GZIP, connections=40),
-    "bomb-in-bomb": posting(REPORTS, lambda: zipped(zipped(300 * MIB * b" ")), GZIP, connections=40),
+    "bomb-in-bomb": posting(
+        REPORTS, lambda: zipped(zipped(300 * MIB * b" ")), GZIP, connections=40
+    ),
     "bomb-by-get": getting(bomb),
     "many-members": posting(REPORTS, lambda: 50_000 * zipped(b" "), GZIP),
     "cut-off": posting(REPORTS, lambda: bomb()[:-9], GZIP, connections=40),
     "chunks-of-one-byte": chunked(REPORTS, lambda: [1_000_000 * b"1\r\n \r\n", b"0\r\n\r\n"]),
-    "chunks-of-one-byte-to-no-path": chunked("/nothing", lambda: [1_000_000 * b"1\r\n \r\n", b"0\r\n\r\n"]),
+    "chunks-of-one-byte-to-no-path": chunked(
+        "/nothing", lambda: [1_000_000 * b"1\r\n \r\n", b"0\r\n\r\n"]
+    ),
     "chunk-extensions": chunked(REPORTS, lambda: 1000 * [b"1;" + 16384 * b"x" + b"\r\n \r\n"]),
-    "chunk-extension-without-end": chunked(REPORTS, lambda: [b"1;", *(200 * [65536 * b"x"])], connections=20),
+    "chunk-extension-without-end": chunked(
+        REPORTS, lambda: [b"1;", *(200 * [65536 * b"x"])], connections=20
+    ),
     "chunk-size-of-zeros": chunked(REPORTS, lambda: [*(200 * [65536 * b"0"])], connections=20),
-    "trailers": chunked(REPORTS, lambda: [b"0\r\n", *(100 * [1000 * b"X-Trailer: y\r\n"])], connections=20),
-    "trailer-without-end": chunked(REPORTS, lambda: [b"0\r\nX: ", *(200 * [65536 * b"x"])], connections=20),
+    "trailers": chunked(
+        REPORTS, lambda: [b"0\r\n", *(100 * [1000 * b"X-Trailer: y\r\n"])], connections=20
+    ),
+    "trailer-without-end": chunked(
+        REPORTS, lambda: [b"0\r\nX: ", *(200 * [65536 * b"x"])], connections=20
+    ),
     "gzip-in-chunks-of-one-byte": chunked(
         REPORTS, lambda: [b"".join(b"1\r\n%c\r\n" % byte for byte in bomb()), b"0\r\n\r\n"], GZIP
     ),
 }
 
 
-@variations({"empty-lists-and-chunks": every(GZIPPED["empty-lists"], GZIPPED["chunks-of-one-byte"])}, GZIPPED)
-def test_no_small_body_that_grows_stops_the_server(new_target: NewTarget, attack: MakeAttack) -> None:
+@variations(
+    {"empty-lists-and-chunks": every(GZIPPED["empty-lists"], GZIPPED["chunks-of-one-byte"])},
+    GZIPPED,
+)
+def test_no_small_body_that_grows_stops_the_server(
+    new_target: NewTarget, attack: MakeAttack
+) -> None:
     target = new_target()
     assert_alive(besiege(target, attack(target.open_round("grr", 16))))

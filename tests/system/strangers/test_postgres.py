@@ -1,4 +1,6 @@
-"""The same on Postgres, where a call that waits may also hold one of few connections to the database."""
+"""The same on Postgres, where a call that waits may also hold one of few connections to the
+database.
+"""
 
 import pytest
 from tests.system.strangers import test_analyses, test_bodies, test_slow_readers
@@ -33,7 +35,9 @@ def test_no_long_analysis_stops_the_server(new_target: NewTarget, leave: bool) -
 
 def test_no_small_body_that_grows_stops_the_server(new_target: NewTarget) -> None:
     target = new_target()
-    assert_alive(besiege(target, test_bodies.GZIPPED["many-empty-lists"](target.open_round("grr", 16))))
+    assert_alive(
+        besiege(target, test_bodies.GZIPPED["many-empty-lists"](target.open_round("grr", 16)))
+    )
 
 
 def test_no_readers_of_the_database_stop_the_server(new_target: NewTarget) -> None:

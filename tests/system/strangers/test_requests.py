@@ -41,7 +41,10 @@ HEADS: dict[str, bytes] = {
     "lengths-differ": length("15", "16"),
     "lengths-agree": length("15", "15"),
     "length-2-to-the-64": length(str(1 << 64)),
-    "length-and-chunked": request("POST /reports", JSON, "Content-Length: 3", "Transfer-Encoding: chunked") + BODY,
+    "length-and-chunked": request(
+        "POST /reports", JSON, "Content-Length: 3", "Transfer-Encoding: chunked"
+    )
+    + BODY,
     "chunked-twice": request("POST /reports", JSON, *(2 * ["Transfer-Encoding: chunked"])) + BODY,
     "get-with-length-of-zeros": request("GET /healthz", f"Content-Length: {5000 * '0'}"),
     "many-headers": get("/healthz", *(f"X{i}: y" for i in range(5_000))),
@@ -51,8 +54,12 @@ HEADS: dict[str, bytes] = {
     "larger-header": get("/healthz", f"X: {4_000_000 * 'y'}"),
     "large-name": get("/healthz", f"{65_000 * 'X'}: y"),
     "large-key": request("GET /healthz", f"Authorization: Bearer {60_000 * 'k'}"),
-    "large-range": get("/static/swagger-ui/swagger-ui.css", f"Range: bytes={','.join(30_000 * ['0-'])}"),
-    "large-etags": get("/rounds/current/parameters", f"If-None-Match: {','.join(20_000 * ['W/a'])}"),
+    "large-range": get(
+        "/static/swagger-ui/swagger-ui.css", f"Range: bytes={','.join(30_000 * ['0-'])}"
+    ),
+    "large-etags": get(
+        "/rounds/current/parameters", f"If-None-Match: {','.join(20_000 * ['W/a'])}"
+    ),
     "http-0.9": b"GET /healthz\r\n\r\n",
     "http-1.0": b"GET /healthz HTTP/1.0\r\n\r\n",
     "http-9.9": b"GET /healthz HTTP/9.9\r\n\r\n",
@@ -84,7 +91,9 @@ HEADS: dict[str, bytes] = {
 
 
 async def every_head(attackers: Attackers) -> None:
-    await attackers.together(*(attackers.crowd(1, attackers.sends(head)) for head in HEADS.values()))
+    await attackers.together(
+        *(attackers.crowd(1, attackers.sends(head)) for head in HEADS.values())
+    )
 
 
 @variations({"every-head": every_head}, {name: sending(20, head) for name, head in HEADS.items()})
@@ -119,7 +128,10 @@ PIPELINED = 10_000 * get("/healthz", close=False)
 SUBMISSION = post("/reports", BODY, close=False)
 # No two are alike, so that none is remembered.
 PLANS = [
-    get(f"/plan?domain_size=100000&users={1_000_000 + i}&error=0.0001&targets=100&curves=true", close=False)
+    get(
+        f"/plan?domain_size=100000&users={1_000_000 + i}&error=0.0001&targets=100&curves=true",
+        close=False,
+    )
     for i in range(2_000)
 ]
 
@@ -127,19 +139,31 @@ FLOODS: dict[str, Attack] = {
     "pipelined-unread": sending(2, PIPELINED, read=False),
     "pipelined-read": sending(2, PIPELINED),
     "pipelined-heads": sending(2, 10_000 * request("HEAD /openapi.json", close=False), read=False),
-    "pipelined-refusals": sending(2, 3_000 * request("POST /rounds", JSON, body=b"{}", close=False), read=False),
-    "pipelined-submissions": sending(2, 3_000 * post("/rounds/none/reports", BODY, close=False), read=False),
+    "pipelined-refusals": sending(
+        2, 3_000 * request("POST /rounds", JSON, body=b"{}", close=False), read=False
+    ),
+    "pipelined-submissions": sending(
+        2, 3_000 * post("/rounds/none/reports", BODY, close=False), read=False
+    ),
     "pipelined-rounds": sending(4, 10_000 * get("/rounds", close=False), read=False),
     "plans": sending(4, b"".join(PLANS), read=False),
     "connections": flood(5_000),
     "connections-reset": flood(5_000, reset=True),
     "requests-and-leave": flood(5_000, get("/healthz")),
     "submissions-and-leave": flood(2_000, post("/rounds/none/reports", BODY)),
-    "submissions-under-one-key": sending(2000, post("/reports", BODY, "Idempotency-Key: the-same"), pause=0.05),
-    "refused-keys": sending(20, request("POST /rounds", "Authorization: Bearer wrong", JSON, body=b"{}"), pause=0.05),
-    "expect-and-nothing": sending(500, request("POST /reports", JSON, "Expect: 100-continue", length=15)),
+    "submissions-under-one-key": sending(
+        2000, post("/reports", BODY, "Idempotency-Key: the-same"), pause=0.05
+    ),
+    "refused-keys": sending(
+        20, request("POST /rounds", "Authorization: Bearer wrong", JSON, body=b"{}"), pause=0.05
+    ),
+    "expect-and-nothing": sending(
+        500, request("POST /reports", JSON, "Expect: 100-continue", length=15)
+    ),
     "expect-of-a-get": sending(500, request("GET /healthz", "Expect: 100-continue", length=15)),
-    "expect-the-unexpected": sending(100, request("POST /reports", JSON, "Expect: 200-ok", body=BODY)),
+    "expect-the-unexpected": sending(
+        100, request("POST /reports", JSON, "Expect: 200-ok", body=BODY)
+    ),
 }
 
 
@@ -161,7 +185,9 @@ Talk = Callable[[socket.socket], Awaitable[object]]
 
 
 def test_who_sends_no_more_still_gets_an_answer(new_target: NewTarget) -> None:
-    """Half-closed connections, many at once: of healthz, of a recovery that takes a while, of a submission."""
+    """Half-closed connections, many at once: of healthz, of a recovery that takes a while, of a
+    submission.
+    """
     target = new_target()
     id = target.grr_round(100, 5_000)
     calls = {
@@ -183,4 +209,6 @@ def test_who_sends_no_more_still_gets_an_answer(new_target: NewTarget) -> None:
         await attackers.together(*(attackers.crowd(10, half(name, attackers)) for name in calls))
 
     assert_alive(besiege(target, attack))
-    assert {name: set(found) for name, found in answers.items()} == {name: {call[1]} for name, call in calls.items()}
+    assert {name: set(found) for name, found in answers.items()} == {
+        name: {call[1]} for name, call in calls.items()
+    }

@@ -1,4 +1,6 @@
-"""Connections that take long: that ask for much and do not read, that send slowly, or that do nothing at all."""
+"""Connections that take long: that ask for much and do not read, that send slowly, or that do
+nothing at all.
+"""
 
 from collections.abc import Callable
 
@@ -16,8 +18,12 @@ SCRIPT = "/static/swagger-ui/swagger-ui-bundle.js"
 MakeAttack = Callable[[str], Attack]
 
 
-def asking(n: int, path: str, *, body: bytes = b"", sip: bool = False, times: int = 1) -> MakeAttack:
-    """Ask for a large answer on n connections and do not read it, or one byte a second; `times` pipelined."""
+def asking(
+    n: int, path: str, *, body: bytes = b"", sip: bool = False, times: int = 1
+) -> MakeAttack:
+    """Ask for a large answer on n connections and do not read it, or one byte a second; `times`
+    pipelined.
+    """
 
     def make(round: str) -> Attack:
         at = path.format(round=round)
@@ -92,13 +98,18 @@ def unread(n: int, call: bytes) -> Attack:
 HALF = b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Half: "
 LARGE = request("POST /reports", "Content-Type: application/json", length=16 * MIB)
 LARGE_GET = request("GET /healthz", "Content-Type: application/json", length=1000, close=False)
-EXPECT = request("POST /reports", "Content-Type: application/json", "Expect: 100-continue", length=1000)
+EXPECT = request(
+    "POST /reports", "Content-Type: application/json", "Expect: 100-continue", length=1000
+)
 
 
 def mixed(n: int) -> Attack:
     async def attack(attackers: Attackers) -> None:
         await attackers.together(
-            *(attackers.crowd(n // 4, attackers.sends(head)) for head in (b"", HALF, LARGE + b"{", EXPECT))
+            *(
+                attackers.crowd(n // 4, attackers.sends(head))
+                for head in (b"", HALF, LARGE + b"{", EXPECT)
+            )
         )
 
     return attack
@@ -116,7 +127,9 @@ def mixed(n: int) -> Attack:
         "dripped-bodies": feeding(2000, LARGE, b" "),
         "dripped-chunks": feeding(
             2000,
-            request("POST /reports", "Content-Type: application/json", "Transfer-Encoding: chunked"),
+            request(
+                "POST /reports", "Content-Type: application/json", "Transfer-Encoding: chunked"
+            ),
             b"1\r\n \r\n",
         ),
         "started-bodies": holding(1000, LARGE + 65536 * b" "),
@@ -146,5 +159,10 @@ def test_no_slow_connections_stop_the_server(new_target: NewTarget, attack: Atta
 def test_few_files_are_enough_whoever_takes_them(new_target: NewTarget, attack: Attack) -> None:
     """With room for 256 open files and sockets."""
     assert_alive(
-        besiege(new_target(first="import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))\n"), attack)
+        besiege(
+            new_target(
+                first="import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))\n"
+            ),
+            attack,
+        )
     )

@@ -1,4 +1,6 @@
-"""Requests that offer another protocol, in every spelling: they are answered in this one, and nothing hangs."""
+"""Requests that offer another protocol, in every spelling: they are answered in this one, and
+nothing hangs.
+"""
 
 import pytest
 from tests.system.strangers.attackers import Attackers, get, post, request
@@ -9,7 +11,11 @@ from tests.system.strangers.report import assert_alive
 pytestmark = pytest.mark.sqlite
 
 H2C = ("HTTP2-Settings: AAMAAABkAAQAAP__", "Upgrade: h2c")
-WEBSOCKET = ("Upgrade: websocket", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version: 13")
+WEBSOCKET = (
+    "Upgrade: websocket",
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+    "Sec-WebSocket-Version: 13",
+)
 
 
 def healthz(*headers: str) -> bytes:
@@ -23,8 +29,12 @@ OFFERS = {
     "proxy-connection-alone": healthz("Proxy-Connection: Upgrade", "Upgrade: h2c"),
     "connection": healthz("Connection: keep-alive, Upgrade, HTTP2-Settings", *H2C),
     "both-connections": healthz("Connection: Upgrade", PROXY, "Upgrade: h2c"),
-    "connection-and-proxy-close": healthz("Connection: Upgrade", "Proxy-Connection: close", "Upgrade: h2c"),
-    "keep-alive-header": healthz("Keep-Alive: Upgrade", "Connection: Keep-Alive, Upgrade", "Upgrade: h2c"),
+    "connection-and-proxy-close": healthz(
+        "Connection: Upgrade", "Proxy-Connection: close", "Upgrade: h2c"
+    ),
+    "keep-alive-header": healthz(
+        "Keep-Alive: Upgrade", "Connection: Keep-Alive, Upgrade", "Upgrade: h2c"
+    ),
     "connection-twice": healthz("Connection: keep-alive", "Connection: Upgrade", "Upgrade: h2c"),
     "proxy-connection-twice": healthz(PROXY, PROXY, "Upgrade: h2c"),
     "many-upgrades": healthz(PROXY, *(f"Upgrade: h2c, x/{i}" for i in range(100))),
@@ -44,7 +54,9 @@ OFFERS = {
     "proxy-websocket": healthz(PROXY, *WEBSOCKET),
     "http-1.0": healthz(PROXY, "Upgrade: h2c").replace(b"HTTP/1.1", b"HTTP/1.0"),
     "body": request("GET /healthz", PROXY, "Upgrade: h2c", body=BODY, close=False),
-    "chunked-body": request("GET /healthz", PROXY, "Upgrade: h2c", "Transfer-Encoding: chunked", close=False)
+    "chunked-body": request(
+        "GET /healthz", PROXY, "Upgrade: h2c", "Transfer-Encoding: chunked", close=False
+    )
     + b"2\r\n{}\r\n0\r\n\r\n",
     "post": post("/reports", BODY, PROXY, "Upgrade: h2c", close=False),
     "post-connection": post("/reports", BODY, "Connection: Upgrade", *H2C, close=False),
@@ -59,8 +71,12 @@ OFFERS = {
 
 
 @variations({"every-offer": OFFERS}, {name: {name: offer} for name, offer in OFFERS.items()})
-def test_no_offer_of_another_protocol_stops_the_server(new_target: NewTarget, attack: dict[str, bytes]) -> None:
+def test_no_offer_of_another_protocol_stops_the_server(
+    new_target: NewTarget, attack: dict[str, bytes]
+) -> None:
     async def offer(attackers: Attackers) -> None:
-        await attackers.together(*(attackers.crowd(1, attackers.sends(each)) for each in attack.values()))
+        await attackers.together(
+            *(attackers.crowd(1, attackers.sends(each)) for each in attack.values())
+        )
 
     assert_alive(besiege(new_target(), offer))

@@ -11,17 +11,21 @@ from ldprecover.recovery.unmixing.kept import DroppedSet, set_laws
 from ldprecover.recovery.unmixing.noise import noise_sd
 from ldprecover.types import BoolArray, FloatArray, Int64Array
 
-__all__ = ["Rest", "SetShare", "kept_rates", "unbiased"]
-
-_TOO_MUCH = 0.9  # mass of the genuine users in one dropped set beyond which it is theirs, not an attacker's
-_LITTLE = 0.03  # of p - q: what an item of a dropped set must still differ by to be estimated at all
-_LEAST = 0.1  # of the rate at which honest reports of others support an item: no rate is taken to be less
+_TOO_MUCH = (
+    0.9  # mass of the genuine users in one dropped set beyond which it is theirs, not an attacker's
+)
+_LITTLE = (
+    0.03  # of p - q: what an item of a dropped set must still differ by to be estimated at all
+)
+# of the rate at which honest reports of others support an item: no rate is taken to be less
+_LEAST = 0.1
 _UNKNOWN = 20  # times the median standard deviation, of an item that cannot be
 
 
 @dataclass(frozen=True)
 class SetShare:
-    """How honest reports fare that are kept by the number of items of a set T they support, of t items.
+    """How honest reports fare that are kept by the number of items of a set T they support, of t
+    items.
 
     `none` and `holder` are the probabilities of being kept for a user who holds none of the items,
     r0, and one of them, r1; `item` is that of being kept and supporting a given item of the set for
@@ -41,7 +45,9 @@ class SetShare:
         kept, t = ~dropped.bins, dropped.items.size
         none, holder = set_laws(t, p, q) @ kept
         beside = binomial_law(t - 1, q)  # the items supported beside a given one
-        two = np.append((1 - p) * binomial_law(t - 2, q), 0.0) + np.append(0.0, p * binomial_law(t - 2, q))
+        two = np.append((1 - p) * binomial_law(t - 2, q), 0.0) + np.append(
+            0.0, p * binomial_law(t - 2, q)
+        )
         return cls(
             none=float(none),
             holder=float(holder),
@@ -71,9 +77,13 @@ class Rest:
 
 
 def kept_rates(oracle: FrequencyOracle, sizes: BoolArray) -> tuple[float, float]:
-    """Return p and q of honest reports of the sizes k where `sizes[k]` is set, under whatever items users hold."""
+    """Return p and q of honest reports of the sizes k where `sizes[k]` is set, under whatever items
+    users hold.
+    """
     law, k = oracle.support_size_law(), np.arange(sizes.size)
-    own = np.append(0.0, binomial_law(oracle.domain_size - 1, oracle.q))  # of a report that supports its user's item
+    own = np.append(
+        0.0, binomial_law(oracle.domain_size - 1, oracle.q)
+    )  # of a report that supports its user's item
     share = law[sizes].sum()
     p = float(oracle.p * own[sizes].sum() / share)
     q = (float(k[sizes] @ law[sizes] / share) - p) / (oracle.domain_size - 1)
@@ -81,7 +91,11 @@ def kept_rates(oracle: FrequencyOracle, sizes: BoolArray) -> tuple[float, float]
 
 
 def unbiased(
-    oracle: FrequencyOracle, counts: Int64Array, n: int, sizes: BoolArray, sets: tuple[DroppedSet, ...]
+    oracle: FrequencyOracle,
+    counts: Int64Array,
+    n: int,
+    sizes: BoolArray,
+    sets: tuple[DroppedSet, ...],
 ) -> Rest:
     """Return unbiased estimates from the support counts of the n reports kept.
 
@@ -111,23 +125,34 @@ def unbiased(
             continue
         # c_v r0 u = f_v (A1 - A2) + F A2 + A0 (u - F rho)
         z[items] = (
-            rates[items] * share.none * u - mass * share.other - share.outsider * (u - mass * share.ratio)
+            rates[items] * share.none * u
+            - mass * share.other
+            - share.outsider * (u - mass * share.ratio)
         ) / gap
         c = max(float(np.median(rates[items])), _LEAST * share.outsider / share.none)
         sd[items] = np.sqrt(c * (1 - c) / n) * share.none * u / gap
-    honest_kept = float(oracle.support_size_law()[sizes].sum()) * math.prod(share.none for share in shares) * u
+    honest_kept = (
+        float(oracle.support_size_law()[sizes].sum())
+        * math.prod(share.none for share in shares)
+        * u
+    )
     return Rest(z, sd, trusted, honest_kept)
 
 
 def _masses(rates: FloatArray, sets: tuple[DroppedSet, ...], shares: list[SetShare]) -> FloatArray:
-    """Return F, the share of the genuine users that holds an item of each set: the sums of the equations above."""
+    """Return F, the share of the genuine users that holds an item of each set: the sums of the
+    equations above.
+    """
     if not sets:
         return np.empty(0)
     together = np.array([rates[dropped.items].sum() for dropped in sets])
     t = np.array([dropped.items.size for dropped in sets])
     none = np.array([share.none for share in shares])
     rho = np.array([share.ratio for share in shares])
-    a1, a2, a0 = (np.array([getattr(share, name) for share in shares]) for name in ("item", "other", "outsider"))
+    a1, a2, a0 = (
+        np.array([getattr(share, name) for share in shares])
+        for name in ("item", "other", "outsider")
+    )
     surplus = together * none - t * a0
     equations = np.outer(surplus, rho - 1)
     np.fill_diagonal(equations, together * none * (rho - 1) - (a1 - a2) - t * (a2 - a0))

@@ -1,4 +1,5 @@
-"""Densities at the estimates: sums of independent parts, made as products of transforms, with the noise of each item.
+"""Densities at the estimates: sums of independent parts, made as products of transforms, with the
+noise of each item.
 
 Items whose noise is the same share an inverse transform. Where they are few and the products many,
 each is summed at these items alone instead.
@@ -12,8 +13,6 @@ import numpy as np
 from ldprecover.recovery.unmixing.grid import Grid
 from ldprecover.types import BoolArray, ComplexArray, FloatArray, Int64Array
 
-__all__ = ["Group", "Place", "groups"]
-
 _WORTH = 4  # transforms for each item from which on it is worth while to prepare the sum at each
 
 
@@ -26,7 +25,9 @@ class Group:
     grid: Grid
 
     def at(self, x: FloatArray, transforms: int) -> "Place":
-        """Return where the densities at x are found, x one number for each of all the items, of so many transforms."""
+        """Return where the densities at x are found, x one number for each of all the items, of so
+        many transforms.
+        """
         position = x[self.items] / self.grid.step
         cell = np.floor(position)
         above = position - cell
@@ -36,7 +37,9 @@ class Group:
         return Place(self, low, (low + 1) % self.grid.size, above, basis)
 
     def _basis(self, low: Int64Array, above: FloatArray) -> FloatArray:
-        """Return the matrix that a transform is multiplied by: what `Place.densities` interpolates, summed directly."""
+        """Return the matrix that a transform is multiplied by: what `Place.densities` interpolates,
+        summed directly.
+        """
         grid = self.grid
         k = np.arange(grid.omega.size)
         turn = grid.roots[np.outer(k, low) % grid.size]
@@ -50,7 +53,9 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """Where the densities of a group are found: between two points of the grid, `above` the lower."""
+    """Where the densities of a group are found: between two points of the grid, `above` the
+    lower.
+    """
 
     group: Group
     low: Int64Array

@@ -6,21 +6,23 @@ import numpy as np
 
 from ldprecover.types import BoolArray, FloatArray, Int64Array
 
-__all__ = ["Excess", "excess_bins"]
-
 _FAR = 6.0  # standard deviations by which a bin must be above the fit
 _MOST = 21  # bins that are taken out, one at a time
 
 
 @dataclass(frozen=True, eq=False)
 class Excess:
-    """Which bins are too full, and what the mixture that was fitted to the others has in each bin."""
+    """Which bins are too full, and what the mixture that was fitted to the others has in each
+    bin.
+    """
 
     bins: BoolArray
     fit: FloatArray
 
     def score(self, observed: Int64Array) -> float:
-        """Return how far the bins together are above the fit, in standard deviations; 0 without a bin."""
+        """Return how far the bins together are above the fit, in standard deviations; 0 without a
+        bin.
+        """
         beyond = float((observed - self.fit)[self.bins].sum())
         return beyond / float(np.sqrt(self.fit[self.bins].sum() + 1))
 
@@ -49,7 +51,9 @@ def excess_bins(observed: Int64Array, laws: FloatArray, share: float) -> Excess:
 
 
 def _mixture(observed: Int64Array, laws: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the non-negative combination of the laws that is nearest to what was observed, by weighted squares."""
+    """Return the non-negative combination of the laws that is nearest to what was observed, by
+    weighted squares.
+    """
     weighted, wanted = laws * weights, observed * weights
     products, sums = weighted @ weighted.T, weighted @ wanted
     alone = np.divide(sums, np.diag(products), out=np.zeros(len(laws)), where=np.diag(products) > 0)

@@ -7,8 +7,6 @@ import numpy as np
 
 from ldprecover.types import ComplexArray, FloatArray
 
-__all__ = ["Grid", "grid_over"]
-
 _LEAST, _MOST = 256, 16384  # points
 _REACH = 7  # standard deviations of noise that are kept apart
 
@@ -32,13 +30,16 @@ class Grid:
         return np.asarray(np.exp(2j * np.pi * np.arange(self.size) / self.size), np.complex128)
 
     def damping(self, sd: float) -> FloatArray:
-        """Return the transform of normal noise; where it is finer than the grid, of noise as wide as a step."""
+        """Return the transform of normal noise; where it is finer than the grid, of noise as wide
+        as a step.
+        """
         damping: FloatArray = np.exp(-((max(sd, self.step) * self.omega) ** 2) / 2)
         return damping
 
 
 def grid_over(low: float, high: float, least: float, most: float) -> Grid:
-    """Return a grid for values from `low` to `high` with noise of deviations from `least` to `most`.
+    """Return a grid for values from `low` to `high` with noise of deviations from `least` to
+    `most`.
 
     It is fine enough for the least noise, as long as 16,384 points reach.
     """

@@ -1,4 +1,6 @@
-"""Hypotheses on a round: a law of the frequencies, spikes, and a relation of shares; and what one gives the items."""
+"""Hypotheses on a round: a law of the frequencies, spikes, and a relation of shares; and what one
+gives the items.
+"""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -9,8 +11,6 @@ from typing import Protocol
 from ldprecover.recovery.unmixing.relations import Relation
 from ldprecover.recovery.unmixing.spikes import Spikes
 from ldprecover.types import FloatArray
-
-__all__ = ["FAINT", "FLOOR", "Choice", "Guess", "Model", "Moments", "same_shares"]
 
 FLOOR = 1e-9
 """The least density, in units of the noise: nothing is impossible."""
@@ -33,14 +33,19 @@ class Moments:
     log_weight: float
 
     @classmethod
-    def of(cls, mean: FloatArray, square: FloatArray, spike: FloatArray, score: float, prior: float) -> "Moments":
-        """Weigh a hypothesis by its score and the density of a sum of one, against that density before the round.
+    def of(
+        cls, mean: FloatArray, square: FloatArray, spike: FloatArray, score: float, prior: float
+    ) -> "Moments":
+        """Weigh a hypothesis by its score and the density of a sum of one, against that density
+        before the round.
 
         Either sum is taken as normal; `prior` is its variance before.
         """
         variance = float((square - mean**2).sum()) + 1e-12
         off = float(1 - mean.sum())
-        return cls(mean, square, spike, score - off**2 / (2 * variance) - math.log(variance / prior) / 2)
+        return cls(
+            mean, square, spike, score - off**2 / (2 * variance) - math.log(variance / prior) / 2
+        )
 
 
 class Model(Protocol):
@@ -71,7 +76,9 @@ class Guess:
 
 
 def same_shares(choices: Sequence[Choice]) -> Iterator[list[Choice]]:
-    """Yield choices of the same shift and share of honest reports, which have transforms in common."""
+    """Yield choices of the same shift and share of honest reports, which have transforms in
+    common.
+    """
 
     def shares(choice: Choice) -> tuple[float, float]:
         return choice[0].c, choice[0].a

@@ -1,4 +1,6 @@
-"""Which reports the screens keep: a rule for each report alone, and what a block of reports gives under it."""
+"""Which reports the screens keep: a rule for each report alone, and what a block of reports gives
+under it.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,22 +15,6 @@ from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.reports import ReportSource, pair_counts
 from ldprecover.tally import Tally
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
-
-__all__ = [
-    "MOST_ITEMS",
-    "DroppedSet",
-    "Kept",
-    "SizedTally",
-    "Taken",
-    "hits_by_item",
-    "lost",
-    "of_other_sizes",
-    "pairs_kept",
-    "set_laws",
-    "sized_tally",
-    "total_of_kept",
-    "triples_kept",
-]
 
 MOST_ITEMS = 24
 """Items of the largest set whose supported items are counted."""
@@ -48,7 +34,8 @@ class DroppedSet:
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """The reports that are kept: of the sizes k where `sizes[k]` is set, and in no dropped bin of a set.
+    """The reports that are kept: of the sizes k where `sizes[k]` is set, and in no dropped bin of a
+    set.
 
     `sizes` is of the domain's d + 1 sizes; None where no report is of another size. Sets are
     disjoint. `others` are all reports of other sizes, where they are held.
@@ -66,7 +53,9 @@ class Kept:
         """Return which of the reports are kept."""
         kept = np.ones(len(reports), np.bool_)
         for dropped in self.sets:
-            kept &= ~dropped.bins[np.count_nonzero(oracle.supported(reports, dropped.items), axis=1)]
+            kept &= ~dropped.bins[
+                np.count_nonzero(oracle.supported(reports, dropped.items), axis=1)
+            ]
         if self.sizes is not None:
             kept[kept] = self.sizes[oracle.support_sizes(reports[kept])]
         return kept
@@ -87,7 +76,8 @@ def total_of_kept(source: ReportSource, measure: Callable[..., T], kept: Kept, *
 
 
 class Taken:
-    """The tally of reports that are taken out, and these themselves, packed, as long as they are few. It adds in place.
+    """The tally of reports that are taken out, and these themselves, packed, as long as they are
+    few. It adds in place.
 
     They are None where they are more than 8 MiB, or are not to be held.
     """
@@ -97,7 +87,11 @@ class Taken:
 
     def __iadd__(self, other: "Taken") -> "Taken":
         self.tally += other.tally
-        if self.packed is None or other.packed is None or len(self.packed) + len(other.packed) > _HELD:
+        if (
+            self.packed is None
+            or other.packed is None
+            or len(self.packed) + len(other.packed) > _HELD
+        ):
             self.packed = None
         else:
             self.packed += other.packed
@@ -109,13 +103,18 @@ class Taken:
 
 
 def of_other_sizes(oracle: FrequencyOracle, reports: Reports, *, sizes: BoolArray) -> Taken:
-    """Return the reports of the sizes k where `sizes[k]` is not set; where sizes take no hashing, their tally alone."""
+    """Return the reports of the sizes k where `sizes[k]` is not set; where sizes take no hashing,
+    their tally alone.
+    """
     others = reports[~sizes[oracle.support_sizes(reports)]]
-    return Taken(Tally.of(oracle, others), bytearray(others.tobytes()) if oracle.hash_tests else None)
+    return Taken(
+        Tally.of(oracle, others), bytearray(others.tobytes()) if oracle.hash_tests else None
+    )
 
 
 def set_laws(t: int, p: float, q: float) -> FloatArray:
-    """Return the laws of how many of t items an honest report supports, (2, t + 1): its user's item among them or not.
+    """Return the laws of how many of t items an honest report supports, (2, t + 1): its user's item
+    among them or not.
 
     Row 0 is where the user holds none of them, Binomial(t, q), and row 1 where one of them.
     """
@@ -136,7 +135,9 @@ class SizedTally:
 def sized_tally(oracle: FrequencyOracle, reports: Reports) -> SizedTally:
     """Return the tally of the reports and the histogram of their sizes."""
     summary, sizes = oracle.summarise_with_sizes(reports)
-    return SizedTally(Tally(summary, len(reports)), np.bincount(sizes, minlength=oracle.domain_size + 1))
+    return SizedTally(
+        Tally(summary, len(reports)), np.bincount(sizes, minlength=oracle.domain_size + 1)
+    )
 
 
 def lost(oracle: FrequencyOracle, reports: Reports, *, kept: Kept, rule: Kept) -> Tally:
@@ -145,13 +146,18 @@ def lost(oracle: FrequencyOracle, reports: Reports, *, kept: Kept, rule: Kept) -
     return Tally.of(oracle, reports[kept.of(oracle, reports)])
 
 
-def pairs_kept(oracle: FrequencyOracle, reports: Reports, *, kept: Kept, items: Int64Array) -> Int64Array:
+def pairs_kept(
+    oracle: FrequencyOracle, reports: Reports, *, kept: Kept, items: Int64Array
+) -> Int64Array:
     """Return `pair_counts` of the kept reports."""
     return pair_counts(oracle, reports[kept.of(oracle, reports)], items)
 
 
-def triples_kept(oracle: FrequencyOracle, reports: Reports, *, kept: Kept, items: Int64Array) -> Int64Array:
-    """Return how many of the kept reports support three of the m items, in rising order; place m is of all reports.
+def triples_kept(
+    oracle: FrequencyOracle, reports: Reports, *, kept: Kept, items: Int64Array
+) -> Int64Array:
+    """Return how many of the kept reports support three of the m items, in rising order; place m is
+    of all reports.
 
     Of other orders the result, (m + 1, m + 1, m + 1), has zeros.
     """
@@ -171,7 +177,8 @@ def triples_kept(oracle: FrequencyOracle, reports: Reports, *, kept: Kept, items
 def hits_by_item(
     oracle: FrequencyOracle, reports: Reports, *, kept: Kept, items: Int64Array, sets: BoolArray
 ) -> Int64Array:
-    """Return, for each set and k, how many kept reports that support k items of the set support each item.
+    """Return, for each set and k, how many kept reports that support k items of the set support
+    each item.
 
     Row i of `sets` says which of the m items are in set i, at most 24. The result is (sets, 25,
     m + 1); its last column is of all these reports.

@@ -1,4 +1,6 @@
-"""What is un-mixed: estimates with their noise, from counts alone or from the reports that screens have kept."""
+"""What is un-mixed: estimates with their noise, from counts alone or from the reports that screens
+have kept.
+"""
 
 from dataclasses import dataclass
 
@@ -9,12 +11,11 @@ from ldprecover.recovery.conclusions import Dropped
 from ldprecover.recovery.unmixing.noise import noise_sd
 from ldprecover.types import FloatArray
 
-__all__ = ["Measured", "measured_of_counts"]
-
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """Unbiased frequencies of the d items from `n` reports that were kept, and what screening them found.
+    """Unbiased frequencies of the d items from `n` reports that were kept, and what screening them
+    found.
 
     `z` are the frequencies, `sd` the standard deviations of their noise given who holds what,
     `suspects` the items that reports seem made to raise, `shared` those of them that dropped
@@ -36,4 +37,6 @@ def measured_of_counts(oracle: FrequencyOracle, poisoned: FloatArray, n: int) ->
     """Return what the estimates of n reports tell by themselves."""
     p, q = oracle.p, oracle.q
     c0 = q + (p - q) * float(np.median(poisoned))  # the median of C/n
-    return Measured(poisoned, noise_sd(poisoned, n, p, q, c0, fixed_size=oracle.fixed_size is not None), n)
+    return Measured(
+        poisoned, noise_sd(poisoned, n, p, q, c0, fixed_size=oracle.fixed_size is not None), n
+    )

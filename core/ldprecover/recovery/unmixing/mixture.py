@@ -1,4 +1,6 @@
-"""Rounds of which nothing earlier is known: frequencies of one law for all items, spikes and noise."""
+"""Rounds of which nothing earlier is known: frequencies of one law for all items, spikes and
+noise.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,25 +8,36 @@ import numpy as np
 
 from ldprecover.recovery.unmixing.density import Group, Place, groups
 from ldprecover.recovery.unmixing.grid import Grid
-from ldprecover.recovery.unmixing.hypotheses import FAINT, FLOOR, Choice, Guess, Moments, same_shares
+from ldprecover.recovery.unmixing.hypotheses import (
+    FAINT,
+    FLOOR,
+    Choice,
+    Guess,
+    Moments,
+    same_shares,
+)
 from ldprecover.recovery.unmixing.shapes import Shape
 from ldprecover.recovery.unmixing.spikes import Spikes
 from ldprecover.types import BoolArray, ComplexArray, FloatArray
-
-__all__ = ["Mixture"]
 
 _ROWS = 4  # transforms of one hypothesis
 
 
 class Mixture:
-    """The estimates z with noise sd on a grid; `targets` are the items that spikes on targets are on.
+    """The estimates z with noise sd on a grid; `targets` are the items that spikes on targets are
+    on.
 
-    `canaries` are the items that nobody holds: their frequency is 0, and all else is as with other items. So they
-    tell the shift, unless they are themselves raised.
+    `canaries` are the items that nobody holds: their frequency is 0, and all else is as with other
+    items. So they tell the shift, unless they are themselves raised.
     """
 
     def __init__(
-        self, z: FloatArray, sd: FloatArray, grid: Grid, targets: Sequence[int], canaries: Sequence[int] = ()
+        self,
+        z: FloatArray,
+        sd: FloatArray,
+        grid: Grid,
+        targets: Sequence[int],
+        canaries: Sequence[int] = (),
     ) -> None:
         self._z, self._grid, self._d = z, grid, z.size
         self._floor = FLOOR / float(np.median(sd))
@@ -36,32 +49,49 @@ class Mixture:
         apart = [inside & ~empty, ~inside & ~empty, inside & empty, ~inside & empty]
         self._split = tuple(groups(sd, grid, apart)) if targets else ()
 
-    def guesses(self, laws: Sequence[Shape], choices: Sequence[Choice], prior: float) -> Iterator[Guess]:
+    def guesses(
+        self, laws: Sequence[Shape], choices: Sequence[Choice], prior: float
+    ) -> Iterator[Guess]:
         """Yield a hypothesis for each shape with each choice of relation and spikes."""
         for chosen in same_shares(choices):
             (relation, first) = chosen[0]
             transforms, others = self._transforms(chosen)
             split = self._split if first.on_targets else self._all
             places = [group.at(self._z + relation.c, len(chosen) * len(laws)) for group in split]
-            priors = np.array([relation.log_weight + spikes.log_prior for relation, spikes in chosen]) + prior
+            priors = (
+                np.array([relation.log_weight + spikes.log_prior for relation, spikes in chosen])
+                + prior
+            )
             for shape in laws:
                 honest = np.fft.rfft(shape.masses(relation.a, self._grid, 1), axis=1)
-                scores = self._log_likelihood(places, honest, transforms, others) + (priors + shape.log_prior)
+                scores = self._log_likelihood(places, honest, transforms, others) + (
+                    priors + shape.log_prior
+                )
                 for choice, score in zip(chosen, scores.tolist(), strict=True):
                     yield Guess(self, shape, *choice, score)
 
     def _transforms(self, chosen: Sequence[Choice]) -> tuple[ComplexArray, ComplexArray]:
-        """Return what the targets get, and what the others get: a row for each choice, one for all where they agree."""
+        """Return what the targets get, and what the others get: a row for each choice, one for all
+        where they agree.
+        """
         on_targets, d, grid = chosen[0][1].on_targets, self._d, self._grid
-        transforms = np.array([spikes.transform(relation.rho, d, grid) for relation, spikes in chosen])
+        transforms = np.array(
+            [spikes.transform(relation.rho, d, grid) for relation, spikes in chosen]
+        )
         if not on_targets:
             return transforms, transforms
         if not any(spikes.others for _, spikes in chosen):
             return transforms, np.ones_like(transforms[:1])
-        return transforms, np.array([spikes.transform_of_others(relation.rho, d, grid) for relation, spikes in chosen])
+        return transforms, np.array(
+            [spikes.transform_of_others(relation.rho, d, grid) for relation, spikes in chosen]
+        )
 
     def _log_likelihood(
-        self, places: Sequence[Place], honest: ComplexArray, transforms: ComplexArray, others: ComplexArray
+        self,
+        places: Sequence[Place],
+        honest: ComplexArray,
+        transforms: ComplexArray,
+        others: ComplexArray,
     ) -> FloatArray:
         total = np.zeros(len(transforms))
         for place in places:

@@ -6,14 +6,14 @@ import numpy as np
 
 from ldprecover.types import FloatArray
 
-__all__ = ["noise_sd"]
-
 _STEP = math.log(1.1)
 _LEAST = 0.1  # of q: malicious reports are taken to be nine tenths of all at the most
 _CLEAR = 4  # standard deviations above 0 from which on an item is held by some users
 
 
-def noise_sd(z: FloatArray, n: int, p: float, q: float, c0: float, *, fixed_size: bool = False) -> FloatArray:
+def noise_sd(
+    z: FloatArray, n: int, p: float, q: float, c0: float, *, fixed_size: bool = False
+) -> FloatArray:
     """Return the standard deviation of the noise in each of the d estimates z of n reports.
 
     It is that of the perturbation alone, given what each user holds. `p` and `q` are what z was

@@ -11,15 +11,14 @@ import numpy as np
 from ldprecover.laws import log_choose
 from ldprecover.types import FloatArray, Int64Array
 
-__all__ = ["best_set", "pair_scores"]
-
 _LEAST, _MOST = 3, 24  # items of a set
 _STEPS = 20  # improvements of one candidate
 _NO_SCORE = -1.0  # of a set whose pairs are not above zero
 
 
 def pair_scores(pairs: Int64Array, p: float, q: float) -> FloatArray:
-    """Return how far each pair is from what honest reports have, in standard deviations, less the median pair.
+    """Return how far each pair is from what honest reports have, in standard deviations, less the
+    median pair.
 
     `pairs` is (m + 1, m + 1): how many of n reports support both of two items, n in the last row
     and column. For bits that are independent given their user's item, the covariance of two items
@@ -35,14 +34,17 @@ def pair_scores(pairs: Int64Array, p: float, q: float) -> FloatArray:
     deviations = np.sqrt(share * (1 - share))
     honest = np.outer(share, share) - (p - q) ** 2 * np.outer(frequencies, frequencies)
     scale = np.outer(deviations, deviations)
-    scores = np.divide(math.sqrt(n) * (pairs[:-1, :-1] / n - honest), scale, out=np.zeros((m, m)), where=scale > 0)
+    scores = np.divide(
+        math.sqrt(n) * (pairs[:-1, :-1] / n - honest), scale, out=np.zeros((m, m)), where=scale > 0
+    )
     scores -= np.median(scores[~np.eye(m, dtype=np.bool_)])
     np.fill_diagonal(scores, 0)
     return np.asarray(scores)
 
 
 def best_set(scores: FloatArray) -> tuple[Int64Array, float]:
-    """Return the set of 3 to 24 items, at most half of them, whose pairs' sum stands out most, and its score.
+    """Return the set of 3 to 24 items, at most half of them, whose pairs' sum stands out most, and
+    its score.
 
     `scores` is symmetric, with a zero diagonal. A set of t of the m items whose pairs sum to s
     standard deviations scores s^2/2 - ln C(m, t): what it gains, less what there is to choose from;
@@ -64,7 +66,9 @@ def best_set(scores: FloatArray) -> tuple[Int64Array, float]:
 
 
 def _grown(scores: FloatArray, most: int) -> list[Int64Array]:
-    """Return for each t the sets that grow from each item by the one with the largest sum of pairs with it."""
+    """Return for each t the sets that grow from each item by the one with the largest sum of pairs
+    with it.
+    """
     m = len(scores)
     rows = np.arange(m)
     order = np.empty((m, most), np.int64)
@@ -79,7 +83,9 @@ def _grown(scores: FloatArray, most: int) -> list[Int64Array]:
 
 
 def _improved(scores: FloatArray, orders: Int64Array, most: int) -> list[Int64Array]:
-    """Return for each t the first t items of each order, replaced by the t of the largest sums of pairs with them."""
+    """Return for each t the first t items of each order, replaced by the t of the largest sums of
+    pairs with them.
+    """
     found = []
     for t in range(_LEAST, most + 1):
         sets = np.sort(orders[:, :t], axis=1)
@@ -96,7 +102,9 @@ def _improved(scores: FloatArray, orders: Int64Array, most: int) -> list[Int64Ar
 def _best_of(
     scores: FloatArray, candidates: list[Int64Array], best: tuple[Int64Array, float]
 ) -> tuple[Int64Array, float]:
-    """Return the best of the candidates, a matrix of sets for each size, and of what was best before."""
+    """Return the best of the candidates, a matrix of sets for each size, and of what was best
+    before.
+    """
     for sets in candidates:
         t = sets.shape[1]
         sums = scores[sets[:, :, None], sets[:, None, :]].sum(axis=(1, 2)) / 2

@@ -8,10 +8,15 @@ import numpy as np
 
 from ldprecover.recovery.unmixing.density import Group, groups
 from ldprecover.recovery.unmixing.grid import Grid
-from ldprecover.recovery.unmixing.hypotheses import FAINT, FLOOR, Choice, Guess, Moments, same_shares
+from ldprecover.recovery.unmixing.hypotheses import (
+    FAINT,
+    FLOOR,
+    Choice,
+    Guess,
+    Moments,
+    same_shares,
+)
 from ldprecover.types import FloatArray
-
-__all__ = ["DRIFTS", "Drift", "Past", "PastModel"]
 
 _LEVEL = math.log(1.15)
 
@@ -47,14 +52,21 @@ class PastModel:
         self._z, self._sd, self._past, self._grid = z, sd, past, grid
         self._floor = FLOOR / float(np.median(sd))
 
-    def guesses(self, laws: Sequence[Drift], choices: Sequence[Choice], prior: float) -> Iterator[Guess]:
+    def guesses(
+        self, laws: Sequence[Drift], choices: Sequence[Choice], prior: float
+    ) -> Iterator[Guess]:
         """Yield a hypothesis for each drift with each choice of relation and spikes."""
         d = self._z.size
         for chosen in same_shares(choices):
             relation = chosen[0][0]
-            transforms = np.array([spikes.transform(relation.rho, d, self._grid) for relation, spikes in chosen])
+            transforms = np.array(
+                [spikes.transform(relation.rho, d, self._grid) for relation, spikes in chosen]
+            )
             x = self._z - relation.a * self._past.mean + relation.c
-            priors = np.array([relation.log_weight + spikes.log_prior for relation, spikes in chosen]) + prior
+            priors = (
+                np.array([relation.log_weight + spikes.log_prior for relation, spikes in chosen])
+                + prior
+            )
             for drift in laws:
                 scores = priors + drift.log_prior
                 for group in self._groups(self._deviations(relation.a, self._variance(drift))):
@@ -93,7 +105,9 @@ class PastModel:
         share = guess.spikes.share(d) if relation.rho else 0.0
         spike = np.clip(1 - (1 - share) * np.maximum(g[3], 0.0) / density, 0.0, 1.0)
         spike[faint] = (share * (x >= 0))[faint]
-        return Moments.of(mean, variance + mean**2, spike * (0 < share < 1), guess.score, float(prior.sum()))
+        return Moments.of(
+            mean, variance + mean**2, spike * (0 < share < 1), guess.score, float(prior.sum())
+        )
 
     def _variance(self, drift: Drift) -> FloatArray:
         """Return W, the variances of the frequencies before the round."""

@@ -1,4 +1,6 @@
-"""What all hypotheses together make of a round: frequencies that sum to one, their errors, and the attack."""
+"""What all hypotheses together make of a round: frequencies that sum to one, their errors, and the
+attack.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,8 +10,6 @@ import numpy as np
 from ldprecover.recovery.unmixing.hypotheses import Guess
 from ldprecover.recovery.unmixing.past import PastModel
 from ldprecover.types import FloatArray
-
-__all__ = ["Unmixed", "averaged", "onto_simplex"]
 
 _HALVINGS = 200
 _TINY = 1e-18
@@ -33,12 +33,15 @@ class Unmixed:
     spikes: FloatArray
 
 
-def averaged(guesses: Sequence[Guess], *, unidentified: bool, progress: Callable[[float], None]) -> Unmixed:
+def averaged(
+    guesses: Sequence[Guess], *, unidentified: bool, progress: Callable[[float], None]
+) -> Unmixed:
     """Return the average over the hypotheses by their weights.
 
     `unidentified` says that the protocol does not tell which items the surplus of an attack is on:
     that does not show in what each hypothesis says, and is added to the variances in proportion to
-    the probability of an attack. `progress` is called with the share of the hypotheses that is averaged.
+    the probability of an attack. `progress` is called with the share of the hypotheses that is
+    averaged.
     """
     moments = []
     for done, guess in enumerate(guesses, 1):
@@ -95,9 +98,14 @@ def onto_simplex(mean: FloatArray, variance: FloatArray) -> FloatArray:
 
 
 def _interval(values: FloatArray, weights: FloatArray) -> tuple[float, float, float]:
-    """Return the mean, and the values below which 2.5 and 97.5 % of the weight lie, widened to hold the mean."""
+    """Return the mean, and the values below which 2.5 and 97.5 % of the weight lie, widened to hold
+    the mean.
+    """
     order = np.argsort(values)
     below = np.cumsum(weights[order])
-    low, high = (float(values[order][min(int(np.searchsorted(below, q)), values.size - 1)]) for q in (0.025, 0.975))
+    low, high = (
+        float(values[order][min(int(np.searchsorted(below, q)), values.size - 1)])
+        for q in (0.025, 0.975)
+    )
     mean = min(max(float(weights @ values), float(values.min())), float(values.max()))
     return mean, min(low, mean), max(high, mean)

@@ -1,4 +1,5 @@
-"""How a share of malicious reports shows in the sums of the estimates: z = a f - c + s, for each item.
+"""How a share of malicious reports shows in the sums of the estimates: z = a f - c + s, for each
+item.
 
 a is the share of honest reports, c what each item loses by reports that support it less often than
 honest ones, and s the spikes of those that support it on purpose, of total rho.
@@ -10,8 +11,6 @@ from dataclasses import dataclass
 
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.types import FloatArray
-
-__all__ = ["Relation", "Sums"]
 
 _MOST = 0.9  # share of malicious reports
 _MOST_BY_SUM = 0.3  # the same, where the sum of the estimates alone tells it
@@ -49,7 +48,9 @@ class Sums:
 
     @classmethod
     def of(cls, oracle: FrequencyOracle, z: FloatArray, sd: FloatArray) -> "Sums":
-        """Return what the estimates z, with noise sd, sum to. Raises ParameterError for a protocol that lacks this."""
+        """Return what the estimates z, with noise sd, sum to. Raises ParameterError for a protocol
+        that lacks this.
+        """
         scale, others = oracle.p - oracle.q, oracle.encoded_others()
         return cls(
             float(z.sum()),
@@ -99,7 +100,8 @@ class Sums:
                 yield Relation(1 - b, 0.0, rho, -math.log(4))
 
     def encoded_reports(self) -> Relation | None:
-        """Return the relation of malicious reports that are all unperturbed, where the sum shows clearly that some are.
+        """Return the relation of malicious reports that are all unperturbed, where the sum shows
+        clearly that some are.
 
         It has the shift as well, so none is searched. None where no shift is searched in any case.
         """

@@ -1,4 +1,5 @@
-"""Screens: drop the reports that honest users would not have sent, and estimate from the rest without bias.
+"""Screens: drop the reports that honest users would not have sent, and estimate from the rest
+without bias.
 
 Nothing is known of an attack. What is known is what honest reports are like, whatever their users
 hold: how many items they support, how often two items together, and how many of any set.
@@ -23,20 +24,25 @@ from ldprecover.recovery.unmixing.unmixer import LEAST_ITEMS
 from ldprecover.tally import Tally
 from ldprecover.types import BoolArray, FloatArray, Int64Array
 
-__all__ = ["screen", "unfit"]
-
-_NONE = 1e-6  # honest reports of a size, expected at the most, that make each such report impossible
-_RARE = 1e-4  # probability of a size up to which it may be far too frequent: beyond 20 + 10 times what is expected
+_NONE = (
+    1e-6  # honest reports of a size, expected at the most, that make each such report impossible
+)
+# probability of a size up to which it may be far too frequent: beyond 20 + 10 times what is
+# expected
+_RARE = 1e-4
 _SIZES_SHARE = 0.1  # of a size that must be above the honest fit
 _HARDLY, _TOO_OFTEN = "which honest ones hardly ever do", "which too many do"
 _HONEST = 0.5  # probability of the dropped sizes that is too much to lose
 
 
 def unfit(oracle: FrequencyOracle) -> str | None:
-    """Return why reports of this protocol and number of items are not screened; None where they are."""
+    """Return why reports of this protocol and number of items are not screened; None where they
+    are.
+    """
     if not oracle.traits.independent_bits:
         return (
-            f"the items that an honest {oracle.protocol} report supports are not independent of each other, so "
+            f"the items that an honest {oracle.protocol} report supports are not independent of "
+            "each other, so "
             "what is left after a screen would be biased"
         )
     if oracle.domain_size < LEAST_ITEMS:
@@ -46,7 +52,9 @@ def unfit(oracle: FrequencyOracle) -> str | None:
 
 @dataclass(frozen=True, eq=False)
 class _Sizes:
-    """The sizes that are kept, the rule that keeps reports of these alone, its tally, and what was dropped."""
+    """The sizes that are kept, the rule that keeps reports of these alone, its tally, and what was
+    dropped.
+    """
 
     sizes: BoolArray
     kept: Kept
@@ -70,8 +78,12 @@ def screen(source: ReportSource) -> Measured:
         tally = source.tally()
         if not tally.n:
             raise ParameterError("there are no reports to screen")
-        measured = measured_of_counts(oracle, oracle.estimate(tally.counts(oracle), tally.n), tally.n)
-        return Measured(measured.z, measured.sd, measured.n, notes=(f"Reports were not screened: {reason}.",))
+        measured = measured_of_counts(
+            oracle, oracle.estimate(tally.counts(oracle), tally.n), tally.n
+        )
+        return Measured(
+            measured.z, measured.sd, measured.n, notes=(f"Reports were not screened: {reason}.",)
+        )
 
     first = source.total(sized_tally)
     if not first.tally.n:
@@ -87,15 +99,20 @@ def screen(source: ReportSource) -> Measured:
     if rest.trusted:
         dropped = (*possible.dropped, *_sets_in_words(sets))
         shared = tuple(sorted({int(item) for each in sets.kept.sets for item in each.items}))
-        return Measured(rest.z, rest.sd, sets.tally.n, sets.suspects, shared, dropped, rest.honest_kept)
+        return Measured(
+            rest.z, rest.sd, sets.tally.n, sets.suspects, shared, dropped, rest.honest_kept
+        )
     note = (
-        f"Many reports share {indices_named(sets.suspects)}, but then most of the users would hold one of these, so "
+        f"Many reports share {indices_named(sets.suspects)}, but then most of the users would hold "
+        "one of these, so "
         "no report was dropped for it."
     )
     return replace(_usual(source, possible, observed), notes=(note,))
 
 
-def _usual(source: ReportSource, possible: _Sizes, observed: Int64Array, suspects: tuple[int, ...] = ()) -> Measured:
+def _usual(
+    source: ReportSource, possible: _Sizes, observed: Int64Array, suspects: tuple[int, ...] = ()
+) -> Measured:
     """Return the estimates from the reports of possible sizes that are not too frequent."""
     bad = _too_frequent(observed, source.oracle.support_size_law(), possible.sizes)
     usual = _without(source, possible, bad, observed, "frequent sizes", _TOO_OFTEN)
@@ -104,13 +121,17 @@ def _usual(source: ReportSource, possible: _Sizes, observed: Int64Array, suspect
 
 
 def _impossible(sizes: Int64Array, law: FloatArray) -> BoolArray:
-    """Return the sizes that no honest report is expected to have, and rare ones that are far too frequent."""
+    """Return the sizes that no honest report is expected to have, and rare ones that are far too
+    frequent.
+    """
     expected = sizes.sum() * law
     return np.asarray((expected <= _NONE) | ((law <= _RARE) & (sizes > 20 + 10 * expected)))
 
 
 def _too_frequent(sizes: Int64Array, law: FloatArray, kept: BoolArray) -> BoolArray:
-    """Return which of the sizes kept are too frequent; none where too many honest reports would go with them."""
+    """Return which of the sizes kept are too frequent; none where too many honest reports would go
+    with them.
+    """
     bins = np.zeros(law.size, np.bool_)
     bins[kept] = excess_bins(sizes[kept], law[None, kept], _SIZES_SHARE).bins
     return bins if law[bins].sum() <= _HONEST else np.zeros(law.size, np.bool_)
@@ -141,13 +162,19 @@ def _without(
         kept = Kept(left)
         taken = source.total(partial(lost, kept=replace(before.kept, others=None), rule=kept))
     what = f"reports whose number of supported items is {_numbers_in_words(gone)}, {why}"
-    return _Sizes(left, kept, before.tally - taken, (*before.dropped, Dropped(screen, what, taken.n)))
+    return _Sizes(
+        left, kept, before.tally - taken, (*before.dropped, Dropped(screen, what, taken.n))
+    )
 
 
-def _rest(oracle: FrequencyOracle, sizes: BoolArray, tally: Tally, sets: SharedSets | None = None) -> Rest:
+def _rest(
+    oracle: FrequencyOracle, sizes: BoolArray, tally: Tally, sets: SharedSets | None = None
+) -> Rest:
     if not tally.n:
         raise ParameterError("all reports would be dropped, and nothing is left to estimate from")
-    return unbiased(oracle, tally.counts(oracle), tally.n, sizes, () if sets is None else sets.kept.sets)
+    return unbiased(
+        oracle, tally.counts(oracle), tally.n, sizes, () if sets is None else sets.kept.sets
+    )
 
 
 def _sets_in_words(sets: SharedSets) -> list[Dropped]:
@@ -162,5 +189,8 @@ def _sets_in_words(sets: SharedSets) -> list[Dropped]:
 def _numbers_in_words(chosen: BoolArray) -> str:
     """Return the positions that are set, as in "1, 3 or 5 to 8"."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], chosen, [False]]).astype(np.int8)))
-    runs = [str(a) if b == a + 1 else f"{a} to {b - 1}" for a, b in zip(edges[::2], edges[1::2], strict=True)]
+    runs = [
+        str(a) if b == a + 1 else f"{a} to {b - 1}"
+        for a, b in zip(edges[::2], edges[1::2], strict=True)
+    ]
     return runs[0] if len(runs) == 1 else f"{', '.join(runs[:-1])} or {runs[-1]}"

@@ -1,4 +1,6 @@
-"""Which hypotheses are looked at: all without an attack, and those with one at the shifts that fit best."""
+"""Which hypotheses are looked at: all without an attack, and those with one at the shifts that fit
+best.
+"""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -7,8 +9,6 @@ from typing import Any
 from ldprecover.recovery.unmixing.hypotheses import Choice, Guess
 from ldprecover.recovery.unmixing.relations import Relation, Sums
 from ldprecover.recovery.unmixing.spikes import Spikes
-
-__all__ = ["Guesses", "attacks", "best_shifts", "likely"]
 
 _SHIFTS, _ZOOMED, _ZOOMS = 13, 3, 3
 _NEAR = 6.0  # nats
@@ -62,8 +62,11 @@ def attacks(
         yield from guesses(laws, choices(sums.unshifted(), spikes), prior)
 
 
-def best_shifts(value: Callable[[float], float], largest: float, finest: float) -> dict[float, float]:
-    """Return the shift of the largest value and its neighbours in the last step, with the logarithms of their weights.
+def best_shifts(
+    value: Callable[[float], float], largest: float, finest: float
+) -> dict[float, float]:
+    """Return the shift of the largest value and its neighbours in the last step, with the
+    logarithms of their weights.
 
     The weights, 1, 2 and 1, are those of the trapezoidal rule over the shifts between, four in all.
     Values more than six nats below the best, and shifts below 0, are left out.
@@ -79,10 +82,16 @@ def best_shifts(value: Callable[[float], float], largest: float, finest: float) 
         seen |= {c: value(c) for c in near}
         best = max(seen, key=seen.__getitem__)
     around = {c: seen[c] for c in seen if abs(c - best) < 1.5 * step}
-    return {c: math.log(2) if c == best else 0.0 for c, each in around.items() if each > seen[best] - _NEAR}
+    return {
+        c: math.log(2) if c == best else 0.0
+        for c, each in around.items()
+        if each > seen[best] - _NEAR
+    }
 
 
 def likely(guesses: Iterable[Guess], most: int) -> list[Guess]:
-    """Return the best hypotheses, `most` of them, but none that is less likely by a factor of e^12."""
+    """Return the best hypotheses, `most` of them, but none that is less likely by a factor of
+    e^12.
+    """
     ordered = sorted(guesses, key=lambda guess: -guess.score)[:most]
     return [guess for guess in ordered if guess.score > ordered[0].score - _LIKELY]

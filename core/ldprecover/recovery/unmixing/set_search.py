@@ -1,9 +1,10 @@
-"""Sets of items that malicious reports share: found by their pairs, and dropped where their number gives them away.
+"""Sets of items that malicious reports share: found by their pairs, and dropped where their number
+gives them away.
 
 In a round a set is looked for among the pairs of the most supported items, and where there is none
-among their triples. How many of its items the kept reports support is compared with what honest ones
-do: where some numbers are far too frequent, such reports are dropped, and the next round looks at
-the rest. Several attackers are found one after the other.
+among their triples. How many of its items the kept reports support is compared with what honest
+ones do: where some numbers are far too frequent, such reports are dropped, and the next round looks
+at the rest. Several attackers are found one after the other.
 """
 
 from dataclasses import dataclass
@@ -28,16 +29,17 @@ from ldprecover.recovery.unmixing.triple_scan import best_set_of_triples, triple
 from ldprecover.tally import Tally
 from ldprecover.types import BoolArray, FloatArray, Int64Array
 
-__all__ = ["SharedSets", "shared_sets"]
-
 _ITEMS = 64  # that are looked at: an attack on others has not raised them
 _TRIPLED = 32  # the same, where triples are looked at
 _ROUNDS = 3
 _SHARE = 0.03  # of a bin that must be above the honest fit
 _TOO_FULL = 12.0  # standard deviations by which the dropped bins must be above it
-_RAISED = 5.0  # standard deviations by which reports in these bins must support another item of the set more often
-_SUSPICIOUS = 8.0  # score of a set that is suspicious though no report is dropped: one honest round in 2,000 has one
-_HONEST = 0.5  # probability of the dropped bins, for a user who holds none of the set, that is too much to lose
+# standard deviations by which reports in these bins must support another item of the set more often
+_RAISED = 5.0
+# score of a set that is suspicious though no report is dropped: one honest round in 2,000 has one
+_SUSPICIOUS = 8.0
+# probability of the dropped bins, for a user who holds none of the set, that is too much to lose
+_HONEST = 0.5
 
 
 _Scored = tuple[Int64Array, float]
@@ -45,7 +47,9 @@ _Scored = tuple[Int64Array, float]
 
 @dataclass(frozen=True, eq=False)
 class SharedSets:
-    """What is kept, and its tally; the items of all sets found, and how many reports each dropped set took."""
+    """What is kept, and its tally; the items of all sets found, and how many reports each dropped
+    set took.
+    """
 
     kept: Kept
     tally: Tally
@@ -55,7 +59,8 @@ class SharedSets:
 
 @dataclass(frozen=True, eq=False)
 class _Tested:
-    """A set, as a mask of the items looked at, the bins to drop, by how much they are too full, and items they raise.
+    """A set, as a mask of the items looked at, the bins to drop, by how much they are too full, and
+    items they raise.
 
     The score is 0 where nothing is to be dropped.
     """
@@ -67,7 +72,9 @@ class _Tested:
 
 
 def shared_sets(source: ReportSource, kept: Kept, tally: Tally) -> SharedSets:
-    """Return what is kept of the reports already kept, whose tally is given. Four to seven passes a round."""
+    """Return what is kept of the reports already kept, whose tally is given. Four to seven passes a
+    round.
+    """
     oracle, d = source.oracle, source.oracle.domain_size
     seen = np.zeros(d, np.bool_)
     suspects: list[int] = []
@@ -76,7 +83,9 @@ def shared_sets(source: ReportSource, kept: Kept, tally: Tally) -> SharedSets:
         order = np.argsort(-tally.counts(oracle), kind="stable")
         items = order[~seen[order]][:_ITEMS]
         pairs = _of_pairs(source, kept, items)
-        best = _best(source, kept, items, pairs) or _best(source, kept, items, _of_triples(source, kept, items))
+        best = _best(source, kept, items, pairs) or _best(
+            source, kept, items, _of_triples(source, kept, items)
+        )
         if best is None:
             found, score = max(pairs, key=lambda pair: pair[1], default=(items[:0], 0.0))
             if score > _SUSPICIOUS:
@@ -92,8 +101,12 @@ def shared_sets(source: ReportSource, kept: Kept, tally: Tally) -> SharedSets:
 
 
 def _of_pairs(source: ReportSource, kept: Kept, items: Int64Array) -> list[_Scored]:
-    """Return the sets whose pairs are supported too often, and too seldom: places among the items, and scores."""
-    scores = pair_scores(total_of_kept(source, pairs_kept, kept, items=items), source.oracle.p, source.oracle.q)
+    """Return the sets whose pairs are supported too often, and too seldom: places among the items,
+    and scores.
+    """
+    scores = pair_scores(
+        total_of_kept(source, pairs_kept, kept, items=items), source.oracle.p, source.oracle.q
+    )
     return [(found, score) for found, score in map(best_set, (scores, -scores)) if score > -1]
 
 
@@ -101,17 +114,25 @@ def _of_triples(source: ReportSource, kept: Kept, items: Int64Array) -> list[_Sc
     """Return the same by triples, of fewer items: there are many more of them."""
     counted = total_of_kept(source, triples_kept, kept, items=items[:_TRIPLED])
     scores = triple_scores(counted, source.oracle.p, source.oracle.q)
-    return [(found, score) for found, score in map(best_set_of_triples, (scores, -scores)) if score > -1]
+    return [
+        (found, score) for found, score in map(best_set_of_triples, (scores, -scores)) if score > -1
+    ]
 
 
-def _best(source: ReportSource, kept: Kept, items: Int64Array, sets: list[_Scored]) -> _Tested | None:
+def _best(
+    source: ReportSource, kept: Kept, items: Int64Array, sets: list[_Scored]
+) -> _Tested | None:
     """Return the test of the set whose reports give themselves away most; None where none do."""
     tests = _tested(source, kept, items, [_mask(found, items.size) for found, _ in sets])
     return max((test for test in tests if test.score), key=lambda test: test.score, default=None)
 
 
-def _tested(source: ReportSource, kept: Kept, items: Int64Array, sets: list[BoolArray]) -> list[_Tested]:
-    """Return the test of each set, or of the set with the items that its bins raise, where that finds more."""
+def _tested(
+    source: ReportSource, kept: Kept, items: Int64Array, sets: list[BoolArray]
+) -> list[_Tested]:
+    """Return the test of each set, or of the set with the items that its bins raise, where that
+    finds more.
+    """
     first = _tests(source, kept, items, sets)
     wider = [test.members | test.raised for test in first]
     again = [
@@ -120,10 +141,15 @@ def _tested(source: ReportSource, kept: Kept, items: Int64Array, sets: list[Bool
         if test.score and test.raised.any() and members.sum() <= MOST_ITEMS
     ]
     second = dict(zip(again, _tests(source, kept, items, [wider[i] for i in again]), strict=True))
-    return [second[i] if i in second and second[i].score > test.score else test for i, test in enumerate(first)]
+    return [
+        second[i] if i in second and second[i].score > test.score else test
+        for i, test in enumerate(first)
+    ]
 
 
-def _tests(source: ReportSource, kept: Kept, items: Int64Array, sets: list[BoolArray]) -> list[_Tested]:
+def _tests(
+    source: ReportSource, kept: Kept, items: Int64Array, sets: list[BoolArray]
+) -> list[_Tested]:
     if not sets:
         return []
     hits = total_of_kept(source, hits_by_item, kept, items=items, sets=np.array(sets))
@@ -132,7 +158,9 @@ def _tests(source: ReportSource, kept: Kept, items: Int64Array, sets: list[BoolA
 
 
 def _test(members: BoolArray, hits: Int64Array, p: float, q: float) -> _Tested:
-    """Return the test of a set: `hits` are, for k of its items, the reports that support k, item by item and all."""
+    """Return the test of a set: `hits` are, for k of its items, the reports that support k, item by
+    item and all.
+    """
     t = int(members.sum())
     hits = hits[: t + 1]
     observed = hits[:, -1]

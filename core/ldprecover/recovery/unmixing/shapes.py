@@ -14,8 +14,6 @@ import numpy as np
 from ldprecover.recovery.unmixing.grid import Grid
 from ldprecover.types import FloatArray
 
-__all__ = ["ATTACKED", "COARSE", "HONEST", "Shape", "lognormal", "power_law", "shapes"]
-
 _NODES = 301
 _HALVINGS = 60
 
@@ -41,7 +39,8 @@ class Shape:
         return (1 - self.net / self.d) * inner + self.net / (3 * self.d)
 
     def masses(self, a: float, grid: Grid, powers: int) -> FloatArray:
-        """Return the masses of a f on the points of the grid, times f^j, for each j below `powers`: a row each.
+        """Return the masses of a f on the points of the grid, times f^j, for each j below `powers`:
+        a row each.
 
         Between two nodes lies the mean of their weights, evenly: bare nodes would be further apart
         than the noise, and estimates would jump from one to the next. A mass between two points is
@@ -61,7 +60,9 @@ class Shape:
         above = at - cell
         rows = np.empty((powers, grid.size))
         for j in range(powers):
-            rows[j] = np.bincount(cell, g * (1 - above), grid.size) + np.bincount(cell + 1, g * above, grid.size)
+            rows[j] = np.bincount(cell, g * (1 - above), grid.size) + np.bincount(
+                cell + 1, g * above, grid.size
+            )
             g = g * f
         rows[0, 0] += self.zero * (1 - self.net / self.d)
         return rows
@@ -82,7 +83,9 @@ class Shape:
 
 
 def lognormal(s: float, zero: float, kappa: float, d: int, log_prior: float = 0.0) -> Shape:
-    """Return the shape of a lognormal law of deviation s, cut off above 1, with a share `zero` of items at 0."""
+    """Return the shape of a lognormal law of deviation s, cut off above 1, with a share `zero` of
+    items at 0.
+    """
     x = np.linspace(-5, 5, _NODES)
     return _scaled(np.exp(s * x), np.exp(-(x**2) / 2), zero, kappa, d, log_prior)
 
@@ -93,8 +96,12 @@ def power_law(s: float, kappa: float, d: int, log_prior: float = 0.0) -> Shape:
     return _scaled(u[::-1] ** -s, u[::-1].copy(), 0.0, kappa, d, log_prior)
 
 
-def _scaled(f: FloatArray, weights: FloatArray, zero: float, kappa: float, d: int, log_prior: float) -> Shape:
-    """Return the shape whose nodes are in the ratios of f, rising, so that its mean with the net's is 1/d."""
+def _scaled(
+    f: FloatArray, weights: FloatArray, zero: float, kappa: float, d: int, log_prior: float
+) -> Shape:
+    """Return the shape whose nodes are in the ratios of f, rising, so that its mean with the net's
+    is 1/d.
+    """
     net = 2 * (1 - kappa)
     wanted = (1 - net / 2) / (d - net)
     mass, moment = np.cumsum(weights), np.cumsum(weights * f)
@@ -110,8 +117,8 @@ def _scaled(f: FloatArray, weights: FloatArray, zero: float, kappa: float, d: in
 
 
 HONEST, ATTACKED, COARSE = "honest", "attacked", "coarse"
-"""The lists: for rounds without an attack; for those with one, without a net, which would take what the attack
-adds for popular items; and few of these, for a first look."""
+"""The lists: for rounds without an attack; for those with one, without a net, which would take what
+the attack adds for popular items; and few of these, for a first look."""
 
 
 @lru_cache(maxsize=16)

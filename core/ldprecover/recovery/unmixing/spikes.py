@@ -1,4 +1,6 @@
-"""Spikes: what an attack may add to some of the items, each by chance or the known targets for sure."""
+"""Spikes: what an attack may add to some of the items, each by chance or the known targets for
+sure.
+"""
 
 import math
 from collections.abc import Sequence
@@ -8,8 +10,6 @@ import numpy as np
 
 from ldprecover.recovery.unmixing.grid import Grid
 from ldprecover.types import ComplexArray
-
-__all__ = ["NONE", "Spikes", "on_some", "on_targets"]
 
 _EXPONENTIAL = (5, 10, 20, 40, 80, 160, 320)
 _NARROW = (*range(3, 13), 14, 16, 18, 20, 23, 26, 30, 35, 40, 80, 160, 320)
@@ -37,11 +37,15 @@ class Spikes:
         return 1.0 if self.on_targets else self.k / d
 
     def share_of_others(self, d: int) -> float:
-        """Return the probability that an item has a spike that is no target; where none is, that of any."""
+        """Return the probability that an item has a spike that is no target; where none is, that of
+        any.
+        """
         return self.others / (d - self.k + self.others) if self.on_targets else self.share(d)
 
     def transform(self, rho: float, d: int, grid: Grid) -> ComplexArray:
-        """Return the Fourier transform of the law of what an item gets, where all get `rho` in total."""
+        """Return the Fourier transform of the law of what an item gets, where all get `rho` in
+        total.
+        """
         return self._of_share(self.share(d), rho, grid)
 
     def transform_of_others(self, rho: float, d: int, grid: Grid) -> ComplexArray:
@@ -93,13 +97,17 @@ def on_some(d: int, *, uniform: bool) -> tuple[Spikes, ...]:
     Without the equal spikes on all items, which are a shift, unless `uniform`.
     """
     dense = [(k, narrow) for k in (d // 2, d) for narrow in (False, True)]
-    few = [(k, False) for k in _EXPONENTIAL if k < 0.4 * d] + [(k, True) for k in _NARROW if k < 0.4 * d]
+    few = [(k, False) for k in _EXPONENTIAL if k < 0.4 * d] + [
+        (k, True) for k in _NARROW if k < 0.4 * d
+    ]
     found = (*_priced(dense, _DENSE), *_priced(few, _SPARSE))
     return tuple(each for each in found if uniform or not (each.narrow and each.k == d))
 
 
 def on_targets(targets: Sequence[int], d: int, *, all_known: bool) -> tuple[Spikes, ...]:
-    """Return what an attack may add to its targets; where these may not be all, to some other items too."""
+    """Return what an attack may add to its targets; where these may not be all, to some other items
+    too.
+    """
     t = len(targets)
     more = () if all_known else tuple(k for k in (max(t, 3), 4 * t) if k <= d - t)
     alone = math.log(_ALL if more else 1) - math.log(2)

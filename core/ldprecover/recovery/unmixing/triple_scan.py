@@ -1,4 +1,5 @@
-"""The set of items whose triples are supported together too often, or too seldom, where its pairs look honest.
+"""The set of items whose triples are supported together too often, or too seldom, where its pairs
+look honest.
 
 Malicious reports that support r' of r targets support pairs of these too often because they support
 each too often, and too seldom because they support no more than r'. An attacker may choose r' and r
@@ -12,13 +13,12 @@ import numpy as np
 from ldprecover.laws import log_choose
 from ldprecover.types import FloatArray, Int64Array
 
-__all__ = ["best_set_of_triples", "triple_scores"]
-
 _LEAST = 4  # items of a set
 
 
 def triple_scores(triples: Int64Array, p: float, q: float) -> FloatArray:
-    """Return how far each triple is from what honest reports have, in standard deviations, less the median triple.
+    """Return how far each triple is from what honest reports have, in standard deviations, less the
+    median triple.
 
     `triples` is (m + 1, m + 1, m + 1): how many of n reports support three of the items, in rising
     order; the last place stands for all reports. For bits that are independent given their user's
@@ -56,7 +56,8 @@ def triple_scores(triples: Int64Array, p: float, q: float) -> FloatArray:
 
 
 def best_set_of_triples(scores: FloatArray) -> tuple[Int64Array, float]:
-    """Return the set of 4 items and more, at most half of them, whose triples' sum stands out most, and its score.
+    """Return the set of 4 items and more, at most half of them, whose triples' sum stands out most,
+    and its score.
 
     A set of t of the m items whose triples sum to s standard deviations scores s^2/2 - ln C(m, t),
     -1 where s is not positive, as sets of pairs do. Of all sets those are looked at that grow from

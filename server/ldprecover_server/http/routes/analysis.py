@@ -30,14 +30,14 @@ from ldprecover_server.http.messages import (
 from ldprecover_server.http.routes.common import Caller, Named, described, rooms_of
 from ldprecover_server.http.routes.results import ANALYSIS, READ
 
-__all__ = ["router"]
-
 router = APIRouter(prefix=paths.ROUND, tags=["results"])
 
 
 @router.get(paths.METHODS, **described(Methods, *READ))
 async def list_methods(request: Request, round: Named, caller: Caller) -> Response:
-    """List the recovery methods: what each needs, takes and gives, and whether this round can give it."""
+    """List the recovery methods: what each needs, takes and gives, and whether this round can give
+    it.
+    """
     known, found = await rooms_of(request).analyses.methods(round, caller)
     return json(
         Methods(
@@ -52,7 +52,9 @@ async def list_methods(request: Request, round: Named, caller: Caller) -> Respon
                     gives=method.gives,
                     cost=method.cost,
                     options=[
-                        MethodOption(option.name, option.default, option.low, option.high, option.meaning)
+                        MethodOption(
+                            option.name, option.default, option.low, option.high, option.meaning
+                        )
                         for option in method.options
                     ],
                     available=reason is None,
@@ -81,13 +83,21 @@ async def get_alarms(
     request: Request,
     round: Named,
     caller: Caller,
-    rate: Annotated[float, Query(ge=LEAST_RATE, lt=0.5, description="False-alarm rate of each alarm.")] = DEFAULT_RATE,
+    rate: Annotated[
+        float, Query(ge=LEAST_RATE, lt=0.5, description="False-alarm rate of each alarm.")
+    ] = DEFAULT_RATE,
     form: Format = "json",
 ) -> Response:
-    """Test a round for reports that honest users would not have sent; some tests need every report kept."""
-    known, answer = await while_there(request, rooms_of(request).analyses.alarms(round, rate, caller))
+    """Test a round for reports that honest users would not have sent; some tests need every report
+    kept.
+    """
+    known, answer = await while_there(
+        request, rooms_of(request).analyses.alarms(round, rate, caller)
+    )
     listed = [
-        AlarmRaised(alarm.name, alarm.raised, alarm.statistic, alarm.threshold, alarm.rate, alarm.meaning)
+        AlarmRaised(
+            alarm.name, alarm.raised, alarm.statistic, alarm.threshold, alarm.rate, alarm.meaning
+        )
         for alarm in answer.alarms
     ]
     if form == "csv":
@@ -97,23 +107,45 @@ async def get_alarms(
 
 @router.get(
     paths.SUSPECTS,
-    **described(Suspected, *READ, *ANALYSIS, NoReportsError, InvalidRequestError, InvalidParameterError, as_csv=True),
+    **described(
+        Suspected,
+        *READ,
+        *ANALYSIS,
+        NoReportsError,
+        InvalidRequestError,
+        InvalidParameterError,
+        as_csv=True,
+    ),
 )
 async def get_suspects(
     request: Request,
     round: Named,
     caller: Caller,
     rate: Annotated[
-        float, Query(gt=0, lt=0.5, description="False-discovery rate: the share of false suspicions expected.")
+        float,
+        Query(
+            gt=0,
+            lt=0.5,
+            description="False-discovery rate: the share of false suspicions expected.",
+        ),
     ] = DISCOVERY_RATE,
     drift: Annotated[
         float,
-        Query(ge=0, le=1, allow_inf_nan=False, description="Standard deviation by which true frequencies may change."),
+        Query(
+            ge=0,
+            le=1,
+            allow_inf_nan=False,
+            description="Standard deviation by which true frequencies may change.",
+        ),
     ] = 0.0,
     form: Format = "json",
 ) -> Response:
-    """Show which items rose since the earlier closed rounds of the series by more than their noise."""
-    known, found, earlier = await while_there(request, rooms_of(request).analyses.suspects(round, rate, drift, caller))
+    """Show which items rose since the earlier closed rounds of the series by more than their
+    noise.
+    """
+    known, found, earlier = await while_there(
+        request, rooms_of(request).analyses.suspects(round, rate, drift, caller)
+    )
     listed = [
         Suspect(
             item,
@@ -127,6 +159,8 @@ async def get_suspects(
     ]
     if form == "csv":
         # A stranger's text first: see `written`.
-        rows = ((each.label, each.item, each.before, each.now, each.z, each.p_value) for each in listed)
+        rows = (
+            (each.label, each.item, each.before, each.now, each.z, each.p_value) for each in listed
+        )
         return csv(f"suspects-{known.id}", ("label", "item", "before", "now", "z", "p_value"), rows)
     return json(Suspected(known.id, [stored.id for stored in earlier], found.rate, listed))

@@ -1,4 +1,6 @@
-"""What routes share: the rooms they call, the round a path means, who calls, and what a body says."""
+"""What routes share: the rooms they call, the round a path means, who calls, and what a body
+says.
+"""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -28,22 +30,6 @@ from ldprecover_server.settings import Settings
 from ldprecover_server.store import CURRENT
 from ldprecover_server.submissions import Submissions
 
-__all__ = [
-    "KEY",
-    "OPTIONAL_KEY",
-    "Admin",
-    "Anyone",
-    "Caller",
-    "CurrentOrNamed",
-    "Decoded",
-    "Named",
-    "Rooms",
-    "described",
-    "read",
-    "rooms_of",
-    "set_aside",
-]
-
 KEY, OPTIONAL_KEY = "Key", "OptionalKey"
 """Names of the security schemes: of a call that needs a key, and of one that may."""
 
@@ -56,7 +42,8 @@ _UNCOUNTED_BYTES = 1 << 10
 
 
 class Decoded:
-    """What callers without a key ask in large bodies, from its decoding to its answer: at most `most` bytes of text.
+    """What callers without a key ask in large bodies, from its decoding to its answer: at most
+    `most` bytes of text.
 
     As Python's objects it takes up to some twenty times as much memory, and an analysis may wait
     for minutes with it. For use in one event loop.
@@ -68,12 +55,16 @@ class Decoded:
 
     @contextmanager
     def hold(self, text: int) -> Iterator[None]:
-        """Count a text of so many bytes meanwhile; a small one is let pass. Raises BusyError where there is no room."""
+        """Count a text of so many bytes meanwhile; a small one is let pass. Raises BusyError where
+        there is no room.
+        """
         if text <= _UNCOUNTED_BYTES:
             yield
             return
         if self._held + text > self._most:
-            raise BusyError("the requests under way hold all the memory they may; a smaller one is taken")
+            raise BusyError(
+                "the requests under way hold all the memory they may; a smaller one is taken"
+            )
         self._held += text
         try:
             yield
@@ -130,7 +121,9 @@ def _current_or_named(request: Request) -> str:
 CurrentOrNamed = Annotated[str, Depends(_current_or_named)]
 """The round in the path, or the current one where the path names none."""
 
-_needed = HTTPBearer(scheme_name=KEY, auto_error=False, description="A key, of the scope that the call needs.")
+_needed = HTTPBearer(
+    scheme_name=KEY, auto_error=False, description="A key, of the scope that the call needs."
+)
 _optional = HTTPBearer(scheme_name=OPTIONAL_KEY, auto_error=False)
 
 _Needed = Annotated[HTTPAuthorizationCredentials | None, Depends(_needed)]
@@ -139,7 +132,9 @@ _Optional = Annotated[HTTPAuthorizationCredentials | None, Depends(_optional)]
 
 @dataclass(frozen=True)
 class _Caller:
-    """Who calls: the key that came, whether it is one, and the lane for such as have or have not one."""
+    """Who calls: the key that came, whether it is one, and the lane for such as have or have not
+    one.
+    """
 
     key: str | None
     is_known: bool
@@ -151,7 +146,9 @@ class _Caller:
         return sys.maxsize if self.is_known else _ANONYMOUS_BYTES
 
     async def run(self, function: Callable[..., T], *arguments: object) -> T:
-        """Call a function in a thread of the caller's lane. Raises BusyError, and what it raises."""
+        """Call a function in a thread of the caller's lane. Raises BusyError, and what it
+        raises.
+        """
         return await self.lane.run(function, *arguments)
 
 
@@ -199,15 +196,17 @@ async def read(
 ) -> T | None:
     """Return what the body of a request says, of at most so many bytes; None where there is none.
 
-    An `optional` one may also be null. A call that takes bodies of callers without a key gives `held`, and closes
-    it when it needs no more what was said.
+    An `optional` one may also be null. A call that takes bodies of callers without a key gives
+    `held`, and closes it when it needs no more what was said.
 
     Raises InvalidRequestError for what does not fit `type`, BusyError, and what `Body.read` raises.
     """
     rooms = rooms_of(request)
     body = Body(rooms.bodies, request.scope, request.receive)
     try:
-        sent = await body.read(Limit(min(largest, rooms.settings.max_body_bytes), largest, not caller.is_known))
+        sent = await body.read(
+            Limit(min(largest, rooms.settings.max_body_bytes), largest, not caller.is_known)
+        )
         if not sent or (optional and sent.strip() == b"null"):
             return None
         if held is not None and not caller.is_known:
@@ -230,8 +229,9 @@ def described(
 ) -> dict[str, Any]:
     """Return what the framework is told of a route, so that the API reference describes it.
 
-    `answer` and `takes` are the JSON of the answer and of the body, `later` that of an answer before the work is done,
-    `as_csv` tells that the answer may be CSV too, `refusals` what the call itself may refuse.
+    `answer` and `takes` are the JSON of the answer and of the body, `later` that of an answer
+    before the work is done, `as_csv` tells that the answer may be CSV too, `refusals` what the call
+    itself may refuse.
     """
     problem = {MEDIA_TYPE: {"schema": {"$ref": f"#/components/schemas/{ProblemDetails.__name__}"}}}
     responses: dict[int | str, dict[str, Any]] = {}
@@ -246,9 +246,16 @@ def described(
     if later is not None:
         content = {"application/json": {"schema": _reference(later)}}
         responses[202] = {"description": "The work goes on", "content": content}
-    told: dict[str, Any] = {"status_code": status, "response_model": None, "responses": responses, **options}
+    told: dict[str, Any] = {
+        "status_code": status,
+        "response_model": None,
+        "responses": responses,
+        **options,
+    }
     if takes is not None:
-        told["openapi_extra"] = {"requestBody": {"content": {"application/json": {"schema": _reference(takes)}}}}
+        told["openapi_extra"] = {
+            "requestBody": {"content": {"application/json": {"schema": _reference(takes)}}}
+        }
     return told
 
 

@@ -1,4 +1,6 @@
-"""Analyses that were asked for with `Prefer: respond-async`: how far they are, what came of them, and their end."""
+"""Analyses that were asked for with `Prefer: respond-async`: how far they are, what came of them,
+and their end.
+"""
 
 from typing import Annotated
 
@@ -14,11 +16,11 @@ from ldprecover_server.http.problems import type_of
 from ldprecover_server.http.routes.common import Caller, Named, described, rooms_of
 from ldprecover_server.http.routes.results import READ
 
-__all__ = ["router"]
-
 router = APIRouter(prefix=paths.ROUND, tags=["results"])
 
-JobId = Annotated[str, Path(alias="job", description="The id in the Location of the answer that started it.")]
+JobId = Annotated[
+    str, Path(alias="job", description="The id in the Location of the answer that started it.")
+]
 
 
 @router.get(paths.JOB, **described(JobStatus, *READ, JobNotFoundError))
@@ -30,7 +32,9 @@ async def get_job(request: Request, round: Named, job: JobId, caller: Caller) ->
     problem = None
     if found.error is not None:
         refusal = refusal_of(found.error)
-        problem = ProblemDetails(type_of(type(refusal)), refusal.title, refusal.status, str(refusal))
+        problem = ProblemDetails(
+            type_of(type(refusal)), refusal.title, refusal.status, str(refusal)
+        )
     status = JobStatus(found.id, known.id, found.state, found.progress, None, problem)
     if found.result is None:
         return json(status)

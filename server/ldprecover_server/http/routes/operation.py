@@ -20,8 +20,6 @@ from ldprecover_server.http.messages import Status, Version
 from ldprecover_server.http.routes.common import described, rooms_of
 from ldprecover_server.metrics import MEDIA_TYPE
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["operation"])
 
 _READY_SECONDS = 5.0
@@ -35,7 +33,14 @@ async def get_health() -> Response:
 
 @router.get(
     paths.READYZ,
-    **described(Status, BusyError, QueueFullError, StoreUnavailableError, DatabaseGoneError, StorageFullError),
+    **described(
+        Status,
+        BusyError,
+        QueueFullError,
+        StoreUnavailableError,
+        DatabaseGoneError,
+        StorageFullError,
+    ),
 )
 async def get_readiness(request: Request) -> Response:
     """The database can be written, the queue has room, and so has the disk."""
@@ -44,7 +49,9 @@ async def get_readiness(request: Request) -> Response:
         with fail_after(_READY_SECONDS):
             await rooms.operating.run(rooms.submissions.check_ready)
     except TimeoutError:
-        raise StoreUnavailableError(f"the database has not answered for {_READY_SECONDS:g} seconds") from None
+        raise StoreUnavailableError(
+            f"the database has not answered for {_READY_SECONDS:g} seconds"
+        ) from None
     return json(Status("ready"))
 
 

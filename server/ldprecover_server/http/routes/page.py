@@ -6,8 +6,6 @@ from starlette.responses import Response
 from ldprecover_server import page
 from ldprecover_server.http import paths
 
-__all__ = ["router"]
-
 router = APIRouter(include_in_schema=False)
 
 _FILES = page.files()
@@ -28,5 +26,7 @@ def _answer(request: Request, name: str) -> Response:
     if found is None:
         raise HTTPException(404)
     headers = request.headers
-    status, given, body = found.answer(headers.get("accept-encoding", ""), headers.get("if-none-match", ""))
+    status, given, body = found.answer(
+        headers.get("accept-encoding", ""), headers.get("if-none-match", "")
+    )
     return Response(body, status, given)

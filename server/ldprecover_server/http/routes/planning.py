@@ -1,4 +1,6 @@
-"""Plans of rounds that are not there yet: what a protocol, an epsilon and a number of users give."""
+"""Plans of rounds that are not there yet: what a protocol, an epsilon and a number of users
+give.
+"""
 
 import functools
 from typing import Annotated
@@ -14,8 +16,6 @@ from ldprecover_server.http import paths
 from ldprecover_server.http.messages import Plans
 from ldprecover_server.http.routes.common import Anyone, described
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["rounds"])
 
 _KEPT = 256  # plans, of some 10 KB each, for those who ask again
@@ -27,36 +27,67 @@ Finite = {"allow_inf_nan": False}
 async def get_plan(
     request: Request,
     caller: Anyone,
-    domain_size: Annotated[int | None, Query(ge=2, le=MAX_DOMAIN_SIZE, description="d, the number of items.")] = None,
-    users: Annotated[int | None, Query(ge=1, le=MAX_USERS, description="n, as many reports.")] = None,
+    domain_size: Annotated[
+        int | None, Query(ge=2, le=MAX_DOMAIN_SIZE, description="d, the number of items.")
+    ] = None,
+    users: Annotated[
+        int | None, Query(ge=1, le=MAX_USERS, description="n, as many reports.")
+    ] = None,
     epsilon: Annotated[
-        float | None, Query(ge=MIN_EPSILON, le=MAX_EPSILON, **Finite, description="Privacy budget of one report.")
+        float | None,
+        Query(
+            ge=MIN_EPSILON, le=MAX_EPSILON, **Finite, description="Privacy budget of one report."
+        ),
     ] = None,
     error: Annotated[
-        float | None, Query(gt=0, le=1, **Finite, description="Standard error that is wanted, as a frequency.")
+        float | None,
+        Query(gt=0, le=1, **Finite, description="Standard error that is wanted, as a frequency."),
     ] = None,
-    protocol: Annotated[str | None, Query(max_length=64, description="One of them; absent: all compared.")] = None,
+    protocol: Annotated[
+        str | None, Query(max_length=64, description="One of them; absent: all compared.")
+    ] = None,
     sum_of: Annotated[
-        int, Query(ge=1, le=MAX_DOMAIN_SIZE, description="Items whose estimates are added; the error is of their sum.")
+        int,
+        Query(
+            ge=1,
+            le=MAX_DOMAIN_SIZE,
+            description="Items whose estimates are added; the error is of their sum.",
+        ),
     ] = 1,
     frequency: Annotated[
-        float | None, Query(ge=0, le=1, **Finite, description="What these items have together; absent: 1/d each.")
+        float | None,
+        Query(
+            ge=0, le=1, **Finite, description="What these items have together; absent: 1/d each."
+        ),
     ] = None,
     targets: Annotated[
-        int | None, Query(ge=1, le=MAX_TARGETS, description="Items that an attacker raises; absent: min(10, d/2).")
+        int | None,
+        Query(
+            ge=1, le=MAX_TARGETS, description="Items that an attacker raises; absent: min(10, d/2)."
+        ),
     ] = None,
     beta: Annotated[
-        float | None, Query(ge=0, le=1, **Finite, description="Share of malicious users; absent: 0.05.")
+        float | None,
+        Query(ge=0, le=1, **Finite, description="Share of malicious users; absent: 0.05."),
     ] = None,
     gain: Annotated[
         float | None,
-        Query(gt=0, le=1e6, **Finite, description="Instead of beta: what they may add to the targets together."),
+        Query(
+            gt=0,
+            le=1e6,
+            **Finite,
+            description="Instead of beta: what they may add to the targets together.",
+        ),
     ] = None,
     curves: Annotated[bool, Query(description="Errors over epsilon and over users too.")] = False,
 ) -> Response:
-    """Plan a round: give all but one of domain_size, users, epsilon and error, and the other is worked out."""
+    """Plan a round: give all but one of domain_size, users, epsilon and error, and the other is
+    worked out.
+    """
     wish = Wish(domain_size, users, epsilon, error, sum_of, frequency, targets, beta, gain)
-    return Response(await caller.run(_planned, wish, protocol, curves), media_type="application/json")
+    return Response(
+        await caller.run(_planned, wish, protocol, curves), media_type="application/json"
+    )
 
 
 @functools.lru_cache(maxsize=_KEPT)

@@ -13,8 +13,6 @@ from starlette.types import Receive, Scope, Send
 from ldprecover_server.errors import every_refusal
 from ldprecover_server.http import paths
 
-__all__ = ["install"]
-
 _STATIC = Path(__file__).parent.parent / "static"
 _SWAGGER = f"{paths.STATIC}/swagger-ui"
 
@@ -32,10 +30,14 @@ class _Asset(Response):
 
     def __init__(self, path: Path) -> None:
         body = path.read_bytes()
-        self._pieces = [body[start : start + _PIECE] for start in range(0, len(body), _PIECE)] or [b""]
+        self._pieces = [body[start : start + _PIECE] for start in range(0, len(body), _PIECE)] or [
+            b""
+        ]
         self.etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
         kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
-        super().__init__(None, headers={"Content-Length": str(len(body)), "ETag": self.etag}, media_type=kind)
+        super().__init__(
+            None, headers={"Content-Length": str(len(body)), "ETag": self.etag}, media_type=kind
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = list(self.raw_headers)
@@ -44,7 +46,11 @@ class _Asset(Response):
             await send({"type": "http.response.body", "body": piece, "more_body": left > 0})
 
 
-_ASSETS = {path.relative_to(_STATIC).as_posix(): _Asset(path) for path in _STATIC.rglob("*") if path.is_file()}
+_ASSETS = {
+    path.relative_to(_STATIC).as_posix(): _Asset(path)
+    for path in _STATIC.rglob("*")
+    if path.is_file()
+}
 
 
 @router.get(paths.DOCS)
@@ -62,13 +68,16 @@ async def reference() -> HTMLResponse:
 async def errors_page() -> HTMLResponse:
     sections = "".join(
         f'<h2 id="{refusal.slug}">{html.escape(refusal.title)}</h2>'
-        f"<p><code>{refusal.slug}</code>, status {refusal.status}</p><p>{html.escape(refusal.help)}</p>"
+        f"<p><code>{refusal.slug}</code>, status "
+        f"{refusal.status}</p><p>{html.escape(refusal.help)}</p>"
         for refusal in every_refusal()
     )
     return HTMLResponse(
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>Errors - LDPRecover</title>'
-        "<style>body{font:16px/1.5 system-ui;max-width:42rem;margin:2rem auto;padding:0 1rem}</style>"
-        f"<h1>Errors</h1><p>Every error is an RFC 9457 problem whose type is a heading here.</p>{sections}</html>"
+        "<style>body{font:16px/1.5 system-ui;max-width:42rem;margin:2rem auto;padding:0 "
+        "1rem}</style>"
+        "<h1>Errors</h1><p>Every error is an RFC 9457 problem whose type is a heading "
+        f"here.</p>{sections}</html>"
     )
 
 

@@ -44,12 +44,18 @@ from ldprecover_server.http.messages import (
     Recovered,
     RecoverRequest,
 )
-from ldprecover_server.http.routes.common import Caller, CurrentOrNamed, Rooms, described, read, rooms_of, set_aside
+from ldprecover_server.http.routes.common import (
+    Caller,
+    CurrentOrNamed,
+    Rooms,
+    described,
+    read,
+    rooms_of,
+    set_aside,
+)
 from ldprecover_server.http.routes.rounds import BODY
 from ldprecover_server.results import Results
 from ldprecover_server.rounds import KnownRound
-
-__all__ = ["ANALYSIS", "READ", "router"]
 
 router = APIRouter(tags=["results"])
 
@@ -73,7 +79,9 @@ _NUMBER = 26  # bytes of JSON that one number takes at the most, with the comma 
 
 
 @router.get(paths.FREQUENCIES, **described(Frequencies, *READ, InvalidRequestError, as_csv=True))
-async def get_frequencies(request: Request, round: CurrentOrNamed, caller: Caller, form: Format = "json") -> Response:
+async def get_frequencies(
+    request: Request, round: CurrentOrNamed, caller: Caller, form: Format = "json"
+) -> Response:
     """Unbiased, unclipped estimates with standard errors, of every report answered before."""
     results = rooms_of(request).results
     if form == "csv":
@@ -107,12 +115,20 @@ def _frequencies_as_csv(round: KnownRound, tally: Tally, aside: Quarantined | No
     oracle, d = round.oracle, round.oracle.domain_size
     estimates = Estimates.of(oracle, tally) if tally.n else None
     frequencies, errors = (
-        (estimates.frequencies.tolist(), estimates.standard_errors.tolist()) if estimates else ([None] * d,) * 2
+        (estimates.frequencies.tolist(), estimates.standard_errors.tolist())
+        if estimates
+        else ([None] * d,) * 2
     )
     canaries = set(round.parameters.canaries)
     counts = tally.counts(oracle).tolist()
     rows = zip(
-        round.parameters.items, range(d), counts, frequencies, errors, (i in canaries for i in range(d)), strict=True
+        round.parameters.items,
+        range(d),
+        counts,
+        frequencies,
+        errors,
+        (i in canaries for i in range(d)),
+        strict=True,
     )
     columns = ("label", "item", "count", "frequency", "standard_error", "canary")
     return csv(f"frequencies-{round.id}", columns, rows)
@@ -153,7 +169,14 @@ async def recover_frequencies(
     known, largest = await caller.run(_readable, rooms.results, round, caller.key)
     with ExitStack() as held:
         wanted = (
-            await read(request, RecoverRequest, min(largest, caller.largest), caller, optional=True, held=held)
+            await read(
+                request,
+                RecoverRequest,
+                min(largest, caller.largest),
+                caller,
+                optional=True,
+                held=held,
+            )
             or RecoverRequest()
         )
         if wants_job(prefer) and form == "json":  # a job's result is JSON
@@ -168,11 +191,20 @@ async def recover_frequencies(
             except BaseException:
                 mine.close()
                 raise
-            headers = {"Location": paths.job_path(known.id, job.id), "Preference-Applied": "respond-async"}
-            return json(JobStatus(job.id, known.id, job.state, job.progress, None, None), 202, headers)
+            headers = {
+                "Location": paths.job_path(known.id, job.id),
+                "Preference-Applied": "respond-async",
+            }
+            return json(
+                JobStatus(job.id, known.id, job.state, job.progress, None, None), 202, headers
+            )
         if form == "csv":
-            return await while_there(request, _recovered(rooms, known, wanted, caller, None, _written_as_csv))
-        answer = await while_there(request, _recovered(rooms, known, wanted, caller, None, _written))
+            return await while_there(
+                request, _recovered(rooms, known, wanted, caller, None, _written_as_csv)
+            )
+        answer = await while_there(
+            request, _recovered(rooms, known, wanted, caller, None, _written)
+        )
     return Response(answer, media_type="application/json")
 
 
@@ -225,7 +257,9 @@ def _written(round: KnownRound, wanted: RecoverRequest, answer: RecoverAnswer) -
             genuine=column(recovery.genuine),
             recovered=column(recovery.recovered),
             notes=list(recovery.notes),
-            conclusions=None if drawn is None else msgspec.convert(drawn.to_dict(items), ConclusionsDrawn),
+            conclusions=None
+            if drawn is None
+            else msgspec.convert(drawn.to_dict(items), ConclusionsDrawn),
         )
     )
 
@@ -243,6 +277,10 @@ def _written_as_csv(round: KnownRound, wanted: RecoverRequest, answer: RecoverAn
         "target": [i in targets for i in range(len(items))],
     }
     said = {} if drawn is None else drawn.to_dict(items)
-    for name, of in (("standard_deviation", "standard_deviations"), ("lower", "lower"), ("upper", "upper")):
+    for name, of in (
+        ("standard_deviation", "standard_deviations"),
+        ("lower", "lower"),
+        ("upper", "upper"),
+    ):
         columns[name] = said.get(of) or [None] * len(items)
     return csv(f"{recovery.method}-{round.id}", tuple(columns), zip(*columns.values(), strict=True))

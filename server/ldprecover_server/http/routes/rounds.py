@@ -55,8 +55,6 @@ from ldprecover_server.retention import hours, words
 from ldprecover_server.rounds import KnownRound
 from ldprecover_server.store import StoredRound, Unread
 
-__all__ = ["BODY", "router"]
-
 router = APIRouter(tags=["rounds"])
 
 BODY = (
@@ -104,7 +102,9 @@ async def open_round(request: Request, caller: Admin) -> Response:
 def _open(rooms: Rooms, new: NewRound) -> tuple[StoredRound, KnownRound]:
     if (new.items is None) == (new.domain_size is None):
         raise ParameterError("give either items or domain_size")
-    items = tuple(new.items) if new.items is not None else tuple(map(str, range(new.domain_size or 0)))
+    items = (
+        tuple(new.items) if new.items is not None else tuple(map(str, range(new.domain_size or 0)))
+    )
     canaries = canary_labels(items, new.canaries)
     own = {name: getattr(new, name) for name in own_parameters()}
     parameters = RoundParameters.named(
@@ -160,12 +160,17 @@ def _get_parameters(request: Request, identifier: str) -> Response:
     etag = f'"{known.parameters.digest}-{stored.id}"'
     # A name can come to mean another round, and `current` does; an id cannot.
     headers = {"ETag": etag, "Cache-Control": _FOR_EVER if identifier == stored.id else "no-cache"}
-    given = {tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")}
+    given = {
+        tag.strip().removeprefix("W/")
+        for tag in request.headers.get("if-none-match", "").split(",")
+    }
     if given & {etag, "*"}:
         return Response(status_code=304, headers=headers)
     # In digits: they exceed the integers that a double, and so many a reader of JSON, has.
     thresholds = {name: str(value) for name, value in known.oracle.thresholds.items()}
-    parameters = Parameters(**_brief(stored, known), thresholds=thresholds, items=known.parameters.items)
+    parameters = Parameters(
+        **_brief(stored, known), thresholds=thresholds, items=known.parameters.items
+    )
     return json(parameters, headers=headers)
 
 
@@ -177,7 +182,9 @@ async def close_round(request: Request, round: Named, caller: Admin) -> Response
 
 @router.post(
     paths.ROUND + paths.TICKETS,
-    **described(None, *_KEYED, *_STORE, *BODY, RoundNotFoundError, InvalidParameterError, takes=NewTickets),
+    **described(
+        None, *_KEYED, *_STORE, *BODY, RoundNotFoundError, InvalidParameterError, takes=NewTickets
+    ),
     response_class=PlainTextResponse,
 )
 async def mint_tickets(request: Request, round: Named, caller: Admin) -> Response:
@@ -207,15 +214,21 @@ async def delete_round(request: Request, round: Named, caller: Admin) -> Respons
 @router.get(paths.ROUND + paths.STATS, **described(Stats, RoundNotFoundError, *_KEYED, *_STORE))
 async def get_stats(request: Request, round: Named, caller: Caller) -> Response:
     """Return what came of a round's submissions: reports, duplicates, and refusals by reason."""
-    known, tally, aside, refused = await caller.run(rooms_of(request).results.stats, round, caller.key)
+    known, tally, aside, refused = await caller.run(
+        rooms_of(request).results.stats, round, caller.key
+    )
     duplicates = refused.pop(DUPLICATE, 0)
     return json(Stats(known.id, tally.n, set_aside(aside), duplicates, refused))
 
 
 @router.get(paths.ROUND + paths.EXPORT, **described(Export, RoundNotFoundError, *_KEYED, *_STORE))
 async def export_round(request: Request, round: Named, caller: Caller) -> Response:
-    """Return a round's parameters, tally and checksum, to estimate and recover without the server."""
-    return await caller.run(lambda: json(Export(**rooms_of(request).results.export(round, caller.key).to_dict())))
+    """Return a round's parameters, tally and checksum, to estimate and recover without the
+    server.
+    """
+    return await caller.run(
+        lambda: json(Export(**rooms_of(request).results.export(round, caller.key).to_dict()))
+    )
 
 
 def _brief(stored: StoredRound, known: KnownRound | Unread) -> dict[str, Any]:

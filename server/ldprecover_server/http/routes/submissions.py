@@ -33,8 +33,6 @@ from ldprecover_server.http.routes.common import Rooms
 from ldprecover_server.rounds import KnownRound
 from ldprecover_server.store import CURRENT
 
-__all__ = ["SubmissionRoute", "decode_reports"]
-
 _log = logging.getLogger(__name__)
 
 _SUBMISSION_KEY = re.compile(r"[\x21-\x7e]{1,64}")
@@ -48,10 +46,14 @@ class SubmissionRoute:
 
     def __init__(self, rooms: Rooms) -> None:
         self._rooms = rooms
-        self._limits: dict[tuple[int, bool, bool, bool], Limit] = {}  # of the rounds that reports came for last
+        self._limits: dict[
+            tuple[int, bool, bool, bool], Limit
+        ] = {}  # of the rounds that reports came for last
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope["route_path"] = paths.REPORTS if scope["path"] == paths.REPORTS else paths.ROUND + paths.REPORTS
+        scope["route_path"] = (
+            paths.REPORTS if scope["path"] == paths.REPORTS else paths.ROUND + paths.REPORTS
+        )
         body = Body(self._rooms.bodies, scope, receive)
         try:
             answer = await self._submit(scope, body)
@@ -61,7 +63,10 @@ class SubmissionRoute:
             _log.exception("a submission failed")
             await _refusal(InternalError(), body)(scope, receive, send)
         else:
-            headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(answer))]
+            headers = [
+                (b"content-type", b"application/json"),
+                (b"content-length", b"%d" % len(answer)),
+            ]
             await send({"type": "http.response.start", "status": 202, "headers": headers})
             await send({"type": "http.response.body", "body": answer})
 
@@ -80,7 +85,9 @@ class SubmissionRoute:
         try:
             return await self._submit_to(round, scope, body)
         except (ServiceError, LDPRecoverError) as error:
-            if isinstance(error, ServiceError) and error.status >= 500:  # it is sent again, whatever it was
+            if (
+                isinstance(error, ServiceError) and error.status >= 500
+            ):  # it is sent again, whatever it was
                 raise
             found = await self._rooms.submitting.run(rounds.find, identifier)
             if found.id != round.id:
@@ -96,7 +103,9 @@ class SubmissionRoute:
         sender = ANYONE
         if authorization is not None or round.access != "open":
             sender = await rooms.access.require_sender(round.id, round.access, authorization)
-        key = sender.submission_key or _submission_key(_given_once(scope, headers, b"idempotency-key"))
+        key = sender.submission_key or _submission_key(
+            _given_once(scope, headers, b"idempotency-key")
+        )
         # Then as much as such a one may send.
         packed = body.media_type == wire.MEDIA_TYPE
         try:
@@ -123,7 +132,9 @@ class SubmissionRoute:
             if sender.key is not None:
                 most = self._rooms.submissions.most_reports(round.oracle)
                 why = f": a submission to this round holds at most {most} reports"
-            found = Limit(min(largest, self._rooms.settings.max_body_bytes), largest, sender.key is None, why)
+            found = Limit(
+                min(largest, self._rooms.settings.max_body_bytes), largest, sender.key is None, why
+            )
             if len(self._limits) >= _LIMITS:
                 self._limits.clear()
             self._limits[place] = found
@@ -139,7 +150,10 @@ def _given_once(scope: Scope, headers: Mapping[bytes, bytes], name: bytes) -> st
     value = headers.get(name)
     if value is None:
         return None
-    if len(headers) < len(scope["headers"]) and sum(name == given for given, _ in scope["headers"]) > 1:
+    if (
+        len(headers) < len(scope["headers"])
+        and sum(name == given for given, _ in scope["headers"]) > 1
+    ):
         raise HeaderError(f"the header {name.decode().title()} must be given once")
     return value.decode("latin-1")
 
@@ -157,7 +171,9 @@ def _decoder(oracle: FrequencyOracle) -> ReportDecoder:
     return ReportDecoder(oracle)
 
 
-def decode_reports(oracle: FrequencyOracle, body: bytes | bytearray, packed: bool) -> bytes | bytearray:
+def decode_reports(
+    oracle: FrequencyOracle, body: bytes | bytearray, packed: bool
+) -> bytes | bytearray:
     """Return the reports of a body, packed. Raises ReportError."""
     if packed:
         oracle.check_submission(wire.unpack(oracle, body))

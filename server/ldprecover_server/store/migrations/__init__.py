@@ -68,7 +68,8 @@ def _pending(revision: str | None) -> list[str]:
         return [*known]
     if revision not in known:
         raise ConfigurationError(
-            f"the database has schema {revision}, of a newer version of ldprecover; this one knows {known[-1]}"
+            f"the database has schema {revision}, of a newer version of ldprecover; this one knows "
+            f"{known[-1]}"
         )
     return [*known[known.index(revision) + 1 :]]
 

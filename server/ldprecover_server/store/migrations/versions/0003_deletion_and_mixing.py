@@ -10,7 +10,9 @@ down_revision = "0002"
 def upgrade() -> None:
     op.add_column("rounds", sa.Column("purged", sa.BigInteger, nullable=False, server_default="0"))
     op.add_column("rounds", sa.Column("rewritten", sa.Integer, nullable=False, server_default="0"))
-    op.add_column("rounds", sa.Column("mixed", sa.Boolean, nullable=False, server_default=sa.false()))
+    op.add_column(
+        "rounds", sa.Column("mixed", sa.Boolean, nullable=False, server_default=sa.false())
+    )
     op.add_column("rounds", sa.Column("mixed_key", sa.LargeBinary(16)))
     op.add_column("rounds", sa.Column("mixed_segment", sa.BigInteger))
     op.add_column("tallies", sa.Column("token", sa.LargeBinary(16)))

@@ -11,12 +11,20 @@ _Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 def upgrade() -> None:
     op.add_column("rounds", sa.Column("canaries", sa.LargeBinary))
-    op.add_column("rounds", sa.Column("quarantine", sa.Boolean, nullable=False, server_default=sa.false()))
-    op.add_column("rounds", sa.Column("screened", sa.Boolean, nullable=False, server_default=sa.true()))
+    op.add_column(
+        "rounds", sa.Column("quarantine", sa.Boolean, nullable=False, server_default=sa.false())
+    )
+    op.add_column(
+        "rounds", sa.Column("screened", sa.Boolean, nullable=False, server_default=sa.true())
+    )
     op.add_column("rounds", sa.Column("recurring", sa.LargeBinary))
     op.add_column("rounds", sa.Column("screened_segment", sa.BigInteger))
-    op.add_column("rounds", sa.Column("seeds_quarantined", sa.BigInteger, nullable=False, server_default="0"))
-    op.add_column("tallies", sa.Column("quarantined", sa.BigInteger, nullable=False, server_default="0"))
+    op.add_column(
+        "rounds", sa.Column("seeds_quarantined", sa.BigInteger, nullable=False, server_default="0")
+    )
+    op.add_column(
+        "tallies", sa.Column("quarantined", sa.BigInteger, nullable=False, server_default="0")
+    )
     op.create_table(
         "quarantine",
         sa.Column("id", _Id, primary_key=True, autoincrement=True),

@@ -18,7 +18,8 @@ FROM old_keys ORDER BY round, key
 """
 _SQLITE = """
 INSERT INTO keys (key, digest)
-SELECT CAST(:prefix || substr(key, 1, 12) AS BLOB), substr(digest, 1, 8) FROM old_keys WHERE round = :seq ORDER BY key
+SELECT CAST(:prefix || substr(key, 1, 12) AS BLOB), substr(digest, 1, 8)
+FROM old_keys WHERE round = :seq ORDER BY key
 """
 
 

@@ -8,7 +8,11 @@ revision = "0009"
 down_revision = "0008"
 
 _tallies = sa.table(
-    "tallies", sa.column("round"), sa.column("process"), sa.column("n"), sa.column("counts", sa.LargeBinary)
+    "tallies",
+    sa.column("round"),
+    sa.column("process"),
+    sa.column("n"),
+    sa.column("counts", sa.LargeBinary),
 )
 
 
@@ -19,5 +23,9 @@ def upgrade() -> None:
     which = sa.select(_tallies.c.round, _tallies.c.process).where(_tallies.c.n < 1 << 32)
     for round, process in connection.execute(which).all():
         this = sa.and_(_tallies.c.round == round, _tallies.c.process == process)
-        counts = np.frombuffer(connection.scalars(sa.select(_tallies.c.counts).where(this)).one(), dtype="<i8")
-        connection.execute(sa.update(_tallies).where(this).values(counts=counts.astype("<u4").tobytes()))
+        counts = np.frombuffer(
+            connection.scalars(sa.select(_tallies.c.counts).where(this)).one(), dtype="<i8"
+        )
+        connection.execute(
+            sa.update(_tallies).where(this).values(counts=counts.astype("<u4").tobytes())
+        )

@@ -1,4 +1,6 @@
-"""On Postgres a commit does not lock its round, and finds room for its tally beside the one before."""
+"""On Postgres a commit does not lock its round, and finds room for its tally beside the one
+before.
+"""
 
 from alembic import op
 
