@@ -162,14 +162,11 @@ def open_round(
 
     Example: ldprecover round open cities --epsilon 0.5 --dataset cities
 
-    Example: ldprecover round open visits --epsilon 1 --domain-size 5000 --protocol auto --users
-    200000
+    Example: ldprecover round open pages --epsilon 1 --domain-size 99 --protocol auto --users 90000
 
-    Example: ldprecover round open city-seeds --epsilon 0.5 --dataset cities --access ticket
-    --given-seeds 512
+    Example: ldprecover round open a --epsilon 1 --dataset cities --access ticket --given-seeds 512
 
-    Example: ldprecover round open staff --epsilon 1 --items staff.txt --access ticket --read-access
-    key --retention 30d
+    Example: ldprecover round open us --epsilon 1 --items us.txt --read-access key --retention 30d
     """
     labels = _labels(item, items, dataset, column, domain_size)
     if canaries is not None and canary:
