@@ -13,18 +13,19 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ldprecover_server.access.access import Access
 from ldprecover_server.access.rates import ReportRates
 from ldprecover_server.analysis.analyses import Analyses
-from ldprecover_server.analysis.answers import Answers
-from ldprecover_server.analysis.child import Cluster
-from ldprecover_server.analysis.children import Children
+from ldprecover_server.analysis.cache import Answers
 from ldprecover_server.analysis.jobs import Jobs
-from ldprecover_server.files import most_connections
+from ldprecover_server.analysis.worker import Cluster
+from ldprecover_server.analysis.worker_pool import Children
+from ldprecover_server.file_limits import most_connections
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.http import openapi, paths, problems
-from ldprecover_server.http.answers import Unread
 from ldprecover_server.http.bodies import Bodies, CloseUnread
-from ldprecover_server.http.connection import CROWD
-from ldprecover_server.http.cors import Cors
-from ldprecover_server.http.crowd import Crowd
+from ldprecover_server.http.edge.connection_limit import Crowd
+from ldprecover_server.http.edge.protocol import CROWD
+from ldprecover_server.http.middleware.backpressure import Unread
+from ldprecover_server.http.middleware.cors import Cors
+from ldprecover_server.http.middleware.instrumentation import Watch
 from ldprecover_server.http.routes import (
     analysis,
     jobs,
@@ -37,9 +38,7 @@ from ldprecover_server.http.routes import (
 )
 from ldprecover_server.http.routes.common import Decoded, Rooms
 from ldprecover_server.http.routes.submissions import SubmissionRoute
-from ldprecover_server.http.watch import Watch
 from ldprecover_server.ingest import Ingest
-from ldprecover_server.lanes import Lane
 from ldprecover_server.metrics import Metrics
 from ldprecover_server.refusals import Refusals
 from ldprecover_server.results import Results
@@ -47,6 +46,7 @@ from ldprecover_server.rounds import Rounds
 from ldprecover_server.settings import Settings
 from ldprecover_server.store import Store
 from ldprecover_server.submissions import Submissions
+from ldprecover_server.thread_pools import Lane
 
 _DRAIN_SECONDS = 1.0
 

@@ -10,7 +10,6 @@ import threading
 import time
 
 from ldprecover_server.batches import Batch, Submission
-from ldprecover_server.deadlines import Deadlines
 from ldprecover_server.errors import (
     KeyReusedError,
     QueueFullError,
@@ -22,6 +21,7 @@ from ldprecover_server.errors import (
 )
 from ldprecover_server.metrics import Metrics
 from ldprecover_server.store import Outcome, Store
+from ldprecover_server.timeouts import Deadlines
 
 _log = logging.getLogger(__name__)
 

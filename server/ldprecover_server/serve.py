@@ -21,8 +21,8 @@ from ldprecover import PluginError, kernels, plugins
 from ldprecover_server import logs
 from ldprecover_server.access.access import Access
 from ldprecover_server.errors import ConfigurationError
-from ldprecover_server.files import most_connections
-from ldprecover_server.http.connection import Connection
+from ldprecover_server.file_limits import most_connections
+from ldprecover_server.http.edge.protocol import Connection
 from ldprecover_server.metrics import shared_by_processes
 from ldprecover_server.settings import Settings
 from ldprecover_server.store import Store

@@ -17,7 +17,7 @@ from ldprecover.errors import ParameterError
 from ldprecover.protocols import MAX_DOMAIN_SIZE
 from ldprecover_cluster import Scheduler
 from ldprecover_server.errors import ConfigurationError
-from ldprecover_server.files import LEAST_CONNECTIONS
+from ldprecover_server.file_limits import LEAST_CONNECTIONS
 from ldprecover_server.logs import LogFormat
 
 MIB = 1 << 20

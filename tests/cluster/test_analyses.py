@@ -13,9 +13,9 @@ from tests.dask_cluster import DaskCluster, certificates, ended
 from tests.server.analysis.conftest import REPORTS, alarms, in_loop, recovery, running_children
 
 from ldprecover_cluster import Scheduler
-from ldprecover_server.analysis.child import Cluster
-from ldprecover_server.analysis.children import Prepare
-from ldprecover_server.analysis.questions import RecoverAnswer, unpack_recovery
+from ldprecover_server.analysis.tasks import RecoverAnswer, unpack_recovery
+from ldprecover_server.analysis.worker import Cluster
+from ldprecover_server.analysis.worker_pool import Prepare
 from ldprecover_server.errors import AnalysisFailedError, AnalysisTimeoutError, ConfigurationError
 from ldprecover_server.settings import Settings
 

@@ -34,7 +34,7 @@ def test_without_the_extra_everything_else_works(tmp_path: Path) -> None:
     file.write_text(json.dumps(export.to_dict()))
     code = f"""
 import ldprecover_cluster, ldprecover_experiments.runner
-import ldprecover_server.app, ldprecover_server.analysis.child
+import ldprecover_server.app, ldprecover_server.analysis.worker
 from ldprecover_cli.app import run
 if __name__ == "__main__":
     with ldprecover_cluster.engine(2) as executor:

@@ -21,8 +21,8 @@ from tests.liveness import Cost, LoopWatch, PeakMemory, assert_live
 from uvicorn.server import ServerState
 
 from ldprecover_server import Application, Settings
-from ldprecover_server.http.connection import Connection
-from ldprecover_server.http.parsing import HEAD_BYTES
+from ldprecover_server.http.edge.parser import HEAD_BYTES
+from ldprecover_server.http.edge.protocol import Connection
 from ldprecover_server.store import Store
 
 STATUSES = {

@@ -26,8 +26,8 @@ LAYERS = [
     {"ingest", "access", "rounds", "refusals"},
     {"batches"},
     {"store"},
-    {"settings", "keys", "lanes"},
-    {"errors", "deadlines", "files", "logs", "metrics", "page", "retention", "shuffle"},
+    {"settings", "keys", "thread_pools"},
+    {"errors", "timeouts", "file_limits", "logs", "metrics", "page", "retention", "shuffle"},
 ]
 """From the top; a room may use those below it, and not those beside it."""
 

@@ -30,7 +30,7 @@ from ldprecover_client import bulk
 from ldprecover_server import Settings, logs, retention
 from ldprecover_server.errors import StorageFullError
 from ldprecover_server.housekeeping import Housekeeping
-from ldprecover_server.http import watch
+from ldprecover_server.http.middleware import instrumentation
 from ldprecover_server.metrics import MANIFEST, shared_by_processes
 from ldprecover_server.refusals import Refusals
 from ldprecover_server.store import Sealed, Store
@@ -87,7 +87,7 @@ def test_requests_are_timed_by_route_from_head_to_answer(
 ) -> None:
     """Each look at this clock takes 10 seconds, and a request looks twice."""
     clock = itertools.count(step=10.0)
-    monkeypatch.setattr(watch, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(instrumentation, "perf_counter", lambda: next(clock))
     app = start_in_process()
     round = app.open_round()
     submit(app, round, ONE, "a")

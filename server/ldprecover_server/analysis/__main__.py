@@ -13,7 +13,7 @@ package = ModuleType("ldprecover_server")
 package.__path__ = [str(Path(__file__).parents[1])]
 sys.modules["ldprecover_server"] = package
 
-from ldprecover_server.analysis.child import main  # noqa: E402
+from ldprecover_server.analysis.worker import main  # noqa: E402
 
 if __name__ == "__main__":
     main()

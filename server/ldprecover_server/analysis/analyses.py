@@ -14,9 +14,8 @@ from ldprecover.plugins import distribution_of, named
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery import METHODS, NEEDS, Method
 from ldprecover.tally import Tally
-from ldprecover_server.analysis.answers import Answers
-from ldprecover_server.analysis.children import Children, OnProgress, Prepare
-from ldprecover_server.analysis.questions import (
+from ldprecover_server.analysis.cache import Answers
+from ldprecover_server.analysis.tasks import (
     AlarmsAnswer,
     AlarmsQuestion,
     RecoverAnswer,
@@ -26,6 +25,7 @@ from ldprecover_server.analysis.questions import (
     unpack_recovery,
     unpack_suspects,
 )
+from ldprecover_server.analysis.worker_pool import Children, OnProgress, Prepare
 from ldprecover_server.errors import AnalysisFailedError, NoReportsError, ReportsGoneError
 from ldprecover_server.results import Results
 from ldprecover_server.rounds import KnownRound, Rounds

@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from ldprecover.errors import LDPRecoverError, ParameterError
-from ldprecover_server.analysis.children import OnProgress
+from ldprecover_server.analysis.worker_pool import OnProgress
 from ldprecover_server.errors import (
     AnalysesBusyError,
     AnalysisFailedError,
     ServiceError,
     every_refusal,
 )
-from ldprecover_server.lanes import Lane
 from ldprecover_server.metrics import Metrics
 from ldprecover_server.store import Store
 from ldprecover_server.store.jobs import JobState
+from ldprecover_server.thread_pools import Lane
 
 _log = logging.getLogger(__name__)
 

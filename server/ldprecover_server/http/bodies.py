@@ -13,7 +13,6 @@ from anyio import CapacityLimiter, to_thread
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ldprecover.wire import MEDIA_TYPE
-from ldprecover_server.deadlines import Deadlines
 from ldprecover_server.errors import (
     BodyTimeoutError,
     BodyTooLargeError,
@@ -23,6 +22,7 @@ from ldprecover_server.errors import (
     UnsupportedMediaTypeError,
     UnsupportedTransferEncodingError,
 )
+from ldprecover_server.timeouts import Deadlines
 
 BIG = 1 << 17
 """Bodies above this many bytes are decoded in a thread: they take more than a millisecond."""

@@ -10,8 +10,8 @@ import psutil
 import pytest
 
 from ldprecover import Tally, frequency_oracle
-from ldprecover_server.analysis.children import Children, Prepare
-from ldprecover_server.analysis.questions import AlarmsQuestion, RecoverQuestion
+from ldprecover_server.analysis.tasks import AlarmsQuestion, RecoverQuestion
+from ldprecover_server.analysis.worker_pool import Children, Prepare
 from ldprecover_server.metrics import Metrics
 
 ORACLE = frequency_oracle("oue", 1.0, 64)

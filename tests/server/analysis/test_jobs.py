@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from tests.conftest import NewDatabase
 
 from ldprecover import ParameterError, RoundParameters
-from ldprecover_server.analysis.children import OnProgress
 from ldprecover_server.analysis.jobs import Job, Jobs, JobWork
+from ldprecover_server.analysis.worker_pool import OnProgress
 from ldprecover_server.errors import (
     AnalysesBusyError,
     AnalysisFailedError,

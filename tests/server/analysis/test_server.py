@@ -20,7 +20,7 @@ from tests.conftest import PACKED, ServerProcess, StartServer
 from tests.server.analysis.conftest import REPORTS
 from tests.server.conftest import InProcess, ProblemOf, StartInProcess
 
-from ldprecover_server.analysis.children import Children
+from ldprecover_server.analysis.worker_pool import Children
 
 LONG = {"method": "em", "options": {"iterations": 1000, "tolerance": 0}}
 """Takes minutes over the reports of `long_round`."""

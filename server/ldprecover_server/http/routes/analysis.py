@@ -15,9 +15,8 @@ from ldprecover_server.errors import (
     ReportsGoneError,
 )
 from ldprecover_server.http import paths
-from ldprecover_server.http.answers import json
-from ldprecover_server.http.callers import while_there
 from ldprecover_server.http.csv import Format, csv
+from ldprecover_server.http.disconnects import while_there
 from ldprecover_server.http.messages import (
     AlarmRaised,
     Alarms,
@@ -27,6 +26,7 @@ from ldprecover_server.http.messages import (
     Suspect,
     Suspected,
 )
+from ldprecover_server.http.responses import json
 from ldprecover_server.http.routes.common import Caller, Named, described, rooms_of
 from ldprecover_server.http.routes.results import ANALYSIS, READ
 

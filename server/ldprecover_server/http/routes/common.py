@@ -22,13 +22,13 @@ from ldprecover_server.http.csv import MEDIA_TYPE as CSV
 from ldprecover_server.http.decoding import decode
 from ldprecover_server.http.messages import ProblemDetails, SetAside
 from ldprecover_server.http.problems import MEDIA_TYPE
-from ldprecover_server.lanes import Lane
 from ldprecover_server.metrics import Metrics
 from ldprecover_server.results import Results
 from ldprecover_server.rounds import Rounds
 from ldprecover_server.settings import Settings
 from ldprecover_server.store import CURRENT
 from ldprecover_server.submissions import Submissions
+from ldprecover_server.thread_pools import Lane
 
 KEY, OPTIONAL_KEY = "Key", "OptionalKey"
 """Names of the security schemes: of a call that needs a key, and of one that may."""

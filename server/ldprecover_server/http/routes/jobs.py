@@ -10,9 +10,9 @@ from starlette.responses import Response
 
 from ldprecover_server.errors import JobNotFoundError, refusal_of
 from ldprecover_server.http import paths
-from ldprecover_server.http.answers import json
 from ldprecover_server.http.messages import JobStatus, ProblemDetails
 from ldprecover_server.http.problems import type_of
+from ldprecover_server.http.responses import json
 from ldprecover_server.http.routes.common import Caller, Named, described, rooms_of
 from ldprecover_server.http.routes.results import READ
 

@@ -15,8 +15,8 @@ from ldprecover_server.errors import (
     StoreUnavailableError,
 )
 from ldprecover_server.http import paths
-from ldprecover_server.http.answers import json
 from ldprecover_server.http.messages import Status, Version
+from ldprecover_server.http.responses import json
 from ldprecover_server.http.routes.common import described, rooms_of
 from ldprecover_server.metrics import MEDIA_TYPE
 

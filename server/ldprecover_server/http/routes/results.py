@@ -14,8 +14,8 @@ from ldprecover.protocols.harmony import Mean, is_for_numbers
 from ldprecover.quarantine import Quarantined
 from ldprecover_server.analysis.analyses import MAX_HISTORY, Wanted
 from ldprecover_server.analysis.analyses import Caller as Asker
-from ldprecover_server.analysis.children import OnProgress
-from ldprecover_server.analysis.questions import RecoverAnswer
+from ldprecover_server.analysis.tasks import RecoverAnswer
+from ldprecover_server.analysis.worker_pool import OnProgress
 from ldprecover_server.errors import (
     AnalysesBusyError,
     AnalysisFailedError,
@@ -33,9 +33,8 @@ from ldprecover_server.errors import (
     UnauthorizedError,
 )
 from ldprecover_server.http import paths
-from ldprecover_server.http.answers import column, json
-from ldprecover_server.http.callers import PREFER, wants_job, while_there
 from ldprecover_server.http.csv import Format, csv
+from ldprecover_server.http.disconnects import PREFER, wants_job, while_there
 from ldprecover_server.http.messages import (
     ConclusionsDrawn,
     Frequencies,
@@ -44,6 +43,7 @@ from ldprecover_server.http.messages import (
     Recovered,
     RecoverRequest,
 )
+from ldprecover_server.http.responses import column, json
 from ldprecover_server.http.routes.common import (
     Caller,
     CurrentOrNamed,

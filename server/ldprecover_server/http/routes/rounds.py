@@ -28,7 +28,6 @@ from ldprecover_server.errors import (
     UnsupportedTransferEncodingError,
 )
 from ldprecover_server.http import paths
-from ldprecover_server.http.answers import json
 from ldprecover_server.http.messages import (
     Export,
     NewRound,
@@ -39,6 +38,7 @@ from ldprecover_server.http.messages import (
     RoundSummary,
     Stats,
 )
+from ldprecover_server.http.responses import json
 from ldprecover_server.http.routes.common import (
     Admin,
     Anyone,

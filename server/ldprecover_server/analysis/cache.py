@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from ldprecover_server.analysis.children import OnProgress
+from ldprecover_server.analysis.worker_pool import OnProgress
 
 Work = Callable[[OnProgress], Coroutine[Any, Any, bytes]]
 """Works an answer out, saying how far it is."""

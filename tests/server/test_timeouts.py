@@ -2,7 +2,7 @@
 
 import asyncio
 
-from ldprecover_server.deadlines import Deadlines
+from ldprecover_server.timeouts import Deadlines
 
 
 def test_only_what_has_not_ended_is_called_back_in_the_order_of_its_coming() -> None:

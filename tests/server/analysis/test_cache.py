@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from tests.server.analysis.conftest import in_loop
 
-from ldprecover_server.analysis.answers import Answers, Work
-from ldprecover_server.analysis.children import OnProgress
+from ldprecover_server.analysis.cache import Answers, Work
+from ldprecover_server.analysis.worker_pool import OnProgress
 
 
 class Worked:

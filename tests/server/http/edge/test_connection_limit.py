@@ -2,7 +2,7 @@
 
 import asyncio
 
-from ldprecover_server.http.crowd import Crowd
+from ldprecover_server.http.edge.connection_limit import Crowd
 
 
 class Client:

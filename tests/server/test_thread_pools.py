@@ -7,7 +7,7 @@ import pytest
 from tests.server.analysis.conftest import in_loop
 
 from ldprecover_server.errors import BusyError
-from ldprecover_server.lanes import Lane
+from ldprecover_server.thread_pools import Lane
 
 
 def test_a_call_whose_caller_went_keeps_its_place_and_one_that_waits_is_not_made() -> None:

@@ -28,8 +28,8 @@ from ldprecover.errors import ContractError, ParameterError
 from ldprecover.recovery import ReportSource
 from ldprecover.types import Reports
 from ldprecover_cluster import CarriedPart, EngineError, Scheduler, engine
-from ldprecover_server.analysis import frames
-from ldprecover_server.analysis.questions import Question, pack
+from ldprecover_server.analysis import framing
+from ldprecover_server.analysis.tasks import Question, pack
 
 BETWEEN = 0.1
 """Seconds from one word about progress to the next."""
@@ -101,7 +101,7 @@ def main() -> None:
     at_rest = _data_bytes()
     while True:
         kind, body = inbox.get()
-        if kind != frames.QUESTION:
+        if kind != framing.QUESTION:
             raise ValueError(f"a question was due, not {kind!r}")
         question, limits = pickle.loads(body)  # noqa: S301  the server's own
         del body
@@ -120,7 +120,7 @@ def _receive(source: BinaryIO, inbox: "queue.Queue[tuple[bytes, bytes]]") -> Non
     """
     try:
         while True:
-            inbox.put(frames.read(source))
+            inbox.put(framing.read(source))
     finally:
         os._exit(0)
 
@@ -133,24 +133,24 @@ def _answer(
             with kept.source() as source:
                 answer = pack(question.answer(source, kept.tell_share))
         except ParameterError as error:
-            reply = frames.REFUSED, str(error)
+            reply = framing.REFUSED, str(error)
         except MemoryError:
-            reply = frames.TOO_LARGE, f"it needs more than {limits.memory_bytes} bytes of memory"
+            reply = framing.TOO_LARGE, f"it needs more than {limits.memory_bytes} bytes of memory"
         except _NoRoomError as error:
-            reply = frames.TOO_LARGE, str(error)
+            reply = framing.TOO_LARGE, str(error)
         except ContractError as error:
-            reply = frames.FAILED, f"{' '.join(str(error).split())}\n{traceback.format_exc()}"
+            reply = framing.FAILED, f"{' '.join(str(error).split())}\n{traceback.format_exc()}"
         except EngineError:  # the log says where the cluster is, and nobody else
             reply = (
-                frames.FAILED,
+                framing.FAILED,
                 f"the cluster that works on it was lost, or not found\n{traceback.format_exc()}",
             )
         except Exception:  # noqa: BLE001  the server logs it and answers for it
-            reply = frames.FAILED, f"\n{traceback.format_exc()}"
+            reply = framing.FAILED, f"\n{traceback.format_exc()}"
         else:
-            frames.write(sink, frames.ANSWER, answer)
+            framing.write(sink, framing.ANSWER, answer)
             return
-    frames.write(sink, reply[0], reply[1].encode())
+    framing.write(sink, reply[0], reply[1].encode())
 
 
 class _Kept:
@@ -230,11 +230,11 @@ class _Kept:
 
     def _fetch(self) -> None:
         self._file = tempfile.TemporaryFile(prefix="ldprecover-")  # noqa: SIM115  closed by `close`
-        frames.write(self._sink, frames.WANTED)
+        framing.write(self._sink, framing.WANTED)
         refusal: _NoRoomError | None = None
         while True:
             kind, piece = self._inbox.get()
-            if kind == frames.ENOUGH:
+            if kind == framing.ENOUGH:
                 break
             if refusal is not None:
                 continue  # what is under way must be read, or the server could not hear the refusal
@@ -259,7 +259,7 @@ class _Kept:
         now = time.monotonic()
         if progress > self._progress and now - self._told >= BETWEEN:
             self._progress, self._told = progress, now
-            frames.write(self._sink, frames.PROGRESS, struct.pack("<d", progress))
+            framing.write(self._sink, framing.PROGRESS, struct.pack("<d", progress))
 
     def close(self) -> None:
         """Drop the file."""

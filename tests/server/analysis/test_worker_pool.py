@@ -32,16 +32,16 @@ from ldprecover import Estimates, ParameterError, Tally, frequency_oracle, recov
 from ldprecover.alarms import raise_alarms
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import ReportSource
-from ldprecover_server.analysis import child, frames
-from ldprecover_server.analysis.child import FETCHED
-from ldprecover_server.analysis.children import Children
-from ldprecover_server.analysis.process import environment
-from ldprecover_server.analysis.questions import (
+from ldprecover_server.analysis import framing, worker
+from ldprecover_server.analysis.tasks import (
     AlarmsQuestion,
     Question,
     unpack_alarms,
     unpack_recovery,
 )
+from ldprecover_server.analysis.worker import FETCHED
+from ldprecover_server.analysis.worker_pool import Children
+from ldprecover_server.analysis.worker_process import environment
 from ldprecover_server.errors import (
     AnalysesBusyError,
     AnalysisFailedError,
@@ -333,14 +333,14 @@ def test_un_mixing_counts_tells_its_progress(begun: Begun) -> None:
 def test_what_follows_the_reading_takes_progress_on_from_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(child, "BETWEEN", 0.0)
+    monkeypatch.setattr(worker, "BETWEEN", 0.0)
     sink = BytesIO()
-    kept = child._Kept(recovery("unmix"), child.Limits(60, 1 << 30, 1 << 30), queue.Queue(), sink)
+    kept = worker._Kept(recovery("unmix"), worker.Limits(60, 1 << 30, 1 << 30), queue.Queue(), sink)
     kept.tell_passes(2, 0)
     for share in (0.0, 0.5, 1.0):
         kept.tell_share(share)
     sink.seek(0)
-    heard = [struct.unpack("<d", frames.read(sink)[1])[0] for _ in range(3)]
+    heard = [struct.unpack("<d", framing.read(sink)[1])[0] for _ in range(3)]
     read = FETCHED + (1 - FETCHED) * 2 / 3
     assert heard == pytest.approx([read, (read + 0.99) / 2, 0.99])
     assert not sink.read()

@@ -1,37 +1,18 @@
-"""Answers in JSON, and what all of them together may hold while clients read them."""
+"""Bounds the memory and the time of large responses that clients have not read yet."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+from collections.abc import Callable
 
-import msgspec
-import numpy as np
-from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ldprecover_server.deadlines import Deadlines
 from ldprecover_server.errors import BusyError
+from ldprecover_server.http.edge.protocol import ABORT
 from ldprecover_server.http.problems import refuse
-
-ABORT = "ldprecover.abort"
-"""The extension of an ASGI scope that cuts its connection off."""
+from ldprecover_server.timeouts import Deadlines
 
 _PIECE = 1 << 15
 """A body goes out in pieces of this size: the connection takes the next when the client has read
 most of the last.
 """
-
-
-def json(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return a JSON answer; floats are written so that they read back exactly."""
-    return Response(msgspec.json.encode(body), status, dict(headers or {}), "application/json")
-
-
-def column(numbers: np.ndarray) -> list[Any]:
-    """Return a column of an answer as JSON already, declared as the list that clients read.
-
-    With all its columns as lists an answer would take several times more memory.
-    """
-    return cast(list[Any], msgspec.Raw(msgspec.json.encode(numbers.tolist())))
 
 
 class Unread:

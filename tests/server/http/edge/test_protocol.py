@@ -12,8 +12,8 @@ from tests.conftest import ServerProcess
 from tests.server.conftest import InProcess, ProblemOf
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from ldprecover_server.http.connection import Connection
-from ldprecover_server.http.parsing import HEAD_BYTES, MAX_HEADERS, MAX_WAITING
+from ldprecover_server.http.edge.parser import HEAD_BYTES, MAX_HEADERS, MAX_WAITING
+from ldprecover_server.http.edge.protocol import Connection
 
 REPORT = b'{"reports": [1]}'
 CHUNKED = b"10\r\n" + REPORT + b"\r\n0\r\n\r\n"

@@ -14,10 +14,12 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from ldprecover_server.errors import NotHttpError, ServiceError
-from ldprecover_server.http.answers import ABORT
-from ldprecover_server.http.crowd import Crowd
-from ldprecover_server.http.parsing import Parser, RefusedError
+from ldprecover_server.http.edge.connection_limit import Crowd
+from ldprecover_server.http.edge.parser import Parser, RefusedError
 from ldprecover_server.http.problems import refuse
+
+ABORT = "ldprecover.abort"
+"""The extension of an ASGI scope that cuts its connection off."""
 
 CROWD = "crowd"
 """Where the lifespan's state has the crowd that connections join."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from ldprecover import GRR
 from ldprecover.recovery import Conclusions, Dropped, Recovery, recover
-from ldprecover_server.analysis.questions import RecoverAnswer, pack, unpack_recovery
+from ldprecover_server.analysis.tasks import RecoverAnswer, pack, unpack_recovery
 
 
 def test_a_recovery_with_its_conclusions_arrives_as_it_was_sent() -> None:

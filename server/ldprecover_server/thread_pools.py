@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 
-from ldprecover_server.deadlines import Deadlines
 from ldprecover_server.errors import BusyError
+from ldprecover_server.timeouts import Deadlines
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ import pytest
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message
 
-from ldprecover_server.http.callers import wants_job, while_there
+from ldprecover_server.http.disconnects import wants_job, while_there
 
 
 class Caller:

@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from ldprecover_server.analysis.child import Cluster, Limits
-from ldprecover_server.analysis.process import ChildProcess
-from ldprecover_server.analysis.questions import Question
-from ldprecover_server.analysis.turns import Turns
+from ldprecover_server.analysis.admission import Turns
+from ldprecover_server.analysis.tasks import Question
+from ldprecover_server.analysis.worker import Cluster, Limits
+from ldprecover_server.analysis.worker_process import ChildProcess
 from ldprecover_server.errors import AnalysesBusyError, AnalysisFailedError, AnalysisTimeoutError
 from ldprecover_server.metrics import Metrics
 

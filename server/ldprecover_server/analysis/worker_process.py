@@ -16,9 +16,9 @@ from typing import BinaryIO, cast
 from ldprecover import plugins
 from ldprecover.errors import ParameterError
 from ldprecover_server.analysis import __name__ as package
-from ldprecover_server.analysis import frames
-from ldprecover_server.analysis.child import BETWEEN, FETCHED, Limits
-from ldprecover_server.analysis.questions import Question
+from ldprecover_server.analysis import framing
+from ldprecover_server.analysis.tasks import Question
+from ldprecover_server.analysis.worker import BETWEEN, FETCHED, Limits
 from ldprecover_server.errors import AnalysisFailedError, AnalysisTooLargeError
 
 _log = logging.getLogger(package)
@@ -99,19 +99,19 @@ class ChildProcess:
         if not ready:
             raise AnalysisFailedError("the process that was to work on it has ended")
         try:
-            frames.write(self._in, frames.QUESTION, pickle.dumps((question, limits)))
+            framing.write(self._in, framing.QUESTION, pickle.dumps((question, limits)))
             whole = question.tally.n * question.oracle.report_size
             kind, body = self._listen(pieces or (), whole, on_progress)
         except (EOFError, BrokenPipeError) as error:
             raise AnalysisFailedError("the process that worked on it has ended") from error
-        if kind == frames.TOO_LARGE:
+        if kind == framing.TOO_LARGE:
             raise AnalysisTooLargeError(body.decode())
-        if kind == frames.FAILED:
+        if kind == framing.FAILED:
             said, _, trace = body.decode().partition("\n")
             _log.error("an analysis failed:\n%s", trace)
             raise AnalysisFailedError(said or "the server's log says why")
         self._over = self._killed
-        if kind == frames.REFUSED:
+        if kind == framing.REFUSED:
             raise ParameterError(body.decode())
         return body
 
@@ -120,12 +120,12 @@ class ChildProcess:
     ) -> tuple[bytes, bytes]:
         """Return the message that ends the conversation."""
         while True:
-            kind, body = frames.read(self._out)
-            if kind == frames.PROGRESS:
+            kind, body = framing.read(self._out)
+            if kind == framing.PROGRESS:
                 on_progress(struct.unpack("<d", body)[0])
-            elif kind == frames.WANTED:
+            elif kind == framing.WANTED:
                 self._send(pieces, whole, on_progress)
-            elif kind in frames.LAST:
+            elif kind in framing.LAST:
                 return kind, body
             else:
                 raise EOFError(f"a message of an unknown kind, {kind!r}")
@@ -139,12 +139,12 @@ class ChildProcess:
         for piece in pieces:
             view = memoryview(piece)
             for start in range(0, len(view), _PIECE):
-                frames.write(self._in, frames.REPORTS, view[start : start + _PIECE])
+                framing.write(self._in, framing.REPORTS, view[start : start + _PIECE])
             sent += len(view)
             if (now := time.monotonic()) - told >= BETWEEN:
                 told = now
                 on_progress(FETCHED * min(1.0, sent / whole))
-        frames.write(self._in, frames.ENOUGH)
+        framing.write(self._in, framing.ENOUGH)
 
     def kill(self) -> None:
         """End it now, whatever it does; whoever waits for its answer gets AnalysisFailedError."""

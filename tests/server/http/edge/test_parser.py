@@ -4,7 +4,7 @@ import httptools
 import pytest
 
 from ldprecover_server.errors import HeadTooLargeError
-from ldprecover_server.http.parsing import (
+from ldprecover_server.http.edge.parser import (
     HEAD_BYTES,
     MAX_HEADERS,
     MAX_WAITING,

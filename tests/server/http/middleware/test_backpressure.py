@@ -10,7 +10,8 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 from tests.server.conftest import StartInProcess
 
-from ldprecover_server.http.answers import ABORT, Unread
+from ldprecover_server.http.edge.protocol import ABORT
+from ldprecover_server.http.middleware.backpressure import Unread
 
 KIB = 1 << 10
 
