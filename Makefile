@@ -2,7 +2,7 @@
 # make ldprecover  the command, in .venv; `make demo` does so first
 # make install   everything that tests, checks and `ldprecover reproduce` need as well
 # make test      the tests; with STRANGERS=all every attack of strangers, an hour of them
-# make check     format, lint, types, security, and the documentation as `make docs` makes it
+# make check     format, lint, phrases, types, security, and the documentation as `make docs` makes it
 # make docs      the documentation as a site, in docs/_build/html; a broken link or a notebook that fails is an error
 # make coverage  the tests, and which lines of the packages they run; no fewer than COVERAGE percent
 # make pythons   the fast tests on every Python that is supported and installed
@@ -60,6 +60,7 @@ test: install
 check: install
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
+	$(BIN)/python tools/phrases.py
 	$(BIN)/mypy
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive core cluster client attacker experiments server cli
 	$(BIN)/python -m pip check --disable-pip-version-check
