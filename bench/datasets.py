@@ -41,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
         "protocol  parts  bytes a report  export  peak MiB  of it to start  read  count  recount "
         "= tally"
     )
-    start = _peak_of([sys.executable, "-c", "import pyarrow.parquet, ldprecover_cli.serving"])[1]
+    start = _peak_of([sys.executable, "-c", "import pyarrow.parquet, ldprecover_cli.serve"])[1]
     differ = 0
     for protocol in chosen.protocol or PROTOCOLS:
         with tempfile.TemporaryDirectory() as folder:

@@ -23,7 +23,7 @@ PRELOADED = [
     *("ldprecover_server.app", "anyio._backends._asyncio", "uvloop"),
     *(
         "ldprecover_cli.app",
-        "ldprecover_cli.serving",
+        "ldprecover_cli.serve",
         "ldprecover_client.population",
         "rich.progress",
     ),

@@ -18,22 +18,22 @@ from typer.main import get_command
 from ldprecover_cli import (
     analysis,
     crowds,
-    exports,
-    keys,
-    ledgers,
-    merging,
-    planning,
-    recomputing,
-    reports,
+    export,
+    key,
+    ledger,
+    merge,
+    plan,
+    recompute,
+    report,
     reproduce,
     results,
-    rounds,
-    tickets,
-    watching,
+    round,
+    ticket,
+    watch,
 )
 from ldprecover_cli.completion import load_plugins
 from ldprecover_cli.demo import command as demo
-from ldprecover_cli.failures import blamed, explain, reworded, with_notes
+from ldprecover_cli.errors import blamed, explain, reworded, with_notes
 from ldprecover_cli.options import Json, RoundArgument
 from ldprecover_cli.output import console, fail, note, plain, plain_table, print_json, warn
 from ldprecover_client.secrecy import InsecureTransportWarning
@@ -264,7 +264,7 @@ def migrate(
 
     Example: ldprecover migrate --database-url postgresql+psycopg://ldprecover@db/ldprecover
     """
-    from ldprecover_cli.serving import migrate_database
+    from ldprecover_cli.serve import migrate_database
 
     revisions = migrate_database(database_url=database_url)
     note(
@@ -293,7 +293,7 @@ def check(
 
     Example: ldprecover check --database-url sqlite:///ldprecover.db
     """
-    from ldprecover_cli.serving import check_database
+    from ldprecover_cli.serve import check_database
 
     findings = check_database(database_url=database_url)
     if json:
@@ -329,14 +329,14 @@ def quarantine(
 
     Example: ldprecover quarantine cities --database-url sqlite:///ldprecover.db
     """
-    from ldprecover_cli.serving import set_aside
+    from ldprecover_cli.serve import set_aside
 
     for each in set_aside(round, database_url=database_url):
         print_json(each)
 
 
 def _serve_command() -> Any:
-    from ldprecover_cli.serving import run_server, serve_options
+    from ldprecover_cli.serve import run_server, serve_options
 
     def serve_with(**given: Any) -> None:
         run_server(**given)
@@ -350,17 +350,17 @@ def _serve_command() -> Any:
     return command
 
 
-planning.add_to(app)
-reports.add_to(app)
-ledgers.add_to(app)
+plan.add_to(app)
+report.add_to(app)
+ledger.add_to(app)
 crowds.add_to(app)
-watching.add_to(app)
+watch.add_to(app)
 results.add_to(app)
 analysis.add_to(app)
-exports.add_to(app)
-recomputing.add_to(app)
-merging.add_to(app)
+export.add_to(app)
+recompute.add_to(app)
+merge.add_to(app)
 reproduce.add_to(app)
-app.add_typer(rounds.app, name="round")
-app.add_typer(keys.app, name="key")
-app.add_typer(tickets.app, name="ticket")
+app.add_typer(round.app, name="round")
+app.add_typer(key.app, name="key")
+app.add_typer(ticket.app, name="ticket")

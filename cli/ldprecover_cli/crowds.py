@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ldprecover_cli import completion
-from ldprecover_cli.failures import CommandError, UsageError, check_items
+from ldprecover_cli.errors import CommandError, UsageError, check_items
 from ldprecover_cli.options import (
     DEFAULT_URL,
     AttackName,
@@ -34,7 +34,7 @@ from ldprecover_cli.runs import (
     persistence,
 )
 from ldprecover_cli.signals import ended_by_signals
-from ldprecover_cli.tickets import Tickets, enough_tickets, remembered, tickets_again, tickets_in
+from ldprecover_cli.ticket import Tickets, enough_tickets, remembered, tickets_again, tickets_in
 
 if TYPE_CHECKING:
     from ldprecover import RoundParameters

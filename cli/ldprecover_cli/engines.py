@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ldprecover_cli.failures import CommandError, UsageError
+from ldprecover_cli.errors import CommandError, UsageError
 
 if TYPE_CHECKING:
     from ldprecover_cluster import Scheduler

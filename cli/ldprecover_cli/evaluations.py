@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ldprecover_cli.failures import UsageError, close_to
+from ldprecover_cli.errors import UsageError, close_to
 from ldprecover_cli.output import note
 from ldprecover_cli.running import check_packages, finishing, make_folder, run_missing, show
 from ldprecover_cli.signals import ended_by_signals

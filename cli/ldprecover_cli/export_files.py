@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ldprecover_cli.failures import UsageError
+from ldprecover_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from ldprecover import RoundExport

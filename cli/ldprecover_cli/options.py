@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ldprecover_cli import completion
-from ldprecover_cli.failures import CommandError, UsageError, close_to
+from ldprecover_cli.errors import CommandError, UsageError, close_to
 
 if TYPE_CHECKING:
     from ldprecover.choosing import Choice

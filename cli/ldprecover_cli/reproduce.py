@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ldprecover_cli.engines import SchedulerUrl, TlsCa, TlsCert, TlsKey, scheduler_of
+from ldprecover_cli.errors import UsageError, close_to
 from ldprecover_cli.evaluations import evaluate, search_unseen
-from ldprecover_cli.failures import UsageError, close_to
 from ldprecover_cli.options import Column, Seed
 from ldprecover_cli.output import counted, note
 from ldprecover_cli.running import check_packages, finishing, make_folder, run_missing, show

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ldprecover_cli.conclusions import interval, sentences
-from ldprecover_cli.failures import UsageError, check_items
+from ldprecover_cli.errors import UsageError, check_items
 from ldprecover_cli.options import (
     DEFAULT_URL,
     Eta,

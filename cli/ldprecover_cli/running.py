@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ldprecover_cli.failures import CommandError, UsageError
+from ldprecover_cli.errors import CommandError, UsageError
 from ldprecover_cli.output import console, note, plain, plain_table
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ldprecover_cli.failures import CommandError, UsageError
+from ldprecover_cli.errors import CommandError, UsageError
 from ldprecover_cli.options import quick_retries
 from ldprecover_cli.output import note
 

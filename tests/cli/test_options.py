@@ -2,7 +2,7 @@
 
 import pytest
 
-from ldprecover_cli.failures import UsageError
+from ldprecover_cli.errors import UsageError
 from ldprecover_cli.options import search_budget
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import typer
 
 from ldprecover_cli import completion
-from ldprecover_cli.failures import UsageError
+from ldprecover_cli.errors import UsageError
 from ldprecover_cli.options import (
     AUTO,
     DEFAULT_URL,

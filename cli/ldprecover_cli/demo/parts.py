@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from ldprecover_cli.demo.picture import draw
-from ldprecover_cli.failures import CommandError
+from ldprecover_cli.errors import CommandError
 from ldprecover_cli.output import counted, plain
 from ldprecover_client import Client, RoundStatus
 from ldprecover_experiments.comparison import Comparison

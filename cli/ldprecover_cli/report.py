@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ldprecover_cli import completion
-from ldprecover_cli.failures import CommandError, UsageError, check_items
+from ldprecover_cli.errors import CommandError, UsageError, check_items
 from ldprecover_cli.options import DEFAULT_URL, Json, RoundOption, Url, connected, quick_retries
 from ldprecover_cli.output import console, plain, print_json
 
@@ -108,7 +108,7 @@ def report(
             )
         if value is not None and round != "current":
             raise UsageError("--html takes one round: name it as VALUE or with --round, not both")
-        from ldprecover_cli.html_reports import write_report
+        from ldprecover_cli.document import write_report
 
         # Reading may need more than a report key: as with other commands that read, the admin's
         # will do.

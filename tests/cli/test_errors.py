@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from ldprecover import ParameterError, ReportError
-from ldprecover_cli.failures import (
+from ldprecover_cli.errors import (
     CommandError,
     UsageError,
     check_items,

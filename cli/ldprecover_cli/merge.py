@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from ldprecover_cli.errors import UsageError
 from ldprecover_cli.export_files import read_export, write_export
-from ldprecover_cli.failures import UsageError
 from ldprecover_cli.output import note, print_json
 
 

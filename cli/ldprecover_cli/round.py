@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ldprecover_cli import completion
-from ldprecover_cli.failures import CommandError, UsageError, explain
+from ldprecover_cli.errors import CommandError, UsageError, explain
 from ldprecover_cli.options import (
     AUTO,
     DEFAULT_URL,

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ldprecover_cli.failures import UsageError, check_items
+from ldprecover_cli.errors import UsageError, check_items
 from ldprecover_cli.options import connected
 from ldprecover_cli.output import note
 

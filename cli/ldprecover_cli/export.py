@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from ldprecover_cli.errors import UsageError
 from ldprecover_cli.export_files import write_export
-from ldprecover_cli.failures import UsageError
 from ldprecover_cli.options import DEFAULT_URL, Key, RoundArgument, Url, connected
 from ldprecover_cli.output import counted, note, print_json
 from ldprecover_cli.signals import ended_by_signals
@@ -82,7 +82,7 @@ def _export_dataset(round: str, folder: str, partial: bool, database_url: str | 
     # fsspec chains file systems with ::, such as simplecache::memory://
     if any(each.partition(":")[0] == "memory" for each in folder.split("::")):
         raise UsageError("--reports needs a folder that stays: one in memory ends with the command")
-    from ldprecover_cli.serving import export_dataset
+    from ldprecover_cli.serve import export_dataset
     from ldprecover_client import progress_bar
 
     try:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ldprecover_cli.engines import Jobs, SchedulerUrl, TlsCa, TlsCert, TlsKey, scheduler_of
+from ldprecover_cli.errors import UsageError, check_items
 from ldprecover_cli.export_files import read_export, write_export
-from ldprecover_cli.failures import UsageError, check_items
 from ldprecover_cli.options import (
     Eta,
     MaliciousModel,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ldprecover_cli import completion
-from ldprecover_cli.failures import UsageError
+from ldprecover_cli.errors import UsageError
 from ldprecover_cli.options import Json
 from ldprecover_cli.output import console, plain, plain_table, print_json
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ldprecover_cli.failures import UsageError
+from ldprecover_cli.errors import UsageError
 from ldprecover_cli.options import DEFAULT_URL, Key, RoundArgument, Url, connected
 from ldprecover_cli.output import counted
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ldprecover_cli.failures import UsageError
+from ldprecover_cli.errors import UsageError
 from ldprecover_cli.options import Json
 from ldprecover_cli.output import console, counted, plain, plain_table, print_json
 

@@ -56,7 +56,7 @@ def create_key(
 
     Example: ldprecover key create crowd --scope report --output report.key
     """
-    from ldprecover_cli.serving import new_key
+    from ldprecover_cli.serve import new_key
 
     if output is None:
         key, where = new_key(scope=scope, name=name, database_url=database_url)
@@ -80,7 +80,7 @@ def list_keys(*, database_url: DatabaseUrl = None, json: Json = False) -> None:
 
     Example: ldprecover key list
     """
-    from ldprecover_cli.serving import all_keys
+    from ldprecover_cli.serve import all_keys
 
     found = all_keys(database_url=database_url)
     if json:
@@ -111,7 +111,7 @@ def revoke_key(
 
     Example: ldprecover key revoke crowd
     """
-    from ldprecover_cli.serving import end_key
+    from ldprecover_cli.serve import end_key
 
     end_key(name, database_url=database_url)
     note(f"The key {name} is revoked.")

@@ -18,7 +18,7 @@ from tests.forked import start_python
 
 from ldprecover import GRR
 from ldprecover.wire import pack
-from ldprecover_cli.watching import _Follower, whisker
+from ldprecover_cli.watch import _Follower, whisker
 from ldprecover_client import Client, RefusedError
 
 LABELS = ("red", "green", "blue\u202e")

@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 
 from ldprecover.errors import ParameterError
 from ldprecover.wire import to_json
-from ldprecover_cli.failures import CommandError, UsageError, reworded
+from ldprecover_cli.errors import CommandError, UsageError, reworded
 from ldprecover_cluster import ReportDataset, ReportDatasetError
 from ldprecover_server import (
     ConfigurationError,

@@ -15,7 +15,7 @@ import httpx
 import pytest
 from tests.forked import Process, start_python
 
-from ldprecover_cli.serving import serve_options
+from ldprecover_cli.serve import serve_options
 from ldprecover_server import Settings
 
 Serve = Callable[..., Process]
