@@ -1,4 +1,4 @@
-"""Print the sections of the errors page, made from the refusals themselves.
+"""Print the sections of the errors page from the classes of errors.
 
 python docs/scripts/errors_page.py
 """
@@ -6,16 +6,16 @@ python docs/scripts/errors_page.py
 import sys
 import textwrap
 
-from ldprecover_server.errors import every_refusal
+from ldprecover_server.errors import service_errors
 
 
 def errors_sections() -> str:
-    """Return a section for each problem: its heading, status, title, and what its sender can do."""
-    found = []
-    for refusal in every_refusal():
-        text = textwrap.fill(refusal.help, 100, break_long_words=False, break_on_hyphens=False)
-        found.append(f"## {refusal.slug}\n\nStatus {refusal.status}: {refusal.title}.\n\n{text}\n")
-    return "\n".join(found)
+    """Return a section for each problem: its heading, status, title and help."""
+    sections = []
+    for error in service_errors():
+        help_ = textwrap.fill(error.help, 100, break_long_words=False, break_on_hyphens=False)
+        sections.append(f"## {error.slug}\n\nStatus {error.status}: {error.title}.\n\n{help_}\n")
+    return "\n".join(sections)
 
 
 if __name__ == "__main__":

@@ -431,7 +431,7 @@ def test_a_server_without_tls_asked_for_it_is_one_line(
 def test_a_path_behind_the_servers_address_is_one_line(run: Any, server: Any) -> None:
     result = run("round", "list", "--url", f"{server.url}/docs")
     assert result.code == 1
-    assert result.error.startswith("Nothing at this path: GET /docs/rounds; check --url")
+    assert result.error.startswith("Path not found: GET /docs/rounds; check --url")
 
 
 def test_a_url_that_is_none_is_refused(run: Any) -> None:

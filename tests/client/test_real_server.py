@@ -77,7 +77,7 @@ def test_rounds_are_opened_listed_and_deleted(admin):
     assert round_.summary not in admin.rounds(before=round_.id)
     assert admin.frequencies(round_.id)["sum"] is None
     admin.delete_round(round_.id)
-    with pytest.raises(RefusedError, match="No such round"):
+    with pytest.raises(RefusedError, match="Round not found"):
         admin.parameters(round_.id)
 
 

@@ -15,7 +15,7 @@ from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
 from tests.deploy.tools import ROOT, run
 
-from ldprecover_server.errors import every_refusal
+from ldprecover_server.errors import service_errors
 from ldprecover_server.metrics import MANIFEST
 
 PROMETHEUS = ROOT / "deploy" / "prometheus"
@@ -82,7 +82,7 @@ def test_alerts_and_the_board_know_the_job_of_the_sample_configuration() -> None
 def test_every_reason_that_an_alert_names_is_a_problem() -> None:
     reasons = {reason for expr in ALERTS for reason in re.findall(r'reason="([^"]*)"', expr)}
     assert reasons
-    assert reasons <= {refusal.slug for refusal in every_refusal()}
+    assert reasons <= {refusal.slug for refusal in service_errors()}
 
 
 def test_every_metric_is_on_the_board() -> None:

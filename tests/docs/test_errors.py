@@ -6,9 +6,9 @@ import re
 from tests.conftest import ServerProcess
 from tests.docs.markdown import ROOT, Page
 
-from ldprecover_server.errors import ServiceError, every_refusal
+from ldprecover_server.errors import ServiceError, service_errors
 
-EVERY = list(every_refusal())
+EVERY = list(service_errors())
 
 
 def section(problem: type[ServiceError]) -> str:

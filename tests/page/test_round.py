@@ -351,7 +351,7 @@ def test_a_refusal_of_a_recovery_is_said_where_its_result_would_be(
     visitor.expects = {503}
     problem = {
         "type": "/docs/errors#analyses-busy",
-        "title": "Too many analyses wait",
+        "title": "Too many analyses queued",
         "status": 503,
         "detail": "try again soon",
     }
@@ -364,7 +364,7 @@ def test_a_refusal_of_a_recovery_is_said_where_its_result_would_be(
     page = visitor.open(f"#/rounds/{attacked['name']}")
     assert (
         page.get_by_role("article").get_by_role("alert").inner_text()
-        == "Too many analyses wait: try again soon."
+        == "Too many analyses queued: try again soon."
     )
     visitor.context.unroute("**/recover")
     page.get_by_role("button", name="Work it out again").click()

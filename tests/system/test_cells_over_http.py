@@ -70,7 +70,7 @@ def test_a_cell_over_http_agrees_with_one_drawn_from_its_law(
         opened = connection.rounds()[0].id
     with (
         Client(server.url, key=server.admin_key) as connection,
-        pytest.raises(RefusedError, match="No such round"),
+        pytest.raises(RefusedError, match="Round not found"),
     ):
         connection.round(opened)  # the cell's own round is gone
 

@@ -16,7 +16,7 @@ from ldprecover_server.errors import (
     AnalysesBusyError,
     AnalysisFailedError,
     ServiceError,
-    every_refusal,
+    service_errors,
 )
 from ldprecover_server.metrics import Metrics
 from ldprecover_server.store import Store
@@ -206,6 +206,6 @@ def _error(said: str | None) -> ServiceError | LDPRecoverError:
     if said is None:
         return AnalysisFailedError("the process that worked on it has ended")
     name, text = json.loads(said)
-    classes: list[type[ServiceError | LDPRecoverError]] = [ParameterError, *every_refusal()]
+    classes: list[type[ServiceError | LDPRecoverError]] = [ParameterError, *service_errors()]
     known = {cls.__name__: cls for cls in classes}
     return known.get(name, AnalysisFailedError)(text)

@@ -43,8 +43,9 @@ def decode(type: type[T], body: bytes | bytearray) -> T:
         return decoded
     except msgspec.ValidationError as error:
         refusal = _misfit(type, str(error))
-        if refusal.field is not None and str(error).endswith("[...]`"):
-            refusal = InvalidRequestError(refusal.reason, _named(type, refusal.field, body))
+        if refusal.errors and str(error).endswith("[...]`"):
+            ((field, reason),) = refusal.errors
+            refusal = InvalidRequestError(reason, _named(type, field, body))
         raise refusal from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidRequestError(_no_json(error, body)) from None

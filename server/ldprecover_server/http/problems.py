@@ -23,7 +23,7 @@ GONE = 499
 """
 
 
-def type_of(refusal: type[errors.ServiceError]) -> str:
+def problem_type(refusal: type[errors.ServiceError]) -> str:
     """Return the URL of a problem type: a reference to its heading on the server's own errors
     page.
     """
@@ -38,7 +38,11 @@ class Problem(Response):
     def __init__(
         self, refusal: errors.ServiceError, headers: Mapping[str, str] | None = None
     ) -> None:
-        body = {"type": type_of(type(refusal)), "title": refusal.title, "status": refusal.status}
+        body = {
+            "type": problem_type(type(refusal)),
+            "title": refusal.title,
+            "status": refusal.status,
+        }
         detail = str(refusal)
         super().__init__(
             msgspec.json.encode(
@@ -56,7 +60,7 @@ class Problem(Response):
 
 def refuse(error: Exception, headers: Mapping[str, str] | None = None) -> Problem:
     """Return the answer to a refusal of the service or of the mathematics."""
-    return Problem(errors.refusal_of(error), headers)
+    return Problem(errors.as_service_error(error), headers)
 
 
 def install(app: FastAPI) -> None:

@@ -8,10 +8,10 @@ import msgspec
 from fastapi import APIRouter, Path, Request
 from starlette.responses import Response
 
-from ldprecover_server.errors import JobNotFoundError, refusal_of
+from ldprecover_server.errors import JobNotFoundError, as_service_error
 from ldprecover_server.http import paths
 from ldprecover_server.http.messages import JobStatus, ProblemDetails
-from ldprecover_server.http.problems import type_of
+from ldprecover_server.http.problems import problem_type
 from ldprecover_server.http.responses import json
 from ldprecover_server.http.routes.common import Caller, Named, described, rooms_of
 from ldprecover_server.http.routes.results import READ
@@ -31,9 +31,9 @@ async def get_job(request: Request, round: Named, job: JobId, caller: Caller) ->
     found = await rooms.jobs.status(known.seq, job)
     problem = None
     if found.error is not None:
-        refusal = refusal_of(found.error)
+        refusal = as_service_error(found.error)
         problem = ProblemDetails(
-            type_of(type(refusal)), refusal.title, refusal.status, str(refusal)
+            problem_type(type(refusal)), refusal.title, refusal.status, str(refusal)
         )
     status = JobStatus(found.id, known.id, found.state, found.progress, None, problem)
     if found.result is None:

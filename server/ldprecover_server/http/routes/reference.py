@@ -10,7 +10,7 @@ from fastapi.openapi.docs import get_swagger_ui_html
 from starlette.responses import HTMLResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from ldprecover_server.errors import every_refusal
+from ldprecover_server.errors import service_errors
 from ldprecover_server.http import paths
 
 _STATIC = Path(__file__).parent.parent / "static"
@@ -70,7 +70,7 @@ async def errors_page() -> HTMLResponse:
         f'<h2 id="{refusal.slug}">{html.escape(refusal.title)}</h2>'
         f"<p><code>{refusal.slug}</code>, status "
         f"{refusal.status}</p><p>{html.escape(refusal.help)}</p>"
-        for refusal in every_refusal()
+        for refusal in service_errors()
     )
     return HTMLResponse(
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>Errors - LDPRecover</title>'
