@@ -13,19 +13,20 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ldprecover_server.access.access import Access
 from ldprecover_server.access.rates import ReportRates
 from ldprecover_server.analysis.analyses import Analyses
-from ldprecover_server.analysis.cache import Answers
+from ldprecover_server.analysis.cache import ResultCache
 from ldprecover_server.analysis.jobs import Jobs
 from ldprecover_server.analysis.worker import Cluster
-from ldprecover_server.analysis.worker_pool import Children
-from ldprecover_server.file_limits import most_connections
+from ldprecover_server.analysis.worker_pool import WorkerPool
+from ldprecover_server.file_limits import max_connections
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.http import openapi, paths, problems
-from ldprecover_server.http.bodies import Bodies, CloseUnread
-from ldprecover_server.http.edge.connection_limit import Crowd
-from ldprecover_server.http.edge.protocol import CROWD
-from ldprecover_server.http.middleware.backpressure import Unread
+from ldprecover_server.http.bodies import Bodies, CloseUnreadBodies
+from ldprecover_server.http.dependencies import Decoded, Services
+from ldprecover_server.http.edge.connection_limit import ConnectionLimit
+from ldprecover_server.http.edge.protocol import CONNECTION_LIMIT
+from ldprecover_server.http.middleware.backpressure import Backpressure
 from ldprecover_server.http.middleware.cors import Cors
-from ldprecover_server.http.middleware.instrumentation import Watch
+from ldprecover_server.http.middleware.instrumentation import Instrumentation
 from ldprecover_server.http.routes import (
     analysis,
     jobs,
@@ -36,7 +37,6 @@ from ldprecover_server.http.routes import (
     results,
     rounds,
 )
-from ldprecover_server.http.routes.common import Decoded, Rooms
 from ldprecover_server.http.routes.submissions import SubmissionRoute
 from ldprecover_server.ingest import Ingest
 from ldprecover_server.metrics import Metrics
@@ -46,7 +46,7 @@ from ldprecover_server.rounds import Rounds
 from ldprecover_server.settings import Settings
 from ldprecover_server.store import Store
 from ldprecover_server.submissions import Submissions
-from ldprecover_server.thread_pools import Lane
+from ldprecover_server.thread_pools import ThreadPool
 
 _DRAIN_SECONDS = 1.0
 
@@ -70,7 +70,7 @@ class Application:
         self.bodies = Bodies(
             settings.queue_bytes, settings.body_seconds, settings.anonymous_body_seconds
         )
-        self.children = Children(
+        self.children = WorkerPool(
             settings.analyses,
             waiting=settings.analysis_queue,
             seconds=settings.analysis_seconds,
@@ -83,7 +83,9 @@ class Application:
             else Cluster(settings.scheduler, settings.analysis_cluster_cells),
         )
         self.jobs = Jobs(store, waiting=settings.analysis_queue, metrics=self.metrics)
-        self.crowd = Crowd(most_connections(settings.connections, settings.analyses), self.metrics)
+        self.crowd = ConnectionLimit(
+            max_connections(settings.connections, settings.analyses), self.metrics
+        )
         rates = (
             ReportRates(settings.report_rate, settings.report_burst)
             if settings.report_rate
@@ -93,33 +95,33 @@ class Application:
         known = Rounds(store, settings.max_domain_size)
         submissions = Submissions(known, access, self.ingest, self.refusals, store, settings)
         read = Results(known, access, store, self.refusals)
-        self._rooms = Rooms(
+        self._services = Services(
             settings=settings,
             rounds=known,
             submissions=submissions,
             results=read,
             analyses=Analyses(
-                known, read, store, self.children, Answers(settings.analysis_cache_bytes)
+                known, read, store, self.children, ResultCache(settings.analysis_cache_bytes)
             ),
             jobs=self.jobs,
             access=access,
             metrics=self.metrics,
             bodies=self.bodies,
             decoded=Decoded(),
-            submitting=Lane(2, settings.queue_requests, settings.request_seconds),
-            reading=Lane(2, settings.reads, settings.request_seconds),
-            keyed=Lane(2, settings.reads, settings.request_seconds),
-            operating=Lane(1, 8, settings.request_seconds),
+            submitting=ThreadPool(2, settings.queue_requests, settings.request_seconds),
+            reading=ThreadPool(2, settings.reads, settings.request_seconds),
+            keyed=ThreadPool(2, settings.reads, settings.request_seconds),
+            operating=ThreadPool(1, 8, settings.request_seconds),
         )
         self.api = self._make_api()
-        self._submit = SubmissionRoute(self._rooms)
-        self._others = CloseUnread(
-            Unread(self._framework, settings.answer_bytes, settings.answer_seconds)
+        self._submit = SubmissionRoute(self._services)
+        self._others = CloseUnreadBodies(
+            Backpressure(self._framework, settings.answer_bytes, settings.answer_seconds)
         )
         app: ASGIApp = self._dispatch
         if settings.cors_origins:
             app = Cors(app, settings.cors_origins)
-        self._app = Watch(app, self.metrics, self.refusals)
+        self._app = Instrumentation(app, self.metrics, self.refusals)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -152,7 +154,7 @@ class Application:
             generate_unique_id_function=lambda route: route.name,
             lifespan=self._lifespan,
         )
-        api.state.rooms = self._rooms
+        api.state.services = self._services
         problems.install(api)
         openapi.install(api)
         # Under a round's path the round that it names; at the root the current one.
@@ -173,17 +175,17 @@ class Application:
         self.children.start()
         housekeeping = create_task(Housekeeping(self.store, self.refusals, self.metrics).run())
         try:
-            yield {CROWD: self.crowd}
+            yield {CONNECTION_LIMIT: self.crowd}
         finally:
             await self.jobs.stop()
             await self.children.stop()
             housekeeping.cancel()
             await wait([housekeeping])  # however it ended
             for lane in (
-                self._rooms.submitting,
-                self._rooms.reading,
-                self._rooms.keyed,
-                self._rooms.operating,
+                self._services.submitting,
+                self._services.reading,
+                self._services.keyed,
+                self._services.operating,
             ):
                 await lane.drain(_DRAIN_SECONDS)  # of callers who have gone
             await to_thread.run_sync(self._close)

@@ -15,7 +15,7 @@ _OTHERS = 60
 _OF_A_CHILD = 2  # the pipes to and from it
 
 
-def most_connections(wanted: int, children: int) -> int:
+def max_connections(wanted: int, children: int) -> int:
     """Return how many of the connections wanted there may be, in a server process with so many
     child processes.
 

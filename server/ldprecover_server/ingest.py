@@ -21,7 +21,7 @@ from ldprecover_server.errors import (
 )
 from ldprecover_server.metrics import Metrics
 from ldprecover_server.store import Outcome, Store
-from ldprecover_server.timeouts import Deadlines
+from ldprecover_server.timeouts import Timeouts
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class Ingest:
     ) -> None:
         self._store = store
         self._waiting_seconds = waiting_seconds
-        self._deadlines = Deadlines(waiting_seconds)
+        self._deadlines = Timeouts(waiting_seconds)
         self._metrics = metrics or Metrics()
         self._stopping = threading.Event()
         self._storage_full = False  # the last commit found the disk so

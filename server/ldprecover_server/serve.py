@@ -21,8 +21,8 @@ from ldprecover import PluginError, kernels, plugins
 from ldprecover_server import logs
 from ldprecover_server.access.access import Access
 from ldprecover_server.errors import ConfigurationError
-from ldprecover_server.file_limits import most_connections
-from ldprecover_server.http.edge.protocol import Connection
+from ldprecover_server.file_limits import max_connections
+from ldprecover_server.http.edge.protocol import EdgeProtocol
 from ldprecover_server.metrics import shared_by_processes
 from ldprecover_server.settings import Settings
 from ldprecover_server.store import Store
@@ -50,7 +50,7 @@ def serve(settings: Settings) -> None:
         plugins.load(settings.plugins)
     except PluginError as error:
         raise ConfigurationError(f"plugins: {error}") from error
-    most_connections(settings.connections, settings.analyses)
+    max_connections(settings.connections, settings.analyses)
     with _listen(settings.host, settings.port) as listener, contextlib.ExitStack() as held:
         store = Store(settings.database_url)
         if settings.workers > 1 and store.database.dialect == "sqlite":
@@ -78,7 +78,7 @@ def serve(settings: Settings) -> None:
             else functools.partial(_application, settings, served),
             factory=True,
             workers=settings.workers,
-            http=Connection,
+            http=EdgeProtocol,
             ws="none",
             log_config=None,  # its loggers write where ours do
             access_log=False,  # it prints the addresses of those who report

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 from anyio import CapacityLimiter, to_thread
 
 from ldprecover_server.errors import BusyError
-from ldprecover_server.timeouts import Deadlines
+from ldprecover_server.timeouts import Timeouts
 
 T = TypeVar("T")
 
 
-class Lane:
+class ThreadPool:
     """At most `threads` calls of one kind at a time; at most `waiting` wait for their turn, each
     `seconds` at most.
 
@@ -25,7 +25,7 @@ class Lane:
     """
 
     def __init__(self, threads: int, waiting: int = sys.maxsize, seconds: float = math.inf) -> None:
-        self._deadlines = Deadlines(seconds)
+        self._deadlines = Timeouts(seconds)
         self._limiter = CapacityLimiter(threads)
         self._most = threads + waiting
         self._calls: set[asyncio.Future[Any]] = set()

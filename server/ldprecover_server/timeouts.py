@@ -6,7 +6,7 @@ from collections.abc import Callable
 _SWEEP = 1.0
 
 
-class Deadlines:
+class Timeouts:
     """Calls back for what has not ended within `seconds`, up to one second late; for use in one
     event loop.
 

@@ -13,7 +13,7 @@ from tests.dask_cluster import DaskCluster, certificates, ended
 from tests.server.analysis.conftest import REPORTS, alarms, in_loop, recovery, running_children
 
 from ldprecover_cluster import Scheduler
-from ldprecover_server.analysis.tasks import RecoverAnswer, unpack_recovery
+from ldprecover_server.analysis.tasks import RecoverResult, unpack_recovery
 from ldprecover_server.analysis.worker import Cluster
 from ldprecover_server.analysis.worker_pool import Prepare
 from ldprecover_server.errors import AnalysisFailedError, AnalysisTimeoutError, ConfigurationError
@@ -35,7 +35,7 @@ def diffstats() -> Prepare:
 def test_an_answer_is_the_same_from_a_cluster_and_its_child_answers_again(
     scheduler: Scheduler,
 ) -> None:
-    async def answers(cluster: Cluster | None) -> list[RecoverAnswer]:
+    async def answers(cluster: Cluster | None) -> list[RecoverResult]:
         async with running_children(count=1, cluster=cluster) as children:
             return [unpack_recovery(await children.run(diffstats())) for _ in range(2)]
 

@@ -22,7 +22,7 @@ from uvicorn.server import ServerState
 
 from ldprecover_server import Application, Settings
 from ldprecover_server.http.edge.parser import HEAD_BYTES
-from ldprecover_server.http.edge.protocol import Connection
+from ldprecover_server.http.edge.protocol import EdgeProtocol
 from ldprecover_server.store import Store
 
 STATUSES = {
@@ -162,7 +162,7 @@ class Front:
         store.prepare()
         self._app = Application(Settings(database_url=url, admin_key=SecretStr(ADMIN_KEY)), store)
         config = uvicorn.Config(
-            self._app, http=Connection, lifespan="off", log_config=None, access_log=False
+            self._app, http=EdgeProtocol, lifespan="off", log_config=None, access_log=False
         )
         config.load()
         self._runner = asyncio.Runner(loop_factory=config.get_loop_factory())
@@ -181,7 +181,7 @@ class Front:
         await self._events.put({"type": "lifespan.startup"})
         assert (await self._told.get())["type"] == "lifespan.startup.complete"
         self._server = await loop.create_server(
-            lambda: Connection(config, self._state, {}), "127.0.0.1", 0
+            lambda: EdgeProtocol(config, self._state, {}), "127.0.0.1", 0
         )
         self._address = self._server.sockets[0].getsockname()
 

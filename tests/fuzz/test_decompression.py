@@ -14,7 +14,7 @@ from tests.fuzzing import SECONDS, property_settings, repeat, tried
 
 from ldprecover.wire import MEDIA_TYPE
 from ldprecover_server.errors import ServiceError
-from ldprecover_server.http.bodies import JSON, Bodies, Body, Limit
+from ldprecover_server.http.bodies import JSON, Bodies, Body, BodyLimit
 
 SENT, DECODED, HELD = 1_000, 2_500, 10_000
 """What one body may have as sent and decoded, and all together."""
@@ -120,7 +120,7 @@ def test_any_body_is_handed_on_whole_or_refused_and_nothing_of_it_stays_held() -
             return next(messages)
 
         body = Body(held, {"type": "http", "headers": headers}, receive)
-        limit = Limit(SENT, decoded, anonymous=False)
+        limit = BodyLimit(SENT, decoded, anonymous=False)
         given_on: bytes | None = None
         status = None
         try:

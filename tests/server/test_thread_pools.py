@@ -7,12 +7,12 @@ import pytest
 from tests.server.analysis.conftest import in_loop
 
 from ldprecover_server.errors import BusyError
-from ldprecover_server.thread_pools import Lane
+from ldprecover_server.thread_pools import ThreadPool
 
 
 def test_a_call_whose_caller_went_keeps_its_place_and_one_that_waits_is_not_made() -> None:
     async def test() -> None:
-        threads = Lane(1)
+        threads = ThreadPool(1)
         began, go_on = threading.Event(), threading.Event()
         made = []
 
@@ -43,7 +43,7 @@ def test_what_a_call_raises_reaches_its_caller_and_draining_waits_for_the_rest()
         raise KeyError("no")
 
     async def test() -> None:
-        threads = Lane(2)
+        threads = ThreadPool(2)
         with pytest.raises(KeyError):
             await threads.run(fail)
         began, go_on = threading.Event(), threading.Event()
@@ -65,7 +65,7 @@ def test_what_a_call_raises_reaches_its_caller_and_draining_waits_for_the_rest()
 
 def test_a_lane_that_is_full_refuses_the_next_and_counts_those_whose_caller_went() -> None:
     async def test() -> None:
-        lane = Lane(1, waiting=1)
+        lane = ThreadPool(1, waiting=1)
         began, go_on = threading.Event(), threading.Event()
 
         def wait() -> None:
@@ -92,7 +92,7 @@ def test_a_call_whose_turn_does_not_come_in_time_is_refused_and_not_made() -> No
     made = []
 
     async def test() -> None:
-        lane = Lane(1, seconds=0.05)
+        lane = ThreadPool(1, seconds=0.05)
         began, go_on = threading.Event(), threading.Event()
 
         def wait() -> None:

@@ -2,12 +2,12 @@
 
 import asyncio
 
-from ldprecover_server.timeouts import Deadlines
+from ldprecover_server.timeouts import Timeouts
 
 
 def test_only_what_has_not_ended_is_called_back_in_the_order_of_its_coming() -> None:
     async def run() -> list[str]:
-        deadlines = Deadlines(0.01)
+        deadlines = Timeouts(0.01)
         called: list[str] = []
         done = asyncio.Event()
         for name in ("first", "ended", "second"):
@@ -22,7 +22,7 @@ def test_only_what_has_not_ended_is_called_back_in_the_order_of_its_coming() -> 
 
 
 def test_it_starts_again_after_a_pause_and_in_another_loop() -> None:
-    deadlines = Deadlines(0.01)
+    deadlines = Timeouts(0.01)
 
     async def run() -> None:
         for _ in range(2):
@@ -36,7 +36,7 @@ def test_it_starts_again_after_a_pause_and_in_another_loop() -> None:
 
 def test_a_deadline_that_is_removed_by_another_is_not_called() -> None:
     async def run() -> list[str]:
-        deadlines = Deadlines(0.01)
+        deadlines = Timeouts(0.01)
         called: list[str] = []
         done = asyncio.Event()
         numbers: list[int] = []

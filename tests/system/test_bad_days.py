@@ -79,7 +79,7 @@ def test_a_head_that_does_not_arrive_in_time_ends_its_connection(
         config.load()
         loop = asyncio.get_running_loop()
         server = await loop.create_server(
-            lambda: protocol.Connection(config, ServerState(), {}), host="127.0.0.1", port=0
+            lambda: protocol.EdgeProtocol(config, ServerState(), {}), host="127.0.0.1", port=0
         )
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
         writer.write(before)

@@ -6,7 +6,7 @@ from collections import deque
 from ldprecover_server.errors import AnalysesBusyError
 
 
-class Turns:
+class AdmissionQueue:
     """`places` that are taken and given back, and a queue of at most `waiting` callers; for one
     event loop.
 

@@ -14,18 +14,18 @@ from ldprecover.plugins import distribution_of, named
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery import METHODS, NEEDS, Method
 from ldprecover.tally import Tally
-from ldprecover_server.analysis.cache import Answers
+from ldprecover_server.analysis.cache import ResultCache
 from ldprecover_server.analysis.tasks import (
-    AlarmsAnswer,
-    AlarmsQuestion,
-    RecoverAnswer,
-    RecoverQuestion,
-    SuspectsQuestion,
+    AlarmsResult,
+    AlarmsTask,
+    RecoverResult,
+    RecoverTask,
+    SuspectsTask,
     unpack_alarms,
     unpack_recovery,
     unpack_suspects,
 )
-from ldprecover_server.analysis.worker_pool import Children, OnProgress, Prepare
+from ldprecover_server.analysis.worker_pool import OnProgress, Prepare, WorkerPool
 from ldprecover_server.errors import AnalysisFailedError, NoReportsError, ReportsGoneError
 from ldprecover_server.results import Results
 from ldprecover_server.rounds import KnownRound, Rounds
@@ -124,7 +124,12 @@ class Analyses:
     """
 
     def __init__(
-        self, rounds: Rounds, results: Results, store: Store, children: Children, answers: Answers
+        self,
+        rounds: Rounds,
+        results: Results,
+        store: Store,
+        children: WorkerPool,
+        answers: ResultCache,
     ) -> None:
         self._rounds = rounds
         self._results = results
@@ -153,7 +158,7 @@ class Analyses:
 
     async def recover(
         self, identifier: str, wanted: Wanted, caller: Caller, on_progress: OnProgress | None = None
-    ) -> tuple[KnownRound, RecoverAnswer]:
+    ) -> tuple[KnownRound, RecoverResult]:
         """Recover a round's frequencies.
 
         A method that can do without the reports and uses them where they are there reads them where
@@ -162,7 +167,7 @@ class Analyses:
         Raises RoundNotFoundError, UnauthorizedError and ForbiddenError, also for the history of a
         method that uses it; NoReportsError, ParameterError for what does not fit, ContractError for
         a method that fails, ReportsGoneError for one that needs reports which are not kept, and
-        what `Children.run` raises.
+        what `WorkerPool.run` raises.
         """
         known = await caller.run(self._look_up, identifier, wanted, caller.key)
         round = known.round
@@ -215,9 +220,9 @@ class Analyses:
         clean = self._clean(round, wanted.history, key) if wanted.uses_history else []
         return _Known(round, tally, indices, earlier, clean, reads)
 
-    def _asked(self, wanted: Wanted, known: _Known, tally: Tally) -> RecoverQuestion:
+    def _asked(self, wanted: Wanted, known: _Known, tally: Tally) -> RecoverTask:
         round = known.round
-        return RecoverQuestion(
+        return RecoverTask(
             oracle=round.oracle,
             tally=tally,
             method=wanted.method,
@@ -235,7 +240,7 @@ class Analyses:
 
     def _prepared(
         self, wanted: Wanted, known: _Known
-    ) -> tuple[RecoverQuestion, Iterable[bytes] | None]:
+    ) -> tuple[RecoverTask, Iterable[bytes] | None]:
         if not known.reads:
             return self._asked(wanted, known, known.tally), None
         now, complete, pieces = self._snapshot(known.round)
@@ -245,10 +250,10 @@ class Analyses:
 
     async def alarms(
         self, identifier: str, rate: float, caller: Caller, on_progress: OnProgress | None = None
-    ) -> tuple[KnownRound, AlarmsAnswer]:
+    ) -> tuple[KnownRound, AlarmsResult]:
         """Return the alarms of a round: those that read reports where all are kept.
 
-        Raises NoReportsError, ParameterError, and what `Children.run` raises.
+        Raises NoReportsError, ParameterError, and what `WorkerPool.run` raises.
         """
 
         def look() -> tuple[KnownRound, Tally, bool]:
@@ -260,11 +265,9 @@ class Analyses:
 
         round, tally, complete = await caller.run(look)
 
-        def prepare() -> tuple[AlarmsQuestion, Iterable[bytes]]:
+        def prepare() -> tuple[AlarmsTask, Iterable[bytes]]:
             now, complete, pieces = self._snapshot(round)
-            return AlarmsQuestion(
-                round.oracle, now, rate, complete, round.parameters.canaries
-            ), pieces
+            return AlarmsTask(round.oracle, now, rate, complete, round.parameters.canaries), pieces
 
         name = partial(_name, "alarms", round, tally, [complete, rate])
         return round, unpack_alarms(await self._answer(name, prepare, caller, on_progress))
@@ -280,7 +283,8 @@ class Analyses:
         """Return what rose in a round since the earlier closed rounds of its series, and those
         rounds.
 
-        Raises NoReportsError, ParameterError without such a round, and what `Children.run` raises.
+        Raises NoReportsError, ParameterError without such a round, and what `WorkerPool.run`
+        raises.
         """
 
         def look() -> tuple[KnownRound, Tally, list[StoredRound]]:
@@ -293,8 +297,8 @@ class Analyses:
 
         round, tally, earlier = await caller.run(look)
 
-        def asked() -> SuspectsQuestion:
-            return SuspectsQuestion(round.oracle, tally, self._pooled(round, earlier), rate, drift)
+        def asked() -> SuspectsTask:
+            return SuspectsTask(round.oracle, tally, self._pooled(round, earlier), rate, drift)
 
         if round.oracle.domain_size <= _SMALL:
             return round, await caller.run(lambda: asked().answer(None)), earlier

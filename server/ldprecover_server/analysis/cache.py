@@ -40,7 +40,7 @@ class _Run:
             listener(progress)
 
 
-class Answers:
+class ResultCache:
     """Packed answers by what was asked, at most `max_bytes` of them, those used last; for one event
     loop.
 

@@ -21,7 +21,7 @@ from ldprecover_server.errors import (
 from ldprecover_server.metrics import Metrics
 from ldprecover_server.store import Store
 from ldprecover_server.store.jobs import JobState
-from ldprecover_server.thread_pools import Lane
+from ldprecover_server.thread_pools import ThreadPool
 
 _log = logging.getLogger(__name__)
 
@@ -92,8 +92,8 @@ class Jobs:
         self._beat_seconds = beat_seconds
         self._own: dict[str, _Own] = {}
         self._beating: asyncio.Task[None] | None = None
-        self._threads = Lane(_THREADS)
-        self._reading = Lane(
+        self._threads = ThreadPool(_THREADS)
+        self._reading = ThreadPool(
             1, waiting
         )  # of its own: whoever asks keeps no job from saying that it lives, or ends
         self._stopped = False

@@ -25,7 +25,7 @@ _ARRAY = 1  # the MessagePack extension that holds an array of doubles
 
 
 @dataclass(frozen=True, eq=False)
-class RecoverAnswer:
+class RecoverResult:
     """A recovery from `n` reports."""
 
     n: int
@@ -33,7 +33,7 @@ class RecoverAnswer:
 
 
 @dataclass(frozen=True, eq=False)
-class AlarmsAnswer:
+class AlarmsResult:
     """The alarms of `n` reports, and whether the reports themselves were read."""
 
     n: int
@@ -42,7 +42,7 @@ class AlarmsAnswer:
 
 
 @dataclass(frozen=True, eq=False)
-class RecoverQuestion:
+class RecoverTask:
     """What `ldprecover.recover` makes of a tally; `earlier` rounds, where they are given, tell the
     targets.
 
@@ -67,7 +67,7 @@ class RecoverQuestion:
 
     def answer(
         self, reports: ReportSource | None, progress: Progress | None = None
-    ) -> RecoverAnswer:
+    ) -> RecoverResult:
         """Recover. Raises ParameterError for what does not fit.
 
         `progress` is called with the share that is done of what comes after the reports are read.
@@ -108,11 +108,11 @@ class RecoverQuestion:
             recovery = replace(
                 recovery, notes=(*recovery.notes, f"Targets were inferred: {NOBODY}{assumed}.")
             )
-        return RecoverAnswer(self.tally.n, recovery)
+        return RecoverResult(self.tally.n, recovery)
 
 
 @dataclass(frozen=True, eq=False)
-class AlarmsQuestion:
+class AlarmsTask:
     """The alarms of a tally, with those that read reports where the reports are there to be
     read.
     """
@@ -126,16 +126,16 @@ class AlarmsQuestion:
 
     def answer(
         self, reports: ReportSource | None, progress: Progress | None = None
-    ) -> AlarmsAnswer:
+    ) -> AlarmsResult:
         """Run the tests. Raises ParameterError."""
         alarms = raise_alarms(
             self.oracle, self.tally, reports, rate=self.rate, canaries=self.canaries
         )
-        return AlarmsAnswer(self.tally.n, self.reads, alarms)
+        return AlarmsResult(self.tally.n, self.reads, alarms)
 
 
 @dataclass(frozen=True, eq=False)
-class SuspectsQuestion:
+class SuspectsTask:
     """What rose in a tally since the earlier rounds."""
 
     kind: ClassVar[str] = "suspects"
@@ -151,29 +151,29 @@ class SuspectsQuestion:
         return suspects(self.oracle, self.tally, self.earlier, rate=self.rate, drift=self.drift)
 
 
-Question = RecoverQuestion | AlarmsQuestion | SuspectsQuestion
+Task = RecoverTask | AlarmsTask | SuspectsTask
 
-Answer = RecoverAnswer | AlarmsAnswer | Suspects
+Result = RecoverResult | AlarmsResult | Suspects
 
 
-def pack(answer: Answer) -> bytes:
+def pack(answer: Result) -> bytes:
     """Return an answer as bytes that the `unpack` function of its kind reads."""
     return msgspec.msgpack.encode(_plain(answer))
 
 
-def unpack_recovery(data: bytes) -> RecoverAnswer:
+def unpack_recovery(data: bytes) -> RecoverResult:
     """Return the answer to a RecoverQuestion."""
     found = _decoded(data)
     recovery = found["recovery"]
     if recovery["conclusions"] is not None:
         recovery["conclusions"] = _conclusions(recovery["conclusions"])
-    return RecoverAnswer(found["n"], _made(Recovery, recovery))
+    return RecoverResult(found["n"], _made(Recovery, recovery))
 
 
-def unpack_alarms(data: bytes) -> AlarmsAnswer:
+def unpack_alarms(data: bytes) -> AlarmsResult:
     """Return the answer to an AlarmsQuestion."""
     found = _decoded(data)
-    return AlarmsAnswer(
+    return AlarmsResult(
         found["n"], found["reports_read"], tuple(_made(Alarm, each) for each in found["alarms"])
     )
 

@@ -29,7 +29,7 @@ from ldprecover.recovery import ReportSource
 from ldprecover.types import Reports
 from ldprecover_cluster import CarriedPart, EngineError, Scheduler, engine
 from ldprecover_server.analysis import framing
-from ldprecover_server.analysis.tasks import Question, pack
+from ldprecover_server.analysis.tasks import Task, pack
 
 BETWEEN = 0.1
 """Seconds from one word about progress to the next."""
@@ -126,7 +126,7 @@ def _receive(source: BinaryIO, inbox: "queue.Queue[tuple[bytes, bytes]]") -> Non
 
 
 def _answer(
-    question: Question, limits: Limits, inbox: "queue.Queue[tuple[bytes, bytes]]", sink: BinaryIO
+    question: Task, limits: Limits, inbox: "queue.Queue[tuple[bytes, bytes]]", sink: BinaryIO
 ) -> None:
     with contextlib.closing(_Kept(question, limits, inbox, sink)) as kept:
         try:
@@ -160,7 +160,7 @@ class _Kept:
 
     def __init__(
         self,
-        question: Question,
+        question: Task,
         limits: Limits,
         inbox: "queue.Queue[tuple[bytes, bytes]]",
         sink: BinaryIO,
@@ -294,7 +294,7 @@ def _data_bytes() -> int | None:
     )
 
 
-def _elsewhere(question: Question, limits: Limits) -> Scheduler | None:
+def _elsewhere(question: Task, limits: Limits) -> Scheduler | None:
     """Return whose workers are to read what a question reads; None where the child does."""
     cluster = limits.cluster
     few = cluster is None or question.tally.n * question.oracle.domain_size < cluster.cells

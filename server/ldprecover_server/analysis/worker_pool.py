@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from ldprecover_server.analysis.admission import Turns
-from ldprecover_server.analysis.tasks import Question
+from ldprecover_server.analysis.admission import AdmissionQueue
+from ldprecover_server.analysis.tasks import Task
 from ldprecover_server.analysis.worker import Cluster, Limits
-from ldprecover_server.analysis.worker_process import ChildProcess
+from ldprecover_server.analysis.worker_process import WorkerProcess
 from ldprecover_server.errors import AnalysesBusyError, AnalysisFailedError, AnalysisTimeoutError
 from ldprecover_server.metrics import Metrics
 
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 OnProgress = Callable[[float], None]
 """Called in the event loop with what is done, from 0 to 1, growing."""
 
-Prepare = Callable[[], tuple[Question, Iterable[bytes] | None]]
+Prepare = Callable[[], tuple[Task, Iterable[bytes] | None]]
 """Returns a question, and the packed reports of the same moment where it reads them; called in a
 thread.
 """
@@ -36,13 +36,13 @@ def _ignore(progress: float) -> None:
 
 @dataclass(eq=False)
 class _Run:
-    child: ChildProcess
+    child: WorkerProcess
     keyed: bool
     answered: "asyncio.Future[bytes]"
     on_progress: OnProgress = field(default=_ignore)
 
 
-class Children:
+class WorkerPool:
     """A fixed number of child processes and a queue before them; for one event loop.
 
     `seconds` is how long an analysis may take for a caller without a key, `key_seconds` for one
@@ -64,12 +64,12 @@ class Children:
         cluster: Cluster | None = None,
     ) -> None:
         self._cluster = cluster
-        self._turns = Turns(count, waiting)
+        self._turns = AdmissionQueue(count, waiting)
         self._seconds = {False: seconds, True: key_seconds}
         self._memory_bytes, self._disk_bytes = memory_bytes, disk_bytes
         self._metrics = metrics
         self._count = count
-        self._idle: list[ChildProcess | None] = []
+        self._idle: list[WorkerProcess | None] = []
         """Of the places that are free; None where no process has been started yet, or could not be.
         """
         self._runs: set[_Run] = set()
@@ -158,7 +158,7 @@ class Children:
                 if child is not None:
                     child.close()
                     child = None
-                child = ChildProcess()
+                child = WorkerProcess()
             run = _Run(child, keyed, loop.create_future(), on_progress)
             # A daemon: should the database hang, it keeps no server from ending.
             talk = threading.Thread(
@@ -187,17 +187,17 @@ class Children:
             answer = run.child.ask(question, limits, pieces, tell)
         except BaseException as error:  # noqa: BLE001  raised where the answer is awaited
             failure = error
-        child: ChildProcess | None = run.child
+        child: WorkerProcess | None = run.child
         if run.child.is_over:
             run.child.close()
             child = self._another()
         _call(loop, lambda: self._end(run, child, answer, failure))
 
-    def _another(self) -> ChildProcess | None:
+    def _another(self) -> WorkerProcess | None:
         if self._stopped:
             return None
         try:
-            return ChildProcess()
+            return WorkerProcess()
         except OSError as error:
             _log.warning(
                 "no process for analyses could be started: %s", error
@@ -205,7 +205,7 @@ class Children:
             return None
 
     def _end(
-        self, run: _Run, child: ChildProcess | None, answer: bytes, failure: BaseException | None
+        self, run: _Run, child: WorkerProcess | None, answer: bytes, failure: BaseException | None
     ) -> None:
         self._runs.discard(run)
         if not run.answered.done():

@@ -17,7 +17,7 @@ from ldprecover import plugins
 from ldprecover.errors import ParameterError
 from ldprecover_server.analysis import __name__ as package
 from ldprecover_server.analysis import framing
-from ldprecover_server.analysis.tasks import Question
+from ldprecover_server.analysis.tasks import Task
 from ldprecover_server.analysis.worker import BETWEEN, FETCHED, Limits
 from ldprecover_server.errors import AnalysisFailedError, AnalysisTooLargeError
 
@@ -49,7 +49,7 @@ def environment(ours: Mapping[str, str]) -> dict[str, str]:
     )
 
 
-class ChildProcess:
+class WorkerProcess:
     """A process that answers questions, one at a time. `kill` may be called from any thread."""
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class ChildProcess:
 
     def ask(
         self,
-        question: Question,
+        question: Task,
         limits: Limits,
         pieces: Iterable[bytes] | None,
         on_progress: Callable[[float], None],

@@ -22,7 +22,7 @@ from ldprecover_server.errors import (
     UnsupportedMediaTypeError,
     UnsupportedTransferEncodingError,
 )
-from ldprecover_server.timeouts import Deadlines
+from ldprecover_server.timeouts import Timeouts
 
 BIG = 1 << 17
 """Bodies above this many bytes are decoded in a thread: they take more than a millisecond."""
@@ -34,7 +34,7 @@ _DIGITS = 18  # of a length; more are larger than any limit
 
 
 @dataclass(frozen=True)
-class Limit:
+class BodyLimit:
     """How large a body may be, as sent and once decompressed, and of whom: `anonymous` callers have
     a share.
     """
@@ -70,11 +70,11 @@ class Bodies:
         self._held_large = 0
         self._held_anonymous = 0
         self._patience = patience
-        self._keyed, self._anonymous = Deadlines(seconds), Deadlines(anonymous_seconds)
+        self._keyed, self._anonymous = Timeouts(seconds), Timeouts(anonymous_seconds)
         self._lock = threading.Lock()  # gzip is undone in threads
         self.threads = CapacityLimiter(1)  # decoded JSON is many times its text
 
-    def deadlines(self, limit: Limit) -> Deadlines:
+    def deadlines(self, limit: BodyLimit) -> Timeouts:
         """Return what ends bodies of this kind that are late."""
         return self._anonymous if limit.anonymous else self._keyed
 
@@ -126,7 +126,7 @@ class Bodies:
         self._held_anonymous += anonymous
 
 
-_NONE = Limit(0, 0, anonymous=True)
+_NONE = BodyLimit(0, 0, anonymous=True)
 
 
 class Body:
@@ -147,7 +147,7 @@ class Body:
         self._task: asyncio.Task[object] | None = None
         self._late = False
 
-    async def read(self, limit: Limit, types: tuple[str, ...] = (JSON,)) -> bytes | bytearray:
+    async def read(self, limit: BodyLimit, types: tuple[str, ...] = (JSON,)) -> bytes | bytearray:
         """Return the whole body, decompressed; it is held until `release`.
 
         Raises BodyTooLargeError, UnsupportedMediaTypeError, UnsupportedTransferEncodingError,
@@ -268,7 +268,7 @@ class Body:
         return BodyTooLargeError(f"the body {what} may be at most {limit} bytes{self.limit.why}")
 
 
-class CloseUnread:
+class CloseUnreadBodies:
     """ASGI middleware: an answer that leaves something of a body unread says that the connection
     closes.
 

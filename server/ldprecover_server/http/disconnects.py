@@ -16,7 +16,7 @@ PREFER = Header(
 T = TypeVar("T")
 
 
-async def while_there(request: Request, work: Coroutine[Any, Any, T]) -> T:
+async def cancel_on_disconnect(request: Request, work: Coroutine[Any, Any, T]) -> T:
     """Return what `work` returns; when the caller closes the connection first, cancel it.
 
     The request's body must have been read. Raises ClientDisconnect then, and what `work` raises.

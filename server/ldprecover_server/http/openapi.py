@@ -9,8 +9,8 @@ from ldprecover import FrequencyOracle, wire
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_server import errors
 from ldprecover_server.http import messages, paths
+from ldprecover_server.http.dependencies import KEY, OPTIONAL_KEY, described
 from ldprecover_server.http.messages import Accepted, NewRound, NewTickets, RecoverRequest
-from ldprecover_server.http.routes.common import KEY, OPTIONAL_KEY, described
 from ldprecover_server.http.routes.rounds import BODY
 
 _DESCRIPTION = """\

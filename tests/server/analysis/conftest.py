@@ -10,8 +10,8 @@ import psutil
 import pytest
 
 from ldprecover import Tally, frequency_oracle
-from ldprecover_server.analysis.tasks import AlarmsQuestion, RecoverQuestion
-from ldprecover_server.analysis.worker_pool import Children, Prepare
+from ldprecover_server.analysis.tasks import AlarmsTask, RecoverTask
+from ldprecover_server.analysis.worker_pool import Prepare, WorkerPool
 from ldprecover_server.metrics import Metrics
 
 ORACLE = frequency_oracle("oue", 1.0, 64)
@@ -22,7 +22,7 @@ TALLY = Tally.of(ORACLE, REPORTS)
 
 
 @contextlib.asynccontextmanager
-async def running_children(**settings: Any) -> AsyncIterator[Children]:
+async def running_children(**settings: Any) -> AsyncIterator[WorkerPool]:
     """Children with these settings, whose processes are gone at the end."""
     usual: dict[str, Any] = {
         "count": 2,
@@ -33,7 +33,7 @@ async def running_children(**settings: Any) -> AsyncIterator[Children]:
         "disk_bytes": 1 << 30,
         "metrics": Metrics(),
     }
-    children = Children(**(usual | settings))
+    children = WorkerPool(**(usual | settings))
     children.start()
     try:
         yield children
@@ -43,7 +43,7 @@ async def running_children(**settings: Any) -> AsyncIterator[Children]:
         assert not any(map(psutil.pid_exists, pids))
 
 
-def recovery(method: str, **fields: Any) -> RecoverQuestion:
+def recovery(method: str, **fields: Any) -> RecoverTask:
     """A question that reads reports."""
     usual: dict[str, Any] = {
         "oracle": ORACLE,
@@ -58,12 +58,12 @@ def recovery(method: str, **fields: Any) -> RecoverQuestion:
         "history": (),
         "reads": True,
     }
-    return RecoverQuestion(**(usual | fields))
+    return RecoverTask(**(usual | fields))
 
 
 def alarms() -> Prepare:
     """A short analysis of the reports."""
-    return lambda: (AlarmsQuestion(ORACLE, TALLY, 1e-3, True), [REPORTS.tobytes()])
+    return lambda: (AlarmsTask(ORACLE, TALLY, 1e-3, True), [REPORTS.tobytes()])
 
 
 def endless() -> Prepare:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from tests.server.analysis.conftest import in_loop
 
-from ldprecover_server.analysis.cache import Answers, Work
+from ldprecover_server.analysis.cache import ResultCache, Work
 from ldprecover_server.analysis.worker_pool import OnProgress
 
 
@@ -37,14 +37,14 @@ async def turns() -> None:
 
 
 def asked(
-    answers: Answers, key: bytes, work: Work, *, keyed: bool = False
+    answers: ResultCache, key: bytes, work: Work, *, keyed: bool = False
 ) -> "asyncio.Task[bytes]":
     return asyncio.create_task(answers.get(key, work, keyed=keyed))
 
 
 def test_all_who_ask_the_same_get_the_answer_of_one_run_and_so_does_who_comes_later() -> None:
     async def test() -> None:
-        answers, work = Answers(1000), Worked()
+        answers, work = ResultCache(1000), Worked()
         waiting = [asked(answers, b"key", work) for _ in range(5)]
         await turns()
         work.go_on.set()
@@ -59,7 +59,7 @@ def test_all_who_ask_the_same_get_the_answer_of_one_run_and_so_does_who_comes_la
 
 def test_the_work_goes_on_while_anyone_waits_and_is_cancelled_with_the_last() -> None:
     async def test() -> None:
-        answers, work = Answers(1000), Worked()
+        answers, work = ResultCache(1000), Worked()
         first, second = (asked(answers, b"key", work) for _ in range(2))
         await turns()
         first.cancel()
@@ -77,7 +77,7 @@ def test_the_work_goes_on_while_anyone_waits_and_is_cancelled_with_the_last() ->
 
 def test_who_comes_as_the_last_one_goes_gets_a_run_of_its_own() -> None:
     async def test() -> None:
-        answers, work = Answers(1000), Worked()
+        answers, work = ResultCache(1000), Worked()
         first = asked(answers, b"key", work)
         await turns()
         first.cancel()
@@ -91,7 +91,7 @@ def test_who_comes_as_the_last_one_goes_gets_a_run_of_its_own() -> None:
 
 def test_a_key_holder_does_not_wait_for_the_work_of_those_without_and_they_do_for_his() -> None:
     async def test() -> None:
-        answers, work = Answers(1000), Worked()
+        answers, work = ResultCache(1000), Worked()
         tasks = [asked(answers, b"key", work, keyed=keyed) for keyed in (False, True, False, True)]
         await turns()
         assert work.begun == 2
@@ -103,7 +103,7 @@ def test_a_key_holder_does_not_wait_for_the_work_of_those_without_and_they_do_fo
 
 def test_a_failure_reaches_all_who_wait_and_is_not_kept() -> None:
     async def test() -> None:
-        answers = Answers(1000)
+        answers = ResultCache(1000)
 
         async def fail(tell: OnProgress) -> bytes:
             await asyncio.sleep(0)
@@ -122,7 +122,7 @@ def test_a_failure_reaches_all_who_wait_and_is_not_kept() -> None:
 
 def test_who_joins_hears_how_far_the_work_is() -> None:
     async def test() -> None:
-        answers, work = Answers(1000), Worked()
+        answers, work = ResultCache(1000), Worked()
         first = asked(answers, b"key", work)
         await turns()
         heard: list[float] = []
@@ -142,7 +142,7 @@ def test_who_joins_hears_how_far_the_work_is() -> None:
 @pytest.mark.parametrize("size", [0, 5, 10, 11])
 def test_answers_are_kept_within_their_bytes_those_used_last(size: int) -> None:
     async def test() -> None:
-        answers = Answers(10)
+        answers = ResultCache(10)
         works = {name: Worked(bytes(5)) for name in (b"a", b"b", b"c")}
         works[b"d"] = Worked(bytes(size))
         for work in works.values():

@@ -20,7 +20,7 @@ from tests.conftest import PACKED, ServerProcess, StartServer
 from tests.server.analysis.conftest import REPORTS
 from tests.server.conftest import InProcess, ProblemOf, StartInProcess
 
-from ldprecover_server.analysis.worker_pool import Children
+from ldprecover_server.analysis.worker_pool import WorkerPool
 
 LONG = {"method": "em", "options": {"iterations": 1000, "tolerance": 0}}
 """Takes minutes over the reports of `long_round`."""
@@ -161,13 +161,13 @@ def test_equal_questions_of_an_unchanged_round_run_once(
     start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = []
-    run = Children.run
+    run = WorkerPool.run
 
-    async def counted(self: Children, *args: Any, **options: Any) -> bytes:
+    async def counted(self: WorkerPool, *args: Any, **options: Any) -> bytes:
         runs.append(options["keyed"])
         return await run(self, *args, **options)
 
-    monkeypatch.setattr(Children, "run", counted)
+    monkeypatch.setattr(WorkerPool, "run", counted)
     app = start_in_process()
     id = app.open_round("oue", 1.0, domain_size=64)
     send(app, id, REPORTS[:2000])
@@ -191,13 +191,13 @@ def send(app: InProcess, id: str, reports: np.ndarray) -> None:
 def test_what_reads_no_reports_and_has_few_items_needs_no_child(
     start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def none(self: Children, *args: Any, **options: Any) -> bytes:
+    async def none(self: WorkerPool, *args: Any, **options: Any) -> bytes:
         raise AssertionError("a child was asked")
 
     app = start_in_process()
     rounds = {d: app.open_round("grr", 1.0, domain_size=d) for d in (4096, 4097)}
     answers = {}
-    monkeypatch.setattr(Children, "run", none)
+    monkeypatch.setattr(WorkerPool, "run", none)
     for domain_size, id in rounds.items():
         assert app.post(f"/rounds/{id}/reports", json={"reports": [1]}).status_code == 202
         request = app.http.post(f"/rounds/{id}/recover")

@@ -34,13 +34,13 @@ from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import ReportSource
 from ldprecover_server.analysis import framing, worker
 from ldprecover_server.analysis.tasks import (
-    AlarmsQuestion,
-    Question,
+    AlarmsTask,
+    Task,
     unpack_alarms,
     unpack_recovery,
 )
 from ldprecover_server.analysis.worker import FETCHED
-from ldprecover_server.analysis.worker_pool import Children
+from ldprecover_server.analysis.worker_pool import WorkerPool
 from ldprecover_server.analysis.worker_process import environment
 from ldprecover_server.errors import (
     AnalysesBusyError,
@@ -53,11 +53,11 @@ from ldprecover_server.errors import (
 KERNELS = "LDPRECOVER_KERNELS"
 
 
-def with_pieces(question: Question, piece: bytes) -> tuple[Question, list[bytes]]:
+def with_pieces(question: Task, piece: bytes) -> tuple[Task, list[bytes]]:
     return question, [piece]
 
 
-async def only_child(children: Children) -> int:
+async def only_child(children: WorkerPool) -> int:
     """Ask the one child there may be, which starts it, and return its process number."""
     await children.run(alarms(), keyed=True)
     (pid,) = children.pids
@@ -275,7 +275,7 @@ def test_reports_that_are_gone_while_they_are_read_end_the_analysis_and_no_other
     async def test() -> None:
         async with running_children(count=1) as children:
             with pytest.raises(ReportsGoneError):
-                await children.run(lambda: (AlarmsQuestion(ORACLE, TALLY, 1e-3, True), pieces()))
+                await children.run(lambda: (AlarmsTask(ORACLE, TALLY, 1e-3, True), pieces()))
             await children.run(alarms())
 
     in_loop(test)
@@ -307,7 +307,7 @@ def test_progress_grows_from_nothing_and_stays_below_one(begun: Begun) -> None:
     async def test() -> None:
         async with running_children(count=1) as children:
             await children.run(
-                lambda: (AlarmsQuestion(ORACLE, tally, 1e-3, True), pieces()), on_progress=begun
+                lambda: (AlarmsTask(ORACLE, tally, 1e-3, True), pieces()), on_progress=begun
             )
         assert begun.heard[0] == 0.0
         assert begun.heard == sorted(set(begun.heard))
@@ -394,7 +394,7 @@ def test_the_reports_of_a_huge_round_pass_through_little_memory(begun: Begun) ->
         async with running_children(count=1, memory_bytes=1 << 26) as children:
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             found = unpack_alarms(
-                await children.run(lambda: (AlarmsQuestion(ORACLE, tally, 1e-3, True), pieces()))
+                await children.run(lambda: (AlarmsTask(ORACLE, tally, 1e-3, True), pieces()))
             )
             assert found.n == tally.n
             assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 16 << 10  # KiB

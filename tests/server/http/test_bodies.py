@@ -24,7 +24,7 @@ from ldprecover_server.errors import (
     UnsupportedMediaTypeError,
     UnsupportedTransferEncodingError,
 )
-from ldprecover_server.http.bodies import Bodies, Body, CloseUnread, Limit
+from ldprecover_server.http.bodies import Bodies, Body, BodyLimit, CloseUnreadBodies
 
 MIB = 1 << 20
 ZIPPED = {"Content-Encoding": "gzip"}
@@ -186,8 +186,8 @@ def piece(body: bytes, more: bool = False) -> dict[str, Any]:
     return {"type": "http.request", "body": body, "more_body": more}
 
 
-def limit(sent: int = 100, decoded: int = 1000, anonymous: bool = False) -> Limit:
-    return Limit(sent, decoded, anonymous)
+def limit(sent: int = 100, decoded: int = 1000, anonymous: bool = False) -> BodyLimit:
+    return BodyLimit(sent, decoded, anonymous)
 
 
 def a_body(bodies: Bodies, *messages: dict[str, Any], **headers: str) -> Body:
@@ -204,7 +204,7 @@ def a_body(bodies: Bodies, *messages: dict[str, Any], **headers: str) -> Body:
     )
 
 
-def read(body: Body, bound: Limit | None = None) -> bytes:
+def read(body: Body, bound: BodyLimit | None = None) -> bytes:
     return bytes(asyncio.run(body.read(bound or limit())))
 
 
@@ -298,7 +298,7 @@ def test_past_what_bodies_may_hold_the_next_is_refused_until_one_is_released() -
 
 def test_large_bodies_leave_room_for_small_ones_and_the_anonymous_for_keys() -> None:
     bodies = Bodies(1_000_000)
-    large, anonymous = Limit(1 << 20, 1 << 20, False), Limit(1 << 16, 1 << 16, True)
+    large, anonymous = BodyLimit(1 << 20, 1 << 20, False), BodyLimit(1 << 16, 1 << 16, True)
     held = [a_body(bodies, piece(bytes(250_000))) for _ in range(3)]
     for body in held:
         read(body, large)
@@ -311,7 +311,7 @@ def test_large_bodies_leave_room_for_small_ones_and_the_anonymous_for_keys() -> 
         read(a_body(bodies, piece(bytes(65_000))), anonymous)
     with pytest.raises(QueueFullError):
         read(a_body(bodies, piece(bytes(65_000))), anonymous)
-    assert read(a_body(bodies, piece(bytes(65_000))), Limit(1 << 16, 1 << 16, False)) == bytes(
+    assert read(a_body(bodies, piece(bytes(65_000))), BodyLimit(1 << 16, 1 << 16, False)) == bytes(
         65_000
     )
 
@@ -362,7 +362,7 @@ def test_an_answer_that_leaves_something_unread_says_that_the_connection_closes(
         await send({"type": "http.response.start", "status": 404, "headers": []})
 
     scope = {"type": "http", "method": "GET", "headers": [(b"transfer-encoding", b"chunked")]}
-    asyncio.run(CloseUnread(app)(scope, receive, send))
+    asyncio.run(CloseUnreadBodies(app)(scope, receive, send))
     assert sent[0]["headers"] == ([] if reads == 3 else [(b"connection", b"close")])
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from ldprecover_server.errors import BusyError
-from ldprecover_server.http.routes.common import Decoded
+from ldprecover_server.http.dependencies import Decoded
 
 
 def test_large_requests_are_taken_while_there_is_room_and_again_once_there_is() -> None:

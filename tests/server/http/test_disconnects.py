@@ -6,7 +6,7 @@ import pytest
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message
 
-from ldprecover_server.http.disconnects import wants_job, while_there
+from ldprecover_server.http.disconnects import cancel_on_disconnect, wants_job
 
 
 class Caller:
@@ -29,9 +29,9 @@ def test_what_the_work_returns_or_raises_reaches_a_caller_who_stays() -> None:
         async def wrong() -> int:
             raise KeyError("7")
 
-        assert await while_there(Caller().request, right()) == 7
+        assert await cancel_on_disconnect(Caller().request, right()) == 7
         with pytest.raises(KeyError):
-            await while_there(Caller().request, wrong())
+            await cancel_on_disconnect(Caller().request, wrong())
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
     asyncio.run(run())
@@ -49,7 +49,7 @@ def test_the_work_ends_before_the_call_does(ends: str) -> None:
             finally:
                 ended.set()
 
-        call = asyncio.create_task(while_there(caller.request, work()))
+        call = asyncio.create_task(cancel_on_disconnect(caller.request, work()))
         await begun.wait()
         if ends == "the caller goes":
             caller.gone.set()

@@ -28,7 +28,7 @@ class Member(Protocol):
         """End the connection if something is overdue. Called about once a second."""
 
 
-class Crowd:
+class ConnectionLimit:
     """At most `most` connections. One more takes the place of the one that has progressed least.
 
     That is the one whose last progress, a whole head, a piece or the end of a body, is longest ago,

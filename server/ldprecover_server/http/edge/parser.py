@@ -20,7 +20,7 @@ them is dropped.
 """
 
 
-class RefusedError(httptools.HttpParserError):
+class RejectedError(httptools.HttpParserError):
     """What was sent is refused before any application sees it; `refusal` says how."""
 
     def __init__(self, refusal: ServiceError) -> None:
@@ -108,13 +108,13 @@ class Parser:
                 piece = piece[offer.args[0] :]
                 self._pass_over_offer()
             except httptools.HttpParserCallbackError as error:
-                if isinstance(error.__context__, RefusedError):
+                if isinstance(error.__context__, RejectedError):
                     raise error.__context__ from None
                 raise
         if not was_in_head and not self.in_head:
             self._sent += len(piece)
             if self._sent > HEAD_BYTES + _SPENT * self._body_bytes:
-                raise RefusedError(
+                raise RejectedError(
                     HeadTooLargeError(
                         f"beside its bytes a body may take at most {HEAD_BYTES} others"
                     )
@@ -123,7 +123,7 @@ class Parser:
         # piece on.
         self._head_bytes = self._head_bytes + len(piece) if was_in_head and self.in_head else 0
         if self._head_bytes > HEAD_BYTES:
-            raise RefusedError(
+            raise RejectedError(
                 HeadTooLargeError(f"request line and headers may be at most {HEAD_BYTES} bytes")
             )
 
@@ -133,7 +133,7 @@ class Parser:
             self.overrun = True  # what follows is not HTTP
             return
         if not self._offered:
-            raise RefusedError(NotHttpError("the request changes the protocol"))
+            raise RejectedError(NotHttpError("the request changes the protocol"))
         lines = [
             method + b" " + self._handler.url + b" HTTP/" + self._parser.get_http_version().encode()
         ]
@@ -152,7 +152,7 @@ class Parser:
         if not self.in_head:
             return
         if len(self._handler.headers) == MAX_HEADERS:
-            raise RefusedError(
+            raise RejectedError(
                 HeadTooLargeError(f"a request may have at most {MAX_HEADERS} headers")
             )
         self._handler.on_header(name, value)

@@ -14,14 +14,14 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from ldprecover_server.errors import NotHttpError, ServiceError
-from ldprecover_server.http.edge.connection_limit import Crowd
-from ldprecover_server.http.edge.parser import Parser, RefusedError
+from ldprecover_server.http.edge.connection_limit import ConnectionLimit
+from ldprecover_server.http.edge.parser import Parser, RejectedError
 from ldprecover_server.http.problems import refuse
 
 ABORT = "ldprecover.abort"
 """The extension of an ASGI scope that cuts its connection off."""
 
-CROWD = "crowd"
+CONNECTION_LIMIT = "crowd"
 """Where the lifespan's state has the crowd that connections join."""
 
 HEAD_SECONDS = 10.0
@@ -39,7 +39,7 @@ _LINGER_SECONDS, _LINGER_BYTES = 5.0, 32 << 20
 _PROGRESS_BYTES = 1 << 14
 
 
-class Connection(HttpToolsProtocol):
+class EdgeProtocol(HttpToolsProtocol):
     """uvicorn's HTTP protocol, of which four things are changed.
 
     - Its parser is ours, which bounds what is taken at once (`parsing`).
@@ -63,7 +63,11 @@ class Connection(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._parsing = Parser(self)
         self.parser = cast(httptools.HttpRequestParser, self._parsing)
-        self._crowd: Crowd = app_state[CROWD] if CROWD in app_state else Crowd(sys.maxsize)
+        self._crowd: ConnectionLimit = (
+            app_state[CONNECTION_LIMIT]
+            if CONNECTION_LIMIT in app_state
+            else ConnectionLimit(sys.maxsize)
+        )
         self._head_since: float | None = None
         self._arrived = 0  # bytes of a body since the last progress
         self._unread = 0
@@ -180,7 +184,7 @@ class Connection(HttpToolsProtocol):
         error = sys.exception()
         self._refuse(
             error.refusal
-            if isinstance(error, RefusedError)
+            if isinstance(error, RejectedError)
             else NotHttpError("Invalid HTTP request received.")
         )
 
@@ -217,7 +221,7 @@ class _Transport:
     dropped for a few seconds.
     """
 
-    def __init__(self, transport: asyncio.Transport, connection: Connection) -> None:
+    def __init__(self, transport: asyncio.Transport, connection: EdgeProtocol) -> None:
         self._transport = transport
         self._connection = connection
         self._pieces: list[bytes] = []

@@ -7,7 +7,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ldprecover_server.errors import BusyError
 from ldprecover_server.http.edge.protocol import ABORT
 from ldprecover_server.http.problems import refuse
-from ldprecover_server.timeouts import Deadlines
+from ldprecover_server.timeouts import Timeouts
 
 _PIECE = 1 << 15
 """A body goes out in pieces of this size: the connection takes the next when the client has read
@@ -15,7 +15,7 @@ most of the last.
 """
 
 
-class Unread:
+class Backpressure:
     """ASGI middleware: bounds what large answers hold of memory until they are read, and for how
     long.
 
@@ -29,7 +29,7 @@ class Unread:
     def __init__(self, app: ASGIApp, max_bytes: int, seconds: float) -> None:
         self._app = app
         self._max_bytes = max_bytes
-        self._deadlines = Deadlines(seconds)
+        self._deadlines = Timeouts(seconds)
         self._held = 0
         self._answers: set[_Answer] = set()
 

@@ -22,7 +22,7 @@ _PUBLISH_SECONDS = (
 _METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 
 
-class Watch:
+class Instrumentation:
     """ASGI middleware: names each request in its answer and in the log, counts it and takes its
     time.
 

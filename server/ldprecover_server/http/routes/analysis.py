@@ -16,7 +16,8 @@ from ldprecover_server.errors import (
 )
 from ldprecover_server.http import paths
 from ldprecover_server.http.csv import Format, csv
-from ldprecover_server.http.disconnects import while_there
+from ldprecover_server.http.dependencies import Caller, Named, described, get_services
+from ldprecover_server.http.disconnects import cancel_on_disconnect
 from ldprecover_server.http.messages import (
     AlarmRaised,
     Alarms,
@@ -27,7 +28,6 @@ from ldprecover_server.http.messages import (
     Suspected,
 )
 from ldprecover_server.http.responses import json
-from ldprecover_server.http.routes.common import Caller, Named, described, rooms_of
 from ldprecover_server.http.routes.results import ANALYSIS, READ
 
 router = APIRouter(prefix=paths.ROUND, tags=["results"])
@@ -38,7 +38,7 @@ async def list_methods(request: Request, round: Named, caller: Caller) -> Respon
     """List the recovery methods: what each needs, takes and gives, and whether this round can give
     it.
     """
-    known, found = await rooms_of(request).analyses.methods(round, caller)
+    known, found = await get_services(request).analyses.methods(round, caller)
     return json(
         Methods(
             known.id,
@@ -91,8 +91,8 @@ async def get_alarms(
     """Test a round for reports that honest users would not have sent; some tests need every report
     kept.
     """
-    known, answer = await while_there(
-        request, rooms_of(request).analyses.alarms(round, rate, caller)
+    known, answer = await cancel_on_disconnect(
+        request, get_services(request).analyses.alarms(round, rate, caller)
     )
     listed = [
         AlarmRaised(
@@ -143,8 +143,8 @@ async def get_suspects(
     """Show which items rose since the earlier closed rounds of the series by more than their
     noise.
     """
-    known, found, earlier = await while_there(
-        request, rooms_of(request).analyses.suspects(round, rate, drift, caller)
+    known, found, earlier = await cancel_on_disconnect(
+        request, get_services(request).analyses.suspects(round, rate, drift, caller)
     )
     listed = [
         Suspect(

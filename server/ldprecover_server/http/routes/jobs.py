@@ -10,10 +10,10 @@ from starlette.responses import Response
 
 from ldprecover_server.errors import JobNotFoundError, as_service_error
 from ldprecover_server.http import paths
+from ldprecover_server.http.dependencies import Caller, Named, described, get_services
 from ldprecover_server.http.messages import JobStatus, ProblemDetails
 from ldprecover_server.http.problems import problem_type
 from ldprecover_server.http.responses import json
-from ldprecover_server.http.routes.common import Caller, Named, described, rooms_of
 from ldprecover_server.http.routes.results import READ
 
 router = APIRouter(prefix=paths.ROUND, tags=["results"])
@@ -26,9 +26,9 @@ JobId = Annotated[
 @router.get(paths.JOB, **described(JobStatus, *READ, JobNotFoundError))
 async def get_job(request: Request, round: Named, job: JobId, caller: Caller) -> Response:
     """Tell how far a job is, and what came of it; whoever may read the round may ask."""
-    rooms = rooms_of(request)
-    known = await caller.run(rooms.results.readable, round, caller.key)
-    found = await rooms.jobs.status(known.seq, job)
+    services = get_services(request)
+    known = await caller.run(services.results.readable, round, caller.key)
+    found = await services.jobs.status(known.seq, job)
     problem = None
     if found.error is not None:
         refusal = as_service_error(found.error)
@@ -45,7 +45,7 @@ async def get_job(request: Request, round: Named, job: JobId, caller: Caller) ->
 @router.delete(paths.JOB, **described(None, *READ, JobNotFoundError, status=204))
 async def cancel_job(request: Request, round: Named, job: JobId, caller: Caller) -> Response:
     """Cancel a job; one that has ended stays as it is."""
-    rooms = rooms_of(request)
-    known = await caller.run(rooms.results.readable, round, caller.key)
-    await rooms.jobs.cancel(known.seq, job)
+    services = get_services(request)
+    known = await caller.run(services.results.readable, round, caller.key)
+    await services.jobs.cancel(known.seq, job)
     return Response(status_code=204)

@@ -15,9 +15,9 @@ from ldprecover_server.errors import (
     StoreUnavailableError,
 )
 from ldprecover_server.http import paths
+from ldprecover_server.http.dependencies import described, get_services
 from ldprecover_server.http.messages import Status, Version
 from ldprecover_server.http.responses import json
-from ldprecover_server.http.routes.common import described, rooms_of
 from ldprecover_server.metrics import MEDIA_TYPE
 
 router = APIRouter(tags=["operation"])
@@ -44,10 +44,10 @@ async def get_health() -> Response:
 )
 async def get_readiness(request: Request) -> Response:
     """The database can be written, the queue has room, and so has the disk."""
-    rooms = rooms_of(request)
+    services = get_services(request)
     try:
         with fail_after(_READY_SECONDS):
-            await rooms.operating.run(rooms.submissions.check_ready)
+            await services.operating.run(services.submissions.check_ready)
     except TimeoutError:
         raise StoreUnavailableError(
             f"the database has not answered for {_READY_SECONDS:g} seconds"
@@ -62,8 +62,8 @@ async def get_readiness(request: Request) -> Response:
 )
 async def get_metrics(request: Request) -> Response:
     """What Prometheus scrapes: the counts of every process of this server."""
-    rooms = rooms_of(request)
-    return Response(await rooms.operating.run(rooms.metrics.render), media_type=MEDIA_TYPE)
+    services = get_services(request)
+    return Response(await services.operating.run(services.metrics.render), media_type=MEDIA_TYPE)
 
 
 @router.get(paths.VERSION, **described(Version))

@@ -13,8 +13,8 @@ from ldprecover.planning import MAX_TARGETS, MAX_USERS, Wish, plan
 from ldprecover.protocols import MAX_DOMAIN_SIZE, MAX_EPSILON, MIN_EPSILON
 from ldprecover_server.errors import BusyError, InvalidParameterError, InvalidRequestError
 from ldprecover_server.http import paths
+from ldprecover_server.http.dependencies import Anyone, described
 from ldprecover_server.http.messages import Plans
-from ldprecover_server.http.routes.common import Anyone, described
 
 router = APIRouter(tags=["rounds"])
 

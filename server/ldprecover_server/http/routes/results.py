@@ -14,7 +14,7 @@ from ldprecover.protocols.harmony import Mean, is_for_numbers
 from ldprecover.quarantine import Quarantined
 from ldprecover_server.analysis.analyses import MAX_HISTORY, Wanted
 from ldprecover_server.analysis.analyses import Caller as Asker
-from ldprecover_server.analysis.tasks import RecoverAnswer
+from ldprecover_server.analysis.tasks import RecoverResult
 from ldprecover_server.analysis.worker_pool import OnProgress
 from ldprecover_server.errors import (
     AnalysesBusyError,
@@ -34,7 +34,16 @@ from ldprecover_server.errors import (
 )
 from ldprecover_server.http import paths
 from ldprecover_server.http.csv import Format, csv
-from ldprecover_server.http.disconnects import PREFER, wants_job, while_there
+from ldprecover_server.http.dependencies import (
+    Caller,
+    CurrentOrNamed,
+    Services,
+    described,
+    get_services,
+    read,
+    set_aside,
+)
+from ldprecover_server.http.disconnects import PREFER, cancel_on_disconnect, wants_job
 from ldprecover_server.http.messages import (
     ConclusionsDrawn,
     Frequencies,
@@ -44,15 +53,6 @@ from ldprecover_server.http.messages import (
     RecoverRequest,
 )
 from ldprecover_server.http.responses import column, json
-from ldprecover_server.http.routes.common import (
-    Caller,
-    CurrentOrNamed,
-    Rooms,
-    described,
-    read,
-    rooms_of,
-    set_aside,
-)
 from ldprecover_server.http.routes.rounds import BODY
 from ldprecover_server.results import Results
 from ldprecover_server.rounds import KnownRound
@@ -83,7 +83,7 @@ async def get_frequencies(
     request: Request, round: CurrentOrNamed, caller: Caller, form: Format = "json"
 ) -> Response:
     """Unbiased, unclipped estimates with standard errors, of every report answered before."""
-    results = rooms_of(request).results
+    results = get_services(request).results
     if form == "csv":
         return await caller.run(lambda: _frequencies_as_csv(*results.counted(round, caller.key)))
     return await caller.run(lambda: json(_frequencies(*results.counted(round, caller.key))))
@@ -165,8 +165,8 @@ async def recover_frequencies(
     form: Format = "json",
 ) -> Response:
     """Recover the frequencies from the stored, possibly poisoned, counts."""
-    rooms = rooms_of(request)
-    known, largest = await caller.run(_readable, rooms.results, round, caller.key)
+    services = get_services(request)
+    known, largest = await caller.run(_readable, services.results, round, caller.key)
     with ExitStack() as held:
         wanted = (
             await read(
@@ -184,10 +184,10 @@ async def recover_frequencies(
 
             async def work(tell: OnProgress) -> bytes:
                 with mine:
-                    return await _recovered(rooms, known, wanted, caller, tell, _written)
+                    return await _recovered(services, known, wanted, caller, tell, _written)
 
             try:
-                job = await rooms.jobs.start(known.seq, work, keyed=caller.is_known)
+                job = await services.jobs.start(known.seq, work, keyed=caller.is_known)
             except BaseException:
                 mine.close()
                 raise
@@ -199,11 +199,11 @@ async def recover_frequencies(
                 JobStatus(job.id, known.id, job.state, job.progress, None, None), 202, headers
             )
         if form == "csv":
-            return await while_there(
-                request, _recovered(rooms, known, wanted, caller, None, _written_as_csv)
+            return await cancel_on_disconnect(
+                request, _recovered(services, known, wanted, caller, None, _written_as_csv)
             )
-        answer = await while_there(
-            request, _recovered(rooms, known, wanted, caller, None, _written)
+        answer = await cancel_on_disconnect(
+            request, _recovered(services, known, wanted, caller, None, _written)
         )
     return Response(answer, media_type="application/json")
 
@@ -218,12 +218,12 @@ def _readable(results: Results, identifier: str, key: str | None) -> tuple[Known
 
 
 async def _recovered(
-    rooms: Rooms,
+    services: Services,
     round: KnownRound,
     wanted: RecoverRequest,
     caller: Asker,
     tell: OnProgress | None,
-    write: Callable[[KnownRound, RecoverRequest, RecoverAnswer], T],
+    write: Callable[[KnownRound, RecoverRequest, RecoverResult], T],
 ) -> T:
     """Return a recovery as it is written, in a thread."""
     asked = Wanted(
@@ -235,11 +235,11 @@ async def _recovered(
         options=wanted.options or {},
         history=wanted.history,
     )
-    known, answer = await rooms.analyses.recover(round.id, asked, caller, tell)
+    known, answer = await services.analyses.recover(round.id, asked, caller, tell)
     return await caller.run(write, known, wanted, answer)
 
 
-def _written(round: KnownRound, wanted: RecoverRequest, answer: RecoverAnswer) -> bytes:
+def _written(round: KnownRound, wanted: RecoverRequest, answer: RecoverResult) -> bytes:
     recovery, items = answer.recovery, round.parameters.items
     drawn = recovery.conclusions
     return msgspec.json.encode(
@@ -264,7 +264,7 @@ def _written(round: KnownRound, wanted: RecoverRequest, answer: RecoverAnswer) -
     )
 
 
-def _written_as_csv(round: KnownRound, wanted: RecoverRequest, answer: RecoverAnswer) -> Response:
+def _written_as_csv(round: KnownRound, wanted: RecoverRequest, answer: RecoverResult) -> Response:
     recovery, items = answer.recovery, round.parameters.items
     drawn, targets = recovery.conclusions, set(recovery.targets)
     columns: dict[str, Iterable[object]] = {

@@ -28,6 +28,17 @@ from ldprecover_server.errors import (
     UnsupportedTransferEncodingError,
 )
 from ldprecover_server.http import paths
+from ldprecover_server.http.dependencies import (
+    Admin,
+    Anyone,
+    Caller,
+    Named,
+    Services,
+    described,
+    get_services,
+    read,
+    set_aside,
+)
 from ldprecover_server.http.messages import (
     Export,
     NewRound,
@@ -39,17 +50,6 @@ from ldprecover_server.http.messages import (
     Stats,
 )
 from ldprecover_server.http.responses import json
-from ldprecover_server.http.routes.common import (
-    Admin,
-    Anyone,
-    Caller,
-    Named,
-    Rooms,
-    described,
-    read,
-    rooms_of,
-    set_aside,
-)
 from ldprecover_server.refusals import DUPLICATE
 from ldprecover_server.retention import hours, words
 from ldprecover_server.rounds import KnownRound
@@ -91,15 +91,15 @@ _FOR_EVER = "public, max-age=31536000, immutable"
 )
 async def open_round(request: Request, caller: Admin) -> Response:
     """Open a round; its parameters never change."""
-    rooms = rooms_of(request)
-    new = await read(request, NewRound, rooms.settings.max_body_bytes, caller)
+    services = get_services(request)
+    new = await read(request, NewRound, services.settings.max_body_bytes, caller)
     if new is None:
         raise InvalidRequestError("the parameters of the round are missing", "body")
-    stored, known = await caller.run(_open, rooms, new)
+    stored, known = await caller.run(_open, services, new)
     return json(_round(stored, known), 201, {"Location": paths.round_path(stored.id)})
 
 
-def _open(rooms: Rooms, new: NewRound) -> tuple[StoredRound, KnownRound]:
+def _open(services: Services, new: NewRound) -> tuple[StoredRound, KnownRound]:
     if (new.items is None) == (new.domain_size is None):
         raise ParameterError("give either items or domain_size")
     items = (
@@ -115,7 +115,7 @@ def _open(rooms: Rooms, new: NewRound) -> tuple[StoredRound, KnownRound]:
         canaries=range(len(items), len(items) + len(canaries)),
         quarantine=new.quarantine,
     )
-    return rooms.rounds.open(
+    return services.rounds.open(
         new.name,
         parameters,
         access=new.access,
@@ -135,7 +135,7 @@ async def list_rounds(
     ] = None,
 ) -> Response:
     """List rounds, the one opened last first, without their items."""
-    found = await caller.run(rooms_of(request).rounds.page, limit, before)
+    found = await caller.run(get_services(request).rounds.page, limit, before)
     # Up to 100,000 labels a round; whoever wants them asks for the round.
     return json(Rounds([RoundSummary(**_state(stored, known)) for stored, known in found]))
 
@@ -143,7 +143,7 @@ async def list_rounds(
 @router.get(paths.ROUND, **described(Round, RoundNotFoundError, *_STORE))
 async def get_round(request: Request, round: Named, caller: Anyone) -> Response:
     """Return a round: parameters, state and the number of reports counted."""
-    return await caller.run(lambda: json(_round(*rooms_of(request).rounds.get(round))))
+    return await caller.run(lambda: json(_round(*get_services(request).rounds.get(round))))
 
 
 @router.get(
@@ -156,7 +156,7 @@ async def get_parameters(request: Request, round: Named, caller: Anyone) -> Resp
 
 
 def _get_parameters(request: Request, identifier: str) -> Response:
-    stored, known = rooms_of(request).rounds.get(identifier)
+    stored, known = get_services(request).rounds.get(identifier)
     etag = f'"{known.parameters.digest}-{stored.id}"'
     # A name can come to mean another round, and `current` does; an id cannot.
     headers = {"ETag": etag, "Cache-Control": _FOR_EVER if identifier == stored.id else "no-cache"}
@@ -177,7 +177,7 @@ def _get_parameters(request: Request, identifier: str) -> Response:
 @router.post(paths.ROUND + paths.CLOSE, **described(Round, RoundNotFoundError, *_KEYED, *_STORE))
 async def close_round(request: Request, round: Named, caller: Admin) -> Response:
     """Close a round: after the answer no report enters any more."""
-    return await caller.run(lambda: json(_round(*rooms_of(request).rounds.close(round))))
+    return await caller.run(lambda: json(_round(*get_services(request).rounds.close(round))))
 
 
 @router.post(
@@ -189,25 +189,25 @@ async def close_round(request: Request, round: Named, caller: Admin) -> Response
 )
 async def mint_tickets(request: Request, round: Named, caller: Admin) -> Response:
     """Mint single-use tickets, one a line; they are not stored, and not shown again."""
-    rooms = rooms_of(request)
+    services = get_services(request)
     new = await read(request, NewTickets, _SMALL, caller)
     if new is None:
         raise InvalidRequestError("the number of tickets is missing", "body")
-    tickets = await caller.run(_mint, rooms, round, new.count)
+    tickets = await caller.run(_mint, services, round, new.count)
     lines = (f"{ticket}\n" for ticket in tickets)
     pieces = iter(lambda: "".join(itertools.islice(lines, _TICKETS_A_PIECE)), "")
     return StreamingResponse(pieces, media_type="text/plain", headers={"Cache-Control": "no-store"})
 
 
-def _mint(rooms: Rooms, identifier: str, count: int) -> Iterator[str]:
-    known = rooms.rounds.find(identifier)
-    return rooms.access.mint(known.id, known.access, count)
+def _mint(services: Services, identifier: str, count: int) -> Iterator[str]:
+    known = services.rounds.find(identifier)
+    return services.access.mint(known.id, known.access, count)
 
 
 @router.delete(paths.ROUND, **described(None, RoundNotFoundError, *_KEYED, *_STORE, status=204))
 async def delete_round(request: Request, round: Named, caller: Admin) -> Response:
     """Delete a round and all its reports."""
-    await caller.run(rooms_of(request).rounds.delete, round)
+    await caller.run(get_services(request).rounds.delete, round)
     return Response(status_code=204)
 
 
@@ -215,7 +215,7 @@ async def delete_round(request: Request, round: Named, caller: Admin) -> Respons
 async def get_stats(request: Request, round: Named, caller: Caller) -> Response:
     """Return what came of a round's submissions: reports, duplicates, and refusals by reason."""
     known, tally, aside, refused = await caller.run(
-        rooms_of(request).results.stats, round, caller.key
+        get_services(request).results.stats, round, caller.key
     )
     duplicates = refused.pop(DUPLICATE, 0)
     return json(Stats(known.id, tally.n, set_aside(aside), duplicates, refused))
@@ -227,7 +227,7 @@ async def export_round(request: Request, round: Named, caller: Caller) -> Respon
     server.
     """
     return await caller.run(
-        lambda: json(Export(**rooms_of(request).results.export(round, caller.key).to_dict()))
+        lambda: json(Export(**get_services(request).results.export(round, caller.key).to_dict()))
     )
 
 

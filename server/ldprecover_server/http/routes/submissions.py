@@ -25,11 +25,11 @@ from ldprecover_server.errors import (
     ServiceError,
 )
 from ldprecover_server.http import paths
-from ldprecover_server.http.bodies import BIG, JSON, Body, Limit
+from ldprecover_server.http.bodies import BIG, JSON, Body, BodyLimit
 from ldprecover_server.http.decoding import ReportDecoder
+from ldprecover_server.http.dependencies import Services
 from ldprecover_server.http.messages import Accepted
 from ldprecover_server.http.problems import Problem, refuse
-from ldprecover_server.http.routes.common import Rooms
 from ldprecover_server.rounds import KnownRound
 from ldprecover_server.store import CURRENT
 
@@ -44,17 +44,17 @@ _ENCODER = msgspec.json.Encoder()
 class SubmissionRoute:
     """ASGI application at the paths that reports are posted to."""
 
-    def __init__(self, rooms: Rooms) -> None:
-        self._rooms = rooms
+    def __init__(self, services: Services) -> None:
+        self._services = services
         self._limits: dict[
-            tuple[int, bool, bool, bool], Limit
+            tuple[int, bool, bool, bool], BodyLimit
         ] = {}  # of the rounds that reports came for last
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["route_path"] = (
             paths.REPORTS if scope["path"] == paths.REPORTS else paths.ROUND + paths.REPORTS
         )
-        body = Body(self._rooms.bodies, scope, receive)
+        body = Body(self._services.bodies, scope, receive)
         try:
             answer = await self._submit(scope, body)
         except (ServiceError, LDPRecoverError) as error:
@@ -73,14 +73,14 @@ class SubmissionRoute:
     async def _submit(self, scope: Scope, body: Body) -> bytes:
         if scope["method"] != "POST":
             raise MethodNotAllowedError(f"{scope['method']} {scope['path'][:200]}", "POST")
-        rounds = self._rooms.rounds
+        rounds = self._services.rounds
         identifier = paths.submission_round(scope["path"]) or CURRENT
         round = rounds.remembered(identifier)
         if round is not None:
             return await self._submit_to(round, scope, body)
         round = rounds.named(identifier)
         if round is None:
-            round = await self._rooms.submitting.run(rounds.find, identifier)
+            round = await self._services.submitting.run(rounds.find, identifier)
             return await self._submit_to(round, scope, body)
         try:
             return await self._submit_to(round, scope, body)
@@ -89,20 +89,20 @@ class SubmissionRoute:
                 isinstance(error, ServiceError) and error.status >= 500
             ):  # it is sent again, whatever it was
                 raise
-            found = await self._rooms.submitting.run(rounds.find, identifier)
+            found = await self._services.submitting.run(rounds.find, identifier)
             if found.id != round.id:
                 raise RoundReplacedError("another round has the name since a moment ago") from None
             raise
 
     async def _submit_to(self, round: KnownRound, scope: Scope, body: Body) -> bytes:
-        rooms = self._rooms
+        services = self._services
         # Who and what first.
         scope["round_seq"] = round.seq
         headers = body.headers
         authorization = _given_once(scope, headers, b"authorization")
         sender = ANYONE
         if authorization is not None or round.access != "open":
-            sender = await rooms.access.require_sender(round.id, round.access, authorization)
+            sender = await services.access.require_sender(round.id, round.access, authorization)
         key = sender.submission_key or _submission_key(
             _given_once(scope, headers, b"idempotency-key")
         )
@@ -112,28 +112,31 @@ class SubmissionRoute:
             sent = await body.read(self._limit(round, sender, packed), _TYPES)
             if len(sent) > BIG:
                 reports = await to_thread.run_sync(
-                    decode_reports, round.oracle, sent, packed, limiter=rooms.bodies.threads
+                    decode_reports, round.oracle, sent, packed, limiter=services.bodies.threads
                 )
             else:
                 reports = decode_reports(round.oracle, sent, packed)
             del sent
-            accepted, duplicate = await rooms.submissions.submit(round, sender, key, reports)
+            accepted, duplicate = await services.submissions.submit(round, sender, key, reports)
         finally:
             body.release()
         return _ENCODER.encode(Accepted(round.id, accepted, duplicate))
 
-    def _limit(self, round: KnownRound, sender: Sender, packed: bool) -> Limit:
+    def _limit(self, round: KnownRound, sender: Sender, packed: bool) -> BodyLimit:
         is_anyone = sender is ANYONE
         place = (round.seq, is_anyone, sender.key is None, packed)
         found = self._limits.get(place)
         if found is None:
-            largest = self._rooms.submissions.largest(round, sender, packed)
+            largest = self._services.submissions.largest(round, sender, packed)
             why = "; with a report key it may be larger" if is_anyone else ""
             if sender.key is not None:
-                most = self._rooms.submissions.most_reports(round.oracle)
+                most = self._services.submissions.most_reports(round.oracle)
                 why = f": a submission to this round holds at most {most} reports"
-            found = Limit(
-                min(largest, self._rooms.settings.max_body_bytes), largest, sender.key is None, why
+            found = BodyLimit(
+                min(largest, self._services.settings.max_body_bytes),
+                largest,
+                sender.key is None,
+                why,
             )
             if len(self._limits) >= _LIMITS:
                 self._limits.clear()

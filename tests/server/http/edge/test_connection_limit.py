@@ -2,13 +2,13 @@
 
 import asyncio
 
-from ldprecover_server.http.edge.connection_limit import Crowd
+from ldprecover_server.http.edge.connection_limit import ConnectionLimit
 
 
 class Client:
     """A connection that waits for its client, or is owed something."""
 
-    def __init__(self, crowd: Crowd, *, waits: bool = True) -> None:
+    def __init__(self, crowd: ConnectionLimit, *, waits: bool = True) -> None:
         self.crowd = crowd
         self.waits_for_client = waits
         self.is_cut_off = False
@@ -22,7 +22,7 @@ class Client:
         self.crowd.leave(self)
 
 
-def joined(crowd: Crowd, loop: asyncio.AbstractEventLoop, *waiting: bool) -> list[Client]:
+def joined(crowd: ConnectionLimit, loop: asyncio.AbstractEventLoop, *waiting: bool) -> list[Client]:
     clients = [Client(crowd, waits=waits) for waits in waiting]
     for client in clients:
         crowd.join(client, loop)
@@ -32,7 +32,7 @@ def joined(crowd: Crowd, loop: asyncio.AbstractEventLoop, *waiting: bool) -> lis
 def test_one_more_takes_the_place_of_the_one_whose_progress_is_longest_ago() -> None:
     async def run() -> None:
         loop = asyncio.get_running_loop()
-        crowd = Crowd(3)
+        crowd = ConnectionLimit(3)
         first, second, third = joined(crowd, loop, True, True, True)
         crowd.progressed(first)
         joined(crowd, loop, True)
@@ -45,7 +45,7 @@ def test_one_more_takes_the_place_of_the_one_whose_progress_is_longest_ago() -> 
 def test_whoever_waits_for_us_keeps_the_place_unless_all_do() -> None:
     async def run() -> None:
         loop = asyncio.get_running_loop()
-        crowd = Crowd(2)
+        crowd = ConnectionLimit(2)
         owed, idle = joined(crowd, loop, False, True)
         (late,) = joined(crowd, loop, False)
         assert (owed.is_cut_off, idle.is_cut_off) == (False, True)
@@ -58,7 +58,7 @@ def test_whoever_waits_for_us_keeps_the_place_unless_all_do() -> None:
 def test_whoever_has_left_makes_no_progress_and_takes_no_place() -> None:
     async def run() -> None:
         loop = asyncio.get_running_loop()
-        crowd = Crowd(1)
+        crowd = ConnectionLimit(1)
         (gone,) = joined(crowd, loop, True)
         crowd.leave(gone)
         crowd.leave(gone)
@@ -73,7 +73,7 @@ def test_whoever_has_left_makes_no_progress_and_takes_no_place() -> None:
 def test_a_sweep_checks_every_member_also_where_they_leave_meanwhile() -> None:
     async def run() -> None:
         loop = asyncio.get_running_loop()
-        crowd = Crowd(9)
+        crowd = ConnectionLimit(9)
         clients = joined(crowd, loop, True, True)
         crowd._sweep()
         assert [len(client.checked_at) for client in clients] == [1, 1]

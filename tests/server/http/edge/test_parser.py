@@ -9,7 +9,7 @@ from ldprecover_server.http.edge.parser import (
     MAX_HEADERS,
     MAX_WAITING,
     Parser,
-    RefusedError,
+    RejectedError,
 )
 
 GET = b"GET /a?b HTTP/1.1\r\nHost: test\r\n\r\n"
@@ -116,7 +116,7 @@ def test_a_body_in_chunks_of_one_byte_is_taken() -> None:
     ids=["headers", "a header", "a path"],
 )
 def test_a_head_that_is_too_large_is_refused_while_it_arrives(head: bytes) -> None:
-    with pytest.raises(RefusedError) as refused:
+    with pytest.raises(RejectedError) as refused:
         fed(head)
     assert isinstance(refused.value.refusal, HeadTooLargeError)
 

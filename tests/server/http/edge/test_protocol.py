@@ -13,7 +13,7 @@ from tests.server.conftest import InProcess, ProblemOf
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from ldprecover_server.http.edge.parser import HEAD_BYTES, MAX_HEADERS, MAX_WAITING
-from ldprecover_server.http.edge.protocol import Connection
+from ldprecover_server.http.edge.protocol import EdgeProtocol
 
 REPORT = b'{"reports": [1]}'
 CHUNKED = b"10\r\n" + REPORT + b"\r\n0\r\n\r\n"
@@ -302,11 +302,11 @@ def test_of_uvicorn_s_protocol_these_methods_are_overridden_and_each_says_why() 
     """
     callables = {
         name
-        for name, value in vars(Connection).items()
+        for name, value in vars(EdgeProtocol).items()
         if callable(value) or isinstance(value, property)
     }
     assert callables & set(dir(HttpToolsProtocol)) == OVERRIDDEN
-    assert all(vars(Connection)[name].__doc__ for name in OVERRIDDEN)
+    assert all(vars(EdgeProtocol)[name].__doc__ for name in OVERRIDDEN)
 
 
 def test_what_is_used_of_uvicorn_s_protocol_is_there() -> None:

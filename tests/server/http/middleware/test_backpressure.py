@@ -11,7 +11,7 @@ from starlette.types import Message, Receive, Scope, Send
 from tests.server.conftest import StartInProcess
 
 from ldprecover_server.http.edge.protocol import ABORT
-from ldprecover_server.http.middleware.backpressure import Unread
+from ldprecover_server.http.middleware.backpressure import Backpressure
 
 KIB = 1 << 10
 
@@ -77,7 +77,7 @@ async def until(condition: Callable[[], bool]) -> None:
 def test_a_large_answer_goes_out_in_pieces_and_arrives_as_it_was(size: int) -> None:
     async def run() -> None:
         body, reader = bytes(i % 251 for i in range(size)), Reader()
-        app = Unread(answers(body), 1 << 20, 60)
+        app = Backpressure(answers(body), 1 << 20, 60)
         await reader.read(app)
         assert reader.body == body
         assert [message["more_body"] for message in reader.got[1:]] == [True] * (
@@ -91,7 +91,7 @@ def test_a_large_answer_goes_out_in_pieces_and_arrives_as_it_was(size: int) -> N
 
 def test_the_answer_that_is_read_slowest_makes_room_for_the_next() -> None:
     async def run() -> None:
-        app = Unread(answers(bytes(100 * KIB)), 150 * KIB, 60)
+        app = Backpressure(answers(bytes(100 * KIB)), 150 * KIB, 60)
         slow, quick = Reader(slow=True), Reader()
         reading = asyncio.create_task(slow.read(app))
         await until(lambda: len(slow.got) == 2)
@@ -108,7 +108,7 @@ def test_the_answer_that_is_read_slowest_makes_room_for_the_next() -> None:
 def test_an_answer_that_is_not_read_in_its_time_is_cut_off() -> None:
     async def run() -> None:
         slow = Reader(slow=True)
-        app = Unread(answers(bytes(100 * KIB)), 1 << 20, seconds=0.01)
+        app = Backpressure(answers(bytes(100 * KIB)), 1 << 20, seconds=0.01)
         await slow.read(app)
         assert slow.is_cut_off
         assert app._held == 0
@@ -119,9 +119,9 @@ def test_an_answer_that_is_not_read_in_its_time_is_cut_off() -> None:
 def test_an_answer_larger_than_all_may_hold_is_refused_or_once_begun_cut_off() -> None:
     async def run() -> None:
         whole, begun = Reader(), Reader()
-        await whole.read(Unread(answers(bytes(100 * KIB)), 64 * KIB, 60))
+        await whole.read(Backpressure(answers(bytes(100 * KIB)), 64 * KIB, 60))
         assert (whole.status, whole.is_cut_off) == (503, False)
-        await begun.read(Unread(answers(b"begun", bytes(100 * KIB)), 64 * KIB, 60))
+        await begun.read(Backpressure(answers(b"begun", bytes(100 * KIB)), 64 * KIB, 60))
         assert (begun.status, begun.body, begun.is_cut_off) == (200, b"begun", True)
 
     asyncio.run(run())

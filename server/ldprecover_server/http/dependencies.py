@@ -17,7 +17,7 @@ from ldprecover_server.access.access import Access
 from ldprecover_server.analysis.analyses import Analyses
 from ldprecover_server.analysis.jobs import Jobs
 from ldprecover_server.errors import BusyError, ServiceError
-from ldprecover_server.http.bodies import BIG, Bodies, Body, Limit
+from ldprecover_server.http.bodies import BIG, Bodies, Body, BodyLimit
 from ldprecover_server.http.csv import MEDIA_TYPE as CSV
 from ldprecover_server.http.decoding import decode
 from ldprecover_server.http.messages import ProblemDetails, SetAside
@@ -28,7 +28,7 @@ from ldprecover_server.rounds import Rounds
 from ldprecover_server.settings import Settings
 from ldprecover_server.store import CURRENT
 from ldprecover_server.submissions import Submissions
-from ldprecover_server.thread_pools import Lane
+from ldprecover_server.thread_pools import ThreadPool
 
 KEY, OPTIONAL_KEY = "Key", "OptionalKey"
 """Names of the security schemes: of a call that needs a key, and of one that may."""
@@ -73,7 +73,7 @@ class Decoded:
 
 
 @dataclass(frozen=True)
-class Rooms:
+class Services:
     """What routes call; the application puts it together."""
 
     settings: Settings
@@ -86,20 +86,20 @@ class Rooms:
     metrics: Metrics
     bodies: Bodies
     decoded: Decoded
-    submitting: Lane
+    submitting: ThreadPool
     """For what a submission has to look up."""
-    reading: Lane
+    reading: ThreadPool
     """For callers without a key."""
-    keyed: Lane
+    keyed: ThreadPool
     """For callers with one."""
-    operating: Lane
+    operating: ThreadPool
     """For whoever watches over the server."""
 
 
-def rooms_of(request: Request) -> Rooms:
+def get_services(request: Request) -> Services:
     """Return the rooms of the app that a request came to."""
-    rooms: Rooms = request.app.state.rooms
-    return rooms
+    services: Services = request.app.state.services
+    return services
 
 
 def set_aside(quarantined: Quarantined | None) -> SetAside | None:
@@ -138,7 +138,7 @@ class _Caller:
 
     key: str | None
     is_known: bool
-    lane: Lane
+    lane: ThreadPool
 
     @property
     def largest(self) -> int:
@@ -153,9 +153,9 @@ class _Caller:
 
 
 async def _called(request: Request, key: str | None) -> _Caller:
-    rooms = rooms_of(request)
-    known = await rooms.access.knows(key)
-    return _Caller(key, known, rooms.keyed if known else rooms.reading)
+    services = get_services(request)
+    known = await services.access.knows(key)
+    return _Caller(key, known, services.keyed if known else services.reading)
 
 
 async def _anyone(request: Request) -> _Caller:
@@ -177,7 +177,7 @@ Caller = Annotated[_Caller, Depends(_caller)]
 
 async def _admin(request: Request, credentials: _Needed) -> _Caller:
     caller = await _called(request, credentials.credentials if credentials else None)
-    await caller.run(rooms_of(request).access.require, caller.key, "admin")
+    await caller.run(get_services(request).access.require, caller.key, "admin")
     return caller
 
 
@@ -201,18 +201,18 @@ async def read(
 
     Raises InvalidRequestError for what does not fit `type`, BusyError, and what `Body.read` raises.
     """
-    rooms = rooms_of(request)
-    body = Body(rooms.bodies, request.scope, request.receive)
+    services = get_services(request)
+    body = Body(services.bodies, request.scope, request.receive)
     try:
         sent = await body.read(
-            Limit(min(largest, rooms.settings.max_body_bytes), largest, not caller.is_known)
+            BodyLimit(min(largest, services.settings.max_body_bytes), largest, not caller.is_known)
         )
         if not sent or (optional and sent.strip() == b"null"):
             return None
         if held is not None and not caller.is_known:
-            held.enter_context(rooms.decoded.hold(len(sent)))
+            held.enter_context(services.decoded.hold(len(sent)))
         if len(sent) > BIG:
-            return await to_thread.run_sync(decode, type, sent, limiter=rooms.bodies.threads)
+            return await to_thread.run_sync(decode, type, sent, limiter=services.bodies.threads)
         return decode(type, sent)
     finally:
         body.release()
