@@ -1,6 +1,4 @@
-"""`reproduce unmix` and `reproduce unseen`: the evaluation of un-mixing, and the search for what no
-alarm sees.
-"""
+"""`reproduce unmix`: the evaluation of un-mixing."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -67,69 +65,6 @@ def evaluate(
         )
         draw_scores(scores, out)
     show([table for table in tables if table.title.startswith(_PRINTED)])
-
-
-def search_unseen(
-    only: Sequence[str],
-    data: Sequence[str] | None,
-    column: str | None,
-    users: int | None,
-    generations: int,
-    seed: int,
-    out: Path,
-    jobs: int,
-    scheduler: "Scheduler | None",
-) -> None:
-    """Search for the mixes of attacks that gain most of what is not seen, and print and write their
-    table.
-    """
-    from ldprecover_client import progress_bar
-    from ldprecover_experiments.cells import replaced
-    from ldprecover_experiments.paper import PROTOCOLS
-    from ldprecover_experiments.runner import workers
-    from ldprecover_experiments.setting import crowds_of
-    from ldprecover_experiments.unseen import GENERATION, ROUNDS, Search, Verdicts, table, watchers
-
-    named = _named(only, ("protocol", "watcher"))
-    (crowd,) = crowds_of((data or ("cities",))[:1], column, users).values()
-    searches = [
-        Search(protocol, watcher, seed, generations)
-        for protocol in named.get("protocol", PROTOCOLS)
-        for watcher in named.get("watcher", watchers())
-    ]
-    make_folder(out)
-    total, several = len(searches) * generations * GENERATION, "" if len(searches) == 1 else "es"
-    minutes = max(1, round(total * _SECONDS * crowd.n / jobs / 60))
-    note(
-        f"{len(searches)} search{several} of {total // len(searches):,} mixes, each played in up "
-        f"to {ROUNDS} rounds of "
-        f"{crowd.n:,} users: about {minutes} min with {jobs} process{'' if jobs == 1 else 'es'}."
-    )
-    verdicts, found, played = Verdicts(out / "unseen.jsonl"), [], 0
-    with ended_by_signals(), progress_bar("mixes") as progress:
-        try:
-            with workers(jobs, scheduler) as executor:
-
-                def go_on(number: int) -> None:
-                    nonlocal played
-                    played += number
-                    progress(played, total)
-
-                for search in searches:
-                    run = verdicts.player(crowd, search, executor.map if executor else map)
-                    found.append(search.run(run, go_on))
-        except (KeyboardInterrupt, SystemExit) as stopped:
-            stopped.add_note(
-                f"{played} of {total} mixes were played; the same command goes on from there"
-            )
-            raise
-    result = table(found)
-    replaced(out / "unseen.md", f"{result.title}\n\n{result.markdown()}\n")
-    show([result])
-
-
-_SECONDS = 4e-6
-"""For a mix and a user, on one core of 2020."""
 
 
 def _named(only: Sequence[str], keys: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -9,7 +9,7 @@ import typer
 
 from ldprecover_cli.engines import SchedulerUrl, TlsCa, TlsCert, TlsKey, scheduler_of
 from ldprecover_cli.errors import UsageError, close_to
-from ldprecover_cli.evaluations import evaluate, search_unseen
+from ldprecover_cli.evaluations import evaluate
 from ldprecover_cli.options import Column, Seed
 from ldprecover_cli.output import counted, note
 from ldprecover_cli.running import check_packages, finishing, make_folder, run_missing, show
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 _BRIEF = ("table1", "mse", "fg", "km")
 """What `all` prints; the sweeps are pictures, and their means are in the file."""
-
-_ALONE = {"unmix": evaluate, "unseen": search_unseen}
-"""Evaluations that the paper has not."""
 
 _OF_THE_PAPER = {
     "data": "--data",
@@ -47,8 +44,7 @@ def reproduce(
     what: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Tables and figures, all by default; or unmix, or unseen, or the TOML file of "
-            "one study.",
+            help="Tables and figures, all by default; or unmix, or the TOML file of one study.",
             metavar="WHAT",
         ),
     ] = None,
@@ -59,7 +55,7 @@ def reproduce(
             help="cities, fire, emoji, ipums-like, fire-like, zipf, bump, geometric, or a CSV or "
             "Parquet file, such as "
             "your own IPUMS; give it once for each. "
-            "By default cities and fire; of unmix six worlds, of unseen cities.",
+            "By default cities and fire; of unmix six data sets.",
             metavar="NAME|FILE",
         ),
     ] = None,
@@ -72,9 +68,7 @@ def reproduce(
             "have.",
         ),
     ] = None,
-    trials: Annotated[
-        int, typer.Option(min=1, max=10_000, help="Trials of each setting; of unseen, generations.")
-    ] = 10,
+    trials: Annotated[int, typer.Option(min=1, max=10_000, help="Trials of each setting.")] = 10,
     seed: Seed = 0,
     out: Annotated[
         Path, typer.Option(help="Folder for results; one with results in it is gone on with.")
@@ -95,7 +89,7 @@ def reproduce(
     only: Annotated[
         list[str] | None,
         typer.Option(
-            help="Of unmix and unseen, run this alone: a part, data, protocol, attack, method. "
+            help="Of unmix, run this alone: a part, data, protocol, attack, method. "
             "May be repeated.",
             metavar="KEY=NAME[,NAME]",
         ),
@@ -112,8 +106,7 @@ def reproduce(
     JSON file of its name. A cell that is in the folder is not run again: after
     Ctrl-C the same command goes on. `unmix` is another evaluation, run alone:
     recoveries that know nothing against those of the paper, on more data and
-    under more attacks; its tables are in unmix.md. `unseen` searches for the
-    mixes of attacks with the highest gain that no alarm sees.
+    under more attacks; its tables are in unmix.md.
 
     Example: ldprecover reproduce table1 mse --out results
 
@@ -139,14 +132,14 @@ def reproduce(
                     f"{name} is for the paper's tables and figures: a study's file says all"
                 )
         if only:
-            raise UsageError("--only is for unmix and unseen: a study's file says all")
+            raise UsageError("--only is for unmix: a study's file says all")
         _study(Path(what[0]), out, jobs, cluster)
-    elif alone := [name for name in what if name in _ALONE]:
+    elif "unmix" in what:
         if len(what) > 1 or over_http:
-            raise UsageError(f"{alone[0]} is run alone, and not over HTTP")
-        _ALONE[alone[0]](only or [], data, column, users, trials, seed, out, jobs, cluster)
+            raise UsageError("unmix is run alone, and not over HTTP")
+        evaluate(only or [], data, column, users, trials, seed, out, jobs, cluster)
     elif only:
-        raise UsageError("--only is for unmix and unseen: name tables and figures instead")
+        raise UsageError("--only is for unmix: name tables and figures instead")
     else:
         if over_http and cluster:
             raise UsageError(

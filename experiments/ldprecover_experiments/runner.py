@@ -3,9 +3,8 @@ come.
 """
 
 import hashlib
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -95,9 +94,7 @@ def run_cells(
     """
     tasks = iter(tasks_of(cells, 1 if work.reads_reports else _TASK))
     try:
-        with engine(
-            jobs, scheduler, begin=_plugins(any_failed=True), leaving=finishing, tell=tell
-        ) as executor:
+        with engine(jobs, scheduler, begin=_plugins(), leaving=finishing, tell=tell) as executor:
             if executor is None:
                 for task in tasks:
                     yield _run(work, task)
@@ -121,31 +118,21 @@ def run_cells(
         ) from error
 
 
-@contextmanager
-def workers(jobs: int, scheduler: Scheduler | None = None) -> Iterator[Executor | None]:
-    """Yield so many processes, or a cluster's workers, that know this one's plugins; None for this
-    process alone.
-    """
-    with engine(jobs, scheduler, begin=_plugins(any_failed=False)) as executor:
-        yield executor
-
-
 def tasks_of(cells: Sequence[Cell], size: int = _TASK) -> list[Sequence[Cell]]:
     """Return the cells in short lists: what is lost at most when a process is interrupted."""
     return [cells[start : start + size] for start in range(0, len(cells), size)]
 
 
-def _plugins(*, any_failed: bool) -> Callable[[], None] | None:
-    """Return what loads this process's plugins in another, `any_failed` whether one may fail to:
-    None without any.
-    """
+def _plugins() -> Callable[[], None] | None:
+    """Return what loads this process's plugins in a worker; None without any."""
     names = loaded()
-    return partial(_load, names, any_failed) if names else None
+    return partial(_load, names) if names else None
 
 
-def _load(names: Sequence[str], any_failed: bool) -> None:
-    # A name may be that of two, of which the process that ran the command has one.
-    load(names, failed=(lambda _: None) if any_failed else None)
+def _load(names: Sequence[str]) -> None:
+    # Two plugins may share a name. The process that ran the command has loaded one of them, so a
+    # failure here need not end the run.
+    load(names, failed=lambda _: None)
 
 
 def _run(work: Work, task: Sequence[Cell]) -> Done:

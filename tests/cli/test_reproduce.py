@@ -410,35 +410,12 @@ def test_the_evaluation_goes_on_from_what_is_in_the_folder(
     assert (tmp_path / "out" / "unmix.md").read_bytes() == tables
 
 
-def test_a_search_prints_its_table_and_plays_nothing_twice(run: Any, tmp_path: Path) -> None:
-    search = (
-        *("reproduce", "unseen", "--data", "geometric", "--users", "1000", "--trials", "1"),
-        *("--only", "protocol=grr", "--only", "watcher=alarms"),
-    )
-    first = run(*search, "--jobs", "1", "--out", "out")
-    assert first.code == 0
-    assert first.err.startswith(
-        "1 search of 16 mixes, each played in up to 4 rounds of 1,000 users: about 1 min"
-    )
-    assert "the highest gains found that are not seen" in first.out
-    verdicts = (tmp_path / "out" / "unseen.jsonl").read_bytes()
-    assert verdicts
-    assert run(*search, "--jobs", "1", "--out", "out").out == first.out
-    assert (tmp_path / "out" / "unseen.jsonl").read_bytes() == verdicts
-    assert run(*search, "--jobs", "2", "--out", "two").out == first.out
-    assert (tmp_path / "two" / "unseen.jsonl").read_bytes() == verdicts
-    assert (tmp_path / "out" / "unseen.md").read_text().count("| GRR |") == 1
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("unmix", "mse"), "unmix is run alone"),
         (("unmix", "--over-http"), "unmix is run alone, and not over HTTP"),
-        (("mse", "--only", "data=cities"), "--only is for unmix and unseen"),
-        (("unseen", "unmix"), "is run alone"),
-        (("unseen", "--only", "part=base"), "--only is KEY=NAME[,NAME], not 'part=base'"),
-        (("unseen", "--only", "watcher=nobody"), "the watcher must be one of alarms"),
+        (("mse", "--only", "data=cities"), "--only is for unmix"),
         (
             ("unmix", "--only", "attak=MGA"),
             "--only is KEY=NAME[,NAME], not 'attak=MGA'; did you mean 'attack'",

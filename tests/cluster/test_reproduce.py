@@ -40,27 +40,6 @@ def test_the_numbers_of_a_study_are_the_same_from_a_cluster(
     assert len({row["trial"] + row["protocol"] for row in rows(here)}) == 4
 
 
-def test_a_search_plays_its_mixes_on_a_cluster(
-    dask_cluster: DaskCluster, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    search = [
-        "reproduce",
-        "unseen",
-        "--only",
-        "protocol=grr",
-        "--only",
-        "watcher=alarms",
-        "--users",
-        "500",
-    ]
-    shown = []
-    for folder, more in (("here", ["--jobs", "1"]), ("there", ["--scheduler", dask_cluster.url])):
-        capfd.readouterr()
-        assert run([*search, "--trials", "1", "--out", str(tmp_path / folder), *more]) == 0
-        shown.append(capfd.readouterr().out)
-    assert shown[0] == shown[1] != ""
-
-
 def test_a_lost_cluster_is_said_and_what_was_done_is_kept(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

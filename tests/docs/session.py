@@ -23,10 +23,10 @@ curl() { command curl --silent --show-error --write-out '%{stderr}%{http_code}\\
 """
 _EPILOGUE = '\ndeclare -px > "$EXPORTED"\n'
 
-# A page shows these in full; here fewer users do, or one protocol of three, or one watcher of two.
+# A page shows these in full; here fewer users do, or one protocol of three, or one detector of two.
 _SHORTER = {
     "ldprecover reproduce unmix": " --only protocol=grr --only method=mle",
-    "ldprecover reproduce unseen": " --only watcher=alarms",
+    "python research/evasion_search.py": " --detectors alarms",
     "ldprecover demo": " --users 3000",
     "python docs/scripts/recovery_table.py": " --trials 1 --users 3000",
 }
@@ -47,7 +47,8 @@ class Session:
         self.page = page
         self.server = server
         self.folder = folder
-        (folder / "docs").symlink_to(ROOT / "docs")
+        for tree in ("docs", "research"):
+            (folder / tree).symlink_to(ROOT / tree)
         self._exported = folder / "exported"
         self._exported.touch()
         self._environment = {

@@ -1,0 +1,356 @@
+"""Search for the mixes of attacks with the highest gain that no detector sees.
+
+    python research/evasion_search.py --generations 4
+
+A mix is an attack on ten targets by a share of the malicious users, among uniform reports (RPA) and
+honest lies (RIA). The search also tunes the targets per report, the rate of APA2 and the width of
+the seed search. It is evolutionary: a generation is drawn from a seed and from the best mix so far,
+so the number of processes does not change the result.
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+
+from ldprecover import ParameterError, frequency_oracle, recover
+from ldprecover.alarms import raise_alarms
+from ldprecover.metrics import frequency_gain
+from ldprecover.recovery import METHODS, ReportSource
+from ldprecover_experiments.attacks import AttackSpec, Mix
+from ldprecover_experiments.paper import PROTOCOLS
+from ldprecover_experiments.poisoned_round import PoisonedRound, draw_round
+from ldprecover_experiments.setting import EPSILON, TARGETS, Cell, Crowd, load_crowd
+from ldprecover_experiments.tables import Table
+
+DETECTORS = ("alarms", "alarms and unmix")
+"""The alarms at their default rate; or these and un-mixing, which must drop no report and give an
+attack a probability below 1/2."""
+
+GENERATION_SIZE = 16
+SEARCH_ROUNDS = 4
+"""A mix must stay undetected in each of these rounds."""
+CONFIRMATION_ROUNDS = 20
+"""A mix that would become the best is played again in as many fresh rounds."""
+MAX_DETECTIONS = 1
+"""Detections allowed in the confirmation rounds."""
+CONFIRMATIONS_PER_GENERATION = 4
+
+RATES = (0.4, 1.0)
+"""Range of the coin's rate of APA2."""
+SEARCH_WIDTHS = (1, 400)
+"""Range of the number of hash seeds tried for a report."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A mix of one attack on ten targets, uniform reports (`noise`) and honest lies (the rest).
+
+    `search` is 1 for protocols without hash seeds.
+    """
+
+    attack: str
+    model: str = "crafted"
+    share: float = 1.0
+    noise: float = 0.0
+    each: int = 5
+    rate: float = 0.5
+    search: int = 100
+
+    @property
+    def text(self) -> str:
+        """The mix as the attack of a cell."""
+        options: dict[str, Any] = {}
+        if self.attack in ("apa", "mga-a"):
+            options["each"] = self.each
+        if self.attack == "apa2":
+            options["rate"] = self.rate
+        if self.model == "crafted" and self.attack != "ria":
+            options["search"] = self.search
+        name = f"{self.attack} {json.dumps(options, sort_keys=True)}" if options else self.attack
+        parts = [
+            (self.share, name, self.model),
+            (self.noise, "rpa", "crafted"),
+            (self.lies, "ria", "crafted"),
+        ]
+        return str(Mix.of(*(part for part in parts if part[0] > 0)))
+
+    @property
+    def lies(self) -> float:
+        """The share of honest lies."""
+        return max(0.0, round(1 - self.share - self.noise, 4))
+
+    @property
+    def label(self) -> str:
+        """The mix as the table shows it."""
+        shares = [(self.noise, "RPA"), (self.lies, "RIA")]
+        if self.attack == "ria":
+            shares = [(1 - self.noise, "RIA"), (self.noise, "RPA")]
+        else:
+            tuned = f", rate {self.rate:g}" if self.attack == "apa2" else ""
+            if self.attack in ("apa", "mga-a"):
+                tuned = f", r' = {self.each}"
+            if self.model != "crafted":
+                tuned += f", {self.model}"
+            elif self.search > 1:
+                tuned += f", search {self.search}"
+            shares.insert(0, (max(self.share, 0.005), self.attack.upper() + tuned))
+        return " + ".join(f"{share:.0%} {name}" for share, name in shares if share >= 0.005)
+
+    @classmethod
+    def random(cls, rng: np.random.Generator, attacks: Sequence[tuple[str, str]]) -> Self:
+        """Return a random mix of one of these attacks."""
+        attack, model = attacks[int(rng.integers(len(attacks)))]
+        share = float(np.exp(rng.uniform(np.log(0.05), 0.0)))
+        noise = (1 - share) * float(rng.uniform()) * int(rng.integers(2))  # half have no noise
+        return cls(
+            attack,
+            model,
+            *_shares(share, noise),
+            int(rng.integers(2, TARGETS + 1)),
+            round(float(rng.uniform(*RATES)), 3),
+            int(np.exp(rng.uniform(*np.log(SEARCH_WIDTHS)))),
+        )
+
+    def neighbour(self, rng: np.random.Generator) -> Self:
+        """Return a random mix near this one."""
+        share, noise, rate, width = np.exp(0.25 * rng.standard_normal(4))
+        attack_share, noise_share = _shares(self.share * share, self.noise * noise)
+        return replace(
+            self,
+            share=attack_share,
+            noise=noise_share,
+            each=int(np.clip(self.each + rng.integers(-1, 2), 2, TARGETS)),
+            rate=round(float(np.clip(self.rate * rate, *RATES)), 3),
+            search=int(np.clip(round(self.search * width**2), *SEARCH_WIDTHS)),
+        )
+
+
+def _shares(share: float, noise: float) -> tuple[float, float]:
+    """Return shares that sum to at most 1, the first at least 0.01."""
+    share = max(float(share), 0.01)
+    whole = max(1.0, share + float(noise))
+    return round(share / whole, 4), round(float(noise) / whole, 4)
+
+
+FIRST_CANDIDATES = (
+    Candidate("ria"),
+    Candidate("mga", "sampled", 1 / 7, 6 / 7),
+    Candidate("apa", each=3, search=200),
+    Candidate("apa", each=2, search=200),
+    Candidate("apa2", search=200),
+    Candidate("apa2", rate=0.42, search=200),
+    Candidate("mga", "sampled"),
+)
+"""The known good mixes that start the first generation."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The mean gain of a mix, its detectors, and the number of rounds with a detection."""
+
+    gain: float
+    detected_by: tuple[str, ...] = ()
+    detections: int = 0
+
+
+@dataclass(frozen=True)
+class Result:
+    """The best mix of a search, with its verdict in the confirmation rounds; None without any."""
+
+    protocol: str
+    detector: str
+    best: Candidate | None = None
+    confirmed: Verdict | None = None
+
+
+Play = Callable[[range, Sequence[str]], Iterable[Verdict]]
+"""Maps trials and the texts of mixes to a verdict for each mix."""
+
+
+def judge(
+    crowd: Crowd, seed: int, protocol: str, detector: str, trials: range, text: str
+) -> Verdict:
+    """Return the verdict on a mix; playing stops at the first detection that is one too many.
+
+    Raises ParameterError for a mix that the protocol has no reports for.
+    """
+    gains, detected_by, detections = [], set[str](), 0
+    for trial in trials:
+        cell = Cell(crowd.name, protocol, text, "crafted", trial=trial)
+        round_ = draw_round(cell, crowd, seed, reports=True)
+        assert round_.targets is not None
+        gains.append(frequency_gain(round_.poisoned.frequencies, round_.f_genuine, round_.targets))
+        detectors = _detectors(round_, detector)
+        detected_by |= detectors
+        detections += bool(detectors)
+        if detections > (MAX_DETECTIONS if len(trials) >= CONFIRMATION_ROUNDS else 0):
+            break
+    return Verdict(float(np.mean(gains)), tuple(sorted(detected_by)), detections)
+
+
+def _detectors(round_: PoisonedRound, detector: str) -> set[str]:
+    """Return which alarms a round raises. The cheap ones, which need counts alone, come first."""
+    assert round_.reports is not None
+    source = ReportSource(round_.oracle, round_.reports)
+    for reports in (None, source):
+        alarms = raise_alarms(round_.oracle, round_.together, reports)
+        if raised := {alarm.name for alarm in alarms if alarm.raised}:
+            return raised
+    if detector == DETECTORS[0]:
+        return set()
+    conclusions = recover(
+        round_.oracle,
+        round_.poisoned.frequencies,
+        method="unmix",
+        n=round_.together.n,
+        reports=source,
+    ).conclusions
+    assert conclusions is not None
+    suspicious = conclusions.dropped or (conclusions.attack_probability or 0) >= 0.5
+    return {"unmix"} if suspicious else set()
+
+
+def search(protocol: str, detector: str, seed: int, generations: int, play: Play) -> Result:
+    """Return the best mix of all generations that stays undetected on a protocol."""
+    rng = np.random.default_rng([seed, *protocol.encode(), DETECTORS.index(detector)])
+    attacks = attacks_on(protocol)
+    seeded = frequency_oracle(protocol, EPSILON, 100).traits.seeded
+    result = Result(protocol, detector)
+    for number in range(generations):
+        mixes = _generation(number, result.best, attacks, rng, seeded=seeded)
+        verdicts = play(range(SEARCH_ROUNDS), [mix.text for mix in mixes])
+        undetected = [
+            (verdict.gain, mix)
+            for mix, verdict in zip(mixes, verdicts, strict=True)
+            if not verdict.detected_by
+        ]
+        least = 0.0 if result.confirmed is None else result.confirmed.gain
+        by_gain = sorted(undetected, key=lambda pair: -pair[0])
+        for gain, mix in by_gain[:CONFIRMATIONS_PER_GENERATION]:
+            if gain <= least:
+                break
+            trials = range(SEARCH_ROUNDS, SEARCH_ROUNDS + CONFIRMATION_ROUNDS)
+            (confirmed,) = play(trials, [mix.text])
+            if confirmed.detections <= MAX_DETECTIONS and confirmed.gain > least:
+                result = replace(result, best=mix, confirmed=confirmed)
+                break
+    return result
+
+
+def detectors() -> tuple[str, ...]:
+    """Return the detectors; without the method unmix the alarms alone."""
+    return DETECTORS if "unmix" in METHODS else DETECTORS[:1]
+
+
+def attacks_on(protocol: str) -> list[tuple[str, str]]:
+    """Return the attacks other than honest lies that a protocol has, each with its model."""
+    pairs = [
+        ("mga", "sampled"),
+        ("mga", "crafted"),
+        ("mga-a", "crafted"),
+        ("apa", "crafted"),
+        ("apa2", "crafted"),
+    ]
+    oracle = frequency_oracle(protocol, EPSILON, 100)
+    if oracle.traits.one_item:  # the other attacks send the same reports
+        return pairs[:1]
+
+    def has_reports(attack: str, model: str) -> bool:
+        try:
+            made = AttackSpec(attack).make(model, tuple(range(TARGETS)))
+            made.reports(oracle, 1, np.random.default_rng(0))
+        except ParameterError:
+            return False
+        return True
+
+    return [pair for pair in pairs if has_reports(*pair)]
+
+
+def _generation(
+    number: int,
+    best: Candidate | None,
+    attacks: Sequence[tuple[str, str]],
+    rng: np.random.Generator,
+    *,
+    seeded: bool,
+) -> list[Candidate]:
+    """Return the known mixes first, then a quarter at random and the others near the best."""
+    mixes = (
+        [
+            mix
+            for mix in FIRST_CANDIDATES
+            if mix.attack == "ria" or (mix.attack, mix.model) in attacks
+        ]
+        if not number
+        else []
+    )
+    while len(mixes) < GENERATION_SIZE:
+        # Honest lies have no parameters: their neighbours are honest lies again.
+        if best is not None and best.attack != "ria" and len(mixes) >= GENERATION_SIZE // 4:
+            mixes.append(best.neighbour(rng))
+        else:
+            mixes.append(Candidate.random(rng, attacks))
+    return mixes if seeded else [replace(mix, search=1) for mix in mixes]
+
+
+def table(results: Iterable[Result]) -> Table:
+    """Return the results as a table, a row for each protocol and detector."""
+    rows = []
+    for result in results:
+        row = ["nothing", "", ""]
+        if result.best is not None and result.confirmed is not None:
+            row = [
+                result.best.label,
+                f"{result.confirmed.gain:+.2f}",
+                f"{result.confirmed.detections} of {CONFIRMATION_ROUNDS}",
+            ]
+        rows.append([result.protocol.upper(), result.detector, *row])
+    columns = ("protocol", "unseen by", "mix of malicious users", "gain", "seen in")
+    return Table(columns, rows, "the highest gains found that are not seen", 2)
+
+
+def main() -> None:
+    """Run the searches, and print their table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", default="cities")
+    parser.add_argument("--users", type=int, help="genuine users; by default the data's own number")
+    parser.add_argument("--generations", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--protocols", nargs="+", default=PROTOCOLS)
+    parser.add_argument("--detectors", nargs="+", choices=detectors(), default=detectors())
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    arguments = parser.parse_args()
+    crowd = load_crowd(arguments.data, users=arguments.users)
+    results = []
+    with ProcessPoolExecutor(arguments.jobs) if arguments.jobs > 1 else nullcontext() as pool:
+        for protocol in arguments.protocols:
+            for detector in arguments.detectors:
+
+                def play(
+                    trials: range,
+                    texts: Sequence[str],
+                    protocol: str = protocol,
+                    detector: str = detector,
+                ) -> Iterable[Verdict]:
+                    one = partial(judge, crowd, arguments.seed, protocol, detector, trials)
+                    return pool.map(one, texts) if pool else map(one, texts)
+
+                results.append(
+                    search(protocol, detector, arguments.seed, arguments.generations, play)
+                )
+    sys.stdout.write(f"{table(results).markdown()}\n")
+
+
+if __name__ == "__main__":
+    main()
