@@ -18,6 +18,7 @@ from typer.main import get_command
 from ldprecover_cli import (
     analysis,
     crowds,
+    document,
     export,
     key,
     ledger,
@@ -52,6 +53,7 @@ _PANELS = {
         "alarms",
         "suspects",
         "stats",
+        "document",
         "export",
         "recompute",
         "merge",
@@ -357,6 +359,7 @@ crowds.add_to(app)
 watch.add_to(app)
 results.add_to(app)
 analysis.add_to(app)
+document.add_to(app)
 export.add_to(app)
 recompute.add_to(app)
 merge.add_to(app)

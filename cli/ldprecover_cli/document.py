@@ -1,94 +1,112 @@
-"""`report ROUND --html`: a round, its recoveries, alarms and suspects in one file to keep or to
-send.
-"""
+"""`document`: a round, its recoveries, alarms and suspects in one HTML file."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
+from ldprecover_cli import completion
 from ldprecover_cli.errors import UsageError, check_items
-from ldprecover_cli.options import connected
+from ldprecover_cli.options import DEFAULT_URL, Key, RoundArgument, Url, connected
 from ldprecover_cli.output import note
 
 if TYPE_CHECKING:
     from ldprecover_client import Client
 
 METHODS = ("norm-sub", "ldprecover", "unmix")
-"""The recoveries that are made unless others are named."""
+"""The recoveries of a document unless --method names others."""
+
+_RECOVERY_FIELDS = ("method", "eta", "targets", "recovered", "notes", "conclusions")
 
 
-def write_report(
-    file: Path,
-    round: str,
-    methods: Sequence[str],
-    targets: Sequence[str],
-    url: str,
-    key: str | None,
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(document)
+
+
+def document(
+    round: RoundArgument = "current",
+    *,
+    output: Annotated[Path, typer.Option(help="The new HTML file.", metavar="FILE")],
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A recovery to include; repeat for several. norm-sub, ldprecover and unmix when "
+            "absent.",
+            autocompletion=completion.methods,
+        ),
+    ] = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(help="An item known to be attacked; repeat for several."),
+    ] = None,
+    url: Url = DEFAULT_URL,
+    key: Key = None,
 ) -> None:
-    """Write what a server knows of a round into a new HTML file. Raises UsageError, and what the
-    client raises.
+    """Write a document about a round: one HTML file with charts that needs no server.
+
+    It shows what was collected, recoveries, alarms and suspects.
+
+    Example: ldprecover document cities --output cities.html
     """
-    from ldprecover_cli.one_file import one_file
+    from ldprecover_cli.html_page import html_page
 
     try:
-        opened = file.open(
-            "x", encoding="utf-8", newline="\n"
-        )  # before recoveries, which may take minutes
+        # Opened first: recoveries may take minutes, and an existing file must not be overwritten.
+        file = output.open("x", encoding="utf-8", newline="\n")
     except OSError as error:
-        raise _unwritten(file, error) from error
+        raise _unwritten(output, error) from error
     try:
-        with opened, connected(url, key, scope="analyst", round=round) as client:
-            found = _collected(client, round, methods or METHODS, targets)
-            html = one_file("js/report.js", f"{found['round']['name']}: a report", found)
+        with file, connected(url, key, scope="analyst", round=round) as client:
+            content = _collect(client, round, method or METHODS, target or ())
+            name = content["round"]["name"]
+            html = html_page("js/report.js", f"{name}: a report", content)
             try:
-                opened.write(html)
-                opened.flush()
+                file.write(html)
+                file.flush()
             except OSError as error:
-                raise _unwritten(file, error) from error
-    except BaseException:  # half a report would stand in the way of the next try
-        file.unlink(missing_ok=True)
+                raise _unwritten(output, error) from error
+    except BaseException:  # a partial document would block the next attempt
+        output.unlink(missing_ok=True)
         raise
-    note(f"A report of round {found['round']['name']} is in {file}; any browser shows it.")
+    note(f"A document about round {name} is in {output}; any browser shows it.")
 
 
 def _unwritten(file: Path, error: OSError) -> UsageError:
     return UsageError(f"cannot write {file}: {error.strerror}")
 
 
-def _collected(
+def _collect(
     client: "Client", round: str, methods: Sequence[str], targets: Sequence[str]
 ) -> dict[str, Any]:
     status = client.round(round)
     check_items(targets, status.parameters.items)
-    id_ = status.id  # another may be the current one by now
-    described = {each["name"]: each for each in client.methods(id_)["methods"]}
+    id_ = status.id  # "current" may name another round by the next request
+    available = {method["name"]: method for method in client.methods(id_)["methods"]}
     for name in methods:
-        if name not in described:
+        if name not in available:
             raise UsageError(
-                f"--method {name} is none that the server has; `ldprecover methods` lists them"
+                f"--method {name}: the server has no such method; `ldprecover methods` lists them"
             )
     frequencies = client.frequencies(id_)
     has_reports = frequencies["n"] > 0
     nothing = (None, "The round has no reports.")
     recoveries = (
-        [_recovery(client, id_, described[name], targets) for name in methods]
-        if has_reports
-        else []
+        [_recover(client, id_, available[name], targets) for name in methods] if has_reports else []
     )
-    alarms, no_alarms = _asked(lambda: client.alarms(id_)) if has_reports else nothing
-    suspects, no_suspects = _asked(lambda: client.suspects(id_)) if has_reports else nothing
+    alarms, no_alarms = _try(lambda: client.alarms(id_)) if has_reports else nothing
+    suspects, no_suspects = _try(lambda: client.suspects(id_)) if has_reports else nothing
     summary = asdict(status.summary)
+    own = {name: value for name, value in summary["own"].items() if value is not None}
     return {
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
-        "round": {
-            **summary,
-            "own": {name: value for name, value in summary["own"].items() if value is not None},
-        },
+        "round": {**summary, "own": own},
         "frequencies": frequencies,
-        "recoveries": [each for each in recoveries if "recovered" in each],
-        "refused": [each for each in recoveries if "recovered" not in each],
+        "recoveries": [recovery for recovery in recoveries if "recovered" in recovery],
+        "refused": [recovery for recovery in recoveries if "recovered" not in recovery],
         "alarms": alarms,
         "no_alarms": no_alarms,
         "suspects": suspects,
@@ -96,29 +114,25 @@ def _collected(
     }
 
 
-def _recovery(
+def _recover(
     client: "Client", id_: str, method: dict[str, Any], targets: Sequence[str]
 ) -> dict[str, Any]:
-    """Return what one method makes of the round, or why it makes nothing."""
+    """Return one recovery of the round, or the reason why the server has none."""
     name = method["name"]
     note(f"Recovering by {name} …")
-    answer, reason = _asked(lambda: client.recover(id_, method=name, targets=list(targets)))
-    if answer is None:
+    result, reason = _try(lambda: client.recover(id_, method=name, targets=list(targets)))
+    if result is None:
         return {"method": name, "reason": reason}
-    kept = ("method", "eta", "targets", "recovered", "notes", "conclusions")
-    return {
-        **{name: answer.get(name) for name in kept},
-        "summary": method["summary"],
-        "gives": method.get("gives"),
-    }
+    fields = {field: result.get(field) for field in _RECOVERY_FIELDS}
+    return {**fields, "summary": method["summary"], "gives": method.get("gives")}
 
 
-def _asked(ask: Callable[[], dict[str, Any]]) -> tuple[dict[str, Any] | None, str | None]:
-    """Return an answer, or why the server refuses it."""
+def _try(request: Callable[[], dict[str, Any]]) -> tuple[dict[str, Any] | None, str | None]:
+    """Return the response to a request, or the reason why the server rejects it."""
     from ldprecover_client.errors import RefusedError
 
     try:
-        return ask(), None
+        return request(), None
     except RefusedError as error:
         if error.slug in ("unauthorized", "forbidden", "round-not-found"):
             raise

@@ -1,13 +1,11 @@
-"""`report`: one real user's report of one value; with --html, a round as a document."""
+"""`report`: one real user's report of one value."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ldprecover_cli import completion
 from ldprecover_cli.errors import CommandError, UsageError, check_items
 from ldprecover_cli.options import DEFAULT_URL, Json, RoundOption, Url, connected, quick_retries
 from ldprecover_cli.output import console, plain, print_json
@@ -21,12 +19,19 @@ def add_to(app: typer.Typer) -> None:
     app.command()(report)
 
 
+def _moved_to_document(file: str | None) -> None:
+    if file is not None:
+        raise UsageError(
+            "report sends a value; to write a document about a round, use `ldprecover document "
+            "ROUND --output FILE`"
+        )
+
+
 def report(
     value: Annotated[
         str | None,
         typer.Argument(
-            help="The item you hold, as the round calls it; or your number, from -1 to 1. With "
-            "--html: the round.",
+            help="The item you hold, by its label in the round; or your number, from -1 to 1.",
             metavar="VALUE",
         ),
     ] = None,
@@ -66,57 +71,24 @@ def report(
         ),
     ] = False,
     html: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            help="Report nothing: write a document about the round that VALUE names, or --round, "
-            "to this new file.",
-            metavar="FILE",
+            hidden=True,
+            help="Former spelling of `ldprecover document`.",
+            callback=_moved_to_document,
         ),
-    ] = None,
-    method: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="With --html: a recovery that it has; give it once for each.",
-            autocompletion=completion.methods,
-        ),
-    ] = None,
-    target: Annotated[
-        list[str] | None,
-        typer.Option(help="With --html: an item known to be attacked; give it once for each."),
     ] = None,
     url: Url = DEFAULT_URL,
     json: Json = False,
 ) -> None:
-    """Report one value as one real user; or, with --html, write a document about a round.
+    """Report one value as one real user.
 
-    A value is perturbed here, once, and only the perturbed report leaves this machine.
-
-    The document is one file with charts: what was collected, recoveries, alarms and suspects. It
-    needs no server.
+    The value is perturbed on this machine, once. Only the perturbed report leaves it.
 
     Example: ldprecover report "Denver, CO" --round cities
 
     Example: ldprecover report --round moods -- -0.25
-
-    Example: ldprecover report cities --html cities.html
     """
-    if html is not None:
-        if resume or ticket is not None:
-            raise UsageError(
-                "--html writes about a round, and reports nothing: it takes neither --resume nor "
-                "--ticket"
-            )
-        if value is not None and round != "current":
-            raise UsageError("--html takes one round: name it as VALUE or with --round, not both")
-        from ldprecover_cli.document import write_report
-
-        # Reading may need more than a report key: as with other commands that read, the admin's
-        # will do.
-        admin = None if key else os.environ.get("LDPRECOVER_ADMIN_KEY")
-        write_report(html, value or round, method or (), target or (), url, key or admin or None)
-        return
-    if method or target:
-        raise UsageError("--method and --target belong to --html")
     from ldprecover.protocols.harmony import is_for_numbers
     from ldprecover_client import Ledger, Reporter, UnansweredError, UnknownItemError
 

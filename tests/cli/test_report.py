@@ -257,3 +257,9 @@ def test_ctrl_c_while_the_server_is_away_is_one_line(
         command.process.send_signal(signal.SIGINT)
         assert command.ended() == (130, "")
         assert command.shown.splitlines() == ["Interrupted."]
+
+
+def test_former_option_html_names_document(run: Any) -> None:
+    result = run("report", "cities", "--html", "cities.html")
+    assert result.code == 2
+    assert "ldprecover document ROUND --output FILE" in result.error

@@ -1,4 +1,4 @@
-"""A report in one file: opened from the disk, without a server, without a word in the console."""
+"""The document of `ldprecover document`, opened in a browser without a server."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from tests.page.conftest import WIDTHS, Picture, Visit, overflow, serious
 from ldprecover import OUE
 from ldprecover.wire import pack
 from ldprecover_cli import app
-from ldprecover_cli.one_file import one_file
+from ldprecover_cli.html_page import html_page
 
 HOSTILE = (
     "</script><script>throw Error('run')</script>",
@@ -57,7 +57,9 @@ def written(server: ServerProcess, poisoned: str, tmp_path_factory: pytest.TempP
         for name in ("norm-sub", "ldprecover", "unmix", "detection-all")
         for word in ("--method", name)
     ]
-    assert app.run(["report", poisoned, "--html", str(file), *methods, "--url", server.url]) == 0
+    assert (
+        app.run(["document", poisoned, "--output", str(file), *methods, "--url", server.url]) == 0
+    )
     return file
 
 
@@ -73,7 +75,7 @@ def offline(visit: Visit) -> Callable[..., Any]:
     return start
 
 
-def test_a_report_shows_the_round_and_what_was_found(
+def test_document_shows_round_and_conclusions(
     offline: Callable[..., Any], written: Path, poisoned: str
 ) -> None:
     shown = offline(written)
@@ -142,7 +144,7 @@ def test_nothing_in_the_data_ends_its_element() -> None:
             if self.scripts == ["application/json"]:
                 self.data += data
 
-    text = one_file("js/report.js", "</title><script>", {"labels": HOSTILE})
+    text = html_page("js/report.js", "</title><script>", {"labels": HOSTILE})
     reader = Reader()
     reader.feed(text)
     assert reader.scripts == ["application/json", "importmap", "text/javascript", "module"]
@@ -151,7 +153,7 @@ def test_nothing_in_the_data_ends_its_element() -> None:
     assert not re.search(r"""(src|href)\s*=\s*["']?(http|//)""", text)
 
 
-def test_a_report_needs_no_reports_and_overwrites_nothing(
+def test_documents_empty_round_and_overwrites_nothing(
     server: ServerProcess,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -160,12 +162,12 @@ def test_a_report_needs_no_reports_and_overwrites_nothing(
 ) -> None:
     opened = server.open_round()
     file = tmp_path / "empty.html"
-    asked = ["report", opened["name"], "--html", str(file), "--url", server.url]
+    asked = ["document", opened["name"], "--output", str(file), "--url", server.url]
     assert app.run(asked) == 0
     assert offline(file).get_by_text("There are no estimates").is_visible()
     before = file.read_bytes()
     capsys.readouterr()
-    assert app.run(["report", poisoned, *asked[2:]]) == 2
+    assert app.run(["document", poisoned, *asked[2:]]) == 2
     said = capsys.readouterr().err
     assert said.startswith(f"error: cannot write {file}"), "it is said before anything is recovered"
     assert file.read_bytes() == before
@@ -174,18 +176,12 @@ def test_a_report_needs_no_reports_and_overwrites_nothing(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["soup", "--method", "unmix"], "--method and --target belong to --html"),
-        (["current", "--html", "x.html", "--resume"], "neither --resume nor --ticket"),
-        (["ROUND", "--html", "x.html", "--method", "magic"], "--method magic is none"),
-        (
-            ["ROUND", "--html", "x.html", "--target", "pasta"],
-            "no item of the round is called 'pasta'",
-        ),
-        (["soup", "--round", "salad", "--html", "x.html"], "as VALUE or with --round, not both"),
-        (["nowhere", "--html", "x.html"], "no round is called 'nowhere'"),
+        (["ROUND", "--method", "magic"], "--method magic: the server has no such method"),
+        (["ROUND", "--target", "pasta"], "no item of the round is called 'pasta'"),
+        (["nowhere"], "no round is called 'nowhere'"),
     ],
 )
-def test_what_makes_no_report_is_refused(
+def test_rejects_unknown_names_and_leaves_no_file(
     server: ServerProcess,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -196,14 +192,18 @@ def test_what_makes_no_report_is_refused(
     monkeypatch.chdir(tmp_path)
     name = server.open_round()["name"] if "ROUND" in options else ""
     arguments = [name if word == "ROUND" else word for word in options]
-    assert app.run(["report", *arguments, "--url", server.url]) in (1, 2)
+    arguments += ["--output", "x.html", "--url", server.url]
+    assert app.run(["document", *arguments]) in (1, 2)
     assert said in capsys.readouterr().err
     assert not (tmp_path / "x.html").exists()
 
 
-def test_a_round_that_keys_alone_may_read_is_written_about_with_the_admin_key(
+def test_reads_protected_round_with_admin_key(
     server: ServerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = server.open_round(read_access="key")["name"]
     monkeypatch.setenv("LDPRECOVER_ADMIN_KEY", server.admin_key)
-    assert app.run(["report", name, "--html", str(tmp_path / "out.html"), "--url", server.url]) == 0
+    assert (
+        app.run(["document", name, "--output", str(tmp_path / "out.html"), "--url", server.url])
+        == 0
+    )
