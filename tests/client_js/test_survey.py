@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.client_js.conftest import CLIENT
 from tests.conftest import ServerProcess, StartServer
 
 CHROMIUM = (

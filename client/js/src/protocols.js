@@ -182,7 +182,7 @@ function rowOf(ones, d) {
   const view = new DataView(new ArrayBuffer(8 * ones.length));
   ones.forEach((bits, lane) => view.setBigUint64(8 * lane, bits, true));
   const row = new Uint8Array(view.buffer, 0, Math.ceil(d / 8));
-  if (d % 8) row[row.length - 1] &= (1 << (d % 8)) - 1;
+  if (d % 8) row[row.length - 1] &= (1 << d % 8) - 1;
   return row.slice();
 }
 

@@ -241,11 +241,13 @@ export class Reporter {
         receipt: { ...receipt, state: "accepted", duplicate: answer.duplicate, reason: null },
       };
     } catch (error) {
-      if (!(
-        error instanceof ServerError ||
-        error instanceof RefusedError ||
-        error instanceof UnansweredError
-      ))
+      if (
+        !(
+          error instanceof ServerError ||
+          error instanceof RefusedError ||
+          error instanceof UnansweredError
+        )
+      )
         throw error;
       const state = await this.#failed(sent, error);
       return { receipt: { ...receipt, state, duplicate: false, reason: error.message }, error };

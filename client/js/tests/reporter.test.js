@@ -336,7 +336,10 @@ test("by its name a report reaches any of several deployments, whichever states 
   await assert.rejects(reporter.report("a"), UnansweredError);
   states.round = { ...states.round, id: "R3" }; // another deployment answers now
   const [receipt] = await new Reporter(states.url, "other", options).resume();
-  assert.deepEqual([receipt.roundId, receipt.state, receipt.duplicate], ["cities", "accepted", true]);
+  assert.deepEqual(
+    [receipt.roundId, receipt.state, receipt.duplicate],
+    ["cities", "accepted", true],
+  );
   assert.deepEqual(
     new Set(takes.posts.map(({ url }) => url)),
     new Set([`${takes.url}/rounds/cities/reports`]),
@@ -375,7 +378,10 @@ test("what cannot be meant is refused when the reporter is made", () => {
   ]) {
     assert.throws(make("https://a.test", options), ArgumentError);
   }
-  assert.throws(() => new Ledger(memoryStore(), { maxEpsilon: 1 }), /there is no option maxEpsilon/);
+  assert.throws(
+    () => new Ledger(memoryStore(), { maxEpsilon: 1 }),
+    /there is no option maxEpsilon/,
+  );
   assert.throws(() => new Retries({ tries: 1 }), /there is no option tries/);
   assert.throws(() => new Reporter("https://a.test"), /give a ledger/); // in Node, where no browser keeps one
 });

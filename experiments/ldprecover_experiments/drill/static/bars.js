@@ -12,7 +12,10 @@ export function bars(frame, signal) {
   frame.plot.append(canvas);
   let what = null;
 
-  const size = () => [Math.max(240, frame.plot.clientWidth), Math.max(1, what.rows.length) * ROW * rem() + 4];
+  const size = () => [
+    Math.max(240, frame.plot.clientWidth),
+    Math.max(1, what.rows.length) * ROW * rem() + 4,
+  ];
   function draw(next) {
     what = next ?? what;
     if (!what || signal.aborted) return;
@@ -42,10 +45,18 @@ function paint(canvas, { rows, log }, [width, height], scale) {
   pen.textBaseline = "middle";
   const row = ROW * rem();
   const number = TEXT * rem();
-  const left = Math.min(0.4 * width, Math.max(...rows.map((each) => pen.measureText(each.label).width)) + 12);
+  const left = Math.min(
+    0.4 * width,
+    Math.max(...rows.map((each) => pen.measureText(each.label).width)) + 12,
+  );
   const least = Math.min(0, ...rows.map((each) => each.value));
   const from = left + (!log && least < 0 ? number : 0); // a bar to the left has its number on the left
-  const place = scaleOf(rows.map((each) => each.value), log, from, width - number);
+  const place = scaleOf(
+    rows.map((each) => each.value),
+    log,
+    from,
+    width - number,
+  );
   const zero = log ? from : place(0);
   rows.forEach((each, i) => {
     const y = (i + 0.5) * row;
@@ -54,7 +65,12 @@ function paint(canvas, { rows, log }, [width, height], scale) {
     pen.fillText(each.label, 0, y, left - 8);
     const end = place(each.value);
     pen.fillStyle = colour(each.colour);
-    pen.fillRect(Math.min(zero, end), y - row / 3, Math.max(1.5, Math.abs(end - zero)), (2 * row) / 3);
+    pen.fillRect(
+      Math.min(zero, end),
+      y - row / 3,
+      Math.max(1.5, Math.abs(end - zero)),
+      (2 * row) / 3,
+    );
     pen.fillStyle = colour("ink");
     const isLeft = end < zero;
     pen.textAlign = isLeft ? "right" : "left";
@@ -74,5 +90,6 @@ function scaleOf(values, log, from, to) {
   const known = values.filter((value) => value > 0);
   if (!known.length) return () => from;
   const [low, high] = [Math.log10(Math.min(...known)) - 0.5, Math.log10(Math.max(...known))];
-  return (value) => (value > 0 ? from + ((Math.log10(value) - low) / (high - low)) * (to - from) : from);
+  return (value) =>
+    value > 0 ? from + ((Math.log10(value) - low) / (high - low)) * (to - from) : from;
 }

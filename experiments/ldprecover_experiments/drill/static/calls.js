@@ -24,7 +24,10 @@ function kept() {
 
 async function ask(method, name, options = {}) {
   const used = token;
-  const { body } = await call(method, `drill/${name}`, { ...options, headers: { "X-Drill-Token": used } });
+  const { body } = await call(method, `drill/${name}`, {
+    ...options,
+    headers: { "X-Drill-Token": used },
+  });
   try {
     sessionStorage.setItem(NAME, used);
   } catch {

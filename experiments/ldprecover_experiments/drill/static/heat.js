@@ -12,24 +12,40 @@ const FULL = Math.log(16); // at 16 times, and at 1/16, a colour is full
 /** Make the map in a frame. What is returned draws `{rows, columns, values, describe(row, column)}`; null has no number. */
 export function heat(frame, signal) {
   const canvas = h("canvas");
-  const holder = h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "The map; scroll for more" }, canvas);
+  const holder = h(
+    "div",
+    { class: "scroll", tabindex: "0", role: "group", "aria-label": "The map; scroll for more" },
+    canvas,
+  );
   const hint = h("p", { class: "quiet mono" }, "\u00a0");
   frame.plot.append(holder, hint);
   let what = null;
 
-  const sizes = () => ({ wide: CELL[0] * rem(), high: CELL[1] * rem(), head: HEAD * rem(), left: LABELS * rem() });
+  const sizes = () => ({
+    wide: CELL[0] * rem(),
+    high: CELL[1] * rem(),
+    head: HEAD * rem(),
+    left: LABELS * rem(),
+  });
   function draw(next) {
     what = next ?? what;
     if (!what || signal.aborted) return;
-    frame.setLegend([{ name: "better than the projection", colour: "recovered", mark: "bar" }, { name: "worse", colour: "poisoned", mark: "bar" }]);
+    frame.setLegend([
+      { name: "better than the projection", colour: "recovered", mark: "bar" },
+      { name: "worse", colour: "poisoned", mark: "bar" },
+    ]);
     paint(canvas, what, sizes(), devicePixelRatio || 1);
   }
   canvas.addEventListener("mousemove", (event) => {
     if (!what) return;
     const { wide, high, head, left } = sizes();
     const box = canvas.getBoundingClientRect();
-    const [row, column] = [Math.floor((event.clientY - box.top - head) / high), Math.floor((event.clientX - box.left - left) / wide)];
-    hint.textContent = what.values[row]?.[column] === undefined ? "\u00a0" : what.describe(row, column);
+    const [row, column] = [
+      Math.floor((event.clientY - box.top - head) / high),
+      Math.floor((event.clientX - box.left - left) / wide),
+    ];
+    hint.textContent =
+      what.values[row]?.[column] === undefined ? "\u00a0" : what.describe(row, column);
   });
   onTheme(() => draw(), signal);
   frame.picture = () => {
@@ -73,12 +89,21 @@ function paint(canvas, { rows, columns, values }, { wide, high, head, left }, sc
         pen.fillRect(x + 0.5, y - high / 2 + 0.5, wide - 1, high - 1);
       }
       pen.fillStyle = shade ? legible(shade) : colour("quiet");
-      pen.fillText(value === null ? "–" : number(value, value < 10 ? 2 : 3), x + wide / 2, y, wide - 4);
+      pen.fillText(
+        value === null ? "–" : number(value, value < 10 ? 2 : 3),
+        x + wide / 2,
+        y,
+        wide - 4,
+      );
     });
   });
 }
 
-const parts = (name) => colour(name).match(/[\d.]+/g).slice(0, 3).map(Number);
+const parts = (name) =>
+  colour(name)
+    .match(/[\d.]+/g)
+    .slice(0, 3)
+    .map(Number);
 
 /** The colour of a value: the paper's at 1, further towards one of two the further from it. */
 function mixed(value) {
@@ -89,6 +114,8 @@ function mixed(value) {
 
 /** Black or white, whichever has the larger contrast on this colour (WCAG 2, relative luminance). */
 function legible(rgb) {
-  const [r, g, b] = rgb.map((each) => each / 255).map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+  const [r, g, b] = rgb
+    .map((each) => each / 255)
+    .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
   return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#000" : "#fff";
 }

@@ -11,7 +11,8 @@ import { showMap } from "./map.js";
 import { showScore } from "./score.js";
 
 const SECONDS = 1;
-const NEEDS_TOKEN = "This page lacks the drill's token. Open the address that the command printed when it started: the token is in it.";
+const NEEDS_TOKEN =
+  "This page lacks the drill's token. Open the address that the command printed when it started: the token is in it.";
 
 export async function show({ main, query, signal }) {
   const there = takeToken(query.get("token"));
@@ -20,10 +21,19 @@ export async function show({ main, query, signal }) {
   const asked = h("div", {});
   const progress = h("div", {});
   const came = h("div", {});
-  fill(main,
+  fill(
+    main,
     h("h1", {}, "Drill"),
-    h("p", {}, "Genuine users report to a round of the drill's own, an attack poisons it, and each recovery is scored against the truth, which the drill keeps to itself. Nothing here touches a round of anyone else's."),
-    said, asked, progress, came);
+    h(
+      "p",
+      {},
+      "Genuine users report to a round of the drill's own, an attack poisons it, and each recovery is scored against the truth, which the drill keeps to itself. Nothing here touches a round of anyone else's.",
+    ),
+    said,
+    asked,
+    progress,
+    came,
+  );
   if (!there) {
     fill(said, notice("bad", NEEDS_TOKEN));
     return;
@@ -42,15 +52,19 @@ export async function show({ main, query, signal }) {
   fill(asked, controls.root);
 
   let shown = null; // what the last answer was, so that a result is drawn once
-  const again = poll(async () => {
-    try {
-      const state = await run(signal);
-      fill(said);
-      draw(state);
-    } catch (error) {
-      if (!signal.aborted) fill(said, notice("bad", sentenceOf(error)));
-    }
-  }, SECONDS, signal);
+  const again = poll(
+    async () => {
+      try {
+        const state = await run(signal);
+        fill(said);
+        draw(state);
+      } catch (error) {
+        if (!signal.aborted) fill(said, notice("bad", sentenceOf(error)));
+      }
+    },
+    SECONDS,
+    signal,
+  );
 
   async function start(what) {
     fill(said);
@@ -75,14 +89,17 @@ export async function show({ main, query, signal }) {
     if (busy) {
       fill(came);
       // The button stays the same element, so that it keeps the focus.
-      if (!progress.firstChild || progress.firstChild.dataset.kind !== "busy") fill(progress, underWay());
+      if (!progress.firstChild || progress.firstChild.dataset.kind !== "busy")
+        fill(progress, underWay());
       update(progress.firstChild, state);
       return;
     }
     fill(progress);
-    if (state.state === "cancelled") fill(came, notice("", "The drill was cancelled, and its round was deleted."));
+    if (state.state === "cancelled")
+      fill(came, notice("", "The drill was cancelled, and its round was deleted."));
     else if (state.state === "failed") fill(came, notice("bad", state.error));
-    else if (state.state === "done") (state.kind === "map" ? showMap : showScore)(came, state, signal);
+    else if (state.state === "done")
+      (state.kind === "map" ? showMap : showScore)(came, state, signal);
   }
 
   function underWay() {
@@ -93,21 +110,35 @@ export async function show({ main, query, signal }) {
         fill(said, notice("bad", sentenceOf(error)));
       }
     };
-    return h("section", { class: "card", "data-kind": "busy", "aria-label": "The drill under way" },
-      h("p", { class: "stage" }), h("progress", { "aria-label": "How much of this stage is done" }),
-      h("p", { class: "live quiet" }), h("button", { type: "button", onclick: stop }, "Cancel"));
+    return h(
+      "section",
+      { class: "card", "data-kind": "busy", "aria-label": "The drill under way" },
+      h("p", { class: "stage" }),
+      h("progress", { "aria-label": "How much of this stage is done" }),
+      h("p", { class: "live quiet" }),
+      h("button", { type: "button", onclick: stop }, "Cancel"),
+    );
   }
 
   function update(card, state) {
     const of = state.total ? ` (${count(state.done)} of ${count(state.total)})` : "";
     const stage = state.stage[0].toUpperCase() + state.stage.slice(1);
-    fill(card.querySelector(".stage"), state.state === "cancelling" ? "It ends when the step under way is over." : `${stage}${of}.`);
+    fill(
+      card.querySelector(".stage"),
+      state.state === "cancelling" ? "It ends when the step under way is over." : `${stage}${of}.`,
+    );
     const bar = card.querySelector("progress");
     if (state.total) {
       bar.max = state.total;
       bar.value = state.done;
     } else bar.removeAttribute("value");
-    fill(card.querySelector(".live"), state.round && ["Its round, live: ", h("a", { href: link(["rounds", state.round]) }, state.round)]);
+    fill(
+      card.querySelector(".live"),
+      state.round && [
+        "Its round, live: ",
+        h("a", { href: link(["rounds", state.round]) }, state.round),
+      ],
+    );
     card.querySelector("button").disabled = state.state === "cancelling";
   }
 }

@@ -7,21 +7,40 @@ import { askForKey } from "./key.js";
 
 /** Close a round after asking. Resolves with whether it was closed. */
 export async function closeRound(round) {
-  return confirmed(`Close ${round.name}?`, "Close the round", false, () => [
-    h("p", {}, `It has ${count(round.n)} reports. After this no report enters it any more, and it cannot be opened again.`),
-  ], () => post(roundPath(round.id, "close"), undefined), `${round.name} is closed.`);
+  return confirmed(
+    `Close ${round.name}?`,
+    "Close the round",
+    false,
+    () => [
+      h(
+        "p",
+        {},
+        `It has ${count(round.n)} reports. After this no report enters it any more, and it cannot be opened again.`,
+      ),
+    ],
+    () => post(roundPath(round.id, "close"), undefined),
+    `${round.name} is closed.`,
+  );
 }
 
 /** Delete a round, once its name has been typed. Resolves with whether it is gone. */
 export async function deleteRound(round) {
   const typed = h("input", { autocomplete: "off", spellcheck: "false", name: "typed" });
-  return confirmed(`Delete ${round.name}?`, "Delete round and reports", true, () => [
-    h("p", {}, `The round and its ${count(round.n)} reports will be gone, without a way back.`),
-    field(`To confirm, type its name: ${round.name}`, typed),
-  ], () => {
-    if (typed.value.trim() !== round.name) throw new NotTyped(`What was typed is not ${round.name}.`);
-    return del(roundPath(round.id));
-  }, `${round.name} is deleted.`);
+  return confirmed(
+    `Delete ${round.name}?`,
+    "Delete round and reports",
+    true,
+    () => [
+      h("p", {}, `The round and its ${count(round.n)} reports will be gone, without a way back.`),
+      field(`To confirm, type its name: ${round.name}`, typed),
+    ],
+    () => {
+      if (typed.value.trim() !== round.name)
+        throw new NotTyped(`What was typed is not ${round.name}.`);
+      return del(roundPath(round.id));
+    },
+    `${round.name} is deleted.`,
+  );
 }
 
 class NotTyped extends Error {}
@@ -42,10 +61,18 @@ async function confirmed(title, label, danger, content, act, done) {
         }
       }
     };
-    return h("form", { onsubmit: submit }, content(), said,
-      h("div", { class: "row controls" },
+    return h(
+      "form",
+      { onsubmit: submit },
+      content(),
+      said,
+      h(
+        "div",
+        { class: "row controls" },
         h("button", { type: "submit", class: danger ? "danger" : "main" }, label),
-        h("button", { type: "button", onclick: () => close() }, "Cancel")));
+        h("button", { type: "button", onclick: () => close() }, "Cancel"),
+      ),
+    );
   });
   if (answer) announce(done);
   return Boolean(answer);

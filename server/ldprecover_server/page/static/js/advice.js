@@ -13,7 +13,14 @@ const PAUSE = 300; // milliseconds after a key, before the server is asked
  * the box asks whenever `form` changes.
  */
 export function advice(form, wanted, use, signal) {
-  const users = h("input", { type: "number", name: "users", min: 1, max: 1e12, step: 1, value: 10_000 });
+  const users = h("input", {
+    type: "number",
+    name: "users",
+    min: 1,
+    max: 1e12,
+    step: 1,
+    value: 10_000,
+  });
   const said = h("div", {});
   let timer = 0;
   let asked = null;
@@ -21,12 +28,34 @@ export function advice(form, wanted, use, signal) {
   const ask = async () => {
     const wish = { ...wanted(), users: Number(users.value) };
     asked?.abort();
-    if (!Object.values(wish).every((value) => value > 0)) return fill(said, h("p", { class: "quiet" }, "It needs the items, or how many they are, epsilon, and how many users you expect."));
+    if (!Object.values(wish).every((value) => value > 0))
+      return fill(
+        said,
+        h(
+          "p",
+          { class: "quiet" },
+          "It needs the items, or how many they are, epsilon, and how many users you expect.",
+        ),
+      );
     asked = new AbortController();
     try {
-      const found = await get("plan", { query: wish, signal: AbortSignal.any([asked.signal, signal]) });
-      fill(said, table(found.protocols.filter((each) => each.reason === null), use),
-        h("p", {}, h("a", { href: link(["plan"], wish) }, "All of the plan"), ", with the attacks and what recoveries leave of them."));
+      const found = await get("plan", {
+        query: wish,
+        signal: AbortSignal.any([asked.signal, signal]),
+      });
+      fill(
+        said,
+        table(
+          found.protocols.filter((each) => each.reason === null),
+          use,
+        ),
+        h(
+          "p",
+          {},
+          h("a", { href: link(["plan"], wish) }, "All of the plan"),
+          ", with the attacks and what recoveries leave of them.",
+        ),
+      );
     } catch (error) {
       if (!isAbort(error)) fill(said, notice("bad", sentenceOf(error)));
     }
@@ -39,17 +68,71 @@ export function advice(form, wanted, use, signal) {
   for (const place of [form, users]) place.addEventListener("input", soon);
   signal.addEventListener("abort", () => clearTimeout(timer));
   ask();
-  return h("section", { class: "card" }, h("h2", {}, "Which protocol"),
-    h("div", { class: "controls" }, field("Users that you expect", users)), said);
+  return h(
+    "section",
+    { class: "card" },
+    h("h2", {}, "Which protocol"),
+    h("div", { class: "controls" }, field("Users that you expect", users)),
+    said,
+  );
 }
 
 function table(plans, use) {
   const points = (value) => `${number(100 * value)} points`;
-  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of protocols" }, h("table", {},
-    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Protocol"),
-      ["Standard error", "Bytes a report", `${percent(plans[0]?.beta, 0)} fakes add to ${plural(plans[0]?.targets ?? 0, "item")}`].map((title) => h("th", { scope: "col", class: "number" }, title)), h("th", { scope: "col" }, h("span", { class: "hidden" }, "Choose")))),
-    h("tbody", {}, plans.map((each, k) => h("tr", {}, h("th", { scope: "row" }, `${each.protocol.toUpperCase()} `, k === 0 && h("span", { class: "badge good" }, "take this")),
-      h("td", { class: "number" }, points(each.standard_error)), h("td", { class: "number" }, count(each.report_size)),
-      h("td", { class: "number" }, `up to ${points(each.worst.rise)}`),
-      h("td", {}, h("button", { type: "button", class: "small", "aria-label": `Use ${each.protocol}`, onclick: () => use(each.protocol) }, "Use it")))))));
+  return h(
+    "div",
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of protocols" },
+    h(
+      "table",
+      {},
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          h("th", { scope: "col" }, "Protocol"),
+          [
+            "Standard error",
+            "Bytes a report",
+            `${percent(plans[0]?.beta, 0)} fakes add to ${plural(plans[0]?.targets ?? 0, "item")}`,
+          ].map((title) => h("th", { scope: "col", class: "number" }, title)),
+          h("th", { scope: "col" }, h("span", { class: "hidden" }, "Choose")),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        plans.map((each, k) =>
+          h(
+            "tr",
+            {},
+            h(
+              "th",
+              { scope: "row" },
+              `${each.protocol.toUpperCase()} `,
+              k === 0 && h("span", { class: "badge good" }, "take this"),
+            ),
+            h("td", { class: "number" }, points(each.standard_error)),
+            h("td", { class: "number" }, count(each.report_size)),
+            h("td", { class: "number" }, `up to ${points(each.worst.rise)}`),
+            h(
+              "td",
+              {},
+              h(
+                "button",
+                {
+                  type: "button",
+                  class: "small",
+                  "aria-label": `Use ${each.protocol}`,
+                  onclick: () => use(each.protocol),
+                },
+                "Use it",
+              ),
+            ),
+          ),
+        ),
+      ),
+    ),
+  );
 }

@@ -57,21 +57,37 @@ export function isAbort(error) {
  */
 export async function call(method, path, { body, signal, headers = {}, query } = {}) {
   const url = new URL(path, ROOT);
-  for (const [name, value] of Object.entries(query ?? {})) if (value !== null && value !== undefined) url.searchParams.set(name, value);
+  for (const [name, value] of Object.entries(query ?? {}))
+    if (value !== null && value !== undefined) url.searchParams.set(name, value);
   const sent = { Accept: "application/json", ...headers };
   if (key) sent.Authorization = `Bearer ${key}`;
   if (body !== undefined) sent["Content-Type"] = "application/json";
   let answer;
   let text;
   try {
-    answer = await fetch(url, { method, headers: sent, body: body === undefined ? undefined : JSON.stringify(body), signal, credentials: "omit" });
+    answer = await fetch(url, {
+      method,
+      headers: sent,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      signal,
+      credentials: "omit",
+    });
     text = await answer.text();
   } catch (error) {
     if (isAbort(error)) throw error;
-    throw new Problem(0, { title: "The server cannot be reached", detail: "it may have stopped, or the connection is gone" });
+    throw new Problem(0, {
+      title: "The server cannot be reached",
+      detail: "it may have stopped, or the connection is gone",
+    });
   }
-  const parsed = /json/.test(answer.headers.get("content-type") ?? "") && text ? JSON.parse(text) : null;
-  if (!answer.ok) throw new Problem(answer.status, parsed ?? { title: `The server answered ${answer.status}` }, answer.headers.get("retry-after"));
+  const parsed =
+    /json/.test(answer.headers.get("content-type") ?? "") && text ? JSON.parse(text) : null;
+  if (!answer.ok)
+    throw new Problem(
+      answer.status,
+      parsed ?? { title: `The server answered ${answer.status}` },
+      answer.headers.get("retry-after"),
+    );
   return { status: answer.status, body: parsed, headers: answer.headers };
 }
 

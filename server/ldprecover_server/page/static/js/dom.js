@@ -1,6 +1,14 @@
 // Elements by hand: whatever is shown goes through here as text, so that a label full of HTML is a label.
 
-const PROPERTIES = new Set(["value", "checked", "disabled", "hidden", "indeterminate", "open", "selected"]);
+const PROPERTIES = new Set([
+  "value",
+  "checked",
+  "disabled",
+  "hidden",
+  "indeterminate",
+  "open",
+  "selected",
+]);
 
 /**
  * Make an element. `attributes`: `class`, `on<event>` handlers, properties such as `value`, anything else an attribute;
@@ -48,7 +56,13 @@ let fields = 0;
 export function field(label, control, help = null) {
   control.id ||= `field-${++fields}`;
   if (help) control.setAttribute("aria-describedby", `${control.id}-help`);
-  return h("div", { class: "field" }, h("label", { for: control.id }, label), control, help && h("span", { class: "quiet", id: `${control.id}-help` }, help));
+  return h(
+    "div",
+    { class: "field" },
+    h("label", { for: control.id }, label),
+    control,
+    help && h("span", { class: "quiet", id: `${control.id}-help` }, help),
+  );
 }
 
 /** A box that says something: kind is "", "good" or "bad"; a bad one is read out at once. */
@@ -59,7 +73,11 @@ export function notice(kind, ...children) {
 /** Facts as a list of terms: `facts([["n", "1,000"], …])`; those without a value are left out. */
 export function facts(pairs) {
   const shown = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "");
-  return h("dl", { class: "facts" }, shown.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+  return h(
+    "dl",
+    { class: "facts" },
+    shown.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))),
+  );
 }
 
 /** Tell whoever listens to the page. */

@@ -18,7 +18,11 @@ export function number(value, digits = 3) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   if (value === 0) return "0";
   const size = Math.abs(value);
-  if (size < 1e-4 || size >= 1e7) return value.toExponential(digits - 1).replace("-", "−").replace("e−", "e-");
+  if (size < 1e-4 || size >= 1e7)
+    return value
+      .toExponential(digits - 1)
+      .replace("-", "−")
+      .replace("e−", "e-");
   return String(Number(value.toPrecision(digits))).replace("-", "−");
 }
 
@@ -42,7 +46,9 @@ export function percent(value, digits = 1) {
 
 /** A time of the server, ISO 8601, as the viewer's own. */
 export function time(text) {
-  return text ? new Date(text).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" }) : "–";
+  return text
+    ? new Date(text).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" })
+    : "–";
 }
 
 /** "1 item", "2 items". */

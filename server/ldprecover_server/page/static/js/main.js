@@ -17,7 +17,12 @@ function showNav(shown) {
 
 function showFailure(place, error) {
   if (isAbort(error)) return;
-  fill(place, h("h1", {}, "That did not work"), notice("bad", sentenceOf(error)), h("p", {}, h("a", { href: "#/rounds" }, "All rounds")));
+  fill(
+    place,
+    h("h1", {}, "That did not work"),
+    notice("bad", sentenceOf(error)),
+    h("p", {}, h("a", { href: "#/rounds" }, "All rounds")),
+  );
 }
 
 function setUp() {
@@ -29,7 +34,9 @@ function setUp() {
 
   const root = document.documentElement;
   const themeButton = document.getElementById("theme");
-  const isDark = () => (root.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+  const isDark = () =>
+    (root.dataset.theme ??
+      (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
   const showTheme = () => fill(themeButton, isDark() ? "Light theme" : "Dark theme");
   themeButton.addEventListener("click", () => {
     root.dataset.theme = isDark() ? "light" : "dark";

@@ -18,7 +18,9 @@ function decode(part) {
 
 /** The hash of a view: `link(["rounds", id], {method: "unmix"})`; empty parameters are left out. */
 export function link(path, query = {}) {
-  const kept = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const kept = Object.entries(query).filter(
+    ([, value]) => value !== null && value !== undefined && value !== "",
+  );
   const search = new URLSearchParams(kept).toString();
   return `#/${path.map(encodeURIComponent).join("/")}${search ? `?${search}` : ""}`;
 }

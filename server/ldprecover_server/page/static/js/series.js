@@ -39,8 +39,18 @@ async function estimatesOf(round, signal) {
 
 /** Make both charts; `draw(rounds, items)` reads the rounds' frequencies and draws, items by their indices. */
 export function overTime(name, signal) {
-  const sum = frame({ title: "Sum of the estimates over rounds", name: `${name}-sum`, signal, tableOpen: true });
-  const items = frame({ title: "Chosen items over rounds", name: `${name}-items`, signal, tableOpen: true });
+  const sum = frame({
+    title: "Sum of the estimates over rounds",
+    name: `${name}-sum`,
+    signal,
+    tableOpen: true,
+  });
+  const items = frame({
+    title: "Chosen items over rounds",
+    name: `${name}-items`,
+    signal,
+    tableOpen: true,
+  });
   const drawSum = lines(sum, signal);
   const drawItems = lines(items, signal);
   const root = h("div", {}, sum.root, items.root);
@@ -51,32 +61,94 @@ export function overTime(name, signal) {
       for (const round of rounds) found.push(await estimatesOf(round, signal));
       if (signal.aborted || found.length === 0) return;
       const x = rounds.map((_, i) => i + 1);
-      const shared = { x, xTitle: "Round", xText: (at) => (Number.isInteger(at) && rounds[at - 1] ? shortened(rounds[at - 1].name, name) : "") };
+      const shared = {
+        x,
+        xTitle: "Round",
+        xText: (at) =>
+          Number.isInteger(at) && rounds[at - 1] ? shortened(rounds[at - 1].name, name) : "",
+      };
       const band = found.every((each) => each.sum_standard_error !== null);
-      drawSum({ ...shared, yTitle: "Sum", series: [
-        ...(band ? [{ name: "honest reports, 95 %", colour: "recovered", values: null, low: found.map((each) => 1 - WIDE * each.sum_standard_error), high: found.map((each) => 1 + WIDE * each.sum_standard_error) }] : []),
-        { name: "sum of the estimates", colour: "poisoned", values: found.map((each) => each.sum), points: true },
-      ] });
-      const outside = found.filter((each) => band && Math.abs(each.sum - 1) > WIDE * each.sum_standard_error + 1e-9).length;
-      sum.describe(band ? `${count(outside)} of ${count(found.length)} rounds are outside the band that honest reports keep to in 95 of 100 rounds, whatever users hold.` : "For this protocol no law of the sum is known; honest reports make it 1 on average.");
+      drawSum({
+        ...shared,
+        yTitle: "Sum",
+        series: [
+          ...(band
+            ? [
+                {
+                  name: "honest reports, 95 %",
+                  colour: "recovered",
+                  values: null,
+                  low: found.map((each) => 1 - WIDE * each.sum_standard_error),
+                  high: found.map((each) => 1 + WIDE * each.sum_standard_error),
+                },
+              ]
+            : []),
+          {
+            name: "sum of the estimates",
+            colour: "poisoned",
+            values: found.map((each) => each.sum),
+            points: true,
+          },
+        ],
+      });
+      const outside = found.filter(
+        (each) => band && Math.abs(each.sum - 1) > WIDE * each.sum_standard_error + 1e-9,
+      ).length;
+      sum.describe(
+        band
+          ? `${count(outside)} of ${count(found.length)} rounds are outside the band that honest reports keep to in 95 of 100 rounds, whatever users hold.`
+          : "For this protocol no law of the sum is known; honest reports make it 1 on average.",
+      );
       const rows = rounds.map((round, i) => ({ round, answer: found[i] }));
-      sum.setTable([
-        { title: "Round", value: (row) => row.round.name },
-        { title: "Reports", kind: "number", value: (row) => row.answer.n, text: count },
-        { title: "Sum", kind: "number", value: (row) => row.answer.sum, text: (value) => number(value, 5) },
-        { title: "Honest ± 95 %", kind: "number", value: (row) => (row.answer.sum_standard_error === null ? null : WIDE * row.answer.sum_standard_error), text: (value) => number(value, 3) },
-      ], rows);
+      sum.setTable(
+        [
+          { title: "Round", value: (row) => row.round.name },
+          { title: "Reports", kind: "number", value: (row) => row.answer.n, text: count },
+          {
+            title: "Sum",
+            kind: "number",
+            value: (row) => row.answer.sum,
+            text: (value) => number(value, 5),
+          },
+          {
+            title: "Honest ± 95 %",
+            kind: "number",
+            value: (row) =>
+              row.answer.sum_standard_error === null ? null : WIDE * row.answer.sum_standard_error,
+            text: (value) => number(value, 3),
+          },
+        ],
+        rows,
+      );
       const last = found.at(-1);
       const indices = (chosen.length ? chosen : largest(last.frequencies)).slice(0, MOST_ITEMS);
-      drawItems({ ...shared, yTitle: "Frequency", series: indices.map((index, k) => ({
-        name: last.items[index], colour: SERIES[k], values: found.map((each) => each.frequencies[index]), points: true,
-        low: found.map((each) => each.frequencies[index] - WIDE * each.standard_errors[index]), high: found.map((each) => each.frequencies[index] + WIDE * each.standard_errors[index]),
-      })) });
-      items.describe(`${chosen.length ? "The chosen items" : "The most frequent items of the last round"}, with bands that hold 95 %.`);
-      items.setTable([
-        { title: "Round", value: (row) => row.round.name },
-        ...indices.map((index) => ({ title: last.items[index], kind: "number", value: (row) => row.answer.frequencies[index], text: frequency })),
-      ], rows);
+      drawItems({
+        ...shared,
+        yTitle: "Frequency",
+        series: indices.map((index, k) => ({
+          name: last.items[index],
+          colour: SERIES[k],
+          values: found.map((each) => each.frequencies[index]),
+          points: true,
+          low: found.map((each) => each.frequencies[index] - WIDE * each.standard_errors[index]),
+          high: found.map((each) => each.frequencies[index] + WIDE * each.standard_errors[index]),
+        })),
+      });
+      items.describe(
+        `${chosen.length ? "The chosen items" : "The most frequent items of the last round"}, with bands that hold 95 %.`,
+      );
+      items.setTable(
+        [
+          { title: "Round", value: (row) => row.round.name },
+          ...indices.map((index) => ({
+            title: last.items[index],
+            kind: "number",
+            value: (row) => row.answer.frequencies[index],
+            text: frequency,
+          })),
+        ],
+        rows,
+      );
     },
   };
 }

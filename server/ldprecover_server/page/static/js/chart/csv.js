@@ -17,7 +17,10 @@ function cell(value) {
 
 /** CSV of columns `{title, value(row)}` and rows. */
 export function csv(columns, rows) {
-  const lines = [columns.map((column) => cell(column.title)), ...Array.from(rows, (row) => columns.map((column) => cell(column.value(row))))];
+  const lines = [
+    columns.map((column) => cell(column.title)),
+    ...Array.from(rows, (row) => columns.map((column) => cell(column.value(row)))),
+  ];
   return lines.map((line) => `${line.join(",")}\r\n`).join("");
 }
 

@@ -22,7 +22,17 @@ export function dots(frame, signal) {
   const canvas = h("canvas");
   const holder = h("div", {}, canvas);
   const space = h("div");
-  const scroller = h("div", { class: "rows", tabindex: "0", role: "group", "aria-label": "Items of the chart; scroll for more" }, holder, space);
+  const scroller = h(
+    "div",
+    {
+      class: "rows",
+      tabindex: "0",
+      role: "group",
+      "aria-label": "Items of the chart; scroll for more",
+    },
+    holder,
+    space,
+  );
   const hint = h("p", { class: "quiet mono" }, "\u00a0");
   frame.plot.append(scroller, hint);
   Object.assign(holder.style, { position: "sticky", top: "0", height: "0", overflow: "visible" });
@@ -50,7 +60,14 @@ export function dots(frame, signal) {
     const width = scroller.clientWidth;
     const height = scroller.clientHeight;
     fit(canvas, width, height);
-    paint(canvas.getContext("2d"), { what, range, width, height, top: scroller.scrollTop, ...sizes() });
+    paint(canvas.getContext("2d"), {
+      what,
+      range,
+      width,
+      height,
+      top: scroller.scrollTop,
+      ...sizes(),
+    });
   }
   const soon = () => {
     waiting ||= requestAnimationFrame(() => draw());
@@ -85,7 +102,15 @@ export function dots(frame, signal) {
     const drawn = document.createElement("canvas");
     const [width, height] = [Math.max(600, scroller.clientWidth), axis + order.length * row + 4];
     fit(drawn, width, height, 2);
-    paint(drawn.getContext("2d"), { what: { ...what, order }, range, width, height, top: 0, row, axis });
+    paint(drawn.getContext("2d"), {
+      what: { ...what, order },
+      range,
+      width,
+      height,
+      top: 0,
+      row,
+      axis,
+    });
     return drawn;
   };
   return draw;
@@ -149,7 +174,8 @@ function paint(pen, { what, range, width, height, top, row, axis }) {
         pen.lineWidth = 1.5;
         stroke(pen, place(each.low[index]), at, place(each.high[index]), at);
       }
-      if (Number.isFinite(each.values[index])) mark(pen, each.mark, place(each.values[index]), at, row);
+      if (Number.isFinite(each.values[index]))
+        mark(pen, each.mark, place(each.values[index]), at, row);
     });
   }
   pen.fillStyle = colour("paper");
@@ -185,6 +211,7 @@ function steps([from, to], most) {
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= rough);
   const found = [];
-  for (let k = Math.ceil(from / step); k * step <= to; k++) found.push(Number((k * step).toPrecision(12)));
+  for (let k = Math.ceil(from / step); k * step <= to; k++)
+    found.push(Number((k * step).toPrecision(12)));
   return found;
 }

@@ -17,7 +17,12 @@ export function frame({ title, name, signal, tableOpen = false, level = 2 }) {
   const plot = h("div", { class: "chart" });
   const summary = h("p", { class: "quiet" });
   const place = h("div", {});
-  const details = h("details", { open: tableOpen }, h("summary", {}, `${title}: the numbers`), place);
+  const details = h(
+    "details",
+    { open: tableOpen },
+    h("summary", {}, `${title}: the numbers`),
+    place,
+  );
   let columns = [];
   let rows = [];
   let options = {};
@@ -37,13 +42,43 @@ export function frame({ title, name, signal, tableOpen = false, level = 2 }) {
   const self = {
     plot,
     picture: null,
-    root: h("figure", { class: "card" },
-      h("div", { class: "head" },
+    root: h(
+      "figure",
+      { class: "card" },
+      h(
+        "div",
+        { class: "head" },
         h(`h${level}`, {}, title),
-        h("div", { class: "row" },
-          h("button", { type: "button", class: "small", onclick: () => downloadCsv(name, columns, rows), "aria-label": `CSV: ${title}` }, "CSV"),
-          h("button", { type: "button", class: "small", onclick: () => save(), "aria-label": `PNG: ${title}` }, "PNG"))),
-      legend, plot, summary, details),
+        h(
+          "div",
+          { class: "row" },
+          h(
+            "button",
+            {
+              type: "button",
+              class: "small",
+              onclick: () => downloadCsv(name, columns, rows),
+              "aria-label": `CSV: ${title}`,
+            },
+            "CSV",
+          ),
+          h(
+            "button",
+            {
+              type: "button",
+              class: "small",
+              onclick: () => save(),
+              "aria-label": `PNG: ${title}`,
+            },
+            "PNG",
+          ),
+        ),
+      ),
+      legend,
+      plot,
+      summary,
+      details,
+    ),
     /** Say in a sentence what the chart shows; those who do not see it have this and the table. */
     describe(text) {
       if (summary.textContent !== text) fill(summary, text);
@@ -55,7 +90,10 @@ export function frame({ title, name, signal, tableOpen = false, level = 2 }) {
     /** Show which mark is what: `[{name, colour, mark}]`, mark one of dot, square, diamond, ring, tick, bar, line, band. */
     setLegend(entries) {
       marks = entries;
-      fill(legend, entries.map((each) => h("li", {}, sign(each), each.name)));
+      fill(
+        legend,
+        entries.map((each) => h("li", {}, sign(each), each.name)),
+      );
     },
     /** Set the table's columns `{title, value(row), text(value, row), kind}` and rows, and options of `table`. */
     setTable(newColumns, newRows, newOptions = {}) {

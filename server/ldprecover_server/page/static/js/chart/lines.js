@@ -24,7 +24,13 @@ export function lines(frame, signal) {
     const { options, data } = prepared(what, width());
     plot = new uPlot(options, data, frame.plot);
     frame.picture = () => plot.ctx.canvas;
-    frame.setLegend(what.series.map((each) => ({ name: each.name, colour: each.colour, mark: each.values ? "line" : "band" })));
+    frame.setLegend(
+      what.series.map((each) => ({
+        name: each.name,
+        colour: each.colour,
+        mark: each.values ? "line" : "band",
+      })),
+    );
   }
 
   const observer = new ResizeObserver(() => {
@@ -39,36 +45,74 @@ export function lines(frame, signal) {
   return draw;
 }
 
-function prepared({ x, xTitle, yTitle, xText, series, logX = false, logY = false, yRange = null, height = HEIGHT }, width) {
+function prepared(
+  { x, xTitle, yTitle, xText, series, logX = false, logY = false, yRange = null, height = HEIGHT },
+  width,
+) {
   const axis = (label, values) => ({
-    label, values, font: font(), labelFont: font(), labelSize: 20 * rem(), stroke: colour("quiet"),
-    grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line"), width: 1 },
+    label,
+    values,
+    font: font(),
+    labelFont: font(),
+    labelSize: 20 * rem(),
+    stroke: colour("quiet"),
+    grid: { stroke: colour("line"), width: 1 },
+    ticks: { stroke: colour("line"), width: 1 },
   });
   const columns = [x];
   const drawn = [{}];
   const bands = [];
   const line = (each, values, more) => {
     columns.push(values);
-    drawn.push({ label: each.name, stroke: colour(each.colour), width: each.width ?? 2, dash: each.dash, points: { show: each.points ?? x.length < 40, size: 7, fill: colour(each.colour) }, spanGaps: false, ...more });
+    drawn.push({
+      label: each.name,
+      stroke: colour(each.colour),
+      width: each.width ?? 2,
+      dash: each.dash,
+      points: { show: each.points ?? x.length < 40, size: 7, fill: colour(each.colour) },
+      spanGaps: false,
+      ...more,
+    });
     return columns.length - 1;
   };
   for (const each of series) {
     if (each.low) {
-      const edge = { stroke: faded(each.colour, 0.35), width: 1, points: { show: false }, dash: undefined };
+      const edge = {
+        stroke: faded(each.colour, 0.35),
+        width: 1,
+        points: { show: false },
+        dash: undefined,
+      };
       const ends = [line(each, each.high, edge), line(each, each.low, edge)];
       bands.push({ series: ends, fill: faded(each.colour, 0.16) });
     }
     if (each.values) line(each, each.values);
   }
   const options = {
-    width, height, padding: [null, 40 * rem(), null, null], series: drawn, bands, legend: { show: false },
+    width,
+    height,
+    padding: [null, 40 * rem(), null, null],
+    series: drawn,
+    bands,
+    legend: { show: false },
     cursor: { drag: { x: true, y: false } },
     scales: {
-      x: { time: false, distr: logX ? 3 : 1, range: x.length === 1 ? [x[0] - 1, x[0] + 1] : undefined },
+      x: {
+        time: false,
+        distr: logX ? 3 : 1,
+        range: x.length === 1 ? [x[0] - 1, x[0] + 1] : undefined,
+      },
       y: { distr: logY ? 3 : 1, ...(yRange ? { range: yRange } : {}) },
     },
     axes: [
-      { ...axis(xTitle, xText && ((_, ticks) => ticks.map((tick) => (tick === null ? null : xText(tick))))), size: 40 * rem(), ...(xText && !logX ? { incrs: WHOLE } : {}) },
+      {
+        ...axis(
+          xTitle,
+          xText && ((_, ticks) => ticks.map((tick) => (tick === null ? null : xText(tick)))),
+        ),
+        size: 40 * rem(),
+        ...(xText && !logX ? { incrs: WHOLE } : {}),
+      },
       { ...axis(yTitle), size: 64 * rem() },
     ],
   };

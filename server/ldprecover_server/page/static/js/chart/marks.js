@@ -36,7 +36,13 @@ const SIGNS = {
 
 /** The sign of a series `{colour, mark}` in a legend. */
 export function sign({ colour: name, mark: kind = "line" }) {
-  const drawn = svg("svg", { width: 16, height: 12, "aria-hidden": "true", fill: colour(name), stroke: kind === "ring" ? colour(name) : "none" });
+  const drawn = svg("svg", {
+    width: 16,
+    height: 12,
+    "aria-hidden": "true",
+    fill: colour(name),
+    stroke: kind === "ring" ? colour(name) : "none",
+  });
   drawn.append(...SIGNS[kind]());
   return drawn;
 }

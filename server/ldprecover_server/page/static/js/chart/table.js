@@ -13,7 +13,16 @@ const SPARE = 6; // rows beyond those in view
  * `kind` is "text", "number" or "narrow"; `node(row, old)` gives an element for the cell in place of a text, the old one
  * changed where there is one; `isChosen(row)` marks rows. Given the `old` table of the same columns it is used again, where that is a long one, and keeps its place.
  */
-export function table({ columns, rows, caption, signal, old = null, isChosen = () => false, height = 420, long = rows.length > SHORT }) {
+export function table({
+  columns,
+  rows,
+  caption,
+  signal,
+  old = null,
+  isChosen = () => false,
+  height = 420,
+  long = rows.length > SHORT,
+}) {
   if (!long) return { root: shortTable(columns, rows, caption, isChosen), set: null };
   if (old?.set && old.titles === titles(columns)) {
     old.set(columns, rows, isChosen);
@@ -32,11 +41,35 @@ function content(column, row) {
 
 function shortTable(columns, rows, caption, isChosen) {
   const kind = (column) => (column.kind === "number" ? "number" : "label");
-  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Table: ${caption}` },
-    h("table", {},
+  return h(
+    "div",
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": `Table: ${caption}` },
+    h(
+      "table",
+      {},
       h("caption", { class: "hidden" }, caption),
-      h("thead", {}, h("tr", {}, columns.map((column) => h("th", { scope: "col", class: kind(column) }, column.title)))),
-      h("tbody", {}, rows.map((row) => h("tr", { class: isChosen(row) ? "chosen" : null }, columns.map((column) => h("td", { class: kind(column) }, content(column, row))))))));
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          columns.map((column) => h("th", { scope: "col", class: kind(column) }, column.title)),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        rows.map((row) =>
+          h(
+            "tr",
+            { class: isChosen(row) ? "chosen" : null },
+            columns.map((column) => h("td", { class: kind(column) }, content(column, row))),
+          ),
+        ),
+      ),
+    ),
+  );
 }
 
 function longTable(columns, rows, caption, signal, isChosen, height) {
@@ -44,9 +77,18 @@ function longTable(columns, rows, caption, signal, isChosen, height) {
   const head = h("div", { class: "line head", role: "row", "aria-rowindex": 1 });
   const body = h("div", { role: "rowgroup" });
   const space = h("div", {});
-  const root = h("div", { class: "rows", role: "table", "aria-label": caption, tabindex: "0" }, h("div", { role: "rowgroup" }, head), space, body);
+  const root = h(
+    "div",
+    { class: "rows", role: "table", "aria-label": caption, tabindex: "0" },
+    h("div", { role: "rowgroup" }, head),
+    space,
+    body,
+  );
   const cell = (column) => `cell ${column.kind === "number" ? "" : (column.kind ?? "text")}`;
-  fill(head, columns.map((column) => h("div", { class: cell(column), role: "columnheader" }, column.title)));
+  fill(
+    head,
+    columns.map((column) => h("div", { class: cell(column), role: "columnheader" }, column.title)),
+  );
   const drawn = new Map(); // by index
   let first = -1;
 
@@ -84,7 +126,11 @@ function longTable(columns, rows, caption, signal, isChosen, height) {
     for (let index = to - 1; index >= from; index--) {
       let element = drawn.get(index);
       if (!element) {
-        element = h("div", { class: "line", role: "row", "aria-rowindex": index + 2 }, columns.map((column) => h("div", { class: cell(column), role: "cell" })));
+        element = h(
+          "div",
+          { class: "line", role: "row", "aria-rowindex": index + 2 },
+          columns.map((column) => h("div", { class: cell(column), role: "cell" })),
+        );
         element.style.top = `${(index + 1) * line}px`;
         drawn.set(index, element);
         body.insertBefore(element, next);

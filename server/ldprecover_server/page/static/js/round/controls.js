@@ -11,30 +11,93 @@ const MODELS = ["paper", "exact", "padded", "searched", "solved"];
 export function controls(settings, labels, changed) {
   const method = h("select", { name: "method" });
   const compared = h("div", {});
-  const comparing = h("details", { open: settings.compared.length > 0 }, h("summary", {}, "Compare with other methods"), compared);
+  const comparing = h(
+    "details",
+    { open: settings.compared.length > 0 },
+    h("summary", {}, "Compare with other methods"),
+    compared,
+  );
   const summary = h("p", { class: "quiet" });
-  const slider = h("input", { type: "range", name: "eta", min: 0, max: 1, step: 0.01, "aria-label": "Assumed malicious users per genuine one, eta" });
-  const exact = h("input", { type: "number", name: "eta-number", min: 0, max: 10, step: 0.01, "aria-label": "Eta as a number" });
+  const slider = h("input", {
+    type: "range",
+    name: "eta",
+    min: 0,
+    max: 1,
+    step: 0.01,
+    "aria-label": "Assumed malicious users per genuine one, eta",
+  });
+  const exact = h("input", {
+    type: "number",
+    name: "eta-number",
+    min: 0,
+    max: 10,
+    step: 0.01,
+    "aria-label": "Eta as a number",
+  });
   const auto = h("input", { type: "checkbox", name: "eta-auto" });
-  const model = h("select", { name: "model" }, MODELS.map((name) => h("option", { value: name }, name)));
-  const etaField = h("div", { role: "group", "aria-label": "Eta" }, h("span", { class: "quiet" }, "η, malicious users per genuine one"),
-    h("div", { class: "row" }, slider, exact, h("label", {}, auto, " estimate it")));
+  const model = h(
+    "select",
+    { name: "model" },
+    MODELS.map((name) => h("option", { value: name }, name)),
+  );
+  const etaField = h(
+    "div",
+    { role: "group", "aria-label": "Eta" },
+    h("span", { class: "quiet" }, "η, malicious users per genuine one"),
+    h("div", { class: "row" }, slider, exact, h("label", {}, auto, " estimate it")),
+  );
   const modelField = field("Malicious model", model);
-  const alsoUnmix = h("button", { type: "button", class: "small", onclick: () => {
-    settings.compared = [...settings.compared, UNMIX].slice(-MAX_COMPARED);
-    show();
-    changed("methods");
-  } }, "Ask unmix too");
-  const offer = h("p", { hidden: true }, "Is there an attack, how large, and on which items? ", alsoUnmix);
+  const alsoUnmix = h(
+    "button",
+    {
+      type: "button",
+      class: "small",
+      onclick: () => {
+        settings.compared = [...settings.compared, UNMIX].slice(-MAX_COMPARED);
+        show();
+        changed("methods");
+      },
+    },
+    "Ask unmix too",
+  );
+  const offer = h(
+    "p",
+    { hidden: true },
+    "Is there an attack, how large, and on which items? ",
+    alsoUnmix,
+  );
   const targets = h("p", {});
   const clean = h("ul", { class: "legend" });
-  const cleaning = h("details", { hidden: true, open: settings.clean.size > 0 }, h("summary", {}, "Earlier rounds that you know to be clean"), clean,
-    h("p", { class: "quiet" }, "Methods that use a history trust them: one that was attacked too carries its attack on."));
-  const sort = h("select", { name: "sort", value: settings.sort }, Object.entries(SORTS).map(([name, text]) => h("option", { value: name }, text)));
+  const cleaning = h(
+    "details",
+    { hidden: true, open: settings.clean.size > 0 },
+    h("summary", {}, "Earlier rounds that you know to be clean"),
+    clean,
+    h(
+      "p",
+      { class: "quiet" },
+      "Methods that use a history trust them: one that was attacked too carries its attack on.",
+    ),
+  );
+  const sort = h(
+    "select",
+    { name: "sort", value: settings.sort },
+    Object.entries(SORTS).map(([name, text]) => h("option", { value: name }, text)),
+  );
   sort.value = settings.sort;
-  const top = h("select", { name: "top" }, TOPS.map((name) => h("option", { value: name }, name === "all" ? "all" : `the first ${name}`)));
+  const top = h(
+    "select",
+    { name: "top" },
+    TOPS.map((name) => h("option", { value: name }, name === "all" ? "all" : `the first ${name}`)),
+  );
   top.value = settings.top;
-  const find = h("input", { type: "search", name: "find", value: settings.find, autocomplete: "off", placeholder: "part of a label" });
+  const find = h("input", {
+    type: "search",
+    name: "find",
+    value: settings.find,
+    autocomplete: "off",
+    placeholder: "part of a label",
+  });
   let methods = [];
 
   method.addEventListener("change", () => {
@@ -59,7 +122,10 @@ export function controls(settings, labels, changed) {
     settings.model = model.value;
     changed("assumptions");
   });
-  for (const [control, name] of [[sort, "sort"], [top, "top"]]) {
+  for (const [control, name] of [
+    [sort, "sort"],
+    [top, "top"],
+  ]) {
     control.addEventListener("change", () => {
       settings[name] = control.value;
       changed("shown");
@@ -84,52 +150,121 @@ export function controls(settings, labels, changed) {
   }
 
   function show() {
-    fill(method, methods.map((each) => h("option", { value: each.name, disabled: each.name !== settings.method && reasonAgainst(each, settings) !== null }, `${each.name}${isFast(each) ? "" : " (takes longer)"}`)));
+    fill(
+      method,
+      methods.map((each) =>
+        h(
+          "option",
+          {
+            value: each.name,
+            disabled: each.name !== settings.method && reasonAgainst(each, settings) !== null,
+          },
+          `${each.name}${isFast(each) ? "" : " (takes longer)"}`,
+        ),
+      ),
+    );
     method.value = settings.method;
     const chosen = methods.find((each) => each.name === settings.method);
     const against = chosen && reasonAgainst(chosen, settings);
-    fill(summary, chosen ? `${chosen.summary}. ${against === null ? "" : `Not for this round as it is: ${against}.`}` : "There is no such method.");
+    fill(
+      summary,
+      chosen
+        ? `${chosen.summary}. ${against === null ? "" : `Not for this round as it is: ${against}.`}`
+        : "There is no such method.",
+    );
     etaField.hidden = !uses("eta");
     modelField.hidden = !uses("malicious_model") || settings.targets.size === 0;
     model.value = settings.model;
     showEta();
-    fill(compared, h("ul", { class: "legend" }, methods.filter((each) => each.name !== settings.method).map((each) => {
-      const reason = reasonAgainst(each, settings);
-      const box = h("input", { type: "checkbox", name: `with-${each.name}`, checked: settings.compared.includes(each.name), disabled: reason !== null });
-      box.addEventListener("change", () => {
-        settings.compared = settings.compared.filter((name) => name !== each.name);
-        if (box.checked) settings.compared.push(each.name);
-        if (settings.compared.length > MAX_COMPARED) settings.compared.shift();
-        for (const other of compared.querySelectorAll("input")) other.checked = settings.compared.includes(other.name.slice(5));
-        showOffer();
-        changed("methods");
-      });
-      return h("li", { title: each.summary }, h("label", {}, box, ` ${each.name}`), reason !== null && h("span", { class: "quiet" }, ` (${reason})`));
-    })));
+    fill(
+      compared,
+      h(
+        "ul",
+        { class: "legend" },
+        methods
+          .filter((each) => each.name !== settings.method)
+          .map((each) => {
+            const reason = reasonAgainst(each, settings);
+            const box = h("input", {
+              type: "checkbox",
+              name: `with-${each.name}`,
+              checked: settings.compared.includes(each.name),
+              disabled: reason !== null,
+            });
+            box.addEventListener("change", () => {
+              settings.compared = settings.compared.filter((name) => name !== each.name);
+              if (box.checked) settings.compared.push(each.name);
+              if (settings.compared.length > MAX_COMPARED) settings.compared.shift();
+              for (const other of compared.querySelectorAll("input"))
+                other.checked = settings.compared.includes(other.name.slice(5));
+              showOffer();
+              changed("methods");
+            });
+            return h(
+              "li",
+              { title: each.summary },
+              h("label", {}, box, ` ${each.name}`),
+              reason !== null && h("span", { class: "quiet" }, ` (${reason})`),
+            );
+          }),
+      ),
+    );
     showOffer();
     showTargets();
   }
 
   function showOffer() {
     const unmix = methods.find((each) => each.name === UNMIX);
-    offer.hidden = !unmix || reasonAgainst(unmix, settings) !== null || methodsOf(settings).includes(UNMIX);
+    offer.hidden =
+      !unmix || reasonAgainst(unmix, settings) !== null || methodsOf(settings).includes(UNMIX);
   }
 
   function showTargets() {
     const names = [...settings.targets].slice(0, 12).map((index) => labels[index]);
-    const clear = h("button", { type: "button", class: "small", onclick: () => {
-      settings.targets.clear();
-      changed("targets");
-    } }, "Clear the targets");
-    fill(targets, settings.targets.size === 0
-      ? "No targets: click an item, or tick it in the table, if you think that it was attacked."
-      : ["Targets: ", h("strong", {}, names.join(", ")), settings.targets.size > 12 ? " and others. " : ". ", clear]);
+    const clear = h(
+      "button",
+      {
+        type: "button",
+        class: "small",
+        onclick: () => {
+          settings.targets.clear();
+          changed("targets");
+        },
+      },
+      "Clear the targets",
+    );
+    fill(
+      targets,
+      settings.targets.size === 0
+        ? "No targets: click an item, or tick it in the table, if you think that it was attacked."
+        : [
+            "Targets: ",
+            h("strong", {}, names.join(", ")),
+            settings.targets.size > 12 ? " and others. " : ". ",
+            clear,
+          ],
+    );
   }
 
   return {
-    root: h("section", { class: "card" }, h("h2", {}, "Recovery"),
-      h("div", { class: "controls" }, field("Method", method), etaField, modelField), summary, targets, offer, comparing, cleaning),
-    shown: h("div", { class: "controls" }, field("Sort by", sort), field("Show", top), field("Find", find)),
+    root: h(
+      "section",
+      { class: "card" },
+      h("h2", {}, "Recovery"),
+      h("div", { class: "controls" }, field("Method", method), etaField, modelField),
+      summary,
+      targets,
+      offer,
+      comparing,
+      cleaning,
+    ),
+    shown: h(
+      "div",
+      { class: "controls" },
+      field("Sort by", sort),
+      field("Show", top),
+      field("Find", find),
+    ),
     setMethods(found) {
       methods = found;
       show();
@@ -138,16 +273,23 @@ export function controls(settings, labels, changed) {
     /** Offer the closed rounds of the series before this one, as clean ones. */
     setEarlier(rounds) {
       cleaning.hidden = rounds.length === 0;
-      fill(clean, rounds.map((round) => {
-        const box = h("input", { type: "checkbox", name: `clean-${round.name}`, checked: settings.clean.has(round.name) });
-        box.addEventListener("change", () => {
-          if (box.checked) settings.clean.add(round.name);
-          else settings.clean.delete(round.name);
-          show();
-          changed("assumptions");
-        });
-        return h("li", {}, h("label", {}, box, ` ${round.name}`));
-      }));
+      fill(
+        clean,
+        rounds.map((round) => {
+          const box = h("input", {
+            type: "checkbox",
+            name: `clean-${round.name}`,
+            checked: settings.clean.has(round.name),
+          });
+          box.addEventListener("change", () => {
+            if (box.checked) settings.clean.add(round.name);
+            else settings.clean.delete(round.name);
+            show();
+            changed("assumptions");
+          });
+          return h("li", {}, h("label", {}, box, ` ${round.name}`));
+        }),
+      );
     },
   };
 }

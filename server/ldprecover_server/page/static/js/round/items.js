@@ -11,11 +11,18 @@ const MARKS = ["square", "diamond", "ring", "square", "diamond"];
 
 /** Make the chart of a round's items; `toggle(index)` makes an item a target, or no target any more. */
 export function itemsChart(round, signal, toggle) {
-  const shown = frame({ title: "Frequencies", name: `${round.name}-frequencies`, signal, tableOpen: true });
+  const shown = frame({
+    title: "Frequencies",
+    name: `${round.name}-frequencies`,
+    signal,
+    tableOpen: true,
+  });
   const draw = dots(shown, signal);
   const folded = round.items.map((label) => label.toLowerCase());
   const canaries = new Set(round.canaries);
-  const labels = round.items.map((label, index) => (canaries.has(index) ? `${label} (canary)` : label));
+  const labels = round.items.map((label, index) =>
+    canaries.has(index) ? `${label} (canary)` : label,
+  );
 
   return {
     root: shown.root,
@@ -26,23 +33,55 @@ export function itemsChart(round, signal, toggle) {
       const series = columns(estimates, recovered, truth);
       const all = chosen(series, folded, settings, suspicion);
       const order = settings.top === "all" ? all : all.subarray(0, Number(settings.top));
-      const describeItem = (index) => `${labels[index]}: ${series.map((each) => `${each.name} ${frequency(each.values[index])}`).join(", ")}`;
+      const describeItem = (index) =>
+        `${labels[index]}: ${series.map((each) => `${each.name} ${frequency(each.values[index])}`).join(", ")}`;
       draw({ labels, order, series, chosen: settings.targets, onChoose: toggle, describeItem });
       shown.describe(sentence(order, all, round, estimates, settings));
-      shown.setTable(tableColumns(labels, series, estimates, settings, toggle), order, { isChosen: (index) => settings.targets.has(index), long: true });
+      shown.setTable(tableColumns(labels, series, estimates, settings, toggle), order, {
+        isChosen: (index) => settings.targets.has(index),
+        long: true,
+      });
     },
   };
 }
 
 /** The columns of the chart, the poisoned ones first. */
 export function columns(estimates, recovered, truth) {
-  const ends = (sign) => estimates.frequencies.map((value, i) => value + sign * WIDE * estimates.standard_errors[i]);
-  const series = [{ name: "poisoned, as reported", short: "reported", colour: "poisoned", mark: "dot", values: estimates.frequencies, low: ends(-1), high: ends(1) }];
+  const ends = (sign) =>
+    estimates.frequencies.map((value, i) => value + sign * WIDE * estimates.standard_errors[i]);
+  const series = [
+    {
+      name: "poisoned, as reported",
+      short: "reported",
+      colour: "poisoned",
+      mark: "dot",
+      values: estimates.frequencies,
+      low: ends(-1),
+      high: ends(1),
+    },
+  ];
   recovered.forEach(({ name, answer }, k) => {
     const drawn = answer.conclusions;
-    series.push({ name, short: name, colour: SERIES[k % SERIES.length], mark: MARKS[k % MARKS.length], values: answer.recovered, low: drawn?.lower ?? null, high: drawn?.upper ?? null });
+    series.push({
+      name,
+      short: name,
+      colour: SERIES[k % SERIES.length],
+      mark: MARKS[k % MARKS.length],
+      values: answer.recovered,
+      low: drawn?.lower ?? null,
+      high: drawn?.upper ?? null,
+    });
   });
-  if (truth) series.push({ name: "truth", short: "truth", colour: "truth", mark: "tick", values: truth.frequencies, low: null, high: null });
+  if (truth)
+    series.push({
+      name: "truth",
+      short: "truth",
+      colour: "truth",
+      mark: "tick",
+      values: truth.frequencies,
+      low: null,
+      high: null,
+    });
   return series;
 }
 
@@ -52,7 +91,10 @@ function chosen(series, folded, settings, suspicion) {
   const found = [];
   for (let i = 0; i < folded.length; i++) if (!wanted || folded[i].includes(wanted)) found.push(i);
   const order = Int32Array.from(found);
-  const [poisoned, first] = [series[0].values, series[1]?.mark === "tick" ? null : series[1]?.values];
+  const [poisoned, first] = [
+    series[0].values,
+    series[1]?.mark === "tick" ? null : series[1]?.values,
+  ];
   const by = {
     frequency: (i) => -poisoned[i],
     recovered: (i) => -(first ?? poisoned)[i],
@@ -60,21 +102,26 @@ function chosen(series, folded, settings, suspicion) {
     suspicion: (i) => -suspicion(i),
     index: (i) => i,
   }[settings.sort];
-  if (!by) return order.sort((a, b) => (folded[a] < folded[b] ? -1 : folded[a] > folded[b] ? 1 : a - b));
+  if (!by)
+    return order.sort((a, b) => (folded[a] < folded[b] ? -1 : folded[a] > folded[b] ? 1 : a - b));
   const keys = new Float64Array(folded.length);
   for (const i of order) keys[i] = by(i);
   return order.sort((a, b) => keys[a] - keys[b] || a - b);
 }
 
 function sentence(order, all, round, estimates, settings) {
-  const what = all.length === round.items.length ? `of ${count(round.items.length)} items` : `of ${count(all.length)} items found among ${count(round.items.length)}`;
+  const what =
+    all.length === round.items.length
+      ? `of ${count(round.items.length)} items`
+      : `of ${count(all.length)} items found among ${count(round.items.length)}`;
   const sum = `The estimates sum to ${number(estimates.sum, 4)}; honest reports make it 1${estimates.sum_standard_error > 0 ? ` ± ${number(WIDE * estimates.sum_standard_error, 2)}` : ""}.`;
   return `${count(order.length)} ${what}, of ${count(estimates.n)} reports. ${sum} Whiskers hold 95 %.${settings.targets.size ? ` ${count(settings.targets.size)} targets are marked.` : ""}`;
 }
 
 function tableColumns(labels, series, estimates, settings, toggle) {
   const box = (index, old) => {
-    const input = old ?? h("input", { type: "checkbox", onchange: (event) => toggle(event.target.item) });
+    const input =
+      old ?? h("input", { type: "checkbox", onchange: (event) => toggle(event.target.item) });
     input.item = index;
     input.checked = settings.targets.has(index);
     input.setAttribute("aria-label", `Target: ${labels[index]}`);
@@ -85,9 +132,33 @@ function tableColumns(labels, series, estimates, settings, toggle) {
   return [
     { title: "Target", kind: "narrow", value: (index) => settings.targets.has(index), node: box },
     { title: "Item", kind: "text", value: (index) => labels[index] },
-    { title: "Reported", kind: "number", value: (index) => reported.values[index], text: frequency },
-    { title: "± 95 %", kind: "number", value: (index) => WIDE * estimates.standard_errors[index], text: frequency },
-    ...others.map((each) => ({ title: each.short, kind: "number", value: (index) => each.values[index], text: frequency })),
-    ...(main ? [{ title: "Change", kind: "number", value: (index) => main.values[index] - reported.values[index], text: change }] : []),
+    {
+      title: "Reported",
+      kind: "number",
+      value: (index) => reported.values[index],
+      text: frequency,
+    },
+    {
+      title: "± 95 %",
+      kind: "number",
+      value: (index) => WIDE * estimates.standard_errors[index],
+      text: frequency,
+    },
+    ...others.map((each) => ({
+      title: each.short,
+      kind: "number",
+      value: (index) => each.values[index],
+      text: frequency,
+    })),
+    ...(main
+      ? [
+          {
+            title: "Change",
+            kind: "number",
+            value: (index) => main.values[index] - reported.values[index],
+            text: change,
+          },
+        ]
+      : []),
   ];
 }

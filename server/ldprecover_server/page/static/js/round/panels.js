@@ -14,23 +14,64 @@ export function alarmStrip(testNow) {
   const button = h("button", { type: "button", class: "small", onclick: testNow }, "Test now");
   let shown;
   return {
-    root: h("section", { class: "card" }, h("div", { class: "row" }, h("h2", {}, "Alarms"), button), place),
+    root: h(
+      "section",
+      { class: "card" },
+      h("div", { class: "row" }, h("h2", {}, "Alarms"), button),
+      place,
+    ),
     show(round, found) {
       button.hidden = round.n === 0;
       if (shown === (found ?? round.n === 0)) return undefined;
       shown = found ?? round.n === 0;
-      if (round.n === 0) return fill(place, h("p", {}, "There is nothing to test without reports."));
+      if (round.n === 0)
+        return fill(place, h("p", {}, "There is nothing to test without reports."));
       if (!found) return fill(place, h("p", {}, "The reports are being tested."));
       if (found.error) return fill(place, notice("bad", sentenceOf(found.error)));
       const { alarms, n, reports_read: read } = found.answer;
       const raised = alarms.filter((alarm) => alarm.raised).length;
-      return fill(place,
-        h("p", {}, raised ? h("strong", {}, `${plural(raised, "alarm is", "alarms are")} raised: honest users would hardly have sent these reports. `) : "No alarm is raised. ",
-          raised ? "An alarm says that something is wrong, not what the frequencies are without it." : "That proves nothing: who lies about a value and perturbs the lie honestly raises none."),
-        h("ul", { class: "alarms" }, alarms.map((alarm) => h("li", {},
-          h("span", { class: `badge ${alarm.raised ? "bad" : "good"}` }, alarm.raised ? "raised" : "quiet"), " ", h("strong", {}, alarm.name), ": ",
-          `${number(alarm.statistic)}, raised above ${number(alarm.threshold)}. `, h("span", { class: "quiet" }, `${alarm.meaning}.`)))),
-        h("p", { class: "quiet" }, `Tested at ${count(n)} reports, ${read ? "" : "from their counts alone, as not all are kept, "}each with a false-alarm rate of at most ${number(alarms[0]?.rate ?? 0.001)}.`));
+      return fill(
+        place,
+        h(
+          "p",
+          {},
+          raised
+            ? h(
+                "strong",
+                {},
+                `${plural(raised, "alarm is", "alarms are")} raised: honest users would hardly have sent these reports. `,
+              )
+            : "No alarm is raised. ",
+          raised
+            ? "An alarm says that something is wrong, not what the frequencies are without it."
+            : "That proves nothing: who lies about a value and perturbs the lie honestly raises none.",
+        ),
+        h(
+          "ul",
+          { class: "alarms" },
+          alarms.map((alarm) =>
+            h(
+              "li",
+              {},
+              h(
+                "span",
+                { class: `badge ${alarm.raised ? "bad" : "good"}` },
+                alarm.raised ? "raised" : "quiet",
+              ),
+              " ",
+              h("strong", {}, alarm.name),
+              ": ",
+              `${number(alarm.statistic)}, raised above ${number(alarm.threshold)}. `,
+              h("span", { class: "quiet" }, `${alarm.meaning}.`),
+            ),
+          ),
+        ),
+        h(
+          "p",
+          { class: "quiet" },
+          `Tested at ${count(n)} reports, ${read ? "" : "from their counts alone, as not all are kept, "}each with a false-alarm rate of at most ${number(alarms[0]?.rate ?? 0.001)}.`,
+        ),
+      );
     },
   };
 }
@@ -44,11 +85,14 @@ export function methodNotes() {
     root: h("section", {}, place),
     show(names, recoveries, reports, { again, cancel }) {
       for (const name of kept.keys()) if (!names.includes(name)) kept.delete(name);
-      fill(place, names.map((name) => {
-        if (!kept.has(name)) kept.set(name, card(name, again, cancel));
-        kept.get(name).show(recoveries.get(name), reports(name));
-        return kept.get(name).root;
-      }));
+      fill(
+        place,
+        names.map((name) => {
+          if (!kept.has(name)) kept.set(name, card(name, again, cancel));
+          kept.get(name).show(recoveries.get(name), reports(name));
+          return kept.get(name).root;
+        }),
+      );
     },
   };
 }
@@ -56,9 +100,17 @@ export function methodNotes() {
 function card(name, again, cancel) {
   const body = h("div", {});
   const progress = h("progress", { max: 1, "aria-label": `Progress of ${name}` });
-  const stop = h("button", { type: "button", class: "small", onclick: () => cancel(name) }, "Cancel");
+  const stop = h(
+    "button",
+    { type: "button", class: "small", onclick: () => cancel(name) },
+    "Cancel",
+  );
   const running = h("div", { class: "row", hidden: true }, progress, stop);
-  const repeat = h("button", { type: "button", class: "small", onclick: () => again(name) }, "Work it out again");
+  const repeat = h(
+    "button",
+    { type: "button", class: "small", onclick: () => again(name) },
+    "Work it out again",
+  );
   let shown = null;
   return {
     root: h("article", { class: "card" }, h("h2", {}, name), running, body, repeat),
@@ -70,7 +122,12 @@ function card(name, again, cancel) {
       const key = `${found?.error?.message}|${isOld && n}`;
       if (shown && shown.answer === found?.answer && shown.key === key) return;
       shown = { answer: found?.answer, key };
-      fill(body, found?.error ? notice("bad", found.error.job ? `${found.error.message}.` : sentenceOf(found.error)) : said(found, isOld, n));
+      fill(
+        body,
+        found?.error
+          ? notice("bad", found.error.job ? `${found.error.message}.` : sentenceOf(found.error))
+          : said(found, isOld, n),
+      );
     },
   };
 }
@@ -80,9 +137,23 @@ function said(found, isOld, n) {
   if (!answer) return h("p", { class: "quiet" }, "Nothing has been worked out yet.");
   return [
     isOld && notice("", `Worked out at ${plural(answer.n, "report")}; there are ${count(n)} now.`),
-    answer.eta > 0 && h("p", { class: "quiet" }, `η = ${number(answer.eta, 4)}${answer.targets.length ? `, ${plural(answer.targets.length, "target")}` : ""}.`),
-    answer.method !== "norm-sub" && isProjection(answer) && notice("", "This does not help beyond plain projection: the result is the projection of what was reported on the simplex, and nothing more."),
-    h("ul", {}, answer.notes.map((note) => h("li", {}, note))),
+    answer.eta > 0 &&
+      h(
+        "p",
+        { class: "quiet" },
+        `η = ${number(answer.eta, 4)}${answer.targets.length ? `, ${plural(answer.targets.length, "target")}` : ""}.`,
+      ),
+    answer.method !== "norm-sub" &&
+      isProjection(answer) &&
+      notice(
+        "",
+        "This does not help beyond plain projection: the result is the projection of what was reported on the simplex, and nothing more.",
+      ),
+    h(
+      "ul",
+      {},
+      answer.notes.map((note) => h("li", {}, note)),
+    ),
     answer.conclusions && concluded(answer.conclusions),
   ];
 }
@@ -90,12 +161,63 @@ function said(found, isOld, n) {
 /** What a method says of the attack. */
 export function concluded(drawn) {
   const sure = drawn.attack_probability;
-  return h("div", {}, h("h3", {}, "What it concludes"), h("ul", {},
-    sure !== null && h("li", {}, "Some reports were made to mislead with probability ", h("strong", {}, percent(sure, sure > 0.995 || sure < 0.005 ? 1 : 0)), "."),
-    drawn.beta !== null && h("li", {}, "β, the share of malicious reports: ", h("strong", {}, percent(drawn.beta)), drawn.beta_low !== null && `, with 95 % between ${percent(drawn.beta_low)} and ${percent(drawn.beta_high)}`, "."),
-    drawn.dropped.map((each) => h("li", {}, `Screened out by ${each.screen}: `, h("strong", {}, plural(each.reports, "report")), `, ${each.what}.`)),
-    drawn.suspects.length > 0 && h("li", {}, "Items that reports were made to raise: ", drawn.suspects.slice(0, SHOWN).map((each, k) => [k > 0 && ", ", h("strong", {}, each.label), ` (${percent(each.probability, 0)})`]), drawn.suspects.length > SHOWN && " and others", "."),
-    drawn.history_weight !== null && h("li", {}, `The history is a guide to this round with probability ${percent(drawn.history_weight, 0)}.`)));
+  return h(
+    "div",
+    {},
+    h("h3", {}, "What it concludes"),
+    h(
+      "ul",
+      {},
+      sure !== null &&
+        h(
+          "li",
+          {},
+          "Some reports were made to mislead with probability ",
+          h("strong", {}, percent(sure, sure > 0.995 || sure < 0.005 ? 1 : 0)),
+          ".",
+        ),
+      drawn.beta !== null &&
+        h(
+          "li",
+          {},
+          "β, the share of malicious reports: ",
+          h("strong", {}, percent(drawn.beta)),
+          drawn.beta_low !== null &&
+            `, with 95 % between ${percent(drawn.beta_low)} and ${percent(drawn.beta_high)}`,
+          ".",
+        ),
+      drawn.dropped.map((each) =>
+        h(
+          "li",
+          {},
+          `Screened out by ${each.screen}: `,
+          h("strong", {}, plural(each.reports, "report")),
+          `, ${each.what}.`,
+        ),
+      ),
+      drawn.suspects.length > 0 &&
+        h(
+          "li",
+          {},
+          "Items that reports were made to raise: ",
+          drawn.suspects
+            .slice(0, SHOWN)
+            .map((each, k) => [
+              k > 0 && ", ",
+              h("strong", {}, each.label),
+              ` (${percent(each.probability, 0)})`,
+            ]),
+          drawn.suspects.length > SHOWN && " and others",
+          ".",
+        ),
+      drawn.history_weight !== null &&
+        h(
+          "li",
+          {},
+          `The history is a guide to this round with probability ${percent(drawn.history_weight, 0)}.`,
+        ),
+    ),
+  );
 }
 
 /** The items that rose since earlier rounds; `makeTargets(indices)` takes them. */
@@ -111,14 +233,67 @@ export function suspectsPanel(round, makeTargets) {
     },
     show(found) {
       const compared = plural(found.earlier.length, "earlier closed round");
-      if (found.suspects.length === 0) return fill(place, h("p", {}, `No item rose since ${compared} of the series by more than its noise.`));
-      return fill(place,
-        h("p", {}, `${plural(found.suspects.length, "item")} rose since ${compared} of the series `, h("a", { href: link(["series", round.series]) }, round.series), ` by more than noise explains; of such suspicions at most ${percent(found.rate, 0)} are expected to be false. A true trend is suspected too.`),
-        h("button", { type: "button", class: "small", onclick: () => makeTargets(found.suspects.map((each) => each.item)) }, "Make them the targets"),
-        h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of suspects" }, h("table", {},
-          h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Item"), ["Before", "Now", "Rise in standard errors", "p-value"].map((title) => h("th", { scope: "col", class: "number" }, title)))),
-          h("tbody", {}, found.suspects.slice(0, 100).map((each) => h("tr", {}, h("th", { scope: "row" }, each.label),
-            h("td", { class: "number" }, frequency(each.before)), h("td", { class: "number" }, frequency(each.now)), h("td", { class: "number" }, number(each.z)), h("td", { class: "number" }, number(each.p_value, 2))))))));
+      if (found.suspects.length === 0)
+        return fill(
+          place,
+          h("p", {}, `No item rose since ${compared} of the series by more than its noise.`),
+        );
+      return fill(
+        place,
+        h(
+          "p",
+          {},
+          `${plural(found.suspects.length, "item")} rose since ${compared} of the series `,
+          h("a", { href: link(["series", round.series]) }, round.series),
+          ` by more than noise explains; of such suspicions at most ${percent(found.rate, 0)} are expected to be false. A true trend is suspected too.`,
+        ),
+        h(
+          "button",
+          {
+            type: "button",
+            class: "small",
+            onclick: () => makeTargets(found.suspects.map((each) => each.item)),
+          },
+          "Make them the targets",
+        ),
+        h(
+          "div",
+          { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of suspects" },
+          h(
+            "table",
+            {},
+            h(
+              "thead",
+              {},
+              h(
+                "tr",
+                {},
+                h("th", { scope: "col" }, "Item"),
+                ["Before", "Now", "Rise in standard errors", "p-value"].map((title) =>
+                  h("th", { scope: "col", class: "number" }, title),
+                ),
+              ),
+            ),
+            h(
+              "tbody",
+              {},
+              found.suspects
+                .slice(0, 100)
+                .map((each) =>
+                  h(
+                    "tr",
+                    {},
+                    h("th", { scope: "row" }, each.label),
+                    h("td", { class: "number" }, frequency(each.before)),
+                    h("td", { class: "number" }, frequency(each.now)),
+                    h("td", { class: "number" }, number(each.z)),
+                    h("td", { class: "number" }, number(each.p_value, 2)),
+                  ),
+                ),
+            ),
+          ),
+        ),
+      );
     },
   };
 }

@@ -33,7 +33,9 @@ export function recoveries(id, changed, signal) {
     running.set(method.name, mine);
     const work = isFast(method) ? atOnce : asJob;
     work(method, question, controller.signal)
-      .then((answer) => set(method.name, { answer, error: null, progress: null, n: answer.n, asked: question }))
+      .then((answer) =>
+        set(method.name, { answer, error: null, progress: null, n: answer.n, asked: question }),
+      )
       .catch((error) => {
         if (isAbort(error)) set(method.name, { progress: null });
         else set(method.name, { answer: null, error, progress: null, asked: question });
@@ -46,7 +48,15 @@ export function recoveries(id, changed, signal) {
   }
 
   function set(name, change) {
-    known.set(name, { answer: null, error: null, progress: null, n: null, asked: null, ...known.get(name), ...change });
+    known.set(name, {
+      answer: null,
+      error: null,
+      progress: null,
+      n: null,
+      asked: null,
+      ...known.get(name),
+      ...change,
+    });
     if (!signal.aborted) changed(name);
   }
 
@@ -56,7 +66,11 @@ export function recoveries(id, changed, signal) {
 
   async function asJob(method, question, stop) {
     set(method.name, { progress: 0, error: null });
-    const { body: begun } = await call("POST", roundPath(id, "recover"), { body: question, headers: { Prefer: "respond-async" }, signal: stop });
+    const { body: begun } = await call("POST", roundPath(id, "recover"), {
+      body: question,
+      headers: { Prefer: "respond-async" },
+      signal: stop,
+    });
     const path = roundPath(id, "jobs", begun.job);
     const cancel = () => del(path).catch(() => {}); // it ends by itself where nobody can say so
     stop.addEventListener("abort", cancel);
@@ -64,7 +78,8 @@ export function recoveries(id, changed, signal) {
       for (let wait = FIRST_WAIT; ; wait = Math.min(LAST_WAIT, 1.5 * wait)) {
         const job = await get(path, { signal: stop });
         if (job.state === "done") return job.result;
-        if (job.state === "failed") throw Object.assign(new Error(job.problem.detail ?? job.problem.title), { job });
+        if (job.state === "failed")
+          throw Object.assign(new Error(job.problem.detail ?? job.problem.title), { job });
         if (job.state === "cancelled") throw new DOMException("cancelled", "AbortError");
         set(method.name, { progress: job.progress });
         await pause(wait, stop);
@@ -89,9 +104,13 @@ export function recoveries(id, changed, signal) {
 function pause(milliseconds, signal) {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(resolve, milliseconds);
-    signal.addEventListener("abort", () => {
-      clearTimeout(timer);
-      reject(new DOMException("stopped", "AbortError"));
-    }, { once: true });
+    signal.addEventListener(
+      "abort",
+      () => {
+        clearTimeout(timer);
+        reject(new DOMException("stopped", "AbortError"));
+      },
+      { once: true },
+    );
   });
 }

@@ -12,7 +12,17 @@ export const SORTS = {
 };
 export const TOPS = ["20", "50", "200", "all"];
 export const MAX_COMPARED = 4;
-const DEFAULTS = { method: "ldprecover", eta: "0.2", model: "paper", sort: "frequency", top: "50", find: "", with: "", targets: "", clean: "" };
+const DEFAULTS = {
+  method: "ldprecover",
+  eta: "0.2",
+  model: "paper",
+  sort: "frequency",
+  top: "50",
+  find: "",
+  with: "",
+  targets: "",
+  clean: "",
+};
 
 /** Read the settings from an address. */
 export function read(query, domainSize) {
@@ -22,7 +32,9 @@ export function read(query, domainSize) {
     method: given("method"),
     compared: given("with").split(",").filter(Boolean).slice(0, MAX_COMPARED),
     eta: given("eta") === "auto" ? "auto" : within(Number(given("eta")), 0, 10, 0.2),
-    targets: new Set(indices.filter((index) => Number.isInteger(index) && index >= 0 && index < domainSize)),
+    targets: new Set(
+      indices.filter((index) => Number.isInteger(index) && index >= 0 && index < domainSize),
+    ),
     model: given("model"),
     clean: new Set(given("clean").split(",").filter(Boolean)),
     sort: Object.hasOwn(SORTS, given("sort")) ? given("sort") : "frequency",
@@ -38,10 +50,21 @@ function within(value, low, high, otherwise) {
 /** Write them into the address; what is as usual is left out. */
 export function write(settings) {
   const texts = {
-    method: settings.method, with: settings.compared.join(","), eta: String(settings.eta), model: settings.model,
-    targets: [...settings.targets].sort((a, b) => a - b).join(","), clean: [...settings.clean].join(","), sort: settings.sort, top: settings.top, find: settings.find,
+    method: settings.method,
+    with: settings.compared.join(","),
+    eta: String(settings.eta),
+    model: settings.model,
+    targets: [...settings.targets].sort((a, b) => a - b).join(","),
+    clean: [...settings.clean].join(","),
+    sort: settings.sort,
+    top: settings.top,
+    find: settings.find,
   };
-  setQuery(Object.fromEntries(Object.entries(texts).map(([name, value]) => [name, value === DEFAULTS[name] ? null : value])));
+  setQuery(
+    Object.fromEntries(
+      Object.entries(texts).map(([name, value]) => [name, value === DEFAULTS[name] ? null : value]),
+    ),
+  );
 }
 
 /** The methods whose results are shown: the chosen one first. */
@@ -53,15 +76,19 @@ export function methodsOf(settings) {
 export function reasonAgainst(method, settings) {
   if (!method.available) return method.reason;
   if (method.needs.includes("targets") && settings.targets.size === 0) return "it needs targets";
-  return method.needs.includes("history") && settings.clean.size === 0 ? "it needs earlier rounds that are known to be clean" : null;
+  return method.needs.includes("history") && settings.clean.size === 0
+    ? "it needs earlier rounds that are known to be clean"
+    : null;
 }
 
 /** What a method is asked, of the settings that it uses. */
 export function question(method, settings) {
   const asked = { method: method.name };
   if (method.uses.includes("eta")) asked.eta = settings.eta;
-  if (method.uses.includes("targets") && settings.targets.size) asked.targets = [...settings.targets].sort((a, b) => a - b);
-  if (method.uses.includes("malicious_model") && asked.targets) asked.malicious_model = settings.model;
+  if (method.uses.includes("targets") && settings.targets.size)
+    asked.targets = [...settings.targets].sort((a, b) => a - b);
+  if (method.uses.includes("malicious_model") && asked.targets)
+    asked.malicious_model = settings.model;
   if (method.uses.includes("history") && settings.clean.size) asked.history = [...settings.clean];
   return asked;
 }

@@ -18,7 +18,8 @@ export function readTruth(text, labels) {
   let unknown = 0;
   let sum = 0;
   for (const [label, value] of pairs) {
-    if (!Number.isFinite(value) || value < 0) throw new Error(`the number of ${label} must be 0 or more`);
+    if (!Number.isFinite(value) || value < 0)
+      throw new Error(`the number of ${label} must be 0 or more`);
     const index = indices.get(String(label));
     if (index === undefined) {
       unknown += 1;
@@ -34,17 +35,30 @@ export function readTruth(text, labels) {
 
 function fromJson(parsed) {
   const values = parsed.frequencies ?? parsed.counts;
-  if (Array.isArray(parsed.items) && Array.isArray(values)) return parsed.items.map((label, i) => [label, Number(values[i])]);
-  if (!Array.isArray(parsed)) return Object.entries(parsed).map(([label, value]) => [label, Number(value)]);
-  return parsed.map((each) => (Array.isArray(each) ? [each[0], Number(each[1])] : [each.label ?? each.item, Number(each.frequency ?? each.count)]));
+  if (Array.isArray(parsed.items) && Array.isArray(values))
+    return parsed.items.map((label, i) => [label, Number(values[i])]);
+  if (!Array.isArray(parsed))
+    return Object.entries(parsed).map(([label, value]) => [label, Number(value)]);
+  return parsed.map((each) =>
+    Array.isArray(each)
+      ? [each[0], Number(each[1])]
+      : [each.label ?? each.item, Number(each.frequency ?? each.count)],
+  );
 }
 
 function fromCsv(text) {
-  const lines = text.replace(/^\ufeff/, "").split(/\r?\n/).filter((line) => line.trim());
+  const lines = text
+    .replace(/^\ufeff/, "")
+    .split(/\r?\n/)
+    .filter((line) => line.trim());
   const pairs = lines.map((line) => {
     const found = /^(?:"((?:[^"]|"")*)"|(.*?))\s*[,;\t]\s*([^,;\t]*)$/.exec(line);
-    if (!found) throw new Error(`a line must be a label, a comma and a number: ${line.slice(0, 60)}`);
-    return [found[1]?.replaceAll('""', '"') ?? found[2].trim(), found[3].trim() === "" ? NaN : Number(found[3])];
+    if (!found)
+      throw new Error(`a line must be a label, a comma and a number: ${line.slice(0, 60)}`);
+    return [
+      found[1]?.replaceAll('""', '"') ?? found[2].trim(),
+      found[3].trim() === "" ? NaN : Number(found[3]),
+    ];
   });
   return Number.isFinite(pairs[0]?.[1]) ? pairs : pairs.slice(1); // a first line without a number is a heading
 }
@@ -64,13 +78,26 @@ export function truthPanel(labels, changed) {
   const scores = h("div", {});
   let truth = null;
   const input = h("input", { type: "file", accept: ".csv,.json,.txt,text/csv,application/json" });
-  const drop = h("button", { type: "button", class: "small", hidden: true, onclick: () => set(null) }, "Forget it");
+  const drop = h(
+    "button",
+    { type: "button", class: "small", hidden: true, onclick: () => set(null) },
+    "Forget it",
+  );
   const set = (found) => {
     truth = found;
     drop.hidden = found === null;
     if (found === null) [input.value, scores.textContent] = ["", ""];
-    fill(said, found && notice("good", `${plural(found.given - found.unknown, "item")} read. `,
-      found.unknown ? `${plural(found.unknown, "label")} of the file ${found.unknown === 1 ? "is no item" : "are no items"} of this round and left out.` : null));
+    fill(
+      said,
+      found &&
+        notice(
+          "good",
+          `${plural(found.given - found.unknown, "item")} read. `,
+          found.unknown
+            ? `${plural(found.unknown, "label")} of the file ${found.unknown === 1 ? "is no item" : "are no items"} of this round and left out.`
+            : null,
+        ),
+    );
     changed();
   };
   // The same file can be chosen again, once it has been mended.
@@ -85,24 +112,86 @@ export function truthPanel(labels, changed) {
     }
   });
   return {
-    root: h("section", { class: "card" }, h("h2", {}, "Beside the truth"),
-      h("p", {}, "If you know what users hold, from a simulation or a census, load it: CSV or JSON of labels and counts or frequencies. The file is read in this browser and sent nowhere."),
-      h("div", { class: "controls" }, field("Truth file", input), drop), said, scores),
+    root: h(
+      "section",
+      { class: "card" },
+      h("h2", {}, "Beside the truth"),
+      h(
+        "p",
+        {},
+        "If you know what users hold, from a simulation or a census, load it: CSV or JSON of labels and counts or frequencies. The file is read in this browser and sent nowhere.",
+      ),
+      h("div", { class: "controls" }, field("Truth file", input), drop),
+      said,
+      scores,
+    ),
     get: () => truth,
     /** Show the scores of columns `[{name, values}]`, the poisoned ones first. */
     show(columns, targets) {
-      const found = columns.map((column) => ({ ...column, ...score(column.values, truth.frequencies, targets) }));
-      fill(scores, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Scores against the truth" }, h("table", {},
-        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, ""), h("th", { scope: "col", class: "number" }, "Mean squared error"), h("th", { scope: "col", class: "number" }, "Poisoned error is"),
-          targets.size > 0 && h("th", { scope: "col", class: "number" }, `Gain of ${count(targets.size)} targets`), h("th", { scope: "col" }, "In words"))),
-        h("tbody", {}, found.map((each, i) => h("tr", {}, h("th", { scope: "row" }, each.name), h("td", { class: "number" }, number(each.mse)),
-          h("td", { class: "number" }, i === 0 ? "–" : `${number(found[0].mse / each.mse)} times it`),
-          targets.size > 0 && h("td", { class: "number" }, frequency(each.gain)), h("td", {}, i === 0 ? "as it was reported" : verdict(found[0].mse / each.mse))))))));
+      const found = columns.map((column) => ({
+        ...column,
+        ...score(column.values, truth.frequencies, targets),
+      }));
+      fill(
+        scores,
+        h(
+          "div",
+          {
+            class: "scroll",
+            tabindex: "0",
+            role: "region",
+            "aria-label": "Scores against the truth",
+          },
+          h(
+            "table",
+            {},
+            h(
+              "thead",
+              {},
+              h(
+                "tr",
+                {},
+                h("th", { scope: "col" }, ""),
+                h("th", { scope: "col", class: "number" }, "Mean squared error"),
+                h("th", { scope: "col", class: "number" }, "Poisoned error is"),
+                targets.size > 0 &&
+                  h(
+                    "th",
+                    { scope: "col", class: "number" },
+                    `Gain of ${count(targets.size)} targets`,
+                  ),
+                h("th", { scope: "col" }, "In words"),
+              ),
+            ),
+            h(
+              "tbody",
+              {},
+              found.map((each, i) =>
+                h(
+                  "tr",
+                  {},
+                  h("th", { scope: "row" }, each.name),
+                  h("td", { class: "number" }, number(each.mse)),
+                  h(
+                    "td",
+                    { class: "number" },
+                    i === 0 ? "–" : `${number(found[0].mse / each.mse)} times it`,
+                  ),
+                  targets.size > 0 && h("td", { class: "number" }, frequency(each.gain)),
+                  h("td", {}, i === 0 ? "as it was reported" : verdict(found[0].mse / each.mse)),
+                ),
+              ),
+            ),
+          ),
+        ),
+      );
     },
   };
 }
 
 function verdict(times) {
   if (times > 1.05) return "nearer to the truth";
-  return times < 0.95 ? "does not help here: farther from the truth" : "does not help here: as far from the truth";
+  return times < 0.95
+    ? "does not help here: farther from the truth"
+    : "does not help here: as far from the truth";
 }

@@ -32,7 +32,14 @@ export async function show(context) {
     } catch (error) {
       if (isAbort(error)) return true;
       const needsKey = error.status === 401 || error.status === 403;
-      fill(main, h("h1", {}, id), notice("bad", sentenceOf(error)), needsKey && h("button", { type: "button", class: "main", onclick: askForKey }, "Give a key"), h("p", {}, h("a", { href: "#/rounds" }, "All rounds")));
+      fill(
+        main,
+        h("h1", {}, id),
+        notice("bad", sentenceOf(error)),
+        needsKey &&
+          h("button", { type: "button", class: "main", onclick: askForKey }, "Give a key"),
+        h("p", {}, h("a", { href: "#/rounds" }, "All rounds")),
+      );
       return false;
     }
   };
@@ -53,8 +60,21 @@ async function live({ main, query, signal }, round) {
     changed("targets");
   });
   const history = round.series ? overTime(round.series, signal) : null;
-  const none = h("p", { class: "notice", hidden: true }, "There are no reports yet. This page shows them as they come.");
-  const shown = h("div", { hidden: true }, panel.root, items.root, notes.root, truth.root, suspects.root, history?.root);
+  const none = h(
+    "p",
+    { class: "notice", hidden: true },
+    "There are no reports yet. This page shows them as they come.",
+  );
+  const shown = h(
+    "div",
+    { hidden: true },
+    panel.root,
+    items.root,
+    notes.root,
+    truth.root,
+    suspects.root,
+    history?.root,
+  );
   items.plot.before(panel.shown);
   fill(main, head.root, said, none, alarms.root, shown);
 
@@ -74,7 +94,9 @@ async function live({ main, query, signal }, round) {
   function toggle(index) {
     if (settings.targets.has(index)) settings.targets.delete(index);
     else settings.targets.add(index);
-    announce(`${items.labels[index]} is ${settings.targets.has(index) ? "a target" : "no target any more"}.`);
+    announce(
+      `${items.labels[index]} is ${settings.targets.has(index) ? "a target" : "no target any more"}.`,
+    );
     changed("targets");
   }
 
@@ -96,7 +118,12 @@ async function live({ main, query, signal }, round) {
       const asked = question(method, settings);
       const last = known.get(name);
       const isSame = last?.asked && JSON.stringify(last.asked) === JSON.stringify(asked);
-      if (isFast(method) ? !(isSame && last.n === estimates.n) : !last || (why !== "counts" && !isSame)) known.ask(method, asked);
+      if (
+        isFast(method)
+          ? !(isSame && last.n === estimates.n)
+          : !last || (why !== "counts" && !isSame)
+      )
+        known.ask(method, asked);
     }
   }
 
@@ -116,7 +143,9 @@ async function live({ main, query, signal }, round) {
     shown.hidden = !estimates?.n;
     if (!estimates?.n || signal.aborted) return;
     const names = methodsOf(settings);
-    const recovered = names.map((name) => ({ name, answer: known.get(name)?.answer })).filter((each) => each.answer);
+    const recovered = names
+      .map((name) => ({ name, answer: known.get(name)?.answer }))
+      .filter((each) => each.answer);
     items.draw({ estimates, recovered, truth: truth.get(), settings, suspicion });
     notes.show(names, known, (name) => (isLong(name) ? estimates.n : 0), {
       again: (name) => {
@@ -150,13 +179,17 @@ async function live({ main, query, signal }, round) {
 
   /** Ask which items rose, where there is something to compare with: else the server would refuse. */
   async function findSuspects() {
-    if (!round.series) return suspects.wait("This round belongs to no series, so that there is nothing to compare it with.");
+    if (!round.series)
+      return suspects.wait(
+        "This round belongs to no series, so that there is nothing to compare it with.",
+      );
     try {
       const rounds = await roundsOf(round.series, signal);
       const mine = rounds.findIndex((each) => each.id === round.id);
       const earlier = rounds.slice(0, Math.max(0, mine)).filter((each) => each.state === "closed");
       panel.setEarlier(earlier);
-      if (earlier.length === 0) return suspects.wait("No earlier round of the series is closed and has reports.");
+      if (earlier.length === 0)
+        return suspects.wait("No earlier round of the series is closed and has reports.");
       const found = await get(roundPath(round.id, "suspects"), { signal });
       suspected = new Map(found.suspects.map((each) => [each.item, each.z]));
       suspects.show(found);
@@ -183,34 +216,42 @@ async function live({ main, query, signal }, round) {
   let seen = null; // reports, when the server was asked last
   let readAt = 0;
   let last = null; // {n, state} that suspects and history were worked out for
-  poll(async () => {
-    try {
-      const stats = await get(roundPath(round.id, "stats"), { signal });
-      if (ticks++ % STATE_EVERY === 0 && ticks > 1) Object.assign(round, await get(roundPath(round.id), { signal }));
-      fill(said);
-      let took = 0;
-      const rests = stats.reports === seen;
-      seen = stats.reports;
-      if (!estimates || (estimates.n !== seen && (rests || performance.now() - readAt > 1000 * COUNTS_SECONDS))) {
-        took = await readCounts();
-        readAt = performance.now();
-      }
-      round.n = seen;
-      head.show(round, stats);
-      if (estimates.n > 0) {
-        const grown = !last || round.state !== last.state || estimates.n >= 1.1 * last.n;
-        await testAlarms(false);
-        if (grown) {
-          last = { n: estimates.n, state: round.state };
-          await findSuspects();
-          if (history) await drawHistory();
+  poll(
+    async () => {
+      try {
+        const stats = await get(roundPath(round.id, "stats"), { signal });
+        if (ticks++ % STATE_EVERY === 0 && ticks > 1)
+          Object.assign(round, await get(roundPath(round.id), { signal }));
+        fill(said);
+        let took = 0;
+        const rests = stats.reports === seen;
+        seen = stats.reports;
+        if (
+          !estimates ||
+          (estimates.n !== seen && (rests || performance.now() - readAt > 1000 * COUNTS_SECONDS))
+        ) {
+          took = await readCounts();
+          readAt = performance.now();
         }
-      } else alarms.show(round, null);
-      return Math.max(SECONDS, 4 * took);
-    } catch (error) {
-      if (isAbort(error)) return SECONDS;
-      fill(said, notice("bad", sentenceOf(error)));
-      return error.status === 404 ? GONE_SECONDS : 2 * SECONDS;
-    }
-  }, SECONDS, signal);
+        round.n = seen;
+        head.show(round, stats);
+        if (estimates.n > 0) {
+          const grown = !last || round.state !== last.state || estimates.n >= 1.1 * last.n;
+          await testAlarms(false);
+          if (grown) {
+            last = { n: estimates.n, state: round.state };
+            await findSuspects();
+            if (history) await drawHistory();
+          }
+        } else alarms.show(round, null);
+        return Math.max(SECONDS, 4 * took);
+      } catch (error) {
+        if (isAbort(error)) return SECONDS;
+        fill(said, notice("bad", sentenceOf(error)));
+        return error.status === 404 ? GONE_SECONDS : 2 * SECONDS;
+      }
+    },
+    SECONDS,
+    signal,
+  );
 }

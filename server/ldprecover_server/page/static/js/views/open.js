@@ -9,15 +9,41 @@ import { go } from "../router.js";
 export async function show({ main, query, signal }) {
   const document = await get("openapi.json", { signal });
   const fields = document.components.schemas.NewRound.properties;
-  const known = new Set(["protocol", "epsilon", "name", "items", "domain_size", "access", "read_access", "retention", "canaries", "quarantine", "series"]);
+  const known = new Set([
+    "protocol",
+    "epsilon",
+    "name",
+    "items",
+    "domain_size",
+    "access",
+    "read_access",
+    "retention",
+    "canaries",
+    "quarantine",
+    "series",
+  ]);
   const own = Object.keys(fields).filter((name) => !known.has(name));
-  const select = (name) => h("select", { name, value: query.get(name) ?? fields[name].default ?? fields[name].enum[0] }, fields[name].enum.map((value) => h("option", { value }, value)));
-  const input = (name, attributes) => h("input", { name, value: query.get(name) ?? "", autocomplete: "off", ...attributes });
+  const select = (name) =>
+    h(
+      "select",
+      { name, value: query.get(name) ?? fields[name].default ?? fields[name].enum[0] },
+      fields[name].enum.map((value) => h("option", { value }, value)),
+    );
+  const input = (name, attributes) =>
+    h("input", { name, value: query.get(name) ?? "", autocomplete: "off", ...attributes });
 
   const controls = {
     name: input("name", { pattern: "[a-z0-9][a-z0-9._\\-]{0,63}" }),
     protocol: select("protocol"),
-    epsilon: h("input", { name: "epsilon", type: "number", min: fields.epsilon.minimum, max: fields.epsilon.maximum, step: "any", required: true, value: query.get("epsilon") ?? "1" }),
+    epsilon: h("input", {
+      name: "epsilon",
+      type: "number",
+      min: fields.epsilon.minimum,
+      max: fields.epsilon.maximum,
+      step: "any",
+      required: true,
+      value: query.get("epsilon") ?? "1",
+    }),
     items: h("textarea", { name: "items", rows: 6, spellcheck: "false" }),
     domain_size: input("domain_size", { type: "number", min: 2, step: 1 }),
     series: input("series", {}),
@@ -42,34 +68,72 @@ export async function show({ main, query, signal }) {
       fill(said, notice("bad", sentenceOf(error)));
     }
   };
-  const form = h("form", { class: "card", onsubmit: submit },
-    h("div", { class: "cards" },
-      helped("name", "Name"), helped("protocol", "Protocol"), helped("epsilon", "Epsilon"), helped("series", "Series")),
-    h("div", { class: "cards" },
-      field("Items, one label a line", controls.items, "Distinct labels, at least two; or leave this empty and say how many:"),
-      helped("domain_size", "Number of items")),
-    h("details", {}, h("summary", {}, "Who may submit and read, retention, canaries, quarantine, and parameters of single protocols"),
-      h("div", { class: "cards" },
-        helped("access", "Who may submit"), helped("read_access", "Who may read"), helped("retention", "Retention of reports"),
-        helped("canaries", "Canaries"), helped("quarantine", "Quarantine"),
-        own.map((name) => helped(name, name.replaceAll("_", " "))))),
+  const form = h(
+    "form",
+    { class: "card", onsubmit: submit },
+    h(
+      "div",
+      { class: "cards" },
+      helped("name", "Name"),
+      helped("protocol", "Protocol"),
+      helped("epsilon", "Epsilon"),
+      helped("series", "Series"),
+    ),
+    h(
+      "div",
+      { class: "cards" },
+      field(
+        "Items, one label a line",
+        controls.items,
+        "Distinct labels, at least two; or leave this empty and say how many:",
+      ),
+      helped("domain_size", "Number of items"),
+    ),
+    h(
+      "details",
+      {},
+      h(
+        "summary",
+        {},
+        "Who may submit and read, retention, canaries, quarantine, and parameters of single protocols",
+      ),
+      h(
+        "div",
+        { class: "cards" },
+        helped("access", "Who may submit"),
+        helped("read_access", "Who may read"),
+        helped("retention", "Retention of reports"),
+        helped("canaries", "Canaries"),
+        helped("quarantine", "Quarantine"),
+        own.map((name) => helped(name, name.replaceAll("_", " "))),
+      ),
+    ),
     said,
     h("p", { class: "quiet" }, "Nothing of this can be changed once the round is open."),
-    h("button", { type: "submit", class: "main" }, "Open the round"));
-  const wanted = () => ({ domain_size: labels(controls.items.value).length || Number(controls.domain_size.value), epsilon: Number(controls.epsilon.value) });
+    h("button", { type: "submit", class: "main" }, "Open the round"),
+  );
+  const wanted = () => ({
+    domain_size: labels(controls.items.value).length || Number(controls.domain_size.value),
+    epsilon: Number(controls.epsilon.value),
+  });
   const use = (protocol) => (controls.protocol.value = protocol);
   fill(main, h("h1", {}, "Open a round"), form, advice(form, wanted, use, signal));
 }
 
 function labels(text) {
-  return text.split("\n").map((line) => line.trim()).filter(Boolean);
+  return text
+    .split("\n")
+    .map((line) => line.trim())
+    .filter(Boolean);
 }
 
 /** What is asked of the API: what was left empty is left out, and the server says what does not fit. */
 function asked(controls, own) {
   const body = { protocol: controls.protocol.value, epsilon: Number(controls.epsilon.value) };
-  for (const name of ["name", "series", "retention"]) if (controls[name].value.trim()) body[name] = controls[name].value.trim();
-  for (const name of ["domain_size", "canaries", ...own]) if (controls[name].value !== "") body[name] = Number(controls[name].value);
+  for (const name of ["name", "series", "retention"])
+    if (controls[name].value.trim()) body[name] = controls[name].value.trim();
+  for (const name of ["domain_size", "canaries", ...own])
+    if (controls[name].value !== "") body[name] = Number(controls[name].value);
   const items = labels(controls.items.value);
   if (items.length) body.items = items;
   body.access = controls.access.value;

@@ -9,20 +9,52 @@ import { compact, count, number } from "../../format.js";
 
 const COLOURS = ["recovered", "poisoned", "second", "target", "third", "quiet", "fourth"];
 const DASHES = [undefined, [8, 4], [2, 3], [12, 3, 2, 3], [5, 2], [1, 4], [10, 6]];
-const MARKS = [["any report at all", "ring", "ink"], ["mga", "dot", "poisoned"], ["mga-a", "square", "third"], ["ria", "diamond", "recovered"]];
-const SOLVED = { error: "standard_error", users: "users", epsilon: "epsilon", domain_size: "domain_size" };
-const METHODS = [["none", "no recovery"], ["norm-sub", "Norm-Sub"], ["ldprecover", "LDPRecover*"], ["unmix", "unmix"]];
+const MARKS = [
+  ["any report at all", "ring", "ink"],
+  ["mga", "dot", "poisoned"],
+  ["mga-a", "square", "third"],
+  ["ria", "diamond", "recovered"],
+];
+const SOLVED = {
+  error: "standard_error",
+  users: "users",
+  epsilon: "epsilon",
+  domain_size: "domain_size",
+};
+const METHODS = [
+  ["none", "no recovery"],
+  ["norm-sub", "Norm-Sub"],
+  ["ldprecover", "LDPRecover*"],
+  ["unmix", "unmix"],
+];
 
-const points = (value) => (value === null || value === undefined ? "–" : Math.abs(value) >= 1 ? count(100 * value) : number(100 * value));
+const points = (value) =>
+  value === null || value === undefined
+    ? "–"
+    : Math.abs(value) >= 1
+      ? count(100 * value)
+      : number(100 * value);
 const title = (protocol) => protocol.toUpperCase();
 
 /** Make the places of a plan's results below an element; the function that is returned shows an answer of GET /plan. */
 export function results(place, signal) {
   const overEpsilon = frame({ title: "Error over epsilon", name: "plan-error-epsilon", signal });
-  const overUsers = frame({ title: "Error over the number of users", name: "plan-error-users", signal });
+  const overUsers = frame({
+    title: "Error over the number of users",
+    name: "plan-error-users",
+    signal,
+  });
   const gained = frame({ title: "What malicious users gain", name: "plan-gains", signal });
-  const draw = { epsilon: lines(overEpsilon, signal), users: lines(overUsers, signal), gains: dots(gained, signal) };
-  const parts = { verdict: h("div", {}), protocols: h("section", { class: "card" }), measured: h("section", { class: "card" }) };
+  const draw = {
+    epsilon: lines(overEpsilon, signal),
+    users: lines(overUsers, signal),
+    gains: dots(gained, signal),
+  };
+  const parts = {
+    verdict: h("div", {}),
+    protocols: h("section", { class: "card" }),
+    measured: h("section", { class: "card" }),
+  };
   const charts = h("div", { class: "cards" }, overEpsilon.root, overUsers.root);
   const drawn = [charts, gained.root, parts.measured];
   for (const each of [...drawn, parts.protocols]) each.hidden = true;
@@ -32,7 +64,12 @@ export function results(place, signal) {
     const able = answer.protocols.filter((each) => each.reason === null);
     fill(parts.verdict, verdict(answer, able[0]));
     announce(parts.verdict.textContent);
-    fill(parts.protocols, h("h2", {}, "Protocols, the one to take first"), protocols(answer, able, signal), refused(answer));
+    fill(
+      parts.protocols,
+      h("h2", {}, "Protocols, the one to take first"),
+      protocols(answer, able, signal),
+      refused(answer),
+    );
     parts.protocols.hidden = false;
     for (const each of drawn) each.hidden = able.length === 0;
     if (able.length === 0) return;
@@ -45,15 +82,30 @@ export function results(place, signal) {
 }
 
 function verdict(answer, best) {
-  if (!best) return notice("bad", "No protocol can have that. The reasons are below: allow a larger error, a larger epsilon, or more users.");
-  const what = answer.wish.sum_of > 1 ? `the sum of ${count(answer.wish.sum_of)} estimates` : "each estimate";
+  if (!best)
+    return notice(
+      "bad",
+      "No protocol can have that. The reasons are below: allow a larger error, a larger epsilon, or more users.",
+    );
+  const what =
+    answer.wish.sum_of > 1 ? `the sum of ${count(answer.wish.sum_of)} estimates` : "each estimate";
   const targets = best.targets === 1 ? "one target" : `${best.targets} targets together`;
-  return notice("good",
-    h("p", {}, h("strong", {}, `Take ${title(best.protocol)}. `),
+  return notice(
+    "good",
+    h(
+      "p",
+      {},
+      h("strong", {}, `Take ${title(best.protocol)}. `),
       `With ${count(best.users)} users, ${count(best.domain_size)} items and epsilon ${number(best.epsilon)}, ${what} has a standard error of `,
-      `${points(best.standard_error)} percentage points: ± ${points(best.margin)} at 95 %. An interval for all items at once is ± ${points(best.margin_of_all)}.`),
-    h("p", {}, `${number(100 * best.beta)} % malicious users can raise the estimates of ${targets} by up to ${points(best.worst.rise)} points `,
-      `before anything is done about it, and by ${points(best.worst.projected_rise)} points in any result that is a distribution.`));
+      `${points(best.standard_error)} percentage points: ± ${points(best.margin)} at 95 %. An interval for all items at once is ± ${points(best.margin_of_all)}.`,
+    ),
+    h(
+      "p",
+      {},
+      `${number(100 * best.beta)} % malicious users can raise the estimates of ${targets} by up to ${points(best.worst.rise)} points `,
+      `before anything is done about it, and by ${points(best.worst.projected_rise)} points in any result that is a distribution.`,
+    ),
+  );
 }
 
 function protocols(answer, able, signal) {
@@ -61,60 +113,149 @@ function protocols(answer, able, signal) {
   const mark = (name, text) => (name === solved ? `${text} ←` : text);
   const columns = [
     { title: "Protocol", kind: "text", value: (row) => title(row.protocol) },
-    { title: mark("domain_size", "Items"), kind: "number", value: (row) => row.domain_size, text: count },
+    {
+      title: mark("domain_size", "Items"),
+      kind: "number",
+      value: (row) => row.domain_size,
+      text: count,
+    },
     { title: mark("users", "Users"), kind: "number", value: (row) => row.users, text: count },
-    { title: mark("epsilon", "Epsilon"), kind: "number", value: (row) => row.epsilon, text: (value) => number(value) },
-    { title: mark("standard_error", "Error, points"), kind: "number", value: (row) => row.standard_error, text: points },
+    {
+      title: mark("epsilon", "Epsilon"),
+      kind: "number",
+      value: (row) => row.epsilon,
+      text: (value) => number(value),
+    },
+    {
+      title: mark("standard_error", "Error, points"),
+      kind: "number",
+      value: (row) => row.standard_error,
+      text: points,
+    },
     { title: "± 95 %", kind: "number", value: (row) => row.margin, text: points },
     { title: "All items, ±", kind: "number", value: (row) => row.margin_of_all, text: points },
     { title: "Bytes a report", kind: "number", value: (row) => row.report_size, text: count },
-    { title: "Hashes to count", kind: "number", value: (row) => row.hash_tests, text: (value) => (value ? compact(value) : "none") },
+    {
+      title: "Hashes to count",
+      kind: "number",
+      value: (row) => row.hash_tests,
+      text: (value) => (value ? compact(value) : "none"),
+    },
   ];
   return able.length ? table({ columns, rows: able, caption: "Protocols", signal }).root : null;
 }
 
 function refused(answer) {
   const reasons = answer.protocols.filter((each) => each.reason !== null);
-  return reasons.length ? h("ul", {}, reasons.map((each) => h("li", {}, `Not with ${title(each.protocol)}: ${each.reason}.`))) : null;
+  return reasons.length
+    ? h(
+        "ul",
+        {},
+        reasons.map((each) => h("li", {}, `Not with ${title(each.protocol)}: ${each.reason}.`)),
+      )
+    : null;
 }
 
 function curve(place, draw, { curves, protocols: planned, wish }, name, unit) {
   const x = curves[name];
   const errors = curves[`over_${name}`];
-  const names = planned.map((each) => each.protocol).filter((each) => errors[each]?.some((value) => value !== null));
+  const names = planned
+    .map((each) => each.protocol)
+    .filter((each) => errors[each]?.some((value) => value !== null));
   const inPoints = (values) => values.map((value) => (value === null ? null : 100 * value));
-  const series = names.map((each, i) => ({ name: title(each), colour: COLOURS[i % COLOURS.length], dash: DASHES[i % DASHES.length], points: false, values: inPoints(errors[each]) }));
-  if (wish.error !== null) series.push({ name: "wanted", colour: "ink", dash: [3, 5], width: 1, points: false, values: x.map(() => 100 * wish.error) });
-  draw({ x, xTitle: unit, yTitle: "standard error, points", xText: compact, series, logX: true, logY: true });
+  const series = names.map((each, i) => ({
+    name: title(each),
+    colour: COLOURS[i % COLOURS.length],
+    dash: DASHES[i % DASHES.length],
+    points: false,
+    values: inPoints(errors[each]),
+  }));
+  if (wish.error !== null)
+    series.push({
+      name: "wanted",
+      colour: "ink",
+      dash: [3, 5],
+      width: 1,
+      points: false,
+      values: x.map(() => 100 * wish.error),
+    });
+  draw({
+    x,
+    xTitle: unit,
+    yTitle: "standard error, points",
+    xText: compact,
+    series,
+    logX: true,
+    logY: true,
+  });
   const best = planned[0];
-  const at = name === "users" ? `at epsilon ${number(best.epsilon)}` : `with ${count(best.users)} users`;
-  place.describe(`Standard errors of ${names.map(title).join(", ")} over ${unit}, ${at} and ${count(best.domain_size)} items. Both axes are logarithmic.`);
+  const at =
+    name === "users" ? `at epsilon ${number(best.epsilon)}` : `with ${count(best.users)} users`;
+  place.describe(
+    `Standard errors of ${names.map(title).join(", ")} over ${unit}, ${at} and ${count(best.domain_size)} items. Both axes are logarithmic.`,
+  );
   place.setTable(
-    [{ title: unit, kind: "number", value: (row) => x[row], text: (value) => (name === "users" ? count(value) : number(value)) },
-      ...names.map((each) => ({ title: title(each), kind: "number", value: (row) => errors[each][row], text: points }))],
-    x.map((_, row) => row));
+    [
+      {
+        title: unit,
+        kind: "number",
+        value: (row) => x[row],
+        text: (value) => (name === "users" ? count(value) : number(value)),
+      },
+      ...names.map((each) => ({
+        title: title(each),
+        kind: "number",
+        value: (row) => errors[each][row],
+        text: points,
+      })),
+    ],
+    x.map((_, row) => row),
+  );
 }
 
 function gains(place, draw, able) {
-  const of = (each, attack) => (attack === "any report at all" ? each.worst.rise : each.gains.find((gain) => gain.attack === attack)?.gain ?? null);
+  const of = (each, attack) =>
+    attack === "any report at all"
+      ? each.worst.rise
+      : (each.gains.find((gain) => gain.attack === attack)?.gain ?? null);
   const attacks = [...able[0].gains.map((gain) => gain.attack), "any report at all"];
   draw({
     labels: able.map((each) => title(each.protocol)),
     order: able.map((_, i) => i),
-    series: MARKS.map(([attack, mark, colour]) => ({ name: attack, mark, colour, values: able.map((each) => of(each, attack)) })),
+    series: MARKS.map(([attack, mark, colour]) => ({
+      name: attack,
+      mark,
+      colour,
+      values: able.map((each) => of(each, attack)),
+    })),
     chosen: new Set(),
-    describeItem: (i) => attacks.map((attack) => `${attack} ${points(of(able[i], attack))}`).join(", "),
+    describeItem: (i) =>
+      attacks.map((attack) => `${attack} ${points(of(able[i], attack))}`).join(", "),
   });
   const shares = [...new Set(able.map((each) => `${number(100 * each.beta)} %`))];
   place.describe(
     `How far ${shares.length === 1 ? shares[0] : "so many"} malicious users raise the estimates of ${able[0].targets} targets that nobody holds, together, as a frequency: ` +
-    "mga crafts reports for all targets, mga-a for half of them each, ria lies and perturbs the lie honestly. A ring is a bound on any report. " +
-    "More than 1 is more than all users there are; a result that is a distribution gives 1 at most.");
+      "mga crafts reports for all targets, mga-a for half of them each, ria lies and perturbs the lie honestly. A ring is a bound on any report. " +
+      "More than 1 is more than all users there are; a result that is a distribution gives 1 at most.",
+  );
   place.setTable(
-    [{ title: "Protocol", kind: "text", value: (row) => title(row.protocol) },
-      { title: "malicious users, %", kind: "number", value: (row) => row.beta, text: (value) => number(100 * value) },
-      ...attacks.map((attack) => ({ title: attack, kind: "number", value: (row) => of(row, attack), text: (value) => number(value) }))],
-    able);
+    [
+      { title: "Protocol", kind: "text", value: (row) => title(row.protocol) },
+      {
+        title: "malicious users, %",
+        kind: "number",
+        value: (row) => row.beta,
+        text: (value) => number(100 * value),
+      },
+      ...attacks.map((attack) => ({
+        title: attack,
+        kind: "number",
+        value: (row) => of(row, attack),
+        text: (value) => number(value),
+      })),
+    ],
+    able,
+  );
 }
 
 function measured(answer, best, signal) {
@@ -122,12 +263,25 @@ function measured(answer, best, signal) {
   const attacks = [...new Set(best.measured.map((each) => each.attack))];
   const columns = [
     { title: "Attack", kind: "text", value: (row) => row },
-    ...METHODS.map(([method, name]) => ({ title: name, kind: "number", value: (row) => left.get(`${row} ${method}`) ?? null, text: points })),
+    ...METHODS.map(([method, name]) => ({
+      title: name,
+      kind: "number",
+      value: (row) => left.get(`${row} ${method}`) ?? null,
+      text: points,
+    })),
   ];
   return [
     h("h2", {}, `What recoveries left of such gains over ${title(best.protocol)}`),
-    h("p", { class: "quiet" }, `Measured, not worked out, in one setting: ${answer.measured_in}. Gains of the targets together, in points, from ${answer.measured_at} of the documentation.`),
+    h(
+      "p",
+      { class: "quiet" },
+      `Measured, not worked out, in one setting: ${answer.measured_in}. Gains of the targets together, in points, from ${answer.measured_at} of the documentation.`,
+    ),
     table({ columns, rows: attacks, caption: "Gains left by recoveries", signal }).root,
-    h("p", {}, "Less than nothing: the targets lost some of what users gave them. Lies that are perturbed honestly (ria) cannot be told from users: no recovery takes them away."),
+    h(
+      "p",
+      {},
+      "Less than nothing: the targets lost some of what users gave them. Lies that are perturbed honestly (ria) cannot be told from users: no recovery takes them away.",
+    ),
   ];
 }
