@@ -94,7 +94,7 @@ coverage: install
 	$(BIN)/python $(PYTEST) --cov --cov-report=term --cov-fail-under=$(COVERAGE) $(TESTS)
 
 # Those that start no servers, beside the shortest of those that do: two minutes a Python.
-FAST ?= tests/core tests/client tests/attacker tests/server/http tests/server/store
+FAST ?= tests/core tests/client tests/attacker tests/server/http tests/server/storage
 
 pythons:
 	tests/pythons.sh $(FAST)

@@ -22,8 +22,8 @@ from ldprecover import RoundParameters, Tally
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import ReportSource
 from ldprecover_cluster import ReportDataset
-from ldprecover_server.batches import Batch, Submission
-from ldprecover_server.store import Store
+from ldprecover_server.ingest.batches import Batch, Submission
+from ldprecover_server.storage import Store
 
 _COMMIT = 20_000  # reports
 _HOURS = 3

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from tests.forked import Process, start_python
 from tools.postgres import Cluster
 
-from ldprecover_server.store import Store
+from ldprecover_server.storage import Store
 
 ADMIN_KEY = "an-admin-key-for-tests"
 PACKED = {"Content-Type": "application/vnd.ldprecover.reports"}

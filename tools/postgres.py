@@ -18,7 +18,7 @@ import psutil
 import psycopg
 from psycopg import sql
 
-from ldprecover_server.store import Store
+from ldprecover_server.storage import Store
 
 _TEMPLATE = "migrated"
 

@@ -32,7 +32,7 @@ from ldprecover_server import (
 )
 from ldprecover_server.errors import KeyNotFoundError, ServiceError
 from ldprecover_server.keys import AccessKey
-from ldprecover_server.store import Finding
+from ldprecover_server.storage import Finding
 
 _PREFIX = "LDPRECOVER_"
 

@@ -8,7 +8,7 @@ from ldprecover_server.access.access import create_key as make_key
 from ldprecover_server.datasets import export_reports as write_reports
 from ldprecover_server.keys import AccessKey
 from ldprecover_server.settings import Settings
-from ldprecover_server.store import Finding, SetAside, Store
+from ldprecover_server.storage import Finding, SetAside, Store
 
 
 def migrate(settings: Settings) -> list[str]:

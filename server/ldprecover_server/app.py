@@ -38,13 +38,13 @@ from ldprecover_server.http.routes import (
     rounds,
 )
 from ldprecover_server.http.routes.submissions import SubmissionRoute
-from ldprecover_server.ingest import Ingest
+from ldprecover_server.ingest.writer import Ingest
 from ldprecover_server.metrics import Metrics
-from ldprecover_server.refusals import Refusals
+from ldprecover_server.rejections import Rejections
 from ldprecover_server.results import Results
 from ldprecover_server.rounds import Rounds
 from ldprecover_server.settings import Settings
-from ldprecover_server.store import Store
+from ldprecover_server.storage import Store
 from ldprecover_server.submissions import Submissions
 from ldprecover_server.thread_pools import ThreadPool
 
@@ -66,7 +66,7 @@ class Application:
             waiting_seconds=settings.request_seconds,
             metrics=self.metrics,
         )
-        self.refusals = Refusals(store)
+        self.refusals = Rejections(store)
         self.bodies = Bodies(
             settings.queue_bytes, settings.body_seconds, settings.anonymous_body_seconds
         )

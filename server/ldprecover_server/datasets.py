@@ -9,7 +9,7 @@ from collections.abc import Callable
 from ldprecover import RoundExport
 from ldprecover_cluster import DatasetWriter, ReportDataset, ReportDatasetError, purge
 from ldprecover_server.errors import ServiceError
-from ldprecover_server.store import Snapshot, Store, StoredRound
+from ldprecover_server.storage import Snapshot, Store, StoredRound
 
 _log = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from anyio import to_thread
 from ldprecover_server.datasets import DatasetPurge
 from ldprecover_server.errors import ServiceError
 from ldprecover_server.metrics import Metrics
-from ldprecover_server.refusals import Refusals
-from ldprecover_server.store import Progress, Store, for_seconds
+from ldprecover_server.rejections import Refusals
+from ldprecover_server.storage import Progress, Store, for_seconds
 
 _log = logging.getLogger(__name__)
 

@@ -4,9 +4,9 @@ from ldprecover import Tally
 from ldprecover.export import RoundExport
 from ldprecover.quarantine import Quarantined
 from ldprecover_server.access.access import Access
-from ldprecover_server.refusals import Refusals
+from ldprecover_server.rejections import Refusals
 from ldprecover_server.rounds import KnownRound, Rounds
-from ldprecover_server.store import Store, StoredRound
+from ldprecover_server.storage import Store, StoredRound
 
 
 class Results:

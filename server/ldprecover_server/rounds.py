@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ldprecover import FrequencyOracle, ParameterError, RoundParameters
 from ldprecover_server.errors import PluginNotLoadedError, RoundNotFoundError
-from ldprecover_server.store import CURRENT, Store, StoredRound, Unread
+from ldprecover_server.storage import CURRENT, Store, StoredRound, Unread
 
 NAME = r"[a-z0-9][a-z0-9._-]{0,63}"
 """Pattern of a round's name, and of a series'."""

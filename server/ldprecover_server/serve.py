@@ -25,7 +25,7 @@ from ldprecover_server.file_limits import max_connections
 from ldprecover_server.http.edge.protocol import EdgeProtocol
 from ldprecover_server.metrics import shared_by_processes
 from ldprecover_server.settings import Settings
-from ldprecover_server.store import Store
+from ldprecover_server.storage import Store
 
 # A worker that gives no sign of life for so long is killed and replaced. It gives none while it
 # starts, and on a busy machine that takes longer than uvicorn's 5 seconds: none would ever come up.

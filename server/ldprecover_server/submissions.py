@@ -5,7 +5,6 @@ import numpy as np
 from ldprecover import FrequencyOracle, ReportError, wire
 from ldprecover_server.access.access import Access, Sender
 from ldprecover_server.access.rates import WrongTries
-from ldprecover_server.batches import Submission
 from ldprecover_server.errors import (
     KeyReusedError,
     ReportKeyNeededError,
@@ -13,11 +12,12 @@ from ldprecover_server.errors import (
     StorageFullError,
     TooManyReportsError,
 )
-from ldprecover_server.ingest import Ingest
-from ldprecover_server.refusals import DUPLICATE, Refusals
+from ldprecover_server.ingest.batches import Submission
+from ldprecover_server.ingest.writer import Ingest
+from ldprecover_server.rejections import DUPLICATE, Refusals
 from ldprecover_server.rounds import KnownRound, Rounds
 from ldprecover_server.settings import Settings
-from ldprecover_server.store import Store
+from ldprecover_server.storage import Store
 
 _SLACK = 4096  # bytes beside the reports: names, brackets, white space
 

@@ -10,8 +10,8 @@ import pytest
 import sqlalchemy as sa
 
 from ldprecover import RoundParameters
-from ldprecover_server.store import Store
-from ldprecover_server.store.schema import rounds
+from ldprecover_server.storage import Store
+from ldprecover_server.storage.schema import rounds
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ldprecover import OUE, RoundParameters
-from ldprecover_server.batches import Batch, Submission
-from ldprecover_server.store import Store
+from ldprecover_server.ingest.batches import Batch, Submission
+from ldprecover_server.storage import Store
 
 D = 102
 

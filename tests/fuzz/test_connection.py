@@ -23,7 +23,7 @@ from uvicorn.server import ServerState
 from ldprecover_server import Application, Settings
 from ldprecover_server.http.edge.parser import HEAD_BYTES
 from ldprecover_server.http.edge.protocol import EdgeProtocol
-from ldprecover_server.store import Store
+from ldprecover_server.storage import Store
 
 STATUSES = {
     100,

@@ -14,8 +14,8 @@ from tests.conftest import ADMIN_KEY, NewDatabase, on_both_databases
 from ldprecover import FrequencyOracle, frequency_oracle
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_server import Application, Settings
-from ldprecover_server.ingest import Ingest
-from ldprecover_server.store import Store
+from ldprecover_server.ingest.writer import Ingest
+from ldprecover_server.storage import Store
 
 T = TypeVar("T")
 

@@ -22,12 +22,12 @@ from tests.conftest import NewDatabase
 from ldprecover import FrequencyOracle, RoundParameters, Tally
 from ldprecover.types import Reports
 from ldprecover_cluster import ReportDataset, ReportDatasetError
-from ldprecover_server.batches import Batch, Submission
 from ldprecover_server.datasets import DatasetPurge, export_reports
 from ldprecover_server.errors import RoundNotFoundError
 from ldprecover_server.housekeeping import Housekeeping
-from ldprecover_server.refusals import Refusals
-from ldprecover_server.store import Store
+from ldprecover_server.ingest.batches import Batch, Submission
+from ldprecover_server.rejections import Refusals
+from ldprecover_server.storage import Store
 
 pytest.importorskip(
     "pyarrow", reason="a report dataset needs the extra: pip install 'ldprecover[cluster]'"
@@ -411,7 +411,7 @@ def test_a_disk_that_is_full_while_reports_are_read_leaves_nothing(
 ) -> None:
     # Each piece is written as it comes, so the reading ends in the middle of a large segment.
     monkeypatch.setattr("ldprecover_cluster.buckets._HELD", 1)
-    monkeypatch.setattr("ldprecover_server.store.segments.PIECE_BYTES", 64)
+    monkeypatch.setattr("ldprecover_server.storage.segments.PIECE_BYTES", 64)
     record, unraisable = Store.record_dataset, list[object]()
     monkeypatch.setattr("sys.unraisablehook", unraisable.append)
     id = collection.open(grr, retention=2)

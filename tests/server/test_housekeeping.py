@@ -12,7 +12,7 @@ from tests.conftest import NewDatabase
 from tests.server.conftest import InProcess
 
 from ldprecover_server.housekeeping import Housekeeping
-from ldprecover_server.refusals import Refusals
+from ldprecover_server.rejections import Refusals
 
 
 def test_a_fault_does_not_end_it(

@@ -23,9 +23,8 @@ LAYERS = [
     {"http"},
     {"analysis", "housekeeping"},
     {"submissions", "results", "datasets"},
-    {"ingest", "access", "rounds", "refusals"},
-    {"batches"},
-    {"store"},
+    {"ingest", "access", "rounds", "rejections"},
+    {"storage"},
     {"settings", "keys", "thread_pools"},
     {"errors", "timeouts", "file_limits", "logs", "metrics", "page", "retention", "shuffle"},
 ]
@@ -33,7 +32,7 @@ LAYERS = [
 
 AT_HOME = {
     "http": {"fastapi", "starlette", "uvicorn", "httptools"},
-    "store": {"sqlalchemy", "alembic", "psycopg"},
+    "storage": {"sqlalchemy", "alembic", "psycopg"},
 }
 """What one room alone knows, beside `app` and `serve`, which put rooms together and run them."""
 

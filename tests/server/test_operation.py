@@ -32,8 +32,8 @@ from ldprecover_server.errors import StorageFullError
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.http.middleware import instrumentation
 from ldprecover_server.metrics import MANIFEST, shared_by_processes
-from ldprecover_server.refusals import Refusals
-from ldprecover_server.store import Sealed, Store
+from ldprecover_server.rejections import Refusals
+from ldprecover_server.storage import Sealed, Store
 
 ONE = b"\1\0\0\0"
 

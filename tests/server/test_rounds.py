@@ -17,9 +17,9 @@ from tests.server.conftest import ProblemOf, StartInProcess
 
 from ldprecover import FrequencyOracle, RoundParameters
 from ldprecover_server.rounds import Rounds
-from ldprecover_server.store import Store, StoredRound
-from ldprecover_server.store.schema import submission_keys
-from ldprecover_server.store.stored_keys import of_round
+from ldprecover_server.storage import Store, StoredRound
+from ldprecover_server.storage.key_encoding import of_round
+from ldprecover_server.storage.schema import submission_keys
 
 
 def open_raw(server: ServerProcess, text: str | bytes) -> httpx.Response:

@@ -17,7 +17,7 @@ from tests.conftest import PACKED, ServerProcess, StartServer
 from tests.system.conftest import Crowd, distinct_submissions
 from tools.postgres import Cluster
 
-from ldprecover_server.store.stored_keys import stored_key
+from ldprecover_server.storage.key_encoding import stored_key
 
 pytestmark = pytest.mark.postgres
 

@@ -30,7 +30,7 @@ from ldprecover_server.keys import (
     make_key,
     make_name,
 )
-from ldprecover_server.store import Store
+from ldprecover_server.storage import Store
 
 CACHE_SECONDS = 1.0
 """How long submissions go by the keys read last: so long may a revoked `report` key live on."""

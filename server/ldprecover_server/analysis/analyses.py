@@ -29,7 +29,7 @@ from ldprecover_server.analysis.worker_pool import OnProgress, Prepare, WorkerPo
 from ldprecover_server.errors import AnalysisFailedError, NoReportsError, ReportsGoneError
 from ldprecover_server.results import Results
 from ldprecover_server.rounds import KnownRound, Rounds
-from ldprecover_server.store import Store, StoredRound
+from ldprecover_server.storage import Store, StoredRound
 
 INFER = "infer"
 """The targets that the earlier rounds of the series give."""

@@ -19,8 +19,8 @@ from ldprecover_server.errors import (
     service_errors,
 )
 from ldprecover_server.metrics import Metrics
-from ldprecover_server.store import Store
-from ldprecover_server.store.jobs import JobState
+from ldprecover_server.storage import Store
+from ldprecover_server.storage.jobs import JobState
 from ldprecover_server.thread_pools import ThreadPool
 
 _log = logging.getLogger(__name__)

@@ -26,7 +26,7 @@ from ldprecover_server.metrics import Metrics
 from ldprecover_server.results import Results
 from ldprecover_server.rounds import Rounds
 from ldprecover_server.settings import Settings
-from ldprecover_server.store import CURRENT
+from ldprecover_server.storage import CURRENT
 from ldprecover_server.submissions import Submissions
 from ldprecover_server.thread_pools import ThreadPool
 

@@ -20,8 +20,8 @@ from ldprecover_server.errors import (
     UnauthorizedError,
 )
 from ldprecover_server.keys import SCOPES, AccessKey, hash_key, make_key
-from ldprecover_server.store import Store
-from ldprecover_server.store.schema import access_keys
+from ldprecover_server.storage import Store
+from ldprecover_server.storage.schema import access_keys
 
 SCOPED = ["admin", "analyst", "report"]
 

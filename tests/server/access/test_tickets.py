@@ -11,8 +11,8 @@ from tests.server.conftest import InProcess, ProblemOf, StartInProcess
 
 from ldprecover_server.access import tickets
 from ldprecover_server.errors import InvalidTicketError
-from ldprecover_server.store import Store
-from ldprecover_server.store.schema import metadata
+from ldprecover_server.storage import Store
+from ldprecover_server.storage.schema import metadata
 
 # RFC 5869, appendix A: the test cases with SHA-256. Secret, salt, info, derived.
 RFC_5869 = {

@@ -21,8 +21,8 @@ from ldprecover_server.errors import (
     JobNotFoundError,
     RoundNotFoundError,
 )
-from ldprecover_server.store import Store
-from ldprecover_server.store.jobs import DEAD_SECONDS, KEPT, KEPT_BYTES, KEPT_SECONDS
+from ldprecover_server.storage import Store
+from ldprecover_server.storage.jobs import DEAD_SECONDS, KEPT, KEPT_BYTES, KEPT_SECONDS
 
 PARAMETERS = RoundParameters("grr", 1.0, ("a", "b"))
 BEAT = 0.01
@@ -261,7 +261,7 @@ def test_no_job_begins_for_a_round_that_is_being_deleted(
     stores: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its rows are still there: a round of many submissions goes in pieces."""
-    monkeypatch.setattr("ldprecover_server.store.deletion._SECONDS", -1.0)
+    monkeypatch.setattr("ldprecover_server.storage.maintenance.deletion._SECONDS", -1.0)
     stores[0].delete_round("first")
     with pytest.raises(RoundNotFoundError):
         stores[1].jobs.add("a" * 32, 1, keyed=True)

@@ -13,7 +13,7 @@ from ldprecover_server.http import paths
 from ldprecover_server.http.edge.protocol import ABORT
 from ldprecover_server.http.problems import refuse
 from ldprecover_server.metrics import Metrics
-from ldprecover_server.refusals import Refusals
+from ldprecover_server.rejections import Refusals
 
 _ID = re.compile(rb"[A-Za-z0-9._-]{8,64}")
 _PUBLISH_SECONDS = (

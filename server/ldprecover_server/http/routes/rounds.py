@@ -50,10 +50,10 @@ from ldprecover_server.http.messages import (
     Stats,
 )
 from ldprecover_server.http.responses import json
-from ldprecover_server.refusals import DUPLICATE
+from ldprecover_server.rejections import DUPLICATE
 from ldprecover_server.retention import hours, words
 from ldprecover_server.rounds import KnownRound
-from ldprecover_server.store import StoredRound, Unread
+from ldprecover_server.storage import StoredRound, Unread
 
 router = APIRouter(tags=["rounds"])
 

@@ -31,7 +31,7 @@ from ldprecover_server.http.dependencies import Services
 from ldprecover_server.http.messages import Accepted
 from ldprecover_server.http.problems import Problem, refuse
 from ldprecover_server.rounds import KnownRound
-from ldprecover_server.store import CURRENT
+from ldprecover_server.storage import CURRENT
 
 _log = logging.getLogger(__name__)
 

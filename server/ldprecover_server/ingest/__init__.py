@@ -1,0 +1,1 @@
+"""Group commit: submissions on their way into the storage."""

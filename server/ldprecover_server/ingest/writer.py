@@ -1,0 +1,306 @@
+"""Group commit: the process's one writer, which stores what waits and only then answers."""
+
+import asyncio
+import collections
+import functools
+import logging
+import os
+import queue
+import threading
+import time
+
+from ldprecover_server.errors import (
+    KeyReusedError,
+    QueueFullError,
+    RoundClosedError,
+    RoundNotFoundError,
+    ServiceError,
+    StorageFullError,
+    StoreUnavailableError,
+)
+from ldprecover_server.ingest.batches import Batch, Submission
+from ldprecover_server.metrics import Metrics
+from ldprecover_server.storage import Outcome, Store
+from ldprecover_server.timeouts import Timeouts
+
+_log = logging.getLogger(__name__)
+
+_MOST_COUNTERS = 8
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds between the tries of one commit
+
+
+class Ingest:
+    """Stores submissions in groups: one writer a process, one group at a time.
+
+    There is no timer: while one group commits, the next gathers, at most `group_bytes` of it, and
+    at most `group_cells` items to hash, so that none is counted for long. A submission is answered
+    when the transaction that holds it is on disk. At most `max_waiting` submissions wait, each at
+    most `waiting_seconds`; then it is answered that its outcome is not known, and dropped if no
+    group has it yet. A commit that fails for want of the database is tried again for as long. The
+    event loop and the writer meet once a group, not once a submission: every meeting costs a change
+    of thread. While anyone waits the writer takes group after group by itself.
+
+    A submission that takes long to count is counted by threads of its own before it joins those who
+    wait: the writer meanwhile stores what others sent, and counting takes more than one processor.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        max_waiting: int,
+        group_bytes: int,
+        group_cells: int = 1 << 31,
+        waiting_seconds: float = 30.0,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self._store = store
+        self._waiting_seconds = waiting_seconds
+        self._deadlines = Timeouts(waiting_seconds)
+        self._metrics = metrics or Metrics()
+        self._stopping = threading.Event()
+        self._storage_full = False  # the last commit found the disk so
+        self._max_waiting = max_waiting
+        self._group_bytes = group_bytes
+        self._group_cells = group_cells
+        self._groups: queue.SimpleQueue[list[Submission] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="ldprecover-writer", daemon=True)
+        self._long: collections.deque[Submission] = collections.deque()
+        self._counts: queue.SimpleQueue[bool] = (
+            queue.SimpleQueue()
+        )  # one for each of the long, and False at the end
+        self._counters = [
+            threading.Thread(target=self._count_ahead, name="ldprecover-counter", daemon=True)
+            for _ in range(min(max((os.cpu_count() or 1) - 1, 1), _MOST_COUNTERS))
+        ]
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._gathering: collections.deque[Submission] = collections.deque()
+        self._taking = threading.Lock()  # held to take submissions out; they are put in without it
+        # Touched in the event loop alone:
+        self._committing = False  # the writer has a group, and takes the next by itself
+        self.waiting = 0
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Start the writer; submissions come from `loop` and are answered in it."""
+        self._loop = loop
+        for thread in (self._thread, *self._counters):
+            thread.start()
+
+    def stop(self) -> None:
+        """Stop the writer once the group it has is stored. Whoever still waits must have been
+        answered.
+        """
+        self._stopping.set()
+        for _ in self._counters:
+            self._counts.put(False)
+        for counter in self._counters:
+            counter.join(self._waiting_seconds)
+        self._groups.put(None)
+        self._thread.join(self._waiting_seconds)
+        if (
+            self._thread.is_alive()
+        ):  # nobody waits any more: whoever did has been answered that it is not known
+            _log.warning(
+                "the database has not answered the last commit; the process ends without its answer"
+            )
+
+    def check_ready(self) -> None:
+        """Raise QueueFullError, StorageFullError or StoreUnavailableError unless a submission could
+        be stored now.
+        """
+        self._check_queue()
+        if self._storage_full:
+            self._store.check_room()
+            self._storage_full = False
+        else:
+            self._store.check_writable()
+
+    def _check_queue(self) -> None:
+        if self.waiting >= self._max_waiting:
+            raise QueueFullError(f"{self.waiting} submissions wait for their commit")
+
+    async def submit(self, submission: Submission) -> bool:
+        """Store a submission; return whether it was a duplicate of one stored before.
+
+        Raises QueueFullError, RoundNotFoundError, RoundClosedError, KeyReusedError,
+        StorageFullError or StoreUnavailableError.
+        """
+        assert self._loop is not None
+        self._check_queue()
+        submission.future = self._loop.create_future()
+        self.waiting += 1
+        if submission.takes_long:
+            self._long.append(submission)
+            self._counts.put(True)
+        else:
+            self._gather(submission)
+        deadline = self._deadlines.add(functools.partial(self._expire, submission))
+        try:
+            duplicate = await submission.future
+        finally:
+            self._deadlines.remove(deadline)
+            self.waiting -= 1
+        if duplicate:
+            self._metrics.duplicates.inc()
+        return duplicate
+
+    def _gather(self, submission: Submission) -> None:
+        self._gathering.append(submission)
+        if not self._committing and self._loop is not None:
+            self._committing = True
+            self._loop.call_soon(
+                self._hand_over
+            )  # not at once: others may come in this turn of the loop
+
+    def _count_ahead(self) -> None:
+        assert self._loop is not None
+        while self._counts.get():
+            with self._taking:
+                submission = self._long.popleft() if self._long else None
+            if submission is None or submission.is_over:
+                continue
+            try:
+                with self._metrics.counting_seconds.time():
+                    submission.count()
+            except Exception:  # noqa: BLE001
+                _log.exception(
+                    "a submission was not counted ahead"
+                )  # the writer counts it, or answers for the fault
+            self._loop.call_soon_threadsafe(self._gather, submission)
+
+    def _expire(self, submission: Submission) -> None:
+        if submission.future is not None and not submission.future.done():
+            submission.future.set_exception(
+                StoreUnavailableError(
+                    f"the submission has waited {self._waiting_seconds:g} seconds for its commit"
+                )
+            )
+        # They wait in the order in which they came: whoever is answered stands first.
+        with self._taking:
+            for waiting in (self._gathering, self._long):
+                while waiting and waiting[0].is_over:
+                    waiting.popleft()
+
+    def _take(self) -> list[Submission]:
+        """Return the next group, of those who have come first and still wait."""
+        group: list[Submission] = []
+        size = cells = 0
+        with self._taking:
+            while self._gathering and size < self._group_bytes and cells < self._group_cells:
+                submission = self._gathering.popleft()
+                if submission.is_over:
+                    continue
+                group.append(submission)
+                size += len(submission.packed)
+                cells += submission.cells if submission.counted is None else 0
+        return group
+
+    def _hand_over(self) -> None:
+        group = self._take()
+        self._metrics.queue.set(len(self._gathering) + len(group))
+        self._committing = bool(group)
+        if group:
+            self._groups.put(group)
+
+    def _run(self) -> None:
+        assert self._loop is not None
+        while (group := self._groups.get()) is not None:
+            while group:
+                outcomes = self._commit(group)
+                # Without waiting for the event loop, which may be in the midst of reading others.
+                following = self._take()
+                self._loop.call_soon_threadsafe(self._deliver, group, outcomes, not following)
+                group = following
+
+    def _deliver(
+        self, group: list[Submission], outcomes: list[Outcome] | ServiceError, last: bool
+    ) -> None:
+        if last:
+            self._hand_over()
+        self._metrics.queue.set(max(0, self.waiting - len(group)))
+        for i, submission in enumerate(group):
+            future = submission.future
+            if future is None or future.done():  # the request was cancelled
+                continue
+            outcome = outcomes[i] if isinstance(outcomes, list) else outcomes
+            if outcome is Outcome.STORED or outcome is Outcome.DUPLICATE:
+                future.set_result(outcome is Outcome.DUPLICATE)
+            else:
+                future.set_exception(_refusal(outcome))
+
+    def _commit(self, group: list[Submission]) -> list[Outcome] | ServiceError:
+        by_round: dict[int, Batch] = {}
+        for submission in group:
+            by_round.setdefault(submission.seq, Batch(submission.seq)).submissions.append(
+                submission
+            )
+        batches = list(by_round.values())
+        metrics = self._metrics
+        try:
+            with metrics.counting_seconds.time():
+                for batch in batches:
+                    batch.count()
+            with metrics.commit_seconds.time():
+                outcomes = self._commit_surely(batches)
+            self._storage_full = False
+        except ServiceError as error:
+            self._storage_full = isinstance(error, StorageFullError)
+            _log.warning("a group of %d submissions was not stored: %s", len(group), error)
+            return error
+        except Exception:  # noqa: BLE001
+            # The writer must outlive a fault in one group: its submissions are answered, the next
+            # go on.
+            _log.exception("a group of %d submissions failed", len(group))
+            return StoreUnavailableError("the server failed to store the submission")
+        self._count(batches, outcomes)
+        by_submission = {
+            id(submission): outcome
+            for batch, found in zip(batches, outcomes, strict=True)
+            for submission, outcome in zip(batch.submissions, found, strict=True)
+        }
+        return [by_submission[id(submission)] for submission in group]
+
+    def _count(self, batches: list[Batch], outcomes: list[list[Outcome]]) -> None:
+        self._metrics.commit_submissions.observe(sum(len(batch.submissions) for batch in batches))
+        stored = [
+            len(submission.packed) // submission.oracle.report_size
+            for batch, found in zip(batches, outcomes, strict=True)
+            for submission, outcome in zip(batch.submissions, found, strict=True)
+            if outcome is Outcome.STORED
+        ]
+        self._metrics.submissions.inc(len(stored))
+        self._metrics.reports.inc(sum(stored))
+        for batch, found in zip(batches, outcomes, strict=True):
+            if batch.aside and Outcome.STORED in found:
+                self._metrics.quarantined.labels("size").inc(batch.aside)
+
+    def _commit_surely(self, batches: list[Batch]) -> list[list[Outcome]]:
+        """Commit; when the outcome is unknown run the same transaction again, which finds what was
+        stored.
+        """
+        end = time.monotonic() + self._waiting_seconds
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                return self._store.commit(batches)
+            except StoreUnavailableError as error:
+                if time.monotonic() + pause > end or self._stopping.is_set():
+                    raise
+                _log.warning("commit is tried again: %s", error)
+                self._stopping.wait(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def _refusal(outcome: Outcome | ServiceError) -> ServiceError:
+    if isinstance(outcome, ServiceError):
+        return type(outcome)(
+            str(outcome)
+        )  # each waiter raises its own: a shared one would gather tracebacks
+    if outcome is Outcome.KEY_REUSED:
+        return KeyReusedError(
+            "this idempotency key came before with other bytes; nothing of this submission is "
+            "stored"
+        )
+    if outcome is Outcome.CLOSED:
+        return RoundClosedError("the round is closed; nothing of this submission is stored")
+    return RoundNotFoundError("the round was deleted")

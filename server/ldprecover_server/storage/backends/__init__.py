@@ -1,0 +1,1 @@
+"""The databases that the service runs on: SQLite and Postgres."""

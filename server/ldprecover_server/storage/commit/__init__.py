@@ -1,0 +1,1 @@
+"""The commit of submissions: exactly once, and durable before the answer."""

@@ -1,0 +1,1 @@
+"""Work on stored rounds beside the commits: deletion, unlinking, filters and the check."""

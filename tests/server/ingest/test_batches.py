@@ -1,0 +1,59 @@
+"""Batches of submissions: what is sealed of them, and what of it waits counted."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ldprecover import Tally, frequency_oracle, wire
+from ldprecover.quarantine import split_by_size
+from ldprecover_server.ingest.batches import Batch, Submission
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 6), st.booleans(), st.booleans()), min_size=1, max_size=8),
+    st.booleans(),
+    st.integers(0, 2**32),
+)
+def test_a_batch_seals_the_same_whatever_of_it_was_counted_ahead(
+    sent: list[tuple[int, bool, bool]], quarantine: bool, seed: int
+) -> None:
+    oracle, rng = frequency_oracle("oue", 0.5, 60), np.random.default_rng(seed)
+    batch = Batch(1)
+    everything = []
+    for i, (n, is_crafted, is_ahead) in enumerate(sent):
+        reports = np.packbits(
+            np.ones((n, 60), np.uint8), axis=1, bitorder="little"
+        )  # of a size of no honest one
+        if not is_crafted:
+            reports = oracle.perturb(rng.integers(0, 60, n), rng)
+        everything.append(reports)
+        submission = Submission(1, oracle, str(i), wire.pack(reports), quarantine=quarantine)
+        batch.submissions.append(submission)
+        if is_ahead:
+            submission.count()
+    batch.count()
+    for fresh in (range(len(sent)), range(len(sent) // 2, len(sent))):
+        reports = np.concatenate([everything[i] for i in fresh])
+        bad, tally = (
+            split_by_size(oracle, reports) if quarantine else (np.zeros(len(reports), bool), None)
+        )
+        sealed = batch.seal(fresh)
+        assert sealed.tally == (tally or Tally.of(oracle, reports))
+        for data, of in ((sealed.data, reports[~bad]), (sealed.aside, reports[bad])):
+            assert sorted(np.frombuffer(data, oracle.report_dtype).tolist()) == sorted(of.tolist())
+        assert sealed.aside_n == batch.aside == bad.sum()
+
+
+def test_only_what_takes_long_and_has_a_small_tally_is_counted_ahead() -> None:
+    def takes_long(protocol: str, d: int, n: int) -> bool:
+        oracle = frequency_oracle(protocol, 0.5, d)
+        return Submission(1, oracle, "key", bytes(n * oracle.report_size)).takes_long
+
+    assert takes_long("olh", 490, 10_000)
+    assert takes_long("olh", 60, 10_000)
+    assert not takes_long("olh", 60, 8_000), "it is counted at once"
+    assert not takes_long("olh", 100_000, 10_000), (
+        "tallies that wait would hold far more memory than their reports"
+    )
+    assert not takes_long("grr", 490, 100_000), "it is counted as fast as it is read"

@@ -1,0 +1,433 @@
+"""Group commit: answers after the commit, bounds on what waits, and what a fault does to a
+group.
+"""
+
+import asyncio
+import hashlib
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from tests.conftest import ADMIN_KEY, PACKED
+from tests.server.conftest import InProcess, ProblemOf, StartInProcess
+
+from ldprecover import frequency_oracle, wire
+from ldprecover_server.errors import StorageFullError, StoreUnavailableError
+from ldprecover_server.ingest.batches import Submission
+from ldprecover_server.storage.key_encoding import of_round
+from ldprecover_server.storage.schema import submission_keys
+
+Post = tuple[str, str, dict[str, Any]]
+
+ADMIN = {"Authorization": f"Bearer {ADMIN_KEY}"}  # who holds it may send several reports at once
+
+
+def post(id: str, items: Sequence[int], key: str | None = None) -> Post:
+    """Return the request that submits these GRR reports."""
+    headers = PACKED | ADMIN | ({"Idempotency-Key": key} if key is not None else {})
+    packed = np.array(items, dtype="<u4").tobytes()
+    return "POST", f"/rounds/{id}/reports", {"content": packed, "headers": headers}
+
+
+async def send(app: InProcess, request: Post) -> httpx.Response:
+    method, path, options = request
+    return await app.http.request(method, path, **options)
+
+
+class Commits:
+    """Stands before a store's commit: keeps the sizes of groups, and can hold it, fail and lose the
+    outcome.
+    """
+
+    def __init__(self, app: InProcess) -> None:
+        self.sizes: list[int] = []
+        self.before: list[BaseException | threading.Event | Callable[[], None]] = []
+        self.after: list[BaseException] = []
+        self.first = threading.Event()
+        self._commit = app.store.commit
+        app.store.commit = self  # type: ignore[method-assign]
+
+    def __call__(self, batches: Any) -> Any:
+        self.sizes.append(sum(len(batch.submissions) for batch in batches))
+        self.first.set()
+        if self.before:
+            step = self.before.pop(0)
+            if isinstance(step, BaseException):
+                raise step
+            if isinstance(step, threading.Event):
+                assert step.wait(30)
+            else:
+                step()
+        outcomes = self._commit(batches)
+        if self.after:
+            raise self.after.pop(0)
+        return outcomes
+
+
+@pytest.fixture
+def app(start_in_process: StartInProcess) -> InProcess:
+    return start_in_process()
+
+
+@pytest.fixture
+def id(app: InProcess) -> str:
+    return app.open_round("grr", domain_size=50)
+
+
+@pytest.fixture
+def commits(app: InProcess, id: str) -> Commits:
+    return Commits(app)
+
+
+def counts(app: InProcess, id: str) -> list[int]:
+    return app.get(f"/rounds/{id}/frequencies").json()["counts"]
+
+
+def in_one_group(app: InProcess, commits: Commits, *requests: Post) -> list[httpx.Response]:
+    """Send requests while the commit of another round's report is held, until all of them wait for
+    the next one.
+    """
+    elsewhere = app.open_round()
+    gate = threading.Event()
+    commits.first.clear()
+    commits.before.insert(0, gate)
+
+    async def arrive() -> list[httpx.Response]:
+        before = asyncio.create_task(send(app, post(elsewhere, [0])))
+        await asyncio.to_thread(commits.first.wait, 30)
+        together = [asyncio.create_task(send(app, request)) for request in requests]
+        while app.ingest.waiting < 1 + len(together):
+            await asyncio.sleep(0.001)
+        gate.set()
+        await before
+        return [await each for each in together]
+
+    return app.run(arrive())
+
+
+def test_what_arrives_while_one_group_commits_goes_together_into_the_next(
+    start_in_process: StartInProcess,
+) -> None:
+    app = start_in_process(queue_requests=41)
+    id = app.open_round("grr", domain_size=50)
+    commits = Commits(app)
+    gate = threading.Event()
+    commits.before = [gate]
+
+    async def arrive() -> list[int]:
+        first = asyncio.create_task(send(app, post(id, [0])))
+        await asyncio.to_thread(commits.first.wait, 30)
+        others = [asyncio.create_task(send(app, post(id, [i]))) for i in range(1, 42)]
+        # One of them finds the queue full, so all the others are in it.
+        done, _ = await asyncio.wait(others, return_when=asyncio.FIRST_COMPLETED)
+        assert [task.result().status_code for task in done] == [503]
+        gate.set()
+        return sorted([(await task).status_code for task in (first, *others)])
+
+    assert app.run(arrive()) == 41 * [202] + [503]
+    assert commits.sizes == [1, 40]
+    assert sum(counts(app, id)) == 41
+
+
+def test_no_answer_is_given_before_the_commit(app: InProcess, id: str, commits: Commits) -> None:
+    gate = threading.Event()
+    commits.before = [gate]
+
+    async def watch() -> httpx.Response:
+        submitted = asyncio.create_task(send(app, post(id, [1])))
+        await asyncio.to_thread(commits.first.wait, 30)
+        found = await app.http.get(f"/rounds/{id}/frequencies")  # many turns of the event loop
+        assert found.json()["n"] == 0
+        assert not submitted.done()
+        gate.set()
+        return await submitted
+
+    assert app.run(watch()).status_code == 202
+    assert counts(app, id)[1] == 1
+
+
+def test_a_commit_whose_outcome_is_unknown_is_run_again_and_counts_once(
+    app: InProcess, id: str, commits: Commits
+) -> None:
+    commits.after = [StoreUnavailableError("the connection broke after COMMIT was sent")]
+    answers = app.gather(post(id, [1, 2], "a"), post(id, [3], "b"))
+    assert [(r.status_code, r.json()["accepted"]) for r in answers] == [(202, 2), (202, 1)]
+    assert len(commits.sizes) >= 2
+    assert counts(app, id)[:4] == [0, 1, 1, 1]
+    assert app.get(f"/rounds/{id}").json()["n"] == 3
+
+
+def test_a_store_that_stays_away_for_a_requests_time_is_a_503_and_the_retry_counts_once(
+    start_in_process: StartInProcess, problem_of: ProblemOf
+) -> None:
+    """It stored the reports all the same: the user cannot know, and sends them again."""
+    app = start_in_process(request_seconds=1)
+    id = app.open_round("grr", domain_size=50)
+    commits = Commits(app)
+    commits.after = [StoreUnavailableError("no answer") for _ in range(10)]
+    (response,) = app.gather(post(id, [1], "a"))
+    assert (response.status_code, problem_of(response)) == (503, "store-unavailable")
+    assert "retry-after" in response.headers
+    commits.after = []
+    (again,) = app.gather(post(id, [1], "a"))
+    assert again.json() == {"round": id, "accepted": 1, "duplicate": True}
+    assert counts(app, id)[1] == 1
+
+
+def test_a_full_store_is_a_507_for_the_group_and_is_not_asked_again(
+    app: InProcess, id: str, commits: Commits, problem_of: ProblemOf
+) -> None:
+    commits.before = [StorageFullError("the disk is full")]
+    answers = in_one_group(app, commits, post(id, [1], "a"), post(id, [2], "b"))
+    assert [(r.status_code, problem_of(r)) for r in answers] == 2 * [(507, "storage-full")]
+    assert commits.sizes == [1, 2]
+    assert counts(app, id) == 50 * [0]
+    assert [
+        r.json()["duplicate"] for r in app.gather(post(id, [1], "a"), post(id, [2], "b"))
+    ] == 2 * [False]
+
+
+def test_the_writer_outlives_a_fault_in_one_group(
+    app: InProcess,
+    id: str,
+    commits: Commits,
+    problem_of: ProblemOf,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    commits.before = [ZeroDivisionError("a fault nobody foresaw")]
+    answers = in_one_group(app, commits, post(id, [1], "a"), post(id, [2], "b"))
+    assert {(r.status_code, problem_of(r)) for r in answers} == {(503, "store-unavailable")}
+    assert all("nobody foresaw" not in r.text for r in answers)
+    assert "ZeroDivisionError" in caplog.text
+    assert [r.status_code for r in app.gather(post(id, [1], "a"), post(id, [2], "b"))] == [202, 202]
+    assert counts(app, id)[:3] == [0, 1, 1]
+
+
+def test_a_round_that_is_closed_or_gone_does_not_touch_the_rest_of_its_group(
+    app: InProcess, id: str, commits: Commits, problem_of: ProblemOf
+) -> None:
+    """The rounds are known to the server when the submissions arrive; the commit finds what became
+    of them.
+    """
+    closed, gone = (app.open_round("grr", domain_size=50) for _ in range(2))
+    app.gather(post(closed, [1]), post(gone, [1]))
+    seqs = {name: app.store.round(name).seq for name in (closed, gone)}
+
+    def end() -> None:
+        with app.store.database.write() as connection:
+            connection.execute(
+                sa.text("UPDATE rounds SET state = 'closed' WHERE seq = :seq"),
+                {"seq": seqs[closed]},
+            )
+            connection.execute(
+                sa.delete(submission_keys).where(of_round(submission_keys.c.key, seqs[gone]))
+            )
+            for table, column in (("segments", "round"), ("tallies", "round"), ("rounds", "seq")):
+                connection.execute(
+                    sa.text(f"DELETE FROM {table} WHERE {column} = :seq"), {"seq": seqs[gone]}
+                )
+
+    commits.before = [end]
+    answers = in_one_group(
+        app, commits, post(closed, [2]), post(id, [3]), post(gone, [4]), post(id, [5])
+    )
+    assert commits.sizes[-1] == 4
+    assert [r.status_code for r in answers] == [409, 202, 404, 202]
+    assert [problem_of(answers[i]) for i in (0, 2)] == ["round-closed", "round-not-found"]
+    assert (counts(app, id)[3], counts(app, id)[5], counts(app, closed)[2]) == (1, 1, 0)
+    # Once more: the server no longer believes in the round that is gone.
+    assert problem_of(app.gather(post(gone, [4]))[0]) == "round-not-found"
+
+
+def test_when_too_many_wait_the_next_is_a_503_and_nothing_is_lost(
+    start_in_process: StartInProcess, problem_of: ProblemOf
+) -> None:
+    app = start_in_process(queue_requests=5)
+    id = app.open_round("grr", domain_size=50)
+    commits = Commits(app)
+    gate = threading.Event()
+    commits.before = [gate]
+
+    async def crowd() -> list[httpx.Response]:
+        sent = [asyncio.create_task(send(app, post(id, [i], f"key-{i}"))) for i in range(20)]
+        while sum(each.done() for each in sent) < 15:
+            await asyncio.wait(
+                [each for each in sent if not each.done()], return_when=asyncio.FIRST_COMPLETED
+            )
+        gate.set()
+        return [await each for each in sent]
+
+    answers = app.run(crowd())
+    refused = [i for i, r in enumerate(answers) if r.status_code == 503]
+    assert {problem_of(answers[i]) for i in refused} == {"queue-full"}
+    assert all(int(answers[i].headers["retry-after"]) >= 1 for i in refused)
+    assert len(refused) == 15
+    assert sum(counts(app, id)) == 5
+    for i in refused:
+        (again,) = app.gather(post(id, [i], f"key-{i}"))
+        assert again.json()["duplicate"] is False
+    assert counts(app, id) == 20 * [1] + 30 * [0]
+
+
+def test_a_group_takes_no_more_bytes_than_it_may(start_in_process: StartInProcess) -> None:
+    """Each submission holds half of a group's bytes: no more than two go together."""
+    app = start_in_process(group_bytes=1024)
+    id = app.open_round("grr", domain_size=50)
+    commits = Commits(app)
+    answers = in_one_group(app, commits, *(post(id, 128 * [i]) for i in range(12)))
+    assert [r.status_code for r in answers] == 12 * [202]
+    assert commits.sizes == [1, *(6 * [2])]
+    assert counts(app, id) == 12 * [128] + 38 * [0]
+
+
+def test_a_group_takes_no_more_to_hash_than_it_may(start_in_process: StartInProcess) -> None:
+    """Each submission has half of a group's reports times items: no more than two go together."""
+    app = start_in_process(submission_cells=2 * 10 * 50)
+    id = app.open_round("olh", domain_size=50)
+    commits = Commits(app)
+    body = {"seeds": list(range(10)), "buckets": 10 * [0]}
+    path = f"/rounds/{id}/reports"
+    request: Post = ("POST", path, {"json": body, "headers": app.admin})
+    answers = in_one_group(app, commits, *(12 * [request]))
+    assert [r.status_code for r in answers] == 12 * [202]
+    assert commits.sizes == [1, *(6 * [2])]
+    assert app.get(f"/rounds/{id}").json()["n"] == 120
+
+
+LONG = frequency_oracle("olh", 0.5, 100)
+MANY = 30_000  # reports that take long to count
+
+
+def long(app: InProcess, id: str, seed: int, n: int = MANY) -> tuple[Post, np.ndarray]:
+    """Return the request that submits OLH reports of a crowd, and the reports."""
+    rng = np.random.default_rng(seed)
+    reports = LONG.perturb(rng.integers(0, 100, n), rng)
+    return (
+        "POST",
+        f"/rounds/{id}/reports",
+        {"content": wire.pack(reports), "headers": PACKED | app.admin},
+    ), reports
+
+
+def test_submissions_counted_ahead_and_in_their_group_add_up_to_all_reports(app: InProcess) -> None:
+    id = app.open_round("olh", 0.5, domain_size=100)
+    sent = [long(app, id, seed, n) for seed, n in enumerate((MANY, 5, MANY, 1, 700))]
+    answers = in_one_group(app, Commits(app), *(request for request, _ in sent))
+    assert [answer.status_code for answer in answers] == 5 * [202]
+    everything = np.concatenate([reports for _, reports in sent])
+    assert counts(app, id) == LONG.support_counts(everything).tolist()
+    stored = b"".join(app.store.tally_and_reports(app.store.round(id).seq, 100)[1])
+    assert sorted(np.frombuffer(stored, LONG.report_dtype).tolist()) == sorted(everything.tolist())
+
+
+def test_what_takes_long_to_count_is_counted_once_however_often_it_comes(app: InProcess) -> None:
+    id = app.open_round("olh", 0.5, domain_size=100)
+    request, reports = long(app, id, 1)
+    request[2]["headers"] = request[2]["headers"] | {"Idempotency-Key": "long"}
+    other, more = long(app, id, 2)
+    app.gather(request)
+    answers = in_one_group(app, Commits(app), request, other)
+    assert [answer.json()["duplicate"] for answer in answers] == [True, False]
+    assert counts(app, id) == LONG.support_counts(np.concatenate([reports, more])).tolist()
+
+
+def test_a_report_is_answered_while_a_submission_is_counted_that_takes_long(
+    app: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id = app.open_round("olh", 0.5, domain_size=100)
+    began, gate = threading.Event(), threading.Event()
+    count = Submission.count
+
+    def held(submission: Submission) -> None:
+        began.set()
+        assert gate.wait(30)
+        count(submission)
+
+    monkeypatch.setattr(Submission, "count", held)
+
+    async def both() -> tuple[int, int]:
+        slow = asyncio.create_task(send(app, long(app, id, 1)[0]))
+        await asyncio.to_thread(began.wait, 30)
+        quick = await send(app, long(app, id, 2, n=1)[0])
+        assert not slow.done()
+        gate.set()
+        return quick.status_code, (await slow).status_code
+
+    assert app.run(both()) == (202, 202)
+    assert app.get(f"/rounds/{id}").json()["n"] == MANY + 1
+
+
+def test_what_nobody_waits_for_any_more_is_not_counted(
+    start_in_process: StartInProcess, problem_of: ProblemOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = start_in_process(request_seconds=1)
+    id = app.open_round("olh", 0.5, domain_size=100)
+    gate = threading.Event()
+    count, counted = Submission.count, []
+
+    def held(submission: Submission) -> None:
+        counted.append(submission)
+        assert gate.wait(30)
+        count(submission)
+
+    monkeypatch.setattr(Submission, "count", held)
+    threads = len(app.ingest._counters)
+    try:
+        answers = app.gather(*(long(app, id, seed)[0] for seed in range(threads + 2)))
+    finally:
+        gate.set()
+    assert {problem_of(answer) for answer in answers} == {"store-unavailable"}
+    monkeypatch.setattr(Submission, "count", count)
+    request, _ = long(app, id, 99)
+    request[2]["headers"] = request[2]["headers"] | {"Idempotency-Key": "long"}
+    while (
+        app.gather(request)[0].status_code == 503
+    ):  # a busy machine may take longer than the second
+        pass
+    assert len(counted) == threads
+    assert app.get(f"/rounds/{id}").json()["n"] == MANY
+
+
+def test_a_fault_of_counting_ahead_is_the_writers_to_answer(
+    app: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id = app.open_round("olh", 0.5, domain_size=100)
+    request, reports = long(app, id, 1)
+
+    def fail(submission: Submission) -> None:
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(Submission, "count", fail)
+    (answer,) = app.gather(request)
+    assert answer.status_code == 202
+    assert counts(app, id) == LONG.support_counts(reports).tolist()
+
+
+def test_reports_lie_shuffled_in_their_segment(app: InProcess, id: str) -> None:
+    """In order by chance once in 50! times."""
+    (response,) = app.gather(post(id, range(50)))
+    assert response.status_code == 202
+    with app.store.database.read() as connection:
+        data = connection.scalar(sa.text("SELECT data FROM segments"))
+    items = np.frombuffer(data, dtype="<u4").tolist()
+    assert sorted(items) == list(range(50))
+    assert items != list(range(50))
+    assert items != list(range(50))[::-1]
+
+
+def test_stored_digests_say_nothing_without_the_key(app: InProcess, id: str) -> None:
+    """The same report under two keys has two digests, and neither is a hash of the report alone."""
+    app.gather(post(id, [7], "a"), post(id, [7], "b"))
+    with app.store.database.read() as connection:
+        rows = connection.execute(sa.select(submission_keys)).all()
+    assert [(len(row.key), len(row.digest)) for row in rows] == [(16, 8), (16, 8)]
+    assert {row.key[4:] for row in rows} == {
+        hashlib.sha256(key).digest()[:12] for key in (b"a", b"b")
+    }
+    assert len({row.digest for row in rows}) == 2
+    plain = hashlib.sha256(np.array([7], dtype="<u4").tobytes()).digest()
+    assert all(row.digest not in plain for row in rows)

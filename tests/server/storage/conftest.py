@@ -1,0 +1,101 @@
+"""Stores on both databases, and submissions to commit to them past HTTP."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from tests.conftest import NewDatabase
+
+from ldprecover import RoundParameters, Tally
+from ldprecover_server.storage import Sealed, Store
+from ldprecover_server.storage.key_encoding import stored_digest, stored_key
+
+PARAMETERS = RoundParameters("grr", 1.0, tuple(map(str, range(6))))
+
+OpenStore = Callable[..., Store]
+
+
+@pytest.fixture(scope="module")
+def url(new_database: NewDatabase, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A database for the module."""
+    with new_database(tmp_path_factory.mktemp("store")) as url:
+        yield url
+
+
+@pytest.fixture
+def fresh(new_database: NewDatabase, tmp_path: Path) -> Iterator[str]:
+    """A database of the test's own."""
+    with new_database(tmp_path) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def open_store() -> Iterator[OpenStore]:
+    """Open stores at URLs; all are closed at the end."""
+    with ExitStack() as stack:
+
+        def open_at(url: str, **options: Any) -> Store:
+            store = stack.enter_context(closing(Store(url, **options)))
+            store.prepare()
+            return store
+
+        yield open_at
+
+
+@pytest.fixture(scope="module")
+def store(open_store: OpenStore, url: str) -> Store:
+    return open_store(url)
+
+
+@dataclass
+class Submitted:
+    """A GRR submission under a key."""
+
+    name: bytes
+    items: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        self.key = self.name.ljust(16, b".")
+        self.digest = hashlib.sha256(repr(self.items).encode()).digest()[:16]
+
+    def row(self, seq: int) -> dict[str, bytes]:
+        """Return what is stored of it in a round."""
+        return {"key": stored_key(seq, self.key), "digest": stored_digest(self.digest)}
+
+
+@dataclass(frozen=True)
+class Group:
+    """Submissions to one round that are to be committed together."""
+
+    seq: int
+    submissions: Sequence[Submitted]
+
+    def seal(self, fresh: Sequence[int]) -> Sealed:
+        items = [item for i in fresh for item in self.submissions[i].items]
+        reports = np.array(items, dtype="<u4")
+        return Sealed(reports.tobytes(), Tally.of(PARAMETERS.oracle, reports))
+
+
+def open_round(store: Store, parameters: RoundParameters = PARAMETERS) -> int:
+    name = f"r{np.random.default_rng().integers(1 << 62)}"
+    return store.open_round(f"R{name}", name, parameters).seq
+
+
+def stored(store: Store, seq: int) -> list[int]:
+    """Return the items of all reports in a round's segments, sorted."""
+    with store.database.read() as connection:
+        rows = connection.execute(
+            sa.text("SELECT n, data FROM segments WHERE round = :seq"), {"seq": seq}
+        ).all()
+    items = []
+    for n, data in rows:
+        found = np.frombuffer(data, dtype="<u4").tolist()
+        assert len(found) == n
+        items += found
+    return sorted(items)

@@ -1,0 +1,198 @@
+"""The write-ahead log of a SQLite server is written back beside the commits, and stays bounded."""
+
+import contextlib
+import logging
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from tests.server.storage.conftest import Group, OpenStore, Submitted, open_round
+
+from ldprecover_server.storage import Store
+from ldprecover_server.storage.backends import sqlite_checkpoints
+from ldprecover_server.storage.backends.sqlite_checkpoints import Checkpoints
+
+pytestmark = pytest.mark.sqlite
+
+
+@pytest.fixture
+def claimed(open_store: OpenStore, fresh: str) -> Store:
+    store = open_store(fresh)
+    store.database.claim()
+    store.database.engine.dispose()  # connections made from now on are a server's
+    return store
+
+
+def thread_of(store: Store) -> Checkpoints:
+    found = store.database._checkpoints  # type: ignore[attr-defined]
+    assert isinstance(found, Checkpoints)
+    return found
+
+
+def log_of(store: Store) -> Path:
+    return Path(f"{store.database.name}-wal")
+
+
+def commit(store: Store, seq: int, *numbers: int) -> None:
+    store.commit([Group(seq, [Submitted(b"%d" % i, (i % 6,)) for i in numbers])])
+
+
+def threads() -> int:
+    return sum(thread.name == "ldprecover-checkpoints" for thread in threading.enumerate())
+
+
+def test_the_log_is_written_back_beside_the_commits(
+    claimed: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file has their pages while every connection of the store is still open."""
+    monkeypatch.setattr(sqlite_checkpoints, "PAGES", 200)
+    seq = open_round(claimed)
+    before = Path(claimed.database.name).stat().st_size
+    done = thread_of(claimed).done
+    for i in range(100):
+        commit(claimed, seq, 2 * i, 2 * i + 1)
+    while thread_of(claimed).done == done:
+        assert threads()
+    assert Path(claimed.database.name).stat().st_size > before
+    assert claimed.tally(seq, 6).n == 200
+
+
+def test_the_log_stays_bounded_however_long_the_writer_goes_on(
+    open_store: OpenStore, fresh: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_checkpoints, "PAGES", 50)
+    monkeypatch.setattr("ldprecover_server.storage.backends.sqlite.MOST_PAGES", 400)
+    store = Store(fresh)
+    store.database.claim()
+    store.prepare()
+    try:
+        seq = open_round(store)
+        for i in range(1500):
+            commit(store, seq, i)
+        assert (
+            log_of(store).stat().st_size < 3 * 400 * 4120
+        )  # 1,500 commits write at least 4,500 pages
+    finally:
+        store.close()
+
+
+def test_a_store_that_serves_nobody_has_no_thread_and_one_that_is_closed_leaves_none(
+    tmp_path: Path,
+) -> None:
+    before = threads()
+    store = Store(f"sqlite:///{tmp_path / 'ldprecover.db'}")
+    store.prepare()
+    with store.database.read() as connection:
+        assert (
+            connection.exec_driver_sql("PRAGMA wal_autocheckpoint").scalar_one()
+            == sqlite_checkpoints.ALONE_PAGES
+        )
+    assert threads() == before
+    for _ in range(2):
+        store.database.claim()
+        thread_of(store).grown(sqlite_checkpoints.PAGES)
+        assert threads() == before + 1
+    store.close()
+    assert threads() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["ldprecover.db"]
+
+
+def test_a_log_that_cannot_be_written_back_is_tried_again(
+    claimed: Store, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is not there for a while; none is made in its place."""
+    path = Path(claimed.database.name)
+    seq = open_round(claimed)
+    commit(claimed, seq, 1)
+    monkeypatch.setattr(sqlite_checkpoints, "PAGES", 1)
+    kept = path.rename(path.with_name("kept.db"))
+    with caplog.at_level(logging.WARNING):
+        thread_of(claimed).grown(1)
+        while "not written back" not in caplog.text:
+            assert threads()
+    assert not path.exists()
+    kept.rename(path)
+    done = thread_of(claimed).done
+    commit(claimed, seq, 2)
+    while thread_of(claimed).done == done:
+        assert threads()
+    assert claimed.tally(seq, 6).n == 2
+
+
+def test_who_reads_for_long_keeps_the_log_and_no_commit_waits(
+    claimed: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_checkpoints, "PAGES", 20)
+    seq = open_round(claimed)
+    commit(claimed, seq, 0)
+    count = sa.text("SELECT count(*) FROM keys")
+    with claimed.database.read() as connection:
+        assert connection.scalar(count) == 1
+        done = thread_of(claimed).done
+        for i in range(1, 30):
+            commit(claimed, seq, i)
+        while thread_of(claimed).done == done:
+            assert threads()
+        assert connection.scalar(count) == 1
+    assert claimed.tally(seq, 6).n == 30
+
+
+def test_a_fault_that_nobody_expected_is_logged_and_the_next_time_tried_again(
+    claimed: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The file system fails once as the file is looked at."""
+    faults = [OSError("input/output error")]
+
+    def check() -> None:
+        if faults:
+            raise faults.pop()
+
+    thread = Checkpoints(Path(claimed.database.name), check)
+    try:
+        thread.grown(sqlite_checkpoints.PAGES)
+        while "input/output error" not in caplog.text:
+            assert threads()
+        assert "Traceback" in caplog.text
+        thread.grown(sqlite_checkpoints.PAGES)
+        while not thread.done:
+            assert threads()
+    finally:
+        thread.close()
+
+
+def test_another_file_in_the_place_of_the_servers_is_left_alone(
+    claimed: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = Path(claimed.database.name)
+    kept = path.rename(path.with_name("kept.db"))
+    with contextlib.closing(sqlite3.connect(path)) as another:
+        another.execute("CREATE TABLE theirs (a)")
+    done = thread_of(claimed).done
+    thread_of(claimed).grown(sqlite_checkpoints.PAGES)
+    while "not written back" not in caplog.text and thread_of(claimed).done == done:
+        assert threads()
+    assert thread_of(claimed).done == done
+    kept.rename(path)
+
+
+def test_closing_waits_for_what_was_begun(claimed: Store) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def check() -> None:
+        begun.set()
+        go_on.wait(60)
+
+    thread = Checkpoints(Path(claimed.database.name), check)
+    thread.grown(sqlite_checkpoints.PAGES)
+    assert begun.wait(60)
+    closing = threading.Thread(target=thread.close)
+    closing.start()
+    try:
+        closing.join(0.2)
+        assert closing.is_alive()
+    finally:
+        go_on.set()
+        closing.join()
+    assert thread.done == 1

@@ -1,0 +1,320 @@
+"""Rounds and segments go in pieces: out of every answer at once, and in the end from the disk."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import sqlalchemy as sa
+from tests.server.storage.conftest import (
+    PARAMETERS,
+    Group,
+    OpenStore,
+    Submitted,
+    open_round,
+    stored,
+)
+
+from ldprecover_server.errors import (
+    NoCurrentRoundError,
+    ReportsGoneError,
+    RoundNotFoundError,
+    StoreUnavailableError,
+)
+from ldprecover_server.housekeeping import Housekeeping
+from ldprecover_server.rejections import Refusals
+from ldprecover_server.storage import Outcome, Store
+from ldprecover_server.storage.backends.sqlite import SQLite
+from ldprecover_server.storage.key_encoding import of_round
+from ldprecover_server.storage.schema import refusals, rounds, segments, submission_keys, tallies
+
+TABLES = (submission_keys, segments, tallies, refusals, rounds)
+
+
+def name_of(store: Store, seq: int) -> str:
+    with store.database.read() as connection:
+        return connection.scalars(sa.select(rounds.c.name).where(rounds.c.seq == seq)).one()
+
+
+def fill(store: Store, seq: int, commits: int, each: int = 1) -> None:
+    for i in range(commits):
+        names = [b"%d-%d" % (i, j) for j in range(each)]
+        store.commit([Group(seq, [Submitted(name, (i % 6,)) for name in names])])
+
+
+def rows_of(store: Store, seq: int) -> list[int]:
+    with store.database.read() as connection:
+        mine = {table: table.c.round == seq for table in TABLES[1:-1]}
+        mine |= {submission_keys: of_round(submission_keys.c.key, seq), rounds: rounds.c.seq == seq}
+        return [
+            connection.scalars(
+                sa.select(sa.func.count()).select_from(table).where(mine[table])
+            ).one()
+            for table in TABLES
+        ]
+
+
+def pieces(most: int) -> Callable[[], bool]:
+    """Let so many pieces be done."""
+    left = [most]
+
+    def go_on() -> bool:
+        left[0] -= 1
+        return left[0] >= 0
+
+    return go_on
+
+
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of ten rows each, however long they take."""
+    monkeypatch.setattr("ldprecover_server.storage.maintenance.deletion._LONG", 60.0)
+    monkeypatch.setattr("ldprecover_server.storage.maintenance.deletion._FIRST", 10)
+    monkeypatch.setattr("ldprecover_server.storage.maintenance.deletion._MOST", 10)
+
+
+def mark_gone(monkeypatch: pytest.MonkeyPatch, store: Store, seq: int) -> None:
+    """Delete a round without waiting for its rows to go."""
+    with monkeypatch.context() as patched:
+        patched.setattr("ldprecover_server.storage.maintenance.deletion._SECONDS", -1.0)
+        store.delete_round(name_of(store, seq))
+
+
+def test_a_round_is_gone_from_every_answer_before_its_rows_are(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seq = open_round(store)
+    fill(store, seq, 3)
+    found, name = store.round(name_of(store, seq)), name_of(store, seq)
+    reports = store.reports(seq)
+    mark_gone(monkeypatch, store, seq)
+    assert rows_of(store, seq) == [3, 3, 1, 0, 1]
+    for gone in (
+        lambda: store.round(name),
+        lambda: store.round(found.id),
+        lambda: store.round(f"!{seq}"),
+        lambda: store.parameters(seq),
+        lambda: store.tally(seq, 6),
+        lambda: store.evidence(seq, 6),
+        lambda: store.tally_and_reports(seq, 6),
+        lambda: store.reports(seq),
+        lambda: store.close_round(name),
+        lambda: store.delete_round(name),
+    ):
+        with pytest.raises(RoundNotFoundError):
+            gone()
+    with pytest.raises(ReportsGoneError):
+        list(reports)
+    assert seq not in [each.seq for each in store.rounds(1000)]
+    for submitted in (
+        Submitted(b"0-0", (0,)),
+        Submitted(b"new", (1,)),
+    ):  # sent again, and for the first time
+        assert store.commit([Group(seq, [submitted])]) == [[Outcome.GONE]]
+    store.add_refusals({(seq, "round-closed"): 1})
+    again = store.open_round(found.id, name, PARAMETERS)
+    assert again.seq > seq
+    assert store.commit([Group(again.seq, [Submitted(b"0-0", (0,))])]) == [[Outcome.STORED]]
+    assert rows_of(store, seq) == [3, 3, 1, 0, 1]
+    assert store.delete_rest().done
+    assert rows_of(store, seq) == [0, 0, 0, 0, 0]
+    assert store.tally(again.seq, 6).n == 1
+
+
+def test_the_jobs_of_a_round_are_gone_at_once_for_those_who_work_on_them_too(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seq = open_round(store)
+    fill(store, seq, commits=1)
+    store.jobs.add("a" * 32, seq, keyed=False)
+    mark_gone(monkeypatch, store, seq)
+    assert store.rows_to_delete()
+    assert store.jobs.beat({"a" * 32: ("running", 0.5)}) == {"a" * 32}
+
+
+def test_the_current_round_is_never_one_that_is_gone(
+    open_store: OpenStore, fresh: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(fresh)
+    first, second = open_round(store), open_round(store)
+    mark_gone(monkeypatch, store, second)
+    assert store.round("current").seq == first
+    mark_gone(monkeypatch, store, first)
+    with pytest.raises(NoCurrentRoundError):
+        store.round("current")
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_the_rows_of_a_round_go_in_pieces_and_whoever_comes_next_takes_over(
+    open_store: OpenStore, fresh: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each piece is a transaction; another round beside it loses nothing."""
+    here, there = open_store(fresh), open_store(fresh)
+    seq, other = open_round(here), open_round(here)
+    fill(here, other, 5)
+    fill(here, seq, 25, each=3)
+    here.add_refusals({(seq, "round-closed"): 4})
+    mark_gone(monkeypatch, here, seq)
+    assert here.rows_to_delete() == 75 + 25
+    progress = here.delete_rest(pieces(2))
+    assert (progress.rows, progress.done) == (20, False)
+    assert there.rows_to_delete() == 80
+    progress = there.delete_rest(
+        pieces(4)
+    )  # ten segments at the most, five left; then one that finds none; then keys
+    assert (progress.rows, progress.done) == (25, False)
+    assert rows_of(here, seq) == [55, 0, 1, 1, 1]
+    assert here.delete_rest().done
+    assert rows_of(here, seq) == [0, 0, 0, 0, 0]
+    assert here.rows_to_delete() == 0
+    assert rows_of(here, other) == [5, 5, 1, 0, 1]
+
+
+def test_a_purge_in_pieces_lets_go_of_what_is_over_and_counts_it(
+    open_store: OpenStore, fresh: str
+) -> None:
+    now = datetime(2026, 1, 1, 10, 30, tzinfo=UTC)
+    store = open_store(fresh, clock=lambda: now)
+    seq = store.open_round("R1", "one", PARAMETERS, retention=1).seq
+    for_ever = open_round(store)
+    fill(store, seq, 30)
+    fill(store, for_ever, 2)
+    now += timedelta(hours=1)
+    fill(store, for_ever, 2)  # duplicates
+    store.commit([Group(seq, [Submitted(b"later", (5, 5))])])
+    reports = store.reports(seq)
+    assert (store.purge().rows, store.evidence(seq, 6)[1]) == (0, True)
+    assert sum(map(len, reports)) == 4 * 32
+    now += timedelta(hours=1)
+    progress = store.purge(pieces(1))
+    assert (progress.rows, progress.done) == (30, False)
+    assert store.purge().done
+    assert stored(store, seq) == [5, 5]
+    assert store.tally(seq, 6).n == 32
+    assert store.evidence(seq, 6) == (store.tally(seq, 6), False)
+    assert store.evidence(for_ever, 6) == (store.tally(for_ever, 6), True)
+    assert store.reports(seq).n == 2
+    assert b"".join(store.reports(seq)) == 2 * b"\5\0\0\0"
+    with pytest.raises(ReportsGoneError):
+        list(reports)
+
+
+def test_a_round_that_keeps_no_report_is_never_complete(store: Store) -> None:
+    seq = store.open_round("Rnone", "none", PARAMETERS, retention=0).seq
+    fill(store, seq, 2)
+    assert store.evidence(seq, 6)[1] is False
+    assert (store.reports(seq).n, list(store.reports(seq))) == (0, [])
+
+
+def test_refusals_of_a_round_that_is_deleted_at_the_same_time_are_dropped(
+    open_store: OpenStore, fresh: str
+) -> None:
+    """They wait for the deletion, which they could not see when they began."""
+    store = open_store(fresh)
+    for _ in range(10):
+        seq, other = open_round(store), open_round(store)
+        begin = threading.Barrier(2)
+        faults: list[BaseException] = []
+
+        def refuse(seq: int = seq, other: int = other, begin: threading.Barrier = begin) -> None:
+            try:
+                begin.wait(30)
+                for _ in range(20):
+                    store.add_refusals({(seq, "round-closed"): 1, (other, "round-closed"): 1})
+            except BaseException as error:  # noqa: BLE001
+                faults.append(error)  # noqa: B023
+
+        thread = threading.Thread(target=refuse)
+        thread.start()
+        begin.wait(30)
+        store.delete_round(name_of(store, seq))
+        thread.join(60)
+        assert faults == []
+        assert store.refused(other) == {"round-closed": 20}
+        assert store.delete_rest().done
+        assert rows_of(store, seq) == [0, 0, 0, 0, 0]
+
+
+@pytest.mark.postgres
+def test_a_refusal_waits_for_a_round_that_is_being_deleted(
+    open_store: OpenStore, fresh: str
+) -> None:
+    store = open_store(fresh)
+    seq = open_round(store)
+    with store.database.write() as connection:
+        connection.execute(
+            sa.update(rounds).where(rounds.c.seq == seq).values(state="gone", name="!")
+        )
+        thread = threading.Thread(target=store.add_refusals, args=[{(seq, "round-closed"): 1}])
+        thread.start()
+        with store.database.read() as watching:
+            waits = sa.text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+            while not watching.scalar(waits):
+                assert thread.is_alive()
+                watching.exec_driver_sql("SELECT pg_stat_clear_snapshot()")
+    thread.join(60)
+    assert rows_of(store, seq) == [0, 0, 0, 0, 1]
+
+
+@pytest.mark.sqlite
+def test_the_log_of_what_was_deleted_is_emptied_as_soon_as_nobody_reads_it(
+    open_store: OpenStore, fresh: str
+) -> None:
+    store = open_store(fresh)
+    keeper = Housekeeping(store, Refusals(store))
+    seq = open_round(store)
+    fill(store, seq, 3)
+    assert isinstance(store.database, SQLite)
+    log = store.database.path.with_name(store.database.path.name + "-wal")
+    with store.database.read() as connection:
+        connection.execute(sa.select(rounds)).all()
+        store.delete_round(name_of(store, seq))
+        assert not store.forgotten
+        assert keeper.once() is True
+        assert log.stat().st_size > 0
+    assert keeper.once() is False
+    assert store.forgotten
+    assert log.stat().st_size == 0
+
+
+class Failing(Store):
+    """A store whose purge fails as told."""
+
+    fault: Exception | None = None
+
+    def purge(self, *go_on: object) -> object:  # type: ignore[override]
+        if self.fault is not None:
+            raise self.fault
+        return super().purge()
+
+
+@pytest.fixture
+def failing(fresh: str) -> Iterator[Failing]:
+    with closing(Failing(fresh)) as store:
+        store.prepare()
+        yield store
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        StoreUnavailableError("not now"),
+        ZeroDivisionError(),
+        sa.exc.IntegrityError("", [], ValueError()),
+    ],
+)
+def test_a_fault_of_one_kind_of_work_keeps_no_other_from_its_turn(
+    failing: Failing, fault: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeper = Housekeeping(failing, Refusals(failing))
+    seq = open_round(failing)
+    mark_gone(monkeypatch, failing, seq)
+    failing.fault = fault
+    keeper.once()
+    assert rows_of(failing, seq) == [0, 0, 0, 0, 0]
+    assert keeper.last_run is not None
+    assert keeper.last_purge is None
+    failing.fault = None
+    keeper.once()
+    assert keeper.last_purge is not None

@@ -1,0 +1,347 @@
+"""A closed round is screened: reports under seeds that come too often are set aside, each exactly
+once.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from tests.server.storage.conftest import OpenStore
+
+from ldprecover import OLH, RoundParameters, Tally
+from ldprecover.protocols import PROTOCOLS
+from ldprecover.quarantine import Quarantined, split_by_size
+from ldprecover_server.errors import ReportsGoneError
+from ldprecover_server.housekeeping import Housekeeping
+from ldprecover_server.ingest.batches import Batch, Submission
+from ldprecover_server.rejections import Refusals
+from ldprecover_server.storage import Outcome, Store
+from ldprecover_server.storage.schema import quarantine, rounds, segments, tallies
+
+PARAMETERS = RoundParameters("olh", 0.5, tuple(map(str, range(60))), quarantine=True)
+ORACLE = PARAMETERS.oracle
+HONEST, FAKE = 40, 12
+SEED = 7
+
+
+def reports() -> np.ndarray:
+    """Forty honest reports, and twelve under one seed, four times in turn: all of possible
+    sizes.
+    """
+    rng = np.random.default_rng(1)
+    honest = ORACLE.perturb(rng.integers(60, size=HONEST), rng)
+    assert np.unique(honest["seed"]).size == HONEST
+    fake = OLH(0.5, 60, 3).reports(np.full(FAKE, SEED, np.uint32), np.arange(FAKE) % 3)
+    mixed = np.empty(HONEST + FAKE, ORACLE.report_dtype)
+    places = np.arange(3, 4 * FAKE, 4)
+    mixed[places] = fake
+    mixed[np.delete(np.arange(mixed.size), places)] = honest
+    assert not split_by_size(ORACLE, mixed)[0].any()
+    return mixed
+
+
+REPORTS = reports()
+IS_FAKE = REPORTS["seed"] == SEED
+
+
+def submission(seq: int, i: int) -> Submission:
+    return Submission(seq, ORACLE, f"key-{i}", REPORTS[i : i + 1].tobytes(), quarantine=True)
+
+
+def open_round(
+    store: Store, parameters: RoundParameters = PARAMETERS, retention: int | None = None
+) -> int:
+    name = f"r{np.random.default_rng().integers(1 << 62)}"
+    return store.open_round(f"R{name}", name, parameters, retention=retention).seq
+
+
+def commit(store: Store, seq: int, numbers: list[int]) -> list[Outcome]:
+    batch = Batch(seq, [submission(seq, i) for i in numbers])
+    batch.count()
+    return store.commit([batch])[0]
+
+
+def fill(store: Store, seq: int) -> None:
+    for i in range(len(REPORTS)):
+        assert commit(store, seq, [i]) == [Outcome.STORED]
+
+
+def close(store: Store, seq: int) -> None:
+    with store.database.read() as connection:
+        name = connection.scalars(sa.select(rounds.c.name).where(rounds.c.seq == seq)).one()
+    store.close_round(name)
+
+
+def of(store: Store, seq: int, table: sa.Table) -> list[bytes]:
+    """Return the packed reports of a round in a table, sorted."""
+    with store.database.read() as connection:
+        rows = connection.execute(
+            sa.select(table.c.n, table.c.data).where(table.c.round == seq)
+        ).all()
+    assert all(len(row.data) == row.n * ORACLE.report_size for row in rows)
+    data = b"".join(row.data for row in rows)
+    return sorted(data[i : i + ORACLE.report_size] for i in range(0, len(data), ORACLE.report_size))
+
+
+def each(chosen: np.ndarray) -> list[bytes]:
+    return sorted(report.tobytes() for report in chosen)
+
+
+def check_apart(store: Store, seq: int) -> None:
+    """The honest reports are counted and stored, the others are in quarantine, and every key
+    answers as before.
+    """
+    honest = Tally.of(ORACLE, REPORTS[~IS_FAKE])
+    assert store.counted(seq, ORACLE.summary_size) == (honest, Quarantined(0, FAKE))
+    assert (of(store, seq, segments), of(store, seq, quarantine)) == (
+        each(REPORTS[~IS_FAKE]),
+        each(REPORTS[IS_FAKE]),
+    )
+    assert store.evidence(seq, ORACLE.summary_size) == (honest, True)
+    assert sorted(b"".join(store.reports(seq))) == sorted(REPORTS[~IS_FAKE].tobytes())
+    assert Counter(commit(store, seq, list(range(len(REPORTS))))) == {
+        Outcome.DUPLICATE: len(REPORTS)
+    }
+    assert store.check() == []
+
+
+def pieces(most: int) -> Callable[[], bool]:
+    left = [most]
+
+    def go_on() -> bool:
+        left[0] -= 1
+        return left[0] >= 0
+
+    return go_on
+
+
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of eight rows each, however long they take."""
+    monkeypatch.setattr("ldprecover_server.storage.maintenance.deletion._LONG", 60.0)
+    monkeypatch.setattr("ldprecover_server.storage.maintenance.deletion._FIRST", 8)
+    monkeypatch.setattr("ldprecover_server.storage.maintenance.deletion._MOST", 8)
+
+
+def test_housekeeping_screens_a_round_once_it_is_closed_and_then_mixes_it(
+    open_store: OpenStore, fresh: str
+) -> None:
+    store = open_store(fresh)
+    keeper = Housekeeping(store, Refusals(store))
+    seq = open_round(store)
+    fill(store, seq)
+    keeper.once()
+    everything = Tally.of(ORACLE, REPORTS)
+    assert store.counted(seq, ORACLE.summary_size) == (everything, Quarantined(0, None))
+    close(store, seq)
+    assert store.counted(seq, ORACLE.summary_size) == (everything, Quarantined(0, None))
+    assert store.mix().rows == 0  # it waits for the screening
+    keeper.once()
+    check_apart(store, seq)
+    with store.database.read() as connection:
+        row = connection.execute(sa.select(rounds).where(rounds.c.seq == seq)).one()
+    assert (row.mixed, row.screened, row.recurring) == (True, True, None)
+    assert store.screen().rows == 0
+    check_apart(store, seq)
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_screening_goes_on_where_it_was_left_and_numbers_are_right_after_each_piece(
+    open_store: OpenStore, fresh: str
+) -> None:
+    store = open_store(fresh)
+    seq = open_round(store)
+    fill(store, seq)
+    close(store, seq)
+    steps, moved = 0, 0
+    while True:
+        progress = store.screen(pieces(1))
+        steps, moved = steps + 1, moved + progress.rows
+        tally, aside = store.counted(seq, ORACLE.summary_size)
+        kept, apart = of(store, seq, segments), of(store, seq, quarantine)
+        assert sorted(kept + apart) == each(REPORTS)
+        assert tally == Tally.of(ORACLE, np.frombuffer(b"".join(kept), ORACLE.report_dtype))
+        assert aside == Quarantined(0, FAKE if progress.done else None)
+        if progress.done:
+            break
+    assert steps > 10
+    assert moved == FAKE
+    check_apart(store, seq)
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("where", ["searching", "moving"])
+def test_another_process_goes_on_with_the_seeds_that_were_written_down(
+    open_store: OpenStore, fresh: str, where: str
+) -> None:
+    """What a process has searched is lost with it, what it has written down is not: the same seeds
+    go on.
+    """
+    first = open_store(fresh)
+    seq = open_round(first)
+    fill(first, seq)
+    close(first, seq)
+    # Two passes of seven pieces and their ends, then the pieces that move.
+    first.screen(pieces(5 if where == "searching" else 19))
+    assert bool(of(first, seq, quarantine)) == (where == "moving")
+    first.close()
+    second = open_store(fresh)
+    assert second.screen().done
+    check_apart(second, seq)
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize(
+    "statement", ["INSERT INTO quarantine", "UPDATE segments", "DELETE FROM segments", "UPDATE t"]
+)
+def test_screening_that_breaks_off_loses_and_doubles_nothing(
+    open_store: OpenStore, fresh: str, statement: str
+) -> None:
+    store = open_store(fresh)
+    seq = open_round(store)
+    assert set(commit(store, seq, list(range(30)))) == {Outcome.STORED}  # a segment that stays
+    for i in range(30, len(REPORTS)):
+        commit(store, seq, [i])  # segments that go
+    close(store, seq)
+    failed: list[str] = []
+
+    def fail(connection: object, cursor: object, text: str, *_: object) -> None:
+        if text.startswith(statement) and not failed:
+            failed.append(text)
+            raise RuntimeError("the process dies here")
+
+    sa.event.listen(store.database.engine, "after_cursor_execute", fail)
+    with pytest.raises(RuntimeError, match="dies"):
+        store.screen()
+    sa.event.remove(store.database.engine, "after_cursor_execute", fail)
+    assert store.screen().done
+    check_apart(store, seq)
+
+
+@pytest.mark.postgres
+def test_rows_of_several_processes_become_one_that_has_all_but_what_was_set_aside(
+    open_store: OpenStore, fresh: str
+) -> None:
+    """No row by itself need have the support of the reports that go."""
+    one, two = open_store(fresh), open_store(fresh)
+    for number, store in enumerate((one, two)):
+        store.database.claim()
+        assert store.database.process == number
+    seq = open_round(one)
+    honest, fake = np.flatnonzero(~IS_FAKE).tolist(), np.flatnonzero(IS_FAKE).tolist()
+    commit(one, seq, honest)
+    commit(two, seq, fake)
+    close(one, seq)
+    one.screen()
+    with one.database.read() as connection:
+        assert len(connection.execute(sa.select(tallies).where(tallies.c.round == seq)).all()) == 1
+    check_apart(two, seq)
+    assert two.screen().rows == 0
+
+
+def test_a_round_in_which_no_seed_comes_too_often_keeps_all_its_reports(
+    open_store: OpenStore, fresh: str
+) -> None:
+    store = open_store(fresh)
+    seq = open_round(store)
+    honest = np.flatnonzero(~IS_FAKE).tolist()
+    commit(store, seq, [*honest, int(np.flatnonzero(IS_FAKE)[0])])
+    close(store, seq)
+    assert store.screen().done
+    assert store.counted(seq, ORACLE.summary_size)[1] == Quarantined(0, 0)
+    assert len(of(store, seq, segments)) == HONEST + 1
+    assert of(store, seq, quarantine) == []
+
+
+def test_rounds_that_keep_no_reports_judge_no_seeds(open_store: OpenStore, fresh: str) -> None:
+    store = open_store(fresh)
+    seq = open_round(store, retention=0)
+    fill(store, seq)
+    close(store, seq)
+    assert store.screen().done
+    assert store.counted(seq, ORACLE.summary_size) == (Tally.of(ORACLE, REPORTS), Quarantined(0, 0))
+    assert store.check() == []
+
+
+def test_a_round_whose_protocol_is_not_loaded_waits_and_keeps_no_other_from_being_screened(
+    open_store: OpenStore, fresh: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(fresh)
+    monkeypatch.setitem(PROTOCOLS, "theirs", type("Theirs", (OLH,), {"protocol": "theirs"}))
+    theirs = open_round(store, RoundParameters("theirs", 0.5, PARAMETERS.items, quarantine=True))
+    ours = open_round(store)
+    for seq in (theirs, ours):
+        fill(store, seq)
+        close(store, seq)
+    with monkeypatch.context() as unloaded:
+        unloaded.delitem(PROTOCOLS, "theirs")
+        assert store.screen().done
+        assert store.counted(ours, ORACLE.summary_size)[1] == Quarantined(0, FAKE)
+        assert store.unread(theirs).quarantine
+    assert store.screen().rows == FAKE
+
+
+def test_reports_that_were_asked_for_before_the_screening_are_gone_for_their_reader(
+    open_store: OpenStore, fresh: str
+) -> None:
+    store = open_store(fresh)
+    seq = open_round(store)
+    fill(store, seq)
+    asked = store.reports(seq)
+    close(store, seq)
+    store.screen()
+    with pytest.raises(ReportsGoneError, match="set aside"):
+        list(asked)
+
+
+def test_a_deleted_round_takes_its_quarantine_with_it(open_store: OpenStore, fresh: str) -> None:
+    store = open_store(fresh)
+    seq = open_round(store)
+    fill(store, seq)
+    close(store, seq)
+    store.screen()
+    with store.database.read() as connection:
+        name = connection.scalars(sa.select(rounds.c.name).where(rounds.c.seq == seq)).one()
+    store.delete_round(name)
+    assert store.delete_rest().done  # what a second did not suffice for
+    with store.database.read() as connection:
+        for table in (rounds, segments, quarantine, tallies):
+            assert connection.execute(sa.select(table)).all() == []
+
+
+def test_what_is_set_aside_is_purged_with_what_is_kept(open_store: OpenStore, fresh: str) -> None:
+    store = open_store(fresh)
+    seq = open_round(store, retention=1)
+    fill(store, seq)
+    close(store, seq)
+    store.screen()
+    with store.database.write() as connection:
+        for table in (segments, quarantine):
+            connection.execute(sa.update(table).values(hour=table.c.hour - 5))
+    store.purge()
+    assert of(store, seq, quarantine) == of(store, seq, segments) == []
+    assert store.counted(seq, ORACLE.summary_size) == (
+        Tally.of(ORACLE, REPORTS[~IS_FAKE]),
+        Quarantined(0, FAKE),
+    )
+    assert store.check() == []
+
+
+def test_a_check_finds_what_is_missing_from_the_quarantine(
+    open_store: OpenStore, fresh: str
+) -> None:
+    store = open_store(fresh)
+    seq = open_round(store)
+    fill(store, seq)
+    close(store, seq)
+    store.screen()
+    with store.database.write() as connection:
+        connection.execute(sa.delete(quarantine))
+    (finding,) = store.check()
+    assert (finding.what, finding.expected, finding.found) == (
+        "reports set aside by their seed",
+        FAKE,
+        0,
+    )

@@ -1,0 +1,119 @@
+"""Jobs come and go beside one another and beside their rounds: on Postgres nobody waits for one who
+waits for him.
+"""
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, suppress
+
+import pytest
+import sqlalchemy as sa
+from tests.server.storage.conftest import open_round
+
+from ldprecover_server.errors import RoundNotFoundError
+from ldprecover_server.storage import Store
+from ldprecover_server.storage import jobs as stored_jobs
+from ldprecover_server.storage.schema import jobs
+
+pytestmark = pytest.mark.postgres
+
+KEPT = 6
+MANY = 50
+TIMES = 100
+
+
+@pytest.fixture
+def both(fresh: str) -> Iterator[tuple[Store, Store]]:
+    """Two stores over one database, as two processes have them."""
+    with ExitStack() as stack:
+        one, other = (stack.enter_context(closing(Store(fresh))) for _ in range(2))
+        one.prepare()
+        yield one, other
+
+
+def beside_one_another(prepare: Callable[[int], None], *acts: Callable[[int], object]) -> None:
+    """Prepare, then do all acts at one time, many times over; raise what one raises.
+
+    A deadlock is raised as StoreUnavailableError, in one of those who wait.
+    """
+    times = itertools.count()
+    together = threading.Barrier(len(acts), action=lambda: prepare(next(times)), timeout=60)
+
+    def go_on(act: Callable[[int], object]) -> None:
+        try:
+            for i in range(TIMES):
+                together.wait()
+                act(i)
+        finally:
+            together.abort()  # whoever is still at it fails as well, or both have done all
+
+    with ThreadPoolExecutor(len(acts)) as pool:
+        ended = [pool.submit(go_on, act) for act in acts]
+    faults = [error for each in ended if (error := each.exception()) is not None]
+    for error in sorted(faults, key=lambda error: isinstance(error, threading.BrokenBarrierError)):
+        raise error
+
+
+def test_a_job_may_begin_as_its_round_is_deleted(
+    both: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes the place of a job of the round, and so the locks of both; the deletion takes both
+    as well.
+    """
+    monkeypatch.setattr(stored_jobs, "KEPT", KEPT)
+    here, there = both
+    seqs = [open_round(here) for _ in range(TIMES)]
+    ids = [round.id for round in reversed(here.rounds(TIMES, None))]
+
+    def fill(i: int) -> None:
+        for k in range(KEPT):
+            here.jobs.add(f"{i} {k}", seqs[i], keyed=True)
+            here.jobs.end(f"{i} {k}", "done", result=b"")
+
+    def begin(i: int) -> None:
+        with suppress(RoundNotFoundError):
+            here.jobs.add(f"{i} last", seqs[i], keyed=True)
+
+    beside_one_another(fill, begin, lambda i: there.delete_round(ids[i]))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("beat", "expire"), ("beat", "add"), ("end", "expire"), ("end", "add")]
+)
+def test_whoever_takes_several_jobs_takes_them_in_one_order(
+    both: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch, one: str, other: str
+) -> None:
+    """The jobs lie in the table in the order opposite to that of their ids, and every one counts as
+    old and dead.
+    """
+    for name, value in {
+        "KEPT": KEPT,
+        "KEPT_BYTES": 1,
+        "KEPT_SECONDS": -1,
+        "DEAD_SECONDS": -1,
+    }.items():
+        monkeypatch.setattr(stored_jobs, name, value)
+    here, there = both
+    seq = open_round(here)
+    names = [f"job {k:02}" for k in range(MANY)]
+    blank = {"round": seq, "keyed": False, "progress": 0.0, "created": 0, "beat": 0}
+    going, done = {"state": "running", "result": None}, {"state": "done", "result": b"1"}
+    rows = [
+        {"id": name, **blank, **(going if one == "beat" or name == names[0] else done)}
+        for name in names
+    ]
+    acts: dict[str, Callable[[Store], object]] = {
+        "beat": lambda store: store.jobs.beat(dict.fromkeys(names, ("running", 0.5))),
+        "end": lambda store: store.jobs.end(names[0], "done", result=b"12"),
+        "expire": lambda store: store.jobs.expire(),
+        "add": lambda store: store.jobs.add("new", seq, keyed=True),
+    }
+
+    def fill(i: int) -> None:
+        with here.database.write() as connection:
+            connection.execute(sa.delete(jobs))
+            connection.execute(sa.insert(jobs), rows[::-1])
+
+    beside_one_another(fill, lambda i: acts[one](here), lambda i: acts[other](there))

@@ -1,0 +1,140 @@
+"""The usual commit in one statement leaves exactly what the longer way would, and says the same."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.conftest import NewDatabase
+from tests.server.storage.conftest import PARAMETERS, Group, Submitted
+
+from ldprecover_server.storage import Store
+from ldprecover_server.storage.key_encoding import of_round
+from ldprecover_server.storage.schema import rounds, segments, submission_keys, tallies
+
+RETENTIONS = (None, 0, 24)
+
+submissions = st.builds(
+    Submitted,
+    name=st.integers(0, 99).map(lambda i: b"%d" % i),
+    items=st.lists(st.integers(0, 5), min_size=1, max_size=3).map(tuple),
+)
+groups = st.lists(submissions, min_size=1, max_size=4)
+commits = st.tuples(
+    st.integers(0, 1), st.dictionaries(st.integers(0, 2), groups, min_size=1, max_size=2)
+)
+closings = st.tuples(st.just("close"), st.integers(0, 2))
+
+
+def history_around(round: int) -> st.SearchStrategy[list[object]]:
+    usual = st.tuples(st.just(0), st.fixed_dictionaries({round: groups}))
+    return st.lists(usual | usual | commits | closings, min_size=3, max_size=14)
+
+
+histories = st.integers(0, 2).flatmap(history_around)
+"""Commits by one of two processes, each to one round or to two, most of them by one to one; and
+closings of rounds.
+"""
+
+
+class Pair:
+    """Two processes on a database, of which at times one has the other's number."""
+
+    def __init__(self, url: str, *, at_once: bool) -> None:
+        self.stores = [Store(url), Store(url)]
+        self.stores[0].prepare()
+        self.taken = 0
+        for store in self.stores:
+            usual = store.database.store_at_once
+
+            def store_at_once(wish: Any, usual: Any = usual) -> bool:
+                took = at_once and usual(wish)
+                self.taken += took
+                return took
+
+            store.database.store_at_once = store_at_once  # type: ignore[method-assign]
+
+    def close(self) -> None:
+        for store in self.stores:
+            store.close()
+
+    def open_rounds(self, number: int) -> list[int]:
+        return [
+            self.stores[0]
+            .open_round(f"R{number}{r}", f"r{number}-{r}", PARAMETERS, retention=r)
+            .seq
+            for r in RETENTIONS
+        ]
+
+    def play(
+        self, number: int, seqs: list[int], history: list[Any], *, same_number: bool
+    ) -> list[Any]:
+        self.stores[1].database.process = 0 if same_number else 1
+        outcomes: list[Any] = []
+        for who, what in history:
+            if who == "close":
+                self.stores[0].close_round(f"r{number}-{RETENTIONS[what]}")
+            else:
+                outcomes.append(
+                    self.stores[who].commit([Group(seqs[r], each) for r, each in what.items()])
+                )
+        return outcomes
+
+    def content(self, seqs: list[int]) -> list[Any]:
+        """Return every row of these rounds, in order; of a tally whether there is a token, not
+        which.
+        """
+        told = (
+            (submission_keys, [submission_keys.c.key, submission_keys.c.digest]),
+            (segments, [segments.c.n, segments.c.data]),
+            (
+                tallies,
+                [tallies.c.process, tallies.c.n, tallies.c.counts, sa.func.length(tallies.c.token)],
+            ),
+        )
+        states = sa.select(rounds.c.state).where(rounds.c.seq.in_(seqs)).order_by(rounds.c.seq)
+        with self.stores[0].database.read() as connection:
+            found: list[Any] = [connection.scalars(states).all()]
+            for seq in seqs:
+                for table, columns in told:
+                    order = segments.c.id if table is segments else columns[0]
+                    of = of_round(order, seq) if table is submission_keys else table.c.round == seq
+                    found.append(
+                        connection.execute(sa.select(*columns).where(of).order_by(order)).all()
+                    )
+        return found
+
+
+@pytest.fixture(scope="module")
+def pairs(
+    new_database: NewDatabase, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Pair, Pair]]:
+    with ExitStack() as stack:
+
+        def pair(*, at_once: bool) -> Pair:
+            url = stack.enter_context(new_database(Path(tmp_path_factory.mktemp("pair"))))
+            return stack.enter_context(closing(Pair(url, at_once=at_once)))
+
+        usual = pair(at_once=True)
+        yield usual, pair(at_once=False)
+        assert usual.taken, "the one statement must have stored something"
+
+
+# On a busy machine inputs are drawn slowly too, which says nothing of them.
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(history=histories, same_number=st.booleans())
+def test_any_history_ends_the_same_either_way(
+    pairs: tuple[Pair, Pair], history: list[Any], same_number: bool
+) -> None:
+    number = pairs[0].stores[0].rounds(1)[0].seq if pairs[0].stores[0].rounds(1) else 0
+    ended = []
+    for pair in pairs:
+        seqs = pair.open_rounds(number)
+        ended.append(
+            (pair.play(number, seqs, history, same_number=same_number), pair.content(seqs))
+        )
+    assert ended[0] == ended[1]

@@ -1,0 +1,161 @@
+"""Reports come back as they were at one moment, by bytes, however many segments there are and
+however large.
+"""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from tests.server.storage.conftest import PARAMETERS, Group, OpenStore, Submitted, open_round
+
+from ldprecover import Tally
+from ldprecover_server.errors import ReportsGoneError
+from ldprecover_server.storage import Store
+from ldprecover_server.storage.schema import rounds, segments
+from ldprecover_server.storage.segments import PIECE_BYTES
+from ldprecover_server.storage.tally_encoding import stored_counts
+
+
+def commit(store: Store, seq: int, name: int, items: tuple[int, ...]) -> None:
+    store.commit([Group(seq, [Submitted(b"%d" % name, items)])])
+
+
+def insert_segment(connection: sa.Connection, seq: int, reports: np.ndarray) -> None:
+    """Put a segment there past a commit, which would count it."""
+    row = {"round": seq, "hour": 1, "n": len(reports), "data": reports.astype("<u4").tobytes()}
+    connection.execute(sa.insert(segments), row)
+
+
+def test_the_reports_of_a_round_come_back_in_one_order_with_their_tally(store: Store) -> None:
+    seq = open_round(store)
+    for i in range(150):
+        commit(store, seq, i, (i % 6, 5))
+    tally, reports = store.tally_and_reports(seq, 6)
+    commit(store, seq, 999, (0,))
+    first = b"".join(reports)
+    assert first == b"".join(reports)
+    assert reports.n == tally.n == 300
+    assert Tally.of(PARAMETERS.oracle, np.frombuffer(first, dtype="<u4")) == tally
+    assert store.reports(seq).n == 301
+
+
+def test_pieces_hold_whole_reports_and_no_more_than_they_may(store: Store) -> None:
+    """A large segment comes in slices, small ones together; other rounds' lie between them."""
+    seq, other = open_round(store), open_round(store)
+    rng = np.random.default_rng(1)
+    sizes = [700_001, 3, 5, 262_144, 262_143, 1, 1_000_000, *(2_000 * [2])]
+    expected = [rng.integers(0, 6, size) for size in sizes]
+    with store.database.write() as connection:
+        for reports in expected:
+            insert_segment(connection, seq, reports)
+            insert_segment(connection, other, np.array([0]))
+    with store.database.write() as connection:
+        counted = Tally.of(PARAMETERS.oracle, np.concatenate(expected).astype("<u4"))
+        row = {"seq": seq, "n": counted.n, "counts": stored_counts(counted)}
+        connection.execute(
+            sa.text(
+                "INSERT INTO tallies (round, process, n, counts) VALUES (:seq, 0, :n, :counts)"
+            ),
+            row,
+        )
+    lengths, found = [], []
+    for piece in store.reports(seq):
+        assert len(piece) % 4 == 0
+        assert 0 < len(piece) <= PIECE_BYTES
+        lengths.append(len(piece))
+        found.append(np.frombuffer(piece, dtype="<u4"))
+    assert np.array_equal(np.concatenate(found), np.concatenate(expected))
+    assert len(lengths) < 25  # 8.9 MB: the small segments do not come one by one
+
+
+@pytest.mark.sqlite
+def test_a_segment_of_many_megabytes_is_never_held_whole(store: Store) -> None:
+    """Postgres slices it on its side; here the file is read by pieces."""
+    seq = open_round(store)
+    many = 12 << 20
+    commit(store, seq, 1, (1,))
+    with store.database.write() as connection:
+        connection.execute(
+            sa.update(segments).where(segments.c.round == seq).values(n=many, data=bytes(4 * many))
+        )
+        connection.execute(
+            sa.text("UPDATE tallies SET n = :n WHERE round = :seq"), {"n": many, "seq": seq}
+        )
+    reports = store.reports(seq)
+    tracemalloc.start()
+    try:
+        assert sum(map(len, reports)) == 4 * many
+        assert tracemalloc.get_traced_memory()[1] < 4 * PIECE_BYTES
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.postgres
+def test_a_commit_that_ends_after_a_later_one_is_not_among_the_reports_of_before(
+    store: Store,
+) -> None:
+    """Its segment has an earlier id than one that was there already."""
+    seq = open_round(store)
+    commit(store, seq, 1, (1,))
+    with store.database.write() as slow:
+        insert_segment(slow, seq, np.array([5, 5]))
+        commit(store, seq, 2, (2,))
+        reports = store.reports(seq)
+        assert reports.n == 2
+    assert b"".join(reports) == b"\1\0\0\0\2\0\0\0"
+
+
+def test_reports_that_are_deleted_are_missed_before_any_is_read(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has begun sees all as they were."""
+    monkeypatch.setattr("ldprecover_server.storage.segments._LISTED", 10)
+    seq = open_round(store)
+    for i in range(25):
+        commit(store, seq, i, (1,))
+    with store.database.read() as connection:
+        name = connection.scalars(sa.select(rounds.c.name).where(rounds.c.seq == seq)).one()
+    reports = store.tally_and_reports(seq, 6)[1]
+    pieces = iter(reports)
+    assert len(next(pieces)) == 40
+    store.delete_round(name)
+    assert sum(map(len, pieces)) == 60
+    with pytest.raises(ReportsGoneError):
+        next(iter(reports))
+
+
+def test_reports_that_are_not_there_though_they_were_counted_are_missed(store: Store) -> None:
+    seq = open_round(store)
+    for i in range(3):
+        commit(store, seq, i, (1,))
+    with store.database.write() as connection:
+        newest = (
+            sa.select(sa.func.max(segments.c.id)).where(segments.c.round == seq).scalar_subquery()
+        )
+        connection.execute(sa.delete(segments).where(segments.c.id == newest))
+    with pytest.raises(ReportsGoneError, match=r"3 reports .* 2 were found"):
+        list(store.reports(seq))
+
+
+def test_how_much_there_is_to_know_of_a_round_does_not_grow_with_its_segments(
+    open_store: OpenStore, fresh: str
+) -> None:
+    """The plans say so: what looks at segments goes by their index, and stops."""
+    store = open_store(fresh)
+    seq = open_round(store)
+    statements: list[str] = []
+
+    def look(connection: sa.Connection, cursor: object, statement: str, *more: object) -> None:
+        statements.append(statement)
+
+    sa.event.listen(store.database.engine, "before_cursor_execute", look)
+    store.evidence(seq, 6)
+    assert statements
+    assert not any("segments" in statement for statement in statements)
+    statements.clear()
+    store.tally_and_reports(seq, 6)
+    asked = [statement for statement in statements if "segments" in statement]
+    assert len(asked) == 2
+    assert "LIMIT" in asked[0]
+    assert "segments.id >" in asked[1]

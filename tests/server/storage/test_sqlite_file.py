@@ -1,0 +1,157 @@
+"""The file of a SQLite server: whose it is, who may read it, and what is done when it goes."""
+
+import sqlite3
+import stat
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tests.conftest import StartServer
+from tests.server.conftest import InProcess, ProblemOf, StartInProcess
+
+from ldprecover_server import ConfigurationError, Settings, create_key, serve
+from ldprecover_server.errors import DatabaseGoneError
+from ldprecover_server.storage import Store
+
+pytestmark = pytest.mark.sqlite
+
+
+def file_of(app: InProcess) -> Path:
+    return Path(app.store.database.name)
+
+
+def test_the_file_is_its_owners_alone(start_server: StartServer) -> None:
+    server = start_server()
+    server.submit(server.open_round()["id"], b"\1\0\0\0")
+    modes = {
+        path.name: stat.S_IMODE(path.stat().st_mode)
+        for path in server.folder.glob("ldprecover.db*")
+    }
+    assert {"ldprecover.db", "ldprecover.db-wal", "ldprecover.db.lock"} <= modes.keys()
+    assert set(modes.values()) == {0o600}
+
+
+def test_a_file_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
+    path = tmp_path / "ldprecover.db"
+    path.touch(mode=0o640)
+    path.chmod(0o640)
+    with closing(Store(f"sqlite:///{path}")) as store:
+        store.prepare()
+        store.check_writable()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize("replaced", [False, True], ids=["removed", "replaced"])
+def test_a_file_that_goes_under_the_server_is_noticed_and_none_is_made_in_its_place(
+    start_in_process: StartInProcess, problem_of: ProblemOf, replaced: bool
+) -> None:
+    app = start_in_process()
+    id, path = app.open_round(), file_of(app)
+    report = {"json": {"reports": [1]}, "headers": {"Idempotency-Key": "k"}}
+    assert app.post(f"/rounds/{id}/reports", json={"reports": [2]}).status_code == 202
+    kept = path.rename(path.with_name("kept.db"))
+    if replaced:
+        with closing(Store(f"sqlite:///{path.with_name('other.db')}")) as other:
+            other.prepare()
+        path.with_name("other.db").rename(path)
+    answers = [
+        app.get("/readyz"),
+        app.post(f"/rounds/{id}/reports", **report),
+        app.get(f"/rounds/{id}/frequencies"),
+        app.post(f"/rounds/{id}/close", headers=app.admin),
+    ]
+    assert [(a.status_code, problem_of(a)) for a in answers] == 4 * [(503, "database-gone")]
+    assert all(int(answer.headers["retry-after"]) >= 1 for answer in answers)
+    assert app.get("/healthz").status_code == 200
+    app.store.database.engine.dispose()  # the next connection would be to another file
+    again = app.post(f"/rounds/{id}/reports", **report)
+    assert (again.status_code, problem_of(again)) == (503, "database-gone")
+    assert path.exists() is replaced
+    kept.rename(path)
+    assert app.get("/readyz").status_code == 200
+    assert app.post(f"/rounds/{id}/reports", **report).json()["duplicate"] is False
+    assert app.get(f"/rounds/{id}/frequencies").json()["counts"] == [0, 1, 1, 0]
+
+
+def test_a_commit_into_a_file_that_went_during_it_is_not_answered_as_stored(tmp_path: Path) -> None:
+    path = tmp_path / "ldprecover.db"
+    with closing(Store(f"sqlite:///{path}")) as store:
+        store.prepare()
+        with pytest.raises(DatabaseGoneError), store.database.write():
+            path.unlink()
+
+
+def foreign(path: Path) -> bytes:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE recipes (name TEXT)")
+        connection.execute("INSERT INTO recipes VALUES ('soup')")
+        connection.commit()
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("run", [serve, create_key], ids=["serve", "key create"])
+def test_a_database_of_another_program_is_refused_and_left_as_it_was(
+    tmp_path: Path, run: object
+) -> None:
+    path = tmp_path / "recipes.db"
+    before = foreign(path)
+    assert callable(run)
+    with pytest.raises(ConfigurationError, match="another program"):
+        run(Settings(database_url=f"sqlite:///{path}", port=0))
+    assert path.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["recipes.db"]
+
+
+@pytest.mark.parametrize("content", [b"no database at all" * 100, b"x"])
+def test_a_file_that_is_no_database_is_refused_and_left_as_it_was(
+    tmp_path: Path, content: bytes
+) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_bytes(content)
+    with pytest.raises(ConfigurationError, match=r"notes\.txt"):
+        serve(Settings(database_url=f"sqlite:///{path}", port=0))
+    assert path.read_bytes() == content
+    assert [each.name for each in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_an_empty_file_becomes_a_database(tmp_path: Path) -> None:
+    """As `mktemp` makes one."""
+    path = tmp_path / "ldprecover.db"
+    path.touch()
+    with closing(Store(f"sqlite:///{path}")) as store:
+        store.database.claim()
+        store.prepare()
+        store.check_writable()
+
+
+def test_the_lock_goes_with_the_server_and_is_held_by_one_of_many(tmp_path: Path) -> None:
+    """Many start and stop at once: never do two hold it, though each removes its file at the
+    end.
+    """
+    url = f"sqlite:///{tmp_path / 'ldprecover.db'}"
+    inside, most, turns = 0, 0, 0
+    counting = threading.Lock()
+
+    def take_turns() -> None:
+        nonlocal inside, most, turns
+        while turns < 100:
+            with closing(Store(url)) as store:
+                try:
+                    store.database.claim()
+                except ConfigurationError:
+                    continue
+                with counting:
+                    inside, turns = inside + 1, turns + 1
+                    most = max(most, inside)
+                with counting:
+                    inside -= 1
+
+    threads = [threading.Thread(target=take_turns) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert turns >= 100
+    assert most == 1
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,337 @@
+"""A closed round is mixed: nothing of it changes but what linked its keys to its reports."""
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from tests.server.storage.conftest import (
+    PARAMETERS,
+    Group,
+    OpenStore,
+    Submitted,
+    open_round,
+    stored,
+)
+
+from ldprecover import GRR, RoundParameters
+from ldprecover.protocols import PROTOCOLS
+from ldprecover_server.errors import ReportsGoneError
+from ldprecover_server.housekeeping import Housekeeping
+from ldprecover_server.rejections import Refusals
+from ldprecover_server.storage import Outcome, Store
+from ldprecover_server.storage.schema import rounds, segments, submission_keys
+
+NAMES = [b"%d" % i for i in range(60)]
+
+
+def submitted(i: int) -> Submitted:
+    """The first half reports item 0, the second half item 1."""
+    return Submitted(NAMES[i], (int(i >= len(NAMES) // 2),))
+
+
+def fill(store: Store, seq: int, numbers: range = range(len(NAMES))) -> None:
+    for i in numbers:
+        assert store.commit([Group(seq, [submitted(i)])]) == [[Outcome.STORED]]
+
+
+def close(store: Store, seq: int) -> None:
+    with store.database.read() as connection:
+        name = connection.scalars(sa.select(rounds.c.name).where(rounds.c.seq == seq)).one()
+    store.close_round(name)
+
+
+def order_of_reports(store: Store, seq: int) -> list[int]:
+    return np.frombuffer(b"".join(store.reports(seq)), dtype="<u4").tolist()
+
+
+def is_mixed(store: Store, seq: int) -> bool:
+    with store.database.read() as connection:
+        return connection.scalars(sa.select(rounds.c.mixed).where(rounds.c.seq == seq)).one()
+
+
+def check_whole(store: Store, seq: int) -> None:
+    """Every report is there once, every key answers as before."""
+    assert stored(store, seq) == 30 * [0] + 30 * [1]
+    assert sorted(order_of_reports(store, seq)) == stored(store, seq)
+    assert store.evidence(seq, 6) == (store.tally(seq, 6), True)
+    again = [submitted(i) for i in range(len(NAMES))]
+    others = [Submitted(NAMES[0], (5,)), Submitted(b"new", (5,))]
+    outcomes = store.commit([Group(seq, [*again, *others])])[0]
+    assert Counter(outcomes) == {Outcome.DUPLICATE: 60, Outcome.KEY_REUSED: 1, Outcome.CLOSED: 1}
+    assert store.tally(seq, 6).summary.tolist() == [30, 30, 0, 0, 0, 0]
+
+
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of eight rows each, however long they take."""
+    monkeypatch.setattr("ldprecover_server.storage.maintenance.deletion._LONG", 60.0)
+    monkeypatch.setattr("ldprecover_server.storage.maintenance.deletion._FIRST", 8)
+    monkeypatch.setattr("ldprecover_server.storage.maintenance.deletion._MOST", 8)
+
+
+def pieces(most: int) -> Callable[[], bool]:
+    left = [most]
+
+    def go_on() -> bool:
+        left[0] -= 1
+        return left[0] >= 0
+
+    return go_on
+
+
+def test_a_round_is_mixed_once_it_is_closed_and_only_once(
+    open_store: OpenStore, fresh: str
+) -> None:
+    store = open_store(fresh)
+    keeper = Housekeeping(store, Refusals(store))
+    seq, other = open_round(store), open_round(store)
+    fill(store, seq)
+    fill(store, other)
+    keeper.once()
+    assert order_of_reports(store, seq) == 30 * [0] + 30 * [1]
+    close(store, seq)
+    assert store.rows_to_mix() == 60 + (60 if store.database.dialect == "postgresql" else 0)
+    keeper.once()
+    assert (
+        is_mixed(store, seq),
+        is_mixed(store, other),
+        store.rows_to_mix(),
+        keeper.rows_to_mix,
+    ) == (
+        True,
+        False,
+        0,
+        0,
+    )
+    mixed = order_of_reports(store, seq)
+    assert mixed != sorted(mixed)  # by chance once in 60! / 30!² = 10^17
+    check_whole(store, seq)
+    assert store.mix().rows == 0
+    assert order_of_reports(store, seq) == mixed
+    assert order_of_reports(store, other) == 30 * [0] + 30 * [1]
+
+
+def test_a_round_whose_protocol_is_not_loaded_waits_and_keeps_no_other_from_being_mixed(
+    open_store: OpenStore, fresh: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(fresh)
+    monkeypatch.setitem(PROTOCOLS, "theirs", type("Theirs", (GRR,), {"protocol": "theirs"}))
+    theirs = open_round(store, parameters=RoundParameters("theirs", 1.0, PARAMETERS.items))
+    ours = open_round(store)
+    for seq in (theirs, ours):
+        fill(store, seq)
+        close(store, seq)
+    with monkeypatch.context() as unloaded:
+        unloaded.delitem(PROTOCOLS, "theirs")
+        assert store.mix().done
+        assert (is_mixed(store, theirs), is_mixed(store, ours)) == (False, True)
+    assert store.mix().done
+    assert is_mixed(store, theirs)
+
+
+@pytest.mark.postgres
+def test_neither_transactions_nor_places_tell_which_key_came_with_which_report(
+    open_store: OpenStore, fresh: str
+) -> None:
+    store = open_store(fresh)
+    seq = open_round(store)
+    fill(store, seq)
+    linked = sa.text("SELECT count(*) FROM keys JOIN segments ON keys.xmin = segments.xmin")
+    placed = sa.select(submission_keys.c.key).order_by(sa.literal_column("ctid"))
+    with store.database.read() as connection:
+        assert connection.scalar(linked) == 60
+        assert connection.scalars(placed).all() == [submitted(i).row(seq)["key"] for i in range(60)]
+    close(store, seq)
+    store.mix()
+    with store.database.read() as connection:
+        assert connection.scalar(linked) == 0
+        assert connection.scalars(placed).all() == sorted(
+            submitted(i).row(seq)["key"] for i in range(60)
+        )
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_mixing_goes_on_where_it_was_left_and_all_is_right_after_each_piece(
+    open_store: OpenStore, fresh: str
+) -> None:
+    stores = [open_store(fresh) for _ in range(2)]
+    seq = open_round(stores[0])
+    fill(stores[0], seq)
+    close(stores[0], seq)
+    left = [stores[0].rows_to_mix()]
+    while not stores[len(left) % 2].mix(pieces(3)).done:
+        check_whole(stores[0], seq)
+        left.append(stores[0].rows_to_mix())
+        assert len(left) < 40
+    assert left == sorted(left, reverse=True)
+    assert len(left) >= 4
+    assert is_mixed(stores[0], seq)
+    check_whole(stores[0], seq)
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize(
+    "where", ["INSERT INTO segments", "INSERT INTO keys", "UPDATE rounds SET", "COMMIT"]
+)
+def test_mixing_that_breaks_off_loses_and_doubles_nothing(
+    open_store: OpenStore, fresh: str, where: str
+) -> None:
+    """Wherever it does, in whichever piece."""
+    store = open_store(fresh)
+    if where == "INSERT INTO keys" and store.database.dialect == "sqlite":
+        # keys in a SQLite file lie in the order of the keys: they are not mixed
+        where = "DELETE FROM segments"
+    seq = open_round(store)
+    fill(store, seq)
+    close(store, seq)
+    countdown = 0
+
+    def look(connection: sa.Connection, cursor: object, statement: str, *more: object) -> None:
+        tick(statement)
+
+    def tick(statement: str) -> None:
+        nonlocal countdown
+        if statement.strip().startswith(where):
+            countdown -= 1
+            if countdown == 0:
+                raise InterruptedError
+
+    sa.event.listen(store.database.engine, "before_cursor_execute", look)
+    sa.event.listen(store.database.engine, "commit", lambda connection: tick("COMMIT"))
+    broken = 0
+    for attempt in range(100):
+        countdown = attempt % 4 + 1
+        try:
+            if store.mix(pieces(4)).done:
+                break
+        except InterruptedError:
+            broken += 1
+        countdown = 0
+        check_whole(store, seq)
+    assert broken >= 3
+    countdown = 0
+    assert store.mix().done
+    check_whole(store, seq)
+
+
+def test_reports_that_were_asked_for_before_are_read_after_the_mixing_and_during_it(
+    store: Store,
+) -> None:
+    """Once begun, they come in one order; whoever began before and reads again is told."""
+    seq = open_round(store)
+    fill(store, seq)
+    early = store.reports(seq)
+    close(store, seq)
+    before, during, begun = (store.reports(seq) for _ in range(3))
+    assert len(b"".join(begun)) == 240
+    pieces = iter(during)
+    first = next(pieces)
+    store.mix()
+    assert sorted(np.frombuffer(first + b"".join(pieces), dtype="<u4").tolist()) == stored(
+        store, seq
+    )
+    for reports in (early, before):
+        assert sorted(np.frombuffer(b"".join(reports), dtype="<u4").tolist()) == stored(store, seq)
+        assert b"".join(reports) == b"".join(reports)
+    for reports in (during, begun):
+        with pytest.raises(ReportsGoneError):
+            list(reports)
+
+
+def test_reports_of_a_round_that_went_on_before_it_was_mixed_are_not_those_that_were_asked_for(
+    store: Store,
+) -> None:
+    seq = open_round(store)
+    fill(store, seq, range(30))
+    reports = store.reports(seq)
+    fill(store, seq, range(30, 60))
+    close(store, seq)
+    store.mix()
+    with pytest.raises(ReportsGoneError):
+        list(reports)
+
+
+def test_hours_are_not_joined_so_that_retention_holds_on(open_store: OpenStore, fresh: str) -> None:
+    now = datetime(2026, 1, 1, 10, 30, tzinfo=UTC)
+    store = open_store(fresh, clock=lambda: now)
+    seq = store.open_round("R1", "one", PARAMETERS, retention=2).seq
+    fill(store, seq, range(30))
+    now += timedelta(hours=1)
+    fill(store, seq, range(30, 60))
+    close(store, seq)
+    assert store.mix().done
+    with store.database.read() as connection:
+        found = connection.execute(
+            sa.select(segments.c.hour, segments.c.n).order_by(segments.c.hour)
+        ).all()
+    hour = store.hour()
+    assert [tuple(row) for row in found] == [(hour - 1, 30), (hour, 30)]
+    now += timedelta(hours=2)
+    assert store.purge().rows == 1
+    assert stored(store, seq) == 30 * [1]
+    assert store.evidence(seq, 6)[1] is False
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_mixing_ends_although_the_last_segment_was_purged_on_the_way(
+    open_store: OpenStore, fresh: str
+) -> None:
+    """SQLite gives the id of the last one again: it is not taken for one that is yet to be
+    mixed.
+    """
+    now = datetime(2026, 1, 1, 10, 30, tzinfo=UTC)
+    store = open_store(fresh, clock=lambda: now)
+    seq = store.open_round("R1", "one", PARAMETERS, retention=1).seq
+    now += timedelta(hours=1)
+    fill(store, seq, range(30))
+    now -= timedelta(hours=1)  # a clock that was set back
+    fill(store, seq, range(30, 60))
+    close(store, seq)
+    assert not store.mix(pieces(1)).done
+    now += timedelta(hours=2)
+    store.purge()
+    assert store.mix(pieces(100)).done
+    assert set(stored(store, seq)) == {0}
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_segments_that_go_between_two_pieces_are_passed_over(
+    open_store: OpenStore, fresh: str
+) -> None:
+    """They were drawn for mixing, and past their retention before their turn came."""
+    now = datetime(2026, 1, 1, 10, 30, tzinfo=UTC)
+    store = open_store(fresh, clock=lambda: now)
+    seq = store.open_round("R1", "one", PARAMETERS, retention=1).seq
+    fill(store, seq)
+    close(store, seq)
+    asked = 0
+
+    def go_on() -> bool:
+        nonlocal asked, now
+        asked += 1
+        if asked == 3:  # two pieces are done
+            now += timedelta(hours=3)
+            assert store.purge().done
+        return True
+
+    assert store.mix(go_on).done
+    assert asked > 3
+    assert stored(store, seq) == []
+
+
+def test_a_round_that_keeps_no_report_and_one_without_any_are_mixed_too(
+    open_store: OpenStore, fresh: str
+) -> None:
+    store = open_store(fresh)
+    none = store.open_round("R1", "one", PARAMETERS, retention=0).seq
+    fill(store, none)
+    empty = open_round(store)
+    for seq in (none, empty):
+        close(store, seq)
+    assert store.mix().done
+    assert is_mixed(store, none)
+    assert is_mixed(store, empty)
+    assert store.commit([Group(none, [submitted(3)])]) == [[Outcome.DUPLICATE]]

@@ -1,0 +1,228 @@
+"""A server under attack: what honest clients wait, how much memory it takes, and how it ends.
+
+Strangers attack a real server from a thread of their own while honest reporters and a monitor go
+on.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import secrets
+import signal
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
+
+import psutil
+import pytest
+import sqlalchemy as sa
+from tests.system.anonymous.attackers import Attackers
+from tests.system.anonymous.report import END_SECONDS, MEMORY, WAIT_SECONDS, Report
+from tests.system.anonymous.target import Target, memory_of
+
+ALL = os.environ.get("STRANGERS") == "all"
+"""Whether every variation runs, for longer; else a few that stand for them."""
+
+SECONDS = 5.0 if ALL else 2.0
+"""How long an attack goes on before the honest submissions are waited for; it goes on meanwhile."""
+
+TRY_SECONDS = 2.0
+"""How long an honest client waits for an answer before it tries again."""
+
+_TOO_MUCH = 3 * MEMORY  # the siege ends here, for the machine's sake
+
+Attack = Callable[[Attackers], Coroutine[None, None, None]]
+"""Attacks until it is cancelled, or returns sooner, when what it did goes on by itself."""
+
+
+def variations(usual: dict[str, Any], more: dict[str, Any]) -> pytest.MarkDecorator:
+    """Parametrise a test's `attack` by name: with those that always run, and with the rest of them
+    where all do.
+    """
+    attacks = usual | (more if ALL else {})
+    return pytest.mark.parametrize("attack", attacks.values(), ids=attacks.keys())
+
+
+def besiege(
+    target: Target, attack: Attack, *, protocol: str = "olh", seconds: float = SECONDS
+) -> Report:
+    """Attack a server while honest clients submit to a round of this protocol; stop it under
+    attack.
+
+    Returns what was seen; the server has ended then.
+    """
+    return _Siege(target, attack, protocol).run(seconds)
+
+
+class _Siege:
+    def __init__(self, target: Target, attack: Attack, protocol: str) -> None:
+        self.server = server = target.server
+        self.attack = attack
+        fields = {"hash_range": 4} if protocol == "olh" else {}
+        self.round = server.open_round(protocol, domain_size=16, **fields)["id"]
+        self.protocol = protocol
+        host, port = server.http.base_url.host, server.http.base_url.port
+        assert port is not None
+        self.address = (host, port)
+        self.report = Report(memory_before=target.memory_at_start)
+        self.over = threading.Event()  # no further honest submission
+        self.ended = threading.Event()
+
+    def run(self, seconds: float) -> Report:
+        report, pid = self.report, self.server.pid
+        self.server.http.close()  # its kept connections are no part of what is measured
+        report.attackers = Attackers(*self.address)
+        sampler = threading.Thread(target=self._sample, args=(pid,))
+        honest = threading.Thread(target=lambda: asyncio.run(self._honest()))
+        with _running(self.attack, report.attackers):
+            sampler.start()
+            honest.start()
+            self.over.wait(seconds)  # sooner when memory is gone
+            self.over.set()
+            honest.join()
+            report.failures = self._failures()
+            self._stop(pid)
+            self.ended.set()
+            sampler.join()
+        self.server.kill()
+        report.counted = self._counted()
+        return report
+
+    async def _honest(self) -> None:
+        """Submit about ten reports a second and look at /healthz four times, each until it is
+        answered.
+        """
+        async with asyncio.TaskGroup() as group:
+            tick = 0
+            while not self.over.is_set():
+                self.report.submitted += 1
+                group.create_task(self._until(self._submission(), 202, self.report.stored_after))
+                if tick % 3 == 0:
+                    self.report.probes += 1
+                    probe = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+                    group.create_task(self._until(probe, 200, self.report.answered_after))
+                tick += 1
+                await asyncio.sleep(0.1)
+
+    async def _until(self, request: bytes, status: int, waits: list[float]) -> None:
+        """Send a request, on a new connection each time, until it is answered so."""
+        begun = time.monotonic()
+        while time.monotonic() - begun < WAIT_SECONDS:
+            with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
+                async with asyncio.timeout(TRY_SECONDS):
+                    answered = await self._exchange(request)
+                self.report.answers[answered] += 1
+                if answered == status:
+                    waits.append(time.monotonic() - begun)
+                    return
+            await asyncio.sleep(0.1)
+
+    async def _exchange(self, request: bytes) -> int:
+        """Return the status of a request's answer, once the answer is whole."""
+        reader, writer = await asyncio.open_connection(*self.address)
+        try:
+            writer.write(request)
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
+            await reader.readexactly(int(length[1]) if length else 0)
+            return int(head.split(b" ", 2)[1])
+        finally:
+            writer.transport.abort()
+
+    def _submission(self) -> bytes:
+        """Return a POST of one fresh report under a key of its own; what it says does not matter
+        here.
+        """
+        if self.protocol == "olh":
+            report: dict[str, list[Any]] = {
+                "seeds": [secrets.randbits(32)],
+                "buckets": [secrets.randbelow(4)],
+            }
+        elif self.protocol == "oue":
+            report = {"reports": [f"{secrets.randbits(16):016b}"]}
+        else:
+            report = {"reports": [secrets.randbelow(16)]}
+        body = json.dumps(report)
+        return (
+            f"POST /rounds/{self.round}/reports HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+            f"Content-Type: application/json\r\nIdempotency-Key: {secrets.token_hex(16)}\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n{body}"
+        ).encode()
+
+    def _sample(self, pid: int) -> None:
+        while not self.ended.wait(0.1):
+            self.report.memory_peak = max(self.report.memory_peak, memory_of(pid))
+            if self.report.memory_peak - self.report.memory_before > _TOO_MUCH:
+                self.over.set()
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(pid, signal.SIGKILL)
+                return
+
+    def _stop(self, pid: int) -> None:
+        begun = time.monotonic()
+        started: list[psutil.Process] = []
+        with contextlib.suppress(psutil.NoSuchProcess):
+            started = psutil.Process(pid).children(recursive=True)
+        self.server.signal(signal.SIGTERM)
+        self.report.exit_status = self.server.exit_status(END_SECONDS)
+        _, self.report.left_behind = psutil.wait_procs(
+            started, max(0.0, begun + END_SECONDS - time.monotonic())
+        )
+        if self.report.exit_status is not None:
+            self.report.exit_seconds = time.monotonic() - begun
+
+    def _failures(self) -> list[str]:
+        """Return the last line of each traceback in the server's log."""
+        found, inside = [], False
+        for line in self.server.log.read_text(errors="replace").splitlines():
+            if inside and line[:1].strip():
+                found.append(line)
+                inside = False
+            inside = inside or line.startswith("Traceback ")
+        return found
+
+    def _counted(self) -> int:
+        counted = sa.text(
+            "SELECT SUM(n) FROM tallies WHERE round = (SELECT seq FROM rounds WHERE id = :id)"
+        )
+        with self.server.sql() as database:
+            return int(database.scalar(counted, {"id": self.round}) or 0)
+
+
+@contextlib.contextmanager
+def _running(attack: Attack, attackers: Attackers) -> Iterator[None]:
+    """Run an attack in a thread; its own failures fail the test."""
+    failed: list[BaseException] = []
+    loop = asyncio.new_event_loop()
+
+    async def until_cancelled() -> None:
+        try:
+            await attack(attackers)
+            await asyncio.Event().wait()  # what it opened stays open
+        finally:
+            attackers.close()
+
+    task = loop.create_task(until_cancelled())
+
+    def run() -> None:
+        asyncio.set_event_loop(loop)
+        try:
+            loop.run_until_complete(task)
+        except asyncio.CancelledError:
+            pass
+        except BaseException as error:  # noqa: BLE001  raised again below
+            failed.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        loop.call_soon_threadsafe(task.cancel)
+        thread.join()
+        loop.close()
+    if failed:
+        raise failed[0]

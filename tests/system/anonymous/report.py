@@ -1,0 +1,124 @@
+"""What was seen of a server under attack, and what it has to be: no stranger can take the server
+down.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import psutil
+from tests.system.anonymous.attackers import Attackers
+
+WAIT_SECONDS = 15.0
+"""Within this an honest submission is stored, and the monitor answered; attackers share the
+machine's cores.
+"""
+
+MEMORY = 400 << 20
+"""Bytes that the server and its child processes may take more than at their start."""
+
+SHUTDOWN_SECONDS = 5
+END_SECONDS = SHUTDOWN_SECONDS + 15.0
+
+
+@dataclass
+class Report:
+    """What was seen of a server under attack."""
+
+    submitted: int = 0
+    stored_after: list[float] = field(default_factory=list)
+    """Seconds that honest submissions took to be stored, retries included."""
+    answered_after: list[float] = field(default_factory=list)
+    """Seconds that the monitor took to be answered, retries included."""
+    probes: int = 0
+    answers: Counter[int] = field(default_factory=Counter)
+    """Statuses that honest clients and the monitor got."""
+    counted: int | None = None
+    """Reports in the database after the end."""
+    memory_before: int = 0
+    memory_peak: int = 0
+    exit_status: int | None = None
+    exit_seconds: float | None = None
+    left_behind: list[psutil.Process] = field(default_factory=list)
+    """Processes that it started and that did not end with it."""
+    failures: list[str] = field(default_factory=list)
+    """Failures that the server wrote to its log before it was told to stop."""
+    attackers: Attackers | None = None
+
+    def faults(self) -> list[str]:
+        """Return everything that breaks the promise, in words."""
+        return [fault for holds, fault in self._checks() if not holds]
+
+    def _checks(self) -> Iterator[tuple[bool, str]]:
+        stored, answered = self.stored_after, self.answered_after
+        lost = self.submitted - len(stored)
+        yield (
+            lost == 0,
+            f"{lost} of {self.submitted} honest submissions were not stored in {WAIT_SECONDS:g} s",
+        )
+        silent = self.probes - len(answered)
+        yield (
+            silent == 0,
+            f"{silent} of {self.probes} times /healthz did not answer in {WAIT_SECONDS:g} s",
+        )
+        fits = len(stored) <= (self.counted or 0) <= self.submitted
+        yield (
+            fits,
+            (
+                f"{self.counted} reports are counted, {len(stored)} were answered, "
+                f"{self.submitted} "
+                "were sent"
+            ),
+        )
+        bad = {
+            status: n
+            for status, n in self.answers.items()
+            if status not in (200, 202, 408, 429, 503)
+        }
+        yield not bad, f"honest clients were answered {bad}"
+        grown = self.memory_peak - self.memory_before
+        yield (
+            grown <= MEMORY,
+            f"memory grew by {grown >> 20} MiB, from {self.memory_before >> 20} MiB",
+        )
+        ended = self.exit_seconds is not None
+        yield ended, f"the server had not ended {END_SECONDS:g} s after SIGTERM"
+        yield not ended or self.exit_status == 0, f"the server ended with status {self.exit_status}"
+        yield not self.left_behind, f"processes were left behind: {self.left_behind}"
+        yield (
+            not self.failures,
+            f"the server logged {len(self.failures)} failures, first {self.failures[:1]}",
+        )
+        if (attackers := self.attackers) is not None:
+            yield attackers.opened > 0, "the attackers opened no connection"
+            failed = {
+                status: n
+                for status, n in attackers.answers.items()
+                if status >= 500 and status not in (501, 503)
+            }
+            yield not failed, f"attackers were answered {failed}"
+
+    def __str__(self) -> str:
+        longest = [
+            f"{max(found):.1f} s" if found else "-"
+            for found in (self.stored_after, self.answered_after)
+        ]
+        grown = (self.memory_peak - self.memory_before) >> 20
+        ended = f"{self.exit_seconds:.1f} s" if self.exit_seconds is not None else "never"
+        of = self.attackers
+        attack = (
+            f"{of.opened} connections, {of.sent >> 10} KiB sent, answered {dict(of.answers)}"
+            if of
+            else ""
+        )
+        return (
+            f"{len(self.stored_after)}/{self.submitted} stored (longest {longest[0]}), "
+            f"{len(self.answered_after)}/{self.probes} probes (longest {longest[1]}), "
+            f"+{grown} MiB, ended after {ended}; attack: {attack}"
+        )
+
+
+def assert_alive(report: Report) -> None:
+    """Fail with all that breaks the promise, and what was seen beside."""
+    faults = report.faults()
+    assert not faults, "\n".join([*faults, f"seen: {report}"])

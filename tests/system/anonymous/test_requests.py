@@ -1,0 +1,214 @@
+"""Requests that no client of good will sends, and connections that end too soon."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+
+import pytest
+from tests.system.anonymous.attackers import Attackers, get, post, request
+from tests.system.anonymous.conftest import NewTarget
+from tests.system.anonymous.harness import Attack, besiege, variations
+from tests.system.anonymous.report import assert_alive
+
+pytestmark = pytest.mark.sqlite
+
+JSON = "Content-Type: application/json"
+BODY = b'{"reports":[0]}'
+
+
+def sending(n: int, *pieces: bytes, read: bool = True, pause: float = 0.5) -> Attack:
+    async def attack(attackers: Attackers) -> None:
+        await attackers.crowd(n, attackers.sends(*pieces, read=read), pause=pause)
+
+    return attack
+
+
+def length(*given: str) -> bytes:
+    return request("POST /reports", JSON, *(f"Content-Length: {each}" for each in given)) + BODY
+
+
+HEADS: dict[str, bytes] = {
+    "length-of-zeros": length("0" * 5000),
+    "length-of-zeros-and-one": length("0" * 5000 + "1"),
+    "length-of-nines": length("9" * 5000),
+    "length-plus": length("+1"),
+    "length-minus": length("-1"),
+    "length-blank": length(""),
+    "length-hexadecimal": length("0x10"),
+    "length-of-other-digits": length("\xb2"),
+    "length-with-underscore": length("1_0"),
+    "length-list": length("15, 15"),
+    "lengths-differ": length("15", "16"),
+    "lengths-agree": length("15", "15"),
+    "length-2-to-the-64": length(str(1 << 64)),
+    "length-and-chunked": request(
+        "POST /reports", JSON, "Content-Length: 3", "Transfer-Encoding: chunked"
+    )
+    + BODY,
+    "chunked-twice": request("POST /reports", JSON, *(2 * ["Transfer-Encoding: chunked"])) + BODY,
+    "get-with-length-of-zeros": request("GET /healthz", f"Content-Length: {5000 * '0'}"),
+    "many-headers": get("/healthz", *(f"X{i}: y" for i in range(5_000))),
+    "ten-thousand-headers": get("/healthz", *(10_000 * ["a:"])),
+    "one-header-ten-thousand-times": get("/healthz", *(10_000 * ["Accept: a"])),
+    "large-header": get("/healthz", f"X: {65_000 * 'y'}"),
+    "larger-header": get("/healthz", f"X: {4_000_000 * 'y'}"),
+    "large-name": get("/healthz", f"{65_000 * 'X'}: y"),
+    "large-key": request("GET /healthz", f"Authorization: Bearer {60_000 * 'k'}"),
+    "large-range": get(
+        "/static/swagger-ui/swagger-ui.css", f"Range: bytes={','.join(30_000 * ['0-'])}"
+    ),
+    "large-etags": get(
+        "/rounds/current/parameters", f"If-None-Match: {','.join(20_000 * ['W/a'])}"
+    ),
+    "http-0.9": b"GET /healthz\r\n\r\n",
+    "http-1.0": b"GET /healthz HTTP/1.0\r\n\r\n",
+    "http-9.9": b"GET /healthz HTTP/9.9\r\n\r\n",
+    "garbage": bytes(range(256)) * 16,
+    "zeros": 60_000 * b"\0",
+    "newlines": 60_000 * b"\r\n",
+    "more-newlines": 4_000_000 * b"\r\n",
+    "tls": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + 500 * b"\x5a",
+    "ssh": b"SSH-2.0-OpenSSH_9.6\r\n",
+    "long-path": get("/" + 60_000 * "a"),
+    "longer-path": get("/" + 1_000_000 * "a"),
+    "deep-path": get("/" + 30_000 * "a/"),
+    "long-round": get(f"/rounds/{60_000 * 'a'}/frequencies"),
+    "dots": get(20_000 * "/.."),
+    "static-dots": get("/static" + 20_000 * "/.." + "/etc/passwd"),
+    "percent": get("/rounds/" + 20_000 * "%41"),
+    "percent-slashes": get("/rounds" + 20_000 * "%2f"),
+    "percent-zero": get("/rounds/%00%ff%fe/frequencies"),
+    "percent-wrong": get("/" + 20_000 * "%zz"),
+    "long-query": get("/rounds?before=" + 60_000 * "a"),
+    "many-queries": get("/rounds?" + "&".join(20_000 * ["a=1"])),
+    "many-limits": get("/rounds?" + "&".join(6_000 * ["limit=1"])),
+    "long-method": request(60_000 * "A" + " /healthz"),
+    "unknown-method": request("BREW /healthz"),
+    "trace": request("TRACE /healthz"),
+    "options": request("OPTIONS *"),
+    "other-encoding": post("/reports", BODY, "Transfer-Encoding: gzip, chunked"),
+}
+
+
+async def every_head(attackers: Attackers) -> None:
+    await attackers.together(
+        *(attackers.crowd(1, attackers.sends(head)) for head in HEADS.values())
+    )
+
+
+@variations({"every-head": every_head}, {name: sending(20, head) for name, head in HEADS.items()})
+def test_no_head_stops_the_server(new_target: NewTarget, attack: Attack) -> None:
+    target = new_target()
+    target.open_round("grr", 16)
+    assert_alive(besiege(target, attack))
+
+
+def flood(n: int, *pieces: bytes, reset: bool = False) -> Attack:
+    """Open and close connections, a thousand a second, n in all."""
+
+    async def attack(attackers: Attackers) -> None:
+        for i in range(n):
+            try:
+                connection = await attackers.connect()
+                await attackers.send(connection, *pieces)
+            except OSError:
+                await asyncio.sleep(0.1)
+                continue
+            if reset:
+                linger = (1).to_bytes(4, "little") + bytes(4)
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            attackers.drop(connection)
+            if i % 20 == 19:
+                await asyncio.sleep(0.02)
+
+    return attack
+
+
+PIPELINED = 10_000 * get("/healthz", close=False)
+SUBMISSION = post("/reports", BODY, close=False)
+# No two are alike, so that none is remembered.
+PLANS = [
+    get(
+        f"/plan?domain_size=100000&users={1_000_000 + i}&error=0.0001&targets=100&curves=true",
+        close=False,
+    )
+    for i in range(2_000)
+]
+
+FLOODS: dict[str, Attack] = {
+    "pipelined-unread": sending(2, PIPELINED, read=False),
+    "pipelined-read": sending(2, PIPELINED),
+    "pipelined-heads": sending(2, 10_000 * request("HEAD /openapi.json", close=False), read=False),
+    "pipelined-refusals": sending(
+        2, 3_000 * request("POST /rounds", JSON, body=b"{}", close=False), read=False
+    ),
+    "pipelined-submissions": sending(
+        2, 3_000 * post("/rounds/none/reports", BODY, close=False), read=False
+    ),
+    "pipelined-rounds": sending(4, 10_000 * get("/rounds", close=False), read=False),
+    "plans": sending(4, b"".join(PLANS), read=False),
+    "connections": flood(5_000),
+    "connections-reset": flood(5_000, reset=True),
+    "requests-and-leave": flood(5_000, get("/healthz")),
+    "submissions-and-leave": flood(2_000, post("/rounds/none/reports", BODY)),
+    "submissions-under-one-key": sending(
+        2000, post("/reports", BODY, "Idempotency-Key: the-same"), pause=0.05
+    ),
+    "refused-keys": sending(
+        20, request("POST /rounds", "Authorization: Bearer wrong", JSON, body=b"{}"), pause=0.05
+    ),
+    "expect-and-nothing": sending(
+        500, request("POST /reports", JSON, "Expect: 100-continue", length=15)
+    ),
+    "expect-of-a-get": sending(500, request("GET /healthz", "Expect: 100-continue", length=15)),
+    "expect-the-unexpected": sending(
+        100, request("POST /reports", JSON, "Expect: 200-ok", body=BODY)
+    ),
+}
+
+
+async def floods(attackers: Attackers) -> None:
+    await attackers.together(
+        FLOODS["pipelined-unread"](attackers),
+        FLOODS["connections"](attackers),
+    )
+
+
+@variations({"pipelined-and-connections": floods}, FLOODS)
+def test_no_flood_stops_the_server(new_target: NewTarget, attack: Attack) -> None:
+    target = new_target()
+    target.open_round("grr", 16)
+    assert_alive(besiege(target, attack))
+
+
+Talk = Callable[[socket.socket], Awaitable[object]]
+
+
+def test_who_sends_no_more_still_gets_an_answer(new_target: NewTarget) -> None:
+    """Half-closed connections, many at once: of healthz, of a recovery that takes a while, of a
+    submission.
+    """
+    target = new_target()
+    id = target.grr_round(100, 5_000)
+    calls = {
+        "healthz": (get("/healthz"), 200),
+        "recovery": (post(f"/rounds/{id}/recover", b"{}"), 200),
+        "refusal": (post(f"/rounds/{id}/reports", b'{"reports":[5000]}'), 422),
+    }
+    answers: dict[str, list[int | None]] = {name: [] for name in calls}
+
+    def half(name: str, attackers: Attackers) -> Talk:
+        async def talk(connection: socket.socket) -> None:
+            await attackers.send(connection, calls[name][0])
+            connection.shutdown(socket.SHUT_WR)
+            answers[name].append(await attackers.read_answer(connection))
+
+        return talk
+
+    async def attack(attackers: Attackers) -> None:
+        await attackers.together(*(attackers.crowd(10, half(name, attackers)) for name in calls))
+
+    assert_alive(besiege(target, attack))
+    assert {name: set(found) for name, found in answers.items()} == {
+        name: {call[1]} for name, call in calls.items()
+    }
