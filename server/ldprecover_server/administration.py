@@ -8,7 +8,7 @@ from ldprecover_server.access.access import create_key as make_key
 from ldprecover_server.datasets import export_reports as write_reports
 from ldprecover_server.keys import AccessKey
 from ldprecover_server.settings import Settings
-from ldprecover_server.storage import Finding, SetAside, Store
+from ldprecover_server.storage import Finding, QuarantinedReports, Store
 
 
 def migrate(settings: Settings) -> list[str]:
@@ -49,7 +49,7 @@ def check(settings: Settings) -> list[Finding]:
         return store.check()
 
 
-def quarantined(settings: Settings, round: str) -> Iterator[SetAside]:
+def quarantined(settings: Settings, round: str) -> Iterator[QuarantinedReports]:
     """Yield what a round has in quarantine; nothing is written. Raises ConfigurationError and
     RoundNotFoundError.
     """

@@ -66,7 +66,7 @@ class Application:
             waiting_seconds=settings.request_seconds,
             metrics=self.metrics,
         )
-        self.refusals = Rejections(store)
+        self.rejections = Rejections(store)
         self.bodies = Bodies(
             settings.queue_bytes, settings.body_seconds, settings.anonymous_body_seconds
         )
@@ -93,8 +93,8 @@ class Application:
         )
         access = Access(store, settings.secret_key, rates=rates)
         known = Rounds(store, settings.max_domain_size)
-        submissions = Submissions(known, access, self.ingest, self.refusals, store, settings)
-        read = Results(known, access, store, self.refusals)
+        submissions = Submissions(known, access, self.ingest, self.rejections, store, settings)
+        read = Results(known, access, store, self.rejections)
         self._services = Services(
             settings=settings,
             rounds=known,
@@ -121,7 +121,7 @@ class Application:
         app: ASGIApp = self._dispatch
         if settings.cors_origins:
             app = Cors(app, settings.cors_origins)
-        self._app = Instrumentation(app, self.metrics, self.refusals)
+        self._app = Instrumentation(app, self.metrics, self.rejections)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -173,7 +173,7 @@ class Application:
     async def _lifespan(self, app: FastAPI) -> AsyncIterator[dict[str, Any]]:
         self.ingest.start(get_running_loop())
         self.children.start()
-        housekeeping = create_task(Housekeeping(self.store, self.refusals, self.metrics).run())
+        housekeeping = create_task(Housekeeping(self.store, self.rejections, self.metrics).run())
         try:
             yield {CONNECTION_LIMIT: self.crowd}
         finally:
@@ -195,7 +195,7 @@ class Application:
         store.
         """
         self.ingest.stop()
-        self.refusals.flush_or_warn()
+        self.rejections.flush_or_warn()
         self.store.close()
 
 

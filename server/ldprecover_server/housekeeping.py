@@ -13,7 +13,7 @@ from anyio import to_thread
 from ldprecover_server.datasets import DatasetPurge
 from ldprecover_server.errors import ServiceError
 from ldprecover_server.metrics import Metrics
-from ldprecover_server.rejections import Refusals
+from ldprecover_server.rejections import Rejections
 from ldprecover_server.storage import Progress, Store, for_seconds
 
 _log = logging.getLogger(__name__)
@@ -30,10 +30,12 @@ class Housekeeping:
     Whatever fails is logged and tried again next time; nothing ends it but its owner.
     """
 
-    def __init__(self, store: Store, refusals: Refusals, metrics: Metrics | None = None) -> None:
+    def __init__(
+        self, store: Store, rejections: Rejections, metrics: Metrics | None = None
+    ) -> None:
         self._store = store
         self._metrics = metrics or Metrics()
-        self._refusals = refusals
+        self._rejections = rejections
         self._purge_datasets = DatasetPurge(store)
         self._stopping = threading.Event()
         self._purged_hour: int | None = None
@@ -44,8 +46,8 @@ class Housekeeping:
         """When nothing was found any more, or left, that is past its retention."""
         self.rows_to_delete = 0
         """Keys and segments left of rounds that are deleted; see `Store.rows_to_delete`."""
-        self.rows_to_mix = 0
-        """Keys and segments of closed rounds that are yet to be mixed; see `Store.rows_to_mix`."""
+        self.rows_to_unlink = 0
+        """Keys and segments of closed rounds that are to unlink; see `Store.rows_to_unlink`."""
 
     async def run(self) -> None:
         """Do the work at once, and again every few seconds, until cancelled; then the piece under
@@ -99,7 +101,7 @@ class Housekeeping:
         return False
 
     def _flush(self) -> bool:
-        self._refusals.flush()
+        self._rejections.flush()
         return False
 
     def _purge(self) -> bool:
@@ -125,7 +127,7 @@ class Housekeeping:
 
     def _mix(self) -> bool:
         mixed = self._for_a_while(self._store.mix)
-        self.rows_to_mix = 0 if mixed.done else self._store.rows_to_mix()
+        self.rows_to_unlink = 0 if mixed.done else self._store.rows_to_unlink()
         return not mixed.done
 
     def _forget(self) -> bool:

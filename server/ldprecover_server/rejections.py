@@ -12,7 +12,7 @@ DUPLICATE = "duplicate"
 _log = logging.getLogger(__name__)
 
 
-class Refusals:
+class Rejections:
     """Counts by round and reason. A crash loses those not yet flushed; no report hangs on them.
 
     They go to the database in a small transaction of their own, so that they can undo no report.
@@ -35,7 +35,7 @@ class Refusals:
         if not counts:
             return
         try:
-            self._store.add_refusals(counts)
+            self._store.add_rejections(counts)
         except BaseException:
             with self._lock:
                 self._counts.update(counts)

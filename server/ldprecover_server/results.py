@@ -4,7 +4,7 @@ from ldprecover import Tally
 from ldprecover.export import RoundExport
 from ldprecover.quarantine import Quarantined
 from ldprecover_server.access.access import Access
-from ldprecover_server.rejections import Refusals
+from ldprecover_server.rejections import Rejections
 from ldprecover_server.rounds import KnownRound, Rounds
 from ldprecover_server.storage import Store, StoredRound
 
@@ -12,11 +12,13 @@ from ldprecover_server.storage import Store, StoredRound
 class Results:
     """Reads the rounds of a store, for those who may."""
 
-    def __init__(self, rounds: Rounds, access: Access, store: Store, refusals: Refusals) -> None:
+    def __init__(
+        self, rounds: Rounds, access: Access, store: Store, rejections: Rejections
+    ) -> None:
         self._rounds = rounds
         self._access = access
         self._store = store
-        self._refusals = refusals
+        self._rejections = rejections
 
     def readable(self, identifier: str, key: str | None) -> KnownRound:
         """Return a round that this key, or none, may read.
@@ -61,7 +63,7 @@ class Results:
         does.
         """
         round, tally, aside = self.counted(identifier, key)
-        self._refusals.flush_or_warn()  # what can be read is answered
+        self._rejections.flush_or_warn()  # what can be read is answered
         return round, tally, aside, self._store.refused(round.seq)
 
     def export(self, identifier: str, key: str | None = None) -> RoundExport:

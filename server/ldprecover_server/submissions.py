@@ -14,7 +14,7 @@ from ldprecover_server.errors import (
 )
 from ldprecover_server.ingest.batches import Submission
 from ldprecover_server.ingest.writer import Ingest
-from ldprecover_server.rejections import DUPLICATE, Refusals
+from ldprecover_server.rejections import DUPLICATE, Rejections
 from ldprecover_server.rounds import KnownRound, Rounds
 from ldprecover_server.settings import Settings
 from ldprecover_server.storage import Store
@@ -30,14 +30,14 @@ class Submissions:
         rounds: Rounds,
         access: Access,
         ingest: Ingest,
-        refusals: Refusals,
+        rejections: Rejections,
         store: Store,
         settings: Settings,
     ) -> None:
         self._rounds = rounds
         self._access = access
         self._ingest = ingest
-        self._refusals = refusals
+        self._rejections = rejections
         self._store = store
         self._settings = settings
         self._wrong_tries = WrongTries()
@@ -96,7 +96,7 @@ class Submissions:
         finally:
             self._wrong_tries.end(place)
         if duplicate:
-            self._refusals.count(round.seq, DUPLICATE)
+            self._rejections.count(round.seq, DUPLICATE)
         return reports, duplicate
 
     def _admit(self, round: KnownRound, sender: Sender, reports: int) -> None:

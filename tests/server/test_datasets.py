@@ -26,7 +26,7 @@ from ldprecover_server.datasets import DatasetPurge, export_reports
 from ldprecover_server.errors import RoundNotFoundError
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.ingest.batches import Batch, Submission
-from ldprecover_server.rejections import Refusals
+from ldprecover_server.rejections import Rejections
 from ldprecover_server.storage import Store
 
 pytest.importorskip(
@@ -90,7 +90,7 @@ class Collection:
         self.stored.append(reports)
 
     def housekeeping(self) -> Housekeeping:
-        keeper = Housekeeping(self.store, Refusals(self.store))
+        keeper = Housekeeping(self.store, Rejections(self.store))
         keeper.once()
         return keeper
 

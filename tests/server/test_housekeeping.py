@@ -12,7 +12,7 @@ from tests.conftest import NewDatabase
 from tests.server.conftest import InProcess
 
 from ldprecover_server.housekeeping import Housekeeping
-from ldprecover_server.rejections import Refusals
+from ldprecover_server.rejections import Rejections
 
 
 def test_a_fault_does_not_end_it(
@@ -34,7 +34,7 @@ def test_a_fault_does_not_end_it(
     async def outlive() -> None:
         nonlocal loop
         loop = asyncio.get_running_loop()
-        task = asyncio.create_task(Faulty(in_process.store, Refusals(in_process.store)).run())
+        task = asyncio.create_task(Faulty(in_process.store, Rejections(in_process.store)).run())
         await again.wait()
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -62,8 +62,8 @@ def test_a_server_closes_its_database_though_its_housekeeping_has_died(
 
 
 def test_it_says_when_it_ran_and_what_is_left(in_process: InProcess) -> None:
-    keeper = Housekeeping(in_process.store, Refusals(in_process.store))
-    assert (keeper.last_run, keeper.last_purge, keeper.rows_to_delete, keeper.rows_to_mix) == (
+    keeper = Housekeeping(in_process.store, Rejections(in_process.store))
+    assert (keeper.last_run, keeper.last_purge, keeper.rows_to_delete, keeper.rows_to_unlink) == (
         None,
         None,
         0,

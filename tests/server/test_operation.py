@@ -32,7 +32,7 @@ from ldprecover_server.errors import StorageFullError
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.http.middleware import instrumentation
 from ldprecover_server.metrics import MANIFEST, shared_by_processes
-from ldprecover_server.rejections import Refusals
+from ldprecover_server.rejections import Rejections
 from ldprecover_server.storage import Sealed, Store
 
 ONE = b"\1\0\0\0"
@@ -224,15 +224,15 @@ def test_refusals_that_cannot_be_written_stay_counted_and_those_of_a_deleted_rou
 ) -> None:
     app = start_in_process()
     kept, gone = app.open_round(), app.open_round()
-    refusals = Refusals(app.store)
+    rejections = Rejections(app.store)
     for round in (kept, gone):
-        refusals.count(app.store.round(round).seq, "round-closed")
+        rejections.count(app.store.round(round).seq, "round-closed")
     app.store.delete_round(gone)
     for i in range(500):  # more than there is room for on the last page
-        refusals.count(app.store.round(kept).seq, f"reason-{i:030}")
+        rejections.count(app.store.round(kept).seq, f"reason-{i:030}")
     with Full(app.store), pytest.raises(StorageFullError):
-        refusals.flush()
-    refusals.flush()
+        rejections.flush()
+    rejections.flush()
     refused = app.store.refused(app.store.round(kept).seq)
     assert len(refused) == 501
     assert set(refused.values()) == {1}
@@ -443,7 +443,7 @@ def test_segments_are_purged_once_their_time_is_over_and_their_bytes_are_gone(
         }
         rounds[0] = store.open_round("R0", "r0", parameters, retention=None)
         store.commit([_Batch(rounds[hours].seq, bytes(16), data[hours]) for hours in data])
-        keeper = Housekeeping(store, Refusals(store))
+        keeper = Housekeeping(store, Rejections(store))
         now += timedelta(days=2, minutes=29)
         keeper.once()
         assert all(kept in on_disk(store) for kept in data.values())
@@ -470,7 +470,7 @@ def test_whoever_ends_the_housekeeping_waits_for_what_it_has_begun(in_process: I
             return False
 
     async def end() -> None:
-        task = asyncio.create_task(Slow(in_process.store, Refusals(in_process.store)).run())
+        task = asyncio.create_task(Slow(in_process.store, Rejections(in_process.store)).run())
         assert await asyncio.to_thread(begun.wait, 30)
         task.cancel()
         await asyncio.wait([task], timeout=0)

@@ -4,7 +4,7 @@ from ldprecover_server.storage.commit.transaction import Batch, Outcome, Sealed
 from ldprecover_server.storage.datasets import StoredDataset
 from ldprecover_server.storage.maintenance.check import Finding
 from ldprecover_server.storage.maintenance.deletion import Progress, for_seconds
-from ldprecover_server.storage.maintenance.filters import SetAside
+from ldprecover_server.storage.maintenance.filters import QuarantinedReports
 from ldprecover_server.storage.rounds import CURRENT, StoredRound, Unread
 from ldprecover_server.storage.segments import StoredReports
 from ldprecover_server.storage.snapshots import Snapshot
@@ -16,8 +16,8 @@ __all__ = [
     "Finding",
     "Outcome",
     "Progress",
+    "QuarantinedReports",
     "Sealed",
-    "SetAside",
     "Snapshot",
     "Store",
     "StoredDataset",

@@ -68,7 +68,7 @@ class StoredJobs:
             "state": "queued",
             "progress": 0.0,
             "created": now,
-            "beat": now,
+            "heartbeat": now,
         }
         kept = sa.select(jobs.c.id, jobs.c.keyed, _ended(now).label("ended"))
         # Held until this has ended, so that the round cannot go meanwhile.
@@ -96,7 +96,7 @@ class StoredJobs:
             row = None if "\0" in id else connection.execute(query).one_or_none()
         if row is None:
             raise JobNotFoundError(f"the round has no job {id[:80]!r}")
-        dead = row.state in _UNDER_WAY and row.beat < self._now() - DEAD_SECONDS
+        dead = row.state in _UNDER_WAY and row.heartbeat < self._now() - DEAD_SECONDS
         return StoredJob(
             row.id, "failed" if dead else row.state, row.progress, row.result, row.error
         )
@@ -109,7 +109,7 @@ class StoredJobs:
         with self._database.write() as connection:
             for id, (state, done) in sorted(progress.items()):
                 mine = sa.update(jobs).where(jobs.c.id == id, jobs.c.state.in_(_UNDER_WAY))
-                values = {"state": state, "progress": done, "beat": self._now()}
+                values = {"state": state, "progress": done, "heartbeat": self._now()}
                 if not connection.execute(mine.values(values)).rowcount:
                     over.add(id)
         return over
@@ -169,4 +169,4 @@ def delete_jobs(connection: sa.Connection, which: sa.ColumnElement[bool]) -> int
 
 
 def _ended(now: int) -> sa.ColumnElement[bool]:
-    return sa.or_(jobs.c.state.not_in(_UNDER_WAY), jobs.c.beat < now - DEAD_SECONDS)
+    return sa.or_(jobs.c.state.not_in(_UNDER_WAY), jobs.c.heartbeat < now - DEAD_SECONDS)

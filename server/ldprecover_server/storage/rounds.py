@@ -21,14 +21,16 @@ from ldprecover_server.errors import (
 )
 from ldprecover_server.storage.base import Room
 from ldprecover_server.storage.database import Database, upsert
-from ldprecover_server.storage.schema import refusals, rounds, tallies
+from ldprecover_server.storage.schema import rejections, rounds, tallies
 from ldprecover_server.storage.tally_encoding import read_tally
 
 CURRENT = "current"
 
 _LIVE = rounds.c.state != "gone"  # a round that is deleted has rows for a while: see `deletion`
 
-_BRIEF = [column for column in rounds.c if column.name not in ("items", "canaries", "recurring")]
+_BRIEF = [
+    column for column in rounds.c if column.name not in ("items", "canaries", "recurring_seeds")
+]
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ class Rounds(Room):
             "items": items,
             "canaries": msgspec.json.encode(parameters.canaries) if parameters.canaries else None,
             "quarantine": parameters.quarantine,
-            "screened": not (parameters.quarantine and judges_seeds(parameters.oracle)),
+            "filtered": not (parameters.quarantine and judges_seeds(parameters.oracle)),
             "access": access,
             "read_access": read_access,
             "retention": retention,
@@ -193,11 +195,11 @@ class Rounds(Room):
             tally = tally_of(connection, seq, size)
             return tally, _aside(connection.execute(_query().where(rounds.c.seq == seq)).one())
 
-    def add_refusals(self, counts: Mapping[tuple[int, str], int]) -> None:
+    def add_rejections(self, counts: Mapping[tuple[int, str], int]) -> None:
         """Add refusals by round (its place in the order of opening) and reason; of rounds that are
         gone, none.
         """
-        added = upsert(self.database.dialect)(refusals)
+        added = upsert(self.database.dialect)(rejections)
         with self.database.write() as connection:
             for (seq, reason), n in sorted(counts.items()):
                 row = sa.select(
@@ -216,7 +218,7 @@ class Rounds(Room):
                         ["round", "process", "reason", "n"], there
                     ).on_conflict_do_update(
                         index_elements=["round", "process", "reason"],
-                        set_={"n": refusals.c.n + added.excluded.n},
+                        set_={"n": rejections.c.n + added.excluded.n},
                     )
                 )
 
@@ -224,16 +226,16 @@ class Rounds(Room):
         """Return how many submissions of a round were refused, by reason, as far as that has been
         written.
         """
-        total = sa.func.sum(refusals.c.n).label("total")
+        total = sa.func.sum(rejections.c.n).label("total")
         query = (
-            sa.select(refusals.c.reason, total)
-            .where(refusals.c.round == seq)
-            .group_by(refusals.c.reason)
+            sa.select(rejections.c.reason, total)
+            .where(rejections.c.round == seq)
+            .group_by(rejections.c.reason)
         )
         with self.database.read() as connection:
             return {
                 row.reason: int(row.total)
-                for row in connection.execute(query.order_by(refusals.c.reason))
+                for row in connection.execute(query.order_by(rejections.c.reason))
             }
 
 
@@ -289,7 +291,7 @@ def _canaries(row: Any) -> tuple[int, ...]:
 def _aside(row: Any) -> Quarantined | None:
     if not row.quarantine:
         return None
-    return Quarantined(int(row.aside), int(row.seeds_quarantined) if row.screened else None)
+    return Quarantined(int(row.aside), int(row.seeds_quarantined) if row.filtered else None)
 
 
 def tally_of(connection: sa.Connection, seq: int, size: int) -> Tally:

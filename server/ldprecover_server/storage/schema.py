@@ -38,9 +38,7 @@ rounds = sa.Table(
     sa.Column(
         "canaries", sa.LargeBinary
     ),  # JSON array of the indices of items that nobody holds; null for none
-    sa.Column(
-        "quarantine", sa.Boolean, nullable=False, server_default=sa.false()
-    ),  # whether reports are set aside
+    sa.Column("quarantine", sa.Boolean, nullable=False),  # whether reports are set aside
     sa.Column("access", sa.String(8), nullable=False),  # who may submit: open, key, ticket
     sa.Column("read_access", sa.String(8), nullable=False),  # who may read: public, key
     sa.Column("retention", sa.Integer),  # hours that segments are kept; null for ever, 0 not at all
@@ -53,23 +51,23 @@ rounds = sa.Table(
     sa.Column(
         "purged", sa.BigInteger, nullable=False, server_default="0"
     ),  # reports that retention has let go
-    # How often its segments were deleted or rewritten: who reads them finds out that they changed.
-    sa.Column("rewritten", sa.Integer, nullable=False, server_default="0"),
+    # How often its segments were deleted or rewrites: who reads them finds out that they changed.
+    sa.Column("rewrites", sa.Integer, nullable=False, server_default="0"),
     sa.Column(
-        "mixed", sa.Boolean, nullable=False, server_default=sa.false()
+        "unlinked", sa.Boolean, nullable=False, server_default=sa.false()
     ),  # once closed: see `mixing`
-    sa.Column("mixed_key", sa.LargeBinary(16)),  # keys up to this one are mixed
+    sa.Column("unlinked_key", sa.LargeBinary(16)),  # keys up to this one are mixed
     sa.Column(
-        "mixed_segment", sa.BigInteger
+        "unlinked_segment", sa.BigInteger
     ),  # segments up to this one are not mixed, later ones are
     # False while reports may have to be set aside by their seeds, which is known once it is closed:
     # see `screening`.
-    sa.Column("screened", sa.Boolean, nullable=False, server_default=sa.true()),
+    sa.Column("filtered", sa.Boolean, nullable=False),
     sa.Column(
-        "recurring", sa.LargeBinary
+        "recurring_seeds", sa.LargeBinary
     ),  # <u4, the seeds that come too often, once they are known until all is done
     sa.Column(
-        "screened_segment", sa.BigInteger
+        "filtered_segment", sa.BigInteger
     ),  # segments up to this one have no report left under such a seed
     sa.Column(
         "seeds_quarantined", sa.BigInteger, nullable=False, server_default="0"
@@ -90,8 +88,7 @@ segments = sa.Table(
     "segments",
     metadata,
     sa.Column("id", _Id, primary_key=True, autoincrement=True),
-    # No foreign key, which would lock the round: a round goes after its segments. (On SQLite there
-    # is one.)
+    # No foreign key, which would lock the round: a round goes after its segments.
     sa.Column("round", _Id, nullable=False),
     sa.Column("hour", sa.Integer, nullable=False),  # hours since the epoch
     sa.Column("n", sa.Integer, nullable=False),
@@ -130,8 +127,8 @@ tallies = sa.Table(
     ),  # reports set aside by their size
 )
 
-refusals = sa.Table(
-    "refusals",
+rejections = sa.Table(
+    "rejections",
     metadata,
     _round_column(primary_key=True),
     sa.Column("process", sa.Integer, primary_key=True),
@@ -168,7 +165,7 @@ jobs = sa.Table(
     sa.Column("progress", sa.Double, nullable=False),
     sa.Column("created", sa.BigInteger, nullable=False),  # seconds since the epoch
     sa.Column(
-        "beat", sa.BigInteger, nullable=False
+        "heartbeat", sa.BigInteger, nullable=False
     ),  # when its process last said that it works on it
     sa.Column("result", sa.LargeBinary),
     sa.Column("error", sa.Text),  # JSON: the refusal's class and its text

@@ -27,7 +27,7 @@ class _Moment:
 
     counted: int
     purged: int
-    rewritten: int
+    rewrites: int
     last: int
     """No later segment was there."""
     recent: frozenset[int]
@@ -38,7 +38,7 @@ class _Moment:
     @classmethod
     def now(cls, connection: sa.Connection, seq: int) -> "_Moment | None":
         """Return the moment that a transaction sees; None for a round that is gone."""
-        known = sa.select(rounds.c.purged, rounds.c.rewritten).where(
+        known = sa.select(rounds.c.purged, rounds.c.rewrites).where(
             rounds.c.seq == seq, rounds.c.state != "gone"
         )
         if (row := connection.execute(known).one_or_none()) is None:
@@ -49,7 +49,7 @@ class _Moment:
         ids = sa.select(segments.c.id).where(segments.c.round == seq).order_by(segments.c.id.desc())
         last = connection.scalar(ids.limit(1)) or 0
         recent = frozenset(connection.scalars(ids.where(segments.c.id > last - _RECENT)))
-        return cls(int(connection.scalars(total).one()), row.purged, row.rewritten, last, recent)
+        return cls(int(connection.scalars(total).one()), row.purged, row.rewrites, last, recent)
 
     def had(self, id: int) -> bool:
         return id <= self.last - _RECENT or id in self.recent
@@ -92,7 +92,7 @@ class StoredReports:
     def _find(self, now: _Moment | None) -> _Moment:
         """Return the moment whose segments are to be read."""
         then = self._moment
-        if now is not None and now.rewritten == then.rewritten:
+        if now is not None and now.rewrites == then.rewrites:
             return then
         if self._read or now is None or (now.counted, now.purged) != (then.counted, then.purged):
             raise ReportsGoneError(

@@ -122,7 +122,7 @@ def submit(
     return app.post(f"/rounds/{id}/reports", content=reports * ONE, headers=headers)
 
 
-def refusals(app: InProcess) -> float:
+def rejections(app: InProcess) -> float:
     families = text_string_to_metric_families(app.get("/metrics").text)
     samples = [sample for family in families for sample in family.samples]
     return sum(
@@ -150,7 +150,7 @@ def test_a_key_past_its_rate_is_refused_with_an_honest_time_and_nothing_is_store
         "three tokens, a thousand seconds each"
     )
     assert app.get(f"/rounds/{id}/frequencies").json()["counts"] == [0, 7, 0, 0]
-    assert refusals(app) == 1
+    assert rejections(app) == 1
     assert app.get(f"/rounds/{id}/stats").json()["refusals"] == {"rate-limited": 1}
     assert submit(app, id, 3, headers).status_code == 202
 

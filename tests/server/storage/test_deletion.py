@@ -23,13 +23,13 @@ from ldprecover_server.errors import (
     StoreUnavailableError,
 )
 from ldprecover_server.housekeeping import Housekeeping
-from ldprecover_server.rejections import Refusals
+from ldprecover_server.rejections import Rejections
 from ldprecover_server.storage import Outcome, Store
 from ldprecover_server.storage.backends.sqlite import SQLite
 from ldprecover_server.storage.key_encoding import of_round
-from ldprecover_server.storage.schema import refusals, rounds, segments, submission_keys, tallies
+from ldprecover_server.storage.schema import rejections, rounds, segments, submission_keys, tallies
 
-TABLES = (submission_keys, segments, tallies, refusals, rounds)
+TABLES = (submission_keys, segments, tallies, rejections, rounds)
 
 
 def name_of(store: Store, seq: int) -> str:
@@ -112,7 +112,7 @@ def test_a_round_is_gone_from_every_answer_before_its_rows_are(
         Submitted(b"new", (1,)),
     ):  # sent again, and for the first time
         assert store.commit([Group(seq, [submitted])]) == [[Outcome.GONE]]
-    store.add_refusals({(seq, "round-closed"): 1})
+    store.add_rejections({(seq, "round-closed"): 1})
     again = store.open_round(found.id, name, PARAMETERS)
     assert again.seq > seq
     assert store.commit([Group(again.seq, [Submitted(b"0-0", (0,))])]) == [[Outcome.STORED]]
@@ -154,7 +154,7 @@ def test_the_rows_of_a_round_go_in_pieces_and_whoever_comes_next_takes_over(
     seq, other = open_round(here), open_round(here)
     fill(here, other, 5)
     fill(here, seq, 25, each=3)
-    here.add_refusals({(seq, "round-closed"): 4})
+    here.add_rejections({(seq, "round-closed"): 4})
     mark_gone(monkeypatch, here, seq)
     assert here.rows_to_delete() == 75 + 25
     progress = here.delete_rest(pieces(2))
@@ -221,7 +221,7 @@ def test_refusals_of_a_round_that_is_deleted_at_the_same_time_are_dropped(
             try:
                 begin.wait(30)
                 for _ in range(20):
-                    store.add_refusals({(seq, "round-closed"): 1, (other, "round-closed"): 1})
+                    store.add_rejections({(seq, "round-closed"): 1, (other, "round-closed"): 1})
             except BaseException as error:  # noqa: BLE001
                 faults.append(error)  # noqa: B023
 
@@ -246,7 +246,7 @@ def test_a_refusal_waits_for_a_round_that_is_being_deleted(
         connection.execute(
             sa.update(rounds).where(rounds.c.seq == seq).values(state="gone", name="!")
         )
-        thread = threading.Thread(target=store.add_refusals, args=[{(seq, "round-closed"): 1}])
+        thread = threading.Thread(target=store.add_rejections, args=[{(seq, "round-closed"): 1}])
         thread.start()
         with store.database.read() as watching:
             waits = sa.text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
@@ -262,7 +262,7 @@ def test_the_log_of_what_was_deleted_is_emptied_as_soon_as_nobody_reads_it(
     open_store: OpenStore, fresh: str
 ) -> None:
     store = open_store(fresh)
-    keeper = Housekeeping(store, Refusals(store))
+    keeper = Housekeeping(store, Rejections(store))
     seq = open_round(store)
     fill(store, seq, 3)
     assert isinstance(store.database, SQLite)
@@ -307,7 +307,7 @@ def failing(fresh: str) -> Iterator[Failing]:
 def test_a_fault_of_one_kind_of_work_keeps_no_other_from_its_turn(
     failing: Failing, fault: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keeper = Housekeeping(failing, Refusals(failing))
+    keeper = Housekeeping(failing, Rejections(failing))
     seq = open_round(failing)
     mark_gone(monkeypatch, failing, seq)
     failing.fault = fault

@@ -12,7 +12,7 @@ from tests.server.storage.conftest import Group, OpenStore, Submitted, open_roun
 
 from ldprecover import Tally
 from ldprecover_server.housekeeping import Housekeeping
-from ldprecover_server.rejections import Refusals
+from ldprecover_server.rejections import Rejections
 from ldprecover_server.storage import Outcome, Store
 from ldprecover_server.storage.key_encoding import of_round
 from ldprecover_server.storage.schema import segments, submission_keys, tallies
@@ -109,7 +109,7 @@ def test_a_number_lost_with_its_connection_is_taken_again_or_another(
 def test_housekeeping_takes_a_lost_number_again(open_store: OpenStore, fresh: str) -> None:
     one, two = open_store(fresh), open_store(fresh)
     one.database.claim()
-    keeper = Housekeeping(one, Refusals(one))
+    keeper = Housekeeping(one, Rejections(one))
     with two.database.write() as connection:
         pid = connection.exec_driver_sql(HOLDERS.format(0)).scalar_one()
         connection.exec_driver_sql(f"SELECT pg_terminate_backend({pid}, 5000)")

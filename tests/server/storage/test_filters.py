@@ -16,7 +16,7 @@ from ldprecover.quarantine import Quarantined, split_by_size
 from ldprecover_server.errors import ReportsGoneError
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.ingest.batches import Batch, Submission
-from ldprecover_server.rejections import Refusals
+from ldprecover_server.rejections import Rejections
 from ldprecover_server.storage import Outcome, Store
 from ldprecover_server.storage.schema import quarantine, rounds, segments, tallies
 
@@ -129,7 +129,7 @@ def test_housekeeping_screens_a_round_once_it_is_closed_and_then_mixes_it(
     open_store: OpenStore, fresh: str
 ) -> None:
     store = open_store(fresh)
-    keeper = Housekeeping(store, Refusals(store))
+    keeper = Housekeeping(store, Rejections(store))
     seq = open_round(store)
     fill(store, seq)
     keeper.once()
@@ -142,7 +142,7 @@ def test_housekeeping_screens_a_round_once_it_is_closed_and_then_mixes_it(
     check_apart(store, seq)
     with store.database.read() as connection:
         row = connection.execute(sa.select(rounds).where(rounds.c.seq == seq)).one()
-    assert (row.mixed, row.screened, row.recurring) == (True, True, None)
+    assert (row.unlinked, row.filtered, row.recurring_seeds) == (True, True, None)
     assert store.screen().rows == 0
     check_apart(store, seq)
 

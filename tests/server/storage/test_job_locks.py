@@ -98,7 +98,7 @@ def test_whoever_takes_several_jobs_takes_them_in_one_order(
     here, there = both
     seq = open_round(here)
     names = [f"job {k:02}" for k in range(MANY)]
-    blank = {"round": seq, "keyed": False, "progress": 0.0, "created": 0, "beat": 0}
+    blank = {"round": seq, "keyed": False, "progress": 0.0, "created": 0, "heartbeat": 0}
     going, done = {"state": "running", "result": None}, {"state": "done", "result": b"1"}
     rows = [
         {"id": name, **blank, **(going if one == "beat" or name == names[0] else done)}

@@ -1,26 +1,35 @@
 """The schema's history leads to the schema of the code, on both databases, and never changes."""
 
 import hashlib
+import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
 
-import numpy as np
 import pytest
 import sqlalchemy as sa
-from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from tests.server.storage.conftest import Group, Submitted
+from tests.server.storage.conftest import Group, Submitted, open_round
 from tools.postgres import Cluster
 
-import ldprecover_server
 from ldprecover_server.errors import ConfigurationError
 from ldprecover_server.storage import Outcome, Store, migrations
 from ldprecover_server.storage.schema import metadata
 
-VERSIONS = Path(ldprecover_server.__file__).parent / "store" / "migrations" / "versions"
+VERSIONS = migrations.FOLDER / "versions"
+LATER_REVISION = """
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+
+
+def upgrade() -> None:
+    op.add_column("rounds", sa.Column("note", sa.Text, nullable=False, server_default="none"))
+"""
 
 SUBMITTED = Submitted(b"old", (0,))
 
@@ -38,85 +47,41 @@ def empty(dialect: str, tmp_path: Path, request: pytest.FixtureRequest) -> Itera
             yield cluster.url(name)
 
 
-def test_a_migrated_database_has_exactly_the_tables_of_the_code(empty: str) -> None:
-    """But for a foreign key that SQLite keeps, where it costs nothing."""
+def test_migrated_database_has_the_tables_of_the_code(empty: str) -> None:
     with closing(Store(empty)) as store:
-        assert store.migrate()[0] == "0001"
+        assert store.migrate() == ["0001"]
         with store.database.read() as connection:
-            differs = compare_metadata(MigrationContext.configure(connection), metadata)
-        kept = [(what, key.table.name) for what, key in differs]
-        assert kept == ([("remove_fk", "segments")] if store.database.dialect == "sqlite" else [])
+            assert compare_metadata(MigrationContext.configure(connection), metadata) == []
         store.prepare()
 
 
-def test_a_database_of_the_first_schema_keeps_its_rounds_and_reports(empty: str) -> None:
-    """Written by the statements of its day."""
+@pytest.fixture
+def later_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Add a second revision to the history of the schema."""
+    folder = shutil.copytree(migrations.FOLDER, tmp_path / "migrations")
+    (folder / "versions" / "0002_later.py").write_text(LATER_REVISION)
+    monkeypatch.setattr(migrations, "FOLDER", folder)
+    migrations.revisions.cache_clear()
+    yield
+    migrations.revisions.cache_clear()
+
+
+def test_later_revision_keeps_rounds_and_reports(
+    empty: str, request: pytest.FixtureRequest
+) -> None:
     with closing(Store(empty)) as store:
-        with store.database.write() as connection:
-            config = migrations._config()
-            config.attributes["connection"] = connection
-            command.upgrade(config, "0001")
-            connection.execute(
-                sa.text(
-                    "INSERT INTO rounds (id, name, protocol, epsilon, items, access, read_access, "
-                    "state, opened_at) "
-                    "VALUES ('R1', 'old', 'grr', 1, :items, 'open', 'public', 'closed', "
-                    "'2024-01-01T00:00:00+00:00')"
-                ),
-                {"items": b'["a","b"]'},
-            )
-            counts = np.array([2, 1], dtype="<i8").tobytes()
-            connection.execute(
-                sa.text(
-                    "INSERT INTO tallies (round, process, n, counts) VALUES (1, 0, 3, :counts)"
-                ),
-                {"counts": counts},
-            )
-            same = "protocol, epsilon, items, access, read_access, state, opened_at"
-            for row in (
-                (
-                    f"rounds (id, name, retention, {same}) SELECT 'R2', 'short', 36, {same} FROM "
-                    "rounds"
-                ),
-                (
-                    f"rounds (id, name, hash_range, {same}) SELECT 'R3', 'hashed', 7, {same} FROM "
-                    "rounds WHERE id = 'R1'"
-                ),
-                "tallies (round, process, n, counts) SELECT 2, process, n, counts FROM tallies",
-                "segments (round, hour, n, data) SELECT seq, 1, 1, items FROM rounds",
-            ):
-                connection.exec_driver_sql(f"INSERT INTO {row}")
-            keys = sa.text(
-                "INSERT INTO keys (round, key, digest) VALUES (1, :key, :digest), (3, :digest, "
-                ":key)"
-            )
-            connection.execute(keys, vars(SUBMITTED))
-        assert store.migrate() == [
-            "0002",
-            "0003",
-            "0004",
-            "0005",
-            "0006",
-            "0007",
-            "0008",
-            "0009",
-            "0010",
-            "0011",
-        ]
+        store.migrate()
+        seq = open_round(store)
+        assert store.commit([Group(seq, [SUBMITTED])]) == [[Outcome.STORED]]
+        request.getfixturevalue("later_revision")
+        with pytest.raises(ConfigurationError, match="run: ldprecover migrate"):
+            store.prepare(migrate=False)
+        assert store.migrate() == ["0002"]
         with store.database.read() as connection:
-            hashed = connection.exec_driver_sql(
-                "SELECT parameter FROM rounds WHERE name = 'hashed'"
-            ).scalar_one()
-            purged = connection.exec_driver_sql(
-                "SELECT name, purged FROM rounds ORDER BY seq"
-            ).all()
-        assert purged == [("old", 0), ("short", 2), ("hashed", 0)]
-        assert hashed == 7
-        old = store.round("old")
-        assert (old.n, old.series, old.state) == (3, None, "closed")
-        assert store.tally(old.seq, 2).summary.tolist() == [2, 1]
-        again = [Group(1, [SUBMITTED, Submitted(SUBMITTED.name, (1,))]), Group(3, [SUBMITTED])]
-        assert store.commit(again) == [[Outcome.DUPLICATE, Outcome.KEY_REUSED], [Outcome.CLOSED]]
+            notes = connection.exec_driver_sql("SELECT note FROM rounds").scalars().all()
+        assert notes == ["none"]
+        assert store.tally(seq, 6).n == 1
+        assert store.commit([Group(seq, [SUBMITTED])]) == [[Outcome.DUPLICATE]]
 
 
 def test_migrating_again_does_nothing(empty: str) -> None:

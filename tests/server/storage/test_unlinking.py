@@ -20,7 +20,7 @@ from ldprecover import GRR, RoundParameters
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_server.errors import ReportsGoneError
 from ldprecover_server.housekeeping import Housekeeping
-from ldprecover_server.rejections import Refusals
+from ldprecover_server.rejections import Rejections
 from ldprecover_server.storage import Outcome, Store
 from ldprecover_server.storage.schema import rounds, segments, submission_keys
 
@@ -49,7 +49,7 @@ def order_of_reports(store: Store, seq: int) -> list[int]:
 
 def is_mixed(store: Store, seq: int) -> bool:
     with store.database.read() as connection:
-        return connection.scalars(sa.select(rounds.c.mixed).where(rounds.c.seq == seq)).one()
+        return connection.scalars(sa.select(rounds.c.unlinked).where(rounds.c.seq == seq)).one()
 
 
 def check_whole(store: Store, seq: int) -> None:
@@ -86,20 +86,20 @@ def test_a_round_is_mixed_once_it_is_closed_and_only_once(
     open_store: OpenStore, fresh: str
 ) -> None:
     store = open_store(fresh)
-    keeper = Housekeeping(store, Refusals(store))
+    keeper = Housekeeping(store, Rejections(store))
     seq, other = open_round(store), open_round(store)
     fill(store, seq)
     fill(store, other)
     keeper.once()
     assert order_of_reports(store, seq) == 30 * [0] + 30 * [1]
     close(store, seq)
-    assert store.rows_to_mix() == 60 + (60 if store.database.dialect == "postgresql" else 0)
+    assert store.rows_to_unlink() == 60 + (60 if store.database.dialect == "postgresql" else 0)
     keeper.once()
     assert (
         is_mixed(store, seq),
         is_mixed(store, other),
-        store.rows_to_mix(),
-        keeper.rows_to_mix,
+        store.rows_to_unlink(),
+        keeper.rows_to_unlink,
     ) == (
         True,
         False,
@@ -161,10 +161,10 @@ def test_mixing_goes_on_where_it_was_left_and_all_is_right_after_each_piece(
     seq = open_round(stores[0])
     fill(stores[0], seq)
     close(stores[0], seq)
-    left = [stores[0].rows_to_mix()]
+    left = [stores[0].rows_to_unlink()]
     while not stores[len(left) % 2].mix(pieces(3)).done:
         check_whole(stores[0], seq)
-        left.append(stores[0].rows_to_mix())
+        left.append(stores[0].rows_to_unlink())
         assert len(left) < 40
     assert left == sorted(left, reverse=True)
     assert len(left) >= 4

@@ -13,7 +13,7 @@ from ldprecover_server.http import paths
 from ldprecover_server.http.edge.protocol import ABORT
 from ldprecover_server.http.problems import refuse
 from ldprecover_server.metrics import Metrics
-from ldprecover_server.rejections import Refusals
+from ldprecover_server.rejections import Rejections
 
 _ID = re.compile(rb"[A-Za-z0-9._-]{8,64}")
 _PUBLISH_SECONDS = (
@@ -32,10 +32,10 @@ class Instrumentation:
     (`round_seq`).
     """
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, refusals: Refusals) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics, rejections: Rejections) -> None:
         self._app = app
         self._metrics = metrics
-        self._refusals = refusals
+        self._rejections = rejections
         self._requests = metrics.requests
         self._to_publish = False
 
@@ -78,7 +78,7 @@ class Instrumentation:
         if (problem := scope.get("problem")) is not None:
             self._metrics.refusals.labels(problem).inc()
             if (seq := scope.get("round_seq")) is not None:
-                self._refusals.count(seq, problem)
+                self._rejections.count(seq, problem)
 
     def _publish(self) -> None:
         self._to_publish = False

@@ -230,7 +230,7 @@ class Deletion(Room):
                 if table is segments:
                     count = {
                         "purged": rounds.c.purged + sum(purged),
-                        "rewritten": rounds.c.rewritten + 1,
+                        "rewrites": rounds.c.rewrites + 1,
                     }
                     connection.execute(sa.update(rounds).where(rounds.c.seq == seq).values(count))
                 return len(purged)

@@ -25,12 +25,12 @@ from ldprecover_server.storage.schema import quarantine, rounds, segments, talli
 from ldprecover_server.storage.segments import leading, list_segments
 from ldprecover_server.storage.tally_encoding import read_tally, stored_counts
 
-_TO_SCREEN = sa.and_(rounds.c.state == "closed", sa.not_(rounds.c.screened))
+_TO_SCREEN = sa.and_(rounds.c.state == "closed", sa.not_(rounds.c.filtered))
 _PASSES = 2
 
 
 @dataclass(frozen=True, eq=False)
-class SetAside:
+class QuarantinedReports:
     """Reports of a round that are in quarantine together: why, and the hour they came in, since the
     epoch.
     """
@@ -59,7 +59,7 @@ class Screening(Rounds):
 
     _search: _Search | None = None
 
-    def quarantined(self, identifier: str) -> Iterator[SetAside]:
+    def quarantined(self, identifier: str) -> Iterator[QuarantinedReports]:
         """Yield what a round has in quarantine, in the order in which it was set aside, some at a
         time.
 
@@ -80,7 +80,7 @@ class Screening(Rounds):
                 )
                 rows = connection.execute(query).all()
             for row in rows:
-                yield SetAside(row.reason, row.hour, _reports(oracle, row.data), oracle)
+                yield QuarantinedReports(row.reason, row.hour, _reports(oracle, row.data), oracle)
             after = listed[-1].id
 
     def screen(self, go_on: GoOn = lambda: True) -> Progress:
@@ -92,7 +92,7 @@ class Screening(Rounds):
         """
         with self.database.read() as connection:
             mine = sa.and_(_TO_SCREEN, rounds.c.protocol.in_(PROTOCOLS))
-            query = sa.select(rounds.c.seq, rounds.c.recurring.is_not(None).label("known"))
+            query = sa.select(rounds.c.seq, rounds.c.recurring_seeds.is_not(None).label("known"))
             found = connection.execute(query.where(mine).order_by(rounds.c.seq)).all()
         moved = 0
         for round in found:
@@ -140,10 +140,12 @@ class Screening(Rounds):
 
     def _write_down(self, seq: int, seeds: UInt32Array) -> None:
         """Write the seeds down, unless another process did before: then its list stands."""
-        unknown = sa.and_(rounds.c.seq == seq, _TO_SCREEN, rounds.c.recurring.is_(None))
+        unknown = sa.and_(rounds.c.seq == seq, _TO_SCREEN, rounds.c.recurring_seeds.is_(None))
         with self.database.write() as connection:
             connection.execute(
-                sa.update(rounds).where(unknown).values(recurring=seeds.astype("<u4").tobytes())
+                sa.update(rounds)
+                .where(unknown)
+                .values(recurring_seeds=seeds.astype("<u4").tobytes())
             )
 
     def _move_reports(self, seq: int, oracle: FrequencyOracle, taken: list[int]) -> Piece:
@@ -155,28 +157,28 @@ class Screening(Rounds):
         def piece(limit: int) -> int:
             with self.database.write() as connection:
                 self.database.take_turn(connection)
-                state = sa.select(rounds.c.recurring, rounds.c.screened_segment).where(
+                state = sa.select(rounds.c.recurring_seeds, rounds.c.filtered_segment).where(
                     this, _TO_SCREEN
                 )
                 if (row := connection.execute(state).one_or_none()) is None:
                     return 0  # another process has come to the end
-                seeds = np.frombuffer(row.recurring or b"", "<u4")
-                after = row.screened_segment or 0
+                seeds = np.frombuffer(row.recurring_seeds or b"", "<u4")
+                after = row.filtered_segment or 0
                 listed = leading(
                     list_segments(connection, seq, after, None, _whole(seq, oracle))[:limit]
                 )
                 if not listed or not seeds.size:
                     connection.execute(
-                        sa.update(rounds).where(this).values(screened=True, recurring=None)
+                        sa.update(rounds).where(this).values(filtered=True, recurring_seeds=None)
                     )
                     return 0
                 removed = self._move(connection, seq, oracle, listed, seeds)
-                values: dict[str, Any] = {"screened_segment": listed[-1].id}
+                values: dict[str, Any] = {"filtered_segment": listed[-1].id}
                 if removed.n:
                     _take_out(connection, seq, removed)
                     values |= {
                         "seeds_quarantined": rounds.c.seeds_quarantined + removed.n,
-                        "rewritten": rounds.c.rewritten + 1,
+                        "rewrites": rounds.c.rewrites + 1,
                     }
                 connection.execute(sa.update(rounds).where(this).values(values))
             taken.append(removed.n)

@@ -36,7 +36,7 @@ _LISTED = 200_000  # segments among which those to be joined are drawn
 _JOINED = 1000  # segments at the most
 
 # Before it is mixed a round is screened, which goes by the segments as they were.
-_TO_MIX = sa.and_(rounds.c.state == "closed", sa.not_(rounds.c.mixed), rounds.c.screened)
+_TO_MIX = sa.and_(rounds.c.state == "closed", sa.not_(rounds.c.unlinked), rounds.c.filtered)
 
 
 class Mixing(Rounds, Deletion):
@@ -62,12 +62,12 @@ class Mixing(Rounds, Deletion):
                     return Progress(rows, False)
             with self.database.write() as connection:
                 connection.execute(
-                    sa.update(rounds).where(rounds.c.seq == seq, _TO_MIX).values(mixed=True)
+                    sa.update(rounds).where(rounds.c.seq == seq, _TO_MIX).values(unlinked=True)
                 )
             self.forget()
         return Progress(rows, True)
 
-    def rows_to_mix(self) -> int:
+    def rows_to_unlink(self) -> int:
         """Return how many keys and segments of closed rounds are yet to be mixed.
 
         Of either in a round 1,000,000 stands for as many or more: to count all would take long.
@@ -76,12 +76,12 @@ class Mixing(Rounds, Deletion):
         with self.database.read() as connection:
             for round in connection.execute(sa.select(rounds).where(_TO_MIX)):
                 mine = sa.and_(segments.c.round == round.seq)
-                if round.mixed_segment is not None:
-                    mine = sa.and_(mine, segments.c.id <= round.mixed_segment)
+                if round.unlinked_segment is not None:
+                    mine = sa.and_(mine, segments.c.id <= round.unlinked_segment)
                 left += count_at_most(connection, segments, mine)
                 if self.database.rows_tell_order:
                     left += count_at_most(
-                        connection, submission_keys, _after(round.seq, round.mixed_key)
+                        connection, submission_keys, _after(round.seq, round.unlinked_key)
                     )
         return left
 
@@ -122,14 +122,14 @@ class Mixing(Rounds, Deletion):
 
     def _begin(self, connection: sa.Connection, seq: int) -> int:
         """Return the last segment to be mixed: those that are joined have later ids."""
-        upto = connection.scalar(sa.select(rounds.c.mixed_segment).where(rounds.c.seq == seq))
+        upto = connection.scalar(sa.select(rounds.c.unlinked_segment).where(rounds.c.seq == seq))
         if upto is None:
             last = sa.select(sa.func.coalesce(sa.func.max(segments.c.id), 0)).where(
                 segments.c.round == seq
             )
             upto = connection.scalars(last).one()
-            unset = sa.and_(rounds.c.seq == seq, rounds.c.mixed_segment.is_(None))
-            connection.execute(sa.update(rounds).where(unset).values(mixed_segment=upto))
+            unset = sa.and_(rounds.c.seq == seq, rounds.c.unlinked_segment.is_(None))
+            connection.execute(sa.update(rounds).where(unset).values(unlinked_segment=upto))
         return int(upto)
 
     def _join(self, seq: int, ids: list[int], upto: int) -> None:
@@ -158,7 +158,7 @@ class Mixing(Rounds, Deletion):
                 "data": shuffled([reports]),
             }
             connection.execute(sa.insert(segments), mixed)
-            count = {"rewritten": rounds.c.rewritten + 1}
+            count = {"rewrites": rounds.c.rewrites + 1}
             connection.execute(sa.update(rounds).where(rounds.c.seq == seq).values(count))
 
     def _mix_keys(self, seq: int) -> Piece:
@@ -168,7 +168,8 @@ class Mixing(Rounds, Deletion):
             with self.database.write() as connection:
                 self.database.take_turn(connection)
                 left = _after(
-                    seq, connection.scalar(sa.select(rounds.c.mixed_key).where(rounds.c.seq == seq))
+                    seq,
+                    connection.scalar(sa.select(rounds.c.unlinked_key).where(rounds.c.seq == seq)),
                 )
                 key = submission_keys.c.key
                 found = connection.scalars(
@@ -181,7 +182,7 @@ class Mixing(Rounds, Deletion):
                         connection, {row.key: row.digest for row in sorted(old)}
                     )
                     connection.execute(
-                        sa.update(rounds).where(rounds.c.seq == seq).values(mixed_key=found[-1])
+                        sa.update(rounds).where(rounds.c.seq == seq).values(unlinked_key=found[-1])
                     )
                 return len(found)
 

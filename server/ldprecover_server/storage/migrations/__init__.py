@@ -15,7 +15,9 @@ from ldprecover_server.storage.database import Database
 
 __all__ = ["check", "migrate"]
 
-_LOCK = 0x4C44506  # our advisory lock among those of the whole database
+FOLDER = Path(__file__).parent
+
+_LOCK = 0x4C44506  # key of the Postgres advisory lock that serialises migrations
 
 
 def migrate(database: Database) -> list[str]:
@@ -53,7 +55,7 @@ def check(database: Database) -> None:
 
 def _config() -> Config:
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent))
+    config.set_main_option("script_location", str(FOLDER))
     return config
 
 
@@ -63,7 +65,7 @@ def _revision(connection: sa.Connection) -> str | None:
 
 def _pending(revision: str | None) -> list[str]:
     """Return the revisions after this one, the next first."""
-    known = _known()
+    known = revisions()
     if revision is None:
         return [*known]
     if revision not in known:
@@ -75,7 +77,7 @@ def _pending(revision: str | None) -> list[str]:
 
 
 @functools.cache
-def _known() -> tuple[str, ...]:
+def revisions() -> tuple[str, ...]:
     """Return all revisions, the first one first; each is a file to run."""
     script = ScriptDirectory.from_config(_config())
     return tuple(step.revision for step in script.walk_revisions())[::-1]

@@ -1,71 +1,146 @@
 """The first schema."""
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
+from sqlalchemy.dialects import postgresql
 
 revision = "0001"
 down_revision = None
 
 _Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+_Key = sa.LargeBinary(16).with_variant(postgresql.UUID(), "postgresql")
+_Digest = sa.LargeBinary(8).with_variant(sa.BigInteger(), "postgresql")
+
+
+def _column(name: str, type_: sa.types.TypeEngine[Any], **options: Any) -> sa.Column[Any]:
+    return sa.Column(name, type_, nullable=False, **options)
+
+
+def _id_column() -> sa.Column[Any]:
+    return _column("id", _Id, primary_key=True, autoincrement=True)
+
+
+def _round_column(**options: Any) -> sa.Column[Any]:
+    return sa.Column("round", _Id, sa.ForeignKey("rounds.seq", **options), nullable=False)
 
 
 def upgrade() -> None:
     op.create_table(
         "rounds",
-        sa.Column("seq", _Id, primary_key=True, autoincrement=True),
-        sa.Column("id", sa.String(32), nullable=False, unique=True),
-        sa.Column("name", sa.String(64), nullable=False, unique=True),
-        sa.Column("protocol", sa.String(16), nullable=False),
-        sa.Column("epsilon", sa.Double, nullable=False),
-        sa.Column("hash_range", sa.Integer),
-        sa.Column("items", sa.LargeBinary, nullable=False),
-        sa.Column("access", sa.String(8), nullable=False),
-        sa.Column("read_access", sa.String(8), nullable=False),
+        _column("seq", _Id, primary_key=True, autoincrement=True),
+        _column("id", sa.String(32), unique=True),
+        _column("name", sa.String(64), unique=True),
+        _column("protocol", sa.String(16)),
+        _column("epsilon", sa.Double()),
+        sa.Column("parameter", sa.Integer),
+        sa.Column("given_seeds", sa.Integer),
+        _column("items", sa.LargeBinary()),
+        sa.Column("canaries", sa.LargeBinary),
+        _column("quarantine", sa.Boolean()),
+        _column("access", sa.String(8)),
+        _column("read_access", sa.String(8)),
         sa.Column("retention", sa.Integer),
-        sa.Column("state", sa.String(8), nullable=False),
-        sa.Column("opened_at", sa.String(32), nullable=False),
+        sa.Column("series", sa.String(64), index=True),
+        _column("state", sa.String(8)),
+        _column("opened_at", sa.String(32)),
         sa.Column("closed_at", sa.String(32)),
+        _column("purged", sa.BigInteger(), server_default="0"),
+        _column("rewrites", sa.Integer(), server_default="0"),
+        _column("unlinked", sa.Boolean(), server_default=sa.false()),
+        sa.Column("unlinked_key", sa.LargeBinary(16)),
+        sa.Column("unlinked_segment", sa.BigInteger),
+        _column("filtered", sa.Boolean()),
+        sa.Column("recurring_seeds", sa.LargeBinary),
+        sa.Column("filtered_segment", sa.BigInteger),
+        _column("seeds_quarantined", sa.BigInteger(), server_default="0"),
         sqlite_autoincrement=True,
     )
     op.create_table(
         "keys",
-        sa.Column("round", _Id, sa.ForeignKey("rounds.seq"), primary_key=True),
-        sa.Column("key", sa.LargeBinary(16), primary_key=True),
-        sa.Column("digest", sa.LargeBinary(16), nullable=False),
+        _column("key", _Key, primary_key=True),
+        _column("digest", _Digest),
         sqlite_with_rowid=False,
     )
     op.create_table(
         "segments",
-        sa.Column("id", _Id, primary_key=True, autoincrement=True),
-        sa.Column("round", _Id, sa.ForeignKey("rounds.seq"), nullable=False, index=True),
-        sa.Column("hour", sa.Integer, nullable=False),
-        sa.Column("n", sa.Integer, nullable=False),
-        sa.Column("data", sa.LargeBinary, nullable=False),
+        _id_column(),
+        _column("round", _Id),
+        _column("hour", sa.Integer()),
+        _column("n", sa.Integer()),
+        _column("data", sa.LargeBinary()),
+        sa.Index("ix_segments_round_id", "round", "id"),
+    )
+    op.create_table(
+        "quarantine",
+        _id_column(),
+        _round_column(),
+        _column("reason", sa.String(4)),
+        _column("hour", sa.Integer()),
+        _column("n", sa.Integer()),
+        _column("data", sa.LargeBinary()),
+        sa.Index("ix_quarantine_round_id", "round", "id"),
     )
     op.create_table(
         "tallies",
-        sa.Column("round", _Id, sa.ForeignKey("rounds.seq"), primary_key=True),
-        sa.Column("process", sa.Integer, primary_key=True),
-        sa.Column("n", sa.BigInteger, nullable=False),
-        sa.Column("counts", sa.LargeBinary, nullable=False),
+        _round_column(),
+        _column("process", sa.Integer()),
+        _column("n", sa.BigInteger()),
+        _column("counts", sa.LargeBinary()),
+        sa.Column("token", sa.LargeBinary(16)),
+        _column("quarantined", sa.BigInteger(), server_default="0"),
+        sa.PrimaryKeyConstraint("round", "process"),
     )
     op.create_table(
-        "refusals",
-        sa.Column("round", _Id, sa.ForeignKey("rounds.seq"), primary_key=True),
-        sa.Column("process", sa.Integer, primary_key=True),
-        sa.Column("reason", sa.String(40), primary_key=True),
-        sa.Column("n", sa.BigInteger, nullable=False),
+        "rejections",
+        _round_column(),
+        _column("process", sa.Integer()),
+        _column("reason", sa.String(40)),
+        _column("n", sa.BigInteger()),
+        sa.PrimaryKeyConstraint("round", "process", "reason"),
     )
     op.create_table(
         "access_keys",
-        sa.Column("name", sa.String(64), primary_key=True),
-        sa.Column("scope", sa.String(8), nullable=False),
-        sa.Column("hash", sa.LargeBinary(32), nullable=False, unique=True),
-        sa.Column("created_at", sa.String(32), nullable=False),
+        _column("name", sa.String(64), primary_key=True),
+        _column("scope", sa.String(8)),
+        _column("hash", sa.LargeBinary(32), unique=True),
+        _column("created_at", sa.String(32)),
         sa.Column("revoked_at", sa.String(32)),
     )
     op.create_table(
         "secrets",
-        sa.Column("name", sa.String(16), primary_key=True),
-        sa.Column("value", sa.LargeBinary(32), nullable=False),
+        _column("name", sa.String(16), primary_key=True),
+        _column("value", sa.LargeBinary(32)),
     )
+    op.create_table(
+        "jobs",
+        _column("id", sa.String(32), primary_key=True),
+        _round_column(ondelete="CASCADE"),
+        _column("keyed", sa.Boolean()),
+        _column("state", sa.String(9)),
+        _column("progress", sa.Double()),
+        _column("created", sa.BigInteger()),
+        _column("heartbeat", sa.BigInteger()),
+        sa.Column("result", sa.LargeBinary),
+        sa.Column("error", sa.Text),
+    )
+    op.create_table(
+        "datasets",
+        _id_column(),
+        _column("round", sa.String(32)),
+        _column("url", sa.Text()),
+        _column("work", sa.Text()),
+        _column("retention", sa.Integer()),
+        _column("first", sa.Integer()),
+        _column("last", sa.Integer()),
+    )
+    if op.get_bind().dialect.name == "postgresql":
+        # Uncompressed outside the row, a slice of a segment is read without the rest of it.
+        op.execute("ALTER TABLE segments ALTER COLUMN data SET STORAGE EXTERNAL")
+        op.execute("ALTER TABLE tallies ALTER COLUMN counts SET STORAGE EXTERNAL")
+        # Every commit updates a tally. Half of each page is left free for its next version, and
+        # values stored outside the row (500 items or more) are vacuumed without delay.
+        op.execute(
+            "ALTER TABLE tallies SET (fillfactor = 50, toast.autovacuum_vacuum_cost_delay = 0)"
+        )
