@@ -26,7 +26,8 @@ import numpy as np
 import psutil
 from tools.postgres import Cluster
 
-from ldprecover import Tally, frequency_oracle, wire
+from ldprecover import Tally, frequency_oracle
+from ldprecover.protocols import wire
 
 CONNECTIONS = 64
 RATE = 3000.0  # requests a second at which tails are compared

@@ -21,7 +21,7 @@ from bench.kernels_c import FLAGS, CLimits
 from bench.kernels_peers import LOADERS, Peer
 
 from ldprecover import GRR, OLH, OUE
-from ldprecover.kernels import numpy_, packed_lines
+from ldprecover.counting import numpy_kernels, packed_lines
 
 D, EPSILON, G = 490, 0.5, 3
 USERS = 1_000_000
@@ -113,11 +113,11 @@ class Bench:
         self.rounds = rounds
         self.rows: list[Row] = []
         self.notes: list[str] = []
-        self.modules = {"numpy": numpy_}
+        self.modules = {"numpy": numpy_kernels}
         try:
-            from ldprecover.kernels import numba_
+            from ldprecover.counting import numba_kernels
 
-            self.modules["numba"] = numba_
+            self.modules["numba"] = numba_kernels
         except ImportError as error:
             self.notes.append(
                 f"numba is skipped: {error}; `pip install 'ldprecover[fast]'` installs it"
@@ -221,7 +221,7 @@ class Bench:
         reports = oracle.perturb(self._items(n), self.rng)
         seeds, buckets = reports["seed"], reports["bucket"]
         some = np.sort(self.rng.choice(D, LOOKED_AT, replace=False)).astype(np.uint32)
-        lines = packed_lines(numpy_.olh_supported(seeds, buckets, some, G))
+        lines = packed_lines(numpy_kernels.olh_supported(seeds, buckets, some, G))
         rows = OUE(EPSILON, D).perturb(self._items(n), self.rng)
         for name, module in self.modules.items():
             tests, few = n * D, n * LOOKED_AT

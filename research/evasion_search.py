@@ -23,7 +23,7 @@ import numpy as np
 
 from ldprecover import ParameterError, frequency_oracle, recover
 from ldprecover.alarms import raise_alarms
-from ldprecover.metrics import frequency_gain
+from ldprecover.estimation.metrics import frequency_gain
 from ldprecover.recovery import METHODS, ReportSource
 from ldprecover_experiments.attacks import AttackSpec, Mix
 from ldprecover_experiments.paper import PROTOCOLS

@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike
 
 from ldprecover import OUE
 from ldprecover.protocols.crafting import CraftedReports
+from ldprecover.protocols.description import Traits
 from ldprecover.protocols.padding import padded_rows
-from ldprecover.protocols.parts import Traits
 from ldprecover.types import Reports
 
 

@@ -27,7 +27,7 @@ class MGA(TargetedAttack, ModelledAttack):
       ones;
     - OLH: the best of `search` random seeds of each user's own, and the bucket that holds most
       targets; search="exhaustive" scans the seeds of the hash until every user has a perfect one
-      (`ldprecover.protocols.seed_search` says what that costs).
+      (`ldprecover.crafting.seed_search` says what that costs).
 
     S is 1 for GRR, (max(L, r) - qd)/(p-q) for crafted OUE, (h - rq)/(p-q) for crafted OLH, where h
     is the mean number of targets a report supports; sampled, (1 - qd)/(p-q) for OUE and (1-q)/(p-q)

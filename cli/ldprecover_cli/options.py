@@ -12,7 +12,7 @@ from ldprecover_cli import completion
 from ldprecover_cli.errors import CommandError, UsageError, close_to
 
 if TYPE_CHECKING:
-    from ldprecover.choosing import Choice
+    from ldprecover.planning.choosing import Choice
     from ldprecover_client import Client, Retries
 
 AUTO = "auto"
@@ -127,7 +127,7 @@ Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of all that is ra
 
 def choice_of(d: int, epsilon: float, users: int) -> "Choice":
     """Return the protocol that suits a round of d items best, and why. Raises ParameterError."""
-    from ldprecover.choosing import choose
+    from ldprecover.planning.choosing import choose
 
     return choose(d, epsilon, users)
 

@@ -89,7 +89,7 @@ def report(
 
     Example: ldprecover report --round moods -- -0.25
     """
-    from ldprecover.protocols.harmony import is_for_numbers
+    from ldprecover.rounds.means import is_for_numbers
     from ldprecover_client import Ledger, Reporter, UnansweredError, UnknownItemError
 
     if (value is None) is not resume:

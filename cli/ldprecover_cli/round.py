@@ -28,7 +28,7 @@ from ldprecover_cli.options import (
 from ldprecover_cli.output import console, counted, joined, plain, plain_table, print_json
 
 if TYPE_CHECKING:
-    from ldprecover.choosing import Choice
+    from ldprecover.planning.choosing import Choice
     from ldprecover_client import Client, RoundStatus, RoundSummary
 
 _BESIDE_NAMES = 68  # characters that the other columns of a list take

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from ldprecover.errors import ParameterError
-from ldprecover.wire import to_json
+from ldprecover.protocols.wire import to_json
 from ldprecover_cli.errors import CommandError, UsageError, reworded
 from ldprecover_cluster import ReportDataset, ReportDatasetError
 from ldprecover_server import (

@@ -16,7 +16,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ldprecover.protocols import MAX_DOMAIN_SIZE, FrequencyOracle
-from ldprecover.wire import pack
+from ldprecover.protocols.wire import pack
 from ldprecover_client.answers import Submitted
 from ldprecover_client.calls import checked_ticket
 from ldprecover_client.errors import (

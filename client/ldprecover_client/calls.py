@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
 
-from ldprecover.wire import MEDIA_TYPE
+from ldprecover.protocols.wire import MEDIA_TYPE
 from ldprecover_client import answers
 from ldprecover_client.answers import Answer, JobStatus, Round, RoundStatus, RoundSummary, Submitted
 from ldprecover_client.errors import ArgumentError, InconsistentRoundError, InvalidAnswerError

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ldprecover import ParameterError, RoundParameters
-from ldprecover.protocols.harmony import is_for_numbers, round_numbers
-from ldprecover.tickets import ticket_draw
-from ldprecover.wire import pack
+from ldprecover.protocols.wire import pack
+from ldprecover.rounds.means import is_for_numbers, round_numbers
+from ldprecover.rounds.tickets import ticket_draw
 from ldprecover_client.answers import Round, Submitted
 from ldprecover_client.calls import checked_ticket
 from ldprecover_client.errors import (
@@ -294,7 +294,7 @@ def _item(parameters: RoundParameters, value: Value) -> int:
     """Return the index of a value: a str is always a label, an int always an index.
 
     So "3" is the item labelled 3, wherever it stands, and 3 the item at index 3, however labelled.
-    In a round for numbers (`ldprecover.protocols.harmony`) all three are the number itself.
+    In a round for numbers (`ldprecover.rounds.means`) all three are the number itself.
     """
     items = parameters.items
     if is_for_numbers(parameters):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.tickets import ticket_draw
+from ldprecover.rounds.tickets import ticket_draw
 from ldprecover.types import Reports, UInt32Array
 from ldprecover_client.calls import checked_ticket
 from ldprecover_client.errors import ArgumentError

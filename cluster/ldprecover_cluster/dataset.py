@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ldprecover import RoundExport
+from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError, ReportError
 from ldprecover.recovery import ReportSource
-from ldprecover.tally import Tally
 from ldprecover_cluster.errors import ReportDatasetError
 from ldprecover_cluster.folders import Folder
 from ldprecover_cluster.limits import ROUND_FILE_BYTES

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ldprecover.parts import ReportPart
+from ldprecover.rounds.report_files import ReportPart
 from ldprecover.types import Reports
 from ldprecover_cluster.columns import check_columns, row_bytes, rows_of, to_batch
 from ldprecover_cluster.errors import ReportDatasetError

@@ -23,10 +23,10 @@ from typing import Any, TextIO
 import numpy as np
 
 from ldprecover import RoundExport
+from ldprecover.counting.tally import Tally
 from ldprecover.errors import LDPRecoverError
-from ldprecover.parts import ReportPart
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.tally import Tally
+from ldprecover.rounds.report_files import ReportPart
 from ldprecover.types import Reports
 from ldprecover_cluster.buckets import bucket_of, fill, shuffled
 from ldprecover_cluster.dataset import ROUND_FILE, ReportDataset, round_file

@@ -4,6 +4,7 @@ mathematics.
 numpy alone, no I/O.
 """
 
+from ldprecover.counting.tally import Tally
 from ldprecover.errors import (
     ContractError,
     LDPRecoverError,
@@ -11,12 +12,11 @@ from ldprecover.errors import (
     PluginError,
     ReportError,
 )
-from ldprecover.estimates import Estimates
-from ldprecover.export import RoundExport
-from ldprecover.parameters import RoundParameters
+from ldprecover.estimation.estimates import Estimates
 from ldprecover.protocols import GRR, OLH, OUE, FrequencyOracle, frequency_oracle
 from ldprecover.recovery import Recovery, project_simplex, recover
-from ldprecover.tally import Tally
+from ldprecover.rounds.export import RoundExport
+from ldprecover.rounds.parameters import RoundParameters
 
 __all__ = [
     "GRR",

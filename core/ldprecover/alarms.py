@@ -13,15 +13,15 @@ from statistics import NormalDist
 
 import numpy as np
 
-from ldprecover._pairs import SeedPairs, pairs_quantile
 from ldprecover.canaries import canary_indices, canary_shift
+from ldprecover.counting.seed_pairs import SeedPairs, pairs_quantile
+from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.items import items_in_words
-from ldprecover.laws import binomial_threshold, chi_squared_quantile, skewed_quantile
+from ldprecover.laws.distributions import binomial_threshold, chi_squared_quantile, skewed_quantile
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.reports import ReportSource, size_counts
 from ldprecover.recovery.simplex import project_simplex
-from ldprecover.tally import Tally
 from ldprecover.types import FloatArray, Int64Array, Reports
 
 DEFAULT_RATE = 1e-3

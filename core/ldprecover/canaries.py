@@ -13,11 +13,11 @@ from itertools import count, islice
 
 import numpy as np
 
+from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.items import target_indices
-from ldprecover.laws import sum_law
+from ldprecover.laws.distributions import sum_law
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.tally import Tally
 from ldprecover.types import FloatArray
 
 MAX_CANARIES = 100

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
-from ldprecover.estimates import Estimates
-from ldprecover.laws import skewed_tail
+from ldprecover.estimation.estimates import Estimates
+from ldprecover.laws.distributions import skewed_tail
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.tally import Tally
 from ldprecover.types import FloatArray
 
 DEFAULT_RATE = 0.05

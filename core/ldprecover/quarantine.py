@@ -11,11 +11,11 @@ from functools import lru_cache
 
 import numpy as np
 
+from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.items import items_in_words
-from ldprecover.laws import binomial_threshold
+from ldprecover.laws.distributions import binomial_threshold
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.tally import Tally
 from ldprecover.types import BoolArray, Int64Array, Reports, UInt32Array
 
 IMPOSSIBLE = 1e-9

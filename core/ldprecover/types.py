@@ -1,5 +1,6 @@
 """Array types shared by the package."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,3 +16,5 @@ UInt8Array = NDArray[np.uint8]
 UInt16Array = NDArray[np.uint16]
 UInt32Array = NDArray[np.uint32]
 UInt64Array = NDArray[np.uint64]
+Words = Callable[[int], UInt64Array]
+"""A source of randomness: n -> n independent uniform 64-bit words."""

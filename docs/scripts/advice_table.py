@@ -19,7 +19,7 @@ from itertools import product
 import numpy as np
 
 from ldprecover import frequency_oracle, recover
-from ldprecover.metrics import mse
+from ldprecover.estimation.metrics import mse
 from ldprecover.recovery import METHODS
 from ldprecover_attacker import MGA
 from ldprecover_experiments import MethodSpec

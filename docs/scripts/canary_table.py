@@ -18,7 +18,7 @@ from itertools import count, islice
 import numpy as np
 
 from ldprecover import recover
-from ldprecover.metrics import mse
+from ldprecover.estimation.metrics import mse
 from ldprecover_experiments.evaluation import BASE, Only, cells_of
 from ldprecover_experiments.paper import PROTOCOLS
 from ldprecover_experiments.poisoned_round import Plan, PoisonedRound, draw_round

@@ -19,9 +19,9 @@ from setting import Setting, asked_for, pads_one_item
 
 from ldprecover import FrequencyOracle, ParameterError, Tally, frequency_oracle
 from ldprecover.canaries import canary_shift
-from ldprecover.laws import binomial_law
+from ldprecover.crafting.search_laws import most_hits_law
+from ldprecover.laws.distributions import binomial_law
 from ldprecover.protocols import PROTOCOLS
-from ldprecover.protocols.seed_law import most_hits_law
 from ldprecover.quarantine import SeedScreen, impossible_sizes, of_seeds, split_by_size, unfit
 from ldprecover.types import FloatArray
 from ldprecover_attacker import APA, APA2, MGA, MGAA, MLA, RIA, RPA, Attack, InputPoisoning

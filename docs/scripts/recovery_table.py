@@ -19,7 +19,7 @@ import numpy as np
 from setting import Setting, asked_for, pads_one_item
 
 from ldprecover import Estimates, FrequencyOracle, project_simplex, recover
-from ldprecover.metrics import frequency_gain, mse
+from ldprecover.estimation.metrics import frequency_gain, mse
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import DEFAULT_ETA
 from ldprecover_attacker import make_attack

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ldprecover import ContractError, ParameterError, Recovery, project_simplex, recover
-from ldprecover.metrics import frequency_gain, mse
+from ldprecover.estimation.metrics import frequency_gain, mse
 from ldprecover.recovery import METHODS, Conclusions
 from ldprecover_experiments.floors import floor_counts, floor_removed
 from ldprecover_experiments.poisoned_round import PoisonedRound, Targets, Vector

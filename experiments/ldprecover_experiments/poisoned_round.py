@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldprecover import OLH, Estimates, FrequencyOracle, ParameterError, Tally, frequency_oracle
-from ldprecover.simulation import input_poisoning_tally, one_hot_tally, sampled_tally
+from ldprecover.estimation.simulation import input_poisoning_tally, one_hot_tally, sampled_tally
 from ldprecover_attacker import Attack, InputPoisoning, ItemAttack, Several
 from ldprecover_client import Population
 from ldprecover_experiments.attacks import parse

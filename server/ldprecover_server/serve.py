@@ -17,7 +17,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.supervisors import Multiprocess
 
-from ldprecover import PluginError, kernels, plugins
+from ldprecover import PluginError, counting, plugins
 from ldprecover_server import logs
 from ldprecover_server.access.access import Access
 from ldprecover_server.errors import ConfigurationError
@@ -64,7 +64,7 @@ def serve(settings: Settings) -> None:
         with contextlib.closing(store):
             store.prepare()
             key = Access(store, settings.secret_key).ensure_admin_key()
-        kernels.warm_up()  # compiled here once, for every worker
+        counting.warm_up()  # compiled here once, for every worker
         url = _url(listener)
         print(f"LDPRecover serves {url} from {store.database.name}", flush=True)
         if key is not None:
@@ -140,7 +140,7 @@ def _application(settings: Settings, store: Store) -> ASGIApp:
     _give_back_memory()
     logs.configure(settings.log_format)
     store.prepare()
-    kernels.warm_up()
+    counting.warm_up()
     app = Application(settings, store)
     # What start-up made lives as long as the process: full collections need not walk it, which
     # would stop every request for tens of milliseconds each time.

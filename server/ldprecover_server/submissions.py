@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from ldprecover import FrequencyOracle, ReportError, wire
+from ldprecover import FrequencyOracle, ReportError
+from ldprecover.protocols import wire
 from ldprecover_server.access.access import Access, Sender
 from ldprecover_server.access.rates import WrongTries
 from ldprecover_server.errors import (

@@ -9,8 +9,8 @@ import httpx
 import numpy as np
 import pytest
 
-from ldprecover import FrequencyOracle, ParameterError, RoundParameters, Tally, wire
-from ldprecover.protocols import PROTOCOLS, own_parameters
+from ldprecover import FrequencyOracle, ParameterError, RoundParameters, Tally
+from ldprecover.protocols import PROTOCOLS, own_parameters, wire
 from ldprecover_attacker import AA, MGA, Attack, Campaign, InputPoisoning, Manip, Several
 from ldprecover_client import RefusedError
 

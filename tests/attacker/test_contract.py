@@ -6,7 +6,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from ldprecover import FrequencyOracle, ParameterError, Tally, wire
+from ldprecover import FrequencyOracle, ParameterError, Tally
+from ldprecover.protocols import wire
 from ldprecover_attacker import Attack
 
 

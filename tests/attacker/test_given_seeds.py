@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ldprecover import Estimates, ParameterError, Tally, frequency_oracle
-from ldprecover.protocols.seed_law import most_hits_law
+from ldprecover.crafting.search_laws import most_hits_law
 from ldprecover_attacker import (
     AA,
     APA,

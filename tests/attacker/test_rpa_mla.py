@@ -71,7 +71,7 @@ def test_an_olh_report_is_the_best_of_its_seeds() -> None:
 def test_a_search_in_pieces_is_one_search(monkeypatch: pytest.MonkeyPatch) -> None:
     oracle = ORACLES[2]
     whole = MLA().reports(oracle, 3, rng())
-    monkeypatch.setattr("ldprecover.protocols.size_search._ALL_CELLS", 5_000)
+    monkeypatch.setattr("ldprecover.crafting.size_search._ALL_CELLS", 5_000)
     assert np.array_equal(MLA().reports(oracle, 3, rng()), whole)
 
 

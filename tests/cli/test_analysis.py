@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ldprecover import OUE
-from ldprecover.wire import pack
+from ldprecover.protocols.wire import pack
 
 D = 12
 ITEMS = [f"item {i}" for i in range(D)]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ldprecover import GRR
-from ldprecover.wire import pack
+from ldprecover.protocols.wire import pack
 from ldprecover_cli.app import run
 from ldprecover_cli.conclusions import sentences
 

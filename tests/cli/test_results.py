@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ldprecover import GRR
-from ldprecover.wire import pack
+from ldprecover.protocols.wire import pack
 from ldprecover_client import load_dataset
 
 

@@ -17,7 +17,7 @@ from tests.conftest import ServerProcess
 from tests.forked import start_python
 
 from ldprecover import GRR
-from ldprecover.wire import pack
+from ldprecover.protocols.wire import pack
 from ldprecover_cli.watch import _Follower, whisker
 from ldprecover_client import Client, RefusedError
 

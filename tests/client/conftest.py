@@ -18,7 +18,7 @@ from hypothesis import settings
 
 from ldprecover import ReportError, RoundParameters
 from ldprecover.protocols import own_parameters
-from ldprecover.wire import unpack
+from ldprecover.protocols.wire import unpack
 from ldprecover_client import AsyncReporter, Ledger, Reporter, Retries
 
 settings.register_profile("ldprecover", deadline=None)

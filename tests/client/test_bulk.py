@@ -8,7 +8,7 @@ import pytest
 
 from ldprecover import GRR, OLH, OUE, RoundParameters
 from ldprecover.protocols import MAX_DOMAIN_SIZE, PROTOCOLS
-from ldprecover.wire import pack
+from ldprecover.protocols.wire import pack
 from ldprecover_client import (
     ArgumentError,
     InvalidAnswerError,

@@ -11,8 +11,8 @@ import pytest
 from tests.client.conftest import Collector
 
 from ldprecover.protocols import GivenSeedsOLH
-from ldprecover.tickets import ticket_draw
-from ldprecover.wire import unpack
+from ldprecover.protocols.wire import unpack
+from ldprecover.rounds.tickets import ticket_draw
 from ldprecover_attacker import MGA, MLA, Campaign, Several
 from ldprecover_client import (
     AccessError,

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from ldprecover import RoundParameters
-from ldprecover.wire import MEDIA_TYPE
+from ldprecover.protocols.wire import MEDIA_TYPE
 from ldprecover_client import (
     ArgumentError,
     AsyncClient,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldprecover import GRR, OLH, OUE, RoundParameters
-from ldprecover.wire import pack
+from ldprecover.protocols.wire import pack
 from ldprecover_client import ArgumentError, Population, RefusedError, load_dataset
 
 ORACLES = [GRR(0.5, 4), OUE(0.5, 4), OLH(0.5, 4, 3)]

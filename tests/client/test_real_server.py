@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ldprecover import Tally
-from ldprecover.wire import pack
+from ldprecover.protocols.wire import pack
 from ldprecover_client import (
     AccessError,
     ArgumentError,

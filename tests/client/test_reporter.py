@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ldprecover import RoundParameters
-from ldprecover.wire import pack
+from ldprecover.protocols.wire import pack
 from ldprecover_client import (
     AlreadyReportedError,
     ArgumentError,

@@ -18,8 +18,8 @@ import pytest
 from tests.cluster.conftest import MakeRound
 
 from ldprecover import Tally
-from ldprecover.parts import ReportPart
 from ldprecover.recovery import ReportSource
+from ldprecover.rounds.report_files import ReportPart
 from ldprecover_cluster import (
     ParquetPart,
     ReportDataset,

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ldprecover import OLH, ParameterError, Tally, _pairs, frequency_oracle
-from ldprecover._pairs import SeedPairs, pairs_quantile
+from ldprecover import OLH, ParameterError, Tally, frequency_oracle
 from ldprecover.alarms import (
     ALARMS,
     LEAST_RATE,
     raise_alarms,
 )
-from ldprecover.laws import poisson_quantile
+from ldprecover.counting import seed_pairs
+from ldprecover.counting.seed_pairs import SeedPairs, pairs_quantile
+from ldprecover.laws.distributions import poisson_quantile
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.reports import ReportSource
 
@@ -186,8 +187,8 @@ def test_more_seeds_than_are_held_are_counted_in_bins(
     """Exactly up to the bound; beyond it in bins, the same however they come, and equal seeds are
     always in one bin.
     """
-    monkeypatch.setattr(_pairs, "_HELD", 2_000)
-    monkeypatch.setattr(_pairs, "_BINS", 1 << 12)
+    monkeypatch.setattr(seed_pairs, "_HELD", 2_000)
+    monkeypatch.setattr(seed_pairs, "_BINS", 1 << 12)
     rng = np.random.default_rng(9)
     seeds = rng.integers(0, 1 << 32, 5_000, dtype=np.uint32)
     seeds[1_900:2_000] = seeds[0]

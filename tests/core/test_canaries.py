@@ -17,7 +17,7 @@ from ldprecover import (
 )
 from ldprecover.alarms import Alarm, raise_alarms
 from ldprecover.canaries import MAX_CANARIES, canary_shift
-from ldprecover.laws import binomial_law, sum_law
+from ldprecover.laws.distributions import binomial_law, sum_law
 from ldprecover.recovery import METHODS
 
 D, K = 30, 4

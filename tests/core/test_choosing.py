@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ldprecover import ParameterError, frequency_oracle
-from ldprecover.choosing import choose
+from ldprecover.planning.choosing import choose
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_attacker import MGA
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ldprecover import Estimates, ParameterError, RoundExport, RoundParameters, Tally, recover
-from ldprecover.parts import ReportPart
 from ldprecover.quarantine import Quarantined
+from ldprecover.rounds.report_files import ReportPart
 
 
 @pytest.fixture(params=["grr", "oue", "olh"])

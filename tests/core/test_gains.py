@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from ldprecover import FrequencyOracle, ParameterError, frequency_oracle
-from ldprecover.gains import gains, most_gain
+from ldprecover.estimation.theory import worst_change
+from ldprecover.planning.gains import gains, most_gain
 from ldprecover.protocols import PROTOCOLS
-from ldprecover.theory import worst_change
 from ldprecover_attacker import APA, APA2, MGA, MGAA, RIA, RPA, Attack
 
 D, R = 102, 10

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldprecover import ParameterError, RoundParameters, Tally, frequency_oracle, recover
-from ldprecover.protocols.harmony import ITEMS, Mean, is_for_numbers, round_numbers
+from ldprecover.rounds.means import ITEMS, Mean, is_for_numbers, round_numbers
 
 EPSILON = 0.5
 ORACLE = frequency_oracle("grr", EPSILON, 2)

@@ -15,10 +15,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle, ReportError
-from ldprecover.kernels import numba_, numpy_, olh_buckets, packed_lines, walsh_hadamard
-from ldprecover.kernels.xxhash32 import bucket_of, bucket_ranges, hash_items
+from ldprecover.counting import (
+    numba_kernels,
+    numpy_kernels,
+    olh_buckets,
+    packed_lines,
+    walsh_hadamard,
+)
+from ldprecover.counting.xxhash32 import bucket_of, bucket_ranges, hash_items
 
-BACKENDS = [numpy_, numba_]
+BACKENDS = [numpy_kernels, numba_kernels]
 SEEDS = st.integers(0, 2**32 - 1)
 
 every_backend = pytest.mark.parametrize("backend", BACKENDS, ids=["numpy", "numba"])
@@ -82,7 +88,7 @@ def test_a_transform_twice_is_the_same_times_its_size_also_beyond_what_floats_ho
     assert transformed[0] == total
     # Modulo 2^64, as sums of integers are: at most `total` each, so that the first is exact.
     with np.errstate(over="ignore"):
-        again = numba_.walsh_hadamard(transformed)
+        again = numba_kernels.walsh_hadamard(transformed)
     assert np.array_equal(again, values * size)
 
 
@@ -332,7 +338,7 @@ def test_threads_may_count_at_once(backend: ModuleType) -> None:
     "kernel", ["_grr", "_oue", "_olh", "_olh_sized", "_olh_hits", "_ones", "_bits", "_joint"]
 )
 def test_compiled_kernels_release_the_gil(kernel: str) -> None:
-    assert getattr(numba_, kernel).targetoptions["nogil"]
+    assert getattr(numba_kernels, kernel).targetoptions["nogil"]
 
 
 @every_backend

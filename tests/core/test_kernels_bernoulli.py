@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldprecover.kernels import unary_rows
-from ldprecover.sampling import Words, flip_threshold, words_from
-from ldprecover.types import UInt64Array
+from ldprecover.counting import unary_rows
+from ldprecover.protocols.sampling import flip_threshold, words_from
+from ldprecover.types import UInt64Array, Words
 
 THRESHOLDS = st.one_of(
     st.integers(0, 2**64 - 1),

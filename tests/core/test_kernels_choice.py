@@ -9,13 +9,13 @@ from typing import Any
 import numba
 import pytest
 
-from ldprecover.kernels import numba_
+from ldprecover.counting import numba_kernels
 
 IMPORTED = (
-    "import sys, json, ldprecover; from ldprecover import kernels; early = "
+    "import sys, json, ldprecover; from ldprecover import counting; early = "
     "bool(sys.modules.get('numba'))"
 )
-SAY = "print(json.dumps([early, kernels.backend(), bool(sys.modules.get('numba'))]))"
+SAY = "print(json.dumps([early, counting.backend(), bool(sys.modules.get('numba'))]))"
 WITHOUT_NUMBA = "import sys; sys.modules['numba'] = None"
 
 
@@ -53,7 +53,7 @@ def test_the_environment_chooses_and_nothing_is_imported_early(
 
 
 @pytest.mark.parametrize(
-    "call", ["kernels.backend()", "kernels.warm_up()", "OUE(1, 4).support_counts(rows)"]
+    "call", ["counting.backend()", "counting.warm_up()", "OUE(1, 4).support_counts(rows)"]
 )
 @pytest.mark.parametrize(
     ("kernels", "before", "message"),
@@ -68,7 +68,7 @@ def test_what_cannot_be_had_is_refused_with_words(
     rows = "import numpy; rows = numpy.zeros((3, 1), 'u1')"
     done = run(
         before,
-        "from ldprecover import OUE, ParameterError, kernels",
+        "from ldprecover import OUE, ParameterError, counting",
         rows,
         f"try: {call}",
         "except ParameterError as e: print(e)",
@@ -90,10 +90,10 @@ def test_late_kernels_are_numpy_until_they_are_hastened(
     kernels: str, before: str, expected: list[Any]
 ) -> None:
     say = (
-        "print(json.dumps([kernels.backend(), kernels.hasten(), kernels.backend(), "
-        "kernels.hasten()]))"
+        "print(json.dumps([counting.backend(), counting.hasten(), counting.backend(), "
+        "counting.hasten()]))"
     )
-    done = run(before, "import json; from ldprecover import kernels", say, kernels=kernels)
+    done = run(before, "import json; from ldprecover import counting", say, kernels=kernels)
     assert json.loads(done.stdout) == expected
     assert done.stderr == ""
 
@@ -121,5 +121,5 @@ def test_kernels_compile_where_no_cache_folder_may_be_written() -> None:
     exec("def twice(x): return 2 * x", namespace)
     with pytest.raises(RuntimeError, match="no locator available"):
         numba.njit(cache=True)(namespace["twice"])
-    compiled = numba_._compiled(numba.int64, returns=numba.int64)(namespace["twice"])
+    compiled = numba_kernels._compiled(numba.int64, returns=numba.int64)(namespace["twice"])
     assert compiled(21) == 42

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ldprecover.laws import (
+from ldprecover.laws.distributions import (
     binomial_law,
     binomial_threshold,
     chi_squared_normal,

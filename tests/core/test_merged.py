@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldprecover import ParameterError, RoundExport, RoundParameters, Tally
-from ldprecover.merged import MergedRound
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.quarantine import Quarantined
+from ldprecover.rounds.merging import MergedRound
 
 ITEMS = tuple("abcdefgh")
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldprecover import ParameterError
-from ldprecover.metrics import frequency_gain, mse
+from ldprecover.estimation.metrics import frequency_gain, mse
 
 
 def test_mse_is_the_mean_of_the_squares() -> None:

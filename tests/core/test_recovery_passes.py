@@ -25,7 +25,7 @@ from ldprecover import (
     recover,
 )
 from ldprecover.alarms import Alarm, raise_alarms
-from ldprecover.laws import chi_squared_normal
+from ldprecover.laws.distributions import chi_squared_normal
 from ldprecover.recovery import METHODS, ReportSource, reports
 from ldprecover.recovery.diffstats import _chi_squared, _supports_none
 from ldprecover.recovery.fiad import _supersets

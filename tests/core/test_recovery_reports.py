@@ -20,7 +20,7 @@ from ldprecover import (
     project_simplex,
     recover,
 )
-from ldprecover.metrics import mse
+from ldprecover.estimation.metrics import mse
 from ldprecover.protocols.given_seeds import GivenSeedsOLH
 from ldprecover.recovery import ReportSource
 from ldprecover.recovery.base import indices_named

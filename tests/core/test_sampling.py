@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldprecover.sampling import below, flip_threshold, keep_threshold, words_from
+from ldprecover.protocols.sampling import below, flip_threshold, keep_threshold, words_from
 from ldprecover.types import UInt64Array
 
 WORDS = 2**64

@@ -9,10 +9,10 @@ from scipy import stats
 from tests.seed_laws import best_hits
 
 from ldprecover import OLH, OUE, FrequencyOracle
-from ldprecover.laws import binomial_law, draw_support_sizes
-from ldprecover.protocols.seed_law import exhaustive_hits, hits_near, most_hits_law, sized_law
-from ldprecover.protocols.seed_search import SEEDS
-from ldprecover.protocols.size_search import sized_seeds, worth
+from ldprecover.crafting.search_laws import exhaustive_hits, hits_near, most_hits_law, sized_law
+from ldprecover.crafting.seed_search import SEEDS
+from ldprecover.crafting.size_search import sized_seeds, worth
+from ldprecover.laws.distributions import binomial_law, draw_support_sizes
 
 Cell = tuple[int, int]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.seed_laws import best_hits
 
 from ldprecover import OLH
-from ldprecover.protocols.seed_search import (
+from ldprecover.crafting.seed_search import (
     exhaustive_seeds,
     fullest_buckets,
     most_hits,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError, Tally
-from ldprecover.simulation import input_poisoning_tally, one_hot_tally, sampled_tally
+from ldprecover.estimation.simulation import input_poisoning_tally, one_hot_tally, sampled_tally
 
 SMALL: list[FrequencyOracle] = [GRR(0.5, 6), OUE(0.5, 6), OLH(0.5, 6, 3)]
 HELD = np.array([40, 25, 20, 10, 5, 0])

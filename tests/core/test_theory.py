@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError
-from ldprecover.theory import NormalLaw, genuine_law, malicious_law, poisoned_law, worst_change
+from ldprecover.estimation.theory import (
+    NormalLaw,
+    genuine_law,
+    malicious_law,
+    poisoned_law,
+    worst_change,
+)
 
 SMALL = [GRR(0.5, 4), GRR(3, 4), OUE(0.5, 4), OUE(2, 4), OLH(0.5, 4, 3), OLH(2, 4, 9)]
 small_oracles = pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from ldprecover.tickets import ticket_draw
+from ldprecover.rounds.tickets import ticket_draw
 
 
 def text(value: bytes) -> str:

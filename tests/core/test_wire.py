@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldprecover import GRR, OLH, OUE, FrequencyOracle, ReportError, wire
+from ldprecover import GRR, OLH, OUE, FrequencyOracle, ReportError
+from ldprecover.protocols import wire
 
 GRR5, OUE5, OLH5 = GRR(1, 5), OUE(1, 5), OLH(1, 5, 4)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ldprecover import GRR, OLH, Tally, frequency_oracle, project_simplex, recover
-from ldprecover.metrics import mse
+from ldprecover.estimation.metrics import mse
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_client import Population
 from ldprecover_experiments.cells import COLUMNS, CellFile, Run

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ldprecover import project_simplex
-from ldprecover.metrics import mse
+from ldprecover.estimation.metrics import mse
 from ldprecover_experiments.floors import floor_counts, floor_removed, matched_mean
 from ldprecover_experiments.poisoned_round import draw_round
 from ldprecover_experiments.setting import Cell, load_crowd

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ldprecover import GRR, OUE, ParameterError, recover
-from ldprecover.metrics import frequency_gain, mse
+from ldprecover.estimation.metrics import frequency_gain, mse
 from ldprecover.recovery import METHODS
 from ldprecover_attacker import ATTACKS
 from ldprecover_client import DatasetError

@@ -10,7 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.fuzzing import SECONDS, property_settings, repeat, tried
 
-from ldprecover import FrequencyOracle, ReportError, frequency_oracle, wire
+from ldprecover import FrequencyOracle, ReportError, frequency_oracle
+from ldprecover.protocols import wire
 from ldprecover_server.http.routes.submissions import decode_reports
 
 ORACLES = {

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.fuzzing import SECONDS, property_settings, repeat, tried
 
-from ldprecover.wire import MEDIA_TYPE
+from ldprecover.protocols.wire import MEDIA_TYPE
 from ldprecover_server.errors import ServiceError
 from ldprecover_server.http.bodies import JSON, Bodies, Body, BodyLimit
 

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from tests.conftest import ServerProcess
 
-from ldprecover import frequency_oracle, wire
+from ldprecover import frequency_oracle
+from ldprecover.protocols import wire
 
 MARKUP = "<b>bold</b><img src=x onerror=alert(1)>"
 CITIES = (

@@ -13,7 +13,7 @@ from tests.conftest import ServerProcess
 from tests.page.conftest import WIDTHS, Picture, Visit, overflow, serious
 
 from ldprecover import OUE
-from ldprecover.wire import pack
+from ldprecover.protocols.wire import pack
 from ldprecover_cli import app
 from ldprecover_cli.html_page import html_page
 

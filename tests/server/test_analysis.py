@@ -7,10 +7,10 @@ import pytest
 from tests.conftest import PACKED
 from tests.server.conftest import InProcess, ProblemOf, StartInProcess
 
-from ldprecover import Estimates, FrequencyOracle, Tally, frequency_oracle, recover, wire
-from ldprecover.protocols import PROTOCOLS
-from ldprecover.protocols.harmony import ITEMS, Mean, round_numbers
+from ldprecover import Estimates, FrequencyOracle, Tally, frequency_oracle, recover
+from ldprecover.protocols import PROTOCOLS, wire
 from ldprecover.recovery import METHODS
+from ldprecover.rounds.means import ITEMS, Mean, round_numbers
 
 D = 24
 FREQUENCIES = 1 / np.arange(1, D + 1) / (1 / np.arange(1, D + 1)).sum()

@@ -10,9 +10,9 @@ import pytest
 from tests.conftest import PACKED
 from tests.server.conftest import InProcess, ProblemOf
 
-from ldprecover import Estimates, RoundExport, RoundParameters, Tally, wire
-from ldprecover.protocols import GivenSeedsOLH
-from ldprecover.tickets import ticket_draw
+from ldprecover import Estimates, RoundExport, RoundParameters, Tally
+from ldprecover.protocols import GivenSeedsOLH, wire
+from ldprecover.rounds.tickets import ticket_draw
 from ldprecover.types import Reports
 
 ORACLE = GivenSeedsOLH(1.0, 6, 4, 64)

@@ -9,7 +9,8 @@ import pytest
 from tests.conftest import PACKED
 from tests.server.conftest import InProcess, ProblemOf
 
-from ldprecover import Estimates, Tally, frequency_oracle, recover, wire
+from ldprecover import Estimates, Tally, frequency_oracle, recover
+from ldprecover.protocols import wire
 
 D = 24
 N = 3_000

@@ -9,8 +9,8 @@ import pytest
 from tests.conftest import PACKED
 from tests.server.conftest import InProcess, ProblemOf
 
-from ldprecover import frequency_oracle, wire
-from ldprecover.protocols import PROTOCOLS
+from ldprecover import frequency_oracle
+from ldprecover.protocols import PROTOCOLS, wire
 from ldprecover.recovery.malicious import MALICIOUS_MODELS
 
 D = 12

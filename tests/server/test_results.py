@@ -9,8 +9,8 @@ import pytest
 from tests.conftest import ServerProcess
 from tests.server.conftest import ProblemOf
 
-from ldprecover import Estimates, FrequencyOracle, RoundParameters, Tally, recover, wire
-from ldprecover.protocols import PROTOCOLS, own_parameters
+from ldprecover import Estimates, FrequencyOracle, RoundParameters, Tally, recover
+from ldprecover.protocols import PROTOCOLS, own_parameters, wire
 
 LABELS = ("3", "2", "1", "0", "Łódź", "x y", "a", "b", "c", "d", "e")
 """Labels that are also indices of other items: 3 and "3" are different targets."""

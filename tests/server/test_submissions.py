@@ -13,8 +13,8 @@ import xxhash
 from tests.conftest import PACKED, ServerProcess
 from tests.server.conftest import ProblemOf
 
-from ldprecover import FrequencyOracle, wire
-from ldprecover.protocols import PROTOCOLS
+from ldprecover import FrequencyOracle
+from ldprecover.protocols import PROTOCOLS, wire
 
 JSON = {"Content-Type": "application/json"}
 

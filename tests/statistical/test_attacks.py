@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 from ldprecover import GRR, OLH, OUE, Estimates, FrequencyOracle, Tally, project_simplex, recover
-from ldprecover.metrics import frequency_gain, mse
-from ldprecover.theory import malicious_law
+from ldprecover.estimation.metrics import frequency_gain, mse
+from ldprecover.estimation.theory import malicious_law
 from ldprecover_client.datasets import load_dataset
 
 N_GENUINE, D, BETA, R = 389_894, 102, 0.05, 10

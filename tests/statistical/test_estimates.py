@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from ldprecover import GRR, OLH, OUE, Estimates, FrequencyOracle, Tally
-from ldprecover.metrics import mse
+from ldprecover.estimation.metrics import mse
 
 N, D, TRIALS = 410_415, 102, 40
 ORACLES = {"grr": GRR(0.5, D), "oue": OUE(0.5, D), "olh": OLH(0.5, D, 3)}

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ldprecover import OLH, Tally, wire
+from ldprecover import OLH, Tally
+from ldprecover.protocols import wire
 
 N, D, G = 400_000, 102, 3
 

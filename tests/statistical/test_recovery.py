@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle, Tally, project_simplex, recover
-from ldprecover.metrics import frequency_gain, mse
+from ldprecover.estimation.metrics import frequency_gain, mse
 from ldprecover_attacker import MGA
 
 N, D, R, TRIALS = 389_894, 102, 10, 3

@@ -6,7 +6,7 @@ import numpy as np
 from tests.conftest import ServerProcess
 
 from ldprecover import Estimates, RoundExport, Tally
-from ldprecover.tickets import ticket_draw
+from ldprecover.rounds.tickets import ticket_draw
 from ldprecover_attacker import MGA, Campaign
 from ldprecover_client import Client, Ledger, Population, Reporter
 from ldprecover_client.seeds import with_tickets

@@ -23,7 +23,8 @@ import pytest
 from tests.conftest import PACKED, NewDatabase, ServerProcess
 from tests.docs.markdown import ROOT, Page
 
-from ldprecover import RoundExport, RoundParameters, Tally, wire
+from ldprecover import RoundExport, RoundParameters, Tally
+from ldprecover.protocols import wire
 from ldprecover_cli.app import run
 from ldprecover_client import Client, Ledger, Reporter, Retries
 

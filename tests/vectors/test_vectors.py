@@ -15,15 +15,14 @@ from ldprecover import (
     FrequencyOracle,
     ReportError,
     RoundParameters,
+    counting,
     frequency_oracle,
-    kernels,
     recover,
-    wire,
 )
-from ldprecover.protocols import GRR, HR, MAX_HASH_RANGE, OLH, OUE, SS, SUE
-from ldprecover.protocols.harmony import round_numbers
+from ldprecover.protocols import GRR, HR, MAX_HASH_RANGE, OLH, OUE, SS, SUE, wire
 from ldprecover.protocols.seed_list import seed_list
-from ldprecover.tickets import ticket_draw
+from ldprecover.rounds.means import round_numbers
+from ldprecover.rounds.tickets import ticket_draw
 
 HERE = Path(__file__).parent
 NAMES = sorted(path.name for path in HERE.glob("*.json"))
@@ -69,7 +68,7 @@ def test_hashes() -> None:
     for case in cases("hash.json"):
         seed, item, g = case["seed"], case["item"], case["hash_range"]
         assert xxhash.xxh32_intdigest(item.to_bytes(4, "little"), seed) == case["hash"]
-        bucket = kernels.olh_buckets(np.array([seed], np.uint32), np.array([item], np.uint32), g)
+        bucket = counting.olh_buckets(np.array([seed], np.uint32), np.array([item], np.uint32), g)
         assert bucket.tolist() == [case["bucket"]], case
 
 
@@ -127,7 +126,7 @@ def words_of(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Callable[
         del left[:n]
         return drawn
 
-    monkeypatch.setattr("ldprecover.sampling.os.urandom", urandom)
+    monkeypatch.setattr("ldprecover.protocols.sampling.os.urandom", urandom)
     return lambda: len(left) // 8
 
 

@@ -6,15 +6,15 @@ from dataclasses import asdict, dataclass, fields
 from statistics import NormalDist
 from typing import Any
 
-from ldprecover.choosing import choose
 from ldprecover.errors import ParameterError
-from ldprecover.gains import Gain, gains
+from ldprecover.estimation.theory import WorstChange, worst_change
+from ldprecover.planning.choosing import choose
 from ldprecover.planning.curves import Curves, errors_around
+from ldprecover.planning.gains import Gain, gains
 from ldprecover.planning.measured import PAGE, SETTING, Measured, measured_of
 from ldprecover.planning.solving import setting_of
 from ldprecover.planning.wish import Unknown, Wish
 from ldprecover.protocols import PROTOCOLS, frequency_oracle
-from ldprecover.theory import WorstChange, worst_change
 
 _BETA = 0.05
 _CONFIDENCE = 0.95

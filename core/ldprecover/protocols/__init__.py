@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 
 from ldprecover.errors import ParameterError
-from ldprecover.protocols.base import FrequencyOracle
 from ldprecover.protocols.crafting import DEFAULT_SEARCH, Aim, Search
+from ldprecover.protocols.description import Column, OwnParameter, ReportForms, Traits
 from ldprecover.protocols.given_seeds import GivenSeedsOLH
 from ldprecover.protocols.grr import GRR
 from ldprecover.protocols.hr import HR
 from ldprecover.protocols.olh import MAX_HASH_RANGE, OLH, default_hash_range
+from ldprecover.protocols.oracle import FrequencyOracle
 from ldprecover.protocols.oue import OUE
-from ldprecover.protocols.parts import Column, OwnParameter, ReportForms, Traits
 from ldprecover.protocols.randomiser import (
     MAX_DOMAIN_SIZE,
     MAX_EPSILON,

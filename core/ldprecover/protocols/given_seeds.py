@@ -11,15 +11,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
-from ldprecover.laws import binomial_law, draw_support_sizes, support_size_law
+from ldprecover.laws.distributions import binomial_law, draw_support_sizes, support_size_law
 from ldprecover.protocols.crafting import DEFAULT_SEARCH, Aim, Search
+from ldprecover.protocols.description import OwnParameter, Traits
 from ldprecover.protocols.olh import OLH
-from ldprecover.protocols.parts import OwnParameter, Traits
 from ldprecover.protocols.randomiser import check_integer, tiles
+from ldprecover.protocols.sampling import below, words_from
 from ldprecover.protocols.seed_list import Collisions, bucket_table, collisions, seed_list
-from ldprecover.sampling import below, words_from
-from ldprecover.tally import Tally
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, UInt16Array, UInt32Array
 
 MIN_GIVEN_SEEDS, MAX_GIVEN_SEEDS = 64, 4096

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ldprecover import kernels
-from ldprecover.protocols.base import FrequencyOracle
+from ldprecover import counting
+from ldprecover.counting.tally import Tally
 from ldprecover.protocols.crafting import DEFAULT_SEARCH, Aim, Search
-from ldprecover.protocols.parts import Column, ReportForms, Traits
-from ldprecover.sampling import below, keep_threshold, words_from
-from ldprecover.tally import Tally
+from ldprecover.protocols.description import Column, ReportForms, Traits
+from ldprecover.protocols.oracle import FrequencyOracle
+from ldprecover.protocols.sampling import below, keep_threshold, words_from
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
 
 
@@ -70,7 +70,7 @@ class GRR(FrequencyOracle):
         )
 
     def summarise(self, reports: Reports) -> Int64Array:
-        return kernels.grr_counts(reports, self.domain_size)
+        return counting.grr_counts(reports, self.domain_size)
 
     def supports(self, reports: Reports) -> BoolArray:
         return self.supported(reports, np.arange(self.domain_size))

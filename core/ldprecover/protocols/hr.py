@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ldprecover import kernels
-from ldprecover.laws import binomial_threshold
-from ldprecover.protocols.base import FrequencyOracle
+from ldprecover import counting
+from ldprecover.counting.tally import Tally
+from ldprecover.laws.distributions import binomial_threshold
 from ldprecover.protocols.crafting import DEFAULT_SEARCH, Aim, Search
-from ldprecover.protocols.parts import Column, ReportForms, Traits
-from ldprecover.sampling import keep_threshold, words_from
-from ldprecover.tally import Tally
+from ldprecover.protocols.description import Column, ReportForms, Traits
+from ldprecover.protocols.oracle import FrequencyOracle
+from ldprecover.protocols.sampling import keep_threshold, words_from
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, UInt32Array, UInt64Array
 
 _CHUNK = 1 << 20  # reports drawn at once
@@ -118,10 +118,10 @@ class HR(FrequencyOracle):
             self._raise_first(everything, f"{often}: honest users hardly ever send so many")
 
     def summarise(self, reports: Reports) -> Int64Array:
-        return kernels.grr_counts(reports, self.summary_size)
+        return counting.grr_counts(reports, self.summary_size)
 
     def counts_from(self, summary: Int64Array) -> Int64Array:
-        signs = kernels.walsh_hadamard(summary)
+        signs = counting.walsh_hadamard(summary)
         counts: Int64Array = (signs[0] + signs[1 : self.domain_size + 1]) // 2
         return counts
 
@@ -145,7 +145,7 @@ class HR(FrequencyOracle):
         """
         rows = np.zeros(self.summary_size, np.int64)
         rows[items + 1] = 1
-        hits: Int64Array = (len(items) + kernels.walsh_hadamard(rows)) // 2
+        hits: Int64Array = (len(items) + counting.walsh_hadamard(rows)) // 2
         return hits
 
     @cached_property
@@ -206,7 +206,7 @@ class HR(FrequencyOracle):
         """
         rows = np.zeros(self.summary_size)
         rows[1 : self.domain_size + 1] = weights
-        mass = (weights.sum() + kernels.walsh_hadamard_floats(rows)) / 2
+        mass = (weights.sum() + counting.walsh_hadamard_floats(rows)) / 2
         law = 1 - self.p + (2 * self.p - 1) * mass
         return Tally(rng.multinomial(n, law / law.sum()), n)
 

@@ -10,23 +10,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ldprecover import kernels
-from ldprecover.errors import ParameterError
-from ldprecover.laws import binomial_law, draw_support_sizes
-from ldprecover.protocols.base import FrequencyOracle
-from ldprecover.protocols.crafting import DEFAULT_SEARCH, Aim, Search
-from ldprecover.protocols.parts import Column, ReportForms, Traits
-from ldprecover.protocols.seed_law import exhaustive_hits, hits_near, most_hits_law, sized_law
-from ldprecover.protocols.seed_search import (
+from ldprecover import counting
+from ldprecover.counting.tally import Tally
+from ldprecover.crafting.search_laws import exhaustive_hits, hits_near, most_hits_law, sized_law
+from ldprecover.crafting.seed_search import (
     SEEDS,
     fullest_buckets,
     sampled_seeds,
     scanned_seeds,
     seeds_near,
 )
-from ldprecover.protocols.size_search import sized_bucket, sized_seeds
-from ldprecover.sampling import below, keep_threshold, words_from
-from ldprecover.tally import Tally
+from ldprecover.crafting.size_search import sized_bucket, sized_seeds
+from ldprecover.errors import ParameterError
+from ldprecover.laws.distributions import binomial_law, draw_support_sizes
+from ldprecover.protocols.crafting import DEFAULT_SEARCH, Aim, Search
+from ldprecover.protocols.description import Column, ReportForms, Traits
+from ldprecover.protocols.oracle import FrequencyOracle
+from ldprecover.protocols.sampling import below, keep_threshold, words_from
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, UInt32Array
 
 MAX_HASH_RANGE = 65_536
@@ -117,7 +117,7 @@ class OLH(FrequencyOracle):
 
     def buckets(self, seeds: ArrayLike, items: ArrayLike) -> UInt32Array:
         """Return the bucket that each seed hashes its item to; the two arrays broadcast."""
-        return kernels.olh_buckets(
+        return counting.olh_buckets(
             np.asarray(seeds, np.uint32), np.asarray(items, np.uint32), self.hash_range
         )
 
@@ -135,13 +135,13 @@ class OLH(FrequencyOracle):
         )
 
     def summarise(self, reports: Reports) -> Int64Array:
-        return kernels.olh_counts(
+        return counting.olh_counts(
             reports["seed"], reports["bucket"], self.domain_size, self.hash_range
         )
 
     def summarise_with_sizes(self, reports: Reports) -> tuple[Int64Array, Int64Array]:
         # In one go, for the hashes are what takes time.
-        return kernels.olh_counts_and_sizes(
+        return counting.olh_counts_and_sizes(
             reports["seed"], reports["bucket"], self.domain_size, self.hash_range
         )
 
@@ -153,7 +153,7 @@ class OLH(FrequencyOracle):
 
     def supported(self, reports: Reports, items: Int64Array) -> BoolArray:
         wanted = np.asarray(items).astype(np.uint32)
-        return kernels.olh_supported(reports["seed"], reports["bucket"], wanted, self.hash_range).T
+        return counting.olh_supported(reports["seed"], reports["bucket"], wanted, self.hash_range).T
 
     def subset_counts(self, reports: Reports, subsets: BoolArray) -> Int64Array:
         # Each report is hashed once, however many subsets it is in.
@@ -162,8 +162,8 @@ class OLH(FrequencyOracle):
         step = max(_LEAST, _CELLS // items.size)
         for start in range(0, len(reports), step):
             part = slice(start, start + step)
-            supported = kernels.packed_lines(self.supported(reports[part], items).T)
-            counts += kernels.joint_counts(kernels.packed_lines(subsets[:, part]), supported)
+            supported = counting.packed_lines(self.supported(reports[part], items).T)
+            counts += counting.joint_counts(counting.packed_lines(subsets[:, part]), supported)
         return counts
 
     def seeds(self, reports: Reports) -> UInt32Array:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ldprecover import kernels
-from ldprecover.protocols.parts import Traits
+from ldprecover import counting
+from ldprecover.protocols.description import Traits
+from ldprecover.protocols.sampling import flip_threshold, words_from
 from ldprecover.protocols.unary import UnaryEncoding, set_bits
-from ldprecover.sampling import flip_threshold, words_from
 from ldprecover.types import Reports
 
 
@@ -42,7 +42,9 @@ class OUE(UnaryEncoding):
     def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
         held = self._items(items)
         words = words_from(rng)
-        rows = kernels.unary_rows(held.size, self.domain_size, self.thresholds["flip_below"], words)
+        rows = counting.unary_rows(
+            held.size, self.domain_size, self.thresholds["flip_below"], words
+        )
         coins = words(-(-held.size // 64)).view(np.uint8)
         ones = np.unpackbits(coins, count=held.size, bitorder="little")
         set_bits(rows, held, ones)

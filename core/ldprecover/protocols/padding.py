@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ldprecover.laws import binomial_law, draw_support_sizes
-from ldprecover.protocols.base import FrequencyOracle
+from ldprecover.laws.distributions import binomial_law, draw_support_sizes
 from ldprecover.protocols.crafting import DEFAULT_SEARCH, Aim, Search
+from ldprecover.protocols.oracle import FrequencyOracle
 from ldprecover.types import FloatArray, Int64Array, Reports, UInt8Array
 
 _CELLS = 1 << 20  # random keys held at once while padding

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover.errors import ParameterError, ReportError
-from ldprecover.protocols.parts import Column, OwnParameter, ReportForms, Traits
+from ldprecover.protocols.description import Column, OwnParameter, ReportForms, Traits
 from ldprecover.types import BoolArray, Int64Array, Reports, UInt32Array
 
 MIN_EPSILON, MAX_EPSILON = 0.01, 10.0

@@ -16,8 +16,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from ldprecover import kernels
-from ldprecover.kernels.xxhash32 import hash_items
+from ldprecover import counting
+from ldprecover.counting.xxhash32 import hash_items
 from ldprecover.types import FloatArray, UInt16Array, UInt32Array
 
 _CELLS = 1 << 22  # of a block of indicators
@@ -34,7 +34,7 @@ def seed_list(m: int) -> UInt32Array:
 @lru_cache(maxsize=4)
 def bucket_table(m: int, g: int, d: int) -> UInt16Array:
     """Return the bucket of each of d items under each of m seeds, an (m, d) array."""
-    buckets = kernels.olh_buckets(seed_list(m)[:, None], np.arange(d, dtype=np.uint32), g).astype(
+    buckets = counting.olh_buckets(seed_list(m)[:, None], np.arange(d, dtype=np.uint32), g).astype(
         np.uint16
     )
     buckets.flags.writeable = False

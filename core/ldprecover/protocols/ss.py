@@ -6,14 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
-from ldprecover.laws import hypergeometric_law, log_choose
-from ldprecover.protocols.parts import ReportForms, Traits
+from ldprecover.laws.distributions import hypergeometric_law, log_choose
+from ldprecover.protocols.description import ReportForms, Traits
 from ldprecover.protocols.randomiser import MAX_DOMAIN_SIZE
+from ldprecover.protocols.sampling import hold_threshold, words_from
 from ldprecover.protocols.unary import UNARY_FORMS, UnaryEncoding
-from ldprecover.sampling import Words, hold_threshold, words_from
-from ldprecover.tally import Tally
-from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, UInt8Array
+from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, UInt8Array, Words
 
 _CELLS = 1 << 20  # random keys held at once
 _FEW_ITEMS = 100  # up to so many a population's tally is drawn from its exact law

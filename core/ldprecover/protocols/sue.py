@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ldprecover import kernels
-from ldprecover.protocols.parts import Traits
+from ldprecover import counting
+from ldprecover.protocols.description import Traits
+from ldprecover.protocols.sampling import flip_threshold, words_from
 from ldprecover.protocols.unary import UnaryEncoding, set_bits
-from ldprecover.sampling import flip_threshold, words_from
 from ldprecover.types import Reports
 
 
@@ -49,7 +49,7 @@ class SUE(UnaryEncoding):
         held = self._items(items)
         words = words_from(rng)
         turned = self.thresholds["turn_below"]
-        rows = kernels.unary_rows(held.size, self.domain_size, turned, words)
+        rows = counting.unary_rows(held.size, self.domain_size, turned, words)
         kept = words(held.size) >= np.uint64(turned)
         set_bits(rows, held, kept.view(np.uint8))
         return rows

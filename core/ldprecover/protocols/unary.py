@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ldprecover import kernels
+from ldprecover import counting
+from ldprecover.counting.tally import Tally
 from ldprecover.errors import ReportError
+from ldprecover.protocols.description import Column, ReportForms
 from ldprecover.protocols.padding import PaddedReports, padded_rows
-from ldprecover.protocols.parts import Column, ReportForms
-from ldprecover.tally import Tally
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, UInt8Array
 
 UNARY_FORMS = ReportForms(
@@ -71,7 +71,7 @@ class UnaryEncoding(PaddedReports):
         self._raise_first(padded, "the padding bits after the last item must be zero")
 
     def summarise(self, reports: Reports) -> Int64Array:
-        return kernels.oue_counts(reports, self.domain_size)
+        return counting.oue_counts(reports, self.domain_size)
 
     def supports(self, reports: Reports) -> BoolArray:
         return np.unpackbits(reports, axis=1, count=self.domain_size, bitorder="little").view(
@@ -79,10 +79,10 @@ class UnaryEncoding(PaddedReports):
         )
 
     def supported(self, reports: Reports, items: Int64Array) -> BoolArray:
-        return kernels.unary_supported(reports, np.asarray(items).astype(np.uint32)).T
+        return counting.unary_supported(reports, np.asarray(items).astype(np.uint32)).T
 
     def support_sizes(self, reports: Reports) -> Int64Array:
-        return kernels.unary_sizes(reports)
+        return counting.unary_sizes(reports)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from numpy.typing import ArrayLike
 
 from ldprecover._checks import finite_vector
+from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.items import target_indices
 from ldprecover.protocols import FrequencyOracle
@@ -36,7 +37,6 @@ from ldprecover.recovery.malicious import MALICIOUS_MODELS
 from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.share import MaliciousShare, estimate_share
 from ldprecover.recovery.simplex import noise_exceeds_signal, project_simplex
-from ldprecover.tally import Tally
 from ldprecover.types import Reports
 
 __all__ = [

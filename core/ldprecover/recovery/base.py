@@ -10,13 +10,13 @@ from typing import Literal
 from ldprecover._checks import finite_vector, real, whole
 from ldprecover._origins import named
 from ldprecover.canaries import canary_indices
+from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.items import target_indices
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.conclusions import Conclusions
 from ldprecover.recovery.malicious import MALICIOUS_MODELS
 from ldprecover.recovery.reports import ReportSource
-from ldprecover.tally import Tally
 from ldprecover.types import FloatArray
 
 DEFAULT_ETA, MAX_ETA = 0.2, 10.0

@@ -6,13 +6,13 @@ from functools import partial
 
 import numpy as np
 
+from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.items import items_in_words
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.base import Knowledge, Method, Recovery
 from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.simplex import project_simplex
-from ldprecover.tally import Tally
 from ldprecover.types import BoolArray, Int64Array, Reports
 
 _CHECKED = 32  # items whose counts tell whether the reports are those of the frequencies

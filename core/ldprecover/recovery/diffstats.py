@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ldprecover.items import items_in_words
-from ldprecover.laws import chi_squared_normal
+from ldprecover.laws.distributions import chi_squared_normal
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.base import Knowledge, Method, Recovery, indices_named
 from ldprecover.recovery.detection import drop

@@ -17,9 +17,9 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError, ReportError
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.tally import Tally
 from ldprecover.types import BoolArray, Int64Array, Reports
 
 T = TypeVar("T")

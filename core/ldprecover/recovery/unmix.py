@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
-from ldprecover.laws import chi_squared_normal
+from ldprecover.laws.distributions import chi_squared_normal
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.base import Knowledge, Method, Recovery
 from ldprecover.recovery.conclusions import Conclusions
@@ -28,7 +29,6 @@ from ldprecover.recovery.unmixing import (
     unmix,
 )
 from ldprecover.recovery.unmixing.screens import unfit as not_screened
-from ldprecover.tally import Tally
 from ldprecover.types import FloatArray
 
 _NORMAL = 1.959964  # standard deviations either side of a normal law's mean that hold 95 %

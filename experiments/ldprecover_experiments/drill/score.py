@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from ldprecover import project_simplex
-from ldprecover.metrics import frequency_gain, mse
+from ldprecover.estimation.metrics import frequency_gain, mse
 from ldprecover_experiments.poisoned_round import Targets, Vector
 
 PROJECTION = "projection alone"

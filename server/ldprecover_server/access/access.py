@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from anyio import to_thread
 
 from ldprecover import ParameterError
-from ldprecover.tickets import ticket_draw
+from ldprecover.rounds.tickets import ticket_draw
 from ldprecover_server.access import tickets
 from ldprecover_server.access.rates import ReportRates
 from ldprecover_server.errors import (

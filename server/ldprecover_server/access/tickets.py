@@ -4,9 +4,9 @@ A ticket is `id.mac`: 128 random bits, and the first 128 bits of their HMAC-SHA2
 key, both in base64url. The round's key is derived from the server's secret and the round's id
 (HKDF, RFC 5869), so that a ticket is worth nothing in another round, or on another server.
 
-Where a round's seeds are given, the MAC picks one too (`ldprecover.tickets`): its bits are as good
-as random to whoever has no key, so neither a user nor who hands out tickets can choose a ticket for
-its seed without making many.
+Where a round's seeds are given, the MAC picks one too (`ldprecover.rounds.tickets`): its bits are
+as good as random to whoever has no key, so neither a user nor who hands out tickets can choose a
+ticket for its seed without making many.
 """
 
 import base64

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, Protocol, TypeVar
 
+from ldprecover.counting.tally import Tally
 from ldprecover.errors import ContractError, ParameterError
 from ldprecover.history import Suspects
 from ldprecover.items import find_items
 from ldprecover.plugins import distribution_of, named
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery import METHODS, NEEDS, Method
-from ldprecover.tally import Tally
 from ldprecover_server.analysis.cache import ResultCache
 from ldprecover_server.analysis.tasks import (
     AlarmsResult,

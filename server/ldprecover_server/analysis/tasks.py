@@ -10,12 +10,12 @@ import msgspec
 import numpy as np
 
 from ldprecover.alarms import Alarm, raise_alarms
+from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
-from ldprecover.estimates import Estimates
+from ldprecover.estimation.estimates import Estimates
 from ldprecover.history import Suspects, suspects
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery import METHODS, Conclusions, Dropped, Recovery, ReportSource, recover
-from ldprecover.tally import Tally
 
 Progress = Callable[[float], None]
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from ldprecover import kernels, plugins
+from ldprecover import counting, plugins
 from ldprecover.errors import ContractError, ParameterError
 from ldprecover.recovery import ReportSource
 from ldprecover.types import Reports
@@ -108,7 +108,7 @@ def main() -> None:
         if _elsewhere(question, limits) is not None:
             at_rest = _with(_import_dask, at_rest)
         elif question.reads and question.tally.n * question.oracle.hash_tests >= _MANY:
-            at_rest = _with(kernels.hasten, at_rest)
+            at_rest = _with(counting.hasten, at_rest)
         _limit(limits, at_rest)
         _answer(question, limits, inbox, sink)
         del question

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from anyio import CapacityLimiter, to_thread
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ldprecover.wire import MEDIA_TYPE
+from ldprecover.protocols.wire import MEDIA_TYPE
 from ldprecover_server.errors import (
     BodyTimeoutError,
     BodyTooLargeError,

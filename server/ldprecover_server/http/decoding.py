@@ -10,8 +10,8 @@ from typing import Annotated, Any, TypeVar, cast
 import msgspec
 from msgspec import Meta
 
-from ldprecover import FrequencyOracle, ReportError, wire
-from ldprecover.protocols import Column
+from ldprecover import FrequencyOracle, ReportError
+from ldprecover.protocols import Column, wire
 from ldprecover_server.errors import InvalidRequestError
 from ldprecover_server.http import messages
 

@@ -5,8 +5,8 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from ldprecover import FrequencyOracle, wire
-from ldprecover.protocols import PROTOCOLS
+from ldprecover import FrequencyOracle
+from ldprecover.protocols import PROTOCOLS, wire
 from ldprecover_server import errors
 from ldprecover_server.http import messages, paths
 from ldprecover_server.http.dependencies import KEY, OPTIONAL_KEY, described

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
+from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
-from ldprecover.parameters import RoundParameters, digest_of
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.quarantine import Quarantined, judges_seeds
-from ldprecover.tally import Tally
+from ldprecover.rounds.parameters import RoundParameters, digest_of
 from ldprecover_server.errors import (
     NameTakenError,
     NoCurrentRoundError,

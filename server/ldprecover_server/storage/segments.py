@@ -6,7 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ldprecover.tally import Tally
+from ldprecover.counting.tally import Tally
 from ldprecover_server.errors import ReportsGoneError, RoundNotFoundError
 from ldprecover_server.storage.base import Room
 from ldprecover_server.storage.database import Database

@@ -7,7 +7,7 @@ commit writes the row of its round anew: what is half as wide is written in half
 
 import numpy as np
 
-from ldprecover.tally import Tally
+from ldprecover.counting.tally import Tally
 
 _NARROW, _WIDE = np.dtype("<u4"), np.dtype("<i8")
 

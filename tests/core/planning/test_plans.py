@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from ldprecover import ParameterError, frequency_oracle
-from ldprecover.choosing import choose
+from ldprecover.estimation.theory import worst_change
 from ldprecover.planning import PlannedRound, Wish, plan
+from ldprecover.planning.choosing import choose
 from ldprecover.protocols import PROTOCOLS
-from ldprecover.theory import worst_change
 
 SETTINGS: list[dict[str, Any]] = [
     {"domain_size": 4, "users": 2_000, "epsilon": 0.3},

@@ -15,10 +15,9 @@ from ldprecover import (
     RoundParameters,
     Tally,
     recover,
-    wire,
 )
 from ldprecover.alarms import raise_alarms
-from ldprecover.protocols import PROTOCOLS, Traits, UnaryEncoding, frequency_oracle
+from ldprecover.protocols import PROTOCOLS, Traits, UnaryEncoding, frequency_oracle, wire
 from ldprecover.protocols.padding import padded_rows
 from ldprecover.recovery import METHODS, ReportSource
 from ldprecover.testing import CHECKS

@@ -20,16 +20,22 @@ from ldprecover import (
     RoundParameters,
     Tally,
     recover,
+)
+from ldprecover.alarms import raise_alarms
+from ldprecover.estimation.theory import genuine_law
+from ldprecover.protocols import (
+    OLH,
+    PROTOCOLS,
+    GivenSeedsOLH,
+    frequency_oracle,
+    own_parameters,
     wire,
 )
-from ldprecover._tolerances import assert_counts, bernstein_of
-from ldprecover.alarms import raise_alarms
-from ldprecover.parameters import digest_of
-from ldprecover.protocols import OLH, PROTOCOLS, GivenSeedsOLH, frequency_oracle, own_parameters
 from ldprecover.protocols.seed_list import seed_list
 from ldprecover.recovery import METHODS
+from ldprecover.rounds.parameters import digest_of
 from ldprecover.testing import CHECKS
-from ldprecover.theory import genuine_law
+from ldprecover.testing.tolerances import assert_counts, bernstein_of
 from ldprecover.types import FloatArray
 
 ORACLES = [

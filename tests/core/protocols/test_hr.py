@@ -10,8 +10,8 @@ import pytest
 
 from ldprecover import FrequencyOracle, ParameterError, ReportError, Tally, recover
 from ldprecover.alarms import raise_alarms
+from ldprecover.estimation.simulation import input_poisoning_tally
 from ldprecover.protocols import HR, PROTOCOLS
-from ldprecover.simulation import input_poisoning_tally
 
 D = 102
 

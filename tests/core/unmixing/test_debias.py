@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ldprecover import OLH, OUE, FrequencyOracle, Tally
-from ldprecover.laws import binomial_law, support_size_law
+from ldprecover.laws.distributions import binomial_law, support_size_law
 from ldprecover.protocols.sue import SUE
 from ldprecover.recovery.unmixing.debias import Rest, SetShare, kept_rates, unbiased
 from ldprecover.recovery.unmixing.kept import DroppedSet, Kept, lost, set_laws

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from ldprecover.laws import binomial_law, support_size_law
+from ldprecover.laws.distributions import binomial_law, support_size_law
 from ldprecover.recovery.unmixing.excess import excess_bins
 
 BINOMIAL, BOTH = (

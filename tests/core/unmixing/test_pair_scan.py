@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ldprecover import OUE
-from ldprecover.laws import log_choose
+from ldprecover.laws.distributions import log_choose
 from ldprecover.recovery.reports import pair_counts
 from ldprecover.recovery.unmixing.pair_scan import best_set, pair_scores
 

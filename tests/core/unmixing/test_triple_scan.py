@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ldprecover import OUE
-from ldprecover.laws import log_choose
+from ldprecover.laws.distributions import log_choose
 from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.unmixing import set_search
 from ldprecover.recovery.unmixing.kept import Kept, triples_kept

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from tests.conftest import ServerProcess
 from tests.server.conftest import ProblemOf
 
-from ldprecover import GRR, OUE, wire
+from ldprecover import GRR, OUE
+from ldprecover.protocols import wire
 from ldprecover_server.http.csv import written
 
 LABELS = (

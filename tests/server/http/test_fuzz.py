@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from tests.conftest import PACKED
 from tests.server.conftest import InProcess
 
-from ldprecover import FrequencyOracle, ReportError, RoundParameters, wire
-from ldprecover.protocols import PROTOCOLS, own_parameters
+from ldprecover import FrequencyOracle, ReportError, RoundParameters
+from ldprecover.protocols import PROTOCOLS, own_parameters, wire
 
 JSON = {"Content-Type": "application/json"}
 

@@ -370,7 +370,7 @@ def test_a_fault_of_the_server_on_the_way_of_a_submission_is_a_problem_too(
         raise ZeroDivisionError("a fault")
 
     assert app.post(f"/rounds/{id}/reports", json={"reports": [1]}).status_code == 202
-    monkeypatch.setattr("ldprecover.wire.from_columns", fail)
+    monkeypatch.setattr("ldprecover.protocols.wire.from_columns", fail)
     response = app.post(f"/rounds/{id}/reports", json={"reports": [1]})
     assert (response.status_code, problem_of(response)) == (500, "internal-error")
     assert "a fault" not in response.text

@@ -8,8 +8,7 @@ import pytest
 from fastapi.openapi.models import OpenAPI
 from tests.conftest import ServerProcess
 
-from ldprecover import wire
-from ldprecover.protocols import PROTOCOLS
+from ldprecover.protocols import PROTOCOLS, wire
 
 CALLS = {
     ("post", "/rounds"),

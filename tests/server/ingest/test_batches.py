@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ldprecover import Tally, frequency_oracle, wire
+from ldprecover import Tally, frequency_oracle
+from ldprecover.protocols import wire
 from ldprecover.quarantine import split_by_size
 from ldprecover_server.ingest.batches import Batch, Submission
 

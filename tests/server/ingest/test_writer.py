@@ -15,7 +15,8 @@ import sqlalchemy as sa
 from tests.conftest import ADMIN_KEY, PACKED
 from tests.server.conftest import InProcess, ProblemOf, StartInProcess
 
-from ldprecover import frequency_oracle, wire
+from ldprecover import frequency_oracle
+from ldprecover.protocols import wire
 from ldprecover_server.errors import StorageFullError, StoreUnavailableError
 from ldprecover_server.ingest.batches import Submission
 from ldprecover_server.storage.key_encoding import of_round

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ldprecover.laws import binomial_law
+from ldprecover.laws.distributions import binomial_law
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.unmixing.kept import DroppedSet, set_laws
 from ldprecover.recovery.unmixing.noise import noise_sd

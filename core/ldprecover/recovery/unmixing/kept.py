@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ldprecover import kernels
-from ldprecover.laws import binomial_law, support_size_law
+from ldprecover import counting
+from ldprecover.counting.tally import Tally
+from ldprecover.laws.distributions import binomial_law, support_size_law
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.reports import ReportSource, pair_counts
-from ldprecover.tally import Tally
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
 
 MOST_ITEMS = 24
@@ -162,11 +162,11 @@ def triples_kept(
     Of other orders the result, (m + 1, m + 1, m + 1), has zeros.
     """
     reports = reports[kept.of(oracle, reports)]
-    lines = kernels.packed_lines(oracle.supported(reports, items).T)
+    lines = counting.packed_lines(oracle.supported(reports, items).T)
     counts = np.zeros((items.size + 1,) * 3, np.int64)
     for i in range(items.size):
         both = np.ascontiguousarray(lines[i + 1 :] & lines[i])
-        joint = kernels.joint_counts(both, both)
+        joint = counting.joint_counts(both, both)
         counts[i, i + 1 : -1, i + 1 : -1] = joint
         counts[i, i + 1 : -1, -1] = counts[i, -1, i + 1 : -1] = joint.diagonal()
         counts[i, -1, -1] = np.bitwise_count(lines[i]).sum(dtype=np.int64)
@@ -185,10 +185,10 @@ def hits_by_item(
     """
     reports = reports[kept.of(oracle, reports)]
     bits = oracle.supported(reports, items).T
-    every = kernels.packed_lines(np.concatenate([bits, np.ones((1, len(reports)), np.bool_)]))
+    every = counting.packed_lines(np.concatenate([bits, np.ones((1, len(reports)), np.bool_)]))
     counts = np.empty((len(sets), MOST_ITEMS + 1, items.size + 1), np.int64)
     for members, of_set in zip(sets, counts, strict=True):
         numbers = np.add.reduce(bits[members].view(np.uint8), axis=0, dtype=np.uint8)
         exactly = numbers == np.arange(MOST_ITEMS + 1, dtype=np.uint8)[:, None]
-        of_set[:] = kernels.joint_counts(kernels.packed_lines(exactly), every)
+        of_set[:] = counting.joint_counts(counting.packed_lines(exactly), every)
     return counts

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from ldprecover.laws import log_choose
+from ldprecover.laws.distributions import log_choose
 from ldprecover.types import FloatArray, Int64Array
 
 _LEAST, _MOST = 3, 24  # items of a set

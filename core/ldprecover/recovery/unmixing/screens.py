@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 
+from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.base import indices_named
@@ -21,7 +22,6 @@ from ldprecover.recovery.unmixing.kept import Kept, lost, of_other_sizes, sized_
 from ldprecover.recovery.unmixing.measured import Measured, measured_of_counts
 from ldprecover.recovery.unmixing.set_search import SharedSets, shared_sets
 from ldprecover.recovery.unmixing.unmixer import LEAST_ITEMS
-from ldprecover.tally import Tally
 from ldprecover.types import BoolArray, FloatArray, Int64Array
 
 _NONE = (

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ldprecover.counting.tally import Tally
 from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.unmixing.excess import excess_bins
 from ldprecover.recovery.unmixing.kept import (
@@ -26,7 +27,6 @@ from ldprecover.recovery.unmixing.kept import (
 )
 from ldprecover.recovery.unmixing.pair_scan import best_set, pair_scores
 from ldprecover.recovery.unmixing.triple_scan import best_set_of_triples, triple_scores
-from ldprecover.tally import Tally
 from ldprecover.types import BoolArray, FloatArray, Int64Array
 
 _ITEMS = 64  # that are looked at: an attack on others has not raised them

@@ -6,7 +6,7 @@ from anyio import fail_after
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from ldprecover import kernels
+from ldprecover import counting
 from ldprecover_server.errors import (
     BusyError,
     DatabaseGoneError,
@@ -69,4 +69,4 @@ async def get_metrics(request: Request) -> Response:
 @router.get(paths.VERSION, **described(Version))
 async def get_version() -> Response:
     """Version of the server, and the kernels it counts with."""
-    return json(Version(version("ldprecover"), kernels.backend()))
+    return json(Version(version("ldprecover"), counting.backend()))

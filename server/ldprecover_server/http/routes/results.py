@@ -10,8 +10,8 @@ from msgspec import UNSET
 from starlette.responses import Response
 
 from ldprecover import Estimates, Tally
-from ldprecover.protocols.harmony import Mean, is_for_numbers
 from ldprecover.quarantine import Quarantined
+from ldprecover.rounds.means import Mean, is_for_numbers
 from ldprecover_server.analysis.analyses import MAX_HISTORY, Wanted
 from ldprecover_server.analysis.analyses import Caller as Asker
 from ldprecover_server.analysis.tasks import RecoverResult

@@ -15,7 +15,8 @@ import msgspec
 from anyio import to_thread
 from starlette.types import Receive, Scope, Send
 
-from ldprecover import FrequencyOracle, LDPRecoverError, wire
+from ldprecover import FrequencyOracle, LDPRecoverError
+from ldprecover.protocols import wire
 from ldprecover_server.access.access import ANYONE, Sender
 from ldprecover_server.errors import (
     HeaderError,

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import sqlalchemy as sa
 
-from ldprecover.tally import Tally
+from ldprecover.counting.tally import Tally
 from ldprecover_server.storage.commit.one_statement import AtOnce
 from ldprecover_server.storage.database import Database, upsert
 from ldprecover_server.storage.key_encoding import stored_digest, stored_key

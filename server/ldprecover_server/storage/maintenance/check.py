@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
-from ldprecover import FrequencyOracle, RoundParameters, Tally, wire
+from ldprecover import FrequencyOracle, RoundParameters, Tally
 from ldprecover.errors import LDPRecoverError
-from ldprecover.protocols import PROTOCOLS
+from ldprecover.protocols import PROTOCOLS, wire
 from ldprecover_server.storage.key_encoding import of_round
 from ldprecover_server.storage.maintenance.deletion import rows_left
 from ldprecover_server.storage.rounds import Rounds, parameters_of

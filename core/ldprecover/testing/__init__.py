@@ -22,9 +22,13 @@ from typing import Any
 
 import numpy as np
 
-from ldprecover import laws, wire
-from ldprecover._privacy_checks import check_epsilon, check_randomness, check_support_probabilities
-from ldprecover._tolerances import (
+from ldprecover.counting.tally import Tally
+from ldprecover.errors import ParameterError, ReportError
+from ldprecover.laws import distributions
+from ldprecover.protocols import wire
+from ldprecover.protocols.oracle import FrequencyOracle
+from ldprecover.testing.privacy import check_epsilon, check_randomness, check_support_probabilities
+from ldprecover.testing.tolerances import (
     RATE,
     assert_close,
     assert_counts,
@@ -32,9 +36,6 @@ from ldprecover._tolerances import (
     bernstein,
     bernstein_of,
 )
-from ldprecover.errors import ParameterError, ReportError
-from ldprecover.protocols.base import FrequencyOracle
-from ldprecover.tally import Tally
 from ldprecover.types import FloatArray
 
 _USERS = 20_000
@@ -131,7 +132,9 @@ def check_seeds(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
         return
     seeds = oracle.seeds(reports)
     assert seeds.dtype == np.uint32
-    assert seeds.size - np.unique(seeds).size <= laws.poisson_quantile(1 - RATE, 2000**2 / 2**33)
+    assert seeds.size - np.unique(seeds).size <= distributions.poisson_quantile(
+        1 - RATE, 2000**2 / 2**33
+    )
 
 
 def check_packed_form(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
@@ -264,7 +267,10 @@ def check_joint_support(oracle: FrequencyOracle, rng: np.random.Generator) -> No
         held = oracle.supported(oracle.perturb(np.full(_USERS, items[0]), rng), items[:z])
         assert held.all(axis=1).sum() <= _USERS * most + bernstein(most, _USERS)
         threshold = oracle.joint_support_threshold(1000, z, 0.01)
-        assert laws.binomial_law(1000, min(max(most, 1e-300), 1 - 1e-15))[threshold:].sum() <= 0.01
+        assert (
+            distributions.binomial_law(1000, min(max(most, 1e-300), 1 - 1e-15))[threshold:].sum()
+            <= 0.01
+        )
 
 
 def check_likelihood(oracle: FrequencyOracle, rng: np.random.Generator) -> None:

@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from ldprecover import kernels
-from ldprecover.kernels.xxhash32 import bucket_ranges, hash_items
-from ldprecover.protocols.seed_search import SEEDS, tried_seeds
+from ldprecover import counting
+from ldprecover.counting.xxhash32 import bucket_ranges, hash_items
+from ldprecover.crafting.seed_search import SEEDS, tried_seeds
 from ldprecover.types import Int64Array, UInt32Array
 
 _CELLS = 1 << 15  # (seed, item) pairs hashed at once while buckets are measured
@@ -83,7 +83,7 @@ def _best_of(
     r = wanted.shape[1]
     small = np.min_scalar_type(g - 1)
     places = np.stack(
-        [kernels.olh_buckets(tried, wanted[:, j : j + 1], g).astype(small) for j in range(r)]
+        [counting.olh_buckets(tried, wanted[:, j : j + 1], g).astype(small) for j in range(r)]
     )
     hits = _hits(places)
     best = np.full(len(tried), np.iinfo(np.int64).min)
@@ -129,7 +129,7 @@ def _sizes(seeds: UInt32Array, buckets: UInt32Array, d: int, g: int) -> Int64Arr
 def _all_sizes(seeds: UInt32Array, d: int, g: int) -> Int64Array:
     """Return how many of the d items each seed hashes to each bucket, (seeds, g)."""
     cells = (
-        kernels.olh_buckets(seeds[:, None], np.arange(d, dtype=np.uint32), g)
+        counting.olh_buckets(seeds[:, None], np.arange(d, dtype=np.uint32), g)
         + np.arange(len(seeds))[:, None] * g
     )
     return np.bincount(cells.ravel(), minlength=len(seeds) * g).reshape(len(seeds), g)

@@ -16,9 +16,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ldprecover.laws import binomial_law
-from ldprecover.protocols.seed_search import SEEDS
-from ldprecover.protocols.size_search import worth
+from ldprecover.crafting.seed_search import SEEDS
+from ldprecover.crafting.size_search import worth
+from ldprecover.laws.distributions import binomial_law
 from ldprecover.types import FloatArray, Int64Array
 
 _NEGLIGIBLE = 1e-13
@@ -46,7 +46,7 @@ def exhaustive_hits(r: int, g: int, m: int) -> float:
 @lru_cache(maxsize=4096)
 def sized_law(r: int, d: int, g: int, budget: int, size: int, exact: bool) -> tuple[float, float]:
     """Return E h and E o of the cell that is worth most, by
-    `ldprecover.protocols.size_search.worth`.
+    `ldprecover.crafting.size_search.worth`.
 
     Some dozen transforms of r·d values, 10 ms at d = 490; few seeds, or an unlikely size, take
     more.

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from ldprecover.sampling import Words
-from ldprecover.types import UInt8Array, UInt64Array
+from ldprecover.types import UInt8Array, UInt64Array, Words
 
 _PREFIX = (
     8  # leading threshold bits decided for all lanes; one lane in 2^8 is still open after them

@@ -12,15 +12,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
-from ldprecover.estimates import Estimates
-from ldprecover.merged import MergedRound, bytes_of, called_together, check_merged, read_merged
-from ldprecover.parameters import RoundParameters
-from ldprecover.parts import ReportPart, check_parts, digest_of_parts, parts_from, parts_to
+from ldprecover.estimation.estimates import Estimates
 from ldprecover.protocols import own_parameters
 from ldprecover.quarantine import Quarantined
 from ldprecover.recovery import DEFAULT_ETA, Recovery, ReportSource, recover
-from ldprecover.tally import Tally
+from ldprecover.rounds.merging import (
+    MergedRound,
+    bytes_of,
+    called_together,
+    check_merged,
+    read_merged,
+)
+from ldprecover.rounds.parameters import RoundParameters
+from ldprecover.rounds.report_files import (
+    ReportPart,
+    check_parts,
+    digest_of_parts,
+    parts_from,
+    parts_to,
+)
 
 FORMAT = "ldprecover-export-1"
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ldprecover import kernels
-from ldprecover.laws import poisson_quantile, skewed_quantile
+from ldprecover import counting
+from ldprecover.laws.distributions import poisson_quantile, skewed_quantile
 from ldprecover.types import Int64Array, UInt32Array
 
 _HELD = 1 << 22  # seeds, 16 MB
@@ -65,9 +65,9 @@ class SeedPairs:
             for start in range(0, seeds.size, _PIECE):
                 piece = seeds[start : start + _PIECE]
                 # A hash, for seeds that are near each other are not the same.
-                piece[:] = kernels.olh_buckets(piece, np.zeros(1, np.uint32), _BINS)
+                piece[:] = counting.olh_buckets(piece, np.zeros(1, np.uint32), _BINS)
             seeds.sort()  # counted in order, for the bins are many more than a cache holds
-            bins += kernels.grr_counts(seeds, _BINS)
+            bins += counting.grr_counts(seeds, _BINS)
         self._held, self._holds, self._bins = [], 0, bins
         return bins
 

@@ -1,15 +1,26 @@
 """Summaries of reports that add."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
 from ldprecover.errors import ParameterError
 from ldprecover.types import Int64Array, Reports
 
-if TYPE_CHECKING:  # a protocol's laws give tallies
-    from ldprecover.protocols.base import FrequencyOracle
+
+class ReportCounter(Protocol):
+    """The part of a frequency oracle that counts its reports."""
+
+    @property
+    def summary_size(self) -> int:
+        """The number of integers in a summary."""
+
+    def summarise(self, reports: Reports) -> Int64Array:
+        """Return the summary of reports."""
+
+    def counts_from(self, summary: Int64Array) -> Int64Array:
+        """Return the support count of each item."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +53,7 @@ class Tally:
         return cls(np.zeros(size, dtype="<i8"), 0)
 
     @classmethod
-    def of(cls, oracle: "FrequencyOracle", reports: Reports) -> "Tally":
+    def of(cls, oracle: ReportCounter, reports: Reports) -> "Tally":
         """Return the tally of these reports."""
         return cls(oracle.summarise(reports), len(reports))
 
@@ -55,7 +66,7 @@ class Tally:
         """Return the summary as little-endian signed 64-bit integers."""
         return self.summary.tobytes()
 
-    def counts(self, oracle: "FrequencyOracle") -> Int64Array:
+    def counts(self, oracle: ReportCounter) -> Int64Array:
         """Return C(v), the number of reports that support v, for each of the oracle's d items.
 
         Raises ParameterError where the summary is not of this oracle's size.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldprecover.kernels.xxhash32 import BASE, PRIME2, PRIME3, PRIME4, bucket_ranges
+from ldprecover.counting.xxhash32 import BASE, PRIME2, PRIME3, PRIME4, bucket_ranges
 from ldprecover.types import (
     BoolArray,
     FloatArray,

@@ -13,8 +13,8 @@ import numba
 import numpy as np
 from numba import int64, types, uint8, uint32, uint64, uintp
 
-from ldprecover.kernels import numpy_
-from ldprecover.kernels.xxhash32 import BASE, PRIME2, PRIME3, PRIME4, bucket_ranges
+from ldprecover.counting import numpy_kernels
+from ldprecover.counting.xxhash32 import BASE, PRIME2, PRIME3, PRIME4, bucket_ranges
 from ldprecover.types import (
     BoolArray,
     Int64Array,
@@ -126,14 +126,14 @@ def oue_counts(rows: UInt8Array, d: int) -> Int64Array:
     group *= max(1, _LINE * 8 // (group * row_bytes))
     lines = n // group
     if lines < 8:
-        return numpy_.oue_counts(rows, d)
+        return numpy_kernels.oue_counts(rows, d)
     words = np.ascontiguousarray(rows[: lines * group]).reshape(-1).view(np.uint64)
     # Of a row, not of a line: a server has blocks of a megabyte mapped anew each time.
     counts = np.zeros(8 * row_bytes, dtype=np.int64)
     _oue(words, lines, counts)
     counts = counts[:d]
     if lines * group < n:
-        counts += numpy_.oue_counts(rows[lines * group :], d)
+        counts += numpy_kernels.oue_counts(rows[lines * group :], d)
     return counts
 
 

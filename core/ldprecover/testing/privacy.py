@@ -8,8 +8,8 @@ import math
 
 import numpy as np
 
-from ldprecover._tolerances import RATE, assert_counts
-from ldprecover.protocols.base import FrequencyOracle
+from ldprecover.protocols.oracle import FrequencyOracle
+from ldprecover.testing.tolerances import RATE, assert_counts
 from ldprecover.types import Int64Array, Reports
 
 _SEEN = 0.03  # of p: an error of p that is seen almost surely

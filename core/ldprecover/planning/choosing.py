@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ldprecover.errors import ParameterError
-from ldprecover.gains import most_gain
+from ldprecover.planning.gains import most_gain
 from ldprecover.protocols import PROTOCOLS, FrequencyOracle, frequency_oracle
 
 _TARGETS = 10

@@ -13,11 +13,11 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
-from ldprecover.parameters import RoundParameters
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.sampling import words_from
-from ldprecover.tally import Tally
+from ldprecover.protocols.sampling import words_from
+from ldprecover.rounds.parameters import RoundParameters
 from ldprecover.types import Int64Array
 
 ITEMS = ("-1", "1")

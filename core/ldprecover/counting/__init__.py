@@ -16,10 +16,10 @@ from typing import Protocol
 
 import numpy as np
 
+from ldprecover.counting import numpy_kernels
+from ldprecover.counting.bernoulli import unary_rows
+from ldprecover.counting.xxhash32 import bucket_of, hash_items
 from ldprecover.errors import ParameterError
-from ldprecover.kernels import numpy_
-from ldprecover.kernels.bernoulli import unary_rows
-from ldprecover.kernels.xxhash32 import bucket_of, hash_items
 from ldprecover.types import (
     BoolArray,
     FloatArray,
@@ -146,7 +146,7 @@ def walsh_hadamard_floats(values: FloatArray) -> FloatArray:
     """
     if values.ndim != 1 or values.size.bit_count() != 1:
         raise ValueError(f"values must be a vector of 2^b numbers, not of shape {values.shape}")
-    return numpy_.transform_floats(values)
+    return numpy_kernels.transform_floats(values)
 
 
 def backend() -> str:
@@ -155,7 +155,7 @@ def backend() -> str:
     Raises ParameterError when LDPRECOVER_KERNELS names neither, or numba where it cannot be
     imported.
     """
-    return "numpy" if _counting() is numpy_ else "numba"
+    return "numpy" if _counting() is numpy_kernels else "numba"
 
 
 def warm_up() -> None:
@@ -176,7 +176,7 @@ def hasten() -> bool:
         return False
     _hastened.set()
     _counting.cache_clear()
-    return _counting() is not numpy_
+    return _counting() is not numpy_kernels
 
 
 _hastened = Event()
@@ -208,13 +208,13 @@ def _counting() -> _Counting:
     if wanted not in ("", "late", "numpy", "numba"):
         raise ParameterError(f"{VARIABLE} must be numpy or numba, not {wanted!r}")
     if wanted == "numpy" or (wanted == "late" and not _hastened.is_set()):
-        return numpy_
+        return numpy_kernels
     try:
-        from ldprecover.kernels import numba_
+        from ldprecover.counting import numba_kernels
     except ImportError as error:
         if wanted != "numba":
-            return numpy_
+            return numpy_kernels
         raise ParameterError(
             f"{VARIABLE} is numba, which cannot be imported ({error}): install ldprecover[fast]"
         ) from error
-    return numba_
+    return numba_kernels

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ldprecover import kernels
+from ldprecover import counting
 from ldprecover.types import Int64Array, UInt32Array
 
 SEEDS = 1 << 32
@@ -28,7 +28,7 @@ def most_hits(seeds: UInt32Array, wanted: UInt32Array, g: int) -> UInt32Array:
     """
     r = wanted.shape[1]
     small = np.min_scalar_type(g - 1)
-    buckets = [kernels.olh_buckets(seeds, wanted[:, j : j + 1], g).astype(small) for j in range(r)]
+    buckets = [counting.olh_buckets(seeds, wanted[:, j : j + 1], g).astype(small) for j in range(r)]
     best = np.zeros(seeds.shape, dtype=np.min_scalar_type(r))
     for candidate in range(g) if g <= r else buckets:
         hits = np.zeros_like(best)
@@ -44,7 +44,7 @@ def fullest_buckets(
     """Return, for each of m seeds, the bucket that holds most of its row's r items; ties at
     random.
     """
-    buckets = kernels.olh_buckets(seeds[:, None], wanted, g)
+    buckets = counting.olh_buckets(seeds[:, None], wanted, g)
     hits = np.stack(
         [(buckets == buckets[:, j : j + 1]).sum(axis=1) for j in range(wanted.shape[1])], axis=1
     )
@@ -86,7 +86,7 @@ def seeds_near(
         wish, bucket = wishes[users, None], buckets[users, None]
         hits = np.zeros(seeds.shape, dtype=np.int64)
         for item in items:
-            hits += kernels.olh_buckets(seeds, item, g) == bucket
+            hits += counting.olh_buckets(seeds, item, g) == bucket
         best = (2 * np.abs(hits - wish) + (hits > wish)).argmin(axis=1)
         found[users] = seeds[np.arange(len(wish)), best]
     return found
@@ -163,9 +163,9 @@ def _perfect(seeds: UInt32Array, items: UInt32Array, g: int) -> UInt32Array:
     """Return the seeds that hash all items to one bucket, hashing an item only under the seeds
     still in play.
     """
-    first = kernels.olh_buckets(seeds, items[:1], g)
+    first = counting.olh_buckets(seeds, items[:1], g)
     for j in range(1, len(items)):
-        together = kernels.olh_buckets(seeds, items[j : j + 1], g) == first
+        together = counting.olh_buckets(seeds, items[j : j + 1], g) == first
         seeds, first = seeds[together], first[together]
     return seeds
 

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ldprecover import kernels, laws
+from ldprecover import counting
+from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
+from ldprecover.laws import distributions
 from ldprecover.protocols.crafting import CraftedReports
-from ldprecover.tally import Tally
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
 
 _CHUNK = 1 << 22  # (report, item) pairs of the reports that are drawn at once
@@ -63,8 +64,8 @@ class FrequencyOracle(CraftedReports):
         """Return how many reports support both of two items, (m, m) for m items: in the diagonal
         those of each.
         """
-        lines = kernels.packed_lines(self.supported(reports, items).T)
-        return kernels.joint_counts(lines, lines)
+        lines = counting.packed_lines(self.supported(reports, items).T)
+        return counting.joint_counts(lines, lines)
 
     def subset_counts(self, reports: Reports, subsets: BoolArray) -> Int64Array:
         """Return the support counts of several subsets of the reports, (s, d): row i of `subsets`,
@@ -178,7 +179,7 @@ class FrequencyOracle(CraftedReports):
             law[self.fixed_size] = 1.0
             return law
         if self.traits.independent_bits:
-            return laws.support_size_law(self.domain_size, self.p, self.q)
+            return distributions.support_size_law(self.domain_size, self.p, self.q)
         raise self._lacks("a law of the number of items that a report supports")
 
     def support_size_variance(self) -> float:
@@ -201,7 +202,7 @@ class FrequencyOracle(CraftedReports):
         if self.traits.one_item or r == 1:
             return np.concatenate([[1 - r * self.q, r * self.q], np.zeros(r - 1)])
         if self.traits.independent_bits:
-            return laws.binomial_law(r, self.q)
+            return distributions.binomial_law(r, self.q)
         raise self._lacks("a law of how many of several items a report supports")
 
     def all_supporting(self, summary: Int64Array) -> tuple[int, float]:
@@ -228,7 +229,7 @@ class FrequencyOracle(CraftedReports):
 
         Raises ParameterError as `joint_support` does.
         """
-        return laws.binomial_threshold(n, self.joint_support(z), rate)
+        return distributions.binomial_threshold(n, self.joint_support(z), rate)
 
     def log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
         """Return log P(z) of honest reports of users whose items are drawn from the frequencies, a

@@ -6,15 +6,11 @@ any report under two different values is at most e^epsilon exactly, not up to a 
 """
 
 import os
-from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 
 import numpy as np
 
-from ldprecover.types import UInt64Array
-
-Words = Callable[[int], UInt64Array]
-"""A source of randomness: n -> n independent uniform 64-bit words."""
+from ldprecover.types import UInt64Array, Words
 
 _DIGITS = 60  # e^10 * 2^64 has 24 digits before the point
 

@@ -7,9 +7,9 @@ from typing import Literal
 
 import numpy as np
 
+from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
-from ldprecover.protocols.base import FrequencyOracle
-from ldprecover.tally import Tally
+from ldprecover.protocols.oracle import FrequencyOracle
 from ldprecover.types import FloatArray
 
 

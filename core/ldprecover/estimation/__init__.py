@@ -1,0 +1,1 @@
+"""From tallies to frequencies: estimates, their laws, simulated tallies, error metrics."""

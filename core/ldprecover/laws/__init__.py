@@ -1,0 +1,1 @@
+"""Distributions that reports and counts follow."""
