@@ -34,7 +34,7 @@ from ldprecover_cli import (
 )
 from ldprecover_cli.completion import load_plugins
 from ldprecover_cli.demo import command as demo
-from ldprecover_cli.errors import blamed, explain, reworded, with_notes
+from ldprecover_cli.errors import explain, whose_fault, with_notes
 from ldprecover_cli.options import Json, RoundArgument
 from ldprecover_cli.output import console, fail, note, plain, plain_table, print_json, warn
 from ldprecover_client.secrecy import InsecureTransportWarning
@@ -128,20 +128,18 @@ def run(arguments: list[str]) -> int:
         return 130
     except typer.TyperException as error:
         if said := error.format_message():  # empty where the help has been shown instead
-            fail(f"{reworded(said)}{_behind_a_command(error)} {_try_help(error)}")
+            fail(f"{said}{_behind_a_command(error)} {_try_help(error)}")
         return error.exit_code
     except Exception as error:  # noqa: BLE001  the outermost boundary: a line for the person, always
         if state.debug:
             traceback.print_exc()
-        known = explain(error)
-        if known is None:
-            fail(
-                f"{type(error).__name__}: {error} ({blamed(error)}; `ldprecover --debug …` shows "
-                "where)"
-            )
+        explanation = explain(error)
+        if explanation is None:
+            text = f"{type(error).__name__}: {error}"
+            fail(f"{text} ({whose_fault(error)}; `ldprecover --debug …` shows where)")
             return 1
-        fail(known[0])
-        return known[1]
+        fail(explanation[0])
+        return explanation[1]
     return code if isinstance(code, int) else 0
 
 

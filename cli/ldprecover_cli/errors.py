@@ -1,14 +1,12 @@
-"""From what went wrong to one line for the person at the keyboard, and the exit code.
+"""Turns an exception into one line for the person at the terminal, and an exit code.
 
-1    the server, the network, the ledger or a limit said no
-2    what was asked for cannot be done: an option outside its range, a file that cannot be read
+1    the server, the network, the ledger or a limit rejected the request
+2    the request is invalid: an option outside its range, a file that cannot be read
 130  Ctrl-C
 
-With 1, and without a word, a command also ends when nobody reads what it writes, as before `|
-head`.
+A command also ends with 1, silently, when nobody reads its output, as before `| head`.
 """
 
-import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
@@ -21,104 +19,57 @@ _SLUG_HINTS = {
     "invalid-ticket": "give a ticket of this round with --ticket; `ldprecover ticket mint` makes "
     "them",
     "name-taken": "choose another, or see `ldprecover round list`",
-    "not-found": "check --url, which is the server's address and nothing behind it",
+    "not-found": "check --url: it must be the server's address without a path",
     "no-current-round": "open one with `ldprecover round open`",
     "no-reports": "`ldprecover simulate` makes some",
     "round-closed": "open another with `ldprecover round open`",
-    "round-not-found": "`ldprecover round list` shows the rounds there are",
+    "round-not-found": "`ldprecover round list` shows all rounds",
     "report-key-needed": "give one with --key; `ldprecover key create --scope report` makes one",
     "unauthorized": "give a key of the server with --key or LDPRECOVER_ADMIN_KEY",
 }
 
-
 _USAGE_SLUGS = {"invalid-parameter", "invalid-request"}
-"""Problems of what was asked for, not of the round's or the server's state."""
+"""Problems of the request, not of the round's or the server's state."""
 
-_OPTIONS = {
-    "access": "--access",
-    "against": "--against",
-    "attackers": "--attackers",
-    "beta": "--beta",
-    "by_name": "--by-name",
-    "domain_size": "--domain-size",
-    "drift": "--drift",
-    "error": "--error",
-    "frequency": "--frequency",
-    "gain": "--gain",
-    "sum_of": "--sum-of",
-    "users": "--users",
-    "each": "--each",
-    "epsilon": "--epsilon",
-    "eta": "--eta",
-    "given_seeds": "--given-seeds",
-    "hash_range": "--hash-range",
-    "subset_size": "--subset-size",
-    "item": "--item",
+_FIELDS_OF_REQUESTS = (
+    "access against attackers beta by_name domain_size drift each epsilon error eta frequency gain "
+    "given_seeds hash_range item kind malicious_model max_epsilon max_total_epsilon method model "
+    "protocol rate read_access retention scheduler search series size subset_size sum_of support "
+    "users"
+)
+_OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _FIELDS_OF_REQUESTS.split()} | {
     "items": "the items",
-    "kind": "--kind",
-    "malicious_model": "--malicious-model",
-    "max_epsilon": "--max-epsilon",
-    "max_total_epsilon": "--max-total-epsilon",
-    "method": "--method",
-    "model": "--model",
     "name": "NAME",
     "options": "--option",
-    "protocol": "--protocol",
-    "rate": "--rate",
-    "read_access": "--read-access",
-    "retention": "--retention",
-    "scheduler": "--scheduler",
-    "search": "--search",
-    "series": "--series",
-    "size": "--size",
-    "support": "--support",
     "targets": "--target",
 }
-"""What a person gave, by the name that the interface and the mathematics have for it."""
+"""Command-line option for each field of requests and each parameter of the libraries."""
 
-_NAME = (
-    "must be 1 to 64 small letters, digits, dots, underscores and hyphens, a letter or digit first"
-)
+_NAME = "1 to 64 small letters, digits, dots, underscores and hyphens, a letter or digit first"
 _FORMS = {
     "name": _NAME,
-    "retention": "must be forever, none, or hours or days, as 36h or 7d",
+    "retention": "forever, none, or hours or days, as 36h or 7d",
     "series": _NAME,
 }
-"""What the interface states as a pattern, in words."""
+"""Allowed values of fields that the interface declares as patterns."""
 
-_PHRASES = (
-    (r"\b(Input|List|String|Value) should ", "must "),
-    (r" after validation\b", ""),
-    (r"\bgreater than or equal to\b", "at least"),
-    (r"\bless than or equal to\b", "at most"),
-    (r"\bgreater than\b", "above"),
-    (r"\bless than\b", "below"),
-    (r"\ba valid integer(, unable to .*?)?(?=$| \(| or )", "an integer"),
-    (r"\ba valid number(, unable to .*?)?(?=$| \(| or )", "a number"),
-    (r"\bValue error, ", ""),
-    (r"\bbe an array of length (at least|at most) (\d+)", r"have \1 \2 items"),
-    (r"\bbe a string of length (at least|at most) (\d+)", r"have \1 \2 characters"),
-)
+_SHOWN_FIELDS = 3
 
 
 class CommandError(Exception):
-    """Something went wrong and the text says all: one line, and the command ends with
-    `exit_code`.
-    """
+    """An error whose text is the whole message; the command ends with `exit_code`."""
 
     exit_code = 1
 
 
 class UsageError(CommandError):
-    """What was asked for cannot be done."""
+    """The request is invalid."""
 
     exit_code = 2
 
 
 def explain(error: Exception) -> tuple[str, int] | None:
-    """Return the line and the exit code for an error of this project or the system; None for a
-    fault of ours.
-    """
+    """Return the line and the exit code for an error; None for one that nobody expected."""
     from ldprecover.errors import ContractError, LDPRecoverError, ReportError
     from ldprecover_client.errors import (
         AlreadyReportedError,
@@ -134,88 +85,71 @@ def explain(error: Exception) -> tuple[str, int] | None:
     if isinstance(error, ExperimentError | ContractError | EngineError | ReportDatasetError):
         return str(error), 1
     if isinstance(error, OSError):
-        named = f"{error.filename}: " if error.filename is not None else ""
-        return f"{named}{error.strerror or error}", 1
+        file = f"{error.filename}: " if error.filename is not None else ""
+        return f"{file}{error.strerror or error}", 1
     if isinstance(error, ReportError) or not isinstance(error, ClientError | LDPRecoverError):
         return None
     if isinstance(error, RefusedError) and error.slug in _USAGE_SLUGS:
-        return _what_is_asked(error), 2
+        return _rejected_fields(error), 2
     usage = isinstance(error, CallerError | LDPRecoverError) and not isinstance(
         error, AlreadyReportedError
     )
-    said = with_notes(_with_option(str(error)) if usage else str(error), error)
+    text = with_notes(_with_option(str(error)) if usage else str(error), error)
     hint = _hint(error)
-    return f"{said}; {hint}" if hint else said, 2 if usage else 1
+    return f"{text}; {hint}" if hint else text, 2 if usage else 1
 
 
-def blamed(error: BaseException) -> str:
-    """Return whose fault an error is that nobody expected: a plugin's, where it came through one,
-    or ours.
-    """
+def whose_fault(error: BaseException) -> str:
+    """Return who must mend an unexpected error: a plugin it passed through, or ldprecover."""
     from ldprecover.plugins import plugin_at_fault
 
     return f"a fault of {plugin_at_fault(error) or 'ldprecover'}"
 
 
-def reworded(reason: str) -> str:
-    """Return what a checker of types says of a value, as a person would say it."""
-    for pattern, words in _PHRASES:
-        reason = re.sub(pattern, words, reason)
-    return reason
-
-
-def with_notes(said: str, error: BaseException | None) -> str:
-    """Return a line with what was noted on its error: how many reports had been accepted
-    before it.
-    """
+def with_notes(text: str, error: BaseException | None) -> str:
+    """Return a line with the notes of its error, such as the number of accepted reports."""
     notes = getattr(error, "__notes__", ())
-    return f"{said} ({'; '.join(notes)})" if notes else said
+    return f"{text} ({'; '.join(notes)})" if notes else text
 
 
-def _what_is_asked(error: "RefusedError") -> str:
-    """Return in one line which options a server refuses, and why."""
-    said: dict[str, str] = {}
-    for field, reason in error.fields[:3]:
+def _rejected_fields(error: "RefusedError") -> str:
+    """Return one line that names the options the server rejects, each with the reason."""
+    reasons: dict[str, list[str]] = {}
+    for field, reason in error.fields[:_SHOWN_FIELDS]:
         name, _, rest = field.partition(".")
-        where = _OPTIONS.get(name, name) + (f": item {int(rest) + 1}" if rest.isdecimal() else "")
-        if field == "items" and re.search(r"\bof length at\b", reason):
-            where = "a round"  # has at least so many items
-        why = (
-            _FORMS[name]
-            if name in _FORMS and re.search(r"\bmatch(es)?\b", reason)
-            else reworded(reason)
-        )
-        # What may be one thing or another has a reason for each.
-        said[where] = f"{said[where]}, or {why}" if where in said else f"{where} {why}"
-    return "; ".join(said.values()) or _with_option(error.detail or error.title)
+        option = _OPTIONS.get(name, name) + (f": item {int(rest) + 1}" if rest.isdecimal() else "")
+        form = f" ({_FORMS[name]})" if name in _FORMS else ""
+        # A field that takes either of two types has a reason for each.
+        reasons.setdefault(option, []).append(reason + form)
+    lines = (
+        f"{option}{'' if texts[0].startswith('must ') else ':'} {', or '.join(texts)}"
+        for option, texts in reasons.items()
+    )
+    return "; ".join(lines) or _with_option(error.detail or error.title)
 
 
-def _with_option(said: str) -> str:
-    """Return a sentence that begins with a parameter's name, such as "hash_range must", with its
-    option instead.
-    """
-    found = re.match(r"[a-z_]+(?=:? )", said)
-    return _OPTIONS[found[0]] + said[found.end() :] if found and found[0] in _OPTIONS else said
+def _with_option(text: str) -> str:
+    """Return a sentence with the option in place of the parameter's name that it begins with."""
+    word, space, rest = text.partition(" ")
+    name = word.removesuffix(":")
+    return f"{_OPTIONS.get(name, name)}{word[len(name) :]}{space}{rest}"
 
 
-def close_to(wanted: str, known: Sequence[str]) -> str:
-    """Return the known names that are most like a wanted one, in words; empty where none is."""
-    folded = {name.casefold(): name for name in reversed(known)}
-    found = get_close_matches(wanted.casefold(), folded, n=3, cutoff=0.6)
-    found += [name for name in folded if wanted.casefold() in name and name not in found][
-        : 3 - len(found)
-    ]
-    return f"did you mean {' or '.join(repr(folded[name]) for name in found)}?" if found else ""
+def close_to(name: str, known: Sequence[str]) -> str:
+    """Return "did you mean ...?" with the known names most like `name`; empty if none is."""
+    folded = {each.casefold(): each for each in reversed(known)}
+    matches = get_close_matches(name.casefold(), folded, n=3, cutoff=0.6)
+    parts = [each for each in folded if name.casefold() in each and each not in matches]
+    matches += parts[: 3 - len(matches)]
+    return f"did you mean {' or '.join(repr(folded[each]) for each in matches)}?" if matches else ""
 
 
-def check_items(wanted: Sequence[str], items: Sequence[str]) -> None:
-    """Raise UsageError, naming what is like it, for the first wanted label that no item of a round
-    has.
-    """
+def check_items(labels: Sequence[str], items: Sequence[str]) -> None:
+    """Raise UsageError for the first label that is not an item of the round, with close matches."""
     known = set(items)
-    for label in wanted:
+    for label in labels:
         if label not in known:
-            near = close_to(label, items) or "`ldprecover round show --json` has them all"
+            near = close_to(label, items) or "`ldprecover round show --json` lists all"
             raise UsageError(f"no item of the round is called {label!r}; {near}")
 
 
@@ -233,46 +167,43 @@ def _hint(error: Exception) -> str:
         needs_key = error.slug == "body-too-large" and "report key" in (error.detail or "")
         return _SLUG_HINTS.get("report-key-needed" if needs_key else error.slug, "")
     if isinstance(error, UnansweredError) and error.status is None:
-        if _comes_of(error, "ssl", "SSLError"):
-            return _HINT_OF_TLS
-        return (
-            _HINT_OF_SLOW
-            if _comes_of(error, "httpx", "ReadTimeout", "WriteTimeout")
-            else _HINT_OF_NO_ANSWER
-        )
+        if _has_cause(error, "ssl", "SSLError"):
+            return _TLS_HINT
+        slow = _has_cause(error, "httpx", "ReadTimeout", "WriteTimeout")
+        return _SLOW_HINT if slow else _NO_ANSWER_HINT
     if isinstance(error, InvalidAnswerError):
         return "check --url"
     if isinstance(error, AccessError):
-        return _HINTS_OF_ACCESS.get(error.needs, "")
+        return _ACCESS_HINTS.get(error.needs, "")
     if isinstance(error, EpsilonTooHighError):
-        return "--max-epsilon raises the limit, and what your report may tell of you"
+        return "--max-epsilon raises the limit, and how much your report may reveal about you"
     if isinstance(error, EpsilonSpentError):
         return (
-            "leave this round out, or raise the limit with --max-total-epsilon, and what all "
-            "rounds may tell of you"
+            "skip this round, or raise the limit with --max-total-epsilon, and how much all rounds "
+            "may reveal about you"
         )
     return ""
 
 
-_HINTS_OF_ACCESS: dict[str | None, str] = {
+_ACCESS_HINTS: dict[str | None, str] = {
     "key": "--key or LDPRECOVER_KEY gives one, and `ldprecover key create --scope report` makes "
     "one",
     "ticket": "--ticket gives one, and `ldprecover ticket mint` makes them",
 }
-_HINT_OF_NO_ANSWER = (
+_NO_ANSWER_HINT = (
     "start a server with `ldprecover serve`, or name yours with --url or LDPRECOVER_URL"
 )
-_HINT_OF_SLOW = (
-    "the server is there, but it or the network is slow: "
-    "`ldprecover recover --background` waits for a recovery that takes long"
+_SLOW_HINT = (
+    "the server answers, but it or the network is slow: "
+    "`ldprecover recover --background` waits for a long recovery"
 )
-_HINT_OF_TLS = (
-    "a server without TLS has a URL with http://; one with it needs a certificate that "
-    "this machine trusts"
+_TLS_HINT = (
+    "use http:// for a server without TLS; a server with TLS needs a certificate that this "
+    "machine trusts"
 )
 
 
-def _comes_of(error: BaseException | None, module: str, *names: str) -> bool:
+def _has_cause(error: BaseException | None, module: str, *names: str) -> bool:
     from importlib import import_module
 
     kinds = tuple(getattr(import_module(module), name) for name in names)

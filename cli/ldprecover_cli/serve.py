@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 
 from ldprecover.errors import ParameterError
 from ldprecover.protocols.wire import to_json
-from ldprecover_cli.errors import CommandError, UsageError, reworded
+from ldprecover_cli.errors import CommandError, UsageError
 from ldprecover_cluster import ReportDataset, ReportDatasetError
 from ldprecover_server import (
     ConfigurationError,
@@ -168,14 +168,7 @@ def _translated_errors() -> Iterator[None]:
     except ValidationError as error:
         # The value itself is left out: it may be a key.
         wrong = error.errors(include_input=False, include_url=False, include_context=False)
-        raise UsageError(
-            "; ".join(f"{_named(e['loc'])} {_reason(e['msg'])}" for e in wrong)
-        ) from None
-
-
-def _reason(message: str) -> str:
-    # What has a length among the settings is a key, whose items are characters.
-    return reworded(message).replace(" items,", " characters,")
+        raise UsageError("; ".join(f"{_named(e['loc'])}: {e['msg']}" for e in wrong)) from None
 
 
 def _named(place: tuple[int | str, ...]) -> str:

@@ -231,8 +231,8 @@ def test_a_share_that_is_nobody_is_refused_in_words(
         (("--users", "5", "--target", "Reno, NV", "--search", "all"), "exhaustive"),
         (("--users", "5", "--target", "Reno, NV", "--size", "3"), "size"),
         (("aa", "--users", "5", "--kind", "round"), "diffuse"),
-        (("aa", "--users", "many"), "must be an integer"),
-        (("--users", "0"), "must be at least 1"),
+        (("aa", "--users", "many"), "Invalid value for '--users'"),
+        (("--users", "0"), "Invalid value for '--users'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

