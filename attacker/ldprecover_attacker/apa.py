@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldprecover import FrequencyOracle, ParameterError
+from ldprecover.types import FloatArray
 from ldprecover_attacker.base import Plan
 from ldprecover_attacker.mga_a import MGAA
 
@@ -39,3 +40,6 @@ class APA(MGAA):
                 f" {oracle.honest_support_size:.3g} on average: each must be at most {most}"
             )
         return super().plan(oracle, rng)
+
+    def _sizes(self, oracle: FrequencyOracle, each: int) -> FloatArray | None:
+        return None if oracle.traits.seeded else oracle.support_size_law()

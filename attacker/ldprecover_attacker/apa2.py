@@ -66,4 +66,5 @@ class APA2(TargetedAttack):
                 targets, self.rate, m, rng, search=self.search
             ),
             support=lambda m: oracle.coin_support(targets, self.rate, search=self.search),
+            sizes=lambda: None if oracle.traits.seeded else oracle.support_size_law(),
         )

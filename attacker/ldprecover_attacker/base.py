@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover import ContractError, FrequencyOracle, LDPRecoverError, ParameterError, ReportError
+from ldprecover.laws.distributions import binomial_law
 from ldprecover.plugins import named
 from ldprecover.types import FloatArray, Int64Array, Reports
 
@@ -27,15 +28,16 @@ _ONE_HOT = (
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """An attack on one oracle once its secrets are drawn: the reports are independent and alike
-    from here on.
+    """An attack on one oracle whose secrets are drawn: its reports are now independent and alike.
 
-    `send(m, rng)` returns m reports; `support(m)` returns pi, for each of the d items the expected
-    fraction of m reports that support it.
+    `send(m, rng)` returns m reports. `support(m)` returns pi: for each of the d items the expected
+    fraction of m reports that support it. `sizes()` returns P(k), k = 0..d, of the number of items
+    that a report supports; None where no exact law is known.
     """
 
     send: Callable[[int, np.random.Generator], Reports]
     support: Callable[[int], FloatArray]
+    sizes: Callable[[], FloatArray | None] = lambda: None
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,22 @@ class Attack(ABC):
             said = f"{type(error).__name__}: {error!s:.200}"
             raise ContractError(f"{named('attack', self.name)} raised {said}") from error
 
+    def size_law(
+        self, oracle: FrequencyOracle, rng: np.random.Generator | None = None
+    ) -> FloatArray | None:
+        """Return P(k), k = 0..d, of the number of items that a report supports; None if unknown.
+
+        `rng` draws the attacker's secrets as it does for `reports`. Raises as `reports` does.
+        """
+        drawn = np.random.default_rng() if rng is None else rng
+        plan = self._asked(lambda: self.plan(oracle, drawn))
+        if oracle.fixed_size is not None:
+            return exact_size(oracle.domain_size, oracle.fixed_size)
+        try:
+            return self._asked(plan.sizes)
+        except ParameterError:  # the protocol has no law of honest sizes
+            return None
+
     def support_sum(
         self, oracle: FrequencyOracle, rng: np.random.Generator | None = None, *, m: int = 1
     ) -> float:
@@ -148,6 +166,10 @@ class Attack(ABC):
         view.
         """
         raise ParameterError(f"{self.name} has no targets: say which items are meant")
+
+    def distribution(self, d: int, rng: np.random.Generator) -> FloatArray:
+        """Return P(v) over d items. Raises ParameterError for an attack that draws no items."""
+        raise ParameterError(f"{self.name} draws no items")
 
     @abstractmethod
     def resolve(self, items: Sequence[str]) -> Self:
@@ -211,6 +233,7 @@ class ModelledAttack(ItemAttack):
         return Plan(
             send=lambda m, rng: oracle.encode(draw_items(weights, m, rng), rng),
             support=lambda m: oracle.encoded_support(weights),
+            sizes=lambda: encoded_sizes(oracle),
         )
 
     def _crafted(self, oracle: FrequencyOracle, weights: FloatArray) -> Plan:
@@ -218,7 +241,30 @@ class ModelledAttack(ItemAttack):
         return Plan(
             send=lambda m, rng: oracle.craft(draw_items(weights, m, rng)[:, None], rng),
             support=lambda m: oracle.crafted_support(weights, 1),
+            sizes=lambda: padded_sizes(oracle, 1),
         )
+
+
+def encoded_sizes(oracle: FrequencyOracle) -> FloatArray | None:
+    """Return the law of the number of items that an encoded, unperturbed report supports."""
+    d = oracle.domain_size
+    if oracle.traits.seeded:  # a bucket holds every other item with probability q
+        return np.append(0.0, binomial_law(d - 1, oracle.q))
+    return exact_size(d, 1) if oracle.traits.independent_bits else None
+
+
+def padded_sizes(oracle: FrequencyOracle, r: int) -> FloatArray | None:
+    """Return the law of reports crafted for r items and padded to an honest size, if they are."""
+    if oracle.crafted_model != "padded":
+        return None
+    return exact_size(oracle.domain_size, max(oracle.expected_size, r))
+
+
+def exact_size(d: int, size: int) -> FloatArray:
+    """Return the law, over 0..d items, of reports that all support `size` items."""
+    law = np.zeros(d + 1)
+    law[size] = 1.0
+    return law
 
 
 def draw_items(weights: FloatArray, m: int, rng: np.random.Generator) -> Int64Array:

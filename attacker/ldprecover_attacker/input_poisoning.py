@@ -38,6 +38,9 @@ class InputPoisoning(Attack):
     def target_indices(self, d: int) -> Int64Array:
         return self.attack.target_indices(d)
 
+    def distribution(self, d: int, rng: np.random.Generator) -> FloatArray:
+        return self.attack.distribution(d, rng)
+
     def plan(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:
         return honest_plan(oracle, self.attack.distribution(oracle.domain_size, rng))
 
@@ -47,4 +50,5 @@ def honest_plan(oracle: FrequencyOracle, weights: FloatArray) -> Plan:
     return Plan(
         send=lambda m, rng: oracle.perturb(draw_items(weights, m, rng), rng),
         support=lambda m: oracle.honest_support(weights),
+        sizes=oracle.support_size_law,
     )

@@ -6,9 +6,11 @@ from typing import Literal
 import numpy as np
 
 from ldprecover import FrequencyOracle
+from ldprecover.crafting.search_laws import most_hits_law
+from ldprecover.laws.distributions import binomial_law
 from ldprecover.protocols import DEFAULT_SEARCH
 from ldprecover.types import FloatArray
-from ldprecover_attacker.base import ModelledAttack, Plan
+from ldprecover_attacker.base import ModelledAttack, Plan, exact_size, padded_sizes
 from ldprecover_attacker.search import check_search
 from ldprecover_attacker.targets import TargetedAttack
 
@@ -51,4 +53,18 @@ class MGA(TargetedAttack, ModelledAttack):
                 np.broadcast_to(targets, (m, r)), rng, search=self.search
             ),
             support=lambda m: oracle.crafted_support(weights * r, r, search=self.search, m=m),
+            sizes=lambda: self._sizes(oracle, r),
         )
+
+    def _sizes(self, oracle: FrequencyOracle, r: int) -> FloatArray | None:
+        if not oracle.traits.seeded:
+            return padded_sizes(oracle, r)
+        buckets = oracle.parameter_value
+        assert buckets is not None  # every protocol with seeds has them
+        hits = (
+            exact_size(r, r)
+            if self.search == "exhaustive"
+            else most_hits_law(r, buckets, self.search)
+        )
+        # The bucket holds the other items by chance.
+        return np.convolve(hits, binomial_law(oracle.domain_size - r, oracle.q))

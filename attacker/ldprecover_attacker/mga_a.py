@@ -7,7 +7,8 @@ import numpy as np
 
 from ldprecover import FrequencyOracle
 from ldprecover.protocols import DEFAULT_SEARCH, Aim
-from ldprecover_attacker.base import Plan
+from ldprecover.types import FloatArray
+from ldprecover_attacker.base import Plan, padded_sizes
 from ldprecover_attacker.search import check_search
 from ldprecover_attacker.targets import SubsetAttack
 
@@ -49,4 +50,8 @@ class MGAA(SubsetAttack):
             support=lambda m: oracle.crafted_support(
                 included, each, aim=self._aim, search=self.search
             ),
+            sizes=lambda: self._sizes(oracle, each),
         )
+
+    def _sizes(self, oracle: FrequencyOracle, each: int) -> FloatArray | None:
+        return padded_sizes(oracle, each)

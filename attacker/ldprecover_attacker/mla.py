@@ -10,7 +10,7 @@ from ldprecover import FrequencyOracle, ParameterError
 from ldprecover.items import find_items
 from ldprecover.protocols import DEFAULT_SEARCH
 from ldprecover.types import FloatArray, Reports
-from ldprecover_attacker.base import ItemAttack, Plan
+from ldprecover_attacker.base import ItemAttack, Plan, exact_size
 from ldprecover_attacker.search import check_search
 from ldprecover_attacker.targets import check_index, index_or_label
 
@@ -74,9 +74,11 @@ class MLA(ItemAttack):
         if oracle.listed_seeds is not None:
             return self._plan_of_given_seeds(oracle, rng)
         report = self._report(oracle, rng)
+        support = oracle.supports(report)[0].astype(np.float64)
         return Plan(
             send=lambda m, rng: np.repeat(report, m, axis=0),
-            support=lambda m: oracle.supports(report)[0].astype(np.float64),
+            support=lambda m: support,
+            sizes=lambda: exact_size(support.size, int(support.sum())),
         )
 
     def _plan_of_given_seeds(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:

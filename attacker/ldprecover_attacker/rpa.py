@@ -7,6 +7,7 @@ from typing import Self
 import numpy as np
 
 from ldprecover import FrequencyOracle
+from ldprecover.laws.distributions import binomial_law
 from ldprecover.types import FloatArray
 from ldprecover_attacker.base import ItemAttack, Plan
 
@@ -34,4 +35,10 @@ class RPA(ItemAttack):
         return Plan(
             send=oracle.uniform_reports,
             support=lambda m: np.full(oracle.domain_size, oracle.uniform_support()),
+            sizes=lambda: self._sizes(oracle),
         )
+
+    def _sizes(self, oracle: FrequencyOracle) -> FloatArray | None:
+        if not (oracle.traits.independent_bits or oracle.traits.seeded):
+            return None
+        return binomial_law(oracle.domain_size, oracle.uniform_support())

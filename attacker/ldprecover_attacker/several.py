@@ -53,6 +53,12 @@ class Several(Attack):
                 raised.append(attack.target_indices(d))
         return np.unique(np.concatenate(raised)) if raised else super().target_indices(d)
 
+    def distribution(self, d: int, rng: np.random.Generator) -> FloatArray:
+        """Return the mean of the attackers' distributions, weighted by their shares."""
+        each = [attack.distribution(d, rng) for attack in self.attacks]
+        mean: FloatArray = np.average(each, axis=0, weights=self.shares)
+        return mean
+
     def plan(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:
         plans, shares = [attack.plan(oracle, rng) for attack in self.attacks], self.shares
 

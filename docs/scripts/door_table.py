@@ -19,13 +19,9 @@ from setting import Setting, asked_for, pads_one_item
 
 from ldprecover import FrequencyOracle, ParameterError, Tally, frequency_oracle
 from ldprecover.canaries import canary_shift
-from ldprecover.crafting.search_laws import most_hits_law
-from ldprecover.laws.distributions import binomial_law
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.quarantine import SeedScreen, impossible_sizes, of_seeds, split_by_size, unfit
-from ldprecover.types import FloatArray
-from ldprecover_attacker import APA, APA2, MGA, MGAA, MLA, RIA, RPA, Attack, InputPoisoning
-from ldprecover_attacker.base import ModelledAttack
+from ldprecover_attacker import Attack
 from ldprecover_client import Population
 from ldprecover_experiments import PoisonedRound, dataset_of
 from ldprecover_experiments.tables import Table
@@ -40,45 +36,6 @@ RATE = 1e-6
 
 QUARANTINE = ("aside, law", "aside by size", "aside by seed", "G", "G left")
 SHIFT = ("shift, law", "shift", "one sd", "alarm", "β told", "G left")
-
-
-def size_law(
-    oracle: FrequencyOracle, attack: Attack, rng: np.random.Generator
-) -> FloatArray | None:
-    """Return P(k), k = 0..d, of the number of items that a malicious report supports; None where it
-    is not known.
-
-    `rng` draws the attacker's secrets as it does for its reports.
-    """
-    d, seeded = oracle.domain_size, oracle.traits.seeded
-    point: list[FloatArray] = list(np.eye(d + 1))
-    if isinstance(attack, InputPoisoning | RIA) or (isinstance(attack, APA | APA2) and not seeded):
-        return oracle.support_size_law()
-    if isinstance(attack, RPA):
-        return binomial_law(d, oracle.uniform_support())
-    if isinstance(attack, MLA):
-        size = float(attack.support(oracle, rng).sum())
-        return point[round(size)]
-    if isinstance(attack, MGAA):
-        return None if seeded else point[max(oracle.expected_size, attack.each or 0)]
-    if isinstance(attack, ModelledAttack) and attack.model == "sampled":
-        return np.append(0.0, binomial_law(d - 1, oracle.q)) if seeded else point[1]
-    if isinstance(attack, MGA):
-        r = len(attack.targets)
-        if not seeded:
-            return point[max(oracle.expected_size, r)]
-        g = oracle.parameter_value
-        assert g is not None  # of the protocol with seeds
-        hits = (
-            np.eye(r + 1)[r]
-            if attack.search == "exhaustive"
-            else most_hits_law(r, g, attack.search)
-        )
-        sizes: FloatArray = np.convolve(hits, binomial_law(d - r, oracle.q))
-        return sizes
-    if isinstance(attack, ModelledAttack) and not seeded:
-        return point[oracle.expected_size]
-    return None
 
 
 def gain_of(round_: PoisonedRound, tally: Tally, targets: list[int]) -> float:
@@ -108,7 +65,7 @@ def quarantined(
         ~fake
     ].any()  # of honest ones none, but once in 2,000 rounds of this size
     kept = Tally.of(oracle, everything[~(bad | by_seed)])
-    law = None if attack is None else size_law(oracle, attack, draw())
+    law = None if attack is None else attack.size_law(oracle, draw())
     share = "" if law is None else f"{law[impossible_sizes(oracle)].sum():.2%}"
     poisoned = Tally.of(oracle, everything)
     shares = [f"{found[fake].mean():.2%}" if fake.any() else "" for found in (bad, by_seed)]

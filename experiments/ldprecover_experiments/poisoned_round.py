@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ldprecover import OLH, Estimates, FrequencyOracle, ParameterError, Tally, frequency_oracle
 from ldprecover.estimation.simulation import input_poisoning_tally, one_hot_tally, sampled_tally
-from ldprecover_attacker import Attack, InputPoisoning, ItemAttack, Several
+from ldprecover_attacker import Attack
 from ldprecover_client import Population
 from ldprecover_experiments.attacks import parse
 from ldprecover_experiments.setting import TARGETS, Cell, Crowd, malicious_users
@@ -155,7 +155,7 @@ class Plan:
         )
         # A report that the attack itself makes draws its secrets again; no law needs them.
         lawful = None if cell.model == "crafted" else self.attack
-        self.weights = crowd.frequencies if lawful is None else _distribution(lawful, d, secrets)
+        self.weights = crowd.frequencies if lawful is None else lawful.distribution(d, secrets)
 
     def malicious_tally(self) -> Tally:
         """Return the tally of the malicious users. Only crafted reports are really made."""
@@ -244,15 +244,3 @@ def _targets(
     if unknown:
         raise ParameterError(f"targets: no item is labelled {unknown[0]!r}")
     return tuple(sorted(map(items.index, wanted)))
-
-
-def _distribution(attack: Attack, d: int, rng: np.random.Generator) -> Vector:
-    """Return P over the items; of several attackers, among whom users are assigned evenly, the mean
-    of theirs.
-    """
-    if isinstance(attack, Several):
-        mean: Vector = np.mean([_distribution(one, d, rng) for one in attack.attacks], axis=0)
-        return mean
-    one = attack.attack if isinstance(attack, InputPoisoning) else attack
-    assert isinstance(one, ItemAttack)
-    return one.distribution(d, rng)

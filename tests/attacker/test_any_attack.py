@@ -75,6 +75,19 @@ def test_no_report_supports_what_none_should_and_every_one_what_all_should(
 
 
 @settings(deadline=None)
+@given(st.data(), oracles(max_size=12))
+def test_size_law_has_the_mean_of_the_support(data: st.DataObject, oracle: FrequencyOracle) -> None:
+    attack = data.draw(attacks(oracle.domain_size))
+    if refusal(attack, oracle):
+        return
+    law = attack.size_law(oracle, rng())
+    if law is not None:
+        assert law.sum() == pytest.approx(1)
+        support = attack.support(oracle, rng()).sum()
+        assert law @ np.arange(law.size) == pytest.approx(support, abs=1e-6)
+
+
+@settings(deadline=None)
 @given(st.data(), oracles())
 def test_expectations_are_probabilities(data: st.DataObject, oracle: FrequencyOracle) -> None:
     attack = data.draw(attacks(oracle.domain_size))
