@@ -8,8 +8,8 @@ import numpy as np
 
 from ldprecover import ParameterError
 from ldprecover.types import FloatArray
+from ldprecover_attacker.arguments import check_size, size_or_default
 from ldprecover_attacker.base import ModelledAttack
-from ldprecover_attacker.sizes import check_size, fitting_size
 
 _KINDS = ("diffuse", "peaked")
 _PEAKED_SIZE = 10
@@ -65,7 +65,7 @@ class AA(ModelledAttack):
         return weights
 
     def _size(self, d: int) -> int:
-        return fitting_size(self.size, default=_PEAKED_SIZE, most=d)
+        return size_or_default(self.size, default=_PEAKED_SIZE, maximum=d)
 
 
 def _positive_uniform(n: int, rng: np.random.Generator) -> FloatArray:

@@ -6,8 +6,8 @@ import numpy as np
 
 from ldprecover import FrequencyOracle, ParameterError
 from ldprecover.protocols import DEFAULT_SEARCH
+from ldprecover_attacker.arguments import check_search
 from ldprecover_attacker.base import Plan
-from ldprecover_attacker.search import check_search
 from ldprecover_attacker.targets import TargetedAttack
 
 

@@ -7,8 +7,8 @@ from typing import Self
 import numpy as np
 
 from ldprecover.types import FloatArray
+from ldprecover_attacker.arguments import check_size, size_or_default
 from ldprecover_attacker.base import ModelledAttack
-from ldprecover_attacker.sizes import check_size, fitting_size
 
 
 @dataclass(frozen=True)
@@ -45,4 +45,4 @@ class Manip(ModelledAttack):
         return weights
 
     def _size(self, d: int) -> int:
-        return fitting_size(self.size, default=(d + 1) // 2, most=d)
+        return size_or_default(self.size, default=(d + 1) // 2, maximum=d)

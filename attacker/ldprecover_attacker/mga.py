@@ -10,8 +10,8 @@ from ldprecover.crafting.search_laws import most_hits_law
 from ldprecover.laws.distributions import binomial_law
 from ldprecover.protocols import DEFAULT_SEARCH
 from ldprecover.types import FloatArray
+from ldprecover_attacker.arguments import check_search
 from ldprecover_attacker.base import ModelledAttack, Plan, exact_size, padded_sizes
-from ldprecover_attacker.search import check_search
 from ldprecover_attacker.targets import TargetedAttack
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from ldprecover import FrequencyOracle
 from ldprecover.protocols import DEFAULT_SEARCH, Aim
 from ldprecover.types import FloatArray
+from ldprecover_attacker.arguments import check_search
 from ldprecover_attacker.base import Plan, padded_sizes
-from ldprecover_attacker.search import check_search
 from ldprecover_attacker.targets import SubsetAttack
 
 

@@ -10,8 +10,8 @@ from ldprecover import FrequencyOracle, ParameterError
 from ldprecover.items import find_items
 from ldprecover.protocols import DEFAULT_SEARCH
 from ldprecover.types import FloatArray, Reports
+from ldprecover_attacker.arguments import check_search
 from ldprecover_attacker.base import ItemAttack, Plan, exact_size
-from ldprecover_attacker.search import check_search
 from ldprecover_attacker.targets import check_index, index_or_label
 
 AGAINST = ("projected", "raw")

@@ -9,8 +9,8 @@ import numpy as np
 from ldprecover import ParameterError
 from ldprecover.items import find_items
 from ldprecover.types import FloatArray, Int64Array
+from ldprecover_attacker.arguments import check_size, size_or_default
 from ldprecover_attacker.base import ItemAttack
-from ldprecover_attacker.sizes import check_size, fitting_size
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ class SubsetAttack(TargetedAttack):
     def subset_size(self, d: int) -> int:
         """Return r'. Raises ParameterError for one above the number of targets."""
         r = self.target_indices(d).size
-        return fitting_size(
-            self.each, default=(r + 1) // 2, most=r, what="each, a number of targets"
+        return size_or_default(
+            self.each, default=(r + 1) // 2, maximum=r, name="each, a number of targets"
         )
 
     def subsets(self, d: int, m: int, rng: np.random.Generator) -> Int64Array:

@@ -1,0 +1,39 @@
+"""Checks of the attacks' arguments."""
+
+import numpy as np
+
+from ldprecover import ParameterError
+
+MAX_SEARCH = 1_000_000
+"""Most hash seeds that may be tried for one report."""
+
+_SIZE = "size, a number of items"
+
+
+def check_search(search: object, *, exhaustive: bool = True) -> None:
+    """Raise ParameterError unless `search` is a number of seeds, or "exhaustive" where allowed."""
+    if exhaustive and search == "exhaustive":
+        return
+    whole = isinstance(search, int | np.integer) and not isinstance(search, bool)
+    if not whole or not 1 <= search <= MAX_SEARCH:  # type: ignore[operator]
+        also = ', or "exhaustive"' if exhaustive else ""
+        raise ParameterError(
+            f"search must be a number of seeds from 1 to {MAX_SEARCH}{also}, not {search!r}"
+        )
+
+
+def check_size(size: object, name: str = _SIZE) -> None:
+    """Raise ParameterError unless `size` is None or a positive integer."""
+    if size is not None and (
+        isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1
+    ):
+        raise ParameterError(f"{name}, must be an integer from 1, not {size!r}")
+
+
+def size_or_default(size: int | None, *, default: int, maximum: int, name: str = _SIZE) -> int:
+    """Return the size, or its default. Raises ParameterError for a size above `maximum`."""
+    if size is None:
+        return min(default, maximum)
+    if size > maximum:
+        raise ParameterError(f"{name}, must be from 1 to {maximum}, not {size}")
+    return int(size)
