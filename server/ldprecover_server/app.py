@@ -3,11 +3,13 @@
 import contextlib
 from asyncio import create_task, get_running_loop, wait
 from collections.abc import AsyncIterator
+from http import HTTPStatus
 from importlib.metadata import version
 from typing import Any
 
 from anyio import to_thread
 from fastapi import FastAPI
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ldprecover_server.access.access import Access
@@ -17,16 +19,17 @@ from ldprecover_server.analysis.cache import ResultCache
 from ldprecover_server.analysis.jobs import Jobs
 from ldprecover_server.analysis.worker import Cluster
 from ldprecover_server.analysis.worker_pool import WorkerPool
+from ldprecover_server.errors import HeadTooLargeError, NotHttpError
 from ldprecover_server.file_limits import max_connections
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.http import openapi, paths, problems
 from ldprecover_server.http.bodies import Bodies, CloseUnreadBodies
 from ldprecover_server.http.dependencies import Decoded, Services
-from ldprecover_server.http.edge.connection_limit import ConnectionLimit
-from ldprecover_server.http.edge.protocol import CONNECTION_LIMIT
+from ldprecover_server.http.edge import EDGE, ConnectionLimit, Edge, RejectedError
 from ldprecover_server.http.middleware.backpressure import Backpressure
 from ldprecover_server.http.middleware.cors import Cors
 from ldprecover_server.http.middleware.instrumentation import Instrumentation
+from ldprecover_server.http.problems import refuse
 from ldprecover_server.http.routes import (
     analysis,
     jobs,
@@ -83,9 +86,12 @@ class Application:
             else Cluster(settings.scheduler, settings.analysis_cluster_cells),
         )
         self.jobs = Jobs(store, waiting=settings.analysis_queue, metrics=self.metrics)
-        self.crowd = ConnectionLimit(
-            max_connections(settings.connections, settings.analyses), self.metrics
+        connections = ConnectionLimit(
+            max_connections(settings.connections, settings.analyses),
+            on_count=self.metrics.connections.set,
+            on_evict=self.metrics.connections_evicted.inc,
         )
+        self.edge = Edge(connections, _rejection_response)
         rates = (
             ReportRates(settings.report_rate, settings.report_burst)
             if settings.report_rate
@@ -125,7 +131,7 @@ class Application:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            scope.setdefault("state", {})  # servers that know no lifespan state do without a crowd
+            scope.setdefault("state", {})  # not every server sets it
         await self._app(scope, receive, send)
 
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -175,7 +181,7 @@ class Application:
         self.children.start()
         housekeeping = create_task(Housekeeping(self.store, self.rejections, self.metrics).run())
         try:
-            yield {CONNECTION_LIMIT: self.crowd}
+            yield {EDGE: self.edge}
         finally:
             await self.jobs.stop()
             await self.children.stop()
@@ -197,6 +203,11 @@ class Application:
         self.ingest.stop()
         self.rejections.flush_or_warn()
         self.store.close()
+
+
+def _rejection_response(rejected: RejectedError) -> Response:
+    too_large = rejected.status == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+    return refuse((HeadTooLargeError if too_large else NotHttpError)(str(rejected)))
 
 
 async def _head(api: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:

@@ -22,7 +22,7 @@ from ldprecover_server import logs
 from ldprecover_server.access.access import Access
 from ldprecover_server.errors import ConfigurationError
 from ldprecover_server.file_limits import max_connections
-from ldprecover_server.http.edge.protocol import EdgeProtocol
+from ldprecover_server.http.edge import EdgeProtocol
 from ldprecover_server.metrics import shared_by_processes
 from ldprecover_server.settings import Settings
 from ldprecover_server.storage import Store

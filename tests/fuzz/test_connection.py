@@ -21,8 +21,8 @@ from tests.liveness import Cost, LoopWatch, PeakMemory, assert_live
 from uvicorn.server import ServerState
 
 from ldprecover_server import Application, Settings
-from ldprecover_server.http.edge.parser import HEAD_BYTES
-from ldprecover_server.http.edge.protocol import EdgeProtocol
+from ldprecover_server.http.edge import EdgeProtocol
+from ldprecover_server.http.edge.limits import HEAD_BYTES
 from ldprecover_server.storage import Store
 
 STATUSES = {

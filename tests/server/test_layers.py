@@ -85,3 +85,8 @@ def test_one_room_alone_knows(room: str, packages: set[str]) -> None:
     for path, name in SOURCES.items():
         if name.split(".")[0] not in (room, "app", "serve"):
             assert not {each.split(".")[0] for each in imported(path)} & packages, name
+
+
+def test_edge_imports_nothing_of_the_service() -> None:
+    for path in (ROOT / "http/edge").glob("*.py"):
+        assert all(module.startswith("http.edge") for module in own_modules(path)), path

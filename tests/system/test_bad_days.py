@@ -13,7 +13,7 @@ from tests.conftest import PACKED, ServerProcess, StartServer
 from tests.system.conftest import locked
 from uvicorn.server import ServerState
 
-from ldprecover_server.http.edge import protocol
+from ldprecover_server.http.edge import EdgeProtocol, limits
 
 
 def connected(server: ServerProcess) -> socket.socket:
@@ -72,14 +72,14 @@ async def _app(scope: Any, receive: Any, send: Any) -> None:
 def test_a_head_that_does_not_arrive_in_time_ends_its_connection(
     monkeypatch: pytest.MonkeyPatch, before: bytes, part: bytes
 ) -> None:
-    monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.2)
+    monkeypatch.setattr(limits, "HEAD_SECONDS", 0.2)
 
     async def slow_client() -> bytes:
         config = uvicorn.Config(_app, lifespan="off", log_config=None)
         config.load()
         loop = asyncio.get_running_loop()
         server = await loop.create_server(
-            lambda: protocol.EdgeProtocol(config, ServerState(), {}), host="127.0.0.1", port=0
+            lambda: EdgeProtocol(config, ServerState(), {}), host="127.0.0.1", port=0
         )
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
         writer.write(before)

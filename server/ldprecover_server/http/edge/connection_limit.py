@@ -1,85 +1,89 @@
-"""All connections of a process: how many there may be, and which one makes room."""
+"""The limit on open connections of a process, which evicts the slowest one."""
 
 import asyncio
+import sys
 from collections import OrderedDict
+from collections.abc import Callable
 from itertools import islice
 from typing import Protocol
 
-from ldprecover_server.metrics import Metrics
-
-_SWEEP = 1.0
-_LOOKED_AT = 256
-"""Connections that are looked at for one that waits for its client; behind so many that wait for us
-the first goes.
-"""
+from ldprecover_server.http.edge import limits
 
 
-class Member(Protocol):
-    """A connection as the crowd sees it."""
+class LimitedConnection(Protocol):
+    """A connection that can be evicted."""
 
     @property
     def waits_for_client(self) -> bool:
-        """Whether nothing is owed to the client before it sends or reads more."""
+        """Whether the server owes the client nothing until the client sends or reads more."""
 
     def cut_off(self) -> None:
-        """End the connection at once; what was not read is lost."""
+        """Close the connection immediately; unread bytes are lost."""
 
     def check(self, now: float) -> None:
-        """End the connection if something is overdue. Called about once a second."""
+        """Close the connection if a timeout has passed. Called every CHECK_SECONDS."""
 
 
 class ConnectionLimit:
-    """At most `most` connections. One more takes the place of the one that has progressed least.
+    """At most `limit` open connections: a new one evicts the one whose last progress is oldest.
 
-    That is the one whose last progress, a whole head, a piece or the end of a body, is longest ago,
-    among those that wait for their client. A bare limit would itself be a denial: whoever fills it
-    would keep all others out.
+    Progress is a whole head, PROGRESS_BYTES of a body, or the end of a body. Connections that wait
+    for their client are evicted first. A limit that turned new connections away would itself be a
+    denial of service: an attacker who fills it would keep all others out.
+
+    `on_count` is called with the number of open connections, `on_evict` for each eviction. For use
+    in one event loop.
     """
 
-    def __init__(self, most: int, metrics: Metrics | None = None) -> None:
-        self._most = most
-        self._metrics = metrics or Metrics()
-        self._members: OrderedDict[Member, None] = (
-            OrderedDict()
-        )  # whose progress is longest ago first
+    def __init__(
+        self,
+        limit: int = sys.maxsize,
+        on_count: Callable[[int], object] = lambda count: None,
+        on_evict: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._limit = limit
+        self._on_count = on_count
+        self._on_evict = on_evict
+        self._connections: OrderedDict[LimitedConnection, None] = OrderedDict()
+        """In the order of their last progress, the oldest first."""
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __len__(self) -> int:
-        return len(self._members)
+        return len(self._connections)
 
-    def join(self, member: Member, loop: asyncio.AbstractEventLoop) -> None:
-        """Take a new connection in."""
-        while len(self._members) >= self._most:
+    def add(self, connection: LimitedConnection, loop: asyncio.AbstractEventLoop) -> None:
+        """Add a new connection; evict another one if there are too many."""
+        while len(self._connections) >= self._limit:
+            oldest = islice(self._connections, limits.EVICTION_SCAN)
             slowest = next(
-                (each for each in islice(self._members, _LOOKED_AT) if each.waits_for_client),
-                next(iter(self._members)),
+                (each for each in oldest if each.waits_for_client), next(iter(self._connections))
             )
-            self.leave(slowest)
-            self._metrics.connections_evicted.inc()
+            self.remove(slowest)
+            self._on_evict()
             slowest.cut_off()
-        self._members[member] = None
-        self._metrics.connections.inc()
+        self._connections[connection] = None
+        self._on_count(len(self._connections))
         if self._loop is not loop:
             self._loop = loop
-            loop.call_later(_SWEEP, self._sweep)
+            loop.call_later(limits.CHECK_SECONDS, self._check_all)
 
-    def progressed(self, member: Member) -> None:
-        """Note that a connection has made progress."""
-        if member in self._members:
-            self._members.move_to_end(member)
+    def progressed(self, connection: LimitedConnection) -> None:
+        """Record progress of a connection."""
+        if connection in self._connections:
+            self._connections.move_to_end(connection)
 
-    def leave(self, member: Member) -> None:
-        """Forget a connection that has ended."""
-        if member in self._members:
-            del self._members[member]
-            self._metrics.connections.dec()
+    def remove(self, connection: LimitedConnection) -> None:
+        """Remove a connection that has ended."""
+        if connection in self._connections:
+            del self._connections[connection]
+            self._on_count(len(self._connections))
 
-    def _sweep(self) -> None:
+    def _check_all(self) -> None:
         assert self._loop is not None
-        if not self._members:
-            self._loop = None  # the next one starts it again
+        if not self._connections:
+            self._loop = None  # the next connection starts the timer again
             return
-        self._loop.call_later(_SWEEP, self._sweep)
+        self._loop.call_later(limits.CHECK_SECONDS, self._check_all)
         now = self._loop.time()
-        for member in list(self._members):
-            member.check(now)
+        for connection in list(self._connections):
+            connection.check(now)

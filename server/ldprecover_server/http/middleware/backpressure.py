@@ -5,7 +5,7 @@ from collections.abc import Callable
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ldprecover_server.errors import BusyError
-from ldprecover_server.http.edge.protocol import ABORT
+from ldprecover_server.http.edge import ABORT
 from ldprecover_server.http.problems import refuse
 from ldprecover_server.timeouts import Timeouts
 

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ldprecover_server import logs
 from ldprecover_server.errors import StoreUnavailableError
 from ldprecover_server.http import paths
-from ldprecover_server.http.edge.protocol import ABORT
+from ldprecover_server.http.edge import ABORT
 from ldprecover_server.http.problems import refuse
 from ldprecover_server.metrics import Metrics
 from ldprecover_server.rejections import Rejections

@@ -1,82 +1,81 @@
-"""The crowd of connections: who makes room, and who is looked at."""
+"""The limit on connections: which one is evicted, and which are checked."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
-from ldprecover_server.http.edge.connection_limit import ConnectionLimit
+import pytest
+
+from ldprecover_server.http.edge import ConnectionLimit
 
 
 class Client:
-    """A connection that waits for its client, or is owed something."""
+    """A connection that is idle (it waits for its client), or has a response in progress."""
 
-    def __init__(self, crowd: ConnectionLimit, *, waits: bool = True) -> None:
-        self.crowd = crowd
-        self.waits_for_client = waits
+    def __init__(self, limit: ConnectionLimit, *, idle: bool = True) -> None:
+        self.limit = limit
+        self.waits_for_client = idle
         self.is_cut_off = False
-        self.checked_at: list[float] = []
+        self.checks = 0
 
     def cut_off(self) -> None:
         self.is_cut_off = True
 
     def check(self, now: float) -> None:
-        self.checked_at.append(now)
-        self.crowd.leave(self)
+        self.checks += 1
+        self.limit.remove(self)
 
 
-def joined(crowd: ConnectionLimit, loop: asyncio.AbstractEventLoop, *waiting: bool) -> list[Client]:
-    clients = [Client(crowd, waits=waits) for waits in waiting]
+def add(limit: ConnectionLimit, *idle: bool) -> list[Client]:
+    clients = [Client(limit, idle=each) for each in idle]
     for client in clients:
-        crowd.join(client, loop)
+        limit.add(client, asyncio.get_running_loop())
     return clients
 
 
-def test_one_more_takes_the_place_of_the_one_whose_progress_is_longest_ago() -> None:
+async def evicts_slowest() -> None:
+    counts: list[int] = []
+    evictions: list[None] = []
+    limit = ConnectionLimit(3, counts.append, lambda: evictions.append(None))
+    first, second, third = add(limit, True, True, True)
+    limit.progressed(first)
+    add(limit, True)
+    assert [client.is_cut_off for client in (first, second, third)] == [False, True, False]
+    assert (len(limit), counts, len(evictions)) == (3, [1, 2, 3, 2, 3], 1)
+
+
+async def evicts_idle_first() -> None:
+    limit = ConnectionLimit(2)
+    busy, idle = add(limit, False, True)
+    (newer,) = add(limit, False)
+    assert (busy.is_cut_off, idle.is_cut_off) == (False, True)
+    add(limit, True)
+    assert (busy.is_cut_off, newer.is_cut_off) == (True, False)
+
+
+async def forgets_removed() -> None:
+    limit = ConnectionLimit(1)
+    (client,) = add(limit, True)
+    limit.remove(client)
+    limit.remove(client)
+    limit.progressed(client)
+    add(limit, True)
+    assert not client.is_cut_off
+    assert len(limit) == 1
+
+
+async def checks_all_while_they_leave() -> None:
+    limit = ConnectionLimit(9)
+    clients = add(limit, True, True)
+    limit._check_all()
+    assert [client.checks for client in clients] == [1, 1]
+    assert len(limit) == 0
+
+
+@pytest.mark.parametrize(
+    "case", [evicts_slowest, evicts_idle_first, forgets_removed, checks_all_while_they_leave]
+)
+def test_connection_limit(case: Callable[[], Awaitable[None]]) -> None:
     async def run() -> None:
-        loop = asyncio.get_running_loop()
-        crowd = ConnectionLimit(3)
-        first, second, third = joined(crowd, loop, True, True, True)
-        crowd.progressed(first)
-        joined(crowd, loop, True)
-        assert [client.is_cut_off for client in (first, second, third)] == [False, True, False]
-        assert len(crowd) == 3
-
-    asyncio.run(run())
-
-
-def test_whoever_waits_for_us_keeps_the_place_unless_all_do() -> None:
-    async def run() -> None:
-        loop = asyncio.get_running_loop()
-        crowd = ConnectionLimit(2)
-        owed, idle = joined(crowd, loop, False, True)
-        (late,) = joined(crowd, loop, False)
-        assert (owed.is_cut_off, idle.is_cut_off) == (False, True)
-        joined(crowd, loop, True)
-        assert (owed.is_cut_off, late.is_cut_off) == (True, False)
-
-    asyncio.run(run())
-
-
-def test_whoever_has_left_makes_no_progress_and_takes_no_place() -> None:
-    async def run() -> None:
-        loop = asyncio.get_running_loop()
-        crowd = ConnectionLimit(1)
-        (gone,) = joined(crowd, loop, True)
-        crowd.leave(gone)
-        crowd.leave(gone)
-        crowd.progressed(gone)
-        joined(crowd, loop, True)
-        assert not gone.is_cut_off
-        assert len(crowd) == 1
-
-    asyncio.run(run())
-
-
-def test_a_sweep_checks_every_member_also_where_they_leave_meanwhile() -> None:
-    async def run() -> None:
-        loop = asyncio.get_running_loop()
-        crowd = ConnectionLimit(9)
-        clients = joined(crowd, loop, True, True)
-        crowd._sweep()
-        assert [len(client.checked_at) for client in clients] == [1, 1]
-        assert len(crowd) == 0
+        await case()
 
     asyncio.run(run())

@@ -12,8 +12,8 @@ from tests.conftest import ServerProcess
 from tests.server.conftest import InProcess, ProblemOf
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from ldprecover_server.http.edge.parser import HEAD_BYTES, MAX_HEADERS, MAX_WAITING
-from ldprecover_server.http.edge.protocol import EdgeProtocol
+from ldprecover_server.http.edge import EdgeProtocol
+from ldprecover_server.http.edge.limits import HEAD_BYTES, MAX_HEADERS, MAX_PIPELINED
 
 REPORT = b'{"reports": [1]}'
 CHUNKED = b"10\r\n" + REPORT + b"\r\n0\r\n\r\n"
@@ -162,8 +162,8 @@ def test_an_offer_of_another_protocol_is_passed_over_and_the_body_is_read(
 
 def test_offers_on_one_connection_are_each_answered(server: ServerProcess) -> None:
     one = b"GET /healthz HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
-    answers = talk(server, MAX_WAITING * one, answers=MAX_WAITING)
-    assert [(status, body) for status, _, body in answers] == MAX_WAITING * [
+    answers = talk(server, MAX_PIPELINED * one, answers=MAX_PIPELINED)
+    assert [(status, body) for status, _, body in answers] == MAX_PIPELINED * [
         (200, b'{"status":"ok"}')
     ]
 
@@ -176,7 +176,7 @@ def test_of_many_requests_at_once_the_first_are_answered_and_the_connection_ends
     with socket.create_connection(address, timeout=30) as connection:
         connection.sendall(2000 * one)
         answered = b"".join(iter(lambda: connection.recv(65536), b""))
-    assert answered.count(b"HTTP/1.1 200 OK") == MAX_WAITING
+    assert answered.count(b"HTTP/1.1 200 OK") == MAX_PIPELINED
     assert answered.count(b"connection: close") == 1
     assert server.http.get("/healthz").status_code == 200
 

@@ -1,0 +1,44 @@
+"""The limits of a connection. `README.md` compares them to those of nginx."""
+
+HEAD_BYTES = 1 << 14
+"""Bytes of a request line with its headers. A head that is 80 KiB longer is always rejected."""
+
+MAX_HEADERS = 100
+"""Headers of a request."""
+
+HEAD_SECONDS = 10.0
+"""Seconds for a head to arrive; for the first one, from the connection on."""
+
+BODY_PIECE_BYTES = 1 << 16
+"""Bytes of a body parsed in one step. The next head may begin in them."""
+
+WIRE_BYTES_PER_BODY_BYTE = 9
+"""Wire bytes per body byte, beyond HEAD_BYTES. One-byte chunks need 6; the rest is reserve."""
+
+MAX_PIPELINED = 8
+"""Requests that a connection may send before it reads a response; later ones are dropped."""
+
+UNREAD_BYTES = 1 << 15
+"""Response bytes that wait for a client before its connection writes no more."""
+
+UNREAD_SECONDS = 10.0
+"""Seconds without a byte read after which a client with unread bytes is cut off."""
+
+COALESCED_BYTES = 1 << 12
+"""Longer writes are flushed immediately: one turn of the event loop has no other limit."""
+
+HALF_CLOSED_SECONDS = 5.0
+"""Seconds for the responses in progress after the client has closed its sending side."""
+
+LINGER_SECONDS = 5.0
+LINGER_BYTES = 32 << 20
+"""Seconds and bytes of input to drop after the last response, which a reset would destroy."""
+
+PROGRESS_BYTES = 1 << 14
+"""Body bytes that count as progress of their connection. Fewer would let slow senders stay."""
+
+EVICTION_SCAN = 256
+"""The oldest connections scanned for an idle one. If there is no idle one, the oldest is closed."""
+
+CHECK_SECONDS = 1.0
+"""Seconds between two checks of all connections for timeouts."""

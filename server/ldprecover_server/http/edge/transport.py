@@ -1,0 +1,68 @@
+"""A transport that coalesces writes and closes without losing the last response."""
+
+import asyncio
+from typing import Any, Protocol
+
+from ldprecover_server.http.edge.limits import COALESCED_BYTES
+
+
+class Peer(Protocol):
+    """The protocol that writes through the transport."""
+
+    loop: asyncio.AbstractEventLoop
+
+    @property
+    def is_client_sending(self) -> bool:
+        """Whether the client sends bytes that nobody reads."""
+
+    def linger(self) -> None:
+        """Drop further input for a few seconds."""
+
+
+class EdgeTransport:
+    """A transport that writes once per turn of the event loop.
+
+    uvicorn writes the head and the body of a response separately, and a send call is the largest
+    cost of a small response.
+
+    The kernel resets a connection that is closed while its client still sends, and the client loses
+    the response. So `close` sends the end of the stream (EOF) after the response and lets the
+    protocol drop further input for a few seconds (lingering close).
+    """
+
+    def __init__(self, transport: asyncio.Transport, peer: Peer) -> None:
+        self._transport = transport
+        self._peer = peer
+        self._pieces: list[bytes] = []
+        self._lingers = False
+
+    def write(self, data: bytes) -> None:
+        if not self._pieces:
+            self._peer.loop.call_soon(self._flush)
+        self._pieces.append(data)
+        if len(data) > COALESCED_BYTES:
+            self._flush()
+
+    def close(self) -> None:
+        if self._lingers:
+            return
+        self._flush()
+        if not self._peer.is_client_sending or self._transport.is_closing():
+            self._transport.close()
+            return
+        self._lingers = True
+        self._transport.write_eof()
+        self._peer.linger()
+
+    def is_closing(self) -> bool:
+        return self._lingers or self._transport.is_closing()
+
+    def _flush(self) -> None:
+        if self._pieces:
+            data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+            self._pieces.clear()
+            if not self.is_closing():  # a write to a closed transport would raise
+                self._transport.write(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
