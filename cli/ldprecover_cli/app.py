@@ -37,7 +37,7 @@ from ldprecover_cli.demo import command as demo
 from ldprecover_cli.errors import explain, whose_fault, with_notes
 from ldprecover_cli.options import Json, RoundArgument
 from ldprecover_cli.output import console, fail, note, plain, plain_table, print_json, warn
-from ldprecover_client.secrecy import InsecureTransportWarning
+from ldprecover_client.transport_security import InsecureTransportWarning
 
 _HELP = ["-h", "--help"]
 

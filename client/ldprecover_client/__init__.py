@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # the list of names is `_MODULES`
     from ldprecover_client.progress import *
     from ldprecover_client.reporter import *
     from ldprecover_client.retry import *
-    from ldprecover_client.secrecy import *
+    from ldprecover_client.transport_security import *
 
 _MODULES = {
     "answers": "Round RoundStatus RoundSummary",
@@ -40,7 +40,7 @@ _MODULES = {
     "progress": "progress_bar",
     "reporter": "AsyncReporter Receipt Reporter",
     "retry": "Retries",
-    "secrecy": "InsecureTransportWarning",
+    "transport_security": "InsecureTransportWarning",
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 __all__ = tuple(_MODULE_OF)

@@ -29,7 +29,6 @@ from ldprecover_client.answers import (
     problem_in,
 )
 from ldprecover_client.calls import Call
-from ldprecover_client.deadline import Deadline
 from ldprecover_client.errors import (
     ArgumentError,
     InvalidAnswerError,
@@ -45,7 +44,8 @@ from ldprecover_client.retry import (
     never_taken,
     retry_after_seconds,
 )
-from ldprecover_client.secrecy import is_this_machine, warn_if_readable
+from ldprecover_client.timeouts import Deadline
+from ldprecover_client.transport_security import is_this_machine, warn_if_readable
 
 MAX_ANSWER_BYTES = 64 << 20
 """Answers past this size are refused: far more than 100,000 items with long labels take."""

@@ -30,7 +30,7 @@ from ldprecover_client.errors import (
 from ldprecover_client.http import AsyncClient, AsyncTransport, Client, Transport, server_url
 from ldprecover_client.ledger import Entry, Ledger
 from ldprecover_client.retry import Retries
-from ldprecover_client.secrecy import warn_if_readable
+from ldprecover_client.transport_security import warn_if_readable
 
 MAX_EPSILON = 2.0
 """Default limit of epsilon for one round: all the paper's settings (0.1 to 1.6) lie below it.

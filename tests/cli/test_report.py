@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ldprecover_client import Ledger, load_dataset, secrecy
+from ldprecover_client import Ledger, load_dataset, transport_security
 
 
 @pytest.fixture
@@ -207,7 +207,7 @@ def test_a_key_over_plain_http_is_warned_of_on_standard_error(
     run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The name is one that no resolver knows (RFC 6761), so nothing goes anywhere."""
-    monkeypatch.setattr(secrecy, "_warned", set())
+    monkeypatch.setattr(transport_security, "_warned", set())
     monkeypatch.setenv("no_proxy", "*")
     result = run("report", "soup", "--url", "http://nowhere.invalid", "--key", "a key")
     assert result.code == 1

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.client.conftest import Collector
-from tests.client.test_deadline import trickling
+from tests.client.test_timeouts import trickling
 
 from ldprecover_client import Client, RefusedError, Retries, UnansweredError
 from ldprecover_server import Settings

@@ -12,7 +12,7 @@ from ldprecover_client import (
     InsecureTransportWarning,
     Ledger,
     Reporter,
-    secrecy,
+    transport_security,
 )
 
 TICKET = "t" * 22 + "." + "t" * 22
@@ -21,7 +21,7 @@ REMOTE = "http://collector.test"
 
 @pytest.fixture(autouse=True)
 def _nothing_warned_of(monkeypatch):
-    monkeypatch.setattr(secrecy, "_warned", set())
+    monkeypatch.setattr(transport_security, "_warned", set())
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def _nothing_warned_of(monkeypatch):
     ],
 )
 def test_this_machine_is_told_from_others(url, here):
-    assert secrecy.is_this_machine(url) is here
+    assert transport_security.is_this_machine(url) is here
 
 
 @pytest.mark.parametrize("kind", [Client, AsyncClient, Reporter, AsyncReporter])
