@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ldprecover import Estimates, FrequencyOracle, Tally, frequency_oracle, recover
+from ldprecover import Estimates, FrequencyOracle, RecoveryRequest, Tally, frequency_oracle, recover
 from ldprecover.recovery import METHODS
 from ldprecover_attacker import MGA
 from ldprecover_client import Population
@@ -54,12 +54,12 @@ def from_counts(rounds: int) -> Iterator[str]:
                 continue
             users = rng.dirichlet(np.ones(MANY) / 10)
             frequencies = users + rng.normal(0, oracle.standard_errors(users, REPORTS), MANY)
-            arguments = {"n": REPORTS} | (
-                {"targets": range(TARGETS)} if "targets" in method.needs else {}
+            request = RecoveryRequest(
+                name, targets=range(TARGETS) if "targets" in method.needs else ()
             )
             slowest = max(
                 slowest,
-                seconds(lambda: recover(oracle, frequencies, method=name, **arguments), rounds),  # noqa: B023
+                seconds(lambda: recover(oracle, frequencies, request, n=REPORTS), rounds),  # noqa: B023
             )
         yield (
             f"{name + ':':18} {1000 * slowest:6.1f} ms at d = {MANY} (wanted <= "
@@ -111,7 +111,7 @@ def from_reports(rounds: int) -> Iterator[str]:
         estimates = Estimates.of(oracle, Tally.of(oracle, reports)).frequencies
         support = oracle.supports(reports[:SAMPLE]).astype(int)
         for name in ("diffstats", "fiad"):
-            ours = seconds(lambda: recover(oracle, estimates, method=name, reports=reports), rounds)  # noqa: B023
+            ours = seconds(lambda: recover(oracle, estimates, name, reports=reports), rounds)  # noqa: B023
             try:
                 peer = (
                     diffstats_in_python

@@ -210,7 +210,7 @@ def _detectors(round_: PoisonedRound, detector: str) -> set[str]:
     conclusions = recover(
         round_.oracle,
         round_.poisoned.frequencies,
-        method="unmix",
+        "unmix",
         n=round_.together.n,
         reports=source,
     ).conclusions

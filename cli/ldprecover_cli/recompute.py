@@ -105,15 +105,22 @@ def recompute(
         "malicious_model": malicious_model,
         "support": support_of(support),
         "options": method_options(option),
-        "history": [read_export(each) for each in history or []],
     }
+    evidence: dict[str, Any] = {"history": [read_export(each) for each in history or []]}
     if output is not None and output.exists():
         raise UsageError(f"cannot write {output}: it is there")
     cluster = scheduler_of(scheduler, jobs, tls_ca, tls_cert, tls_key)
     if reports:
         with ended_by_signals():
             answer = _from_reports(
-                exported, target or [], how, _datasets(exported, reports), partial, jobs, cluster
+                exported,
+                target or [],
+                how,
+                evidence,
+                _datasets(exported, reports),
+                partial,
+                jobs,
+                cluster,
             )
     elif partial or jobs > 1 or cluster:
         raise UsageError(
@@ -121,7 +128,7 @@ def recompute(
             "--reports"
         )
     else:
-        answer = _columns(exported, target or [], how)
+        answer = _columns(exported, target or [], how, evidence)
     if output is None:
         print_json(answer)
     else:
@@ -178,6 +185,7 @@ def _from_reports(
     exported: "RoundExport",
     target: list[str],
     how: dict[str, Any],
+    evidence: dict[str, Any],
     datasets: "Sequence[ReportDataset]",
     partial: bool,
     jobs: int,
@@ -210,16 +218,20 @@ def _from_reports(
             exported.parameters.oracle, parts, executor=executor, progress=tell
         )
         if not missing:
-            return _columns(exported, target, {**how, "reports": source})
+            return _columns(exported, target, how, {**evidence, "reports": source})
         those = replace(exported, tally=reduce(add, tallies), merged=(), reports=None)
-        answer = _columns(those, target, {**how, "reports": source})
+        answer = _columns(those, target, how, {**evidence, "reports": source})
     lacking = f"{missing:,} of the round's {exported.tally.n:,} reports are not in its dataset"
     return answer | {
         "notes": [*answer.get("notes", ()), f"{lacking}: all numbers are of the others."]
     }
 
 
-def _columns(exported: "RoundExport", target: list[str], how: dict[str, Any]) -> dict[str, Any]:
+def _columns(
+    exported: "RoundExport", target: list[str], how: dict[str, Any], evidence: dict[str, Any]
+) -> dict[str, Any]:
+    from ldprecover import RecoveryRequest
+
     items = exported.parameters.items
     answer: dict[str, Any] = {
         "round": exported.round,
@@ -231,7 +243,8 @@ def _columns(exported: "RoundExport", target: list[str], how: dict[str, Any]) ->
         return answer
     check_items(target, items)
     estimates = exported.estimates()
-    recovery = exported.recover(targets=[items.index(label) for label in target], **how)
+    request = RecoveryRequest(targets=[items.index(label) for label in target], **how)
+    recovery = exported.recover(request, **evidence)
     return answer | {
         "frequencies": estimates.frequencies.tolist(),
         "standard_errors": estimates.standard_errors.tolist(),

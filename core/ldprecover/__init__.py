@@ -14,7 +14,7 @@ from ldprecover.errors import (
 )
 from ldprecover.estimation.estimates import Estimates
 from ldprecover.protocols import GRR, OLH, OUE, FrequencyOracle, frequency_oracle
-from ldprecover.recovery import Recovery, project_simplex, recover
+from ldprecover.recovery import Recovery, RecoveryRequest, project_simplex, recover
 from ldprecover.rounds.export import RoundExport
 from ldprecover.rounds.parameters import RoundParameters
 
@@ -29,6 +29,7 @@ __all__ = [
     "ParameterError",
     "PluginError",
     "Recovery",
+    "RecoveryRequest",
     "ReportError",
     "RoundExport",
     "RoundParameters",

@@ -30,12 +30,12 @@ def label_fault(label: str) -> str | None:
 
 
 def target_indices(
-    targets: Iterable[int], d: int, what: tuple[str, str] = ("target", "targets")
+    targets: Iterable[int], d: int | None, what: tuple[str, str] = ("target", "targets")
 ) -> tuple[int, ...]:
     """Return the targets sorted and once each; `what` is how a message calls one of them, and
     several.
 
-    Raises ParameterError for no target, and for an index outside the d items.
+    Raises ParameterError for what is not an index of the d items; d None leaves the number open.
     """
     if not isinstance(targets, Iterable):
         raise ParameterError(f"{what[1]} must be a list of indices, not {targets!r:.40}")
@@ -45,9 +45,10 @@ def target_indices(
             index = operator.index(target)
         except TypeError:
             index = -1
-        if isinstance(target, bool) or not 0 <= index < d:
+        if isinstance(target, bool) or index < 0 or (d is not None and index >= d):
+            allowed = "of at least 0" if d is None else f"from 0 to {d - 1}"
             raise ParameterError(
-                f"every {what[0]} must be an integer from 0 to {d - 1}, not {target!r:.40}"
+                f"every {what[0]} must be an integer {allowed}, not {target!r:.40}"
             )
         indices.add(index)
     return tuple(sorted(indices))

@@ -17,7 +17,7 @@ from typing import Any, get_args, get_type_hints
 from ldprecover._origins import LOADED, Origin, distribution_of, named, plugin_at_fault
 from ldprecover.errors import ParameterError, PluginError
 from ldprecover.protocols import PROTOCOLS, FrequencyOracle
-from ldprecover.recovery import METHODS, NEEDS, Knowledge, Method, Option
+from ldprecover.recovery import METHODS, NEEDS, Method, Option, RecoveryInputs, RecoveryRequest
 
 __all__ = [
     "GROUPS",
@@ -40,7 +40,12 @@ _LONGEST = 16  # characters of a protocol's name, which databases keep
 _NAME = r"[a-z][a-z0-9-]{0,39}"
 _NAME_WORDS = "at most 40 small letters, digits and hyphens, a letter first"
 _GIVES = get_args(get_type_hints(Method)["gives"])
-_USES = tuple(sorted({each.name for each in fields(Knowledge)} - {"oracle", "poisoned", "options"}))
+_USES = tuple(
+    sorted(
+        {each.name for cls in (RecoveryRequest, RecoveryInputs) for each in fields(cls)}
+        - {"method", "options", "oracle", "poisoned", "request"}
+    )
+)
 _NOT_FREE = {
     *(
         "access",

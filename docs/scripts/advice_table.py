@@ -18,7 +18,7 @@ from itertools import product
 
 import numpy as np
 
-from ldprecover import frequency_oracle, recover
+from ldprecover import RecoveryRequest, frequency_oracle, recover
 from ldprecover.estimation.metrics import mse
 from ldprecover.recovery import METHODS
 from ldprecover_attacker import MGA
@@ -229,7 +229,7 @@ def _named(crowd: Crowd, cell: Cell, trials: int) -> tuple[float, float]:
         for i, method in enumerate(("norm-sub", "ldprecover")):
             targets = told if method == "ldprecover" else ()
             found = recover(
-                round_.oracle, round_.poisoned.frequencies, method=method, targets=targets
+                round_.oracle, round_.poisoned.frequencies, RecoveryRequest(method, targets=targets)
             )
             errors[trial, i] = mse(found.recovered, round_.truth)
     projected, named = errors.mean(axis=0)

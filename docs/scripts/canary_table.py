@@ -78,7 +78,7 @@ def answered(round_: PoisonedRound, *, told: bool, reads: bool) -> Answer:
     found = recover(
         round_.oracle,
         round_.poisoned.frequencies,
-        method="unmix",
+        "unmix",
         n=round_.together.n,
         reports=round_.reports if reads else None,
         canaries=range(d, d + CANARIES) if told else (),

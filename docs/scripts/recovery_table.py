@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from setting import Setting, asked_for, pads_one_item
 
-from ldprecover import Estimates, FrequencyOracle, project_simplex, recover
+from ldprecover import Estimates, FrequencyOracle, RecoveryRequest, project_simplex, recover
 from ldprecover.estimation.metrics import frequency_gain, mse
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import DEFAULT_ETA
@@ -87,7 +87,9 @@ def told(
     def recovered(t: Trial) -> Vector:
         poisoned = t.round.poisoned.frequencies
         return recover(
-            t.round.oracle, poisoned, eta=eta, targets=targets(t), malicious_model=model
+            t.round.oracle,
+            poisoned,
+            RecoveryRequest(eta=eta, targets=targets(t), malicious_model=model),
         ).recovered
 
     return recovered

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ldprecover import ParameterError, RoundParameters
-from ldprecover.recovery import METHODS, Knowledge
+from ldprecover.recovery import METHODS, RecoveryRequest
 from ldprecover_attacker import Attack, Campaign, make_attack
 from ldprecover_client import Client, Dataset, Population, RoundStatus
 from ldprecover_experiments.comparison import ESTIMATES, Comparison
@@ -59,9 +59,7 @@ class Demo:
         self.attack.reports(
             self.parameters.oracle, 1, np.random.default_rng(0)
         )  # raises for a protocol it is not for
-        Knowledge(
-            self.parameters.oracle, np.zeros(len(items)), settings.eta
-        )  # raises for an eta outside its range
+        RecoveryRequest(eta=settings.eta)  # raises for an eta outside its range
 
     def on(self, url: str, key: str, stage: Stage, *, name: str = "demo") -> Comparison:
         """Play on the server at `url`, whose admin key this is, and return what came out. Raises

@@ -9,7 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ldprecover import ContractError, ParameterError, Recovery, project_simplex, recover
+from ldprecover import (
+    ContractError,
+    ParameterError,
+    Recovery,
+    RecoveryRequest,
+    project_simplex,
+    recover,
+)
 from ldprecover.estimation.metrics import frequency_gain, mse
 from ldprecover.recovery import METHODS, Conclusions
 from ldprecover_experiments.floors import floor_counts, floor_removed
@@ -100,20 +107,26 @@ class MethodSpec:
 
     def recovery(self, round_: PoisonedRound, eta: float | str = ETA) -> Recovery:
         """Return what the method makes of a round. Raises ParameterError where it refuses."""
-        known: dict[str, Any] = {"n": round_.together.n, "options": self.options}
-        if self.reads:
-            known["reports"] = round_.reports
+        history = []
         if self.history:
             assert round_.earlier is not None
-            known["history"] = [(round_.oracle, round_.earlier)]
-        if self.targets or "targets" in METHODS[self.method].needs:
-            known["targets"] = told(round_)
-        known["malicious_model"] = "custom" if self.support else self.malicious_model
-        if self.support:
-            known["support"] = round_.support
-        eta = eta if self.eta is None else round_.eta if self.eta == "true" else self.eta
+            history.append((round_.oracle, round_.earlier))
+        has_targets = self.targets or "targets" in METHODS[self.method].needs
+        request = RecoveryRequest(
+            self.method,
+            eta=eta if self.eta is None else round_.eta if self.eta == "true" else self.eta,
+            targets=told(round_) if has_targets else (),
+            malicious_model="custom" if self.support else self.malicious_model,
+            support=round_.support if self.support else None,
+            options=self.options,
+            history=history,
+        )
         return recover(
-            round_.oracle, round_.poisoned.frequencies, method=self.method, eta=eta, **known
+            round_.oracle,
+            round_.poisoned.frequencies,
+            request,
+            n=round_.together.n,
+            reports=round_.reports if self.reads else None,
         )
 
 
@@ -139,10 +152,7 @@ def in_process(round_: PoisonedRound) -> Recoverer:
         result = recover(
             round_.oracle,
             round_.poisoned.frequencies,
-            method=method,
-            eta=eta,
-            targets=targets,
-            malicious_model=malicious_model,
+            RecoveryRequest(method, eta=eta, targets=targets, malicious_model=malicious_model),
         )
         return result.recovered, result.malicious
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from ldprecover import ParameterError, frequency_oracle
-from ldprecover.recovery import METHODS, Knowledge
+from ldprecover.recovery import METHODS, RecoveryRequest
 from ldprecover_attacker import ATTACKS
 from ldprecover_experiments.attacks import AttackSpec
 from ldprecover_experiments.data import NAMES
@@ -175,9 +175,9 @@ class Study:
                 "trials, or fewer values"
             )
         for protocol, epsilon in product(self.protocols, self.epsilon):
-            oracle = frequency_oracle(protocol, epsilon, 2)
-            for eta in self.eta:
-                Knowledge(oracle, [0.0, 0.0], eta)  # type: ignore[arg-type]  # raises for an eta outside its range
+            frequency_oracle(protocol, epsilon, 2)  # raises for an epsilon outside its range
+        for eta in self.eta:
+            RecoveryRequest(eta=eta)  # raises for an eta outside its range
         for beta in self.beta:
             malicious_users(1, beta)
 

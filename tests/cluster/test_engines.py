@@ -20,7 +20,15 @@ import numpy as np
 import pytest
 from tests.dask_cluster import DaskCluster
 
-from ldprecover import FrequencyOracle, ParameterError, Recovery, RoundParameters, Tally, recover
+from ldprecover import (
+    FrequencyOracle,
+    ParameterError,
+    Recovery,
+    RecoveryRequest,
+    RoundParameters,
+    Tally,
+    recover,
+)
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import METHODS, ReportSource
 from ldprecover.types import Reports
@@ -76,7 +84,10 @@ def recovered(protocol: str, name: str, executor: Executor | None) -> Recovery |
     frequencies, options = oracle.estimate(tally.counts(oracle), tally.n), OPTIONS.get(name, {})
     try:
         return recover(
-            oracle, frequencies, method=name, targets=targets, reports=source, options=options
+            oracle,
+            frequencies,
+            RecoveryRequest(name, targets=targets, options=options),
+            reports=source,
         )
     except ParameterError as error:
         return str(error)
@@ -190,7 +201,7 @@ def test_a_process_that_is_killed_is_no_fault_of_the_method_that_waits_for_it(
         with pytest.raises(
             EngineError, match="a process that worked on it has ended: it was killed"
         ):
-            recover(oracle, np.zeros(D), method="diffstats", n=len(rows), reports=source)
+            recover(oracle, np.zeros(D), "diffstats", n=len(rows), reports=source)
 
 
 @dataclass(frozen=True)

@@ -151,7 +151,7 @@ def test_a_merged_export_takes_the_datasets_of_all_its_rounds(
     )
     one = exported(oue, np.concatenate(rows))
     whole = one.recover(
-        method="diffstats", reports=None if one is None else _source(one, np.concatenate(rows))
+        "diffstats", reports=None if one is None else _source(one, np.concatenate(rows))
     )
     assert found["n"] == 6_800
     assert found["recovered"] == whole.recovered.tolist()

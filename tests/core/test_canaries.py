@@ -164,8 +164,8 @@ def test_canaries_leave_two_items() -> None:
 def test_recoveries_are_told_of_canaries_and_check_them(method: str) -> None:
     assert method in METHODS
     oracle, f = OUE(1.0, D), np.full(D, 1 / D)
-    without = recover(oracle, f, method=method, n=100)
-    told = recover(oracle, f, method=method, n=100, canaries=CANARIES)
+    without = recover(oracle, f, method, n=100)
+    told = recover(oracle, f, method, n=100, canaries=CANARIES)
     assert told.recovered.tolist() == without.recovered.tolist()
     with pytest.raises(ParameterError, match="every canary"):
-        recover(oracle, f, method=method, n=100, canaries=[D])
+        recover(oracle, f, method, n=100, canaries=[D])

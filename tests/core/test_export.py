@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldprecover import Estimates, ParameterError, RoundExport, RoundParameters, Tally, recover
+from ldprecover import (
+    Estimates,
+    ParameterError,
+    RecoveryRequest,
+    RoundExport,
+    RoundParameters,
+    Tally,
+    recover,
+)
 from ldprecover.quarantine import Quarantined
 from ldprecover.rounds.report_files import ReportPart
 
@@ -33,10 +41,12 @@ def test_the_numbers_are_those_of_the_tally_itself(export: RoundExport) -> None:
     oracle = export.parameters.oracle
     expected = Estimates.of(oracle, export.tally)
     assert export.estimates().frequencies.tolist() == expected.frequencies.tolist()
-    recovered = export.recover(eta=0.3, targets=[2])
+    recovered = export.recover(RecoveryRequest(eta=0.3, targets=[2]))
     assert (
         recovered.recovered.tolist()
-        == recover(oracle, expected.frequencies, eta=0.3, targets=[2]).recovered.tolist()
+        == recover(
+            oracle, expected.frequencies, RecoveryRequest(eta=0.3, targets=[2])
+        ).recovered.tolist()
     )
 
 

@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldprecover import ParameterError, RoundParameters, Tally, frequency_oracle, recover
+from ldprecover import (
+    ParameterError,
+    RecoveryRequest,
+    RoundParameters,
+    Tally,
+    frequency_oracle,
+    recover,
+)
 from ldprecover.rounds.means import ITEMS, Mean, is_for_numbers, round_numbers
 
 EPSILON = 0.5
@@ -88,7 +95,9 @@ def test_everybody_sending_one_shifts_the_mean_as_predicted_and_recovery_bounds_
     frequencies = ORACLE.estimate(poisoned.counts(ORACLE), poisoned.n)
     for targets in ((), (1,)):
         recovered = recover(
-            ORACLE, frequencies, eta=m / n, targets=targets, malicious_model="exact"
+            ORACLE,
+            frequencies,
+            RecoveryRequest(eta=m / n, targets=targets, malicious_model="exact"),
         ).recovered
         assert -1 <= recovered[1] - recovered[0] <= 1
     # Told the target and the true eta, LDPRecover* is back at the mean: the exact model is exact

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ldprecover import ParameterError, RoundExport, RoundParameters, Tally
+from ldprecover import ParameterError, RecoveryRequest, RoundExport, RoundParameters, Tally
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.quarantine import Quarantined
 from ldprecover.rounds.merging import MergedRound
@@ -77,9 +77,8 @@ def test_any_merge_is_the_export_of_one_server_that_had_all_reports(
     assert (
         at_once.estimates().standard_errors.tolist() == single.estimates().standard_errors.tolist()
     )
-    hows: list[dict[str, Any]] = [{"eta": 0.1}, {"targets": [2]}, {"method": "base-cut"}]
-    for how in hows:
-        expected, found = single.recover(**how), at_once.recover(**how)
+    for request in (RecoveryRequest(eta=0.1), RecoveryRequest(targets=[2]), "base-cut"):
+        expected, found = single.recover(request), at_once.recover(request)
         assert found.recovered.tolist() == expected.recovered.tolist()
         assert found.malicious.tolist() == expected.malicious.tolist()
 
@@ -202,7 +201,7 @@ def test_a_round_is_no_history_of_a_merge_that_has_its_reports(merged: RoundExpo
     overlapping = RoundExport.merge([part, export("R3", [1, 1, 1], 3)])
     for one, other in ((merged, part), (part, merged), (merged, overlapping), (merged, merged)):
         with pytest.raises(ParameterError, match="its own history"):
-            one.recover(method="unmix", history=[other])
+            one.recover("unmix", history=[other])
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError, project_simplex, recover
-from ldprecover.recovery import METHODS, Knowledge
+from ldprecover import (
+    GRR,
+    OLH,
+    OUE,
+    FrequencyOracle,
+    ParameterError,
+    RecoveryRequest,
+    project_simplex,
+    recover,
+)
+from ldprecover.recovery import METHODS, RecoveryInputs
 
 SAME = "no malicious mass was removed"
 SUBTRACTING = (
@@ -69,7 +78,7 @@ def test_ldprecover_is_algorithm_1(
 ) -> None:
     f_z = data.draw(poisoned_of(oracle).filter(lambda f: (f > 0).any()))
     s = (1 - oracle.q * oracle.domain_size) / (oracle.p - oracle.q)
-    result = recover(oracle, f_z, eta=eta)
+    result = recover(oracle, f_z, RecoveryRequest(eta=eta))
     assert result.malicious_sum == s
     assert result.malicious.sum() == pytest.approx(s)
     np.testing.assert_allclose(result.recovered, algorithm_1(f_z, s, eta), rtol=0, atol=1e-10)
@@ -83,7 +92,7 @@ def test_no_solver_finds_a_better_answer_to_the_papers_problem(
     """Minimise |f' - f~_X~| over the simplex (paper, V-D) with SLSQP, with and without targets."""
     f_z = data.draw(poisoned_of(oracle))
     targets = data.draw(st.lists(st.integers(0, oracle.domain_size - 1), max_size=1))
-    result = recover(oracle, f_z, eta=eta, targets=targets)
+    result = recover(oracle, f_z, RecoveryRequest(eta=eta, targets=targets))
     shifted = (
         result.genuine - result.genuine.max()
     )  # the solver starts near, the problem is the same
@@ -112,7 +121,9 @@ def test_every_recovery_is_a_distribution_made_as_it_says(
     targets = data.draw(
         st.lists(st.integers(0, d - 1), max_size=2 * d).filter(lambda t: len(set(t)) < d)
     )
-    result = recover(oracle, f_z, method=method, eta=eta, targets=targets, malicious_model=model)
+    result = recover(
+        oracle, f_z, RecoveryRequest(method, eta=eta, targets=targets, malicious_model=model)
+    )
     assert result.method == method
     assert (result.recovered >= 0).all()
     assert result.recovered.sum() == pytest.approx(1, abs=1e-12)
@@ -133,10 +144,9 @@ def test_every_recovery_is_a_distribution_made_as_it_says(
     mirrored = recover(
         oracle,
         f_z[order],
-        method=method,
-        eta=eta,
-        targets=[d - 1 - t for t in targets],
-        malicious_model=model,
+        RecoveryRequest(
+            method, eta=eta, targets=[d - 1 - t for t in targets], malicious_model=model
+        ),
     )
     np.testing.assert_allclose(mirrored.recovered, result.recovered[order], rtol=0, atol=1e-12)
 
@@ -147,7 +157,7 @@ def test_on_grr_ldprecover_is_the_projection_of_one_plus_eta_times_the_poisoned(
 ) -> None:
     """S = 1 whatever is sent, so the positive estimates sum to 1 or more and S cannot matter."""
     oracle = GRR(0.5, d)
-    result = recover(oracle, data.draw(poisoned_of(oracle)), eta=eta)
+    result = recover(oracle, data.draw(poisoned_of(oracle)), RecoveryRequest(eta=eta))
     np.testing.assert_allclose(
         result.recovered, project_simplex((1 + eta) * result.poisoned), rtol=0, atol=1e-12
     )
@@ -164,7 +174,7 @@ def test_where_the_positive_estimates_keep_enough_the_malicious_sum_does_not_mat
     """
     f_z = data.draw(poisoned_of(oracle).filter(lambda f: (f > 0).any()))
     kept = (1 + eta) * f_z[f_z > 0].sum()
-    result = recover(oracle, f_z, eta=eta)
+    result = recover(oracle, f_z, RecoveryRequest(eta=eta))
     if min(kept, kept - eta * oracle.malicious_sum) >= 1:
         np.testing.assert_allclose(
             result.recovered, project_simplex((1 + eta) * f_z), rtol=0, atol=1e-10
@@ -179,7 +189,7 @@ def test_where_they_do_not_it_matters_and_nothing_else_is_claimed() -> None:
     oracle = OUE(0.5, 20)
     f_z = np.full(20, -0.3)
     f_z[4], f_z[9] = 0.02, -0.01
-    result = recover(oracle, f_z, eta=0.2)
+    result = recover(oracle, f_z, RecoveryRequest(eta=0.2))
     assert result.recovered[4] == 1
     assert project_simplex(1.2 * f_z)[9] > 0.2
     assert not any(SAME in note for note in result.notes)
@@ -198,11 +208,11 @@ def test_where_no_estimate_is_positive_nothing_is_subtracted(oracle: FrequencyOr
 
 def test_two_items_are_recovered_by_hand() -> None:
     """GRR with d = 2, as for Harmony's mean: f~_Z = (1.2, -0.2), S = 1 on item 0 alone."""
-    result = recover(GRR(0.5, 2), [1.2, -0.2], eta=0.5)
+    result = recover(GRR(0.5, 2), [1.2, -0.2], RecoveryRequest(eta=0.5))
     assert result.malicious == pytest.approx([1, 0])
     assert result.genuine == pytest.approx([1.3, -0.3])
     assert result.recovered.tolist() == [1, 0]
-    balanced = recover(GRR(0.5, 2), [0.7, 0.3], eta=0.5)
+    balanced = recover(GRR(0.5, 2), [0.7, 0.3], RecoveryRequest(eta=0.5))
     assert balanced.malicious == pytest.approx([0.5, 0.5])
     assert balanced.recovered == pytest.approx([0.8, 0.2])  # 1.05 - 0.25 and 0.45 - 0.25
 
@@ -213,9 +223,11 @@ def test_two_items_one_of_them_a_target() -> None:
     """
     oracle = OUE(2, 2)
     p, q = oracle.p, oracle.q
-    paper = recover(oracle, [0.9, 0.2], eta=0.1, targets=[0])
+    paper = recover(oracle, [0.9, 0.2], RecoveryRequest(eta=0.1, targets=[0]))
     assert paper.malicious == pytest.approx([1 / (p - q), -2 * q / (p - q)])
-    exact = recover(oracle, [0.9, 0.2], eta=0.1, targets=[0], malicious_model="exact")
+    exact = recover(
+        oracle, [0.9, 0.2], RecoveryRequest(eta=0.1, targets=[0], malicious_model="exact")
+    )
     assert exact.malicious == pytest.approx([(1 - q) / (p - q), -q / (p - q)])
 
 
@@ -224,13 +236,13 @@ def test_two_items_one_of_them_a_target() -> None:
 def test_eta_zero_is_norm_sub(oracle: FrequencyOracle, data: st.DataObject, eta: float) -> None:
     f_z = data.draw(poisoned_of(oracle))
     expected = project_simplex(f_z)
-    targeted = recover(oracle, f_z, eta=0, targets=[0])
+    targeted = recover(oracle, f_z, RecoveryRequest(eta=0, targets=[0]))
     assert (
         targeted.recovered.tolist()
-        == recover(oracle, f_z, eta=0).recovered.tolist()
+        == recover(oracle, f_z, RecoveryRequest(eta=0)).recovered.tolist()
         == expected.tolist()
     )
-    plain = recover(oracle, f_z, method="norm-sub", eta=eta, targets=[1])
+    plain = recover(oracle, f_z, RecoveryRequest("norm-sub", eta=eta, targets=[1]))
     assert plain.recovered.tolist() == expected.tolist()
     assert (plain.eta, plain.targets) == (0, ())
     assert not plain.malicious.any()
@@ -253,7 +265,9 @@ def test_both_targeted_models_sum_to_s_and_are_the_printed_and_the_corrected_tot
     d, r, q, gap = 102, len(targets), oracle.q, oracle.p - oracle.q
     others = [v for v in range(d) if v not in targets]
     for model, others_total in (("paper", -q * d / gap), ("exact", -q * (d - r) / gap)):
-        result = recover(oracle, np.zeros(d), targets=targets, malicious_model=model)
+        result = recover(
+            oracle, np.zeros(d), RecoveryRequest(targets=targets, malicious_model=model)
+        )
         malicious = result.malicious
         assert malicious.sum() == pytest.approx(result.malicious_sum, abs=1e-9)
         assert malicious[others].sum() == pytest.approx(others_total)
@@ -274,9 +288,11 @@ def test_the_printed_model_says_by_how_much_it_subtracts_too_much(
     """
     by_hand = 1 + 10 * oracle.q * 102 / 92
     assert f"{by_hand:.3g}" == excess
-    printed = recover(oracle, np.full(102, 1 / 102), targets=range(10))
+    printed = recover(oracle, np.full(102, 1 / 102), RecoveryRequest(targets=range(10)))
     assert any(f"{excess} times" in note for note in printed.notes)
-    exact = recover(oracle, np.full(102, 1 / 102), targets=range(10), malicious_model="exact")
+    exact = recover(
+        oracle, np.full(102, 1 / 102), RecoveryRequest(targets=range(10), malicious_model="exact")
+    )
     assert not any("times" in note and "printed" in note for note in exact.notes)
 
 
@@ -293,7 +309,9 @@ def test_the_exact_model_gives_the_genuine_frequencies_back_from_a_noiseless_att
     support[-1] = 1
     f_y = (support - oracle.q) / (oracle.p - oracle.q)
     result = recover(
-        oracle, (f + 0.05 * f_y) / 1.05, eta=0.05, targets=[d - 1], malicious_model="exact"
+        oracle,
+        (f + 0.05 * f_y) / 1.05,
+        RecoveryRequest(eta=0.05, targets=[d - 1], malicious_model="exact"),
     )
     tolerance = 1e-12 * max(1, np.abs(f_y).max())
     np.testing.assert_allclose(result.recovered, f, rtol=0, atol=tolerance)
@@ -303,41 +321,41 @@ def test_the_exact_model_gives_the_genuine_frequencies_back_from_a_noiseless_att
 def test_without_targets_both_models_are_the_same_and_it_is_said() -> None:
     oracle = OUE(0.5, 8)
     f_z = np.linspace(-1, 1, 8)
-    paper, exact = (recover(oracle, f_z, malicious_model=model) for model in ("paper", "exact"))
+    paper, exact = (
+        recover(oracle, f_z, RecoveryRequest(malicious_model=model)) for model in ("paper", "exact")
+    )
     assert paper.recovered.tolist() == exact.recovered.tolist()
     assert any("the malicious models paper and exact are the same" in note for note in exact.notes)
 
 
 def test_repeated_targets_merge_and_come_back_in_order() -> None:
     targets: list[Any] = [5, 2, np.int64(5), 2]
-    result = recover(OUE(1, 6), np.zeros(6), targets=targets)
+    result = recover(OUE(1, 6), np.zeros(6), RecoveryRequest(targets=targets))
     assert result.targets == (2, 5)
     assert all(type(target) is int for target in result.targets)
 
 
 @pytest.mark.parametrize("bad", [[6], [-1], [1.0], ["1"], [True], [None], "12", [np.nan], [2**70]])
-@pytest.mark.parametrize("method", METHODS)
-def test_targets_are_items_of_the_round(method: str, bad: Any) -> None:
-    with pytest.raises(ParameterError, match="every target must be an integer from 0 to 5"):
-        recover(OUE(1, 6), np.zeros(6), method=method, targets=bad)
+def test_targets_are_items_of_the_round(bad: Any) -> None:
+    with pytest.raises(ParameterError, match=r"every target must be an integer (from 0 to 5|of)"):
+        recover(OUE(1, 6), np.zeros(6), RecoveryRequest(targets=bad))
 
 
 @pytest.mark.parametrize("method", SUBTRACTING)
 def test_every_item_a_target_is_refused(method: str) -> None:
     with pytest.raises(ParameterError, match="leave out at least one of the 6 items"):
-        recover(OUE(1, 6), np.zeros(6), method=method, targets=[*range(6), 0])
+        recover(OUE(1, 6), np.zeros(6), RecoveryRequest(method, targets=[*range(6), 0]))
     assert recover(
-        OUE(1, 6), np.zeros(6), method=method, targets=range(5)
+        OUE(1, 6), np.zeros(6), RecoveryRequest(method, targets=range(5))
     ).recovered.sum() == pytest.approx(1)
 
 
 @pytest.mark.parametrize(
     "eta", [-0.01, 10.01, np.nan, np.inf, -np.inf, "0.2", True, None, 1j, 10**400, np.ones(2)]
 )
-@pytest.mark.parametrize("method", METHODS)
-def test_eta_is_a_number_from_0_to_10(method: str, eta: Any) -> None:
+def test_eta_is_a_number_from_0_to_10(eta: Any) -> None:
     with pytest.raises(ParameterError, match="eta must be"):
-        recover(OUE(1, 6), np.zeros(6), method=method, eta=eta)
+        RecoveryRequest(eta=eta)
 
 
 @pytest.mark.parametrize(
@@ -357,26 +375,25 @@ def test_eta_is_a_number_from_0_to_10(method: str, eta: Any) -> None:
         *([[0], [0, 0], [0]], [0, 1j, 0], np.array([0, 1j, 0]), None),
     ],
 )
-@pytest.mark.parametrize("method", METHODS)
-def test_frequencies_are_finite_and_of_the_rounds_items(method: str, frequencies: Any) -> None:
+def test_frequencies_are_finite_and_of_the_rounds_items(frequencies: Any) -> None:
     with pytest.raises(ParameterError, match="frequencies must be"):
-        recover(OUE(1, 3), frequencies, method=method)
+        recover(OUE(1, 3), frequencies)
 
 
 def test_frequencies_that_overflow_are_refused_not_returned() -> None:
     with pytest.raises(ParameterError, match="must be finite"):
-        recover(OUE(1, 3), [1.7e308, 0, 0], eta=10)
+        recover(OUE(1, 3), [1.7e308, 0, 0], RecoveryRequest(eta=10))
 
 
 def test_unknown_names_are_refused_with_the_known_ones() -> None:
     with pytest.raises(
         ParameterError, match=r"method must be one of ldprecover, norm-sub, .*, not 'magic'"
     ):
-        recover(OUE(1, 3), [0, 0, 0], method="magic")
+        recover(OUE(1, 3), [0, 0, 0], "magic")
     with pytest.raises(
         ParameterError, match=r"malicious_model must be one of paper, exact, .*, not 'magic'"
     ):
-        recover(OUE(1, 3), [0, 0, 0], malicious_model="magic")
+        recover(OUE(1, 3), [0, 0, 0], RecoveryRequest(malicious_model="magic"))
 
 
 @pytest.mark.parametrize(
@@ -393,24 +410,28 @@ def test_unknown_names_are_refused_with_the_known_ones() -> None:
 )
 def test_a_field_of_another_type_is_refused_by_name(field: str, value: Any) -> None:
     with pytest.raises(ParameterError, match=f"{field} must be"):
-        recover(OUE(1, 3), [0, 0, 0], **{field: value})
+        recover(OUE(1, 3), [0, 0, 0], RecoveryRequest(**{field: value}))
 
 
 def test_the_numbers_of_numpy_are_numbers() -> None:
     oracle, f_z = OUE(1, 6), np.linspace(-0.2, 0.5, 6)
-    plain = recover(oracle, f_z, eta=0.5, n=1000, targets=[2])
+    plain = recover(oracle, f_z, RecoveryRequest(eta=0.5, targets=[2]), n=1000)
     half: Any = np.float32(0.5)
     thousand: Any = np.int64(1000)
     two: Any = np.int8(2)
+    alpha: Any = np.float32(1)
     nines: list[Any] = [9, np.uint16(9)]
     result = recover(
-        oracle, f_z.astype(object), eta=half, n=thousand, targets=np.array([2], np.uint8)
+        oracle,
+        f_z.astype(object),
+        RecoveryRequest(eta=half, targets=np.array([2], np.uint8)),
+        n=thousand,
     )
     assert result.recovered.tolist() == plain.recovered.tolist()
     assert (type(result.eta), result.eta) == (float, 0.5)
-    assert recover(oracle, f_z, eta=two).eta == 2
+    assert recover(oracle, f_z, RecoveryRequest(eta=two)).eta == 2
     cut = [
-        recover(oracle, f_z, method="base-cut", n=n, options={"alpha": np.float32(1)})
+        recover(oracle, f_z, RecoveryRequest("base-cut", options={"alpha": alpha}), n=n)
         for n in nines
     ]
     assert cut[0].recovered.tolist() == cut[1].recovered.tolist()
@@ -458,7 +479,7 @@ def test_what_is_assumed_in_vain_is_noted_and_changes_nothing(
     oracle, rng = OUE(1, 9), np.random.default_rng(1)
     reports = oracle.perturb(rng.integers(0, 9, 400), rng)
     f_z = oracle.estimate(oracle.support_counts(reports), 400)
-    result = recover(oracle, f_z, method=method, reports=reports, **fields)
+    result = recover(oracle, f_z, RecoveryRequest(method, **fields), reports=reports)
     notes = [note for note in result.notes if "does not use" in note]
     if said is None:
         assert notes == []
@@ -472,13 +493,13 @@ def test_the_default_assumptions_are_in_vain_nowhere() -> None:
     oracle = OUE(1, 9)
     for name in METHODS:
         if METHODS[name].needs <= {"counts", "n"}:
-            result = recover(oracle, np.linspace(-0.2, 0.5, 9), method=name, n=100)
+            result = recover(oracle, np.linspace(-0.2, 0.5, 9), name, n=100)
             assert not any("does not use" in note for note in result.notes)
 
 
 def test_a_recovery_shares_nothing_with_its_input_and_cannot_be_reassigned() -> None:
     f_z = np.array([0.5, 0.6, -0.1])
-    result = recover(OUE(1, 3), f_z, method="norm-sub")
+    result = recover(OUE(1, 3), f_z, "norm-sub")
     f_z[:] = 0
     assert result.poisoned.tolist() == result.genuine.tolist() == [0.5, 0.6, -0.1]
     assert not np.shares_memory(result.poisoned, result.genuine)
@@ -487,20 +508,22 @@ def test_a_recovery_shares_nothing_with_its_input_and_cannot_be_reassigned() -> 
 
 
 def test_every_method_names_itself_and_what_it_uses() -> None:
-    fields = set(Knowledge.__dataclass_fields__)
+    fields = {*RecoveryRequest.__dataclass_fields__, *RecoveryInputs.__dataclass_fields__}
     for name, method in METHODS.items():
         assert method.name == name
         assert method.summary
-        assert method.uses <= fields - {"oracle", "poisoned"}
+        assert method.uses <= fields - {"method", "oracle", "poisoned", "request"}
 
 
 @pytest.mark.parametrize("method", SUBTRACTING)
 def test_changing_what_a_method_does_not_use_changes_nothing(method: str) -> None:
     f_z = np.array([0.5, 0.3, -0.1, 0.2])
-    base = recover(OUE(1, 4), f_z, method=method, targets=[3])
+    base = recover(OUE(1, 4), f_z, RecoveryRequest(method, targets=[3]))
     changes: dict[str, Any] = {"eta": 0.9, "targets": [0], "malicious_model": "exact"}
     for field, value in changes.items():
-        other = recover(OUE(1, 4), f_z, method=method, **({"targets": [3]} | {field: value}))
+        other = recover(
+            OUE(1, 4), f_z, RecoveryRequest(method, **({"targets": [3]} | {field: value}))
+        )
         assert (other.genuine.tolist() != base.genuine.tolist()) == (field in METHODS[method].uses)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from ldprecover import GRR, OUE, ContractError, ParameterError, Recovery, recover
 from ldprecover.recovery import METHODS, Conclusions, Method
-from ldprecover.recovery.base import Knowledge
+from ldprecover.recovery.base import RecoveryInputs
 from ldprecover.types import Reports
 
 ORACLE = GRR(1.0, 4)
@@ -21,14 +21,14 @@ def _recovered(
 ) -> Recovery:
     """Return what `recover` makes of a method that returns this of a good recovery."""
 
-    def made(knowledge: Knowledge) -> Recovery:
-        good = replace(METHODS["norm-sub"].recover(knowledge), method="theirs")
+    def made(inputs: RecoveryInputs) -> Recovery:
+        good = replace(METHODS["norm-sub"].recover(inputs), method="theirs")
         found: Recovery = answer(good)
         return found
 
     method = Method("theirs", "somebody's", uses=frozenset(), recover=made, **said)
     monkeypatch.setitem(METHODS, "theirs", method)
-    return recover(ORACLE, F, method="theirs")
+    return recover(ORACLE, F, "theirs")
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_what_gives_the_reports_may_raise_anything() -> None:
         yield
 
     with pytest.raises(OSError, match="the disk is gone"):
-        recover(OUE(1.0, 8), [0.125] * 8, method="diffstats", reports=gone)
+        recover(OUE(1.0, 8), [0.125] * 8, "diffstats", reports=gone)
 
 
 def test_a_method_that_cannot_say_whether_it_fits_is_refused_with_the_reason() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldprecover import GRR, OUE, ParameterError, Tally, recover
+from ldprecover import GRR, OUE, ParameterError, RecoveryRequest, Tally, recover
 
 BEFORE = (OUE(2, 3), Tally(np.array([5, 4, 3]), 9))
 
@@ -23,9 +23,9 @@ BEFORE = (OUE(2, 3), Tally(np.array([5, 4, 3]), 9))
 )
 def test_earlier_rounds_are_tallies_over_the_same_items(history: Any, said: str) -> None:
     with pytest.raises(ParameterError, match=said):
-        recover(GRR(1, 3), [0.5, 0.3, 0.2], method="norm-sub", history=history)
+        recover(GRR(1, 3), [0.5, 0.3, 0.2], RecoveryRequest("norm-sub", history=history))
 
 
 def test_earlier_rounds_that_a_method_does_not_use_are_noted() -> None:
-    result = recover(GRR(1, 3), [0.5, 0.3, 0.2], method="norm-sub", history=[BEFORE])
+    result = recover(GRR(1, 3), [0.5, 0.3, 0.2], RecoveryRequest("norm-sub", history=[BEFORE]))
     assert "norm-sub does not use history." in result.notes

@@ -4,26 +4,23 @@ sum.
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
-from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError, recover
+from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError, RecoveryRequest, recover
 from ldprecover.recovery import estimate_share
 
 D = 102
 TARGETS = range(10)
 
 
-def subtracted(oracle: FrequencyOracle, model: str, **fields: object) -> np.ndarray:
+def subtracted(oracle: FrequencyOracle, model: str, **fields: Any) -> np.ndarray:
     """Return f~_Y of a model, without the estimates having a part in it."""
     d = oracle.domain_size
     return recover(
-        oracle,
-        np.full(d, 1 / d),
-        targets=TARGETS,
-        malicious_model=model,
-        **fields,  # type: ignore[arg-type]
+        oracle, np.full(d, 1 / d), RecoveryRequest(targets=TARGETS, malicious_model=model, **fields)
     ).malicious
 
 
@@ -70,7 +67,9 @@ def test_padded_reports_sum_to_less_than_honest_ones_by_what_the_floor_takes(
 
 def test_more_targets_than_ones_leave_none_for_padding() -> None:
     oracle = OUE(0.5, 12)  # 4.65 ones in an honest report
-    malicious = recover(oracle, np.zeros(12), targets=range(8), malicious_model="padded").malicious
+    malicious = recover(
+        oracle, np.zeros(12), RecoveryRequest(targets=range(8), malicious_model="padded")
+    ).malicious
     assert malicious[8:] == pytest.approx(-oracle.q / (oracle.p - oracle.q))
 
 
@@ -80,8 +79,8 @@ def test_custom_is_the_given_support() -> None:
     pi = np.zeros(D)
     pi[:10] = 0.1
     f_z = np.linspace(-0.2, 0.3, D)
-    exact = recover(oracle, f_z, targets=TARGETS, malicious_model="exact")
-    given = recover(oracle, f_z, malicious_model="custom", support=pi)
+    exact = recover(oracle, f_z, RecoveryRequest(targets=TARGETS, malicious_model="exact"))
+    given = recover(oracle, f_z, RecoveryRequest(malicious_model="custom", support=pi))
     np.testing.assert_allclose(given.malicious, exact.malicious, rtol=1e-12)
     np.testing.assert_allclose(given.recovered, exact.recovered, rtol=0, atol=1e-12)
 
@@ -107,14 +106,13 @@ def test_custom_is_the_given_support() -> None:
     ],
 )
 def test_a_model_says_what_it_does_not_fit(
-    oracle: FrequencyOracle, model: str, fields: dict[str, object], reason: str
+    oracle: FrequencyOracle, model: str, fields: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(ParameterError, match=reason):
         recover(
             oracle,
             np.zeros(oracle.domain_size),
-            malicious_model=model,
-            **({"targets": TARGETS} | fields),  # type: ignore[arg-type]
+            RecoveryRequest(malicious_model=model, **{"targets": TARGETS, **fields}),
         )
 
 
@@ -135,7 +133,10 @@ def test_eta_comes_back_from_a_noiseless_attack_and_with_it_the_genuine_frequenc
     f /= f.sum()
     f_y = subtracted(oracle, model)
     result = recover(
-        oracle, (f + 0.08 * f_y) / 1.08, eta="auto", n=10**8, targets=TARGETS, malicious_model=model
+        oracle,
+        (f + 0.08 * f_y) / 1.08,
+        RecoveryRequest(eta="auto", targets=TARGETS, malicious_model=model),
+        n=10**8,
     )
     assert result.eta == pytest.approx(0.08)
     np.testing.assert_allclose(result.recovered, f, rtol=0, atol=1e-9)
@@ -146,7 +147,7 @@ def test_without_targets_eta_is_estimated_from_the_printed_sum() -> None:
     """sum f~_Z = 1 + beta(S - 1): S = -306.3 and beta = 1/10 make it -29.73."""
     oracle = OUE(0.5, D)
     total = 1 + 0.1 * (oracle.malicious_sum - 1)
-    result = recover(oracle, np.full(D, total / D), eta="auto", n=400_000)
+    result = recover(oracle, np.full(D, total / D), RecoveryRequest(eta="auto"), n=400_000)
     assert result.eta == pytest.approx(1 / 9)
 
 
@@ -162,7 +163,7 @@ def test_the_standard_error_of_the_share_at_the_papers_setting() -> None:
 def test_a_sum_that_noise_explains_is_no_attack() -> None:
     """Above 1 by a little: eta is 0, which is projection, and it is said how little that proves."""
     oracle = OUE(0.5, D)
-    result = recover(oracle, np.full(D, 1.05 / D), eta="auto", n=400_000)
+    result = recover(oracle, np.full(D, 1.05 / D), RecoveryRequest(eta="auto"), n=400_000)
     assert result.eta == 0
     assert any("within 4 standard errors of no malicious report" in note for note in result.notes)
 
@@ -181,7 +182,7 @@ def test_eta_that_the_sum_does_not_tell_is_refused(
     oracle: FrequencyOracle, total: float, n: int | None, reason: str
 ) -> None:
     with pytest.raises(ParameterError, match=reason):
-        recover(oracle, np.full(D, total / D), eta="auto", n=n)
+        recover(oracle, np.full(D, total / D), RecoveryRequest(eta="auto"), n=n)
 
 
 def test_eta_of_padded_reports_is_refused_where_they_sum_to_what_honest_ones_do() -> None:
@@ -190,13 +191,11 @@ def test_eta_of_padded_reports_is_refused_where_they_sum_to_what_honest_ones_do(
         recover(
             OUE(0.5, 490),
             np.zeros(490),
-            eta="auto",
+            RecoveryRequest(eta="auto", targets=TARGETS, malicious_model="padded"),
             n=400_000,
-            targets=TARGETS,
-            malicious_model="padded",
         )
 
 
 def test_eta_is_only_a_number_or_auto() -> None:
     with pytest.raises(ParameterError, match="eta must be a number, or auto"):
-        recover(OUE(0.5, D), np.zeros(D), eta="automatic")
+        recover(OUE(0.5, D), np.zeros(D), RecoveryRequest(eta="automatic"))

@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError, Recovery, Tally, recover
+from ldprecover import (
+    GRR,
+    OLH,
+    OUE,
+    FrequencyOracle,
+    ParameterError,
+    Recovery,
+    RecoveryRequest,
+    Tally,
+    recover,
+)
 from ldprecover.recovery import METHODS, NEEDS, Method
 
 ORACLES = [GRR(0.5, 2), GRR(1, 13), OUE(0.5, 2), OUE(2, 13), OLH(0.5, 2, 3), OLH(1, 13, 4)]
@@ -42,10 +52,16 @@ def promised(method: Method, result: Recovery) -> None:
     assert all(note.endswith(".") for note in result.notes)
 
 
-def attempted(*args: Any, **fields: Any) -> Recovery | None:
+def attempted(
+    oracle: FrequencyOracle,
+    frequencies: Any,
+    n: int | None = None,
+    reports: Any = None,
+    **fields: Any,
+) -> Recovery | None:
     """Return the recovery, or None where it is refused in words."""
     try:
-        return recover(*args, **fields)
+        return recover(oracle, frequencies, RecoveryRequest(**fields), n=n, reports=reports)
     except ParameterError as refused:
         reason = str(refused)
     assert len(reason) > 20
@@ -88,8 +104,8 @@ def test_what_is_added_to_all_items_alike_is_forgotten(
 ) -> None:
     oracle = data.draw(st.sampled_from(ORACLES))
     f_z = data.draw(counts_of(oracle))
-    base = recover(oracle, f_z, method=name, n=1000).recovered
-    moved = recover(oracle, f_z + shift, method=name, n=1000).recovered
+    base = recover(oracle, f_z, name, n=1000).recovered
+    moved = recover(oracle, f_z + shift, name, n=1000).recovered
     np.testing.assert_allclose(moved, base, rtol=0, atol=1e-9)
 
 
@@ -177,8 +193,9 @@ def test_what_a_method_cannot_do_it_says_beforehand_and_when_asked(
         elif missing is not None:
             del fields[missing]
         if reason is not None:
+            request = RecoveryRequest(method.name, targets=fields.pop("targets", ()))
             with pytest.raises(ParameterError) as refused:
-                recover(oracle, np.full(oracle.domain_size, 0.3), method=method.name, **fields)
+                recover(oracle, np.full(oracle.domain_size, 0.3), request, **fields)
             assert str(refused.value) == reason
 
 
@@ -199,7 +216,7 @@ def test_a_method_says_what_it_needs_gives_and_costs(method: Method) -> None:
             with pytest.raises(ParameterError, match=f"{option.name} must be"):
                 method.checked({option.name: bad})
     with pytest.raises(ParameterError, match=f"{method.name} has no option 'magic'"):
-        recover(OUE(1, 9), np.zeros(9), method=method.name, options={"magic": 1})
+        recover(OUE(1, 9), np.zeros(9), RecoveryRequest(method.name, options={"magic": 1}))
 
 
 def test_the_range_of_an_integer_is_said_in_full() -> None:
@@ -226,7 +243,7 @@ def test_reports_are_an_array_or_a_function(reports: Any) -> None:
 )
 def test_reports_of_another_form_are_refused(given: Any) -> None:
     with pytest.raises(ParameterError, match="rows of the report type of oue"):
-        recover(OUE(1, 16), np.zeros(16), method="diffstats", reports=lambda: [given])
+        recover(OUE(1, 16), np.zeros(16), "diffstats", reports=lambda: [given])
 
 
 def test_reports_are_not_read_by_a_method_that_does_not_need_them() -> None:
@@ -234,7 +251,7 @@ def test_reports_are_not_read_by_a_method_that_does_not_need_them() -> None:
         raise AssertionError("read")
 
     assert recover(
-        OUE(1, 9), np.zeros(9), method="norm-sub", reports=never
+        OUE(1, 9), np.zeros(9), "norm-sub", reports=never
     ).recovered.sum() == pytest.approx(1)
 
 
@@ -249,7 +266,9 @@ def test_reports_other_than_those_of_the_frequencies_are_noted() -> None:
     oracle, rng = OUE(1, 30), np.random.default_rng(1)
     reports = oracle.perturb(rng.integers(0, 30, 500), rng)
     f_z = oracle.estimate(Tally.of(oracle, reports).counts(oracle), 500)
-    same = recover(oracle, f_z, method="detection-any", targets=[1], reports=reports)
-    other = recover(oracle, f_z + 0.01, method="detection-any", targets=[1], reports=reports)
+    same = recover(oracle, f_z, RecoveryRequest("detection-any", targets=[1]), reports=reports)
+    other = recover(
+        oracle, f_z + 0.01, RecoveryRequest("detection-any", targets=[1]), reports=reports
+    )
     assert not any("not those of the poisoned" in note for note in same.notes)
     assert any("not those of the poisoned" in note for note in other.notes)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from ldprecover import (
     FrequencyOracle,
     ParameterError,
     Recovery,
+    RecoveryRequest,
     ReportError,
     Tally,
     recover,
@@ -72,19 +74,16 @@ def poisoned(protocol: str) -> np.ndarray:
     return rows
 
 
-def recovered(
-    protocol: str, name: str, given: object, rows: np.ndarray, **fields: object
-) -> Recovery:
+def recovered(protocol: str, name: str, given: Any, rows: np.ndarray, **fields: object) -> Recovery:
     oracle = ORACLES[protocol]
     tally = Tally.of(oracle, rows)
     targets = TARGETS[0][:1] if name == "conditional-probability" else TARGETS[0]
-    arguments: dict[str, object] = {"targets": targets, "options": OPTIONS.get(name, {}), **fields}
+    arguments: dict[str, Any] = {"targets": targets, "options": OPTIONS.get(name, {}), **fields}
     return recover(
         oracle,
         oracle.estimate(tally.counts(oracle), tally.n),
-        method=name,
-        reports=given,  # type: ignore[arg-type]
-        **arguments,  # type: ignore[arg-type]
+        RecoveryRequest(name, **arguments),
+        reports=given,
     )
 
 
@@ -298,7 +297,7 @@ def test_reports_that_change_between_passes_are_refused() -> None:
 def test_a_source_of_another_oracle_is_refused() -> None:
     source = ReportSource(OUE(2, D), poisoned("oue"))
     with pytest.raises(ParameterError, match=r"reports are of the oracle OUE\(epsilon=2\.0"):
-        recover(ORACLES["oue"], np.zeros(D), method="fiad", reports=source)
+        recover(ORACLES["oue"], np.zeros(D), "fiad", reports=source)
 
 
 def test_the_position_of_a_bad_report_is_among_all_reports() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.optimize import LinearConstraint, minimize
 
-from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError, recover
+from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError, RecoveryRequest, recover
 
 D, N = 12, 1000
 ORACLE = OUE(0.5, D)
@@ -19,7 +19,7 @@ vectors = st.lists(st.floats(-2, 2), min_size=D, max_size=D).map(np.array)
 
 
 def processed(name: str, f: np.ndarray, **options: float) -> np.ndarray:
-    return recover(ORACLE, f, method=name, n=N, options=options).recovered
+    return recover(ORACLE, f, RecoveryRequest(name, options=options), n=N).recovered
 
 
 def norm(f: list[float]) -> list[float]:
@@ -158,10 +158,7 @@ def test_the_noise_that_base_cut_allows_for_is_an_option() -> None:
 @pytest.mark.parametrize("d", [2, 3, 4])
 def test_base_cut_takes_the_negative_estimates_alone_where_there_are_few_items(d: int) -> None:
     f = np.linspace(-0.01, 0.6, d)
-    assert (
-        recover(GRR(1, d), f, method="base-cut", n=10).recovered.tolist()
-        == np.maximum(f, 0).tolist()
-    )
+    assert recover(GRR(1, d), f, "base-cut", n=10).recovered.tolist() == np.maximum(f, 0).tolist()
 
 
 @pytest.mark.parametrize("name", ["norm", "norm-mul", "norm-cut", "normalization", "rsn", "mle"])
@@ -192,7 +189,7 @@ def test_no_solver_finds_more_likely_frequencies(oracle: FrequencyOracle, seed: 
             (c * np.log(s) + (0 if oracle.protocol == "grr" else (1 - c) * np.log(1 - s))).sum()
         )
 
-    mine = recover(oracle, oracle.estimate(c * 400, 400), method="mle").recovered
+    mine = recover(oracle, oracle.estimate(c * 400, 400), "mle").recovered
     solved = minimize(
         cost,
         np.full(5, 0.2),

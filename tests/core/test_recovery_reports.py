@@ -3,6 +3,7 @@ known.
 """
 
 import itertools
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from ldprecover import (
     Estimates,
     FrequencyOracle,
     ParameterError,
+    RecoveryRequest,
     Tally,
     project_simplex,
     recover,
@@ -90,8 +92,10 @@ def test_detection_drops_exactly_the_reports_that_match(
     kept = r.reports[hits == 0] if reading == "any" else r.reports[hits < len(targets)]
     expected = oracle.estimate(oracle.support_counts(kept), len(kept))
     name = f"detection-{reading}"
-    plain = recover(oracle, r.f_z, method=name, targets=targets, reports=r.reports)
-    raw = recover(oracle, r.f_z, method=f"{name}-unprojected", targets=targets, reports=r.reports)
+    plain = recover(oracle, r.f_z, RecoveryRequest(name, targets=targets), reports=r.reports)
+    raw = recover(
+        oracle, r.f_z, RecoveryRequest(f"{name}-unprojected", targets=targets), reports=r.reports
+    )
     np.testing.assert_allclose(raw.recovered, expected, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(plain.recovered, project_simplex(expected), rtol=1e-12, atol=1e-12)
     assert plain.targets == targets
@@ -125,7 +129,9 @@ def test_of_hashed_reports_only_those_dropped_are_counted_and_only_others_need_a
 
     def genuine(frequencies: np.ndarray) -> tuple[np.ndarray, bool]:
         counted.clear()
-        found = recover(oracle, frequencies, method="detection-any", targets=[17], reports=rows)
+        found = recover(
+            oracle, frequencies, RecoveryRequest("detection-any", targets=[17]), reports=rows
+        )
         return found.genuine, "not those of the poisoned frequencies" in found.notes[-1]
 
     by_rest, said = genuine(f_z)
@@ -153,14 +159,19 @@ def test_detection_by_all_targets_is_nothing_for_reports_of_one_item() -> None:
     with pytest.raises(
         ParameterError, match="a grr report supports one item, so none matches all 6 targets"
     ):
-        recover(GRR(1, D), r.f_z, method="detection-all", targets=TARGETS, reports=r.reports)
+        recover(
+            GRR(1, D), r.f_z, RecoveryRequest("detection-all", targets=TARGETS), reports=r.reports
+        )
 
 
 def test_where_every_report_would_be_dropped_nothing_is_left_to_estimate_from() -> None:
     oracle = GRR(1, 4)
     with pytest.raises(ParameterError, match="all 9 reports would be dropped"):
         recover(
-            oracle, [1, 0, 0, 0], method="detection-any", targets=[0], reports=np.zeros(9, "<u4")
+            oracle,
+            [1, 0, 0, 0],
+            RecoveryRequest("detection-any", targets=[0]),
+            reports=np.zeros(9, "<u4"),
         )
 
 
@@ -188,9 +199,9 @@ def test_diffstats_finds_padded_reports_by_their_size() -> None:
     """
     oracle = OUE(1, D)
     r = poisoned(oracle)
-    result = recover(oracle, r.f_z, method="diffstats", reports=r.reports)
+    result = recover(oracle, r.f_z, "diffstats", reports=r.reports)
     assert any("support 16 items" in note for note in result.notes)
-    honest = recover(oracle, r.f_z, method="diffstats", reports=r.genuine)
+    honest = recover(oracle, r.f_z, "diffstats", reports=r.genuine)
     assert any("follow the law of honest reports" in note for note in honest.notes)
     assert mse(result.recovered, r.truth) < mse(project_simplex(r.f_z), r.truth) / 4
     dropped = result.eta / (1 + result.eta) * len(r.reports)
@@ -230,10 +241,10 @@ def test_abnormal_itemsets_are_found_largest_first_and_only_they() -> None:
 @UNARY
 def test_fiad_drops_the_crafted_reports_and_hardly_an_honest_one(oracle: FrequencyOracle) -> None:
     r = poisoned(oracle)
-    result = recover(oracle, r.f_z, method="fiad", reports=r.reports)
+    result = recover(oracle, r.f_z, "fiad", reports=r.reports)
     assert any("of item indices 7, 19, 22, 31, 40, 51." in note for note in result.notes)
     assert result.eta / (1 + result.eta) == pytest.approx(M / (N + M), rel=0.25)
-    honest = recover(oracle, r.f_z, method="fiad", reports=r.genuine)
+    honest = recover(oracle, r.f_z, "fiad", reports=r.genuine)
     assert honest.eta == 0
     assert mse(result.recovered, r.truth) < mse(project_simplex(r.f_z), r.truth) / 4
 
@@ -244,7 +255,7 @@ def test_fiad_looks_at_the_only_set_that_three_items_have() -> None:
     genuine = oracle.perturb(rng.integers(3, size=5_000), rng)
     reports = np.concatenate([genuine, np.full_like(genuine[:800], 0b111)])
     f_z = Estimates.of(oracle, Tally.of(oracle, reports)).frequencies
-    result = recover(oracle, f_z, method="fiad", reports=reports)
+    result = recover(oracle, f_z, "fiad", reports=reports)
     assert any(note.startswith("Sets of 3 of the 3 items") for note in result.notes)
     assert result.eta > 0.1
 
@@ -271,9 +282,7 @@ def test_the_conditional_probability_is_bayes_rule() -> None:
     result = recover(
         oracle,
         r.f_z,
-        method="conditional-probability",
-        targets=[target],
-        eta=eta,
+        RecoveryRequest("conditional-probability", targets=[target], eta=eta),
         reports=r.reports,
     )
     np.testing.assert_allclose(
@@ -281,7 +290,10 @@ def test_the_conditional_probability_is_bayes_rule() -> None:
     )
     assert dropped.sum() >= M
     assert recover(
-        oracle, r.f_z, method="conditional-probability", targets=[target], eta=0, reports=r.reports
+        oracle,
+        r.f_z,
+        RecoveryRequest("conditional-probability", targets=[target], eta=0),
+        reports=r.reports,
     ).genuine == pytest.approx(r.f_z)
 
 
@@ -294,12 +306,14 @@ def _choose(n: int, k: int) -> float:
     [({"targets": [1, 2]}, "one target, not 2"), ({"targets": [1], "eta": "auto"}, "as a number")],
 )
 def test_the_conditional_probability_needs_one_target_and_a_number(
-    fields: dict[str, object], reason: str
+    fields: dict[str, Any], reason: str
 ) -> None:
     oracle = OUE(1, D)
     r = poisoned(oracle)
     with pytest.raises(ParameterError, match=reason):
-        recover(oracle, r.f_z, method="conditional-probability", reports=r.reports, **fields)  # type: ignore[arg-type]
+        recover(
+            oracle, r.f_z, RecoveryRequest("conditional-probability", **fields), reports=r.reports
+        )
 
 
 def test_two_clusters_that_are_apart_are_told_apart() -> None:
@@ -320,24 +334,20 @@ def test_the_subset_defence_and_ldprecover_km_use_the_two_clusters(oracle: Frequ
     decides the subsets.
     """
     r = poisoned(oracle)
-    fields: dict[str, Any] = {
-        "reports": r.reports,
-        "options": {"subsets": 12, "rate": 0.5, "seed": 4},
-    }
-    mean = recover(oracle, r.f_z, method="k-means", **fields)
+    options = {"subsets": 12, "rate": 0.5, "seed": 4}
+    mean = recover(oracle, r.f_z, RecoveryRequest("k-means", options=options), reports=r.reports)
     np.testing.assert_array_equal(mean.recovered, project_simplex(mean.genuine))
     error = 6 * oracle.standard_errors(r.f_z, N + M)
     assert (np.abs(mean.genuine - r.f_z) < error).all()
-    km = recover(oracle, r.f_z, method="ldprecover-km", eta=0.1, **fields)
+    request = RecoveryRequest("ldprecover-km", eta=0.1, options=options)
+    km = recover(oracle, r.f_z, request, reports=r.reports)
     np.testing.assert_allclose(km.genuine, 1.1 * r.f_z - 0.1 * km.malicious, rtol=1e-12, atol=1e-12)
     np.testing.assert_array_equal(km.recovered, project_simplex(km.genuine))
     assert (km.malicious != mean.genuine).all()
-    assert (
-        recover(oracle, r.f_z, method="ldprecover-km", eta=0.1, **fields).recovered.tolist()
-        == km.recovered.tolist()
-    )
+    again = recover(oracle, r.f_z, request, reports=r.reports)
+    assert again.recovered.tolist() == km.recovered.tolist()
     with pytest.raises(ParameterError, match="as a number"):
-        recover(oracle, r.f_z, method="ldprecover-km", eta="auto", **fields)
+        recover(oracle, r.f_z, replace(request, eta="auto"), reports=r.reports)
 
 
 def test_too_few_reports_for_the_random_subsets_are_said_to_be_so() -> None:
@@ -350,7 +360,9 @@ def test_too_few_reports_for_the_random_subsets_are_said_to_be_so() -> None:
         reports = oracle.perturb(np.arange(n) % 5, np.random.default_rng(1))
         for method in ("k-means", "ldprecover-km"):
             with pytest.raises(ParameterError, match=f"{method}: .*{reason}"):
-                recover(oracle, np.zeros(5), method=method, reports=reports, options=options)
+                recover(
+                    oracle, np.zeros(5), RecoveryRequest(method, options=options), reports=reports
+                )
 
 
 def test_notes_name_items_by_index() -> None:
@@ -359,7 +371,7 @@ def test_notes_name_items_by_index() -> None:
     assert indices_named((2, 5)) == "item indices 2, 5"
     r = poisoned(OUE(1, D))
     result = recover(
-        OUE(1, D), r.f_z, method="conditional-probability", targets=[2], reports=r.reports
+        OUE(1, D), r.f_z, RecoveryRequest("conditional-probability", targets=[2]), reports=r.reports
     )
     assert result.notes[0].startswith("Reports for the target, item index 2, are dropped where")
 
@@ -395,7 +407,7 @@ def test_no_step_of_em_makes_the_reports_less_likely_and_it_nears_the_most_likel
 def test_of_grr_the_counts_say_all_that_the_reports_do() -> None:
     r = poisoned(GRR(1, D))
     with pytest.raises(ParameterError, match="mle is their exact likelihood"):
-        recover(GRR(1, D), r.f_z, method="em", reports=r.reports)
+        recover(GRR(1, D), r.f_z, "em", reports=r.reports)
 
 
 def test_diffstats_drops_nothing_where_no_removal_makes_the_sizes_honest() -> None:
@@ -406,7 +418,7 @@ def test_diffstats_drops_nothing_where_no_removal_makes_the_sizes_honest() -> No
     genuine = oracle.perturb(rng.integers(D, size=N), rng)
     reports = np.concatenate([genuine, oracle.uniform_reports(2 * N // 3, rng)])
     estimates = Estimates.of(oracle, Tally.of(oracle, reports)).frequencies
-    result = recover(oracle, estimates, method="diffstats", reports=reports)
+    result = recover(oracle, estimates, "diffstats", reports=reports)
     assert result.eta == 0
     assert "nothing is dropped" in result.notes[0]
     assert result.recovered.tolist() == project_simplex(estimates).tolist()
@@ -418,6 +430,6 @@ def test_fiad_finds_an_attack_on_three_items_whatever_least_is() -> None:
     crafted = oracle.craft(np.tile([5, 20, 33], (N // 10, 1)), rng)
     reports = np.concatenate([genuine, crafted])
     estimates = Estimates.of(oracle, Tally.of(oracle, reports)).frequencies
-    result = recover(oracle, estimates, method="fiad", reports=reports)
+    result = recover(oracle, estimates, "fiad", reports=reports)
     assert any("of item indices 5, 20, 33." in note for note in result.notes)
     assert result.eta > N // 10 / N

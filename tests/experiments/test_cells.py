@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldprecover import GRR, OLH, Tally, frequency_oracle, project_simplex, recover
+from ldprecover import GRR, OLH, RecoveryRequest, Tally, frequency_oracle, project_simplex, recover
 from ldprecover.estimation.metrics import mse
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_client import Population
@@ -104,7 +104,9 @@ def test_a_round_in_which_nobody_is_malicious_has_the_estimates_of_its_genuine_u
         assert round_.together == round_.genuine
         assert round_.poisoned.frequencies.tolist() == round_.f_genuine.tolist()
         told = recover(
-            round_.oracle, round_.f_genuine, eta=0, malicious_model="custom", support=round_.support
+            round_.oracle,
+            round_.f_genuine,
+            RecoveryRequest(eta=0, malicious_model="custom", support=round_.support),
         )
         assert told.recovered == pytest.approx(project_simplex(round_.f_genuine))
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldprecover import GRR, OUE, ParameterError, recover
+from ldprecover import GRR, OUE, ParameterError, RecoveryRequest, recover
 from ldprecover.estimation.metrics import frequency_gain, mse
 from ldprecover.recovery import METHODS
 from ldprecover_attacker import ATTACKS
@@ -94,10 +94,12 @@ def test_an_outcome_is_what_the_library_makes_of_the_round(study: Callable[[str]
     outcomes = {outcome.method: outcome for outcome in found.run().outcomes}
     assert round_.targets is not None
     poisoned, m = round_.poisoned.frequencies, round_.malicious.n
-    told = recover(round_.oracle, poisoned, targets=round_.targets).recovered
+    told = recover(round_.oracle, poisoned, RecoveryRequest(targets=round_.targets)).recovered
     share = round_.malicious.counts(round_.oracle) / m
     right = recover(
-        round_.oracle, poisoned, eta=m / 5000, malicious_model="custom", support=share
+        round_.oracle,
+        poisoned,
+        RecoveryRequest(eta=m / 5000, malicious_model="custom", support=share),
     ).recovered
     for name, expected in (("told", told), ("right", right)):
         assert outcomes[name].mse == mse(expected, round_.truth)

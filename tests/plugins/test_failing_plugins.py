@@ -35,9 +35,9 @@ class Odd(OUE):
 
 
 def method(name, change):
-    def recover(knowledge):
-        recovery = METHODS["norm-sub"].recover(knowledge)
-        return replace(recovery, method=name, recovered=change(knowledge.poisoned))
+    def recover(inputs):
+        recovery = METHODS["norm-sub"].recover(inputs)
+        return replace(recovery, method=name, recovered=change(inputs.poisoned))
 
     return Method(name, "fails", uses=frozenset(), recover=recover)
 

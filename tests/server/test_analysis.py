@@ -77,7 +77,7 @@ def test_a_method_that_reads_reports_gets_those_that_were_sent(in_process: InPro
     send(in_process, round, reports, pieces=5)
     answer = in_process.post(f"/rounds/{round}/recover", json={"method": "diffstats"}).json()
     estimates = Estimates.of(oracle, Tally.of(oracle, reports)).frequencies
-    expected = recover(oracle, estimates, method="diffstats", n=len(reports), reports=reports)
+    expected = recover(oracle, estimates, "diffstats", n=len(reports), reports=reports)
     assert answer["recovered"] == pytest.approx(expected.recovered.tolist(), abs=1e-12)
     assert answer["notes"] == list(expected.notes)
 

@@ -24,7 +24,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.conftest import PACKED, ServerProcess, StartServer
 from tests.server.conftest import InProcess, ProblemOf, StartInProcess
 
-from ldprecover import ParameterError, RoundExport, RoundParameters, Tally
+from ldprecover import ParameterError, RecoveryRequest, RoundExport, RoundParameters, Tally
 from ldprecover.protocols import MAX_DOMAIN_SIZE, PROTOCOLS
 from ldprecover_client import bulk
 from ldprecover_server import Settings, logs, retention
@@ -501,7 +501,7 @@ def test_an_export_recomputes_to_the_bytes_of_the_servers_answers(
     recovered = in_process.post(
         f"/rounds/{round}/recover", json={"targets": [3], "eta": 0.1}
     ).content
-    estimates, recovery = export.estimates(), export.recover(targets=[3], eta=0.1)
+    estimates, recovery = export.estimates(), export.recover(RecoveryRequest(targets=[3], eta=0.1))
     for column in (estimates.frequencies, estimates.standard_errors, export.tally.counts(oracle)):
         assert msgspec.json.encode(column.tolist()) in frequencies
     for column in (recovery.poisoned, recovery.malicious, recovery.genuine, recovery.recovered):

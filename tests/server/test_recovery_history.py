@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import PACKED
 from tests.server.conftest import InProcess, ProblemOf
 
-from ldprecover import Estimates, Tally, frequency_oracle, recover
+from ldprecover import Estimates, RecoveryRequest, Tally, frequency_oracle, recover
 from ldprecover.protocols import wire
 
 D = 24
@@ -52,7 +52,7 @@ def test_the_rounds_named_as_history_are_what_the_method_is_given(in_process: In
     answer = recovered(in_process, round, history=["may", before[1]])
     tallies = [(ORACLE, Tally.of(ORACLE, reports)) for reports in (first, second)]
     estimates = Estimates.of(ORACLE, Tally.of(ORACLE, now)).frequencies
-    expected = recover(ORACLE, estimates, method="unmix", n=len(now), history=tallies)
+    expected = recover(ORACLE, estimates, RecoveryRequest("unmix", history=tallies), n=len(now))
     assert answer["recovered"] == pytest.approx(expected.recovered.tolist(), abs=1e-12)
     assert answer["conclusions"]["history_weight"] is not None
     assert recovered(in_process, round)["conclusions"]["history_weight"] is None, (

@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import ServerProcess
 from tests.server.conftest import ProblemOf
 
-from ldprecover import Estimates, FrequencyOracle, RoundParameters, Tally, recover
+from ldprecover import Estimates, FrequencyOracle, RecoveryRequest, RoundParameters, Tally, recover
 from ldprecover.protocols import PROTOCOLS, own_parameters, wire
 
 LABELS = ("3", "2", "1", "0", "Łódź", "x y", "a", "b", "c", "d", "e")
@@ -127,7 +127,10 @@ def test_a_recovery_is_that_of_the_library_to_the_bit(
     assert response.status_code == 200, response.text
     frequencies = Estimates.of(oracle, tally).frequencies
     expected = recover(
-        oracle, frequencies, method=method, eta=eta, targets=indices, malicious_model=model, n=500
+        oracle,
+        frequencies,
+        RecoveryRequest(method, eta=eta, targets=indices, malicious_model=model),
+        n=500,
     )
     assert response.json() == {
         "round": opened["id"],

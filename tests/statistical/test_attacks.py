@@ -10,7 +10,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ldprecover import GRR, OLH, OUE, Estimates, FrequencyOracle, Tally, project_simplex, recover
+from ldprecover import (
+    GRR,
+    OLH,
+    OUE,
+    Estimates,
+    FrequencyOracle,
+    RecoveryRequest,
+    Tally,
+    project_simplex,
+    recover,
+)
 from ldprecover.estimation.metrics import frequency_gain, mse
 from ldprecover.estimation.theory import malicious_law
 from ldprecover_client.datasets import load_dataset
@@ -157,7 +167,7 @@ def test_on_grr_ldprecover_is_the_projection_of_one_plus_eta_times_the_poisoned(
     oracle, rng = GRR(0.5, D), np.random.default_rng(5)
     f_z = attacked_round(oracle, zipf(N_GENUINE), malicious_items(attack, rng), rng).poisoned
     for eta in (0, 0.0526, 0.2, 1):
-        result = recover(oracle, f_z, eta=eta).recovered
+        result = recover(oracle, f_z, RecoveryRequest(eta=eta)).recovered
         np.testing.assert_allclose(result, project_simplex((1 + eta) * f_z), rtol=0, atol=1e-12)
         np.testing.assert_allclose(
             result, project_simplex((1 + eta) * f_z - 7.5), rtol=0, atol=1e-12
@@ -176,11 +186,13 @@ def test_the_loop_of_algorithm_1_ends_where_the_sorted_projection_does(
     items = malicious_items(attack, rng)
     f_z = attacked_round(oracle, zipf(N_GENUINE), items, rng).poisoned
     for targets in ((), np.unique(items)[:10]):
-        result = recover(oracle, f_z, targets=targets)
+        result = recover(oracle, f_z, RecoveryRequest(targets=targets))
         np.testing.assert_allclose(
             result.recovered, algorithm_1_loop(result.genuine), rtol=0, atol=1e-11
         )
-    np.testing.assert_array_equal(recover(oracle, f_z, eta=0).recovered, project_simplex(f_z))
+    np.testing.assert_array_equal(
+        recover(oracle, f_z, RecoveryRequest(eta=0)).recovered, project_simplex(f_z)
+    )
 
 
 def test_a_one_hot_attack_can_leave_no_estimate_positive_and_is_recovered_all_the_same(
@@ -198,7 +210,7 @@ def test_a_one_hot_attack_can_leave_no_estimate_positive_and_is_recovered_all_th
     np.testing.assert_allclose(result.recovered, project_simplex(1.2 * f_z), rtol=0, atol=1e-15)
     # With the attack known to be that, and eta its true value, the genuine frequencies come back:
     # the shift it makes is the same for every item, and the projection forgets it.
-    recovered = recover(oracle, f_z, eta=1).recovered
+    recovered = recover(oracle, f_z, RecoveryRequest(eta=1)).recovered
     assert mse(recovered, users / N_GENUINE) < mse(f_z, users / N_GENUINE) / 1000
 
 
@@ -216,7 +228,9 @@ def test_two_items_as_for_a_mean_of_signs() -> None:
     shift = m / (m + 100_000) * ((1 - oracle.q) / (oracle.p - oracle.q) - 0.4)
     sd = np.sqrt(oracle.variance([0.4], 100_000)[0])
     assert abs(f_z[0] - 0.4 - shift) <= Z * sd
-    known = recover(oracle, f_z, eta=0.1, targets=[0], malicious_model="exact").recovered
+    known = recover(
+        oracle, f_z, RecoveryRequest(eta=0.1, targets=[0], malicious_model="exact")
+    ).recovered
     assert abs((known[0] - known[1]) + 0.2) <= 2 * Z * sd
     assert recover(oracle, f_z).recovered.sum() == pytest.approx(1, abs=1e-12)
 
@@ -263,8 +277,8 @@ def test_five_attackers_on_grr(
         ]
         f_z = attacked_round(oracle, users, np.concatenate(sent), rng).poisoned
         before = mse(f_z, f)
-        after.append(1 - mse(recover(oracle, f_z, eta=0.2).recovered, f) / before)
-        projected.append(1 - mse(recover(oracle, f_z, method="norm-sub").recovered, f) / before)
+        after.append(1 - mse(recover(oracle, f_z, RecoveryRequest(eta=0.2)).recovered, f) / before)
+        projected.append(1 - mse(recover(oracle, f_z, "norm-sub").recovered, f) / before)
     mean, sd = IMPROVEMENT[population, beta]
     record_property("improvement of LDPRecover", float(np.mean(after)))
     record_property("improvement of plain projection", float(np.mean(projected)))

@@ -11,12 +11,21 @@ they are.
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from ldprecover import GRR, OLH, OUE, FrequencyOracle, Tally, project_simplex, recover
+from ldprecover import (
+    GRR,
+    OLH,
+    OUE,
+    FrequencyOracle,
+    RecoveryRequest,
+    Tally,
+    project_simplex,
+    recover,
+)
 from ldprecover.estimation.metrics import frequency_gain, mse
 from ldprecover_attacker import MGA
 
@@ -128,7 +137,7 @@ def test_each_post_processing_errs_as_simulated(
     for i, name in enumerate(POST):
 
         def recovered(_: Round, f_z: np.ndarray, n: int, name: str = name) -> np.ndarray:
-            return f_z if name == "none" else recover(oracle, f_z, method=name, n=n).recovered
+            return f_z if name == "none" else recover(oracle, f_z, name, n=n).recovered
 
         cell = measured(protocol, users, recovered, attacked=attacked)
         record_property(name, cell)
@@ -163,7 +172,9 @@ def test_what_the_right_model_and_the_right_eta_are_worth(
 
     def recovered(r: Round, f_z: np.ndarray, n: int) -> np.ndarray:
         return recover(
-            ORACLES[protocol], f_z, eta=eta, targets=r.targets, malicious_model=model
+            ORACLES[protocol],
+            f_z,
+            RecoveryRequest(eta=eta, targets=r.targets, malicious_model=model),
         ).recovered
 
     cell = measured(protocol, zipf(N), recovered, attacked=True)
@@ -187,13 +198,16 @@ def test_at_four_times_the_true_eta_every_target_ends_at_zero(
     oracle, users = ORACLES[protocol], zipf(N)
 
     def recovered(r: Round, f_z: np.ndarray, n: int) -> np.ndarray:
-        result = recover(oracle, f_z, eta=0.2, targets=r.targets).recovered
+        result = recover(oracle, f_z, RecoveryRequest(eta=0.2, targets=r.targets)).recovered
         assert not result[list(r.targets)].any()
         return result
 
     error, gain = measured(protocol, users, recovered, attacked=True)
     noise, _ = measured(
-        protocol, users, lambda _, f, n: recover(oracle, f, eta=0.2).recovered, attacked=False
+        protocol,
+        users,
+        lambda _, f, n: recover(oracle, f, RecoveryRequest(eta=0.2)).recovered,
+        attacked=False,
     )
     held = [r.truth[list(r.targets)] for r in rounds(protocol, tuple(users.tolist()))]
     expected = noise + np.mean([(f**2).sum() + f.sum() ** 2 / (D - R) for f in held]) / D
@@ -214,7 +228,12 @@ def test_eta_is_read_off_the_sum_of_one_hot_oue_estimates(
     targets = rng.choice(D, R, replace=False)
     tally = genuine + Tally.of(oracle, oracle.encode(rng.choice(targets, m), rng))
     f_z = oracle.estimate(tally.counts(oracle), tally.n)
-    result = recover(oracle, f_z, eta="auto", n=tally.n, targets=targets, malicious_model="exact")
+    result = recover(
+        oracle,
+        f_z,
+        RecoveryRequest(eta="auto", targets=targets, malicious_model="exact"),
+        n=tally.n,
+    )
     error = 0.0624 * np.sqrt(410_415 / tally.n) / 307.3
     assert abs(result.eta / (1 + result.eta) - m / tally.n) <= 6.1 * error
     # And with it the genuine frequencies come back, to their own noise.
@@ -234,7 +253,10 @@ def test_eta_is_read_off_the_sum_of_searched_olh_estimates_too(
         tally = r.genuine + r.malicious
         f_z = oracle.estimate(tally.counts(oracle), tally.n)
         result = recover(
-            oracle, f_z, eta="auto", n=tally.n, targets=r.targets, malicious_model="searched"
+            oracle,
+            f_z,
+            RecoveryRequest(eta="auto", targets=r.targets, malicious_model="searched"),
+            n=tally.n,
         )
         assert abs(result.eta / (1 + result.eta) - 0.05) <= 6.1 * 1.42e-3 + 0.0005
 
@@ -250,8 +272,12 @@ def test_detection_of_grr_is_worse_than_the_attack_until_it_is_projected(
     genuine = oracle.perturb(np.repeat(np.arange(D), users), rng)
     reports = np.concatenate([genuine, MGA(targets.tolist()).reports(oracle, M, rng)])
     f_z = oracle.estimate(oracle.support_counts(reports), len(reports))
-    raw = recover(oracle, f_z, method="detection-any-unprojected", targets=targets, reports=reports)
-    projected = recover(oracle, f_z, method="detection-any", targets=targets, reports=reports)
+    raw = recover(
+        oracle, f_z, RecoveryRequest("detection-any-unprojected", targets=targets), reports=reports
+    )
+    projected = recover(
+        oracle, f_z, RecoveryRequest("detection-any", targets=targets), reports=reports
+    )
     dropped = round(raw.eta / (1 + raw.eta) * len(reports)) - M
     assert dropped / N == pytest.approx(0.097, abs=0.01)
     truth = users / N
@@ -272,8 +298,8 @@ def test_detection_by_all_targets_finds_padded_oue_reports_and_spares_honest_one
     malicious = MGA(targets.tolist()).reports(oracle, 2_632, rng)
     reports = np.concatenate([genuine, malicious])
     f_z = oracle.estimate(oracle.support_counts(reports), len(reports))
-    every = recover(oracle, f_z, method="detection-all", targets=targets, reports=reports)
-    one = recover(oracle, f_z, method="detection-any", targets=targets, reports=reports)
+    every = recover(oracle, f_z, RecoveryRequest("detection-all", targets=targets), reports=reports)
+    one = recover(oracle, f_z, RecoveryRequest("detection-any", targets=targets), reports=reports)
     assert every.eta / (1 + every.eta) * len(reports) == pytest.approx(2_632, abs=25)
     assert one.eta / (1 + one.eta) > 0.98
     np.testing.assert_allclose(
@@ -299,9 +325,15 @@ def test_random_subsets_do_not_tell_malicious_users_apart(
     lied = rng.choice(rng.choice(D, R, replace=False), M)
     reports = oracle.perturb(np.concatenate([np.repeat(np.arange(D), users), lied]), rng)
     f_z = oracle.estimate(oracle.support_counts(reports), len(reports))
-    fields: dict[str, Any] = {"reports": reports, "options": {"subsets": 30, "rate": rate}}
-    clusters = recover(oracle, f_z, method="k-means", **fields)
-    km = recover(oracle, f_z, method="ldprecover-km", **fields)
+    clusters, km = (
+        recover(
+            oracle,
+            f_z,
+            RecoveryRequest(method, options={"subsets": 30, "rate": rate}),
+            reports=reports,
+        )
+        for method in ("k-means", "ldprecover-km")
+    )
     plain = mse(project_simplex(f_z), truth)
     expected = {0.1: 1.0e-3, 0.5: 6.5e-4}[rate]
     assert expected / FACTOR <= mse(clusters.genuine, truth) <= expected * FACTOR

@@ -37,8 +37,8 @@ def played(
             counts = counts + oracle.support_counts(oracle.craft(np.tile(targets, (m, 1)), rng))
         n += m
     f_z = oracle.estimate(counts, n)
-    found = recover(oracle, f_z, method="unmix", n=n)
-    projected = recover(oracle, f_z, method="norm-sub").recovered
+    found = recover(oracle, f_z, "unmix", n=n)
+    projected = recover(oracle, f_z, "norm-sub").recovered
     return found, error(projected, users) / error(found.recovered, users)
 
 

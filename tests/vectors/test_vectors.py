@@ -13,6 +13,7 @@ import xxhash
 
 from ldprecover import (
     FrequencyOracle,
+    RecoveryRequest,
     ReportError,
     RoundParameters,
     counting,
@@ -204,10 +205,12 @@ def test_recover() -> None:
         result = recover(
             oracle,
             oracle.estimate(case["counts"], case["n"]),
-            method=case["method"],
-            eta=case["eta"],
-            targets=case["targets"],
-            malicious_model=case["malicious_model"],
+            RecoveryRequest(
+                case["method"],
+                eta=case["eta"],
+                targets=case["targets"],
+                malicious_model=case["malicious_model"],
+            ),
         )
         for column in ("malicious", "genuine", "recovered"):
             np.testing.assert_allclose(

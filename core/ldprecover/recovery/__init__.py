@@ -1,14 +1,12 @@
 """Recovery from poisoning: one module a method, one contract, one table."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from numpy.typing import ArrayLike
 
 from ldprecover._checks import finite_vector
-from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
-from ldprecover.items import target_indices
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery import (
     conditional,
@@ -25,11 +23,13 @@ from ldprecover.recovery.base import (
     AUTO,
     DEFAULT_ETA,
     MAX_ETA,
+    METHODS,
     NEEDS,
-    Knowledge,
     Method,
     Option,
     Recovery,
+    RecoveryInputs,
+    RecoveryRequest,
 )
 from ldprecover.recovery.checking import recovered_by
 from ldprecover.recovery.conclusions import Conclusions, Dropped
@@ -48,19 +48,20 @@ __all__ = [
     "NEEDS",
     "Conclusions",
     "Dropped",
-    "Knowledge",
     "MaliciousShare",
     "Method",
     "Option",
     "Recovery",
+    "RecoveryInputs",
+    "RecoveryRequest",
     "ReportSource",
     "estimate_share",
     "project_simplex",
     "recover",
 ]
 
-METHODS: dict[str, Method] = {
-    method.name: method
+METHODS.update(
+    (method.name, method)
     for method in (
         ldprecover.METHOD,
         *post_processing.METHODS,
@@ -72,74 +73,62 @@ METHODS: dict[str, Method] = {
         *likelihood.METHODS,
         unmix.METHOD,
     )
-}
+)
 
 
 def recover(
     oracle: FrequencyOracle,
     frequencies: ArrayLike,
+    request: RecoveryRequest | str = "ldprecover",
     *,
-    method: str = "ldprecover",
-    eta: float | str = DEFAULT_ETA,
-    targets: Iterable[int] = (),
-    malicious_model: str = "paper",
     n: int | None = None,
     reports: "Reports | Callable[[], Iterable[Reports]] | ReportSource | None" = None,
-    support: ArrayLike | None = None,
-    options: Mapping[str, object] | None = None,
-    history: Iterable[tuple[FrequencyOracle, Tally]] = (),
     canaries: Iterable[int] = (),
     progress: Callable[[float], None] | None = None,
 ) -> Recovery:
-    """Return what `method` recovers from poisoned, unbiased and unclipped frequencies of the d
-    items.
+    """Return what a method recovers from the poisoned, unbiased and unclipped frequencies.
 
-    `eta`, `targets`, `malicious_model` and `support` are assumptions about the attack, explained at
-    `Knowledge`; one that is given and not used is checked all the same, and a note says so. `n` is
-    the number of reports, `reports` the reports themselves, packed: an array, a function that
-    returns an iterator over arrays and is called for each pass, or a ReportSource of the same
-    oracle, which can have them measured in other processes. `history` are earlier rounds over the
-    same items, each its oracle and its tally, that are known to be clean. `options` are the
-    method's own. `canaries` are the items that nobody holds. `progress` is called with the share
-    that is done of what a long method does once it has read the reports. What is needed, promised
-    and paid is in METHODS. Raises ParameterError, with the reason, for what a method cannot do, and
-    ContractError, which names the method, where it raises or returns what it may not.
+    `frequencies` has d entries, one for each item. `request` names the method and states the
+    assumptions about the attack; a str is short for the request with this method and the defaults.
+    A note of the result names the assumptions that the method does not use. `n` is the number of
+    reports. `reports` are the packed reports: an array, a function that returns an iterator over
+    arrays and is called for each pass, or a ReportSource of the same oracle, which can measure them
+    in other processes. `canaries` are the indices of the items that nobody holds. A long method
+    calls `progress` with the share, from 0 to 1, that is done after it has read the reports.
+
+    Raises ParameterError, with the reason, for a request that the method cannot serve, and
+    ContractError, with the method's name, for a method that breaks its contract.
+
+        recover(oracle, frequencies, "unmix", n=tally.n)
+        recover(oracle, frequencies, RecoveryRequest(eta=0.1, targets=[3, 40]))
     """
-    if not isinstance(method, str) or method not in METHODS:
-        raise ParameterError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
-    chosen = METHODS[method]
-    knowledge = Knowledge(
+    if not isinstance(request, RecoveryRequest):
+        request = RecoveryRequest(request)
+    method = METHODS[request.method]
+    inputs = RecoveryInputs(
         oracle,
         finite_vector(frequencies, "frequencies"),
-        eta,
-        target_indices(targets, oracle.domain_size),
-        malicious_model,
+        request,
         n=n,
         reports=_source(oracle, reports),
-        support=None if support is None else finite_vector(support, "support"),
-        options=chosen.checked({} if options is None else options),
-        history=history,  # type: ignore[arg-type]  # it checks what it is given
         canaries=tuple(canaries),
         progress=progress,
     )
-    refusal = chosen.refusal(oracle, knowledge.gives)
+    refusal = method.refusal(oracle, inputs.available)
     if refusal is not None:
         raise ParameterError(refusal)
-    recovery = recovered_by(chosen, knowledge)
-    said = [chosen.unused(knowledge), _drowned(knowledge, recovery)]
-    notes = [note for note in said if note is not None]
+    recovery = recovered_by(method, inputs)
+    notes = [note for note in (method.unused(request), _noise_note(inputs, recovery)) if note]
     return replace(recovery, notes=(*recovery.notes, *notes)) if notes else recovery
 
 
-def _drowned(knowledge: Knowledge, recovery: Recovery) -> str | None:
-    """Return the sentence on a round too small for its noise, of a method that does not state its
-    own errors.
+def _noise_note(inputs: RecoveryInputs, recovery: Recovery) -> str | None:
+    """Return the note on a round too small for its noise; None where the method states its own
+    errors.
     """
-    if knowledge.n is None or recovery.conclusions is not None:
+    if inputs.n is None or recovery.conclusions is not None:
         return None
-    if not noise_exceeds_signal(
-        knowledge.poisoned, float(knowledge.oracle.variance(0.0, knowledge.n))
-    ):
+    if not noise_exceeds_signal(inputs.poisoned, float(inputs.oracle.variance(0.0, inputs.n))):
         return None
     return (
         "The noise of so few reports exceeds what tells the items apart: 1/d for every item is "

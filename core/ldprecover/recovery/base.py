@@ -4,8 +4,10 @@ recovery.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from ldprecover._checks import finite_vector, real, whole
 from ldprecover._origins import named
@@ -30,34 +32,84 @@ attacked items.
 
 
 @dataclass(frozen=True, eq=False)
-class Knowledge:
-    """What a server knows of a poisoned round, and what it assumes of the attack.
+class RecoveryRequest:
+    """Which method recovers a round, and what it may assume about the attack.
 
-    `poisoned` are the unbiased, unclipped frequencies f~_Z of the d items. `eta`, from 0 to 10, is
-    the assumed ratio m/n of malicious to genuine users, or "auto". `targets` are the items known to
-    be attacked, as indices: kept sorted and once each, never all d of them. `malicious_model` names
-    one of MALICIOUS_MODELS; `support` is the pi of the model custom: pi(v) is the share of
-    malicious reports that support v. `n` is the number of reports behind the frequencies, `reports`
-    the reports. `history` are the tallies of earlier rounds over the same items, with their
-    oracles, whose reports are taken to be honest. `options` are of the method alone, by name.
-    `canaries` are the items that nobody holds, as indices: evidence of what malicious reports did
-    to all items alike. `progress` is nothing that is known: a method that takes long calls it with
-    the share that is done of what it does once it has read the reports. Everything is checked,
-    whether or not a method uses it; what it does not use of `assumed` a note of the recovery names.
+    `method` is a key of METHODS and `options` are its options by name; missing ones are filled in
+    with their defaults. `eta` is the assumed ratio m/n of malicious to genuine users, from 0 to 10,
+    or "auto". `targets` are the indices of the attacked items; they become a sorted tuple without
+    duplicates. `malicious_model` is a key of MALICIOUS_MODELS. `support` belongs to the model
+    custom: support[v] is the share of malicious reports that support item v, pi(v) in the paper.
+    `history` holds earlier rounds over the same items, each as its oracle and its tally; their
+    reports are taken to be honest.
 
-    Raises ParameterError.
+    Raises ParameterError. `RecoveryInputs` checks what depends on the number of items d.
+
+        RecoveryRequest("ldprecover", eta=0.1, targets=[3, 40])
+    """
+
+    method: str = "ldprecover"
+    eta: float | str = DEFAULT_ETA
+    targets: Iterable[int] = ()
+    malicious_model: str = "paper"
+    support: ArrayLike | None = None
+    options: Mapping[str, float] = field(default_factory=dict)
+    history: Iterable[tuple[FrequencyOracle, Tally]] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.method, str) or self.method not in METHODS:
+            raise ParameterError(f"method must be one of {', '.join(METHODS)}, not {self.method!r}")
+        if not isinstance(self.eta, str) or self.eta != AUTO:
+            eta = real(self.eta)
+            if eta is None:
+                raise ParameterError(f"eta must be a number, or {AUTO}")
+            if not 0 <= eta <= MAX_ETA:
+                raise ParameterError(f"eta must be from 0 to {MAX_ETA:g}, not {self.eta}")
+            object.__setattr__(self, "eta", eta)
+        model = self.malicious_model
+        if not isinstance(model, str) or model not in MALICIOUS_MODELS:
+            raise ParameterError(
+                f"malicious_model must be one of {', '.join(MALICIOUS_MODELS)}, not {model!r}"
+            )
+        if self.support is not None:
+            support = finite_vector(self.support, "support")
+            if not ((support >= 0) & (support <= 1)).all():
+                raise ParameterError("support must hold numbers, each from 0 to 1")
+            object.__setattr__(self, "support", support)
+        object.__setattr__(self, "targets", target_indices(self.targets, None))
+        object.__setattr__(self, "options", METHODS[self.method].checked(self.options))
+        object.__setattr__(self, "history", _checked_history(self.history))
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """The names of the fields that state an assumption about the attack."""
+        stated = {
+            "eta": self.eta != DEFAULT_ETA,
+            "targets": bool(self.targets),
+            "malicious_model": self.malicious_model != "paper",
+            "support": self.support is not None,
+            "history": bool(self.history),
+        }
+        return tuple(name for name, is_stated in stated.items() if is_stated)
+
+
+@dataclass(frozen=True, eq=False)
+class RecoveryInputs:
+    """What a method works on: the data of one poisoned round, and the request.
+
+    `poisoned` are the unbiased, unclipped frequencies f~_Z of the d items. `n` is the number of
+    reports behind them and `reports` are the reports. `canaries` are the indices of the items that
+    nobody holds. A method that takes long calls `progress` with the share, from 0 to 1, that is
+    done after the reports were read.
+
+    Raises ParameterError, also for a request that does not fit the d items.
     """
 
     oracle: FrequencyOracle
     poisoned: FloatArray
-    eta: float | str = DEFAULT_ETA
-    targets: tuple[int, ...] = ()
-    malicious_model: str = "paper"
+    request: RecoveryRequest = field(default_factory=RecoveryRequest)
     n: int | None = None
     reports: ReportSource | None = None
-    support: FloatArray | None = None
-    options: Mapping[str, float] = field(default_factory=dict)
-    history: tuple[tuple[FrequencyOracle, Tally], ...] = ()
     canaries: tuple[int, ...] = ()
     progress: Callable[[float], None] | None = None
 
@@ -66,64 +118,51 @@ class Knowledge:
         poisoned = finite_vector(self.poisoned, "frequencies")
         if poisoned.size != d:
             raise ParameterError(f"frequencies must be of the {d} items, not {poisoned.size}")
-        if not isinstance(self.eta, str) or self.eta != AUTO:
-            eta = real(self.eta)
-            if eta is None:
-                raise ParameterError(f"eta must be a number, or {AUTO}")
-            if not 0 <= eta <= MAX_ETA:
-                raise ParameterError(f"eta must be from 0 to {MAX_ETA:g}, not {self.eta}")
-            object.__setattr__(self, "eta", eta)
-        targets = target_indices(self.targets, d)
-        if len(targets) == d:
+        if len(target_indices(self.targets, d)) == d:
             raise ParameterError(f"targets must leave out at least one of the {d} items")
-        if (
-            not isinstance(self.malicious_model, str)
-            or self.malicious_model not in MALICIOUS_MODELS
-        ):
-            raise ParameterError(
-                f"malicious_model must be one of {', '.join(MALICIOUS_MODELS)}, not "
-                f"{self.malicious_model!r}"
-            )
         if self.n is not None:
             n = whole(self.n)
             if n is None or n < 1:
                 raise ParameterError("n, the number of reports, must be an integer of at least 1")
             object.__setattr__(self, "n", n)
-        if self.support is not None:
-            support = finite_vector(self.support, "support")
-            if support.size != d or not ((support >= 0) & (support <= 1)).all():
-                raise ParameterError(f"support must be of the {d} items, each from 0 to 1")
-            object.__setattr__(self, "support", support)
+        if self.support is not None and self.support.size != d:
+            raise ParameterError(
+                f"support must be of the {d} items, each from 0 to 1, not of {self.support.size}"
+            )
+        for oracle, _ in self.history:
+            if oracle.domain_size != d:
+                raise ParameterError(
+                    f"history must be of rounds over the same {d} items, not {oracle.domain_size}"
+                )
         object.__setattr__(self, "poisoned", poisoned)
-        object.__setattr__(self, "targets", targets)
-        object.__setattr__(self, "history", _checked_history(self.history, d))
         object.__setattr__(self, "canaries", canary_indices(self.canaries, d))
 
     @property
-    def assumed(self) -> tuple[str, ...]:
-        """The fields that hold an assumption about the attack which is not the default."""
-        given = {
-            "eta": self.eta != DEFAULT_ETA,
-            "targets": bool(self.targets),
-            "malicious_model": self.malicious_model != "paper",
-            "support": self.support is not None,
-            "history": bool(self.history),
-        }
-        return tuple(name for name, is_given in given.items() if is_given)
+    def targets(self) -> tuple[int, ...]:
+        """The targets of the request, sorted and unique."""
+        return tuple(self.request.targets)
 
     @property
-    def gives(self) -> frozenset[str]:
-        """Those of NEEDS that are known."""
-        known = {"counts"}
-        if self.n is not None:
-            known.add("n")
-        if self.reports is not None:
-            known |= {"reports", "n"}
-        if self.targets:
-            known.add("targets")
-        if self.history:
-            known.add("history")
-        return frozenset(known)
+    def support(self) -> FloatArray | None:
+        """The support of the request, one number for each item."""
+        return None if self.request.support is None else np.asarray(self.request.support)
+
+    @property
+    def history(self) -> tuple[tuple[FrequencyOracle, Tally], ...]:
+        """The history of the request."""
+        return tuple(self.request.history)
+
+    @property
+    def available(self) -> frozenset[str]:
+        """Those of NEEDS that are there."""
+        present = {
+            "counts": True,
+            "n": self.n is not None or self.reports is not None,
+            "reports": self.reports is not None,
+            "targets": bool(self.targets),
+            "history": bool(self.history),
+        }
+        return frozenset(name for name, is_present in present.items() if is_present)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,27 +224,23 @@ def indices_named(items: Iterable[int]) -> str:
     return f"item {'index' if len(named) == 1 else 'indices'} {', '.join(named)}"
 
 
-def _checked_history(given: object, d: int) -> tuple[tuple[FrequencyOracle, Tally], ...]:
-    """Return earlier rounds as a tuple. Raises ParameterError for what is none, or is not of the d
-    items.
+def _checked_history(history: object) -> tuple[tuple[FrequencyOracle, Tally], ...]:
+    """Return earlier rounds as a tuple. Raises ParameterError unless each is an oracle and its
+    tally.
     """
     words = "history must be pairs of a frequency oracle and a tally"
-    if not isinstance(given, Iterable):
-        raise ParameterError(f"{words}, not {given!r:.40}")
+    if not isinstance(history, Iterable):
+        raise ParameterError(f"{words}, not {history!r:.40}")
     rounds: list[tuple[FrequencyOracle, Tally]] = []
-    for pair in given:
+    for pair in history:
         match pair:
             case (FrequencyOracle() as oracle, Tally() as tally):
                 rounds.append((oracle, tally))
             case _:
                 raise ParameterError(f"{words}, not {pair!r:.40}")
-        if oracle.domain_size != d:
-            raise ParameterError(
-                f"history must be of rounds over the same {d} items, not {oracle.domain_size}"
-            )
         if tally.n < 1:
             raise ParameterError("every round of the history must have a report")
-        tally.counts(oracle)
+        tally.counts(oracle)  # raises for the tally of another domain or protocol
     return tuple(rounds)
 
 
@@ -217,18 +252,17 @@ def _no_reason(_: FrequencyOracle) -> str | None:
 class Method:
     """A recovery method: its name, one line on it, what it takes and gives, and itself.
 
-    `uses` are the fields of Knowledge that change its result where they are given, `needs` those of
-    NEEDS it cannot do without, `better_with` those it can do without and uses where they are there.
-    `gives` says what `recovered` is: a `distribution` (not negative, sums to one), `sum-one` (sums
-    to one, may be negative) or `frequencies` (neither promised). `long` says that it takes more
-    than milliseconds on a few thousand items. `cost` is one line. `unfit` returns why the method
-    cannot work under a protocol, or None.
+    `uses` are the fields of RecoveryRequest and RecoveryInputs that change the result. `needs` are
+    those of NEEDS that the method requires, `better_with` those it uses if they are there. `gives`
+    says what `recovered` is: a `distribution` (not negative, sums to one), `sum-one` (sums to one)
+    or `frequencies` (neither). `long` methods can take seconds on counts alone. `cost` is the time
+    for d items and n reports. `unfit` returns why the method cannot work under a protocol, or None.
     """
 
     name: str
     summary: str
     uses: frozenset[str]
-    recover: Callable[[Knowledge], Recovery]
+    recover: Callable[[RecoveryInputs], Recovery]
     needs: frozenset[str] = frozenset({"counts"})
     better_with: frozenset[str] = frozenset()
     long: bool = False
@@ -261,19 +295,18 @@ class Method:
         missing = [words[need] for need in NEEDS if need in self.needs and need not in known]
         return f"{self.name} needs {' and '.join(missing)}" if missing else None
 
-    def unused(self, knowledge: Knowledge) -> str | None:
-        """Return the sentence that names the assumptions which were made and take no part; None
-        where all do.
+    def unused(self, request: RecoveryRequest) -> str | None:
+        """Return the sentence that names the assumptions the method does not use; None if it uses
+        all.
         """
-        uses, model, under = self.uses, knowledge.malicious_model, ""
-        if (
-            "malicious_model" in uses
-        ):  # it decides which of the two says what malicious reports support
+        uses, model, under = self.uses, request.malicious_model, ""
+        if "malicious_model" in uses:
+            # The model decides which field says what malicious reports support.
             uses, under = (
                 uses - {"targets" if model == "custom" else "support"},
                 f" under the malicious model {model}",
             )
-        ignored = [name for name in knowledge.assumed if name not in uses]
+        ignored = [name for name in request.assumptions if name not in uses]
         return f"{self.name} does not use {', '.join(ignored)}{under}." if ignored else None
 
     def checked(self, options: Mapping[str, object]) -> Mapping[str, float]:
@@ -289,6 +322,8 @@ class Method:
             if name not in known:
                 takes = f"its options are {', '.join(known)}" if known else "it has none"
                 raise ParameterError(f"{self.name} has no option {name!r:.40}; {takes}")
-        return MappingProxyType(
-            {name: o.check(options.get(name, o.default)) for name, o in known.items()}
-        )
+        return {name: o.check(options.get(name, o.default)) for name, o in known.items()}
+
+
+METHODS: dict[str, Method] = {}
+"""Every recovery method by its name; the package and plugins fill it in."""

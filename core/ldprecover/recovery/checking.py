@@ -7,7 +7,7 @@ import numpy as np
 from ldprecover._checks import real
 from ldprecover._origins import named
 from ldprecover.errors import ContractError, LDPRecoverError
-from ldprecover.recovery.base import Knowledge, Method, Recovery
+from ldprecover.recovery.base import Method, Recovery, RecoveryInputs
 from ldprecover.recovery.conclusions import Conclusions
 
 _ROUNDING = (
@@ -15,7 +15,7 @@ _ROUNDING = (
 )
 
 
-def recovered_by(method: Method, knowledge: Knowledge) -> Recovery:
+def recovered_by(method: Method, inputs: RecoveryInputs) -> Recovery:
     """Return what a method makes of a round.
 
     Raises what the method raises of this package's errors, MemoryError, and what reading the
@@ -24,14 +24,14 @@ def recovered_by(method: Method, knowledge: Knowledge) -> Recovery:
     """
     who = named("method", method.name)
     try:
-        recovery = method.recover(knowledge)
+        recovery = method.recover(inputs)
     except (LDPRecoverError, MemoryError):
         raise
     except (Exception, SystemExit) as error:
-        if knowledge.reports is not None and knowledge.reports.failure is error:
+        if inputs.reports is not None and inputs.reports.failure is error:
             raise
         raise ContractError(f"{who} raised {type(error).__name__}: {error!s:.200}") from error
-    wrong = _wrong(recovery, method, knowledge.oracle.domain_size)
+    wrong = _wrong(recovery, method, inputs.oracle.domain_size)
     if wrong is not None:
         raise ContractError(f"{who} returned what it may not: {wrong}")
     return recovery

@@ -9,30 +9,30 @@ import numpy as np
 
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.base import AUTO, Knowledge, Method, Recovery, indices_named
+from ldprecover.recovery.base import AUTO, Method, Recovery, RecoveryInputs, indices_named
 from ldprecover.recovery.detection import drop
 from ldprecover.recovery.simplex import project_simplex
 from ldprecover.types import BoolArray, FloatArray, Reports
 
 
-def _recover(knowledge: Knowledge) -> Recovery:
+def _recover(inputs: RecoveryInputs) -> Recovery:
     """Return the estimate from the reports z with P(malicious | z) <= 1/2 (after Cao et al., USENIX
     Security 2021).
 
     P(malicious | z) = b P_Y(z) / (b P_Y(z) + (1-b) sum_v f(v) P(z | v)), with b = eta/(1+eta), P_Y
     the crafted reports for the one target, and f the projection of the poisoned frequencies.
     """
-    targets = knowledge.targets
+    targets = inputs.targets
     if len(targets) != 1:
         raise ParameterError(f"{METHOD.name} is defined for one target, not {len(targets)}")
-    if knowledge.eta == AUTO:
+    if inputs.request.eta == AUTO:
         raise ParameterError(
             f"{METHOD.name} needs eta as a number: crafted reports for one target leave too little "
             "trace in the sum"
         )
-    eta = float(knowledge.eta)
+    eta = float(inputs.request.eta)
     suspicious = partial(
-        _more_probably_crafted, target=targets[0], eta=eta, f=project_simplex(knowledge.poisoned)
+        _more_probably_crafted, target=targets[0], eta=eta, f=project_simplex(inputs.poisoned)
     )
     note = (
         f"Reports for the target, {indices_named(targets)}, are dropped where they are more "
@@ -41,7 +41,7 @@ def _recover(knowledge: Knowledge) -> Recovery:
         if eta
         else "With eta = 0 no report is taken as malicious."
     )
-    return drop(METHOD.name, knowledge, suspicious, [note], targets=targets)
+    return drop(METHOD.name, inputs, suspicious, [note], targets=targets)
 
 
 def _more_probably_crafted(

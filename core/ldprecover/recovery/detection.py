@@ -10,7 +10,7 @@ from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.items import items_in_words
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.base import Knowledge, Method, Recovery
+from ldprecover.recovery.base import Method, Recovery, RecoveryInputs
 from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.simplex import project_simplex
 from ldprecover.types import BoolArray, Int64Array, Reports
@@ -24,7 +24,7 @@ Suspicion = Callable[[FrequencyOracle, Reports], BoolArray]
 
 def drop(
     name: str,
-    knowledge: Knowledge,
+    inputs: RecoveryInputs,
     suspicious: Suspicion,
     notes: list[str],
     *,
@@ -38,7 +38,7 @@ def drop(
     the frequencies. Where these are not of the reports that were read, a second pass counts them
     all. Raises ParameterError where there are no reports, or all of them are dropped.
     """
-    oracle, source = knowledge.oracle, knowledge.reports
+    oracle, source = inputs.oracle, inputs.reports
     if source is None:
         raise ParameterError(f"{name} needs the reports themselves")
     found = source.total(partial(_find, suspicious=suspicious, checked=_checked(oracle)))
@@ -49,13 +49,13 @@ def drop(
             f"{name}: all {dropped.n} reports would be dropped, and nothing is left to estimate "
             "from"
         )
-    counts, counts_dropped = _counts(knowledge, source, found), dropped.counts(oracle)
+    counts, counts_dropped = _counts(inputs, source, found), dropped.counts(oracle)
     genuine = oracle.estimate(counts - counts_dropped, kept)
     malicious = oracle.estimate(counts_dropped, dropped.n) if dropped.n else np.zeros_like(genuine)
     notes = [*notes, f"Dropped {dropped.n} of {total} reports ({dropped.n / total:.3g})."]
     counted = oracle.estimate(counts, total)
     if not np.allclose(
-        counted, knowledge.poisoned, rtol=1e-9, atol=1e-9 * (1 + abs(oracle.malicious_sum))
+        counted, inputs.poisoned, rtol=1e-9, atol=1e-9 * (1 + abs(oracle.malicious_sum))
     ):
         notes.append(
             "The reports that were read are not those of the poisoned frequencies: more or fewer "
@@ -66,7 +66,7 @@ def drop(
         eta=dropped.n / kept,
         targets=targets,
         malicious_sum=oracle.malicious_sum,
-        poisoned=knowledge.poisoned,
+        poisoned=inputs.poisoned,
         malicious=malicious,
         genuine=genuine,
         recovered=project_simplex(genuine) if projected else genuine.copy(),
@@ -112,13 +112,13 @@ def _checked(oracle: FrequencyOracle) -> Int64Array | None:
     return np.linspace(0, oracle.domain_size - 1, _CHECKED).astype(np.int64)
 
 
-def _counts(knowledge: Knowledge, source: ReportSource, found: _Found) -> Int64Array:
+def _counts(inputs: RecoveryInputs, source: ReportSource, found: _Found) -> Int64Array:
     """Return the support counts of all reports that were read."""
-    oracle, checked = knowledge.oracle, _checked(knowledge.oracle)
+    oracle, checked = inputs.oracle, _checked(inputs.oracle)
     if checked is None:
         return oracle.counts_from(found.counted)
     # What is estimated as these frequencies: the share of n reports that support each item.
-    expected = oracle.honest_support(knowledge.poisoned) * found.n
+    expected = oracle.honest_support(inputs.poisoned) * found.n
     nearest = np.clip(np.rint(expected), 0, found.n)
     counts: Int64Array = nearest.astype(np.int64)
     if np.abs(expected - nearest).max() <= _ROUNDING and np.array_equal(
@@ -139,9 +139,9 @@ def _matches(
 def _method(reading: str, projected: bool) -> Method:
     name = f"detection-{reading}" + ("" if projected else "-unprojected")
 
-    def recover(knowledge: Knowledge) -> Recovery:
+    def recover(inputs: RecoveryInputs) -> Recovery:
         """Return the estimate from the reports that do not match the targets (paper, VI-A)."""
-        oracle, targets = knowledge.oracle, knowledge.targets
+        oracle, targets = inputs.oracle, inputs.targets
         size = oracle.fixed_size
         if reading == "all" and size is not None and len(targets) > size:
             raise ParameterError(
@@ -153,13 +153,13 @@ def _method(reading: str, projected: bool) -> Method:
         notes = [
             (
                 f"Reports that support {matched} are taken as "
-                f"malicious{_honest_too(knowledge, reading)}."
+                f"malicious{_honest_too(inputs, reading)}."
             )
         ]
         if not projected:
             notes.append("Not projected: the result need not be a distribution.")
         suspicious = partial(_matches, targets=targets, reading=reading)
-        return drop(name, knowledge, suspicious, notes, targets=targets, projected=projected)
+        return drop(name, inputs, suspicious, notes, targets=targets, projected=projected)
 
     return Method(
         name=name,
@@ -173,12 +173,12 @@ def _method(reading: str, projected: bool) -> Method:
     )
 
 
-def _honest_too(knowledge: Knowledge, reading: str) -> str:
+def _honest_too(inputs: RecoveryInputs, reading: str) -> str:
     """Return what is known of P(an honest report supports any or all targets, where its item is not
     a target).
     """
     try:
-        law = knowledge.oracle.others_law(np.array(knowledge.targets))
+        law = inputs.oracle.others_law(np.array(inputs.targets))
     except ParameterError:
         return ""
     share = float(1 - law[0] if reading == "any" else law[-1])

@@ -12,7 +12,7 @@ import numpy as np
 from ldprecover.items import items_in_words
 from ldprecover.laws.distributions import chi_squared_normal
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.base import Knowledge, Method, Recovery, indices_named
+from ldprecover.recovery.base import Method, Recovery, RecoveryInputs, indices_named
 from ldprecover.recovery.detection import drop
 from ldprecover.recovery.reports import combinations, size_counts
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
@@ -27,7 +27,7 @@ _PASSED = 2.0  # normal quantile below which the sizes left are those of honest 
 _EXPECTED = 5.0  # reports that a cell of the chi-squared test must be expected to hold
 
 
-def _recover(knowledge: Knowledge) -> Recovery:
+def _recover(inputs: RecoveryInputs) -> Recovery:
     """Return the estimate from what Diffstats keeps (Li et al., CCS 2025).
 
     Candidates are the sizes whose shares differ most from theory; among the reports of such sizes
@@ -40,7 +40,7 @@ def _recover(knowledge: Knowledge) -> Recovery:
     nor where no removal does: the reports then deviate in a way that this method does not see
     through, and what it took would be honest for the most part.
     """
-    oracle, source = knowledge.oracle, knowledge.reports
+    oracle, source = inputs.oracle, inputs.reports
     assert source is not None  # the contract asks for them
     law = oracle.support_size_law()
     observed = source.total(size_counts)
@@ -51,7 +51,7 @@ def _recover(knowledge: Knowledge) -> Recovery:
             f"The sizes of the {n} reports follow the law of honest reports (chi-squared "
             f"{score:.4g}, {cells} cells)."
         )
-        return drop(METHOD.name, knowledge, _nobody(law.size), [note])
+        return drop(METHOD.name, inputs, _nobody(law.size), [note])
 
     difference = np.abs(observed / n - law)
     difference[observed == 0] = 0
@@ -87,7 +87,7 @@ def _recover(knowledge: Knowledge) -> Recovery:
             f"{score:.4g}, {cells} "
             "cells), and no removal of sizes and items mends that, so nothing is dropped."
         )
-        return drop(METHOD.name, knowledge, _nobody(law.size), [note])
+        return drop(METHOD.name, inputs, _nobody(law.size), [note])
     flagged_sizes = np.zeros(law.size, np.bool_)
     flagged_sizes[best.sizes] = True
     note = (
@@ -98,7 +98,7 @@ def _recover(knowledge: Knowledge) -> Recovery:
         "reports like these "
         "go too, which lowers those items."
     )
-    return drop(METHOD.name, knowledge, _Flagged(flagged_sizes, best.items), [note])
+    return drop(METHOD.name, inputs, _Flagged(flagged_sizes, best.items), [note])
 
 
 class _Removal(NamedTuple):

@@ -10,7 +10,7 @@ import numpy as np
 
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.base import Knowledge, Method, Option, Recovery, indices_named
+from ldprecover.recovery.base import Method, Option, Recovery, RecoveryInputs, indices_named
 from ldprecover.recovery.detection import drop
 from ldprecover.recovery.reports import ReportSource, combinations, pair_counts
 from ldprecover.types import BoolArray, Int64Array, Reports
@@ -128,17 +128,17 @@ def _combinations_left(
     return np.bincount(combinations(oracle.supported(left, items)), minlength=1 << items.size)
 
 
-def _recover(knowledge: Knowledge) -> Recovery:
+def _recover(inputs: RecoveryInputs) -> Recovery:
     """Return the estimate from the reports that support no abnormal itemset (Cao et al., USENIX
     Security 2021).
     """
-    source = knowledge.reports
+    source = inputs.reports
     assert source is not None  # the contract asks for them
-    items = np.sort(np.argsort(-knowledge.poisoned, kind="stable")[:_ITEMS])
+    items = np.sort(np.argsort(-inputs.poisoned, kind="stable")[:_ITEMS])
     least = min(
-        int(knowledge.options["least"]), items.size
+        int(inputs.request.options["least"]), items.size
     )  # with three items, the set of all three
-    found = abnormal_itemsets(source, items, least=least, rate=knowledge.options["rate"])
+    found = abnormal_itemsets(source, items, least=least, rate=inputs.request.options["rate"])
     if not source.n:
         raise ParameterError("fiad: there are no reports")
     most = min(_GROUP, items.size)
@@ -154,7 +154,7 @@ def _recover(knowledge: Knowledge) -> Recovery:
             f"{looked}: {abnormal} are abnormal, of {indices_named(involved.tolist())}. "
             "Reports that support one of them are taken as malicious."
         )
-    return drop(METHOD.name, knowledge, partial(_hold_abnormal, found=tuple(found)), [note])
+    return drop(METHOD.name, inputs, partial(_hold_abnormal, found=tuple(found)), [note])
 
 
 def _linked(pairs: Int64Array) -> Int64Array:

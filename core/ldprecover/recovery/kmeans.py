@@ -9,7 +9,7 @@ import numpy as np
 
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.base import AUTO, Knowledge, Method, Option, Recovery
+from ldprecover.recovery.base import AUTO, Method, Option, Recovery, RecoveryInputs
 from ldprecover.recovery.ldprecover import subtract
 from ldprecover.recovery.simplex import project_simplex
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
@@ -61,9 +61,9 @@ def two_means(points: FloatArray) -> BoolArray:
     return in_second
 
 
-def _clusters(name: str, knowledge: Knowledge) -> _Clusters:
+def _clusters(name: str, inputs: RecoveryInputs) -> _Clusters:
     """Return the clusters of the estimates of random subsets (Li et al., USENIX Security 2023)."""
-    oracle, source, options = knowledge.oracle, knowledge.reports, knowledge.options
+    oracle, source, options = inputs.oracle, inputs.reports, inputs.request.options
     assert source is not None  # the contract asks for them
     subsets, rate = int(options["subsets"]), options["rate"]
     sums = source.total_indexed(
@@ -133,15 +133,15 @@ def _note(found: _Clusters) -> str:
     )
 
 
-def _k_means(knowledge: Knowledge) -> Recovery:
+def _k_means(inputs: RecoveryInputs) -> Recovery:
     """Return the mean estimate of the larger cluster, projected."""
-    found = _clusters("k-means", knowledge)
+    found = _clusters("k-means", inputs)
     return Recovery(
         method="k-means",
         eta=0.0,
         targets=(),
-        malicious_sum=knowledge.oracle.malicious_sum,
-        poisoned=knowledge.poisoned,
+        malicious_sum=inputs.oracle.malicious_sum,
+        poisoned=inputs.poisoned,
         malicious=np.zeros_like(found.larger),
         genuine=found.larger,
         recovered=project_simplex(found.larger),
@@ -149,20 +149,20 @@ def _k_means(knowledge: Knowledge) -> Recovery:
     )
 
 
-def _ldprecover_km(knowledge: Knowledge) -> Recovery:
+def _ldprecover_km(inputs: RecoveryInputs) -> Recovery:
     """Return LDPRecover with the mean estimate of the smaller cluster as malicious frequencies
     (paper, VII-B).
     """
-    if knowledge.eta == AUTO:
+    if inputs.request.eta == AUTO:
         raise ParameterError(
             "ldprecover-km needs eta as a number: its malicious frequencies do not follow a model "
             "with a known sum"
         )
-    found = _clusters("ldprecover-km", knowledge)
+    found = _clusters("ldprecover-km", inputs)
     note = (
         f"{_note(found)} The smaller cluster's estimate is subtracted as the malicious frequencies."
     )
-    return subtract("ldprecover-km", knowledge, float(knowledge.eta), found.smaller, (), [note])
+    return subtract("ldprecover-km", inputs, float(inputs.request.eta), found.smaller, (), [note])
 
 
 METHODS = (

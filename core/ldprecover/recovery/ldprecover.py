@@ -3,7 +3,7 @@
 import numpy as np
 
 from ldprecover.errors import ParameterError
-from ldprecover.recovery.base import Knowledge, Method, Recovery
+from ldprecover.recovery.base import Method, Recovery, RecoveryInputs
 from ldprecover.recovery.malicious import (
     MALICIOUS_MODELS,
     SEARCH,
@@ -19,22 +19,22 @@ _SAME = 1e-9  # frequencies closer than this are told apart by rounding alone
 _WITHOUT_TARGETS = ("paper", "exact")
 
 
-def _recover(knowledge: Knowledge) -> Recovery:
+def _recover(inputs: RecoveryInputs) -> Recovery:
     """Return Algorithm 1's answer (paper, V-D): subtract the assumed malicious frequencies, then
     refine.
     """
-    oracle = knowledge.oracle
-    malicious, notes = _malicious(knowledge)
-    targets = () if knowledge.malicious_model == "custom" else knowledge.targets
+    oracle = inputs.oracle
+    malicious, notes = _malicious(inputs)
+    targets = () if inputs.request.malicious_model == "custom" else inputs.targets
     # What the model sums to; the printed S for f'_Y, which is 0 where no estimate is positive.
     total = float(malicious.sum()) if malicious.any() else oracle.malicious_sum
-    eta, eta_notes = eta_of(knowledge, total)
-    return subtract(METHOD.name, knowledge, eta, malicious, targets, notes + eta_notes)
+    eta, eta_notes = eta_of(inputs, total)
+    return subtract(METHOD.name, inputs, eta, malicious, targets, notes + eta_notes)
 
 
 def subtract(
     name: str,
-    knowledge: Knowledge,
+    inputs: RecoveryInputs,
     eta: float,
     malicious: FloatArray,
     targets: tuple[int, ...],
@@ -43,7 +43,7 @@ def subtract(
     """Return the projection of (1 + eta) f~_Z - eta f~_Y on the simplex, saying where f~_Y took no
     part in it.
     """
-    poisoned, notes = knowledge.poisoned, list(notes)
+    poisoned, notes = inputs.poisoned, list(notes)
     with np.errstate(over="ignore"):  # the projection raises for numbers that are not finite
         scaled = (1 + eta) * poisoned
         genuine = scaled - eta * malicious  # f~_X~ = (1 + eta) f~_Z - eta f~_Y
@@ -63,7 +63,7 @@ def subtract(
         method=name,
         eta=eta,
         targets=targets,
-        malicious_sum=knowledge.oracle.malicious_sum,
+        malicious_sum=inputs.oracle.malicious_sum,
         poisoned=poisoned,
         malicious=malicious,
         genuine=genuine,
@@ -72,11 +72,11 @@ def subtract(
     )
 
 
-def _malicious(knowledge: Knowledge) -> tuple[FloatArray, list[str]]:
-    oracle, targets, name = knowledge.oracle, knowledge.targets, knowledge.malicious_model
+def _malicious(inputs: RecoveryInputs) -> tuple[FloatArray, list[str]]:
+    oracle, targets, name = inputs.oracle, inputs.targets, inputs.request.malicious_model
     model = MALICIOUS_MODELS[name]
     if model is None:
-        return custom(oracle, knowledge.support), [
+        return custom(oracle, inputs.support), [
             (
                 "Malicious model custom: each item is taken to be supported by the given share of "
                 "the "
@@ -84,14 +84,14 @@ def _malicious(knowledge: Knowledge) -> tuple[FloatArray, list[str]]:
             )
         ]
     if targets:
-        return model(oracle, targets), _targeted_notes(knowledge)
+        return model(oracle, targets), _targeted_notes(inputs)
     if name not in _WITHOUT_TARGETS:
         raise ParameterError(f"malicious_model {name} needs targets")
-    return untargeted(oracle, knowledge.poisoned), _untargeted_notes(knowledge)
+    return untargeted(oracle, inputs.poisoned), _untargeted_notes(inputs)
 
 
-def _untargeted_notes(knowledge: Knowledge) -> list[str]:
-    oracle, positive = knowledge.oracle, int(np.count_nonzero(knowledge.poisoned > 0))
+def _untargeted_notes(inputs: RecoveryInputs) -> list[str]:
+    oracle, positive = inputs.oracle, int(np.count_nonzero(inputs.poisoned > 0))
     notes = []
     if positive:
         notes.append(
@@ -104,7 +104,7 @@ def _untargeted_notes(knowledge: Knowledge) -> list[str]:
             "Without targets, and no estimate is positive: the malicious frequencies are taken as "
             "zero."
         )
-    if knowledge.malicious_model != "paper":
+    if inputs.request.malicious_model != "paper":
         notes.append(
             f"Without targets the malicious models {' and '.join(_WITHOUT_TARGETS)} are the same."
         )
@@ -123,8 +123,8 @@ _REPORTS = {
 }
 
 
-def _targeted_notes(knowledge: Knowledge) -> list[str]:
-    oracle, targets, name = knowledge.oracle, knowledge.targets, knowledge.malicious_model
+def _targeted_notes(inputs: RecoveryInputs) -> list[str]:
+    oracle, targets, name = inputs.oracle, inputs.targets, inputs.request.malicious_model
     notes = [f"LDPRecover*, malicious model {name}: {_REPORTS[name]}."]
     model = MALICIOUS_MODELS[name]
     if name == "paper" and model is not None:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.base import Knowledge, Method, Option, Recovery
+from ldprecover.recovery.base import Method, Option, Recovery, RecoveryInputs
 from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.simplex import project_simplex
 from ldprecover.types import FloatArray, Reports, UInt8Array
@@ -129,45 +129,43 @@ def _sums(oracle: FrequencyOracle, bits: NDArray[np.floating], f: FloatArray) ->
     return np.append(weights.astype(bits.dtype) @ bits, weights.sum())
 
 
-def _recovery(name: str, knowledge: Knowledge, recovered: FloatArray, note: str) -> Recovery:
+def _recovery(name: str, inputs: RecoveryInputs, recovered: FloatArray, note: str) -> Recovery:
     return Recovery(
         method=name,
         eta=0.0,
         targets=(),
-        malicious_sum=knowledge.oracle.malicious_sum,
-        poisoned=knowledge.poisoned,
+        malicious_sum=inputs.oracle.malicious_sum,
+        poisoned=inputs.poisoned,
         malicious=np.zeros_like(recovered),
-        genuine=knowledge.poisoned.copy(),
+        genuine=inputs.poisoned.copy(),
         recovered=recovered,
         notes=(f"{note} Every report is taken as honest.",),
     )
 
 
-def _mle(knowledge: Knowledge) -> Recovery:
-    exact = knowledge.oracle.traits.one_item
+def _mle(inputs: RecoveryInputs) -> Recovery:
+    exact = inputs.oracle.traits.one_item
     note = (
         "The distribution under which the counts are most likely."
         if exact
         else "The distribution under which the counts are most likely, those of different items "
         "taken as independent."
     )
-    return _recovery(
-        "mle", knowledge, counts_likelihood(knowledge.oracle, knowledge.poisoned), note
-    )
+    return _recovery("mle", inputs, counts_likelihood(inputs.oracle, inputs.poisoned), note)
 
 
-def _em(knowledge: Knowledge) -> Recovery:
-    oracle, source = knowledge.oracle, knowledge.reports
+def _em(inputs: RecoveryInputs) -> Recovery:
+    oracle, source = inputs.oracle, inputs.reports
     assert source is not None  # the contract asks for them
-    options = knowledge.options
+    options = inputs.request.options
     # Nearer than the uniform distribution, from which it takes thousands of steps.
-    start = 0.9 * counts_likelihood(oracle, knowledge.poisoned) + 0.1 / oracle.domain_size
+    start = 0.9 * counts_likelihood(oracle, inputs.poisoned) + 0.1 / oracle.domain_size
     f, steps = expectation_maximisation(
         source, start, iterations=int(options["iterations"]), tolerance=options["tolerance"]
     )
     return _recovery(
         "em",
-        knowledge,
+        inputs,
         f,
         f"The distribution that makes the reports most likely, after {steps} steps.",
     )

@@ -15,7 +15,7 @@ import numpy as np
 
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.base import Knowledge, Method, Option, Recovery
+from ldprecover.recovery.base import Method, Option, Recovery, RecoveryInputs
 from ldprecover.recovery.simplex import project_simplex
 from ldprecover.types import FloatArray
 
@@ -138,11 +138,11 @@ class _PostProcessing:
             options=self.options,
         )
 
-    def recover(self, knowledge: Knowledge) -> Recovery:
+    def recover(self, inputs: RecoveryInputs) -> Recovery:
         """Return the processed estimates."""
-        poisoned, oracle = knowledge.poisoned, knowledge.oracle
+        poisoned, oracle = inputs.poisoned, inputs.oracle
         recovered = self.process(
-            _Estimates(poisoned, _noise(oracle, knowledge.n), knowledge.options)
+            _Estimates(poisoned, _noise(oracle, inputs.n), inputs.request.options)
         )
         if not np.isfinite(recovered).all():
             raise ParameterError(

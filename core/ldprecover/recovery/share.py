@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.base import AUTO, MAX_ETA, Knowledge
+from ldprecover.recovery.base import AUTO, MAX_ETA, RecoveryInputs
 from ldprecover.types import FloatArray
 
 _SEEN = 4.0  # standard errors that an estimate must differ from what it is told apart from
@@ -58,18 +58,18 @@ def estimate_share(
     return MaliciousShare(float((1 - poisoned.sum()) / (1 - malicious_sum)), error)
 
 
-def eta_of(knowledge: Knowledge, malicious_sum: float) -> tuple[float, list[str]]:
+def eta_of(inputs: RecoveryInputs, malicious_sum: float) -> tuple[float, list[str]]:
     """Return the eta to use and what to note of it: the assumed one, or for "auto" the estimated
     one.
 
     Raises ParameterError where it cannot be estimated, or comes out as no share of reports can.
     """
-    if knowledge.eta != AUTO:
-        return float(knowledge.eta), []
-    if knowledge.n is None:
+    if inputs.request.eta != AUTO:
+        return float(inputs.request.eta), []
+    if inputs.n is None:
         raise ParameterError("eta auto needs the number of reports")
-    share = estimate_share(knowledge.oracle, knowledge.poisoned, knowledge.n, malicious_sum)
-    total = float(knowledge.poisoned.sum())
+    share = estimate_share(inputs.oracle, inputs.poisoned, inputs.n, malicious_sum)
+    total = float(inputs.poisoned.sum())
     if share.beta < -_SEEN * share.standard_error or share.beta > MAX_ETA / (1 + MAX_ETA):
         raise ParameterError(
             f"eta cannot be estimated: the estimates sum to {total:.4g}, which no share of "

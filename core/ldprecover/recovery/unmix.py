@@ -16,7 +16,7 @@ from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.laws.distributions import chi_squared_normal
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.base import Knowledge, Method, Recovery
+from ldprecover.recovery.base import Method, Recovery, RecoveryInputs
 from ldprecover.recovery.conclusions import Conclusions
 from ldprecover.recovery.unmixing import (
     LEAST_ITEMS,
@@ -90,17 +90,17 @@ class _Pooled:
             )
 
 
-def _measured(knowledge: Knowledge) -> Measured:
+def _measured(inputs: RecoveryInputs) -> Measured:
     """Return what the reports that pass the screens tell, or the counts where there are no reports
     to screen.
 
     Raises ParameterError for frequencies that no counts give.
     """
-    oracle, z = knowledge.oracle, knowledge.poisoned
+    oracle, z = inputs.oracle, inputs.poisoned
     reason = not_screened(oracle)
-    if knowledge.reports is not None and reason is None:
-        return screen(knowledge.reports)
-    n = knowledge.n if knowledge.n is not None else _counted(knowledge)
+    if inputs.reports is not None and reason is None:
+        return screen(inputs.reports)
+    n = inputs.n if inputs.n is not None else _counted(inputs)
     share = oracle.q + (oracle.p - oracle.q) * z
     if share.min() < -_ROUNDING or share.max() > 1 + _ROUNDING:
         raise ParameterError(f"unmix: no counts of {oracle.protocol} reports give such frequencies")
@@ -108,30 +108,30 @@ def _measured(knowledge: Knowledge) -> Measured:
     return replace(measured_of_counts(oracle, z, n), notes=(why,))
 
 
-def _counted(knowledge: Knowledge) -> int:
-    assert knowledge.reports is not None  # the contract asks for their number
-    n = knowledge.reports.tally().n
+def _counted(inputs: RecoveryInputs) -> int:
+    assert inputs.reports is not None  # the contract asks for their number
+    n = inputs.reports.tally().n
     if not n:
         raise ParameterError("unmix: there are no reports")
     return n
 
 
-def _recover(knowledge: Knowledge) -> Recovery:
-    measured, oracle = _measured(knowledge), knowledge.oracle
+def _recover(inputs: RecoveryInputs) -> Recovery:
+    measured, oracle = _measured(inputs), inputs.oracle
     small = oracle.domain_size < LEAST_ITEMS
-    pooled = _Pooled.of(knowledge.history) if knowledge.history and not small else None
+    pooled = _Pooled.of(inputs.history) if inputs.history and not small else None
     past = None if pooled is None else pooled.past()
     found = unmix(
         oracle,
         measured.z,
         measured.sd,
-        targets=knowledge.targets or measured.suspects,
-        shared=not knowledge.targets,
-        canaries=knowledge.canaries,
+        targets=inputs.targets or measured.suspects,
+        shared=not inputs.targets,
+        canaries=inputs.canaries,
         history=past,
-        progress=knowledge.progress,
+        progress=inputs.progress,
     )
-    concluded = _conclusions(knowledge, measured, found, past, small=small)
+    concluded = _conclusions(inputs, measured, found, past, small=small)
     beta = concluded.beta or 0.0
     eta = (
         beta / (1 - beta) if (concluded.attack_probability or 0.0) > _SUSPECT and beta < 1 else 0.0
@@ -139,10 +139,10 @@ def _recover(knowledge: Knowledge) -> Recovery:
     return Recovery(
         method=METHOD.name,
         eta=eta,
-        targets=() if small else knowledge.targets,
+        targets=() if small else inputs.targets,
         malicious_sum=oracle.malicious_sum,
-        poisoned=knowledge.poisoned,
-        malicious=_malicious(knowledge.poisoned, found.frequencies, eta),
+        poisoned=inputs.poisoned,
+        malicious=_malicious(inputs.poisoned, found.frequencies, eta),
         genuine=found.frequencies.copy() if eta else measured.z.copy(),
         recovered=found.frequencies,
         notes=(
@@ -160,7 +160,7 @@ def _malicious(poisoned: FloatArray, genuine: FloatArray, eta: float) -> FloatAr
 
 
 def _conclusions(
-    knowledge: Knowledge, measured: Measured, found: Unmixed, past: Past | None, *, small: bool
+    inputs: RecoveryInputs, measured: Measured, found: Unmixed, past: Past | None, *, small: bool
 ) -> Conclusions:
     """Return what is concluded: of dropped reports that they were malicious, of the others what
     un-mixing says.

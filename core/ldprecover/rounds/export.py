@@ -5,19 +5,18 @@ server.
 import hashlib
 import json
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.estimation.estimates import Estimates
 from ldprecover.protocols import own_parameters
 from ldprecover.quarantine import Quarantined
-from ldprecover.recovery import DEFAULT_ETA, Recovery, ReportSource, recover
+from ldprecover.recovery import Recovery, RecoveryRequest, ReportSource, recover
 from ldprecover.rounds.merging import (
     MergedRound,
     bytes_of,
@@ -263,22 +262,16 @@ class RoundExport:
 
     def recover(
         self,
+        request: RecoveryRequest | str = "ldprecover",
         *,
-        method: str = "ldprecover",
-        eta: float | str = DEFAULT_ETA,
-        targets: Iterable[int] = (),
-        malicious_model: str = "paper",
-        support: ArrayLike | None = None,
-        options: Mapping[str, object] | None = None,
         history: "Sequence[RoundExport]" = (),
         reports: ReportSource | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> Recovery:
-        """Return the recovery that the server answers with; a method that reads reports needs them
-        here.
+        """Return the recovery that the server answers with, as `ldprecover.recover` does.
 
-        `targets` are indices; `history` are rounds over the same items that are known to be clean;
-        `progress` is as `ldprecover.recover` has it.
+        A method that reads reports needs them here. `history` are exports of rounds over the same
+        items that are known to be clean; the request's own history comes before them.
         Raises ParameterError.
         """
         for round in history:
@@ -286,18 +279,14 @@ class RoundExport:
                 raise ParameterError(f"history: the round {round.name} has other items")
             if {each.round for each in round._rounds} & {each.round for each in self._rounds}:
                 raise ParameterError("history: a round cannot be its own history")
-        frequencies = self.estimates().frequencies
+        if not isinstance(request, RecoveryRequest):
+            request = RecoveryRequest(request)
+        tallies = [(round.parameters.oracle, round.tally) for round in history]
         return recover(
             self.parameters.oracle,
-            frequencies,
-            method=method,
-            eta=eta,
-            targets=targets,
-            malicious_model=malicious_model,
+            self.estimates().frequencies,
+            replace(request, history=[*request.history, *tallies]),
             n=self.tally.n,
-            support=support,
-            options=options,
-            history=[(round.parameters.oracle, round.tally) for round in history],
             canaries=self.parameters.canaries,
             reports=reports,
             progress=progress,

@@ -2,10 +2,12 @@
 
 import hashlib
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, Protocol, TypeVar
+
+import numpy as np
 
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ContractError, ParameterError
@@ -13,7 +15,7 @@ from ldprecover.history import Suspects
 from ldprecover.items import find_items
 from ldprecover.plugins import distribution_of, named
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery import METHODS, NEEDS, Method
+from ldprecover.recovery import METHODS, NEEDS, Method, RecoveryRequest
 from ldprecover_server.analysis.cache import ResultCache
 from ldprecover_server.analysis.tasks import (
     AlarmsResult,
@@ -65,55 +67,54 @@ class Caller(Protocol):
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a caller asks of a recovery, as `ldprecover.recover` takes it.
+    """The recovery that a caller wants: a request, and what it names by label or identifier.
 
-    `history` names closed rounds over the same items, which the caller may read and knows to be
-    clean; where the method does not use them they are not looked at.
+    `targets` and `history` replace those of the request. `history` names closed rounds over the
+    same items, which the caller may read and knows to be clean; they are not looked up for a method
+    that does not use them.
     """
 
-    method: str
-    eta: float | str
+    request: RecoveryRequest
     targets: Targets
-    malicious_model: str
-    support: Sequence[float] | None
-    options: Mapping[str, object]
     history: Sequence[str]
 
     @property
-    def chosen(self) -> Method | None:
-        """The method; None where there is none of that name, as the recovery will say."""
-        return METHODS.get(self.method)
+    def method(self) -> Method:
+        return METHODS[self.request.method]
 
     @property
     def uses_history(self) -> bool:
-        return self.chosen is not None and "history" in self.chosen.uses
-
-    def named(self, known: "_Known") -> list[object]:
-        """Return what an answer depends on beside the round's own reports."""
-        rounds = [_named(known.earlier), _named(known.clean), bool(self.history)]
-        given = [
-            self.method,
-            self.eta,
-            known.targets,
-            self.malicious_model,
-            self.support,
-            sorted(self.options.items()),
-        ]
-        return [*given, *rounds]
+        return "history" in self.method.uses
 
 
 @dataclass(frozen=True)
 class _Known:
-    """What the store says of a recovery: the targets by index, or the rounds that tell them, and
-    the clean ones.
+    """What the store says of a recovery: the request with the targets by index, the rounds that
+    give the targets, and the clean ones.
     """
 
     round: KnownRound
     tally: Tally
-    targets: tuple[int, ...]
+    request: RecoveryRequest
     earlier: list[StoredRound] | None
     clean: list[StoredRound]
     reads: bool
+
+    @property
+    def key(self) -> list[object]:
+        """What an answer depends on beside the round's own reports."""
+        request = self.request
+        support = None if request.support is None else np.asarray(request.support).tobytes()
+        return [
+            request.method,
+            request.eta,
+            request.targets,
+            request.malicious_model,
+            support,
+            sorted(request.options.items()),
+            _named(self.earlier),
+            _named(self.clean),
+        ]
 
 
 class Analyses:
@@ -173,8 +174,8 @@ class Analyses:
         round = known.round
         # A plugin's method may take as long as it likes, or end its process: that is never this
         # one.
-        plugin = distribution_of("ldprecover.methods", wanted.method) is not None
-        long = known.reads or plugin or (wanted.chosen is not None and wanted.chosen.long)
+        plugin = distribution_of("ldprecover.methods", wanted.method.name) is not None
+        long = known.reads or plugin or wanted.method.long
         if not long and round.oracle.domain_size <= _SMALL:
             try:
                 return round, await caller.run(
@@ -183,12 +184,14 @@ class Analyses:
             except ContractError:
                 _log.exception("a recovery failed")
                 raise
-        name = partial(_name, "recover", round, known.tally, [known.reads, *wanted.named(known)])
+        name = partial(
+            _name, "recover", round, known.tally, [known.reads, bool(wanted.history), *known.key]
+        )
         prepare = partial(self._prepared, wanted, known)
         try:
             return round, unpack_recovery(await self._answer(name, prepare, caller, on_progress))
         except AnalysisFailedError as error:
-            who = named("method", wanted.method)
+            who = named("method", wanted.method.name)
             if not plugin or who in str(error):
                 raise
             raise AnalysisFailedError(f"{who}: {error}") from error
@@ -199,40 +202,31 @@ class Analyses:
         """
         round = self._results.readable(identifier, key)
         tally, complete = self._evidence(round)
-        indices: tuple[int, ...] = ()
+        targets: Sequence[int] = ()
         earlier = None
         if wanted.targets == INFER:
             earlier = self._earlier(round, key)
             if not tally.n:
                 raise NoReportsError("the round has no reports to compare")
         else:
-            indices = tuple(find_items(wanted.targets, round.parameters.items))
+            targets = find_items(wanted.targets, round.parameters.items)
         if not tally.n:
             raise NoReportsError("the round has no reports to recover from")
-        method = wanted.chosen
-        reads = (
-            method is not None
-            and method.refusal(round.oracle, _EVERYTHING) is None
-            and _reads(method, complete)
-        )
+        method = wanted.method
+        reads = method.refusal(round.oracle, _EVERYTHING) is None and _reads(method, complete)
         if reads and not complete:
-            raise _gone(wanted.method)
+            raise _gone(method.name)
         clean = self._clean(round, wanted.history, key) if wanted.uses_history else []
-        return _Known(round, tally, indices, earlier, clean, reads)
+        request = replace(wanted.request, targets=targets)
+        return _Known(round, tally, request, earlier, clean, reads)
 
     def _asked(self, wanted: Wanted, known: _Known, tally: Tally) -> RecoverTask:
         round = known.round
         return RecoverTask(
             oracle=round.oracle,
             tally=tally,
-            method=wanted.method,
-            eta=wanted.eta,
-            targets=known.targets,
-            malicious_model=wanted.malicious_model,
-            support=None if wanted.support is None else tuple(wanted.support),
-            options=dict(wanted.options),
+            request=replace(known.request, history=self._pooled(round, known.clean)),
             earlier=None if known.earlier is None else self._pooled(round, known.earlier),
-            history=self._pooled(round, known.clean),
             history_unused=bool(wanted.history) and not wanted.uses_history,
             reads=known.reads,
             canaries=round.parameters.canaries,
@@ -245,7 +239,7 @@ class Analyses:
             return self._asked(wanted, known, known.tally), None
         now, complete, pieces = self._snapshot(known.round)
         if not complete:
-            raise _gone(wanted.method)
+            raise _gone(wanted.method.name)
         return self._asked(wanted, known, now), pieces
 
     async def alarms(

@@ -2,7 +2,7 @@
 child process.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
@@ -15,7 +15,15 @@ from ldprecover.errors import ParameterError
 from ldprecover.estimation.estimates import Estimates
 from ldprecover.history import Suspects, suspects
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery import METHODS, Conclusions, Dropped, Recovery, ReportSource, recover
+from ldprecover.recovery import (
+    METHODS,
+    Conclusions,
+    Dropped,
+    Recovery,
+    RecoveryRequest,
+    ReportSource,
+    recover,
+)
 
 Progress = Callable[[float], None]
 
@@ -46,21 +54,15 @@ class RecoverTask:
     """What `ldprecover.recover` makes of a tally; `earlier` rounds, where they are given, tell the
     targets.
 
-    `history` are rounds that are known to be clean; `history_unused` says that some were named to
-    no use, and are not here. `reads` says whether the reports are there to be read.
+    `history_unused` says that the caller named clean rounds which the method does not use; they are
+    not in the request. `reads` says whether the reports are there to be read.
     """
 
     kind: ClassVar[str] = "recover"
     oracle: FrequencyOracle
     tally: Tally
-    method: str
-    eta: float | str
-    targets: tuple[int, ...]
-    malicious_model: str
-    support: tuple[float, ...] | None
-    options: Mapping[str, object]
+    request: RecoveryRequest
     earlier: tuple[tuple[FrequencyOracle, Tally], ...] | None
-    history: tuple[tuple[FrequencyOracle, Tally], ...]
     reads: bool
     canaries: tuple[int, ...] = ()
     history_unused: bool = False
@@ -72,26 +74,23 @@ class RecoverTask:
 
         `progress` is called with the share that is done of what comes after the reports are read.
         """
-        targets, nobody = self.targets, False
+        request, nobody = self.request, False
         if self.earlier is not None:
-            targets = suspects(self.oracle, self.tally, self.earlier).items
-            nobody = not targets
+            request = replace(
+                request, targets=suspects(self.oracle, self.tally, self.earlier).items
+            )
+            nobody = not request.targets
         # Where nothing was raised, the stretch by an assumed eta only adds noise.
-        method = METHODS.get(self.method)
-        calm = nobody and method is not None and "eta" in method.uses
+        calm = nobody and "eta" in METHODS[request.method].uses
+        if calm:
+            request = replace(request, eta=0.0)
         try:
             recovery = recover(
                 self.oracle,
                 Estimates.of(self.oracle, self.tally).frequencies,
-                method=self.method,
-                eta=0.0 if calm else self.eta,
-                targets=targets,
-                malicious_model=self.malicious_model,
+                request,
                 n=self.tally.n,
                 reports=reports,
-                support=self.support,
-                options=self.options,
-                history=self.history,
                 canaries=self.canaries,
                 progress=progress,
             )
@@ -101,7 +100,7 @@ class RecoverTask:
             raise ParameterError(f"{error}; {NOBODY}") from error
         if self.history_unused:
             recovery = replace(
-                recovery, notes=(*recovery.notes, f"{self.method} does not use history.")
+                recovery, notes=(*recovery.notes, f"{request.method} does not use history.")
             )
         if nobody:
             assumed = ", and eta is 0" if calm else ""

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from ldprecover import (
     Estimates,
     ParameterError,
+    RecoveryRequest,
     ReportError,
     RoundExport,
     RoundParameters,
@@ -149,7 +150,7 @@ def test_alarms_and_recoveries_take_it_or_refuse_it_by_name() -> None:
         )
         try:
             result = recover(
-                oracle, frequencies, method=name, n=3000, reports=reports, targets=targets
+                oracle, frequencies, RecoveryRequest(name, targets=targets), n=3000, reports=reports
             )
         except ParameterError as error:
             refused[name] = str(error)

@@ -15,6 +15,7 @@ import xxhash
 from ldprecover import (
     Estimates,
     ParameterError,
+    RecoveryRequest,
     ReportError,
     RoundExport,
     RoundParameters,
@@ -289,10 +290,12 @@ def test_every_recovery_works_on_given_seeds_or_says_why_not(method: str) -> Non
     }
     if method in refused:
         with pytest.raises(ParameterError, match=refused[method]):
-            recover(oracle, poisoned, method=method, targets=[3], n=20_000, reports=reports)
+            recover(
+                oracle, poisoned, RecoveryRequest(method, targets=[3]), n=20_000, reports=reports
+            )
         return
     found = recover(
-        oracle, poisoned, method=method, targets=[3], eta=0.01, n=20_000, reports=reports
+        oracle, poisoned, RecoveryRequest(method, targets=[3], eta=0.01), n=20_000, reports=reports
     ).recovered
     assert found.shape == (20,)
     # Detection by targets drops all who support one; what remains of honest users differs.
@@ -307,7 +310,7 @@ def test_em_is_no_worse_than_the_estimate_it_starts_from() -> None:
     for _ in range(5):
         reports = oracle.perturb(rng.choice(20, 20_000, p=truth), rng)
         poisoned = Estimates.of(oracle, Tally.of(oracle, reports)).frequencies
-        found = recover(oracle, poisoned, method="em", n=20_000, reports=reports).recovered
+        found = recover(oracle, poisoned, "em", n=20_000, reports=reports).recovered
         losses.append((((found - truth) ** 2).sum(), ((poisoned - truth) ** 2).sum()))
     of_em, of_estimate = np.array(losses).sum(axis=0)
     assert of_em < of_estimate
@@ -320,7 +323,9 @@ def test_a_known_model_of_the_attack_recovers_given_seeds(model: str) -> None:
     genuine = oracle.population_tally(truth, 100_000, rng)
     malicious = Tally.of(oracle, oracle.craft(np.broadcast_to(targets, (10_000, 4)), rng))
     poisoned = Estimates.of(oracle, genuine + malicious).frequencies
-    found = recover(oracle, poisoned, targets=targets, eta=0.1, malicious_model=model)
+    found = recover(
+        oracle, poisoned, RecoveryRequest(targets=targets, eta=0.1, malicious_model=model)
+    )
     assert ((found.recovered - truth) ** 2).sum() < ((poisoned - truth) ** 2).sum()
     if model == "searched":  # the exact law of what was sent: what is left is noise
         off = found.genuine - truth

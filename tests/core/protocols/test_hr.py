@@ -8,7 +8,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from ldprecover import FrequencyOracle, ParameterError, ReportError, Tally, recover
+from ldprecover import FrequencyOracle, ParameterError, RecoveryRequest, ReportError, Tally, recover
 from ldprecover.alarms import raise_alarms
 from ldprecover.estimation.simulation import input_poisoning_tally
 from ldprecover.protocols import HR, PROTOCOLS
@@ -120,7 +120,9 @@ def test_the_solved_model_gives_back_what_crafted_columns_added() -> None:
     malicious = Tally.of(oracle, oracle.craft(np.tile(targets, (m, 1)), rng))
     total = genuine + malicious
     poisoned = oracle.estimate(total.counts(oracle), total.n)
-    result = recover(oracle, poisoned, eta=m / n, targets=targets, malicious_model="solved")
+    result = recover(
+        oracle, poisoned, RecoveryRequest(eta=m / n, targets=targets, malicious_model="solved")
+    )
     clean = oracle.estimate(genuine.counts(oracle), genuine.n)
     # What is left of the malicious reports is their own noise: eta/(p-q) sqrt(pi(1-pi)/m), six
     # standard deviations.
@@ -132,17 +134,19 @@ def test_the_solved_model_gives_back_what_crafted_columns_added() -> None:
 def test_the_solved_model_is_of_columns_alone() -> None:
     oracle = PROTOCOLS["grr"](0.5, 8)
     with pytest.raises(ParameterError, match="solved is of hr reports"):
-        recover(oracle, np.full(8, 1 / 8), targets=[1], malicious_model="solved")
+        recover(oracle, np.full(8, 1 / 8), RecoveryRequest(targets=[1], malicious_model="solved"))
 
 
 def test_however_many_targets_are_named_little_memory_is_taken() -> None:
     """Anybody may name all items but one; a matrix of columns and targets would take 49 GiB."""
     oracle = HR(0.5, 100_000)
     uniform = np.full(oracle.domain_size, 1 / oracle.domain_size)
-    recover(oracle, uniform, targets=[0], malicious_model="solved")  # what is imported once
+    recover(
+        oracle, uniform, RecoveryRequest(targets=[0], malicious_model="solved")
+    )  # what is imported once
     tracemalloc.start()
     try:
-        recover(oracle, uniform, targets=range(99_999), malicious_model="solved")
+        recover(oracle, uniform, RecoveryRequest(targets=range(99_999), malicious_model="solved"))
         oracle.others_law(np.arange(65_535))  # whose rows are all sums of each other
         assert tracemalloc.get_traced_memory()[1] < 64 << 20
     finally:

@@ -23,7 +23,7 @@ def recovered(
     tally = oracle.honest_tally(rng.multinomial(N, SHARES), rng)
     tally += Tally.of(oracle, oracle.encode(np.resize(wanted, N // 5), rng))
     estimates = oracle.estimate(tally.counts(oracle), tally.n)
-    return recover(oracle, estimates, method="unmix", n=tally.n, canaries=canaries)
+    return recover(oracle, estimates, "unmix", n=tally.n, canaries=canaries)
 
 
 def error(found: Recovery) -> float:
@@ -67,6 +67,6 @@ def test_the_others_share_all_frequency_where_canaries_are_many(
         tally = oracle.honest_tally(rng.multinomial(n, shares), rng)
         estimates = oracle.estimate(tally.counts(oracle), tally.n)
         for i, canaries in enumerate(((), range(30, 60))):
-            found = recover(oracle, estimates, method="unmix", n=n, canaries=canaries)
+            found = recover(oracle, estimates, "unmix", n=n, canaries=canaries)
             errors[i] += float(((found.recovered - shares)[:30] ** 2).sum())
     assert errors[1] < errors[0]

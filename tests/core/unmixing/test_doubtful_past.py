@@ -5,7 +5,7 @@ one is doubted.
 import numpy as np
 import pytest
 
-from ldprecover import GRR, OUE, FrequencyOracle, Tally, recover
+from ldprecover import GRR, OUE, FrequencyOracle, RecoveryRequest, Tally, recover
 
 D, N = 60, 40_000
 SHARES = 0.93 ** np.arange(D) / (0.93 ** np.arange(D)).sum()
@@ -26,7 +26,10 @@ def notes(oracle: FrequencyOracle, *history: Tally) -> str:
     now = round_of(oracle, 9)
     estimates = oracle.estimate(now.counts(oracle), now.n)
     found = recover(
-        oracle, estimates, method="unmix", n=now.n, history=[(oracle, each) for each in history]
+        oracle,
+        estimates,
+        RecoveryRequest("unmix", history=[(oracle, each) for each in history]),
+        n=now.n,
     )
     return " ".join(found.notes)
 

@@ -18,6 +18,7 @@ from ldprecover import (
     OUE,
     FrequencyOracle,
     ParameterError,
+    RecoveryRequest,
     Tally,
     project_simplex,
     recover,
@@ -70,7 +71,10 @@ def test_few_items_are_projected(d: int) -> None:
         oracle.honest_tally(rng.multinomial(n, np.ones(d) / d), rng).counts(oracle), n
     )
     result = recover(
-        oracle, f_z, method="unmix", n=n, targets=[1], history=[(oracle, Tally(np.full(d, 5), 9))]
+        oracle,
+        f_z,
+        RecoveryRequest("unmix", targets=[1], history=[(oracle, Tally(np.full(d, 5), 9))]),
+        n=n,
     )
     np.testing.assert_allclose(result.recovered, project_simplex(f_z), rtol=0, atol=1e-12)
     assert result.targets == ()
@@ -110,7 +114,7 @@ def test_whatever_the_counts_the_result_is_a_distribution_with_errors(
         counts = np.array(
             data.draw(st.lists(st.sampled_from([0, n // 3, n // 2, n]), min_size=d, max_size=d))
         )
-    result = recover(oracle, oracle.estimate(counts, n), method="unmix", n=n)
+    result = recover(oracle, oracle.estimate(counts, n), "unmix", n=n)
     assert (result.recovered >= 0).all()
     assert result.recovered.sum() == pytest.approx(1, abs=1e-9)
     said = result.conclusions
@@ -135,7 +139,7 @@ def test_nine_tenths_malicious_reports_are_seen() -> None:
         oracle
     )
     counts = counts + np.bincount([3, 7, 8], minlength=30) * 60_000
-    result = recover(oracle, oracle.estimate(counts, 200_000), method="unmix", n=200_000)
+    result = recover(oracle, oracle.estimate(counts, 200_000), "unmix", n=200_000)
     assert result.conclusions is not None
     assert result.conclusions.attack_probability == pytest.approx(1)
     assert result.conclusions.beta == pytest.approx(0.9, abs=0.02)
@@ -154,7 +158,8 @@ def test_the_past_of_several_rounds_is_that_of_their_weighted_mean() -> None:
     counts = now.honest_tally(rng.multinomial(20_000, f), rng).counts(now)
     z = now.estimate(counts, 20_000)
     results = [
-        recover(now, z, method="unmix", n=20_000, history=each) for each in permutations(rounds)
+        recover(now, z, RecoveryRequest("unmix", history=each), n=20_000)
+        for each in permutations(rounds)
     ]
     np.testing.assert_allclose(results[0].recovered, results[1].recovered, rtol=0, atol=1e-9)
     measured = [measured_of_counts(o, o.estimate(t.counts(o), t.n), t.n) for o, t in rounds]
@@ -169,21 +174,21 @@ def test_the_past_of_several_rounds_is_that_of_their_weighted_mean() -> None:
     assert said is not None
     assert said.history_weight is not None
     assert said.history_weight > 0.9
-    alone = recover(now, z, method="unmix", n=20_000)
+    alone = recover(now, z, "unmix", n=20_000)
     assert ((results[0].recovered - f) ** 2).sum() < ((alone.recovered - f) ** 2).sum()
 
 
 def test_frequencies_that_no_counts_give_are_refused() -> None:
     with pytest.raises(ParameterError, match="no counts of oue reports give such frequencies"):
-        recover(OUE(1, 20), np.full(20, 1e300), method="unmix", n=10)
+        recover(OUE(1, 20), np.full(20, 1e300), "unmix", n=10)
 
 
 def test_the_number_of_reports_is_taken_from_reports_that_are_not_screened() -> None:
     oracle, rng = GRR(1, 20), np.random.default_rng(4)
     reports = oracle.perturb(rng.integers(20, size=400), rng)
     f_z = oracle.estimate(oracle.support_counts(reports), 400)
-    told = recover(oracle, f_z, method="unmix", n=400).recovered
-    assert recover(oracle, f_z, method="unmix", reports=reports).recovered.tolist() == told.tolist()
+    told = recover(oracle, f_z, "unmix", n=400).recovered
+    assert recover(oracle, f_z, "unmix", reports=reports).recovered.tolist() == told.tolist()
 
 
 @pytest.mark.parametrize("case", [GOLDEN[3], GOLDEN[4]], ids=lambda case: case["name"])
@@ -205,7 +210,7 @@ def test_progress_grows_up_to_one_and_changes_nothing(case: dict[str, Any]) -> N
 
 def test_recover_tells_progress_of_un_mixing() -> None:
     heard: list[float] = []
-    recover(OUE(1, 20), np.full(20, 0.05), method="unmix", n=1000, progress=heard.append)
+    recover(OUE(1, 20), np.full(20, 0.05), "unmix", n=1000, progress=heard.append)
     assert heard[-1] == pytest.approx(1)
 
 

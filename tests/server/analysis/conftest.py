@@ -9,7 +9,7 @@ import numpy as np
 import psutil
 import pytest
 
-from ldprecover import Tally, frequency_oracle
+from ldprecover import FrequencyOracle, RecoveryRequest, Tally, frequency_oracle
 from ldprecover_server.analysis.tasks import AlarmsTask, RecoverTask
 from ldprecover_server.analysis.worker_pool import Prepare, WorkerPool
 from ldprecover_server.metrics import Metrics
@@ -43,22 +43,16 @@ async def running_children(**settings: Any) -> AsyncIterator[WorkerPool]:
         assert not any(map(psutil.pid_exists, pids))
 
 
-def recovery(method: str, **fields: Any) -> RecoverTask:
+def recovery(
+    method: str,
+    oracle: FrequencyOracle = ORACLE,
+    tally: Tally = TALLY,
+    *,
+    reads: bool = True,
+    **fields: Any,
+) -> RecoverTask:
     """A question that reads reports."""
-    usual: dict[str, Any] = {
-        "oracle": ORACLE,
-        "tally": TALLY,
-        "method": method,
-        "eta": 0.2,
-        "targets": (),
-        "malicious_model": "paper",
-        "support": None,
-        "options": {},
-        "earlier": None,
-        "history": (),
-        "reads": True,
-    }
-    return RecoverTask(**(usual | fields))
+    return RecoverTask(oracle, tally, RecoveryRequest(method, **fields), None, reads)
 
 
 def alarms() -> Prepare:

@@ -16,7 +16,7 @@ def test_a_recovery_with_its_conclusions_arrives_as_it_was_sent() -> None:
         suspects=((1, 0.75), (0, 0.5)),
         dropped=(Dropped("sizes", "reports of 7 items", 12),),
     )
-    plain = recover(GRR(1, 2), [0.4, 0.6], method="norm-sub")
+    plain = recover(GRR(1, 2), [0.4, 0.6], "norm-sub")
     sent = Recovery(
         **{f.name: getattr(plain, f.name) for f in fields(plain)} | {"conclusions": concluded}
     )

@@ -28,7 +28,7 @@ from tests.server.analysis.conftest import (
     running_children,
 )
 
-from ldprecover import Estimates, ParameterError, Tally, frequency_oracle, recover
+from ldprecover import Estimates, ParameterError, RecoveryRequest, Tally, frequency_oracle, recover
 from ldprecover.alarms import raise_alarms
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import ReportSource
@@ -87,11 +87,7 @@ def test_a_child_gives_what_the_mathematics_gives() -> None:
         assert (found.n, found.reports_read) == (len(REPORTS), True)
         assert found.alarms == raise_alarms(ORACLE, TALLY, ReportSource(ORACLE, REPORTS))
         expected = recover(
-            ORACLE,
-            Estimates.of(ORACLE, TALLY).frequencies,
-            method="diffstats",
-            n=TALLY.n,
-            reports=REPORTS,
+            ORACLE, Estimates.of(ORACLE, TALLY).frequencies, "diffstats", n=TALLY.n, reports=REPORTS
         )
         assert recovered.recovery.notes == expected.notes
         assert recovered.recovery.targets == expected.targets
@@ -179,10 +175,8 @@ def test_what_does_not_fit_is_refused_before_a_report_is_read() -> None:
     async def test() -> None:
         async with running_children(count=1) as children:
             pid = await only_child(children)
-            with pytest.raises(ParameterError, match="has no option"):
-                await children.run(
-                    lambda: (recovery("diffstats", options={"nothing": 1}), pieces())
-                )
+            with pytest.raises(ParameterError, match="needs the attacked items"):
+                await children.run(lambda: (recovery("detection-any"), pieces()))
             assert children.pids == {pid}
             await children.run(alarms())
 
@@ -451,7 +445,11 @@ def test_reports_of_every_protocol_reach_the_child_whole(protocol: str) -> None:
             ).recovery
         frequencies = Estimates.of(oracle, tally).frequencies
         expected = recover(
-            oracle, frequencies, method="detection-any", targets=[3], n=tally.n, reports=reports
+            oracle,
+            frequencies,
+            RecoveryRequest("detection-any", targets=[3]),
+            n=tally.n,
+            reports=reports,
         )
         assert found.recovered.tolist() == expected.recovered.tolist()
 

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from ldprecover import Estimates, Tally
 from ldprecover.quarantine import Quarantined
+from ldprecover.recovery import RecoveryRequest
 from ldprecover.rounds.means import Mean, is_for_numbers
 from ldprecover_server.analysis.analyses import MAX_HISTORY, Wanted
 from ldprecover_server.analysis.analyses import Caller as Asker
@@ -226,15 +227,14 @@ async def _recovered(
     write: Callable[[KnownRound, RecoverRequest, RecoverResult], T],
 ) -> T:
     """Return a recovery as it is written, in a thread."""
-    asked = Wanted(
-        method=wanted.method,
+    request = RecoveryRequest(
+        wanted.method,
         eta=wanted.eta,
-        targets=wanted.targets,
         malicious_model=wanted.malicious_model,
         support=wanted.support,
         options=wanted.options or {},
-        history=wanted.history,
     )
+    asked = Wanted(request, wanted.targets, wanted.history)
     known, answer = await services.analyses.recover(round.id, asked, caller, tell)
     return await caller.run(write, known, wanted, answer)
 
